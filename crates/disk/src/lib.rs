@@ -1,0 +1,58 @@
+//! Device models, in virtual time: `fixed`, `disk`, `hdd` and `ssd`, and the profiles of real devices.
+//!
+//! A model is a state machine without a clock. Its host hands it commands, asks when it next wants to be
+//! looked at, and takes completions one at a time.
+
+use iosched::{Op, Sector, Time};
+
+/// What a host needs to know of a device before it sends anything.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+    /// Size in sectors of 512 bytes.
+    pub capacity_sectors: u64,
+    /// Commands it takes at once, at least 1.
+    pub depth: u32,
+    /// Whether seeking costs.
+    pub rotational: bool,
+    /// Whether it acknowledges writes from a volatile cache, so that flushes matter.
+    pub write_cache: bool,
+    /// Whether it honours force-unit-access itself.
+    pub fua: bool,
+    /// Largest command in KiB.
+    pub max_hw_sectors_kb: u32,
+}
+
+/// One command to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The host's number for it, given back at completion; unique among those outstanding.
+    pub tag: u32,
+    /// What to do.
+    pub op: Op,
+    /// First sector; the host keeps commands within the capacity.
+    pub sector: Sector,
+    /// Length in sectors; 0 for a flush.
+    pub nr_sectors: u32,
+    /// On stable storage at completion.
+    pub fua: bool,
+}
+
+/// A device in virtual time.
+///
+/// The host calls [`submit`](Self::submit) while fewer than [`Card::depth`] commands are outstanding,
+/// sleeps until [`next_event`](Self::next_event), and calls [`advance`](Self::advance) with that time until
+/// it returns `None`. `now` never goes back. The same calls give the same answers.
+pub trait Device {
+    /// What the host needs to know of it.
+    fn card(&self) -> &Card;
+
+    /// Takes a command.
+    fn submit(&mut self, now: Time, command: Command);
+
+    /// When something happens inside next, if anything is under way.
+    fn next_event(&self) -> Option<Time>;
+
+    /// Does what is due at `now`; returns the tag of the next command that is complete, in the order of
+    /// completion (at equal times, of submission), or `None` when nothing more is due.
+    fn advance(&mut self, now: Time) -> Option<u32>;
+}

@@ -1,0 +1,239 @@
+//! Who asks: io contexts (one per process), their ioprio, and the cgroups they belong to.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An io context: one process as the request queue knows it. Given out by [`Contexts::create`] and usable
+/// until the process has exited and its last request has completed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ContextId(pub(crate) u32);
+
+impl ContextId {
+    /// A small number, dense from 0, good as an index into per-context tables.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A cgroup of one request queue. [`CgroupId::ROOT`] always exists.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CgroupId(pub(crate) u32);
+
+impl CgroupId {
+    /// The group every process is in unless told otherwise.
+    pub const ROOT: Self = Self(0);
+
+    /// A small number, dense from 0, good as an index into per-cgroup tables.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The class of an ioprio (`man ionice`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum IoClass {
+    /// Never set: elevators treat it as best effort at the level that follows from the process' nice value.
+    #[default]
+    None,
+    /// Before everything else.
+    RealTime,
+    /// The usual class.
+    BestEffort,
+    /// Only when nobody else wants the disk.
+    Idle,
+}
+
+/// Lowest urgency within a class; 0 is the highest.
+pub const LEVEL_MAX: u8 = 7;
+/// The level of a process of nice value 0 that never set one.
+pub const LEVEL_DEFAULT: u8 = 4;
+
+/// An ioprio: class and level 0 (most urgent) to 7.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct IoPriority {
+    /// The class.
+    pub class: IoClass,
+    /// 0 (most urgent) to [`LEVEL_MAX`].
+    pub level: u8,
+}
+
+impl IoPriority {
+    /// A priority; `level` above [`LEVEL_MAX`] is taken as [`LEVEL_MAX`].
+    #[must_use]
+    pub fn new(class: IoClass, level: u8) -> Self {
+        Self { class, level: level.min(LEVEL_MAX) }
+    }
+}
+
+impl Default for IoPriority {
+    fn default() -> Self {
+        Self { class: IoClass::None, level: LEVEL_DEFAULT }
+    }
+}
+
+/// What could not be read as an ioprio.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is not an ioprio: write none, idle, rt/LEVEL or be/LEVEL with LEVEL 0 (most urgent) to 7")]
+pub struct IoPriorityError {
+    given: String,
+}
+
+impl FromStr for IoPriority {
+    type Err = IoPriorityError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || IoPriorityError { given: text.to_owned() };
+        let (class, level) = match text.split_once('/') {
+            Some((class, level)) => (class, level.parse().ok().filter(|&l| l <= LEVEL_MAX).ok_or_else(wrong)?),
+            None => (text, LEVEL_DEFAULT),
+        };
+        let class = match class {
+            "none" => IoClass::None,
+            "rt" => IoClass::RealTime,
+            "be" => IoClass::BestEffort,
+            "idle" => IoClass::Idle,
+            _ => return Err(wrong()),
+        };
+        Ok(Self { class, level })
+    }
+}
+
+impl fmt::Display for IoPriority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.class {
+            IoClass::None => f.write_str("none"),
+            IoClass::RealTime => write!(f, "rt/{}", self.level),
+            IoClass::BestEffort => write!(f, "be/{}", self.level),
+            IoClass::Idle => f.write_str("idle"),
+        }
+    }
+}
+
+/// One io context.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The process' id, for people and decision events; need not be unique.
+    pub pid: u32,
+    /// The process' ioprio now. Elevators notice a change at the process' next request.
+    pub ioprio: IoPriority,
+    /// The cgroup the process is in.
+    pub cgroup: CgroupId,
+    /// The process has exited.
+    pub exited: bool,
+}
+
+/// All io contexts of one request queue.
+#[derive(Clone, Debug, Default)]
+pub struct Contexts {
+    table: Vec<Context>,
+}
+
+impl Contexts {
+    /// A context for a new process.
+    ///
+    /// # Panics
+    /// After 2³² contexts.
+    pub(crate) fn create(&mut self, pid: u32, ioprio: IoPriority, cgroup: CgroupId) -> ContextId {
+        let id = ContextId(u32::try_from(self.table.len()).expect("fewer than 2^32 io contexts"));
+        self.table.push(Context { pid, ioprio, cgroup, exited: false });
+        id
+    }
+
+    /// The context `id`.
+    #[must_use]
+    pub fn get(&self, id: ContextId) -> &Context {
+        &self.table[id.index()]
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ContextId) -> &mut Context {
+        &mut self.table[id.index()]
+    }
+
+    /// How many contexts were ever made.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether no context was ever made.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+}
+
+/// Weight of a cgroup that was given none.
+pub const WEIGHT_DEFAULT: u32 = 500;
+/// Smallest weight.
+pub const WEIGHT_MIN: u32 = 10;
+/// Largest weight, and the root's.
+pub const WEIGHT_MAX: u32 = 1000;
+
+/// One cgroup.
+#[derive(Clone, Debug)]
+pub struct Cgroup {
+    /// Its name, for people and decision events.
+    pub name: String,
+    /// The group it stands under; `None` for the root.
+    pub parent: Option<CgroupId>,
+    /// Its share among its siblings, [`WEIGHT_MIN`] to [`WEIGHT_MAX`].
+    pub weight: u32,
+    /// The share of its own processes against its child groups, in the same range.
+    pub leaf_weight: u32,
+}
+
+/// A weight out of range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("weight {given} of cgroup {name} is out of range {WEIGHT_MIN}..={WEIGHT_MAX}")]
+pub struct WeightError {
+    pub(crate) name: String,
+    pub(crate) given: u32,
+}
+
+/// The cgroups of one request queue.
+#[derive(Clone, Debug)]
+pub struct Cgroups {
+    table: Vec<Cgroup>,
+}
+
+impl Default for Cgroups {
+    fn default() -> Self {
+        let root = Cgroup { name: "/".to_owned(), parent: None, weight: WEIGHT_MAX, leaf_weight: WEIGHT_MAX };
+        Self { table: vec![root] }
+    }
+}
+
+impl Cgroups {
+    pub(crate) fn create(&mut self, cgroup: Cgroup) -> Result<CgroupId, WeightError> {
+        check_weight(&cgroup.name, cgroup.weight)?;
+        check_weight(&cgroup.name, cgroup.leaf_weight)?;
+        let id = CgroupId(u32::try_from(self.table.len()).expect("fewer than 2^32 cgroups"));
+        self.table.push(cgroup);
+        Ok(id)
+    }
+
+    /// The cgroup `id`.
+    #[must_use]
+    pub fn get(&self, id: CgroupId) -> &Cgroup {
+        &self.table[id.index()]
+    }
+
+    pub(crate) fn set_weights(&mut self, id: CgroupId, weight: u32, leaf_weight: u32) -> Result<(), WeightError> {
+        let cgroup = &mut self.table[id.index()];
+        check_weight(&cgroup.name, weight)?;
+        check_weight(&cgroup.name, leaf_weight)?;
+        cgroup.weight = weight;
+        cgroup.leaf_weight = leaf_weight;
+        Ok(())
+    }
+}
+
+fn check_weight(name: &str, given: u32) -> Result<(), WeightError> {
+    if (WEIGHT_MIN..=WEIGHT_MAX).contains(&given) {
+        Ok(())
+    } else {
+        Err(WeightError { name: name.to_owned(), given })
+    }
+}

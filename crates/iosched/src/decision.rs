@@ -1,0 +1,236 @@
+//! What a queue and its elevator decide, as typed events.
+//!
+//! Off by default; when off, a decision costs one predictable branch. Tests, traces and reports read these;
+//! nothing parses log text.
+
+use crate::context::{CgroupId, IoClass};
+use crate::request::{Op, RequestId, Sector};
+use crate::time::Time;
+
+/// Which queue of an elevator an event is about: that of the process `pid` (of several processes that share
+/// one, the first), for its sync or its async requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueName {
+    /// The process that founded the queue.
+    pub pid: u32,
+    /// Whether the queue holds sync requests.
+    pub sync: bool,
+}
+
+/// The kind of work a CFQ service tree holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum Workload {
+    /// Async queues.
+    Async,
+    /// Sync queues not worth idling for, served as one.
+    SyncNoIdle,
+    /// Sync queues worth idling for.
+    Sync,
+}
+
+/// On which side a bio joined a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MergeSide {
+    /// Behind its last sector.
+    Back,
+    /// Before its first.
+    Front,
+}
+
+/// One decision.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Decision {
+    /// A request is given to the elevator.
+    Insert {
+        /// The request.
+        request: RequestId,
+        /// The host's name for its founding bio.
+        cookie: u64,
+        /// Its process.
+        pid: u32,
+        /// First sector.
+        sector: Sector,
+        /// Length in sectors.
+        nr_sectors: u32,
+        /// What it does.
+        op: Op,
+        /// Whether somebody waits for it.
+        sync: bool,
+    },
+    /// A bio joined a queued request.
+    Merge {
+        /// The host's name for the bio.
+        cookie: u64,
+        /// The bio's process.
+        pid: u32,
+        /// The bio's first sector.
+        sector: Sector,
+        /// The bio's length in sectors.
+        nr_sectors: u32,
+        /// What it does.
+        op: Op,
+        /// Whether somebody waits for it.
+        sync: bool,
+        /// The host's name for the founding bio of the request it joined.
+        into: u64,
+        /// Where.
+        side: MergeSide,
+    },
+    /// Two queued requests became one.
+    RequestMerge {
+        /// The founding bio of the request that is no more.
+        cookie: u64,
+        /// The founding bio of the one that holds both.
+        into: u64,
+    },
+    /// A request is handed to the device.
+    Dispatch {
+        /// The request.
+        request: RequestId,
+        /// The host's name for its founding bio.
+        cookie: u64,
+        /// First sector.
+        sector: Sector,
+        /// Length in sectors.
+        nr_sectors: u32,
+    },
+    /// A request is done.
+    Complete {
+        /// The host's name for its founding bio.
+        cookie: u64,
+    },
+    /// The elevator wants the queue run at once, in the middle of a submission.
+    Kick,
+    /// A process exited.
+    Exit {
+        /// Which.
+        pid: u32,
+    },
+    /// The verdict on whether the device queues commands: -1 not known, 0 no, 1 yes.
+    HwTag {
+        /// The verdict.
+        value: i8,
+    },
+    /// The elevator began to wait for a process' next request.
+    IdleArm {
+        /// For how long at most, in ns.
+        wait_ns: u64,
+    },
+    /// It stopped waiting because it need not any more.
+    IdleCancel,
+    /// The wait ended in vain.
+    IdleFire,
+    /// A queue became active.
+    Active {
+        /// Which.
+        queue: QueueName,
+        /// Its class.
+        class: IoClass,
+        /// The kind of work being served; of the idle class, what was served before it.
+        workload: Workload,
+        /// Its cgroup.
+        cgroup: CgroupId,
+    },
+    /// The active queue's turn ended.
+    Expire {
+        /// Which.
+        queue: QueueName,
+        /// Whether what was left of its slice counts for next time.
+        timed_out: bool,
+    },
+    /// A queue took the active one's place.
+    Preempt {
+        /// The newcomer.
+        queue: QueueName,
+    },
+    /// A slice's clock started.
+    Slice {
+        /// Whose.
+        queue: QueueName,
+        /// Its length in ns.
+        slice_ns: u64,
+    },
+    /// A new slice for a kind of work.
+    WorkloadSlice {
+        /// Its length in ns.
+        slice_ns: u64,
+    },
+    /// Whether a queue is worth idling for changed.
+    IdleWindow {
+        /// Which queue.
+        queue: QueueName,
+        /// Whether it is.
+        worth: bool,
+    },
+    /// The slice is over, but the group's last queue is given one more wait before it gives way.
+    WaitBusy {
+        /// Which queue.
+        queue: QueueName,
+    },
+    /// A process moves to the queue of another that works on the same place.
+    CooperatorMerge {
+        /// The queue it leaves.
+        queue: QueueName,
+        /// The founder of the queue it joins.
+        into_pid: u32,
+    },
+    /// A process leaves a shared queue.
+    CooperatorSplit {
+        /// The queue it leaves.
+        queue: QueueName,
+    },
+    /// A group was charged for its turn.
+    Served {
+        /// The group.
+        cgroup: CgroupId,
+        /// Its virtual time after the charge.
+        vtime: u64,
+    },
+    /// A process gave up the rest of its turn to another (queue yielding).
+    Yield {
+        /// Who.
+        pid: u32,
+        /// To whom.
+        to_pid: u32,
+    },
+    /// The elevator was switched.
+    Switch {
+        /// Its name.
+        elevator: &'static str,
+    },
+}
+
+/// Decisions since the host last took them.
+#[derive(Clone, Debug, Default)]
+pub struct DecisionLog {
+    on: bool,
+    events: Vec<(Time, Decision)>,
+}
+
+impl DecisionLog {
+    /// Turns recording on or off; off also forgets what was not taken.
+    pub fn record(&mut self, on: bool) {
+        self.on = on;
+        if !on {
+            self.events.clear();
+        }
+    }
+
+    /// Whether decisions are recorded.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// Takes what was decided since the last call, oldest first. A host that records takes after every call.
+    pub fn take(&mut self) -> std::vec::Drain<'_, (Time, Decision)> {
+        self.events.drain(..)
+    }
+
+    #[inline]
+    pub(crate) fn note(&mut self, now: Time, decision: impl FnOnce() -> Decision) {
+        if self.on {
+            self.events.push((now, decision()));
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! Requests, the bios they are made of, and the one arena they live in.
+
+use std::fmt;
+use std::ops::{Index, IndexMut};
+
+use crate::collections::{ListLinks, NIL, RbLinks};
+use crate::context::ContextId;
+use crate::time::Time;
+
+/// A position on a device, in units of 512 bytes.
+pub type Sector = u64;
+
+/// Bytes in a sector.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// What a bio or request does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Op {
+    /// Transfer from the device.
+    Read,
+    /// Transfer to the device.
+    Write,
+    /// The sectors' contents are no longer needed (TRIM).
+    Discard,
+    /// The sectors are to read as zeroes.
+    WriteZeroes,
+    /// Empty the device's volatile write cache; carries no data and no sectors.
+    Flush,
+}
+
+impl Op {
+    /// Everything but a read goes in the write direction.
+    #[must_use]
+    pub const fn is_write(self) -> bool {
+        !matches!(self, Self::Read)
+    }
+
+    /// Whether elevators see it: a flush passes them by.
+    #[must_use]
+    pub const fn has_data(self) -> bool {
+        !matches!(self, Self::Flush)
+    }
+
+    /// The letter the field's tools print.
+    #[must_use]
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Read => 'R',
+            Self::Write => 'W',
+            Self::Discard => 'D',
+            Self::WriteZeroes => 'Z',
+            Self::Flush => 'F',
+        }
+    }
+}
+
+bitflags::bitflags! {
+    /// Hints and promises that come with a bio.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub struct Flags: u8 {
+        /// Somebody waits for it (O_DIRECT, fsync). Reads are sync with or without it.
+        const SYNC = 1;
+        /// More of the same kind will follow from this process, so waiting for it can pay (O_DIRECT writes).
+        const IDLE = 1 << 1;
+        /// Metadata: a priority hint.
+        const PRIO = 1 << 2;
+        /// On stable storage when it completes.
+        const FUA = 1 << 3;
+        /// What completed before it was submitted is on stable storage before it is written.
+        const PREFLUSH = 1 << 4;
+        /// Readahead: nobody waits for it yet.
+        const AHEAD = 1 << 5;
+    }
+}
+
+/// One submission: what a file system or a client asks of the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bio {
+    /// What to do.
+    pub op: Op,
+    /// How.
+    pub flags: Flags,
+    /// First sector; ignored for [`Op::Flush`].
+    pub sector: Sector,
+    /// Sectors, at least 1; 0 for [`Op::Flush`].
+    pub nr_sectors: u32,
+    /// Whose.
+    pub context: ContextId,
+    /// The host's name for it, given back at completion.
+    pub cookie: u64,
+}
+
+impl Bio {
+    /// The sector behind the last.
+    #[must_use]
+    pub const fn end(&self) -> Sector {
+        self.sector + self.nr_sectors as u64
+    }
+
+    /// Whether somebody waits for it: reads, and writes flagged sync.
+    #[must_use]
+    pub const fn is_sync(&self) -> bool {
+        !self.op.is_write() || self.flags.contains(Flags::SYNC)
+    }
+}
+
+/// A request in a queue's arena. Valid from submission until its completion has been reported.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub(crate) u32);
+
+impl RequestId {
+    /// A small number, dense from 0 and used again after completion: good as a tag or a table index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rq{}", self.0)
+    }
+}
+
+/// Where a request is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// Its slot is free.
+    Free,
+    /// Waits while elevators are switched, or for its flush.
+    Held,
+    /// In the elevator.
+    Queued,
+    /// On the dispatch list: released by the elevator, not yet taken by the device.
+    Released,
+    /// In the device.
+    Started,
+}
+
+/// One request: neighbouring bios of one direction, served as one.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub(crate) sector: Sector,
+    pub(crate) nr_sectors: u32,
+    pub(crate) op: Op,
+    pub(crate) flags: Flags,
+    pub(crate) stage: Stage,
+    pub(crate) mergeable: bool,
+    pub(crate) in_elevator: bool,
+    pub(crate) context: ContextId,
+    pub(crate) allocated: Time,
+    pub(crate) deadline: Time,
+    /// The elevator's own two words.
+    pub(crate) elevator: [u32; 2],
+    pub(crate) sort: RbLinks,
+    pub(crate) fifo: ListLinks,
+    pub(crate) hash: ListLinks,
+    pub(crate) cookie: u64,
+    pub(crate) submitted: Time,
+    pub(crate) bios_before: u32,
+    pub(crate) bios_after: u32,
+    pub(crate) bios_last: u32,
+}
+
+impl Request {
+    /// First sector.
+    #[must_use]
+    pub const fn sector(&self) -> Sector {
+        self.sector
+    }
+
+    /// Length in sectors.
+    #[must_use]
+    pub const fn nr_sectors(&self) -> u32 {
+        self.nr_sectors
+    }
+
+    /// The sector behind the last.
+    #[must_use]
+    pub const fn end(&self) -> Sector {
+        self.sector + self.nr_sectors as u64
+    }
+
+    /// What to do.
+    #[must_use]
+    pub const fn op(&self) -> Op {
+        self.op
+    }
+
+    /// Flags of the bio that founded it. What a device must honour is in [`Request::needs_fua`].
+    #[must_use]
+    pub const fn flags(&self) -> Flags {
+        self.flags
+    }
+
+    /// Whether the device must have it on stable storage when it completes.
+    #[must_use]
+    pub const fn needs_fua(&self) -> bool {
+        self.flags.contains(Flags::FUA)
+    }
+
+    /// Whether somebody waits for it.
+    #[must_use]
+    pub const fn is_sync(&self) -> bool {
+        !self.op.is_write() || self.flags.contains(Flags::SYNC)
+    }
+
+    /// Whose bio founded it.
+    #[must_use]
+    pub const fn context(&self) -> ContextId {
+        self.context
+    }
+
+    /// The host's name for the bio that founded it.
+    #[must_use]
+    pub const fn cookie(&self) -> u64 {
+        self.cookie
+    }
+
+    /// When it was allocated; of merged requests, the oldest.
+    #[must_use]
+    pub const fn allocated(&self) -> Time {
+        self.allocated
+    }
+}
+
+/// A bio beyond the one that founded its request.
+#[derive(Clone, Copy, Debug)]
+struct MergedBio {
+    cookie: u64,
+    submitted: Time,
+    context: ContextId,
+    next: u32,
+}
+
+/// A bio that is done, as [`RequestQueue::complete`](crate::RequestQueue::complete) reports it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BioDone {
+    /// The host's name for it.
+    pub cookie: u64,
+    /// Whose it was.
+    pub context: ContextId,
+    /// When it was submitted.
+    pub submitted: Time,
+}
+
+/// The arena of all requests of one queue. A slot is used again only after its request has completed.
+#[derive(Clone, Debug)]
+pub struct Requests {
+    slots: Vec<Request>,
+    free: Vec<u32>,
+    bios: Vec<MergedBio>,
+    bios_free: u32,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), bios: Vec::new(), bios_free: NIL }
+    }
+}
+
+impl Index<RequestId> for Requests {
+    type Output = Request;
+
+    #[inline]
+    fn index(&self, id: RequestId) -> &Request {
+        &self.slots[id.index()]
+    }
+}
+
+impl IndexMut<RequestId> for Requests {
+    #[inline]
+    fn index_mut(&mut self, id: RequestId) -> &mut Request {
+        &mut self.slots[id.index()]
+    }
+}
+
+impl Requests {
+    /// Requests alive now.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether no request is alive.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Most requests alive at once so far: the arena's size in slots.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = RequestId> + '_ {
+        self.slots.iter().enumerate().filter(|(_, rq)| rq.stage != Stage::Free).map(|(i, _)| RequestId(i as u32))
+    }
+
+    #[inline]
+    pub(crate) fn allocate(&mut self, now: Time, bio: &Bio) -> RequestId {
+        let request = Request {
+            sector: bio.sector,
+            nr_sectors: bio.nr_sectors,
+            op: bio.op,
+            flags: bio.flags,
+            stage: Stage::Held,
+            mergeable: bio.op.has_data() && !bio.flags.intersects(Flags::FUA | Flags::PREFLUSH),
+            in_elevator: false,
+            context: bio.context,
+            allocated: now,
+            deadline: Time::ZERO,
+            elevator: [NIL; 2],
+            sort: RbLinks::default(),
+            fifo: ListLinks::default(),
+            hash: ListLinks::default(),
+            cookie: bio.cookie,
+            submitted: now,
+            bios_before: NIL,
+            bios_after: NIL,
+            bios_last: NIL,
+        };
+        if let Some(slot) = self.free.pop() {
+            self.slots[slot as usize] = request;
+            RequestId(slot)
+        } else {
+            let slot = u32::try_from(self.slots.len()).ok().filter(|&s| s < NIL).expect("fewer than 2^32 - 1 requests");
+            self.slots.push(request);
+            RequestId(slot)
+        }
+    }
+
+    #[inline]
+    pub(crate) fn release(&mut self, id: RequestId) {
+        debug_assert_ne!(self[id].stage, Stage::Free);
+        self[id].stage = Stage::Free;
+        self.free.push(id.0);
+    }
+
+    fn allocate_bio(&mut self, bio: MergedBio) -> u32 {
+        if self.bios_free == NIL {
+            self.bios.push(bio);
+            (self.bios.len() - 1) as u32
+        } else {
+            let slot = self.bios_free;
+            self.bios_free = self.bios[slot as usize].next;
+            self.bios[slot as usize] = bio;
+            slot
+        }
+    }
+
+    /// `bio` becomes the last of `id`.
+    pub(crate) fn append_bio(&mut self, now: Time, id: RequestId, bio: &Bio) {
+        self.append(id, MergedBio { cookie: bio.cookie, submitted: now, context: bio.context, next: NIL });
+        self[id].nr_sectors += bio.nr_sectors;
+    }
+
+    /// `bio` becomes the first of `id`.
+    pub(crate) fn prepend_bio(&mut self, now: Time, id: RequestId, bio: &Bio) {
+        let next = self[id].bios_before;
+        let slot = self.allocate_bio(MergedBio { cookie: bio.cookie, submitted: now, context: bio.context, next });
+        let request = &mut self[id];
+        request.bios_before = slot;
+        request.sector = bio.sector;
+        request.nr_sectors += bio.nr_sectors;
+    }
+
+    fn append(&mut self, id: RequestId, bio: MergedBio) {
+        let slot = self.allocate_bio(bio);
+        let last = self[id].bios_last;
+        if last == NIL {
+            self[id].bios_after = slot;
+        } else {
+            self.bios[last as usize].next = slot;
+        }
+        self[id].bios_last = slot;
+    }
+
+    /// All bios of `absorbed` go behind those of `survivor`. `absorbed` keeps nothing but its slot.
+    pub(crate) fn append_request(&mut self, survivor: RequestId, absorbed: RequestId) {
+        let Request { cookie, submitted, context, nr_sectors, allocated, bios_before, bios_after, .. } = self[absorbed];
+        let mut chain = bios_before;
+        while chain != NIL {
+            let bio = self.bios[chain as usize];
+            self.free_bio(chain);
+            self.append(survivor, MergedBio { next: NIL, ..bio });
+            chain = bio.next;
+        }
+        self.append(survivor, MergedBio { cookie, submitted, context, next: NIL });
+        chain = bios_after;
+        while chain != NIL {
+            let bio = self.bios[chain as usize];
+            self.free_bio(chain);
+            self.append(survivor, MergedBio { next: NIL, ..bio });
+            chain = bio.next;
+        }
+        let request = &mut self[absorbed];
+        (request.bios_before, request.bios_after, request.bios_last) = (NIL, NIL, NIL);
+        let request = &mut self[survivor];
+        request.nr_sectors += nr_sectors;
+        request.allocated = request.allocated.min(allocated);
+    }
+
+    fn free_bio(&mut self, slot: u32) {
+        self.bios[slot as usize].next = self.bios_free;
+        self.bios_free = slot;
+    }
+
+    /// Hands every bio of `id` to `done`, in sector order, and forgets all but the founding one.
+    #[inline]
+    pub(crate) fn take_bios(&mut self, id: RequestId, mut done: impl FnMut(BioDone)) {
+        let Request { cookie, submitted, context, bios_before, bios_after, .. } = self[id];
+        self.take_chain(bios_before, &mut done);
+        done(BioDone { cookie, context, submitted });
+        self.take_chain(bios_after, &mut done);
+        let request = &mut self[id];
+        (request.bios_before, request.bios_after, request.bios_last) = (NIL, NIL, NIL);
+    }
+
+    #[inline]
+    fn take_chain(&mut self, mut chain: u32, done: &mut impl FnMut(BioDone)) {
+        while chain != NIL {
+            let MergedBio { cookie, submitted, context, next } = self.bios[chain as usize];
+            self.free_bio(chain);
+            done(BioDone { cookie, context, submitted });
+            chain = next;
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Plans, runs, records, statistics, verdicts and reports.

@@ -1,0 +1,1 @@
+//! The discrete-event engine: tasks, request queue, device, virtual time.

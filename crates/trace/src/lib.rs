@@ -1,0 +1,1 @@
+//! Block traces: readers, writers and what can be read off them.

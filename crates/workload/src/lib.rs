@@ -1,0 +1,1 @@
+//! What tasks do: synthetic programs, scenarios and trace replay.
