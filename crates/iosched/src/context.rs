@@ -122,23 +122,48 @@ pub struct Context {
     pub cgroup: CgroupId,
     /// The process has exited.
     pub exited: bool,
+    /// Bios under way.
+    pub(crate) bios: u32,
 }
 
 /// All io contexts of one request queue.
 #[derive(Clone, Debug, Default)]
 pub struct Contexts {
     table: Vec<Context>,
+    free: Vec<ContextId>,
 }
 
 impl Contexts {
-    /// A context for a new process.
-    ///
-    /// # Panics
-    /// After 2³² contexts.
+    /// A context for a new process: that of one that is gone, or a new one.
     pub(crate) fn create(&mut self, pid: u32, ioprio: IoPriority, cgroup: CgroupId) -> ContextId {
+        let context = Context { pid, ioprio, cgroup, exited: false, bios: 0 };
+        if let Some(id) = self.free.pop() {
+            self.table[id.index()] = context;
+            return id;
+        }
         let id = ContextId(u32::try_from(self.table.len()).expect("fewer than 2^32 io contexts"));
-        self.table.push(Context { pid, ioprio, cgroup, exited: false });
+        self.table.push(context);
         id
+    }
+
+    /// The process is gone; its id is free once nothing is under way.
+    pub(crate) fn exit(&mut self, id: ContextId) {
+        let context = &mut self.table[id.index()];
+        debug_assert!(!context.exited, "a process exits once");
+        context.exited = true;
+        if context.bios == 0 {
+            self.free.push(id);
+        }
+    }
+
+    /// One bio less is under way.
+    #[inline]
+    pub(crate) fn bio_done(&mut self, id: ContextId) {
+        let context = &mut self.table[id.index()];
+        context.bios -= 1;
+        if context.exited && context.bios == 0 {
+            self.free.push(id);
+        }
     }
 
     /// The context `id`.
@@ -151,7 +176,7 @@ impl Contexts {
         &mut self.table[id.index()]
     }
 
-    /// How many contexts were ever made.
+    /// Contexts in use, or free to be used again.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.len()
@@ -231,9 +256,5 @@ impl Cgroups {
 }
 
 fn check_weight(name: &str, given: u32) -> Result<(), WeightError> {
-    if (WEIGHT_MIN..=WEIGHT_MAX).contains(&given) {
-        Ok(())
-    } else {
-        Err(WeightError { name: name.to_owned(), given })
-    }
+    if (WEIGHT_MIN..=WEIGHT_MAX).contains(&given) { Ok(()) } else { Err(WeightError { name: name.to_owned(), given }) }
 }

@@ -94,7 +94,7 @@ pub enum Decision {
         /// Length in sectors.
         nr_sectors: u32,
     },
-    /// A request is done.
+    /// The device is done with a request.
     Complete {
         /// The host's name for its founding bio.
         cookie: u64,

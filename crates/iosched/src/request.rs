@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-use crate::collections::{ListLinks, NIL, RbLinks};
+use crate::collections::{Id, Kind, ListLinks, ListNodes, NIL, RbLinks, RbNodes};
 use crate::context::ContextId;
 use crate::time::Time;
 
@@ -146,6 +146,7 @@ pub struct Request {
     pub(crate) flags: Flags,
     pub(crate) stage: Stage,
     pub(crate) mergeable: bool,
+    pub(crate) hashed: bool,
     pub(crate) in_elevator: bool,
     pub(crate) context: ContextId,
     pub(crate) allocated: Time,
@@ -275,6 +276,76 @@ impl IndexMut<RequestId> for Requests {
     }
 }
 
+impl Id for RequestId {
+    #[inline]
+    fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    #[inline]
+    fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// Lists by age.
+#[derive(Debug)]
+pub(crate) enum Fifo {}
+/// Lists of what hashes alike.
+#[derive(Debug)]
+pub(crate) enum Hashed {}
+/// Trees by sector.
+#[derive(Debug)]
+pub(crate) enum BySector {}
+
+impl Kind for Fifo {
+    type Id = RequestId;
+}
+
+impl Kind for Hashed {
+    type Id = RequestId;
+}
+
+impl Kind for BySector {
+    type Id = RequestId;
+}
+
+impl ListNodes<Fifo> for Requests {
+    #[inline]
+    fn links(&self, id: u32) -> ListLinks {
+        self.slots[id as usize].fifo
+    }
+
+    #[inline]
+    fn links_mut(&mut self, id: u32) -> &mut ListLinks {
+        &mut self.slots[id as usize].fifo
+    }
+}
+
+impl ListNodes<Hashed> for Requests {
+    #[inline]
+    fn links(&self, id: u32) -> ListLinks {
+        self.slots[id as usize].hash
+    }
+
+    #[inline]
+    fn links_mut(&mut self, id: u32) -> &mut ListLinks {
+        &mut self.slots[id as usize].hash
+    }
+}
+
+impl RbNodes<BySector> for Requests {
+    #[inline]
+    fn links(&self, id: u32) -> &RbLinks {
+        &self.slots[id as usize].sort
+    }
+
+    #[inline]
+    fn links_mut(&mut self, id: u32) -> &mut RbLinks {
+        &mut self.slots[id as usize].sort
+    }
+}
+
 impl Requests {
     /// Requests alive now.
     #[must_use]
@@ -307,6 +378,7 @@ impl Requests {
             flags: bio.flags,
             stage: Stage::Held,
             mergeable: bio.op.has_data() && !bio.flags.intersects(Flags::FUA | Flags::PREFLUSH),
+            hashed: false,
             in_elevator: false,
             context: bio.context,
             allocated: now,

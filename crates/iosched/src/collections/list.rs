@@ -1,10 +1,12 @@
 //! A doubly linked list over elements of an arena.
 
-use super::NIL;
+use std::marker::PhantomData;
+
+use super::{Id, Kind, NIL};
 
 /// An element's neighbours in a list.
 #[derive(Clone, Copy, Debug)]
-pub struct ListLinks {
+pub(crate) struct ListLinks {
     prev: u32,
     next: u32,
 }
@@ -15,53 +17,78 @@ impl Default for ListLinks {
     }
 }
 
-/// An arena whose elements carry links of one list.
-pub trait ListNodes {
-    /// The links of element `id`.
+impl ListLinks {
+    /// Number of the element before and of the one behind.
+    #[inline]
+    pub(crate) fn get(self) -> (u32, u32) {
+        (self.prev, self.next)
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, prev: u32, next: u32) {
+        *self = Self { prev, next };
+    }
+
+    #[inline]
+    pub(crate) fn set_prev(&mut self, prev: u32) {
+        self.prev = prev;
+    }
+
+    #[inline]
+    pub(crate) fn set_next(&mut self, next: u32) {
+        self.next = next;
+    }
+}
+
+/// An arena whose elements carry links of lists of kind `K`.
+pub(crate) trait ListNodes<K: Kind> {
+    /// The links of the element numbered `id`.
     fn links(&self, id: u32) -> ListLinks;
     /// The same, to change.
     fn links_mut(&mut self, id: u32) -> &mut ListLinks;
 }
 
 /// A list: first and last element.
-#[derive(Clone, Copy, Debug)]
-pub struct List {
+#[derive(Debug)]
+pub(crate) struct List<K> {
     head: u32,
     tail: u32,
+    kind: PhantomData<fn() -> K>,
 }
 
-impl Default for List {
+impl<K> Default for List<K> {
     fn default() -> Self {
-        Self { head: NIL, tail: NIL }
+        Self { head: NIL, tail: NIL, kind: PhantomData }
     }
 }
 
-impl List {
+impl<K: Kind> List<K> {
     /// The first element.
     #[must_use]
-    pub fn first(&self) -> Option<u32> {
-        some(self.head)
+    pub(crate) fn first(&self) -> Option<K::Id> {
+        K::Id::some(self.head)
     }
 
     /// Whether there is none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.head == NIL
     }
 
     /// The element behind `id`.
-    pub fn next(&self, nodes: &impl ListNodes, id: u32) -> Option<u32> {
-        some(nodes.links(id).next)
+    pub(crate) fn next(&self, nodes: &impl ListNodes<K>, id: K::Id) -> Option<K::Id> {
+        K::Id::some(nodes.links(id.number()).next)
     }
 
     /// The element before `id`.
-    pub fn prev(&self, nodes: &impl ListNodes, id: u32) -> Option<u32> {
-        some(nodes.links(id).prev)
+    pub(crate) fn prev(&self, nodes: &impl ListNodes<K>, id: K::Id) -> Option<K::Id> {
+        K::Id::some(nodes.links(id.number()).prev)
     }
 
     /// Puts `id` last.
     #[inline]
-    pub fn push_back(&mut self, nodes: &mut impl ListNodes, id: u32) {
+    pub(crate) fn push_back(&mut self, nodes: &mut impl ListNodes<K>, id: K::Id) {
+        let id = id.number();
         *nodes.links_mut(id) = ListLinks { prev: self.tail, next: NIL };
         if self.tail == NIL {
             self.head = id;
@@ -73,7 +100,8 @@ impl List {
 
     /// Puts `id` first.
     #[inline]
-    pub fn push_front(&mut self, nodes: &mut impl ListNodes, id: u32) {
+    pub(crate) fn push_front(&mut self, nodes: &mut impl ListNodes<K>, id: K::Id) {
+        let id = id.number();
         *nodes.links_mut(id) = ListLinks { prev: NIL, next: self.head };
         if self.head == NIL {
             self.tail = id;
@@ -85,7 +113,8 @@ impl List {
 
     /// Takes `id`, which is in this list, out.
     #[inline]
-    pub fn remove(&mut self, nodes: &mut impl ListNodes, id: u32) {
+    pub(crate) fn remove(&mut self, nodes: &mut impl ListNodes<K>, id: K::Id) {
+        let id = id.number();
         let ListLinks { prev, next } = nodes.links(id);
         if prev == NIL {
             self.head = next;
@@ -101,7 +130,8 @@ impl List {
     }
 
     /// Puts `new` where `old` stands and takes `old` out; `new` is in no list.
-    pub fn replace(&mut self, nodes: &mut impl ListNodes, old: u32, new: u32) {
+    pub(crate) fn replace(&mut self, nodes: &mut impl ListNodes<K>, old: K::Id, new: K::Id) {
+        let (old, new) = (old.number(), new.number());
         let ListLinks { prev, next } = nodes.links(old);
         *nodes.links_mut(new) = ListLinks { prev, next };
         *nodes.links_mut(old) = ListLinks::default();
@@ -116,8 +146,4 @@ impl List {
             nodes.links_mut(next).prev = new;
         }
     }
-}
-
-fn some(id: u32) -> Option<u32> {
-    (id != NIL).then_some(id)
 }

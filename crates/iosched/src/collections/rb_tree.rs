@@ -5,7 +5,9 @@
 //! an inserted node becomes a red leaf and is rebalanced as the textbook does; a removed node with two
 //! children is replaced by its in-order successor.
 
-use super::NIL;
+use std::marker::PhantomData;
+
+use super::{Id, Kind, NIL};
 
 const RED: u32 = 1 << 31;
 const PARENT: u32 = !RED;
@@ -14,7 +16,7 @@ const NO_PARENT: u32 = PARENT;
 
 /// An element's place in a tree.
 #[derive(Clone, Copy, Debug)]
-pub struct RbLinks {
+pub(crate) struct RbLinks {
     /// Parent, with the colour in the top bit.
     parent: u32,
     left: u32,
@@ -27,96 +29,90 @@ impl Default for RbLinks {
     }
 }
 
-impl RbLinks {
-    /// The child with the smaller elements.
-    #[must_use]
-    pub fn left(&self) -> Option<u32> {
-        some(self.left)
-    }
-
-    /// The child with the larger elements.
-    #[must_use]
-    pub fn right(&self) -> Option<u32> {
-        some(self.right)
-    }
-}
-
-/// An arena whose elements carry links of one tree.
-pub trait RbNodes {
-    /// The links of element `id`.
+/// An arena whose elements carry links of trees of kind `K`.
+pub(crate) trait RbNodes<K: Kind> {
+    /// The links of the element numbered `id`.
     fn links(&self, id: u32) -> &RbLinks;
     /// The same, to change.
     fn links_mut(&mut self, id: u32) -> &mut RbLinks;
 }
 
 /// A tree: its root, and its two ends at hand.
-#[derive(Clone, Copy, Debug)]
-pub struct RbTree {
+#[derive(Debug)]
+pub(crate) struct RbTree<K> {
     root: u32,
     first: u32,
     last: u32,
+    kind: PhantomData<fn() -> K>,
 }
 
-impl Default for RbTree {
+impl<K> Default for RbTree<K> {
     fn default() -> Self {
-        Self { root: NIL, first: NIL, last: NIL }
+        Self { root: NIL, first: NIL, last: NIL, kind: PhantomData }
     }
 }
 
-impl RbTree {
+impl<K: Kind> RbTree<K> {
     /// The element every descent starts at.
     #[must_use]
-    pub fn root(&self) -> Option<u32> {
-        some(self.root)
+    pub(crate) fn root(&self) -> Option<K::Id> {
+        K::Id::some(self.root)
     }
 
     /// The smallest element.
     #[must_use]
-    pub fn first(&self) -> Option<u32> {
-        some(self.first)
+    pub(crate) fn first(&self) -> Option<K::Id> {
+        K::Id::some(self.first)
     }
 
     /// The largest element.
     #[must_use]
-    pub fn last(&self) -> Option<u32> {
-        some(self.last)
+    pub(crate) fn last(&self) -> Option<K::Id> {
+        K::Id::some(self.last)
     }
 
     /// Whether there is none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.root == NIL
     }
 
     /// Puts `id` in, behind its equals. `before(x)` says whether `id` belongs before `x`.
     #[inline]
-    pub fn insert<N: RbNodes>(&mut self, nodes: &mut N, id: u32, mut before: impl FnMut(&N, u32) -> bool) {
+    pub(crate) fn insert<N: RbNodes<K>>(
+        &mut self,
+        nodes: &mut N,
+        id: K::Id,
+        mut before: impl FnMut(&N, K::Id) -> bool,
+    ) {
         if self.root == NIL {
-            return self.attach(nodes, id, NIL, false);
+            return self.attach(nodes, id, None, false);
         }
         // What arrives in order goes to the end without a descent.
-        if !before(nodes, self.last) {
-            return self.attach(nodes, id, self.last, false);
+        let last = K::Id::new(self.last);
+        if !before(nodes, last) {
+            return self.attach(nodes, id, Some(last), false);
         }
         let mut at = self.root;
         loop {
-            let left = before(nodes, at);
+            let left = before(nodes, K::Id::new(at));
             let links = nodes.links(at);
             let next = if left { links.left } else { links.right };
             if next == NIL {
-                return self.attach(nodes, id, at, left);
+                return self.attach(nodes, id, Some(K::Id::new(at)), left);
             }
             at = next;
         }
     }
 
-    /// Puts `id` in as the left or right child of `parent` (which has none there; [`NIL`] for an empty tree).
-    pub fn attach<N: RbNodes>(&mut self, nodes: &mut N, id: u32, parent: u32, left: bool) {
-        if parent == NIL {
+    /// Puts `id` in as the left or right child of `parent` (which has none there; `None` for an empty tree).
+    pub(crate) fn attach<N: RbNodes<K>>(&mut self, nodes: &mut N, id: K::Id, parent: Option<K::Id>, left: bool) {
+        let id = id.number();
+        let Some(parent) = parent.map(Id::number) else {
             *nodes.links_mut(id) = RbLinks::default();
             (self.root, self.first, self.last) = (id, id, id);
             return;
-        }
+        };
         *nodes.links_mut(id) = RbLinks { parent: parent | RED, left: NIL, right: NIL };
         if left {
             nodes.links_mut(parent).left = id;
@@ -132,7 +128,7 @@ impl RbTree {
         self.rebalance_after_insert(nodes, id);
     }
 
-    fn rebalance_after_insert<N: RbNodes>(&mut self, nodes: &mut N, mut id: u32) {
+    fn rebalance_after_insert<N: RbNodes<K>>(&mut self, nodes: &mut N, mut id: u32) {
         loop {
             let parent = parent(nodes, id);
             if parent == NIL {
@@ -176,12 +172,13 @@ impl RbTree {
     }
 
     /// Takes `id`, which is in this tree, out.
-    pub fn remove<N: RbNodes>(&mut self, nodes: &mut N, id: u32) {
+    pub(crate) fn remove<N: RbNodes<K>>(&mut self, nodes: &mut N, id: K::Id) {
+        let id = id.number();
         if self.first == id {
-            self.first = self.next(nodes, id).unwrap_or(NIL);
+            self.first = neighbour(nodes, id, true);
         }
         if self.last == id {
-            self.last = self.prev(nodes, id).unwrap_or(NIL);
+            self.last = neighbour(nodes, id, false);
         }
         let RbLinks { left, right, .. } = *nodes.links(id);
         // The place that becomes one black poorer, if any: the child that moves up and its new parent.
@@ -224,7 +221,7 @@ impl RbTree {
     }
 
     /// The parent of `old`, or the root, points at `new` instead.
-    fn put_in_place_of<N: RbNodes>(&mut self, nodes: &mut N, old: u32, new: u32) {
+    fn put_in_place_of<N: RbNodes<K>>(&mut self, nodes: &mut N, old: u32, new: u32) {
         let parent = parent(nodes, old);
         if parent == NIL {
             self.root = new;
@@ -235,10 +232,12 @@ impl RbTree {
         }
     }
 
-    fn rebalance_after_remove<N: RbNodes>(&mut self, nodes: &mut N, mut id: u32, mut parent: u32) {
+    fn rebalance_after_remove<N: RbNodes<K>>(&mut self, nodes: &mut N, mut id: u32, mut parent: u32) {
         while parent != NIL && (id == NIL || !is_red(nodes, id)) {
             let is_left = nodes.links(parent).left == id;
-            let sibling_of = |nodes: &N| if is_left { nodes.links(parent).right } else { nodes.links(parent).left };
+            let sibling_of = |nodes: &N| {
+                if is_left { nodes.links(parent).right } else { nodes.links(parent).left }
+            };
             let mut sibling = sibling_of(nodes);
             if is_red(nodes, sibling) {
                 set_black(nodes, sibling);
@@ -276,7 +275,7 @@ impl RbTree {
         }
     }
 
-    fn rotate<N: RbNodes>(&mut self, nodes: &mut N, id: u32, left: bool) {
+    fn rotate<N: RbNodes<K>>(&mut self, nodes: &mut N, id: u32, left: bool) {
         if left {
             self.rotate_left(nodes, id);
         } else {
@@ -284,7 +283,7 @@ impl RbTree {
         }
     }
 
-    fn rotate_left<N: RbNodes>(&mut self, nodes: &mut N, id: u32) {
+    fn rotate_left<N: RbNodes<K>>(&mut self, nodes: &mut N, id: u32) {
         let up = nodes.links(id).right;
         let inner = nodes.links(up).left;
         nodes.links_mut(id).right = inner;
@@ -298,7 +297,7 @@ impl RbTree {
         set_parent(nodes, id, up);
     }
 
-    fn rotate_right<N: RbNodes>(&mut self, nodes: &mut N, id: u32) {
+    fn rotate_right<N: RbNodes<K>>(&mut self, nodes: &mut N, id: u32) {
         let up = nodes.links(id).left;
         let inner = nodes.links(up).right;
         nodes.links_mut(id).left = inner;
@@ -314,56 +313,34 @@ impl RbTree {
 
     /// The element behind `id`.
     #[inline]
-    pub fn next<N: RbNodes>(&self, nodes: &N, id: u32) -> Option<u32> {
-        let mut at = nodes.links(id).right;
-        if at != NIL {
-            while nodes.links(at).left != NIL {
-                at = nodes.links(at).left;
-            }
-            return Some(at);
-        }
-        let mut from = id;
-        loop {
-            let up = parent(nodes, from);
-            if up == NIL {
-                return None;
-            }
-            if nodes.links(up).left == from {
-                return Some(up);
-            }
-            from = up;
-        }
+    pub(crate) fn next<N: RbNodes<K>>(&self, nodes: &N, id: K::Id) -> Option<K::Id> {
+        K::Id::some(neighbour(nodes, id.number(), true))
     }
 
     /// The element before `id`.
     #[inline]
-    pub fn prev<N: RbNodes>(&self, nodes: &N, id: u32) -> Option<u32> {
-        let mut at = nodes.links(id).left;
-        if at != NIL {
-            while nodes.links(at).right != NIL {
-                at = nodes.links(at).right;
-            }
-            return Some(at);
-        }
-        let mut from = id;
-        loop {
-            let up = parent(nodes, from);
-            if up == NIL {
-                return None;
-            }
-            if nodes.links(up).right == from {
-                return Some(up);
-            }
-            from = up;
-        }
+    pub(crate) fn prev<N: RbNodes<K>>(&self, nodes: &N, id: K::Id) -> Option<K::Id> {
+        K::Id::some(neighbour(nodes, id.number(), false))
+    }
+
+    /// The child of `id` on the side of smaller elements.
+    #[inline]
+    pub(crate) fn left<N: RbNodes<K>>(&self, nodes: &N, id: K::Id) -> Option<K::Id> {
+        K::Id::some(nodes.links(id.number()).left)
+    }
+
+    /// The child of `id` on the side of larger elements.
+    #[inline]
+    pub(crate) fn right<N: RbNodes<K>>(&self, nodes: &N, id: K::Id) -> Option<K::Id> {
+        K::Id::some(nodes.links(id.number()).right)
     }
 
     /// Checks order, colours, links and ends; returns the number of elements.
     ///
     /// # Panics
     /// If any of it is wrong.
-    pub fn check<N: RbNodes>(&self, nodes: &N, mut in_order: impl FnMut(&N, u32, u32) -> bool) -> usize {
-        fn walk<N: RbNodes>(nodes: &N, id: u32, count: &mut usize) -> usize {
+    pub(crate) fn check<N: RbNodes<K>>(&self, nodes: &N, mut in_order: impl FnMut(&N, K::Id, K::Id) -> bool) -> usize {
+        fn walk<K: Kind, N: RbNodes<K>>(nodes: &N, id: u32, count: &mut usize) -> usize {
             if id == NIL {
                 return 1;
             }
@@ -385,54 +362,73 @@ impl RbTree {
         }
         assert!(!is_red(nodes, self.root), "the root is black");
         let mut seen = 1;
-        let mut at = self.first;
+        let mut at = K::Id::new(self.first);
         while let Some(next) = self.next(nodes, at) {
             assert!(in_order(nodes, at, next), "elements are in order");
-            assert_eq!(self.prev(nodes, next), Some(at));
+            assert_eq!(self.prev(nodes, next).map(Id::number), Some(at.number()));
             at = next;
             seen += 1;
         }
-        assert_eq!(at, self.last);
+        assert_eq!(at.number(), self.last);
         assert_eq!(seen, count);
         count
     }
 }
 
+/// The element behind `id`, or before it; [`NIL`] if it is the end one.
 #[inline]
-fn some(id: u32) -> Option<u32> {
-    (id != NIL).then_some(id)
+fn neighbour<K: Kind, N: RbNodes<K>>(nodes: &N, id: u32, behind: bool) -> u32 {
+    let side = |links: &RbLinks, right: bool| if right { links.right } else { links.left };
+    let mut at = side(nodes.links(id), behind);
+    if at != NIL {
+        loop {
+            let next = side(nodes.links(at), !behind);
+            if next == NIL {
+                return at;
+            }
+            at = next;
+        }
+    }
+    let mut from = id;
+    loop {
+        let up = parent(nodes, from);
+        if up == NIL || side(nodes.links(up), !behind) == from {
+            return up;
+        }
+        from = up;
+    }
 }
 
 #[inline]
-fn parent<N: RbNodes>(nodes: &N, id: u32) -> u32 {
+fn parent<K: Kind, N: RbNodes<K>>(nodes: &N, id: u32) -> u32 {
     let parent = nodes.links(id).parent & PARENT;
     if parent == NO_PARENT { NIL } else { parent }
 }
 
 #[inline]
-fn is_red<N: RbNodes>(nodes: &N, id: u32) -> bool {
+fn is_red<K: Kind, N: RbNodes<K>>(nodes: &N, id: u32) -> bool {
     nodes.links(id).parent & RED != 0
 }
 
 #[inline]
-fn set_parent<N: RbNodes>(nodes: &mut N, id: u32, parent: u32) {
+fn set_parent<K: Kind, N: RbNodes<K>>(nodes: &mut N, id: u32, parent: u32) {
     let links = nodes.links_mut(id);
     links.parent = (links.parent & RED) | (parent & PARENT);
 }
 
 #[inline]
-fn set_colour<N: RbNodes>(nodes: &mut N, id: u32, red: bool) {
+fn set_colour<K: Kind, N: RbNodes<K>>(nodes: &mut N, id: u32, red: bool) {
     let links = nodes.links_mut(id);
     links.parent = (links.parent & PARENT) | if red { RED } else { 0 };
 }
 
 #[inline]
-fn set_black<N: RbNodes>(nodes: &mut N, id: u32) {
+fn set_black<K: Kind, N: RbNodes<K>>(nodes: &mut N, id: u32) {
     set_colour(nodes, id, false);
 }
 
 #[inline]
-fn set_red<N: RbNodes>(nodes: &mut N, id: u32) {
+fn set_red<K: Kind, N: RbNodes<K>>(nodes: &mut N, id: u32) {
     set_colour(nodes, id, true);
 }
 
@@ -444,7 +440,13 @@ mod tests {
 
     struct Arena(Vec<(u64, RbLinks)>);
 
-    impl RbNodes for Arena {
+    enum Test {}
+
+    impl Kind for Test {
+        type Id = u32;
+    }
+
+    impl RbNodes<Test> for Arena {
         fn links(&self, id: u32) -> &RbLinks {
             &self.0[id as usize].1
         }
@@ -453,11 +455,11 @@ mod tests {
         }
     }
 
-    fn check(tree: &RbTree, arena: &Arena) -> usize {
+    fn check(tree: &RbTree<Test>, arena: &Arena) -> usize {
         tree.check(arena, |nodes, a, b| nodes.0[a as usize].0 <= nodes.0[b as usize].0)
     }
 
-    fn insert(tree: &mut RbTree, arena: &mut Arena, id: u32) {
+    fn insert(tree: &mut RbTree<Test>, arena: &mut Arena, id: u32) {
         let key = arena.0[id as usize].0;
         tree.insert(arena, id, |nodes, at| key < nodes.0[at as usize].0);
     }

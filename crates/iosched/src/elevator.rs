@@ -1,0 +1,219 @@
+//! What an elevator is, what it is given, and which ones there are.
+
+use crate::context::{CgroupId, Cgroups, ContextId, Contexts};
+use crate::decision::{Decision, DecisionLog};
+use crate::request::{Bio, RequestId, Requests};
+use crate::time::{SECOND_NS, Time};
+use crate::tunable::{Spec, TunableError};
+
+/// What a request queue shows its elevator. One moment lasts as long as one call.
+#[derive(Debug)]
+pub struct Env {
+    /// The present moment.
+    pub now: Time,
+    /// All requests of the queue; elevators hold ids.
+    pub requests: Requests,
+    /// All io contexts of the queue.
+    pub contexts: Contexts,
+    /// All cgroups of the queue.
+    pub cgroups: Cgroups,
+    /// Where decisions go.
+    pub log: DecisionLog,
+    /// Length of a jiffy in ns.
+    pub jiffy_ns: u64,
+    /// Whether seeking costs on the device.
+    pub rotational: bool,
+    /// Whether cgroups are told apart.
+    pub groups: bool,
+    /// The one deadline an elevator may ask for: it is called back then.
+    pub(crate) timer: Option<Time>,
+    /// The elevator wants the queue run before anything else happens.
+    pub(crate) kick: bool,
+}
+
+impl Env {
+    pub(crate) fn new(hz: u32, rotational: bool, groups: bool) -> Self {
+        Self {
+            now: Time::ZERO,
+            requests: Requests::default(),
+            contexts: Contexts::default(),
+            cgroups: Cgroups::default(),
+            log: DecisionLog::default(),
+            jiffy_ns: SECOND_NS / u64::from(hz),
+            rotational,
+            groups,
+            timer: None,
+            kick: false,
+        }
+    }
+
+    /// Jiffies since the origin, rounded down.
+    #[must_use]
+    pub fn jiffies(&self) -> u64 {
+        self.now.as_ns() / self.jiffy_ns
+    }
+
+    /// Records a decision, if decisions are recorded.
+    #[inline]
+    pub fn note(&mut self, decision: impl FnOnce() -> Decision) {
+        self.log.note(self.now, decision);
+    }
+
+    /// The process id behind a context.
+    #[must_use]
+    pub fn pid(&self, context: ContextId) -> u32 {
+        self.contexts.get(context).pid
+    }
+
+    /// Asks for the queue to be run at once, in the middle of a submission.
+    pub fn kick(&mut self) {
+        self.kick = true;
+        self.note(|| Decision::Kick);
+    }
+}
+
+/// A policy: which request next, and whether to wait for a better one.
+///
+/// The request queue calls it in this order for every request: [`allocate`](Self::allocate),
+/// [`insert`](Self::insert), [`dispatch`](Self::dispatch) until that gives it out, [`start`](Self::start) when the
+/// device takes it, [`complete`](Self::complete), [`finish`](Self::finish). A request that is merged into another
+/// while queued is reported by [`absorb`](Self::absorb) and then [`finish`](Self::finish).
+///
+/// `noop` is the smallest elevator there is: read it first.
+pub trait Elevator: Send {
+    /// Its name in the registry.
+    fn name(&self) -> &'static str;
+
+    /// Whether `bio` may join the queued request `into`; the queue has checked op and mergeability.
+    fn may_merge(&mut self, env: &mut Env, bio: &Bio, into: RequestId) -> bool {
+        let _ = (env, bio, into);
+        true
+    }
+
+    /// The queued request that begins where `bio` ends, if this elevator looks for one.
+    fn find_front(&mut self, env: &mut Env, bio: &Bio) -> Option<RequestId> {
+        let _ = (env, bio);
+        None
+    }
+
+    /// The queued request before `id` in the order that neighbours are looked for in.
+    fn former(&self, env: &Env, id: RequestId) -> Option<RequestId>;
+
+    /// The queued request behind `id` in that order.
+    fn latter(&self, env: &Env, id: RequestId) -> Option<RequestId>;
+
+    /// A bio joined `id` in front, so that it begins earlier now.
+    fn merged_front(&mut self, env: &mut Env, id: RequestId) {
+        let _ = (env, id);
+    }
+
+    /// `absorbed` is now part of `survivor` and leaves the elevator.
+    fn absorb(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId);
+
+    /// `id` was allocated for its process and will be inserted.
+    fn allocate(&mut self, env: &mut Env, id: RequestId) {
+        let _ = (env, id);
+    }
+
+    /// Takes `id` in.
+    fn insert(&mut self, env: &mut Env, id: RequestId);
+
+    /// Gives out the request to serve next, or `None` to let the device wait. `forced`: give out something as
+    /// long as anything is queued, whatever the policy says (drain).
+    fn dispatch(&mut self, env: &mut Env, forced: bool) -> Option<RequestId>;
+
+    /// The device takes `id`.
+    fn start(&mut self, env: &mut Env, id: RequestId) {
+        let _ = (env, id);
+    }
+
+    /// The device is done with `id`.
+    fn complete(&mut self, env: &mut Env, id: RequestId) {
+        let _ = (env, id);
+    }
+
+    /// `id` is about to be freed, after completion or having been absorbed.
+    fn finish(&mut self, env: &mut Env, id: RequestId) {
+        let _ = (env, id);
+    }
+
+    /// The deadline it asked for has come.
+    fn timer(&mut self, env: &mut Env) {
+        let _ = env;
+    }
+
+    /// The process has exited; its requests under way complete as usual.
+    fn exit(&mut self, env: &mut Env, context: ContextId) {
+        let _ = (env, context);
+    }
+
+    /// The weights of `cgroup` changed.
+    fn weights_changed(&mut self, env: &mut Env, cgroup: CgroupId) {
+        let _ = (env, cgroup);
+    }
+
+    /// The process `from` now waits for I/O of `to` and gives up its turn to it.
+    fn yield_to(&mut self, env: &mut Env, from: ContextId, to: ContextId) {
+        let _ = (env, from, to);
+    }
+
+    /// Requests queued: inserted, not given out, not absorbed.
+    fn queued(&self) -> usize;
+
+    /// Checks what must always hold between its counters and its contents.
+    ///
+    /// # Panics
+    /// If something does not.
+    fn check(&self, env: &Env) {
+        let _ = env;
+    }
+
+    /// The value of a tunable, in the unit of its declaration.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    fn tunable(&self, name: &str) -> Result<u64, TunableError>;
+
+    /// Sets a tunable. On error nothing has changed.
+    ///
+    /// # Errors
+    /// If there is none of that name, or it does not take that value.
+    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError>;
+}
+
+/// One elevator of the registry.
+pub struct Registered {
+    /// Its name, as written to `queue/scheduler`.
+    pub name: &'static str,
+    /// What it is for, in one line.
+    pub about: &'static str,
+    /// Its tunables.
+    pub tunables: fn() -> Vec<&'static Spec>,
+    /// Makes one with its defaults for the queue that `env` shows.
+    pub build: fn(&Env) -> Box<dyn Elevator>,
+}
+
+/// Every elevator there is, in the order `queue/scheduler` lists them.
+pub static ELEVATORS: &[Registered] = &[crate::noop::REGISTERED];
+
+/// No elevator of that name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} is not an elevator; there are {}", elevator_names().join(", "))]
+pub struct UnknownElevator {
+    /// The name given.
+    pub name: String,
+}
+
+/// The names in the registry.
+#[must_use]
+pub fn elevator_names() -> Vec<&'static str> {
+    ELEVATORS.iter().map(|e| e.name).collect()
+}
+
+/// The elevator called `name`.
+///
+/// # Errors
+/// If there is none.
+pub fn elevator(name: &str) -> Result<&'static Registered, UnknownElevator> {
+    ELEVATORS.iter().find(|e| e.name == name).ok_or_else(|| UnknownElevator { name: name.to_owned() })
+}

@@ -1,0 +1,66 @@
+//! noop: first come, first served. The request queue still merges.
+//!
+//! The smallest elevator there is; read a new one against it.
+
+use crate::collections::List;
+use crate::elevator::{Elevator, Env, Registered};
+use crate::request::{Fifo, RequestId};
+use crate::tunable::{Declarations, TunableError};
+
+pub(crate) const REGISTERED: Registered = Registered {
+    name: "noop",
+    about: "first come, first served: for devices that schedule themselves, and as the measure of all others",
+    tunables: || DECLARATIONS.specs().collect(),
+    build: |_| Box::new(Noop::default()),
+};
+
+static DECLARATIONS: Declarations<Noop> = Declarations { owner: "noop", what: "tunable", tunables: &[] };
+
+#[derive(Default)]
+struct Noop {
+    fifo: List<Fifo>,
+    queued: usize,
+}
+
+impl Elevator for Noop {
+    fn name(&self) -> &'static str {
+        REGISTERED.name
+    }
+
+    fn former(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        self.fifo.prev(&env.requests, id)
+    }
+
+    fn latter(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        self.fifo.next(&env.requests, id)
+    }
+
+    fn absorb(&mut self, env: &mut Env, _survivor: RequestId, absorbed: RequestId) {
+        self.fifo.remove(&mut env.requests, absorbed);
+        self.queued -= 1;
+    }
+
+    fn insert(&mut self, env: &mut Env, id: RequestId) {
+        self.fifo.push_back(&mut env.requests, id);
+        self.queued += 1;
+    }
+
+    fn dispatch(&mut self, env: &mut Env, _forced: bool) -> Option<RequestId> {
+        let id = self.fifo.first()?;
+        self.fifo.remove(&mut env.requests, id);
+        self.queued -= 1;
+        Some(id)
+    }
+
+    fn queued(&self) -> usize {
+        self.queued
+    }
+
+    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
+        DECLARATIONS.get(self, name)
+    }
+
+    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
+        DECLARATIONS.set(self, name, value)
+    }
+}

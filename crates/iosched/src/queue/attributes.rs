@@ -1,0 +1,90 @@
+//! The attributes of a request queue: what stands in `/sys/block/<dev>/queue`.
+
+use crate::tunable::{Declarations, TunableError, tunable};
+
+/// Sectors in a KiB.
+const SECTORS_PER_KIB: u64 = 2;
+
+/// Values of the attributes, in base units.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Attributes {
+    pub(super) nr_requests: u32,
+    pub(super) max_sectors: u32,
+    pub(super) max_hw_sectors: u32,
+    pub(super) read_ahead_kb: u32,
+    pub(super) rotational: bool,
+    pub(super) nomerges: u32,
+    pub(super) iostats: bool,
+}
+
+/// The attributes of every request queue, as a user reads and writes them.
+pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
+    owner: "a request queue",
+    what: "attribute",
+    tunables: &[
+        tunable!(
+            Attributes.nr_requests,
+            "nr_requests",
+            Requests,
+            1,
+            128,
+            4..=u32::MAX as u64,
+            "2.6.0",
+            "requests that may be allocated at once, for sync and for async each"
+        ),
+        tunable!(
+            Attributes.max_sectors,
+            "max_sectors_kb",
+            Kibibytes,
+            SECTORS_PER_KIB,
+            512,
+            4..=(u32::MAX / 2) as u64,
+            "2.6.0",
+            "largest request; at most max_hw_sectors_kb"
+        ),
+        tunable!(Attributes.max_hw_sectors, "max_hw_sectors_kb", Kibibytes, SECTORS_PER_KIB, 512, 4..=(u32::MAX / 2) as u64, "2.6.0",
+            "largest request the device takes", { read_only: true }),
+        tunable!(
+            Attributes.read_ahead_kb,
+            "read_ahead_kb",
+            Kibibytes,
+            1,
+            128,
+            0..=u32::MAX as u64,
+            "2.6.0",
+            "how far a sequential reader is read ahead of"
+        ),
+        tunable!(Attributes.rotational, "rotational", Switch, 1, 1, 0..=1, "2.6.29",
+            "whether seeking costs: 1 for disks", { read_only: true }),
+        tunable!(
+            Attributes.nomerges,
+            "nomerges",
+            Count,
+            1,
+            0,
+            0..=2,
+            "2.6.25",
+            "0 all merges, 1 only with the last merged request, 2 none"
+        ),
+        tunable!(Attributes.iostats, "iostats", Switch, 1, 1, 0..=1, "2.6.29", "whether statistics are kept"),
+    ],
+};
+
+impl Attributes {
+    /// Gives attribute `name` the value that `text` says.
+    pub(super) fn set(&mut self, name: &str, text: &str) -> Result<(), TunableError> {
+        let mut changed = self.clone();
+        ATTRIBUTES.set(&mut changed, name, text)?;
+        if changed.max_sectors > changed.max_hw_sectors {
+            return Err(TunableError::OutOfRange {
+                name: "max_sectors_kb",
+                value: u64::from(changed.max_sectors) / SECTORS_PER_KIB,
+                min: 4,
+                max: u64::from(self.max_hw_sectors) / SECTORS_PER_KIB,
+                unit: " KiB".to_owned(),
+            });
+        }
+        *self = changed;
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! Who may allocate a request: `nr_requests`, congestion, and the batch of a task that had to wait.
+
+use std::collections::VecDeque;
+
+use crate::context::ContextId;
+use crate::time::{MILLISECOND_NS, Time};
+
+/// Requests a task may allocate beyond the limit once it has found the queue full.
+const BATCH: u8 = 32;
+/// For how long it may.
+const BATCH_NS: u64 = 20 * MILLISECOND_NS;
+
+/// One direction, sync or async, of a queue's allocation.
+#[derive(Debug, Default)]
+struct Direction {
+    count: u32,
+    full: bool,
+    congested: bool,
+    waiting: VecDeque<ContextId>,
+}
+
+/// A task that found the queue full.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    left: u8,
+    since: Time,
+}
+
+/// The allocation limits of one queue.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    directions: [Direction; 2],
+    batches: Vec<Batch>,
+    woken: VecDeque<ContextId>,
+}
+
+impl Limits {
+    fn batch(&mut self, context: ContextId) -> &mut Batch {
+        if self.batches.len() <= context.index() {
+            self.batches.resize(context.index() + 1, Batch::default());
+        }
+        &mut self.batches[context.index()]
+    }
+
+    /// Counts one more request of `context`, or lets it wait.
+    #[inline]
+    pub(super) fn allocate(&mut self, now: Time, nr_requests: u32, context: ContextId, sync: bool) -> bool {
+        let direction = &mut self.directions[usize::from(sync)];
+        if direction.count + 1 < nr_requests {
+            direction.count += 1;
+            // Linux' mark: an eighth below the limit.
+            direction.congested |= direction.count > nr_requests - nr_requests / 8;
+            return true;
+        }
+        self.allocate_full(now, nr_requests, context, sync)
+    }
+
+    #[cold]
+    fn allocate_full(&mut self, now: Time, nr_requests: u32, context: ContextId, sync: bool) -> bool {
+        let Batch { left, since } = *self.batch(context);
+        let batching = left > 0 && (left == BATCH || now.since(since) < BATCH_NS);
+        let direction = &mut self.directions[usize::from(sync)];
+        direction.congested = true;
+        let filled_just_now = !direction.full;
+        direction.full = true;
+        let hard_limit = nr_requests + nr_requests / 2;
+        if (!filled_just_now && !batching) || direction.count >= hard_limit {
+            if !direction.waiting.contains(&context) {
+                direction.waiting.push_back(context);
+            }
+            return false;
+        }
+        direction.count += 1;
+        *self.batch(context) =
+            if filled_just_now { Batch { left: BATCH - 1, since: now } } else { Batch { left: left - 1, since } };
+        true
+    }
+
+    /// Counts one request less and wakes the next waiting task if there is room.
+    #[inline]
+    pub(super) fn release(&mut self, now: Time, nr_requests: u32, sync: bool) {
+        let direction = &mut self.directions[usize::from(sync)];
+        direction.count -= 1;
+        if direction.congested && direction.count < nr_requests - nr_requests / 8 - nr_requests / 16 - 1 {
+            direction.congested = false;
+        }
+        if direction.full && direction.count < nr_requests {
+            direction.full = false;
+        }
+        if direction.count < nr_requests
+            && let Some(context) = direction.waiting.pop_front()
+        {
+            *self.batch(context) = Batch { left: BATCH, since: now };
+            self.woken.push_back(context);
+        }
+    }
+
+    /// A task that waited and may try again.
+    pub(super) fn woken(&mut self) -> Option<ContextId> {
+        self.woken.pop_front()
+    }
+
+    /// `nr_requests` changed: whoever fits now may try again.
+    pub(super) fn resized(&mut self, now: Time, nr_requests: u32) {
+        for sync in [false, true] {
+            let direction = &mut self.directions[usize::from(sync)];
+            direction.full = direction.count >= nr_requests;
+            direction.congested = direction.count > nr_requests - nr_requests / 8;
+            let mut room = nr_requests.saturating_sub(direction.count);
+            while room > 0 {
+                let Some(context) = self.directions[usize::from(sync)].waiting.pop_front() else {
+                    break;
+                };
+                *self.batch(context) = Batch { left: BATCH, since: now };
+                self.woken.push_back(context);
+                room -= 1;
+            }
+        }
+    }
+
+    /// Forgets a task that exited.
+    pub(super) fn exit(&mut self, context: ContextId) {
+        for direction in &mut self.directions {
+            direction.waiting.retain(|&c| c != context);
+        }
+        self.woken.retain(|&c| c != context);
+        *self.batch(context) = Batch::default();
+    }
+
+    pub(super) fn congested(&self, sync: bool) -> bool {
+        self.directions[usize::from(sync)].congested
+    }
+
+    pub(super) fn allocated(&self, sync: bool) -> u32 {
+        self.directions[usize::from(sync)].count
+    }
+}

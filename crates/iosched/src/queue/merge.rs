@@ -1,0 +1,164 @@
+//! Merging: a bio joins a queued request, two queued requests become one.
+//!
+//! Every queued request is in a hash by its end, and one pointer names the request merged last. A bio is offered to
+//! that one, then to the newest request that ends where it begins, then to whatever the elevator finds in front of it.
+
+use super::{RequestQueue, Submit};
+use crate::decision::{Decision, MergeSide};
+use crate::request::{Bio, Flags, Request, RequestId, Stage};
+
+impl RequestQueue {
+    /// Joins `bio` to a queued request, if there is one for it.
+    #[inline]
+    pub(super) fn merge(&mut self, bio: &Bio) -> bool {
+        if self.attributes.nomerges == 2 || bio.flags.contains(Flags::FUA) {
+            return false;
+        }
+        let Some((into, side)) = self.plugged_candidate(bio).or_else(|| self.candidate(bio)) else {
+            return false;
+        };
+        if self.too_large(into, bio.nr_sectors) {
+            self.env.requests[into].mergeable = false;
+            if self.last_merge == Some(into) {
+                self.last_merge = None;
+            }
+            return false;
+        }
+        self.join(bio, into, side);
+        true
+    }
+
+    fn too_large(&self, into: RequestId, more_sectors: u32) -> bool {
+        self.env.requests[into].nr_sectors.saturating_add(more_sectors) > self.attributes.max_sectors
+    }
+
+    /// A request on the process' own plug that `bio` extends: no permission needed, its queue is the same.
+    fn plugged_candidate(&self, bio: &Bio) -> Option<(RequestId, MergeSide)> {
+        if !self.plugs.is_open(bio.context) {
+            return None;
+        }
+        self.plugs.newest_first(bio.context).find_map(|id| {
+            let request = &self.env.requests[id];
+            let side =
+                adjacent(request, bio).filter(|_| compatible(request, bio) && request.is_sync() == bio.is_sync())?;
+            Some((id, side))
+        })
+    }
+
+    /// The request that `bio` may join, and where.
+    #[inline]
+    fn candidate(&mut self, bio: &Bio) -> Option<(RequestId, MergeSide)> {
+        if let Some(last) = self.last_merge
+            && let Some(side) = adjacent(&self.env.requests[last], bio)
+            && compatible(&self.env.requests[last], bio)
+            && self.elevator.may_merge(&mut self.env, bio, last)
+        {
+            return Some((last, side));
+        }
+        if self.attributes.nomerges == 1 {
+            return None;
+        }
+        if let Some(behind) = self.merge_hash.find(&self.env.requests, bio.sector)
+            && compatible(&self.env.requests[behind], bio)
+            && self.elevator.may_merge(&mut self.env, bio, behind)
+        {
+            return Some((behind, MergeSide::Back));
+        }
+        let front = self.elevator.find_front(&mut self.env, bio)?;
+        (compatible(&self.env.requests[front], bio) && self.elevator.may_merge(&mut self.env, bio, front))
+            .then_some((front, MergeSide::Front))
+    }
+
+    fn join(&mut self, bio: &Bio, into: RequestId, side: MergeSide) {
+        self.env.contexts.get_mut(bio.context).bios += 1;
+        if self.env.log.is_on() {
+            let Bio { op, sector, nr_sectors, context, cookie, .. } = *bio;
+            let (pid, sync, into) = (self.env.pid(context), bio.is_sync(), self.env.requests[into].cookie);
+            self.env.note(|| Decision::Merge { cookie, pid, sector, nr_sectors, op, sync, into, side });
+        }
+        if self.attributes.iostats {
+            self.stat.merged(bio.op);
+        }
+        let now = self.env.now;
+        let end = self.env.requests[into].end();
+        match side {
+            MergeSide::Back => self.env.requests.append_bio(now, into, bio),
+            MergeSide::Front => self.env.requests.prepend_bio(now, into, bio),
+        }
+        if self.env.requests[into].stage != Stage::Queued {
+            // On a plug: nobody else knows it yet.
+            return;
+        }
+        let met = match side {
+            MergeSide::Back => {
+                // It is looked for under its new end from here on, also by its neighbour.
+                self.merge_hash.remove(&mut self.env.requests, into, end);
+                self.merge_hash.insert(&mut self.env.requests, into);
+                let neighbour = self.elevator.latter(&self.env, into);
+                neighbour.filter(|&n| self.meets(into, n)).map(|n| (into, n))
+            }
+            MergeSide::Front => {
+                let neighbour = self.elevator.former(&self.env, into);
+                neighbour.filter(|&n| self.meets(n, into)).map(|n| (n, into))
+            }
+        };
+        match met {
+            Some((survivor, absorbed)) => self.merge_requests(survivor, absorbed),
+            None => {
+                self.last_merge = Some(into);
+                if side == MergeSide::Front {
+                    self.elevator.merged_front(&mut self.env, into);
+                }
+            }
+        }
+    }
+
+    /// Whether `second` goes on where `first` ends, and the two may be one.
+    fn meets(&self, first: RequestId, second: RequestId) -> bool {
+        let (a, b) = (&self.env.requests[first], &self.env.requests[second]);
+        a.end() == b.sector && a.op == b.op && a.mergeable && b.mergeable && !self.too_large(first, b.nr_sectors)
+    }
+
+    fn merge_requests(&mut self, survivor: RequestId, absorbed: RequestId) {
+        let (cookie, into) = (self.env.requests[absorbed].cookie, self.env.requests[survivor].cookie);
+        self.env.note(|| Decision::RequestMerge { cookie, into });
+        let [survivor_end, absorbed_end] = [survivor, absorbed].map(|id| self.env.requests[id].end());
+        let op = self.env.requests[absorbed].op;
+        self.merge_hash.remove(&mut self.env.requests, survivor, survivor_end);
+        self.merge_hash.remove(&mut self.env.requests, absorbed, absorbed_end);
+        self.env.requests.append_request(survivor, absorbed);
+        self.elevator.absorb(&mut self.env, survivor, absorbed);
+        self.merge_hash.insert(&mut self.env.requests, survivor);
+        self.last_merge = Some(survivor);
+        if self.attributes.iostats {
+            self.stat.advance(self.env.now);
+            self.stat.merged(op);
+        }
+        self.free(absorbed);
+    }
+}
+
+/// On which side of `request` the bio goes on, if any.
+#[inline]
+fn adjacent(request: &Request, bio: &Bio) -> Option<MergeSide> {
+    if request.end() == bio.sector {
+        Some(MergeSide::Back)
+    } else if bio.end() == request.sector {
+        Some(MergeSide::Front)
+    } else {
+        None
+    }
+}
+
+#[inline]
+fn compatible(request: &Request, bio: &Bio) -> bool {
+    request.mergeable && request.op == bio.op
+}
+
+impl Submit {
+    /// Whether the queue took the bio.
+    #[must_use]
+    pub fn accepted(self) -> bool {
+        self != Self::Full
+    }
+}

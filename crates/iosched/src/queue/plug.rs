@@ -1,0 +1,87 @@
+//! Plugs: a task's requests collect before they meet the elevator.
+
+use std::collections::VecDeque;
+
+use crate::context::ContextId;
+use crate::request::{RequestId, Requests};
+
+/// Requests a plug holds at most.
+pub(super) const PLUG_MAX: usize = 16;
+
+/// The requests one task has collected.
+#[derive(Debug, Default)]
+struct Plug {
+    open: bool,
+    /// Oldest first while collecting; once `flushing`, by sector.
+    requests: VecDeque<RequestId>,
+    flushing: bool,
+}
+
+/// The plugs of all tasks of one queue.
+#[derive(Debug, Default)]
+pub(super) struct Plugs {
+    table: Vec<Plug>,
+    held: usize,
+}
+
+impl Plugs {
+    /// From now on requests of `context` collect.
+    pub(super) fn open(&mut self, context: ContextId) {
+        if self.table.len() <= context.index() {
+            self.table.resize_with(context.index() + 1, Plug::default);
+        }
+        self.table[context.index()].open = true;
+    }
+
+    /// From now on they do not.
+    pub(super) fn close(&mut self, context: ContextId) {
+        if let Some(plug) = self.table.get_mut(context.index()) {
+            plug.open = false;
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_open(&self, context: ContextId) -> bool {
+        self.table.get(context.index()).is_some_and(|plug| plug.open)
+    }
+
+    /// Requests on plugs.
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Adds a request of `context`; says whether the plug is full now.
+    pub(super) fn push(&mut self, context: ContextId, id: RequestId) -> bool {
+        let plug = &mut self.table[context.index()];
+        debug_assert!(!plug.flushing);
+        plug.requests.push_back(id);
+        self.held += 1;
+        plug.requests.len() >= PLUG_MAX
+    }
+
+    /// What `context` has collected, newest first.
+    pub(super) fn newest_first(&self, context: ContextId) -> impl Iterator<Item = RequestId> {
+        self.table.get(context.index()).into_iter().flat_map(|plug| plug.requests.iter().rev().copied())
+    }
+
+    /// Takes out what goes to the elevator next: in sector order, equal sectors as they came.
+    pub(super) fn pop(&mut self, requests: &Requests, context: ContextId) -> Option<RequestId> {
+        let plug = self.table.get_mut(context.index())?;
+        if !plug.flushing {
+            plug.requests.make_contiguous().sort_by_key(|&id| requests[id].sector);
+            plug.flushing = true;
+        }
+        let next = plug.requests.pop_front();
+        if next.is_some() {
+            self.held -= 1;
+        }
+        plug.flushing = !plug.requests.is_empty();
+        next
+    }
+
+    /// The tasks that have something on their plugs.
+    pub(super) fn contexts(&self) -> Vec<ContextId> {
+        let held = self.table.iter().enumerate().filter(|(_, plug)| !plug.requests.is_empty());
+        held.map(|(i, _)| ContextId(i as u32)).collect()
+    }
+}
