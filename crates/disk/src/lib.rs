@@ -3,6 +3,18 @@
 //! A model is a state machine without a clock. Its host hands it commands, asks when it next wants to be
 //! looked at, and takes completions one at a time.
 
+mod any;
+mod config;
+mod disk;
+mod fixed;
+mod profile;
+
+pub use any::AnyDevice;
+pub use config::ConfigError;
+pub use disk::{Disk, DiskConfig};
+pub use fixed::{Fixed, FixedConfig, FixedStep};
+pub use profile::{Anchor, Model, Profile, ProfileError};
+
 use iosched::{Op, Sector, Time};
 
 /// What a host needs to know of a device before it sends anything.
@@ -55,4 +67,22 @@ pub trait Device {
     /// Does what is due at `now`; returns the tag of the next command that is complete, in the order of
     /// completion (at equal times, of submission), or `None` when nothing more is due.
     fn advance(&mut self, now: Time) -> Option<u32>;
+}
+
+impl<D: Device + ?Sized> Device for Box<D> {
+    fn card(&self) -> &Card {
+        (**self).card()
+    }
+
+    fn submit(&mut self, now: Time, command: Command) {
+        (**self).submit(now, command);
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        (**self).next_event()
+    }
+
+    fn advance(&mut self, now: Time) -> Option<u32> {
+        (**self).advance(now)
+    }
 }

@@ -1,0 +1,155 @@
+//! `fixed`: a device whose latency does not depend on where the data is.
+//!
+//! Identical servers share one queue; a command takes the server that is free first, and occupies it for a latency
+//! plus a transfer time. It has no cache: a flush takes a write's latency. The arithmetic is that of the
+//! recorded runs of Linux' elevators, in integer nanoseconds.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use iosched::{Op, Time};
+use serde::Deserialize;
+
+use crate::config::{self, ConfigError, within};
+use crate::{Card, Command, Device};
+
+/// Parameters of [`Fixed`].
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FixedConfig {
+    /// Commands it takes at once, 1 to 65,535.
+    pub depth: u32,
+    /// Commands it works on at once, 1 to 65,535.
+    pub parallel: u32,
+    /// Latency of a read, in ns, up to a thousand seconds.
+    pub lat_ns: u64,
+    /// Transfer time of one sector, in ns, up to a second.
+    pub ns_per_sector: u64,
+    /// Latency of everything but reads, in ns; `lat_ns` if absent.
+    #[serde(default)]
+    pub write_lat_ns: Option<u64>,
+    /// Other latencies from given moments on.
+    #[serde(default)]
+    pub steps: Vec<FixedStep>,
+    /// Size in sectors; 2^40 if absent.
+    #[serde(default = "config::default_capacity_sectors")]
+    pub capacity_sectors: u64,
+    /// Largest command in KiB; 32,767 if absent.
+    #[serde(default = "config::default_max_hw_sectors_kb")]
+    pub max_hw_sectors_kb: u32,
+}
+
+/// Latencies from a moment on, for commands submitted then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FixedStep {
+    /// From when, in ns after the origin. Of the steps reached, the last listed counts.
+    pub t_ns: u64,
+    /// Latency of a read, in ns.
+    pub lat_ns: u64,
+    /// Latency of everything but reads, in ns.
+    pub write_lat_ns: u64,
+}
+
+impl FixedConfig {
+    /// Checks every parameter.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        within("fixed.depth", self.depth, 1..=config::DEPTH_MAX)?;
+        within("fixed.parallel", self.parallel, 1..=config::DEPTH_MAX)?;
+        within("fixed.lat_ns", self.lat_ns, 0..=config::LATENCY_NS_MAX)?;
+        within("fixed.ns_per_sector", self.ns_per_sector, 0..=config::SECTOR_NS_MAX)?;
+        let write_lat_ns = self.write_lat_ns.unwrap_or(self.lat_ns);
+        within("fixed.write_lat_ns", write_lat_ns, 0..=config::LATENCY_NS_MAX)?;
+        for step in &self.steps {
+            within("fixed.steps.lat_ns", step.lat_ns, 0..=config::LATENCY_NS_MAX)?;
+            within("fixed.steps.write_lat_ns", step.write_lat_ns, 0..=config::LATENCY_NS_MAX)?;
+        }
+        within("fixed.capacity_sectors", self.capacity_sectors, 1..=config::CAPACITY_SECTORS_MAX)?;
+        within("fixed.max_hw_sectors_kb", self.max_hw_sectors_kb, 4..=config::MAX_HW_SECTORS_KB)
+    }
+}
+
+/// A device of identical servers with a fixed latency.
+#[derive(Clone, Debug)]
+pub struct Fixed {
+    card: Card,
+    lat_ns: u64,
+    write_lat_ns: u64,
+    ns_per_sector: u64,
+    steps: Vec<FixedStep>,
+    /// When each server is free. Servers are alike, so which of two free ones is taken does not show.
+    free: BinaryHeap<Reverse<Time>>,
+    /// Commands under way: completion, order of submission, tag.
+    under_way: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    submitted: u64,
+}
+
+impl Fixed {
+    /// A device with every server free.
+    ///
+    /// # Errors
+    /// As [`FixedConfig::validate`].
+    pub fn new(config: &FixedConfig) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Self {
+            card: Card {
+                capacity_sectors: config.capacity_sectors,
+                depth: config.depth,
+                rotational: false,
+                write_cache: false,
+                fua: false,
+                max_hw_sectors_kb: config.max_hw_sectors_kb,
+            },
+            lat_ns: config.lat_ns,
+            write_lat_ns: config.write_lat_ns.unwrap_or(config.lat_ns),
+            ns_per_sector: config.ns_per_sector,
+            steps: config.steps.clone(),
+            free: (0..config.parallel).map(|_| Reverse(Time::ZERO)).collect(),
+            under_way: BinaryHeap::with_capacity(config.depth as usize),
+            submitted: 0,
+        })
+    }
+
+    fn latency_ns(&self, now: Time, op: Op) -> u64 {
+        let step = self.steps.iter().rev().find(|step| step.t_ns <= now.as_ns());
+        match (step, op) {
+            (None, Op::Read) => self.lat_ns,
+            (None, _) => self.write_lat_ns,
+            (Some(step), Op::Read) => step.lat_ns,
+            (Some(step), _) => step.write_lat_ns,
+        }
+    }
+}
+
+impl Device for Fixed {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    #[inline]
+    fn submit(&mut self, now: Time, command: Command) {
+        debug_assert!(self.under_way.len() < self.card.depth as usize, "more than depth commands");
+        let busy_ns = self.latency_ns(now, command.op) + self.ns_per_sector * u64::from(command.nr_sectors);
+        let Some(mut server) = self.free.peek_mut() else { unreachable!("there is at least one server") };
+        let done = server.0.max(now) + busy_ns;
+        *server = Reverse(done);
+        self.under_way.push(Reverse((done, self.submitted, command.tag)));
+        self.submitted += 1;
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        self.under_way.peek().map(|Reverse((done, ..))| *done)
+    }
+
+    #[inline]
+    fn advance(&mut self, now: Time) -> Option<u32> {
+        if self.next_event()? > now {
+            return None;
+        }
+        self.under_way.pop().map(|Reverse((.., tag))| tag)
+    }
+}

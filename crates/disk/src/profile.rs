@@ -1,0 +1,268 @@
+//! Profiles: what is known of a device, each value with its source, and what the model made of it must show.
+//!
+//! A profile is a TOML file: `kind` says which model, the table of that name holds the model's parameters, and
+//! `[[anchors]]` lists figures of the real device that the model is tested against.
+
+use std::io;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::config::ConfigError;
+use crate::disk::{Disk, DiskConfig};
+use crate::fixed::{Fixed, FixedConfig};
+use crate::{AnyDevice, Card, Device};
+
+/// The profiles that come with this crate: name and text.
+const EMBEDDED: &[(&str, &str)] = &[];
+
+/// What is wrong with a profile.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// No profile of that name comes with this crate.
+    #[error("there is no device profile {name:?}; there are {known}, and a file's name holds a / or ends in .toml")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The file cannot be read.
+    #[error("{file}: cannot be read: {source}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The text is not TOML, or a field is unknown, missing or of another type.
+    #[error("{file}: {source}")]
+    Syntax {
+        /// The file or profile.
+        file: String,
+        /// Line, column, what was found and what was expected.
+        source: Box<toml::de::Error>,
+    },
+    /// A value no such device can have.
+    #[error("{file}: {source}")]
+    Invalid {
+        /// The file or profile.
+        file: String,
+        /// Field, problem and remedy.
+        source: ConfigError,
+    },
+}
+
+/// Which model a profile is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Fixed,
+    Disk,
+}
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Disk => "disk",
+        }
+    }
+}
+
+/// A model and its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Model {
+    /// Fixed latency.
+    Fixed(FixedConfig),
+    /// Seek by distance, fixed rotational delay.
+    Disk(DiskConfig),
+}
+
+/// A figure of the real device.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Anchor {
+    /// What was measured, as `random_read_4k_depth_32`.
+    pub figure: String,
+    /// Its value.
+    pub value: f64,
+    /// The value's unit.
+    pub unit: String,
+    /// Who says so: data sheet, paper or measurement.
+    pub source: String,
+}
+
+/// The file as written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    kind: Kind,
+    #[serde(default)]
+    about: Option<String>,
+    fixed: Option<FixedConfig>,
+    disk: Option<DiskConfig>,
+    #[serde(default)]
+    anchors: Vec<Anchor>,
+}
+
+/// A device that can be built, as often as wanted.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    name: String,
+    about: String,
+    model: Model,
+    anchors: Vec<Anchor>,
+    /// The device as new. That it exists proves the parameters valid.
+    prototype: AnyDevice,
+}
+
+impl Profile {
+    /// Reads a profile's text; `name` is for display and for errors.
+    ///
+    /// # Errors
+    /// The text is not a profile, or no device can have such parameters.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
+        let file: File = toml::from_str(text)
+            .map_err(|source| ProfileError::Syntax { file: name.to_owned(), source: Box::new(source) })?;
+        let invalid = |source| ProfileError::Invalid { file: name.to_owned(), source };
+        let anchors = file.anchors.clone();
+        let about = file.about.clone();
+        let model = file.model().map_err(invalid)?;
+        let prototype = model.build().map_err(invalid)?;
+        Ok(Self { name: name.to_owned(), about: about.unwrap_or_else(|| model.about()), model, anchors, prototype })
+    }
+
+    /// The profile of that name that comes with this crate.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn named(name: &str) -> Result<Self, ProfileError> {
+        match EMBEDDED.iter().find(|(known, _)| *known == name) {
+            Some((name, text)) => Self::parse(name, text),
+            None => Err(ProfileError::Unknown {
+                name: name.to_owned(),
+                known: Self::names().collect::<Vec<_>>().join(", "),
+            }),
+        }
+    }
+
+    /// The names of the profiles that come with this crate, sorted.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        EMBEDDED.iter().map(|&(name, _)| name)
+    }
+
+    /// The profile of a name, or of a file if `name_or_path` holds a `/` or ends in `.toml`.
+    ///
+    /// # Errors
+    /// No such name or file, or the file is not a profile.
+    pub fn load(name_or_path: &str) -> Result<Self, ProfileError> {
+        if !name_or_path.contains('/') && !name_or_path.ends_with(".toml") {
+            return Self::named(name_or_path);
+        }
+        let text = std::fs::read_to_string(Path::new(name_or_path))
+            .map_err(|source| ProfileError::Unreadable { file: name_or_path.to_owned(), source })?;
+        Self::parse(name_or_path, &text)
+    }
+
+    /// The name or path it was loaded by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is, in a line: "1 TB, 7200 rpm, NCQ 31, write cache on".
+    #[must_use]
+    pub fn about(&self) -> &str {
+        &self.about
+    }
+
+    /// The model and its parameters.
+    #[must_use]
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// What the devices built from it say of themselves.
+    #[must_use]
+    pub fn card(&self) -> &Card {
+        self.prototype.card()
+    }
+
+    /// Figures of the real device.
+    #[must_use]
+    pub fn anchors(&self) -> &[Anchor] {
+        &self.anchors
+    }
+
+    /// The figure of the real device that is called `figure`.
+    #[must_use]
+    pub fn anchor(&self, figure: &str) -> Option<&Anchor> {
+        self.anchors.iter().find(|anchor| anchor.figure == figure)
+    }
+
+    /// A device as new. `seed` decides what differs between two disks of one type, or two runs of one disk:
+    /// where under the head the platters are at the origin of time.
+    #[must_use]
+    pub fn device(&self, seed: u64) -> AnyDevice {
+        let mut device = self.prototype.clone();
+        device.reseed(seed);
+        device
+    }
+
+    /// [`device`](Self::device), for a host that does not want to know what it is.
+    #[must_use]
+    pub fn build(&self, seed: u64) -> Box<dyn Device + Send> {
+        Box::new(self.device(seed))
+    }
+}
+
+impl File {
+    /// The model of the one table the profile must have.
+    fn model(self) -> Result<Model, ConfigError> {
+        let wanted = self.kind.name();
+        let tables = [("fixed", self.fixed.is_some()), ("disk", self.disk.is_some())];
+        if let Some((table, _)) = tables.iter().find(|&&(table, present)| present && table != wanted) {
+            return Err(ConfigError::new(
+                table,
+                format!("this table does not belong to kind = {wanted:?}"),
+                format!("parameters of a {wanted} device go into [{wanted}]"),
+            ));
+        }
+        let model = match self.kind {
+            Kind::Fixed => self.fixed.map(Model::Fixed),
+            Kind::Disk => self.disk.map(Model::Disk),
+        };
+        model.ok_or_else(|| {
+            ConfigError::new(
+                wanted,
+                "this table is missing",
+                format!("kind = {wanted:?} needs a table [{wanted}] with its parameters"),
+            )
+        })
+    }
+}
+
+impl Model {
+    fn build(&self) -> Result<AnyDevice, ConfigError> {
+        Ok(match self {
+            Self::Fixed(config) => AnyDevice::Fixed(Fixed::new(config)?),
+            Self::Disk(config) => AnyDevice::Disk(Disk::new(config)?),
+        })
+    }
+
+    /// The line shown for a profile that brings none.
+    fn about(&self) -> String {
+        match self {
+            Self::Fixed(config) => format!(
+                "fixed latency {} us, {} at once, depth {}",
+                config.lat_ns as f64 / 1e3,
+                config.parallel,
+                config.depth
+            ),
+            Self::Disk(config) => {
+                format!("seek by distance, rotational delay {} us, depth {}", config.rot_ns as f64 / 1e3, config.depth)
+            }
+        }
+    }
+}
