@@ -1,1 +1,30 @@
 //! Block traces: readers, writers and what can be read off them.
+//!
+//! [`TraceReader`] gives the requests of a trace in any known [`Format`], one [`TraceRequest`] per submission,
+//! in order of time: what replay needs. [`EventReader`] gives the events of a block trace, [`BlkEvent`]: what
+//! became of the requests. Both stream, with bounded memory, and survive damage: what could be read comes,
+//! what could not is in their [`Warnings`], with the place.
+//!
+//! Formats are told by content, compression by magic. A trace of several per-CPU files is opened by the
+//! name of one of them or by what their names begin with.
+#![forbid(unsafe_code)]
+
+mod blkparse;
+mod blkreplay;
+mod blktrace;
+mod csv;
+mod decompress;
+mod error;
+mod input;
+mod mqsim;
+mod open;
+mod reader;
+mod record;
+mod reorder;
+mod text;
+mod vscsi;
+
+pub use blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
+pub use error::{Place, TraceError, WARNINGS_MAX, Warning, WarningKind, Warnings};
+pub use reader::{EventReader, ProcessNames, ReadOptions, TraceReader};
+pub use record::{DeviceName, Format, TraceRequest};

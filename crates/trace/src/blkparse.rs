@@ -1,0 +1,233 @@
+//! blkparse's default text, read and written: `major,minor cpu sequence seconds pid action letters …` a line.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
+
+use crate::blktrace::{Action, BlkEvent, Category, EventSource, Payload, ProcessName};
+use crate::error::{Place, WarningKind, Warnings};
+use crate::input::{Input, excerpt};
+use crate::record::DeviceName;
+use crate::text::{Words, number, number_u32, seconds};
+
+const EXPECTED: &str =
+    "\"major,minor cpu sequence seconds.nanoseconds pid action RWBS …\" as blkparse prints by default";
+/// Most processes whose names are remembered.
+pub(crate) const NAMES_MAX: usize = 65_536;
+
+/// Reads one file of text.
+pub(crate) struct BlkparseReader {
+    input: Input,
+    names: BTreeMap<u32, ProcessName>,
+    last_name: Option<(u32, ProcessName)>,
+    waiting: VecDeque<BlkEvent>,
+    in_summary: bool,
+}
+
+impl BlkparseReader {
+    pub(crate) fn new(input: Input) -> Self {
+        Self { input, names: BTreeMap::new(), last_name: None, waiting: VecDeque::new(), in_summary: false }
+    }
+
+    /// The name's note if it is news.
+    fn note(&mut self, event: &BlkEvent, name: ProcessName) -> Option<BlkEvent> {
+        if self.last_name == Some((event.pid, name)) {
+            return None;
+        }
+        self.last_name = Some((event.pid, name));
+        if self.names.get(&event.pid) == Some(&name) || self.names.len() >= NAMES_MAX {
+            return None;
+        }
+        self.names.insert(event.pid, name);
+        Some(BlkEvent {
+            sector: 0,
+            bytes: 0,
+            action: Action::NoteProcess,
+            category: Category::NOTIFY,
+            device: 0,
+            error: 0,
+            payload: Payload::Name(name),
+            ..*event
+        })
+    }
+}
+
+impl EventSource for BlkparseReader {
+    fn next_event(&mut self, warnings: &mut Warnings) -> Option<BlkEvent> {
+        if let Some(event) = self.waiting.pop_front() {
+            return Some(event);
+        }
+        loop {
+            let Some((line, length)) = self.input.line(warnings) else {
+                self.input.warn_failure(warnings);
+                return None;
+            };
+            if let Some((event, name)) = parse(line) {
+                self.in_summary = false;
+                let Some(note) = name.and_then(|name| self.note(&event, name)) else { return Some(event) };
+                self.waiting.push_back(event);
+                return Some(note);
+            }
+            let line = line.trim_ascii();
+            if line.starts_with(b"CPU") || line.starts_with(b"Total (") {
+                self.in_summary = true;
+            }
+            if !self.in_summary && !line.is_empty() && !line.starts_with(b"Input file ") {
+                let kind = WarningKind::BadLine { found: excerpt(line), expected: EXPECTED };
+                warnings.push(self.input.line_place(length), kind);
+            }
+        }
+    }
+
+    fn place(&self) -> Place {
+        self.input.line_place(0)
+    }
+}
+
+/// Whether `head` is the start of such a file.
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    head.split(|&b| b == b'\n').any(|line| parse(line).is_some())
+}
+
+/// The event of a line, and the name of its process if the line has it.
+fn parse(line: &[u8]) -> Option<(BlkEvent, Option<ProcessName>)> {
+    let mut words = Words::new(line);
+    let device = device(&mut words)?;
+    let cpu = number_u32(words.next()?)?;
+    let sequence = number_u32(words.next()?)?;
+    let time = words.next().filter(|word| word.contains(&b'.'))?;
+    let pid = number_u32(words.next()?)?;
+    let action = Action::from_letters(words.next()?)?;
+    let letters = words.next()?;
+    let mut event = BlkEvent {
+        time: seconds(time)?,
+        sector: 0,
+        bytes: 0,
+        action,
+        category: if action == Action::NoteMessage { Category::NOTIFY } else { Category::from_letters(letters)? },
+        pid,
+        device,
+        cpu,
+        sequence,
+        error: 0,
+        payload: Payload::None,
+    };
+    let rest = words.rest();
+    if action == Action::NoteMessage {
+        event.payload = Payload::Message(String::from_utf8_lossy(rest).into());
+        return Some((event, None));
+    }
+    let (what, bracket, after) = split_bracket(rest);
+    extent(&mut event, what)?;
+    if matches!(action, Action::Unplug | Action::UnplugTimer)
+        && let Some(count) = number(after)
+    {
+        event.payload = Payload::Count(count);
+    }
+    let mut name = None;
+    match (action, bracket) {
+        (Action::Complete, Some(text)) => event.error = error_number(text)?,
+        (Action::Remap, _) | (_, None) => {}
+        (_, Some(text)) => name = (pid != 0 && text != b"0" && !text.is_empty()).then(|| ProcessName::new(text)),
+    }
+    Some((event, name))
+}
+
+/// `major,minor`, with blanks after the comma as blkparse pads.
+fn device(words: &mut Words<'_>) -> Option<u32> {
+    let word = words.next()?;
+    let comma = word.iter().position(|&b| b == b',')?;
+    let major = number_u32(&word[..comma])?;
+    let minor = &word[comma + 1..];
+    let minor = number_u32(if minor.is_empty() { words.next()? } else { minor })?;
+    (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
+}
+
+/// What stands before the brackets, in them, and behind.
+fn split_bracket(rest: &[u8]) -> (&[u8], Option<&[u8]>, &[u8]) {
+    let open = rest.iter().position(|&b| b == b'[');
+    let close = rest.iter().rposition(|&b| b == b']');
+    match (open, close) {
+        (Some(open), Some(close)) if open < close => {
+            (rest[..open].trim_ascii(), Some(&rest[open + 1..close]), rest[close + 1..].trim_ascii())
+        }
+        _ => (rest, None, &[]),
+    }
+}
+
+/// blkparse prints the 16 bits of a completion's error unsigned, some versions signed.
+fn error_number(text: &[u8]) -> Option<i16> {
+    match text.strip_prefix(b"-") {
+        Some(digits) => i16::try_from(number(digits)?).ok().map(|error| -error),
+        None => u16::try_from(number(text)?).ok().map(|error| error as i16),
+    }
+}
+
+/// `sector + sectors`, `sector`, `sector / sector`, `sector + sectors <- (major,minor) sector`, or nothing.
+/// A passed-through command has its length and its bytes instead.
+fn extent(event: &mut BlkEvent, what: &[u8]) -> Option<()> {
+    let mut words = Words::new(what);
+    let Some(first) = words.next() else { return Some(()) };
+    let first = number(first)?;
+    match words.next() {
+        None => event.sector = first,
+        Some(b"+") => {
+            event.sector = first;
+            event.bytes = number_u32(words.next()?)?.checked_mul(512)?;
+            if words.next() == Some(b"<-") {
+                let (device, sector) = remapped_from(words.rest())?;
+                event.payload = Payload::From { device, sector };
+            }
+        }
+        Some(b"/") => {
+            event.sector = first;
+            event.payload = Payload::SplitAt(number(words.next()?)?);
+        }
+        Some(word) if word.starts_with(b"(") => {
+            event.bytes = first.try_into().ok()?;
+            event.category |= Category::PC;
+        }
+        Some(_) => return None,
+    }
+    Some(())
+}
+
+/// `(major,minor) sector`.
+fn remapped_from(text: &[u8]) -> Option<(u32, u64)> {
+    let text = text.strip_prefix(b"(")?;
+    let close = text.iter().position(|&b| b == b')')?;
+    let device = DeviceName::parse(std::str::from_utf8(&text[..close]).ok()?)?;
+    Some((device.0, number(text[close + 1..].trim_ascii())?))
+}
+
+impl BlkEvent {
+    /// The line blkparse prints for it by default, without the line end; `name` is its process' name, if known.
+    /// `None` for what blkparse prints no line for, and for commands that were passed through.
+    #[must_use]
+    pub fn to_blkparse_line(&self, name: Option<ProcessName>) -> Option<String> {
+        if matches!(self.action.letters(), "?") || self.category.contains(Category::PC) {
+            return None;
+        }
+        let (major, minor) = (self.device >> 20, self.device & 0xf_ffff);
+        let (seconds, ns) = (self.time.as_ns() / iosched::SECOND_NS, self.time.as_ns() % iosched::SECOND_NS);
+        let name = name.map_or_else(|| "0".to_owned(), ProcessName::to_text);
+        let mut line =
+            format!("{major:3},{minor:<3} {:2} {:8} {seconds:5}.{ns:09} {:5} ", self.cpu, self.sequence, self.pid);
+        let letters =
+            if self.action == Action::NoteMessage { "N".to_owned() } else { self.category.letters(self.bytes) };
+        let _ = write!(line, "{:>2} {letters:>3} ", self.action.letters());
+        let (sector, nr_sectors) = (self.sector, self.bytes / 512);
+        let _ = match (self.action, &self.payload) {
+            (Action::NoteMessage, Payload::Message(text)) => write!(line, "{text}"),
+            (Action::Complete, _) if nr_sectors > 0 => write!(line, "{sector} + {nr_sectors} [{}]", self.error as u16),
+            (Action::Complete, _) => write!(line, "{sector} [{}]", self.error as u16),
+            (Action::Remap, Payload::From { device, sector: from }) => {
+                write!(line, "{sector} + {nr_sectors} <- ({}) {from}", DeviceName(*device))
+            }
+            (Action::Split, Payload::SplitAt(at)) => write!(line, "{sector} / {at} [{name}]"),
+            (Action::Unplug | Action::UnplugTimer, Payload::Count(count)) => write!(line, "[{name}] {count}"),
+            _ if nr_sectors > 0 => write!(line, "{sector} + {nr_sectors} [{name}]"),
+            _ => write!(line, "[{name}]"),
+        };
+        Some(line)
+    }
+}

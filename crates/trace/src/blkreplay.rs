@@ -1,0 +1,56 @@
+//! blkreplay's text: after a heading of prose, `seconds ; sector ; sectors ; operation ; …` a line.
+
+use crate::blktrace::Category;
+use crate::text::{Line, LineFormat, Words, number, number_u32, plain, seconds};
+
+/// The heading above the columns.
+pub(crate) const HEADING: &str = "start ; sector; length ; op ;  replay_delay=0 ; replay_duration=0";
+
+pub(crate) struct Blkreplay {
+    heading_seen: bool,
+}
+
+impl Blkreplay {
+    pub(crate) fn new() -> Self {
+        Self { heading_seen: false }
+    }
+}
+
+impl LineFormat for Blkreplay {
+    const EXPECTED: &'static str = "\"seconds ; sector ; sectors ; R or W ; …\"";
+
+    fn parse(&mut self, line: &[u8]) -> Line {
+        if let Some(request) = request(line) {
+            self.heading_seen = true;
+            return Line::Request(request);
+        }
+        if is_heading(line) {
+            self.heading_seen = true;
+            return Line::Other;
+        }
+        // What stands above is prose.
+        if self.heading_seen { Line::Bad } else { Line::Other }
+    }
+}
+
+fn is_heading(line: &[u8]) -> bool {
+    let mut fields = line.split(|&b| b == b';').map(<[u8]>::trim_ascii);
+    fields.next() == Some(b"start") && fields.next() == Some(b"sector")
+}
+
+fn request(line: &[u8]) -> Option<crate::TraceRequest> {
+    let mut fields = line.split(|&b| b == b';').map(<[u8]>::trim_ascii);
+    let arrival = seconds(fields.next()?)?;
+    let sector = number(fields.next()?)?;
+    let nr_sectors = number_u32(fields.next()?)?;
+    let op = Words::new(fields.next()?).next()?;
+    let (op, flags) = Category::from_letters(op)?.to_op(nr_sectors > 0)?;
+    let sector = if nr_sectors == 0 { 0 } else { sector };
+    Some(crate::TraceRequest { flags, ..plain(arrival, op, sector, nr_sectors) })
+}
+
+/// Whether `head` is the start of such a file.
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    let mut lines = head.split(|&b| b == b'\n');
+    lines.clone().any(is_heading) || lines.any(|line| request(line).is_some())
+}

@@ -1,0 +1,263 @@
+//! The binary records of one CPU, in either byte order.
+
+use iosched::Time;
+
+use super::{ACTION_CGROUP, Action, BlkEvent, Category, HEADER_BYTES, MAGIC, Payload, ProcessName, VERSION};
+use crate::error::{Place, WarningKind, Warnings};
+use crate::input::Input;
+
+/// Longest data of a record.
+const PAYLOAD_MAX_BYTES: usize = u16::MAX as usize;
+/// Data of a message that are kept; the kernel's are shorter.
+const MESSAGE_MAX_BYTES: usize = 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ByteOrder {
+    Little,
+    Big,
+}
+
+impl ByteOrder {
+    /// The order in which `word` is a record's first.
+    fn of_magic(word: [u8; 4]) -> Option<(Self, u8)> {
+        let magic = |value: u32| (value & 0xffff_ff00 == MAGIC).then_some(value as u8);
+        magic(u32::from_le_bytes(word))
+            .map(|version| (Self::Little, version))
+            .or_else(|| magic(u32::from_be_bytes(word)).map(|version| (Self::Big, version)))
+    }
+
+    #[inline]
+    fn u16(self, at: &[u8; HEADER_BYTES], offset: usize) -> u16 {
+        let word = [at[offset], at[offset + 1]];
+        match self {
+            Self::Little => u16::from_le_bytes(word),
+            Self::Big => u16::from_be_bytes(word),
+        }
+    }
+
+    #[inline]
+    fn word(self, word: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(word),
+            Self::Big => u32::from_be_bytes(word),
+        }
+    }
+
+    #[inline]
+    fn u32(self, at: &[u8; HEADER_BYTES], offset: usize) -> u32 {
+        self.word([at[offset], at[offset + 1], at[offset + 2], at[offset + 3]])
+    }
+
+    #[inline]
+    fn u64(self, at: &[u8; HEADER_BYTES], offset: usize) -> u64 {
+        let (first, second) = (u64::from(self.u32(at, offset)), u64::from(self.u32(at, offset + 4)));
+        match self {
+            Self::Little => second << 32 | first,
+            Self::Big => first << 32 | second,
+        }
+    }
+}
+
+/// The version of a block trace that begins with `head`, if it is one.
+pub(crate) fn sniff(head: &[u8]) -> Option<u8> {
+    let word = head.first_chunk()?;
+    ByteOrder::of_magic(*word).map(|(_, version)| version)
+}
+
+/// Reads one file.
+pub(crate) struct BinaryReader {
+    input: Input,
+    order: Option<ByteOrder>,
+    next_sequence: Option<u32>,
+}
+
+impl BinaryReader {
+    pub(crate) fn new(input: Input) -> Self {
+        Self { input, order: None, next_sequence: None }
+    }
+
+    /// How far it has read.
+    pub(crate) fn place(&self) -> Place {
+        self.input.place()
+    }
+
+    /// The next record; its time is as recorded. `None` at the end.
+    pub(crate) fn next_event(&mut self, warnings: &mut Warnings) -> Option<BlkEvent> {
+        loop {
+            let Some(header) = self.input.peek(HEADER_BYTES).first_chunk::<HEADER_BYTES>() else {
+                self.finish(warnings);
+                return None;
+            };
+            let header = *header;
+            let Some(order) = self.order_of(&header) else {
+                self.skip_to_magic(0, warnings);
+                continue;
+            };
+            self.order = Some(order);
+            return Some(self.record(&header, order, warnings));
+        }
+    }
+
+    /// The byte order if a record begins here: the file's own once that is known.
+    #[inline]
+    fn order_of(&self, header: &[u8; HEADER_BYTES]) -> Option<ByteOrder> {
+        let word = [header[0], header[1], header[2], header[3]];
+        if let Some(order) = self.order {
+            return (order.word(word) == MAGIC | u32::from(VERSION)).then_some(order);
+        }
+        ByteOrder::of_magic(word).filter(|&(_, version)| version == VERSION).map(|(order, _)| order)
+    }
+
+    #[inline]
+    fn record(&mut self, header: &[u8; HEADER_BYTES], order: ByteOrder, warnings: &mut Warnings) -> BlkEvent {
+        let code = order.u32(header, 28);
+        let category = Category::from_bits_retain((code >> 16) as u16);
+        let mut event = BlkEvent {
+            time: Time::from_ns(order.u64(header, 8)),
+            sector: order.u64(header, 16),
+            bytes: order.u32(header, 24),
+            action: Action::from_code(code as u8, category.contains(Category::NOTIFY)),
+            category,
+            pid: order.u32(header, 32),
+            device: order.u32(header, 36),
+            cpu: order.u32(header, 40),
+            sequence: order.u32(header, 4),
+            error: order.u16(header, 44) as i16,
+            payload: Payload::None,
+        };
+        self.count_dropped(&event, warnings);
+        let data_bytes = usize::from(order.u16(header, 46));
+        if data_bytes == 0 {
+            self.input.consume(HEADER_BYTES);
+        } else {
+            self.data(&mut event, data_bytes, code & ACTION_CGROUP != 0, order, warnings);
+        }
+        event
+    }
+
+    fn data(
+        &mut self,
+        event: &mut BlkEvent,
+        data_bytes: usize,
+        has_cgroup: bool,
+        order: ByteOrder,
+        warnings: &mut Warnings,
+    ) {
+        let whole = HEADER_BYTES + data_bytes;
+        let place = self.input.place();
+        let available = self.input.peek(whole + 4);
+        let fits = available.len() >= whole;
+        // A record follows, or the end.
+        let followed = match available.get(whole..whole + 4) {
+            Some(word) => ByteOrder::of_magic([word[0], word[1], word[2], word[3]]).is_some(),
+            None => true,
+        };
+        if fits && followed {
+            let mut data = &available[HEADER_BYTES..whole];
+            if has_cgroup {
+                data = data.get(8..).unwrap_or_default();
+            }
+            event.payload = payload(event.action, data, order);
+            self.input.consume(whole);
+            return;
+        }
+        if available[HEADER_BYTES..]
+            .windows(4)
+            .any(|word| order.word([word[0], word[1], word[2], word[3]]) == MAGIC | 7)
+        {
+            // What looks like a record begins within the data: the length is wrong, not the rest.
+            warnings.push(place, WarningKind::BadLength { claimed_bytes: data_bytes as u64 });
+            self.skip_to_magic(HEADER_BYTES, warnings);
+        } else if fits {
+            let data = &available[HEADER_BYTES..whole];
+            event.payload =
+                payload(event.action, if has_cgroup { data.get(8..).unwrap_or_default() } else { data }, order);
+            self.input.consume(whole);
+        } else {
+            let have_bytes = available.len();
+            warnings.push(place, WarningKind::Truncated { have_bytes: have_bytes as u64, want_bytes: whole as u64 });
+            self.input.consume(have_bytes);
+        }
+    }
+
+    /// Skips `first` bytes, then to where a record could begin.
+    fn skip_to_magic(&mut self, first: usize, warnings: &mut Warnings) {
+        let place = self.input.place();
+        self.input.consume(first);
+        let mut skipped_bytes = 0u64;
+        let mut at_least = usize::from(first == 0);
+        loop {
+            let order = self.order;
+            let available = self.input.peek(PAYLOAD_MAX_BYTES);
+            if available.len() < 4 {
+                let rest = available.len();
+                self.input.consume(rest);
+                skipped_bytes += rest as u64;
+                break;
+            }
+            let found = available.windows(4).skip(at_least).position(|word| {
+                ByteOrder::of_magic([word[0], word[1], word[2], word[3]])
+                    .is_some_and(|(found, version)| version == VERSION && order.is_none_or(|order| order == found))
+            });
+            let bytes = found.map_or(available.len() - 3, |at| at + at_least);
+            at_least = 0;
+            self.input.consume(bytes);
+            skipped_bytes += bytes as u64;
+            if found.is_some() {
+                break;
+            }
+        }
+        if skipped_bytes > 0 {
+            warnings.push(place, WarningKind::Damaged { skipped_bytes });
+        }
+    }
+
+    /// Sequence numbers count a CPU's records, those included that found no room in its buffer.
+    #[inline]
+    fn count_dropped(&mut self, event: &BlkEvent, warnings: &mut Warnings) {
+        let expected = self.next_sequence.unwrap_or(event.sequence);
+        if event.sequence == expected {
+            self.next_sequence = Some(expected.wrapping_add(1));
+        } else if !event.category.contains(Category::NOTIFY) {
+            let missing = event.sequence.wrapping_sub(expected);
+            self.next_sequence = Some(event.sequence.wrapping_add(1));
+            // Anything else is a trace that starts anew.
+            if missing < 1 << 30 {
+                warnings.push(self.input.place(), WarningKind::Dropped { records: u64::from(missing) });
+            }
+        }
+    }
+
+    fn finish(&mut self, warnings: &mut Warnings) {
+        let rest = self.input.peek(HEADER_BYTES).len();
+        if rest > 0 {
+            let kind = WarningKind::Truncated { have_bytes: rest as u64, want_bytes: HEADER_BYTES as u64 };
+            warnings.push(self.input.place(), kind);
+            self.input.consume(rest);
+        }
+        self.input.warn_failure(warnings);
+    }
+}
+
+fn payload(action: Action, data: &[u8], order: ByteOrder) -> Payload {
+    let be_u32 = |at: usize| data.get(at..)?.first_chunk().map(|word| u32::from_be_bytes(*word));
+    let be_u64 = |at: usize| data.get(at..)?.first_chunk().map(|word| u64::from_be_bytes(*word));
+    let native = |at: usize| data.get(at..)?.first_chunk().map(|word| order.word(*word));
+    let typed = match action {
+        Action::Unplug | Action::UnplugTimer => be_u64(0).map(Payload::Count),
+        Action::Split => be_u64(0).map(Payload::SplitAt),
+        // The data are the device sent to, the device it came from, the sector there.
+        Action::Remap => be_u32(4).zip(be_u64(8)).map(|(device, sector)| Payload::From { device, sector }),
+        Action::NoteProcess => Some(Payload::Name(ProcessName::new(data))),
+        Action::NoteTimestamp => {
+            native(0).zip(native(4)).map(|(seconds, nanoseconds)| Payload::WallClock { seconds, nanoseconds })
+        }
+        Action::NoteMessage => {
+            let text = &data[..data.len().min(MESSAGE_MAX_BYTES)];
+            let text = text.split(|&b| b == 0).next().unwrap_or_default();
+            Some(Payload::Message(String::from_utf8_lossy(text).into()))
+        }
+        _ => None,
+    };
+    typed.unwrap_or_else(|| Payload::Bytes(data.into()))
+}

@@ -1,0 +1,314 @@
+//! Requests from events: a submission each, with its latency once its completion is seen.
+//!
+//! A submission is an event [`Action::Queue`]. It is held until its completion comes, so that requests are
+//! given out in order and with their latencies; at most [`HELD_MAX`] are held, and none longer than
+//! [`HELD_MAX_NS`] of the trace's time. A completion names the sectors of a whole request, merged as it may
+//! be: it completes every held submission within. Where the trace has issues too, those that were issued
+//! come first. A write with preflush or FUA that the kernel carries out in steps completes twice: the data,
+//! then, with a length of 0, the whole.
+//!
+//! In a trace of several devices one bio can be submitted on each it passes through, with a remap between.
+//! Unless one device is asked for, only the submission to the topmost traced one counts: a submission
+//! preceded by a remap from a device that has submissions of its own is left out. A partition has none, so
+//! requests to one count once, on the disk.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use iosched::{Op, Sector, Time};
+
+use super::{Action, BlkEvent, Category, Payload};
+use crate::TraceRequest;
+
+/// Most submissions held for their completions.
+const HELD_MAX: usize = 65_536;
+/// Longest one is held, ns of the trace's time.
+const HELD_MAX_NS: u64 = 30_000_000_000;
+/// Longest the second completion of a write in steps is waited for, ns.
+const STEP_MAX_NS: u64 = 1_000_000_000;
+/// Most remaps remembered until their submission.
+const REMAPS_MAX: usize = 4_096;
+/// Most devices told apart.
+const DEVICES_MAX: usize = 1_024;
+/// Most held submissions one event is compared with.
+const SCAN_MAX: usize = 4_096;
+
+/// Directions have sectors of their own: a write does not complete a read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Direction {
+    Read,
+    Write,
+    Discard,
+    Flush,
+}
+
+impl Direction {
+    const COUNT: usize = 4;
+
+    fn of(op: Op) -> Self {
+        match op {
+            Op::Read => Self::Read,
+            Op::Write | Op::WriteZeroes => Self::Write,
+            Op::Discard => Self::Discard,
+            Op::Flush => Self::Flush,
+        }
+    }
+
+    fn of_category(category: Category) -> Self {
+        if category.contains(Category::DISCARD) {
+            Self::Discard
+        } else if category.contains(Category::WRITE) {
+            Self::Write
+        } else {
+            Self::Read
+        }
+    }
+}
+
+/// (direction, device, first sector, number of the submission).
+type Key = (Direction, u32, Sector, u64);
+
+struct Held {
+    request: TraceRequest,
+    /// Sectors not completed yet.
+    remaining: u32,
+    issued: bool,
+    /// When the data were written, of a write in steps.
+    data_done: Option<Time>,
+    resolved: bool,
+}
+
+/// Takes events, gives requests.
+pub(crate) struct Converter {
+    device: Option<u32>,
+    latencies: bool,
+    held: VecDeque<Held>,
+    /// Number of the first in `held`.
+    first: u64,
+    by_sector: BTreeSet<Key>,
+    /// Longest submission held, by direction, sectors.
+    longest: [u32; Direction::COUNT],
+    now: Time,
+    remaps: BTreeMap<(u32, Sector), u32>,
+    remap_order: VecDeque<(u32, Sector)>,
+    submitted_on: BTreeSet<u32>,
+    flushes_on: BTreeSet<u32>,
+    last_device: Option<u32>,
+    found: Vec<u64>,
+}
+
+impl Converter {
+    pub(crate) fn new(device: Option<u32>, latencies: bool) -> Self {
+        Self {
+            device,
+            latencies,
+            held: VecDeque::new(),
+            first: 0,
+            by_sector: BTreeSet::new(),
+            longest: [0; Direction::COUNT],
+            now: Time::ZERO,
+            remaps: BTreeMap::new(),
+            remap_order: VecDeque::new(),
+            submitted_on: BTreeSet::new(),
+            flushes_on: BTreeSet::new(),
+            last_device: None,
+            found: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, event: &BlkEvent) {
+        if event.is_note() {
+            return;
+        }
+        self.now = self.now.max(event.time);
+        if event.action == Action::Remap {
+            self.remember_remap(event);
+        }
+        if self.device.is_some_and(|device| device != event.device) || event.category.contains(Category::PC) {
+            return;
+        }
+        match event.action {
+            Action::Queue => self.submit(event),
+            Action::Issue if self.latencies => self.issue(event),
+            Action::Complete if self.latencies => self.complete(event),
+            _ => {}
+        }
+    }
+
+    /// A request that nothing will change any more, or any with `flush`.
+    #[inline]
+    pub(crate) fn take(&mut self, flush: bool) -> Option<TraceRequest> {
+        let front = self.held.front()?;
+        let waited = |since: Time, most_ns: u64| self.now.since(since) > most_ns;
+        let ready = front.resolved
+            || flush
+            || self.held.len() > HELD_MAX
+            || waited(front.request.arrival, HELD_MAX_NS)
+            || front.data_done.is_some_and(|at| waited(at, STEP_MAX_NS));
+        if !ready {
+            return None;
+        }
+        let held = self.held.pop_front()?;
+        if self.latencies && !held.resolved {
+            self.by_sector.remove(&key(&held.request, self.first));
+        }
+        self.first += 1;
+        Some(held.request)
+    }
+
+    fn submit(&mut self, event: &BlkEvent) {
+        if self.device.is_none() && self.is_passed_on(event) {
+            return;
+        }
+        let Some((op, flags)) = event.category.to_op(event.bytes > 0) else { return };
+        let request = TraceRequest {
+            arrival: event.time,
+            pid: event.pid,
+            device: Some(event.device),
+            op,
+            flags,
+            sector: if op == Op::Flush { 0 } else { event.sector },
+            nr_sectors: event.nr_sectors(),
+            latency_ns: None,
+        };
+        if self.latencies {
+            if self.by_sector.is_empty() {
+                self.longest = [0; Direction::COUNT];
+            }
+            let longest = &mut self.longest[Direction::of(op) as usize];
+            *longest = (*longest).max(request.nr_sectors);
+            self.by_sector.insert(key(&request, self.first + self.held.len() as u64));
+        }
+        self.held.push_back(Held {
+            request,
+            remaining: request.nr_sectors,
+            issued: false,
+            data_done: None,
+            resolved: !self.latencies,
+        });
+    }
+
+    /// Whether the submission is one seen before, on a device above.
+    fn is_passed_on(&mut self, event: &BlkEvent) -> bool {
+        if self.last_device != Some(event.device) {
+            self.last_device = Some(event.device);
+            if self.submitted_on.len() < DEVICES_MAX {
+                self.submitted_on.insert(event.device);
+            }
+        }
+        if self.remaps.is_empty() {
+            return false;
+        }
+        let from = self.remaps.remove(&(event.device, event.sector));
+        from.is_some_and(|from| self.submitted_on.contains(&from))
+    }
+
+    fn remember_remap(&mut self, event: &BlkEvent) {
+        let Payload::From { device, .. } = event.payload else { return };
+        if device == event.device {
+            return;
+        }
+        let place = (event.device, event.sector);
+        // A bio through several layers is remapped again before it is submitted at the bottom.
+        if self.remaps.insert(place, device).is_none() {
+            self.remap_order.push_back(place);
+        }
+        if self.remap_order.len() > REMAPS_MAX
+            && let Some(oldest) = self.remap_order.pop_front()
+        {
+            self.remaps.remove(&oldest);
+        }
+    }
+
+    fn issue(&mut self, event: &BlkEvent) {
+        if event.bytes == 0 {
+            if event.category.contains(Category::FLUSH) && self.flushes_on.len() < DEVICES_MAX {
+                self.flushes_on.insert(event.device);
+            }
+            return;
+        }
+        self.find(event);
+        for number in &self.found {
+            self.held[(number - self.first) as usize].issued = true;
+        }
+    }
+
+    fn complete(&mut self, event: &BlkEvent) {
+        if event.bytes == 0 {
+            self.complete_whole(event);
+            return;
+        }
+        self.find(event);
+        let found = std::mem::take(&mut self.found);
+        let index = |number: u64| (number - self.first) as usize;
+        let any_issued = found.iter().any(|&number| self.held[index(number)].issued);
+        let in_steps = self.flushes_on.contains(&event.device);
+        let (start, end) = (event.sector, event.sector.saturating_add(u64::from(event.nr_sectors())));
+        for &number in &found {
+            let at = (number - self.first) as usize;
+            let held = &mut self.held[at];
+            if (any_issued && !held.issued) || held.data_done.is_some() {
+                continue;
+            }
+            let common = held.request.end().min(end).saturating_sub(held.request.sector.max(start));
+            held.remaining = held.remaining.saturating_sub(common.min(u64::from(u32::MAX)) as u32);
+            if held.remaining > 0 {
+                continue;
+            }
+            held.request.latency_ns = Some(event.time.since(held.request.arrival));
+            let steps = iosched::Flags::FUA | iosched::Flags::PREFLUSH;
+            if in_steps && held.request.flags.intersects(steps) {
+                held.data_done = Some(event.time);
+            } else {
+                self.resolve(number);
+            }
+        }
+        self.found = found;
+        self.found.clear();
+    }
+
+    /// A completion without a length: of a flush, or of the last step of a write.
+    fn complete_whole(&mut self, event: &BlkEvent) {
+        if !event.category.contains(Category::WRITE) {
+            return;
+        }
+        let first = |direction: Direction, sector: Sector| {
+            let range = (direction, event.device, sector, 0)..=(direction, event.device, sector, u64::MAX);
+            self.by_sector.range(range).map(|key| key.3)
+        };
+        let data_done = |number: &u64| self.held[(number - self.first) as usize].data_done.is_some();
+        let write = first(Direction::Write, event.sector).take(SCAN_MAX).find(data_done);
+        let found = write.or_else(|| first(Direction::Flush, 0).next());
+        if let Some(number) = found {
+            let request = &mut self.held[(number - self.first) as usize].request;
+            request.latency_ns = Some(event.time.since(request.arrival));
+            self.resolve(number);
+        }
+    }
+
+    fn resolve(&mut self, number: u64) {
+        let held = &mut self.held[(number - self.first) as usize];
+        held.resolved = true;
+        let key = key(&held.request, number);
+        self.by_sector.remove(&key);
+    }
+
+    /// Fills `found` with the held submissions that share sectors with `event`.
+    fn find(&mut self, event: &BlkEvent) {
+        self.found.clear();
+        let direction = Direction::of_category(event.category);
+        let longest = u64::from(self.longest[direction as usize]);
+        let (start, end) = (event.sector, event.sector.saturating_add(u64::from(event.nr_sectors())));
+        let low = (direction, event.device, start.saturating_sub(longest), 0);
+        let high = (direction, event.device, end, 0);
+        for &(.., sector, number) in self.by_sector.range(low..high).take(SCAN_MAX) {
+            let request = &self.held[(number - self.first) as usize].request;
+            if sector < end && request.end() > start {
+                self.found.push(number);
+            }
+        }
+    }
+}
+
+fn key(request: &TraceRequest, number: u64) -> Key {
+    (Direction::of(request.op), request.device.unwrap_or(0), request.sector, number)
+}

@@ -1,0 +1,403 @@
+//! Block trace events: what happened to requests on their way through the request queue.
+//!
+//! [`binary`] reads the records of one CPU, [`merge`] puts several CPUs' into one order, [`convert`] makes
+//! requests of events. blkparse's text gives the same events and goes through the same conversion.
+//! Record layout: `include/uapi/linux/blktrace_api.h` of Linux, format version 7.
+
+pub(crate) mod binary;
+pub(crate) mod convert;
+pub(crate) mod merge;
+
+use iosched::{Flags, Op, Sector, Time};
+
+/// Upper 24 bits of a record's first word.
+pub(crate) const MAGIC: u32 = 0x6561_7400;
+/// Lower 8 bits: the only version in use since 2006.
+pub(crate) const VERSION: u8 = 7;
+/// Bytes of a record before its data.
+pub(crate) const HEADER_BYTES: usize = 48;
+/// Set in an action whose data begin with a cgroup's id of 8 bytes.
+pub(crate) const ACTION_CGROUP: u32 = 1 << 8;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Action {
+    /// `Q`: a bio was submitted.
+    Queue,
+    /// `M`: a bio was merged to a request's end.
+    BackMerge,
+    /// `F`: a bio was merged to a request's front.
+    FrontMerge,
+    /// `G`: a request was allocated.
+    GetRequest,
+    /// `S`: no request was free; the submitter sleeps.
+    SleepRequest,
+    /// `R`: a request went back to the queue.
+    Requeue,
+    /// `D`: a request was issued to the driver.
+    Issue,
+    /// `C`: a request, or a part of it, was completed.
+    Complete,
+    /// `P`: a process' plug was put in.
+    Plug,
+    /// `U`: a plug was pulled.
+    Unplug,
+    /// `UT`: a plug was pulled by a timer or by the scheduler.
+    UnplugTimer,
+    /// `I`: a request was inserted into the elevator.
+    Insert,
+    /// `X`: a bio was split.
+    Split,
+    /// `B`: a bio was bounced.
+    Bounce,
+    /// `A`: a bio was sent on to another device, or to the device a partition is on.
+    Remap,
+    /// A request was aborted.
+    Abort,
+    /// Data from a driver.
+    DriverData,
+    /// A process' name ([`Payload::Name`]).
+    NoteProcess,
+    /// The wall clock at the trace's start ([`Payload::WallClock`]).
+    NoteTimestamp,
+    /// `m`: a message from the elevator or from user space ([`Payload::Message`]).
+    NoteMessage,
+    /// Something this crate does not know; the low 8 bits of its code.
+    Other(u8),
+}
+
+impl Action {
+    pub(crate) const fn from_code(code: u8, notify: bool) -> Self {
+        if notify {
+            return match code {
+                0 => Self::NoteProcess,
+                1 => Self::NoteTimestamp,
+                2 => Self::NoteMessage,
+                code => Self::Other(code),
+            };
+        }
+        match code {
+            1 => Self::Queue,
+            2 => Self::BackMerge,
+            3 => Self::FrontMerge,
+            4 => Self::GetRequest,
+            5 => Self::SleepRequest,
+            6 => Self::Requeue,
+            7 => Self::Issue,
+            8 => Self::Complete,
+            9 => Self::Plug,
+            10 => Self::Unplug,
+            11 => Self::UnplugTimer,
+            12 => Self::Insert,
+            13 => Self::Split,
+            14 => Self::Bounce,
+            15 => Self::Remap,
+            16 => Self::Abort,
+            17 => Self::DriverData,
+            code => Self::Other(code),
+        }
+    }
+
+    /// The letters blkparse prints for it; `?` where it prints none.
+    #[must_use]
+    pub const fn letters(self) -> &'static str {
+        match self {
+            Self::Queue => "Q",
+            Self::BackMerge => "M",
+            Self::FrontMerge => "F",
+            Self::GetRequest => "G",
+            Self::SleepRequest => "S",
+            Self::Requeue => "R",
+            Self::Issue => "D",
+            Self::Complete => "C",
+            Self::Plug => "P",
+            Self::Unplug => "U",
+            Self::UnplugTimer => "UT",
+            Self::Insert => "I",
+            Self::Split => "X",
+            Self::Bounce => "B",
+            Self::Remap => "A",
+            Self::NoteMessage => "m",
+            Self::Abort | Self::DriverData | Self::NoteProcess | Self::NoteTimestamp | Self::Other(_) => "?",
+        }
+    }
+
+    pub(crate) fn from_letters(letters: &[u8]) -> Option<Self> {
+        Some(match letters {
+            b"Q" => Self::Queue,
+            b"M" => Self::BackMerge,
+            b"F" => Self::FrontMerge,
+            b"G" => Self::GetRequest,
+            b"S" => Self::SleepRequest,
+            b"R" => Self::Requeue,
+            b"D" => Self::Issue,
+            b"C" => Self::Complete,
+            b"P" => Self::Plug,
+            b"U" => Self::Unplug,
+            b"UT" => Self::UnplugTimer,
+            b"I" => Self::Insert,
+            b"X" => Self::Split,
+            b"B" => Self::Bounce,
+            b"A" => Self::Remap,
+            b"m" => Self::NoteMessage,
+            _ => return None,
+        })
+    }
+}
+
+bitflags::bitflags! {
+    /// The upper half of a record's action: direction, hints and where it comes from.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub struct Category: u16 {
+        /// Read.
+        const READ = 1;
+        /// Write.
+        const WRITE = 2;
+        /// Preceded by a cache flush; without data, the flush itself.
+        const FLUSH = 4;
+        /// Somebody waits for it.
+        const SYNC = 8;
+        /// Queueing and merging.
+        const QUEUE = 0x10;
+        /// Requeueing.
+        const REQUEUE = 0x20;
+        /// Issue.
+        const ISSUE = 0x40;
+        /// Completion.
+        const COMPLETE = 0x80;
+        /// From a file system.
+        const FS = 0x100;
+        /// A command passed through (SCSI).
+        const PC = 0x200;
+        /// A note, not an event.
+        const NOTIFY = 0x400;
+        /// Readahead.
+        const AHEAD = 0x800;
+        /// Metadata.
+        const META = 0x1000;
+        /// Discard.
+        const DISCARD = 0x2000;
+        /// From a driver.
+        const DRIVER = 0x4000;
+        /// Force unit access.
+        const FUA = 0x8000;
+    }
+}
+
+impl Category {
+    /// Reads blkparse's letters: an `F` first for flush, `D` `W` `R` or `N`, then `F`ua, `A`head, `S`ync, `M`eta
+    /// in any order. `None` if they are none.
+    pub(crate) fn from_letters(letters: &[u8]) -> Option<Self> {
+        let mut category = Self::empty();
+        let mut rest = letters;
+        if let [b'F', after @ ..] = rest {
+            category |= Self::FLUSH;
+            rest = after;
+        }
+        match rest {
+            [b'D', b'E', after @ ..] | [b'D', after @ ..] => {
+                category |= Self::DISCARD | Self::WRITE;
+                rest = after;
+            }
+            [b'W', b'Z', after @ ..] | [b'W', after @ ..] => {
+                category |= Self::WRITE;
+                rest = after;
+            }
+            [b'R', after @ ..] => {
+                category |= Self::READ;
+                rest = after;
+            }
+            [b'N', after @ ..] => rest = after,
+            _ if category.is_empty() => return None,
+            _ => {}
+        }
+        for letter in rest {
+            category |= match letter {
+                b'F' => Self::FUA,
+                b'A' => Self::AHEAD,
+                b'S' => Self::SYNC,
+                b'M' => Self::META,
+                b'B' => Self::FLUSH,
+                _ => return None,
+            };
+        }
+        Some(category)
+    }
+
+    /// The letters blkparse prints for an event of this category and so many bytes.
+    #[must_use]
+    pub fn letters(self, bytes: u32) -> String {
+        let mut letters = String::new();
+        if self.contains(Self::FLUSH) {
+            letters.push('F');
+        }
+        letters.push(if self.contains(Self::DISCARD) {
+            'D'
+        } else if self.contains(Self::WRITE) {
+            'W'
+        } else if bytes > 0 {
+            'R'
+        } else {
+            'N'
+        });
+        for (flag, letter) in [(Self::FUA, 'F'), (Self::AHEAD, 'A'), (Self::SYNC, 'S'), (Self::META, 'M')] {
+            if self.contains(flag) {
+                letters.push(letter);
+            }
+        }
+        letters
+    }
+
+    /// What a request of this category does, and how. `has_data`: it covers at least a sector.
+    /// `None` for what is neither read, write, discard nor flush.
+    pub(crate) fn to_op(self, has_data: bool) -> Option<(Op, Flags)> {
+        let op = match () {
+            () if !has_data => {
+                return self.contains(Self::FLUSH).then_some((Op::Flush, self.flags() - Flags::PREFLUSH));
+            }
+            () if self.contains(Self::DISCARD) => Op::Discard,
+            () if self.contains(Self::WRITE) => Op::Write,
+            () => Op::Read,
+        };
+        Some((op, self.flags()))
+    }
+
+    fn flags(self) -> Flags {
+        let mut flags = Flags::empty();
+        flags.set(Flags::SYNC, self.contains(Self::SYNC));
+        flags.set(Flags::PRIO, self.contains(Self::META));
+        flags.set(Flags::FUA, self.contains(Self::FUA));
+        flags.set(Flags::PREFLUSH, self.contains(Self::FLUSH));
+        flags.set(Flags::AHEAD, self.contains(Self::AHEAD));
+        flags
+    }
+
+    /// The category of a request's submission.
+    pub(crate) fn of(op: Op, flags: Flags) -> Self {
+        let mut category = match op {
+            Op::Read => Self::READ,
+            Op::Write | Op::WriteZeroes => Self::WRITE,
+            Op::Discard => Self::WRITE | Self::DISCARD,
+            Op::Flush => Self::WRITE | Self::FLUSH,
+        };
+        category.set(Self::SYNC, flags.contains(Flags::SYNC));
+        category.set(Self::META, flags.contains(Flags::PRIO));
+        category.set(Self::FUA, flags.contains(Flags::FUA));
+        category.set(Self::AHEAD, flags.contains(Flags::AHEAD));
+        if flags.contains(Flags::PREFLUSH) {
+            category |= Self::FLUSH;
+        }
+        category
+    }
+}
+
+/// A process' name, at most 16 bytes, as the kernel keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ProcessName([u8; 16]);
+
+impl ProcessName {
+    /// The first 16 bytes of `bytes`, up to a zero.
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Self {
+        let mut name = [0; 16];
+        for (to, from) in name.iter_mut().zip(bytes.iter().take_while(|&&b| b != 0)) {
+            *to = *from;
+        }
+        Self(name)
+    }
+
+    /// The name; bytes that are not UTF-8 replaced.
+    #[must_use]
+    pub fn to_text(self) -> String {
+        let length = self.0.iter().position(|&b| b == 0).unwrap_or(16);
+        String::from_utf8_lossy(&self.0[..length]).into_owned()
+    }
+}
+
+/// What came with an event.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Payload {
+    /// Nothing.
+    #[default]
+    None,
+    /// With [`Action::Unplug`] and [`Action::UnplugTimer`]: how many requests were let go.
+    Count(u64),
+    /// With [`Action::Split`]: where the second part begins.
+    SplitAt(Sector),
+    /// With [`Action::Remap`]: where it came from.
+    From {
+        /// The device it was sent to at first.
+        device: u32,
+        /// The sector there.
+        sector: Sector,
+    },
+    /// With [`Action::NoteProcess`]: the name of the event's pid.
+    Name(ProcessName),
+    /// With [`Action::NoteTimestamp`]: the wall clock.
+    WallClock {
+        /// Seconds since 1970.
+        seconds: u32,
+        /// And nanoseconds.
+        nanoseconds: u32,
+    },
+    /// With [`Action::NoteMessage`]: what it says.
+    Message(Box<str>),
+    /// A command or a driver's data, at most 65,535 bytes.
+    Bytes(Box<[u8]>),
+}
+
+/// One event of a block trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlkEvent {
+    /// Since the trace's first event.
+    pub time: Time,
+    /// First sector, in 512 bytes.
+    pub sector: Sector,
+    /// Length in bytes; 0 for events that are about no data.
+    pub bytes: u32,
+    /// What happened.
+    pub action: Action,
+    /// Direction and hints.
+    pub category: Category,
+    /// The process that was running, which for [`Action::Queue`] is the submitter.
+    pub pid: u32,
+    /// `major << 20 | minor`.
+    pub device: u32,
+    /// The CPU it happened on.
+    pub cpu: u32,
+    /// Number of the record on its CPU.
+    pub sequence: u32,
+    /// With [`Action::Complete`]: 0 or an error number, negative as the kernel's are.
+    pub error: i16,
+    /// What else is known.
+    pub payload: Payload,
+}
+
+impl BlkEvent {
+    /// Length in sectors, a begun one counted.
+    #[must_use]
+    pub const fn nr_sectors(&self) -> u32 {
+        self.bytes.div_ceil(512)
+    }
+
+    /// Whether it is a note, not an event.
+    #[must_use]
+    pub const fn is_note(&self) -> bool {
+        matches!(self.action, Action::NoteProcess | Action::NoteTimestamp | Action::NoteMessage)
+    }
+}
+
+/// Gives events one by one; damage goes to the warnings.
+pub(crate) trait EventSource {
+    fn next_event(&mut self, warnings: &mut crate::Warnings) -> Option<BlkEvent>;
+
+    /// How far it has read.
+    fn place(&self) -> crate::Place;
+
+    /// What the times it gives were reduced by, ns.
+    fn origin_ns(&self) -> u64 {
+        0
+    }
+}

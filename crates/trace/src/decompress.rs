@@ -1,0 +1,116 @@
+//! Compression, told by magic: gzip through flate2, Zstandard through ruzstd (one adapter: [`ZstdReader`]).
+
+use std::io::{self, BufRead, Read};
+
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    Gzip,
+    Zstd,
+}
+
+impl Compression {
+    pub(crate) fn of(head: &[u8]) -> Option<Self> {
+        match head {
+            [0x1f, 0x8b, 8, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+}
+
+/// All frames of a Zstandard file, one after the other. When a frame is damaged or cut short, everything
+/// decoded before is given out first, then the error.
+pub(crate) struct ZstdReader<R> {
+    source: R,
+    decoder: FrameDecoder,
+    in_frame: bool,
+    error: Option<io::Error>,
+    done: bool,
+}
+
+impl<R: BufRead> ZstdReader<R> {
+    pub(crate) fn new(source: R) -> Self {
+        Self { source, decoder: FrameDecoder::new(), in_frame: false, error: None, done: false }
+    }
+
+    /// Whether there is a frame to read; skips those that hold no data.
+    fn next_frame(&mut self) -> io::Result<bool> {
+        loop {
+            if self.source.fill_buf()?.is_empty() {
+                return Ok(false);
+            }
+            match self.decoder.init(&mut self.source) {
+                Ok(()) => return Ok(true),
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame { length, .. })) => {
+                    let length = u64::from(length);
+                    let skipped = io::copy(&mut (&mut self.source).take(length), &mut io::sink())?;
+                    if skipped < length {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                }
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum()) {
+            (Some(stored), Some(found)) if stored != found => {
+                Err(io::Error::other(format!("the checksum is {found:08x} and should be {stored:08x}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the frame with an empty block of our own, so that the decoder hands over what it holds back as
+    /// its window.
+    fn end_frame(&mut self) {
+        const LAST_BLOCK_EMPTY_AND_CHECKSUM: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
+        let ended = self.decoder.decode_blocks(LAST_BLOCK_EMPTY_AND_CHECKSUM, BlockDecodingStrategy::All);
+        if ended.is_err() {
+            self.done = true;
+        }
+    }
+}
+
+impl<R: BufRead> Read for ZstdReader<R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        if target.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if self.decoder.can_collect() > 0 {
+                return self.decoder.read(target);
+            }
+            if let Some(error) = self.error.take() {
+                self.done = true;
+                return Err(error);
+            }
+            if self.done {
+                return Ok(0);
+            }
+            if !self.in_frame {
+                match self.next_frame() {
+                    Ok(true) => self.in_frame = true,
+                    Ok(false) => self.done = true,
+                    Err(error) => self.error = Some(error),
+                }
+            } else if self.decoder.is_finished() {
+                self.in_frame = false;
+                if let Err(error) = self.check() {
+                    self.error = Some(error);
+                }
+            } else if let Err(error) =
+                self.decoder.decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
+            {
+                self.error = Some(io::Error::other(error));
+                if !self.decoder.is_finished() {
+                    self.end_frame();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Bytes and lines of one file, decompressed if need be, with their offsets.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
+
+use crate::decompress::{Compression, ZstdReader};
+use crate::error::{Place, TraceError, WarningKind, Warnings};
+
+/// A window on the file: the longest record and the longest line fit, with room to read well ahead.
+const BUFFER_BYTES: usize = 256 * 1024;
+/// The longest line that is looked at.
+pub(crate) const LINE_MAX_BYTES: usize = 64 * 1024;
+/// How much of a file decides its format.
+pub(crate) const HEAD_BYTES: usize = 64 * 1024;
+
+/// One file, read forwards.
+pub(crate) struct Input {
+    reader: Box<dyn Read>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    offset_bytes: u64,
+    line: u64,
+    at_end: bool,
+    failure: Option<String>,
+    name: Arc<str>,
+    decompressed: bool,
+}
+
+impl Input {
+    /// Reads `reader`, decompressing by magic.
+    pub(crate) fn new(reader: Box<dyn Read>, name: &str) -> io::Result<Self> {
+        let mut reader = BufReader::with_capacity(64 * 1024, reader);
+        let compression = loop {
+            match reader.fill_buf() {
+                Ok(head) => break Compression::of(head),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        };
+        let reader: Box<dyn Read> = match compression {
+            None => Box::new(reader),
+            Some(Compression::Gzip) => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
+            Some(Compression::Zstd) => Box::new(ZstdReader::new(reader)),
+        };
+        Ok(Self {
+            reader,
+            buffer: vec![0; BUFFER_BYTES],
+            start: 0,
+            end: 0,
+            offset_bytes: 0,
+            line: 0,
+            at_end: false,
+            failure: None,
+            name: name.into(),
+            decompressed: compression.is_some(),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The bytes that come next: at least `want` of them unless the file ends before.
+    #[inline]
+    pub(crate) fn peek(&mut self, want: usize) -> &[u8] {
+        if self.end - self.start < want {
+            self.fill(want);
+        }
+        &self.buffer[self.start..self.end]
+    }
+
+    #[inline]
+    pub(crate) fn consume(&mut self, bytes: usize) {
+        debug_assert!(bytes <= self.end - self.start);
+        self.start += bytes;
+        self.offset_bytes += bytes as u64;
+    }
+
+    fn fill(&mut self, want: usize) {
+        debug_assert!(want <= BUFFER_BYTES);
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        while self.end < want && !self.at_end {
+            // Small reads: a decompressor that fails gives nothing of the read it fails in.
+            let limit = (self.end + 64 * 1024).min(BUFFER_BYTES);
+            match self.reader.read(&mut self.buffer[self.end..limit]) {
+                Ok(0) => self.at_end = true,
+                Ok(bytes) => self.end += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.at_end = true;
+                    self.failure = Some(error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Where the next byte is.
+    pub(crate) fn place(&self) -> Place {
+        self.place_at(self.offset_bytes)
+    }
+
+    pub(crate) fn place_at(&self, offset_bytes: u64) -> Place {
+        Place { file: Arc::clone(&self.name), offset_bytes, line: None, decompressed: self.decompressed }
+    }
+
+    /// The start of the line last given out.
+    pub(crate) fn line_place(&self, length_bytes: usize) -> Place {
+        Place { line: Some(self.line), ..self.place_at(self.offset_bytes.saturating_sub(length_bytes as u64)) }
+    }
+
+    /// The error of a file of which not one byte could be read.
+    pub(crate) fn failure_at_start(&mut self) -> Option<TraceError> {
+        let message = self.failure.take()?;
+        Some(TraceError::Unreadable { place: self.place(), problem: WarningKind::Unreadable { message } })
+    }
+
+    /// To be called at the end: the reason, if it came before its time.
+    pub(crate) fn warn_failure(&mut self, warnings: &mut Warnings) {
+        if let Some(message) = self.failure.take() {
+            warnings.push(self.place(), WarningKind::Unreadable { message });
+        }
+    }
+
+    /// The next line without its end, and its length with it. Lines too long to make sense are skipped.
+    pub(crate) fn line(&mut self, warnings: &mut Warnings) -> Option<(&[u8], usize)> {
+        let mut searched = 0;
+        let (length, ended) = loop {
+            let available = self.end - self.start;
+            if let Some(at) = find_newline(&self.buffer[self.start + searched..self.end]) {
+                break (searched + at, true);
+            }
+            searched = available;
+            if self.at_end {
+                if available == 0 {
+                    return None;
+                }
+                break (available, false);
+            }
+            if available >= LINE_MAX_BYTES {
+                self.skip_long_line(warnings);
+                searched = 0;
+            } else {
+                self.fill(available + 1);
+            }
+        };
+        self.line += 1;
+        let whole = length + usize::from(ended);
+        let from = self.start;
+        self.consume(whole);
+        let line = &self.buffer[from..from + length];
+        Some((line.strip_suffix(b"\r").unwrap_or(line), whole))
+    }
+
+    fn skip_long_line(&mut self, warnings: &mut Warnings) {
+        self.line += 1;
+        let place = Place { line: Some(self.line), ..self.place() };
+        let mut length_bytes = 0;
+        loop {
+            let head = self.peek(1);
+            let found = find_newline(head);
+            let bytes = found.map_or(head.len(), |at| at + 1);
+            if bytes == 0 {
+                break;
+            }
+            self.consume(bytes);
+            length_bytes += bytes as u64;
+            if found.is_some() {
+                break;
+            }
+        }
+        warnings.push(place, WarningKind::LongLine { length_bytes, max_bytes: LINE_MAX_BYTES as u64 });
+    }
+}
+
+#[inline]
+fn find_newline(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|&b| b == b'\n')
+}
+
+/// A line's start, fit for a message.
+pub(crate) fn excerpt(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&line[..line.len().min(80)]);
+    text.trim().to_owned()
+}

@@ -1,0 +1,36 @@
+//! MQSim's text: `arrival_ns device sector sectors type` a line, type 0 to write and 1 to read.
+
+use iosched::{Op, Time};
+
+use crate::TraceRequest;
+use crate::text::{Line, LineFormat, Words, number, number_u32, plain};
+
+pub(crate) struct Mqsim;
+
+impl LineFormat for Mqsim {
+    const EXPECTED: &'static str = "\"arrival_ns device sector sectors type\", type 0 (write) or 1 (read)";
+
+    fn parse(&mut self, line: &[u8]) -> Line {
+        request(line).map_or(Line::Bad, Line::Request)
+    }
+}
+
+fn request(line: &[u8]) -> Option<TraceRequest> {
+    let mut words = Words::new(line);
+    let arrival = Time::from_ns(number(words.next()?)?);
+    let device = number_u32(words.next()?)?;
+    let sector = number(words.next()?)?;
+    let nr_sectors = number_u32(words.next()?).filter(|&sectors| sectors > 0)?;
+    let op = match words.next()? {
+        b"0" => Op::Write,
+        b"1" => Op::Read,
+        _ => return None,
+    };
+    let request = TraceRequest { device: Some(device), ..plain(arrival, op, sector, nr_sectors) };
+    words.next().is_none().then_some(request)
+}
+
+/// Whether `head` is the start of such a file.
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    head.split(|&b| b == b'\n').take(16).any(|line| request(line).is_some())
+}

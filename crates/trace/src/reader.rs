@@ -1,0 +1,390 @@
+//! Traces as streams: of requests ([`TraceReader`]) and, where a format has them, of events ([`EventReader`]).
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use iosched::Time;
+
+use crate::blkparse::{BlkparseReader, NAMES_MAX};
+use crate::blktrace::binary::BinaryReader;
+use crate::blktrace::convert::Converter;
+use crate::blktrace::merge::Merge;
+use crate::blktrace::{BlkEvent, EventSource, Payload, ProcessName};
+use crate::error::{TraceError, WarningKind, Warnings};
+use crate::input::{HEAD_BYTES, Input};
+use crate::reorder::Reorder;
+use crate::text::{RequestSource, TextReader};
+use crate::vscsi::{self, VscsiReader};
+use crate::{Format, TraceRequest, blkreplay, csv, mqsim, open};
+
+/// Requests held to mend disorder, in formats that are written in the order of completion or by several writers.
+const WINDOW_REQUESTS: usize = 4_096;
+
+/// How to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// The format; `None` to tell it by content, then by name.
+    pub format: Option<Format>,
+    /// Only requests to this device. `None`: in a block trace, all that were not passed on from another traced
+    /// device; in others, all.
+    pub device: Option<u32>,
+    /// Whether to look for completions in block traces. Without, requests are not held for them and
+    /// [`TraceRequest::latency_ns`] is `None`.
+    pub latencies: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { format: None, device: None, latencies: true }
+    }
+}
+
+/// Names of processes by pid: the last one each had, of the first 65,536 pids.
+pub type ProcessNames = BTreeMap<u32, ProcessName>;
+
+/// The requests of a trace, in the order they were submitted.
+///
+/// Memory is bounded whatever the trace's length. Damage does not end the stream where it can be read on:
+/// [`TraceReader::warnings`] tells, after the last item completely. The one error an item can be is
+/// [`TraceError::Unreadable`], once, last, when nothing could be read.
+pub struct TraceReader {
+    body: Body,
+    format: Format,
+    given: u64,
+    last: Time,
+    finished: bool,
+}
+
+enum Body {
+    Events { events: EventReader, converter: Converter, ended: bool },
+    Requests(Requests),
+}
+
+struct Requests {
+    source: Box<dyn RequestSource>,
+    window: Reorder<TraceRequest>,
+    device: Option<u32>,
+    /// What times are reduced by; `None` until the first is known.
+    origin: Option<Time>,
+    warnings: Warnings,
+    names: ProcessNames,
+}
+
+impl TraceReader {
+    /// Opens the trace called `path`: a file, one of several per-CPU files (its siblings are found), or the name
+    /// such files begin with. Compressed files are read as they are.
+    ///
+    /// # Errors
+    /// When there is no such file, it cannot be opened, is empty, or is in no format that is known.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, TraceError> {
+        Self::open_with(path, &ReadOptions::default())
+    }
+
+    /// [`TraceReader::open`] with options.
+    ///
+    /// # Errors
+    /// As [`TraceReader::open`].
+    pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, TraceError> {
+        Self::open_files(&open::resolve(path.as_ref())?, options)
+    }
+
+    /// Opens exactly these files: one, or one per CPU.
+    ///
+    /// # Errors
+    /// As [`TraceReader::open`], and when there are several not in blktrace's format.
+    pub fn open_files(paths: &[PathBuf], options: &ReadOptions) -> Result<Self, TraceError> {
+        let inputs = paths.iter().map(|path| open::open_file(path)).collect::<Result<_, _>>()?;
+        Self::from_inputs(inputs, options)
+    }
+
+    /// Reads a stream, such as standard input; `name` stands for it in messages.
+    ///
+    /// # Errors
+    /// As [`TraceReader::open`].
+    pub fn from_reader(reader: impl Read + 'static, name: &str, options: &ReadOptions) -> Result<Self, TraceError> {
+        Self::from_inputs(vec![input_of(reader, name)?], options)
+    }
+
+    fn from_inputs(mut inputs: Vec<Input>, options: &ReadOptions) -> Result<Self, TraceError> {
+        let format = format_of(&mut inputs, options)?;
+        let body = if format.has_events() {
+            let events = EventReader::new(inputs, format);
+            Body::Events { events, converter: Converter::new(options.device, options.latencies), ended: false }
+        } else {
+            let Some(input) = inputs.pop() else { return Err(TraceError::NoFile) };
+            Body::Requests(Requests::new(input, format, options))
+        };
+        Ok(Self { body, format, given: 0, last: Time::ZERO, finished: false })
+    }
+
+    /// The format.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// How exact arrivals are, ns.
+    #[must_use]
+    pub fn resolution_ns(&self) -> u64 {
+        self.format.resolution_ns()
+    }
+
+    /// What was wrong so far.
+    #[must_use]
+    pub fn warnings(&self) -> &Warnings {
+        match &self.body {
+            Body::Events { events, .. } => &events.warnings,
+            Body::Requests(requests) => &requests.warnings,
+        }
+    }
+
+    /// Names of processes, as far as they are known by now: a process' name comes before its first request.
+    #[must_use]
+    pub fn process_names(&self) -> &ProcessNames {
+        match &self.body {
+            Body::Events { events, .. } => &events.names,
+            Body::Requests(requests) => &requests.names,
+        }
+    }
+
+    /// What arrivals were reduced by, ns: the time of the first record where the format's times have another
+    /// origin. 0 before the first item.
+    #[must_use]
+    pub fn origin_ns(&self) -> u64 {
+        match &self.body {
+            Body::Events { events, .. } => events.origin_ns(),
+            Body::Requests(requests) => requests.origin.map_or(0, Time::as_ns),
+        }
+    }
+
+    fn next_request(&mut self) -> Option<TraceRequest> {
+        match &mut self.body {
+            Body::Events { events, converter, ended } => loop {
+                if let Some(request) = converter.take(*ended) {
+                    return Some(request);
+                }
+                if *ended {
+                    return None;
+                }
+                match events.next_event() {
+                    Some(event) => converter.add(&event),
+                    None => *ended = true,
+                }
+            },
+            Body::Requests(requests) => requests.next(),
+        }
+    }
+
+    /// The error at the end, if nothing was read for damage.
+    fn failure(&self) -> Option<TraceError> {
+        let read = match &self.body {
+            Body::Events { events, .. } => events.count,
+            Body::Requests(_) => self.given,
+        };
+        if read == 0 { unreadable(self.warnings()) } else { None }
+    }
+}
+
+impl Iterator for TraceReader {
+    type Item = Result<TraceRequest, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.finished {
+            return None;
+        }
+        if let Some(mut request) = self.next_request() {
+            self.given += 1;
+            if request.arrival < self.last {
+                if let Body::Requests(requests) = &mut self.body {
+                    let kind = WarningKind::Late { late_ns: self.last.since(request.arrival) };
+                    requests.warnings.push(requests.source.place(), kind);
+                }
+                request.arrival = self.last;
+            }
+            self.last = request.arrival;
+            return Some(Ok(request));
+        }
+        self.finished = true;
+        self.failure().map(Err)
+    }
+}
+
+impl Requests {
+    fn new(mut input: Input, format: Format, options: &ReadOptions) -> Self {
+        let has_own_origin = matches!(format, Format::Vscsi | Format::Mqsim);
+        let source: Box<dyn RequestSource> = match format {
+            Format::Vscsi => {
+                let version = vscsi::sniff(input.peek(HEAD_BYTES)).unwrap_or(vscsi::Version::One);
+                Box::new(VscsiReader::new(input, version))
+            }
+            Format::Mqsim => Box::new(TextReader::new(input, mqsim::Mqsim)),
+            Format::Csv => Box::new(TextReader::new(input, csv::Csv::new())),
+            _ => Box::new(TextReader::new(input, blkreplay::Blkreplay::new())),
+        };
+        Self {
+            source,
+            window: Reorder::new(WINDOW_REQUESTS),
+            device: options.device,
+            origin: if has_own_origin { None } else { Some(Time::ZERO) },
+            warnings: Warnings::default(),
+            names: ProcessNames::new(),
+        }
+    }
+
+    fn next(&mut self) -> Option<TraceRequest> {
+        while !self.window.is_full() {
+            let Some(request) = self.source.next_request(&mut self.warnings) else { break };
+            if self.device.is_none_or(|device| request.device == Some(device)) {
+                self.window.push(request.arrival.as_ns(), 0, request);
+            }
+        }
+        let mut request = self.window.pop()?;
+        let origin = *self.origin.get_or_insert(request.arrival);
+        request.arrival = Time::from_ns(request.arrival.since(origin));
+        Some(request)
+    }
+}
+
+/// The events of a block trace in the order they happened: blktrace's records merged, or blkparse's lines.
+///
+/// Damage is treated as by [`TraceReader`].
+pub struct EventReader {
+    source: Box<dyn EventSource>,
+    format: Format,
+    warnings: Warnings,
+    names: ProcessNames,
+    last: Time,
+    count: u64,
+    finished: bool,
+}
+
+impl EventReader {
+    /// Opens the trace called `path`, as [`TraceReader::open`] does.
+    ///
+    /// # Errors
+    /// As [`TraceReader::open`], and [`TraceError::NoEvents`] when the format has none.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, TraceError> {
+        Self::open_files(&open::resolve(path.as_ref())?)
+    }
+
+    /// Opens exactly these files: one, or one per CPU.
+    ///
+    /// # Errors
+    /// As [`EventReader::open`].
+    pub fn open_files(paths: &[PathBuf]) -> Result<Self, TraceError> {
+        let inputs = paths.iter().map(|path| open::open_file(path)).collect::<Result<_, _>>()?;
+        Self::from_inputs(inputs)
+    }
+
+    /// Reads a stream; `name` stands for it in messages.
+    ///
+    /// # Errors
+    /// As [`EventReader::open`].
+    pub fn from_reader(reader: impl Read + 'static, name: &str) -> Result<Self, TraceError> {
+        Self::from_inputs(vec![input_of(reader, name)?])
+    }
+
+    fn from_inputs(mut inputs: Vec<Input>) -> Result<Self, TraceError> {
+        let format = format_of(&mut inputs, &ReadOptions::default())?;
+        if format.has_events() {
+            return Ok(Self::new(inputs, format));
+        }
+        let file = inputs.first().map_or_else(String::new, |input| input.name().to_owned());
+        Err(TraceError::NoEvents { file, format })
+    }
+
+    fn new(mut inputs: Vec<Input>, format: Format) -> Self {
+        let source: Box<dyn EventSource> = match (format, inputs.len()) {
+            (Format::Blkparse, 1) => Box::new(BlkparseReader::new(inputs.remove(0))),
+            _ => Box::new(Merge::new(inputs.into_iter().map(BinaryReader::new).collect())),
+        };
+        Self {
+            source,
+            format,
+            warnings: Warnings::default(),
+            names: ProcessNames::new(),
+            last: Time::ZERO,
+            count: 0,
+            finished: false,
+        }
+    }
+
+    /// The format.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What was wrong so far.
+    #[must_use]
+    pub fn warnings(&self) -> &Warnings {
+        &self.warnings
+    }
+
+    /// Names of processes, as far as they are known by now.
+    #[must_use]
+    pub fn process_names(&self) -> &ProcessNames {
+        &self.names
+    }
+
+    /// What times were reduced by, ns: the time of the first event as recorded. 0 before the first item.
+    #[must_use]
+    pub fn origin_ns(&self) -> u64 {
+        self.source.origin_ns()
+    }
+
+    #[inline]
+    fn next_event(&mut self) -> Option<BlkEvent> {
+        let mut event = self.source.next_event(&mut self.warnings)?;
+        self.count += 1;
+        if event.time < self.last {
+            let kind = WarningKind::Late { late_ns: self.last.since(event.time) };
+            self.warnings.push(self.source.place(), kind);
+            event.time = self.last;
+        }
+        self.last = event.time;
+        if let Payload::Name(name) = event.payload
+            && (self.names.len() < NAMES_MAX || self.names.contains_key(&event.pid))
+        {
+            self.names.insert(event.pid, name);
+        }
+        Some(event)
+    }
+}
+
+impl Iterator for EventReader {
+    type Item = Result<BlkEvent, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.finished {
+            return None;
+        }
+        if let Some(event) = self.next_event() {
+            return Some(Ok(event));
+        }
+        self.finished = true;
+        if self.count == 0 { unreadable(&self.warnings).map(Err) } else { None }
+    }
+}
+
+fn unreadable(warnings: &Warnings) -> Option<TraceError> {
+    let first = warnings.kept().first()?;
+    Some(TraceError::Unreadable { place: first.place.clone(), problem: first.kind.clone() })
+}
+
+fn input_of(reader: impl Read + 'static, name: &str) -> Result<Input, TraceError> {
+    Input::new(Box::new(reader), name).map_err(|source| TraceError::Io { file: name.to_owned(), source })
+}
+
+fn format_of(inputs: &mut [Input], options: &ReadOptions) -> Result<Format, TraceError> {
+    let format = match options.format {
+        Some(_) if inputs.is_empty() => return Err(TraceError::NoFile),
+        Some(format) => format,
+        None => return open::detect(inputs),
+    };
+    if inputs.len() > 1 && format != Format::Blktrace {
+        return Err(TraceError::SeveralFiles { file: inputs[1].name().to_owned(), format });
+    }
+    Ok(format)
+}
