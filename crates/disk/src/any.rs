@@ -4,6 +4,7 @@ use iosched::Time;
 
 use crate::disk::Disk;
 use crate::fixed::Fixed;
+use crate::hdd::Hdd;
 use crate::{Card, Command, Device};
 
 /// One of the models. Calls go through a `match`, not through a table of functions.
@@ -14,6 +15,8 @@ pub enum AnyDevice {
     Fixed(Fixed),
     /// Seek by distance, fixed rotational delay.
     Disk(Disk),
+    /// A rotating disk.
+    Hdd(Box<Hdd>),
 }
 
 macro_rules! each {
@@ -21,17 +24,27 @@ macro_rules! each {
         match $any {
             AnyDevice::Fixed($device) => $call,
             AnyDevice::Disk($device) => $call,
+            AnyDevice::Hdd($device) => $call,
         }
     };
 }
 
 impl AnyDevice {
     /// Sets what differs between two devices of one type, before any command.
-    pub(crate) fn reseed(&mut self, _seed: u64) {
+    pub(crate) fn reseed(&mut self, seed: u64) {
         match self {
             Self::Fixed(_) | Self::Disk(_) => {}
+            Self::Hdd(hdd) => hdd.set_start_angle((scramble(seed) >> 32) as u32),
         }
     }
+}
+
+/// Makes unlike numbers of like ones (the output function of splitmix64).
+const fn scramble(seed: u64) -> u64 {
+    let z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }
 
 impl Device for AnyDevice {

@@ -118,6 +118,9 @@ impl Device for Disk {
 
     #[inline]
     fn advance(&mut self, now: Time) -> Option<u32> {
-        self.under_way.pop_front_if(|&mut (done, _)| done <= now).map(|(_, tag)| tag)
+        if self.next_event()? > now {
+            return None;
+        }
+        self.under_way.pop_front().map(|(_, tag)| tag)
     }
 }

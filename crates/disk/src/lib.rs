@@ -4,15 +4,18 @@
 //! looked at, and takes completions one at a time.
 
 mod any;
+mod completions;
 mod config;
 mod disk;
 mod fixed;
+pub mod hdd;
 mod profile;
 
 pub use any::AnyDevice;
 pub use config::ConfigError;
 pub use disk::{Disk, DiskConfig};
 pub use fixed::{Fixed, FixedConfig, FixedStep};
+pub use hdd::{Hdd, HddConfig};
 pub use profile::{Anchor, Model, Profile, ProfileError};
 
 use iosched::{Op, Sector, Time};

@@ -11,10 +11,11 @@ use serde::Deserialize;
 use crate::config::ConfigError;
 use crate::disk::{Disk, DiskConfig};
 use crate::fixed::{Fixed, FixedConfig};
+use crate::hdd::{Hdd, HddConfig};
 use crate::{AnyDevice, Card, Device};
 
 /// The profiles that come with this crate: name and text.
-const EMBEDDED: &[(&str, &str)] = &[];
+const EMBEDDED: &[(&str, &str)] = &[("sata-7200", include_str!("../profiles/sata-7200.toml"))];
 
 /// What is wrong with a profile.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +60,7 @@ pub enum ProfileError {
 enum Kind {
     Fixed,
     Disk,
+    Hdd,
 }
 
 impl Kind {
@@ -66,6 +68,7 @@ impl Kind {
         match self {
             Self::Fixed => "fixed",
             Self::Disk => "disk",
+            Self::Hdd => "hdd",
         }
     }
 }
@@ -77,6 +80,8 @@ pub enum Model {
     Fixed(FixedConfig),
     /// Seek by distance, fixed rotational delay.
     Disk(DiskConfig),
+    /// A rotating disk.
+    Hdd(Box<HddConfig>),
 }
 
 /// A figure of the real device.
@@ -102,6 +107,7 @@ struct File {
     about: Option<String>,
     fixed: Option<FixedConfig>,
     disk: Option<DiskConfig>,
+    hdd: Option<Box<HddConfig>>,
     #[serde(default)]
     anchors: Vec<Anchor>,
 }
@@ -221,7 +227,7 @@ impl File {
     /// The model of the one table the profile must have.
     fn model(self) -> Result<Model, ConfigError> {
         let wanted = self.kind.name();
-        let tables = [("fixed", self.fixed.is_some()), ("disk", self.disk.is_some())];
+        let tables = [("fixed", self.fixed.is_some()), ("disk", self.disk.is_some()), ("hdd", self.hdd.is_some())];
         if let Some((table, _)) = tables.iter().find(|&&(table, present)| present && table != wanted) {
             return Err(ConfigError::new(
                 table,
@@ -232,6 +238,7 @@ impl File {
         let model = match self.kind {
             Kind::Fixed => self.fixed.map(Model::Fixed),
             Kind::Disk => self.disk.map(Model::Disk),
+            Kind::Hdd => self.hdd.map(Model::Hdd),
         };
         model.ok_or_else(|| {
             ConfigError::new(
@@ -248,21 +255,35 @@ impl Model {
         Ok(match self {
             Self::Fixed(config) => AnyDevice::Fixed(Fixed::new(config)?),
             Self::Disk(config) => AnyDevice::Disk(Disk::new(config)?),
+            Self::Hdd(config) => AnyDevice::Hdd(Box::new(Hdd::new(config)?)),
         })
     }
 
     /// The line shown for a profile that brings none.
     fn about(&self) -> String {
         match self {
-            Self::Fixed(config) => format!(
-                "fixed latency {} us, {} at once, depth {}",
-                config.lat_ns as f64 / 1e3,
-                config.parallel,
-                config.depth
-            ),
+            Self::Fixed(config) => {
+                let latency_us = config.lat_ns as f64 / 1e3;
+                format!("fixed latency {latency_us} us, {} at once, depth {}", config.parallel, config.depth)
+            }
             Self::Disk(config) => {
-                format!("seek by distance, rotational delay {} us, depth {}", config.rot_ns as f64 / 1e3, config.depth)
+                let rot_us = config.rot_ns as f64 / 1e3;
+                format!("seek by distance, rotational delay {rot_us} us, depth {}", config.depth)
+            }
+            Self::Hdd(config) => {
+                let cache = if config.write_cache.enabled { "on" } else { "off" };
+                let size = size(config.capacity_sectors);
+                format!("{size}, {} rpm, NCQ {}, write cache {cache}", config.rpm, config.depth)
             }
         }
     }
+}
+
+/// A capacity as data sheets give it.
+fn size(sectors: u64) -> String {
+    let gigabytes = sectors as f64 * 512.0 / 1e9;
+    if gigabytes < 1000.0 {
+        return format!("{gigabytes:.0} GB");
+    }
+    format!("{} TB", (gigabytes / 100.0).round() / 10.0)
 }

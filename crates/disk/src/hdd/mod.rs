@@ -1,0 +1,561 @@
+//! `hdd`: a rotating disk.
+//!
+//! One arm, a spindle that never stops, a cache in front. Time is spent as in Ruemmler and Wilkes, "An
+//! introduction to disk drive modeling" (1994): seek by a curve, head switch, rotation to the sector, transfer at
+//! the zone's rate with skewed tracks; read segments that read ahead, a volatile write cache, and a command
+//! queue served by shortest positioning time (Jacobson and Wilkes, "Disk scheduling algorithms based on rotational
+//! position", 1991).
+//!
+//! The disk looks at the world only when something is decided: when a command comes, and when the head becomes
+//! free while something waits. What the head does in between, reading ahead above all, is worked out from its
+//! [`Pass`] when it matters.
+//!
+//! Left out: defects, spare sectors, thermal recalibration, reading a track from where the head happens to
+//! arrive, contention of a medium transfer with other transfers on the link.
+
+mod config;
+mod geometry;
+mod queue;
+mod read_cache;
+mod seek;
+mod spindle;
+mod write_cache;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use iosched::{Op, Time};
+
+pub use self::config::{
+    HddConfig, InterfaceConfig, QueueConfig, ReadCacheConfig, SeekConfig, SeekFormula, SeekPoint, WriteCacheConfig,
+    ZoneConfig,
+};
+use self::geometry::{Geometry, Pass};
+use self::queue::{Head, Pending, Queue};
+use self::read_cache::ReadCache;
+use self::seek::SeekTable;
+use self::spindle::Spindle;
+use self::write_cache::WriteCache;
+use crate::completions::Completions;
+use crate::config::ConfigError;
+use crate::{Card, Command, Device};
+
+/// Never, in ns.
+const NEVER_NS: u64 = u64::MAX;
+/// Bits behind the point of the link's time per sector.
+const LINK_BITS: u32 = 16;
+/// Extents weighed against each other when the next to write back is chosen.
+const DESTAGE_CHOICE: usize = 32;
+/// Sectors of a read that cross the link after the last came from the medium: the rest crossed before.
+const TAIL_SECTORS: u64 = 8;
+
+/// What never changes: shared by all disks of a type.
+#[derive(Debug)]
+struct Layout {
+    geometry: Geometry,
+    seeks: SeekTable,
+}
+
+/// Parameters as the model needs them.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    command_ns: u64,
+    /// Time of a sector on the link, with [`LINK_BITS`] behind the point.
+    link_sector: u64,
+    write_settle_ns: u64,
+    read_ahead_sectors: u64,
+    sequential_read_ahead_sectors: u64,
+    write_cache: bool,
+    idle_ns: u64,
+    destage_sectors: u64,
+    flush_ns: u64,
+    starvation_ns: u64,
+}
+
+/// A write that waits for room in the cache.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    tag: u32,
+    sequence: u64,
+    submitted_ns: u64,
+    start: u64,
+    end: u64,
+}
+
+/// A flush that waits for the medium.
+#[derive(Clone, Copy, Debug)]
+struct Flush {
+    tag: u32,
+    sequence: u64,
+    submitted_ns: u64,
+    /// The last epoch it is about.
+    epoch: u64,
+}
+
+/// What the head turns to next.
+enum Choice {
+    Command(usize),
+    /// The extent at a position of the write cache.
+    Destage(usize),
+}
+
+/// A rotating disk.
+#[derive(Clone, Debug)]
+pub struct Hdd {
+    card: Card,
+    layout: Arc<Layout>,
+    settings: Settings,
+    spindle: Spindle,
+    /// The way of the head since it was last positioned.
+    pass: Pass,
+    /// The sector at which the pass stops.
+    pass_end: u64,
+    /// The sector up to which the pass will not be broken off.
+    committed_end: u64,
+    /// The read segment that the pass fills.
+    filling: Option<usize>,
+    /// Until when the head is not free.
+    busy_until_ns: u64,
+    /// When the medium was last busy with a read.
+    read_ns: u64,
+    /// When the link is free.
+    link_free_ns: u64,
+    /// When something has to be decided, or [`NEVER_NS`].
+    wake_ns: u64,
+    queue: Queue,
+    read_cache: ReadCache,
+    write_cache: WriteCache,
+    waiting: VecDeque<Waiting>,
+    flushes: VecDeque<Flush>,
+    done: Completions,
+    submitted: u64,
+}
+
+impl Hdd {
+    /// An idle disk: arm at the outer edge, caches empty, angle 0 under the heads at the origin of time.
+    ///
+    /// # Errors
+    /// As [`HddConfig::validate`].
+    pub fn new(config: &HddConfig) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let cylinders = config.zones.iter().map(|zone| zone.cylinders).sum();
+        let spindle = Spindle::new(config.rpm);
+        let seeks = SeekTable::new(&config.seek, cylinders);
+        let geometry = Geometry::new(config, &seeks, &spindle);
+        let pass = Pass::new(&geometry, geometry.locate(0), 0, 0);
+        let depth = config.depth as usize;
+        Ok(Self {
+            card: Card {
+                capacity_sectors: config.capacity_sectors,
+                depth: config.depth,
+                rotational: true,
+                write_cache: config.write_cache.enabled,
+                fua: config.fua,
+                max_hw_sectors_kb: config.max_hw_sectors_kb,
+            },
+            layout: Arc::new(Layout { geometry, seeks }),
+            settings: Settings {
+                command_ns: config.interface.command_ns,
+                link_sector: ((512_000_000_000 << LINK_BITS) / u128::from(config.interface.bytes_per_second)) as u64,
+                write_settle_ns: config.write_settle_ns,
+                read_ahead_sectors: u64::from(config.read_cache.read_ahead_sectors),
+                sequential_read_ahead_sectors: u64::from(config.read_cache.sequential_read_ahead_sectors),
+                write_cache: config.write_cache.enabled,
+                idle_ns: config.write_cache.idle_ns,
+                destage_sectors: u64::from(config.write_cache.destage_sectors),
+                flush_ns: config.write_cache.flush_ns,
+                starvation_ns: config.queue.starvation_ns,
+            },
+            spindle,
+            pass,
+            pass_end: 0,
+            committed_end: 0,
+            filling: None,
+            busy_until_ns: 0,
+            read_ns: 0,
+            link_free_ns: 0,
+            wake_ns: NEVER_NS,
+            queue: Queue::new(config.depth, config.queue.starvation_ns),
+            read_cache: ReadCache::new(&config.read_cache),
+            write_cache: WriteCache::new(&config.write_cache),
+            waiting: VecDeque::with_capacity(depth),
+            flushes: VecDeque::with_capacity(depth),
+            done: Completions::new(config.depth),
+            submitted: 0,
+        })
+    }
+
+    /// Sets the angle under the heads at the origin of time, in units of 2^-32 of a revolution. It is what differs
+    /// between two runs of one disk; to be called before any command.
+    pub fn set_start_angle(&mut self, angle: u32) {
+        self.spindle.start = angle;
+    }
+
+    /// Sectors acknowledged and not yet on the medium.
+    #[must_use]
+    pub fn dirty_sectors(&self) -> u64 {
+        self.write_cache.dirty_sectors()
+    }
+
+    /// Time of a revolution, in ns.
+    #[must_use]
+    pub fn revolution_ns(&self) -> u64 {
+        self.spindle.revolution_ns()
+    }
+
+    /// Time to move the arm between the cylinders of two sectors, in ns, without rotation.
+    #[must_use]
+    pub fn seek_ns(&self, from: u64, to: u64) -> u64 {
+        let Layout { geometry, seeks } = &*self.layout;
+        seeks.ns(geometry.locate(from).cylinder.abs_diff(geometry.locate(to).cylinder))
+    }
+
+    #[inline]
+    const fn link_ns(&self, nr_sectors: u64) -> u64 {
+        (nr_sectors * self.settings.link_sector) >> LINK_BITS
+    }
+
+    /// Completes a command that needs the link only.
+    #[inline]
+    fn transfer(&mut self, now_ns: u64, tag: u32, sequence: u64, nr_sectors: u64) {
+        self.link_free_ns = self.link_free_ns.max(now_ns) + self.settings.command_ns + self.link_ns(nr_sectors);
+        self.done.push(Time::from_ns(self.link_free_ns), sequence, tag);
+    }
+
+    /// Brings the pass to `now_ns`; returns the sector it has reached.
+    #[inline]
+    fn follow(&mut self, now_ns: u64) -> u64 {
+        let reached = self.pass.follow(&self.layout.geometry, &self.spindle, now_ns, self.pass_end);
+        if let Some(segment) = self.filling {
+            self.read_cache.grow(segment, reached);
+        }
+        reached
+    }
+
+    /// Whether writing back competes with reads.
+    #[inline]
+    fn is_urgent(&self) -> bool {
+        !self.write_cache.is_empty()
+            && (!self.waiting.is_empty() || !self.flushes.is_empty() || self.write_cache.is_high())
+    }
+
+    #[inline]
+    fn read(&mut self, now_ns: u64, command: &Command, sequence: u64) {
+        let (start, end) = (command.sector, self.end(command));
+        let nr_sectors = end - start;
+        let segment = match self.read_present(now_ns, start, end) {
+            Present::Held => return self.transfer(now_ns, command.tag, sequence, nr_sectors),
+            Present::At(media_ns) => {
+                let link_ns = self.link_ns(nr_sectors.min(TAIL_SECTORS));
+                let at_ns = media_ns.max(now_ns + self.settings.command_ns) + link_ns;
+                return self.done.push(Time::from_ns(at_ns), sequence, command.tag);
+            }
+            Present::Absent => self.read_cache.find(start),
+        };
+        let mut first = start;
+        if let Some(segment) = segment {
+            self.read_cache.touch(segment);
+            if end <= self.read_cache.end(segment) {
+                return self.transfer(now_ns, command.tag, sequence, nr_sectors);
+            }
+            first = self.read_cache.end(segment);
+        }
+        if !self.write_cache.is_clean() && self.write_cache.covers(start, end) {
+            return self.transfer(now_ns, command.tag, sequence, nr_sectors);
+        }
+        self.queue.push(Pending {
+            tag: command.tag,
+            sequence,
+            submitted_ns: now_ns,
+            start: first,
+            end,
+            write: false,
+            continues: segment.map(|segment| segment as u32),
+            place: self.layout.geometry.locate(first),
+        });
+    }
+
+    /// Whether the segment being filled holds `start..end`, or will without the head being moved.
+    #[inline]
+    fn read_present(&mut self, now_ns: u64, start: u64, end: u64) -> Present {
+        let Some(segment) = self.filling else { return Present::Absent };
+        let reached = self.follow(now_ns);
+        if start < self.read_cache.start(segment) || start > reached + self.pass.track_sectors(&self.layout.geometry) {
+            return Present::Absent;
+        }
+        let alone = self.queue.is_empty() && !self.is_urgent();
+        let runs = reached < self.pass_end;
+        if end <= reached {
+            self.read_cache.touch(segment);
+            if alone {
+                self.read_on(now_ns, end, reached, runs);
+            }
+            return Present::Held;
+        }
+        let Layout { geometry, .. } = &*self.layout;
+        if end > self.committed_end {
+            if !(alone && runs) {
+                return Present::Absent;
+            }
+            let last = geometry.capacity_sectors;
+            self.committed_end = (end + self.settings.sequential_read_ahead_sectors).min(last);
+            self.pass_end = self.pass_end.max(end + self.settings.read_ahead_sectors).min(last);
+            let passed_ns = self.pass.passed_ns(geometry, &self.spindle, self.committed_end);
+            self.busy_until_ns = self.busy_until_ns.max(passed_ns);
+            self.read_ns = self.busy_until_ns;
+        }
+        self.read_cache.touch(segment);
+        Present::At(self.pass.passed_ns(geometry, &self.spindle, end))
+    }
+
+    /// The host took everything before `end` from the segment being filled, which reaches to `reached`: reading ahead
+    /// may go further, or begin again if it had to stop and half of what it was ahead is used up.
+    #[inline]
+    fn read_on(&mut self, now_ns: u64, end: u64, reached: u64, runs: bool) {
+        let wanted = (end + self.settings.read_ahead_sectors).min(self.layout.geometry.capacity_sectors);
+        if runs {
+            self.pass_end = self.pass_end.max(wanted);
+        } else if self.busy_until_ns <= now_ns && reached + self.settings.read_ahead_sectors / 2 < wanted {
+            let place = self.layout.geometry.locate(reached);
+            let at_ns = now_ns + self.head(now_ns).positioning_ns(&place, false);
+            self.pass = Pass::new(&self.layout.geometry, place, reached, at_ns);
+            self.pass_end = wanted;
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, now_ns: u64, command: &Command, sequence: u64) {
+        let (start, end) = (command.sector, self.end(command));
+        let nr_sectors = end - start;
+        let Command { tag, .. } = *command;
+        if !self.settings.write_cache || command.fua || !self.write_cache.takes(nr_sectors) {
+            let place = self.layout.geometry.locate(start);
+            let continues = None;
+            let submitted_ns = now_ns;
+            self.queue.push(Pending { tag, sequence, submitted_ns, start, end, write: true, continues, place });
+        } else if self.waiting.is_empty() && self.write_cache.has_room(nr_sectors) {
+            self.write_cache.insert(&self.layout.geometry, start, end);
+            self.transfer(now_ns, tag, sequence, nr_sectors);
+        } else {
+            self.waiting.push_back(Waiting { tag, sequence, submitted_ns: now_ns, start, end });
+        }
+    }
+
+    fn flush(&mut self, now_ns: u64, tag: u32, sequence: u64) {
+        if self.write_cache.is_clean() {
+            return self.transfer(now_ns, tag, sequence, 0);
+        }
+        let epoch = self.write_cache.end_epoch();
+        self.flushes.push_back(Flush { tag, sequence, submitted_ns: now_ns, epoch });
+    }
+
+    /// The sector behind the last of a command, within the capacity.
+    #[inline]
+    fn end(&self, command: &Command) -> u64 {
+        let end = command.sector.saturating_add(u64::from(command.nr_sectors.max(1)));
+        debug_assert!(end <= self.card.capacity_sectors, "{command:?} ends behind the last sector");
+        end.min(self.card.capacity_sectors).max(command.sector)
+    }
+
+    #[inline]
+    fn head(&self, at_ns: u64) -> Head<'_> {
+        Head {
+            geometry: &self.layout.geometry,
+            seeks: &self.layout.seeks,
+            spindle: &self.spindle,
+            write_settle_ns: self.settings.write_settle_ns,
+            cylinder: self.pass.place.cylinder,
+            head: self.pass.place.head,
+            angle: self.spindle.angle_at(at_ns),
+        }
+    }
+
+    /// Works out when something has to be decided next.
+    #[inline]
+    fn reschedule(&mut self, now_ns: u64) {
+        self.wake_ns = if !self.queue.is_empty() || self.write_cache.has_chunk() {
+            self.busy_until_ns.max(now_ns)
+        } else if self.write_cache.is_empty() {
+            NEVER_NS
+        } else if self.is_urgent() {
+            self.busy_until_ns.max(now_ns)
+        } else {
+            self.busy_until_ns.max(self.read_ns + self.settings.idle_ns).max(now_ns)
+        };
+    }
+
+    /// Decides what is to be decided up to `now_ns`.
+    #[inline]
+    fn run(&mut self, now_ns: u64) {
+        while self.wake_ns <= now_ns {
+            let at_ns = self.wake_ns;
+            if self.write_cache.has_chunk() {
+                self.chunk_done(at_ns);
+                // What was written may have been all there was to do.
+                self.reschedule(at_ns);
+                if self.wake_ns > at_ns {
+                    continue;
+                }
+            }
+            self.turn_to_next(at_ns);
+            self.reschedule(at_ns);
+        }
+    }
+
+    /// A chunk is on the medium: room for writes that wait, and perhaps the end of a flush.
+    fn chunk_done(&mut self, at_ns: u64) {
+        self.write_cache.chunk_done();
+        let oldest = self.write_cache.oldest_epoch();
+        let clean = self.write_cache.is_clean();
+        while let Some(&flush) = self.flushes.front().filter(|flush| clean || flush.epoch < oldest) {
+            self.flushes.pop_front();
+            self.done.push(Time::from_ns(at_ns + self.settings.flush_ns), flush.sequence, flush.tag);
+        }
+        while let Some(&Waiting { tag, sequence, start, end, .. }) = self.waiting.front() {
+            if !self.write_cache.has_room(end - start) {
+                break;
+            }
+            self.waiting.pop_front();
+            self.write_cache.insert(&self.layout.geometry, start, end);
+            self.transfer(at_ns, tag, sequence, end - start);
+        }
+    }
+
+    /// Sends the free head to the next command or extent.
+    #[inline]
+    fn turn_to_next(&mut self, at_ns: u64) {
+        let reached = self.follow(at_ns);
+        match self.choose(at_ns, reached) {
+            Some(Choice::Command(index)) => {
+                let pending = self.queue.remove(index);
+                self.serve(at_ns, &pending);
+            }
+            Some(Choice::Destage(position)) => self.destage(at_ns, position),
+            None => {}
+        }
+    }
+
+    #[inline]
+    fn choose(&mut self, at_ns: u64, reached: u64) -> Option<Choice> {
+        if let Some(index) = self.queue.starved(at_ns) {
+            return Some(Choice::Command(index));
+        }
+        let head = self.head(at_ns);
+        let command = self.queue.nearest(&head);
+        if command.is_some() && !self.is_urgent() {
+            return command.map(|(index, _)| Choice::Command(index));
+        }
+        let oldest_ns = self.waiting.front().map(|write| write.submitted_ns);
+        let oldest_ns = oldest_ns.into_iter().chain(self.flushes.front().map(|flush| flush.submitted_ns)).min();
+        let starved = oldest_ns.is_some_and(|oldest_ns| oldest_ns + self.settings.starvation_ns <= at_ns);
+        let (mut nearest_ns, mut choice) = match command {
+            Some((index, reach_ns)) if !starved => (reach_ns, Some(Choice::Command(index))),
+            _ => (u64::MAX, None),
+        };
+        let epoch = self.flushes.back().map_or(u64::MAX, |flush| flush.epoch);
+        self.write_cache.around(reached, DESTAGE_CHOICE, epoch, |position, place| {
+            let reach_ns = head.positioning_ns(place, true);
+            if reach_ns < nearest_ns {
+                (nearest_ns, choice) = (reach_ns, Some(Choice::Destage(position)));
+            }
+        });
+        choice
+    }
+
+    /// Begins a command on the medium.
+    #[inline]
+    fn serve(&mut self, at_ns: u64, pending: &Pending) {
+        let &Pending { start, end, place, .. } = pending;
+        let ready_ns = at_ns.max(pending.submitted_ns + self.settings.command_ns);
+        let meets_ns = ready_ns + self.head(ready_ns).positioning_ns(&place, pending.write);
+        let Layout { geometry, .. } = &*self.layout;
+        self.pass = Pass::new(geometry, place, start, meets_ns);
+        let media_ns = self.pass.passed_ns(geometry, &self.spindle, end);
+        (self.committed_end, self.pass_end, self.busy_until_ns) = (end, end, media_ns);
+        if pending.write {
+            self.filling = None;
+            return self.done.push(Time::from_ns(media_ns), pending.sequence, pending.tag);
+        }
+        let last = geometry.capacity_sectors;
+        let continues = pending.continues.map(|segment| segment as usize);
+        let segment = match continues.filter(|&segment| self.read_cache.end(segment) == start) {
+            Some(segment) => {
+                self.committed_end = (end + self.settings.sequential_read_ahead_sectors).min(last);
+                self.busy_until_ns = self.pass.passed_ns(geometry, &self.spindle, self.committed_end);
+                segment
+            }
+            None => self.read_cache.begin(start),
+        };
+        self.pass_end = (end + self.settings.read_ahead_sectors).min(last);
+        self.filling = Some(segment);
+        self.read_ns = self.busy_until_ns;
+        let link_ns = self.link_ns((end - start).min(TAIL_SECTORS));
+        self.done.push(Time::from_ns(media_ns + link_ns), pending.sequence, pending.tag);
+    }
+
+    /// Begins to write back the extent at a position of the write cache.
+    fn destage(&mut self, at_ns: u64, position: usize) {
+        let Layout { geometry, .. } = &*self.layout;
+        let chunk = self.write_cache.take(geometry, position, self.settings.destage_sectors);
+        let meets_ns = at_ns + self.head(at_ns).positioning_ns(&chunk.place, true);
+        self.pass = Pass::new(geometry, chunk.place, chunk.start, meets_ns);
+        self.busy_until_ns = self.pass.passed_ns(geometry, &self.spindle, chunk.end);
+        (self.committed_end, self.pass_end) = (chunk.end, chunk.end);
+        self.filling = None;
+    }
+}
+
+/// What the growing segment has of a read.
+enum Present {
+    /// All of it.
+    Held,
+    /// All of it, once the head has passed: when, in ns.
+    At(u64),
+    /// Not enough.
+    Absent,
+}
+
+impl Device for Hdd {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    #[inline]
+    fn submit(&mut self, now: Time, command: Command) {
+        let now_ns = now.as_ns();
+        if self.wake_ns <= now_ns {
+            self.run(now_ns);
+        }
+        debug_assert!(self.done.len() < self.card.depth as usize, "more than depth commands");
+        let sequence = self.submitted;
+        self.submitted += 1;
+        match command.op {
+            Op::Read => self.read(now_ns, &command, sequence),
+            Op::Write | Op::WriteZeroes => self.write(now_ns, &command, sequence),
+            Op::Flush => self.flush(now_ns, command.tag, sequence),
+            // Rotating disks have no use for it.
+            Op::Discard => self.transfer(now_ns, command.tag, sequence, 0),
+        }
+        self.reschedule(now_ns);
+        if self.wake_ns <= now_ns {
+            self.run(now_ns);
+        }
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        match self.done.next() {
+            Some(done) => Some(done.min(Time::from_ns(self.wake_ns))),
+            None if self.wake_ns == NEVER_NS => None,
+            None => Some(Time::from_ns(self.wake_ns)),
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self, now: Time) -> Option<u32> {
+        if self.wake_ns <= now.as_ns() {
+            self.run(now.as_ns());
+        }
+        self.done.pop(now)
+    }
+}

@@ -1,0 +1,103 @@
+//! Seek time by distance in cylinders, tabulated: exact for short seeks, by straight lines between close points for
+//! long ones.
+
+use super::config::{SeekConfig, SeekPoint};
+
+/// Seeks shorter than this have an entry each.
+const NEAR: u32 = 4096;
+/// Steps into which the longer ones are divided.
+const FAR_STEPS: u32 = 2048;
+
+/// Seek times.
+#[derive(Clone, Debug)]
+pub(crate) struct SeekTable {
+    near: Vec<u32>,
+    /// At every `1 << shift` cylinders.
+    far: Vec<u32>,
+    shift: u32,
+}
+
+impl SeekTable {
+    /// The table for a disk of so many cylinders.
+    pub(crate) fn new(config: &SeekConfig, cylinders: u32) -> Self {
+        let mut shift = 0;
+        while cylinders >> shift > FAR_STEPS {
+            shift += 1;
+        }
+        let ns = |distance: u32| if distance == 0 { 0 } else { seek_ns(config, distance) };
+        Self {
+            near: (0..NEAR).map(ns).collect(),
+            far: (0..=(cylinders >> shift) + 1).map(|step| ns(step << shift)).collect(),
+            shift,
+        }
+    }
+
+    /// Time to move over `distance` cylinders, in ns; 0 for no distance.
+    #[inline]
+    pub(crate) fn ns(&self, distance: u32) -> u64 {
+        if let Some(&ns) = self.near.get(distance as usize) {
+            return u64::from(ns);
+        }
+        let step = (distance >> self.shift) as usize;
+        let part = i64::from(distance & ((1 << self.shift) - 1));
+        let (from, to) = (i64::from(self.far[step]), i64::from(self.far[step + 1]));
+        (from + (((to - from) * part) >> self.shift)) as u64
+    }
+}
+
+fn seek_ns(config: &SeekConfig, distance: u32) -> u32 {
+    let d = f64::from(distance);
+    let ns = match config {
+        SeekConfig::Formula(formula) if distance <= formula.knee_cylinders => {
+            formula.near_ns + formula.near_root_ns * d.sqrt()
+        }
+        SeekConfig::Formula(formula) => formula.far_ns + formula.far_cylinder_ns * d,
+        SeekConfig::Table(points) => interpolate(points, d),
+    };
+    // As a cast saturates, the longest seek is 4.29 s.
+    ns.round() as u32
+}
+
+fn interpolate(points: &[SeekPoint], d: f64) -> f64 {
+    let behind = points.partition_point(|point| f64::from(point.cylinders) <= d).max(1);
+    let Some(to) = points.get(behind) else {
+        return points.last().map_or(0.0, |last| last.ns as f64);
+    };
+    let from = points[behind - 1];
+    let share = (d - f64::from(from.cylinders)) / f64::from(to.cylinders - from.cylinders);
+    from.ns as f64 + (to.ns as f64 - from.ns as f64) * share
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::SeekFormula;
+    use super::*;
+
+    #[test]
+    fn the_table_follows_the_formula() {
+        let formula = SeekFormula {
+            near_ns: 800_000.0,
+            near_root_ns: 20_000.0,
+            knee_cylinders: 100_000,
+            far_ns: 4_000_000.0,
+            far_cylinder_ns: 31.0,
+        };
+        let config = SeekConfig::Formula(formula);
+        let table = SeekTable::new(&config, 347_000);
+        assert_eq!(table.ns(0), 0);
+        for distance in (1..347_000).step_by(37) {
+            let exact = i64::from(seek_ns(&config, distance));
+            // Across the knee the table smooths a corner.
+            let tolerance_ns = if distance.abs_diff(100_000) < 256 { 300_000 } else { 3_000 };
+            assert!((table.ns(distance) as i64 - exact).abs() < tolerance_ns, "{distance}");
+        }
+    }
+
+    #[test]
+    fn a_measured_curve_passes_through_its_points() {
+        let point = |cylinders, ns| SeekPoint { cylinders, ns };
+        let config = SeekConfig::Table(vec![point(1, 1000), point(3, 2000), point(5000, 9000)]);
+        let table = SeekTable::new(&config, 6000);
+        assert_eq!([1, 2, 3, 5999].map(|d| table.ns(d)), [1000, 1500, 2000, 9000]);
+    }
+}

@@ -1,0 +1,300 @@
+//! The volatile write cache: what is acknowledged and not yet on the medium.
+//!
+//! Dirty sectors are kept as disjoint extents in order of position. Every flush begins a new epoch; a flush is
+//! done when no extent of its epoch or an earlier one is left. A write over dirty sectors changes what they hold,
+//! not when they have to be on the medium.
+
+use std::collections::VecDeque;
+
+use super::config::WriteCacheConfig;
+use super::geometry::{Geometry, Place};
+
+/// A stretch of dirty sectors.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    start: u64,
+    end: u64,
+    epoch: u64,
+    /// Where its start is.
+    place: Place,
+}
+
+/// What is on its way to the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) place: Place,
+}
+
+/// The dirty sectors.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteCache {
+    extents: Vec<Extent>,
+    free: Vec<u16>,
+    /// Extents by position.
+    order: Vec<u16>,
+    /// Where in `order` the latest write went.
+    latest: usize,
+    /// Sectors in extents and on their way to the medium.
+    dirty_sectors: u64,
+    chunk: Option<Chunk>,
+    /// Epochs of the extents the chunk empties.
+    chunk_epochs: Vec<u64>,
+    /// Number of the present epoch.
+    epoch: u64,
+    /// Extents of each epoch not yet on the medium, up to the present one.
+    epochs: VecDeque<u32>,
+    sectors_max: u64,
+    extents_max: usize,
+    sectors_high: u64,
+    extents_high: usize,
+}
+
+impl WriteCache {
+    pub(crate) fn new(config: &WriteCacheConfig) -> Self {
+        let high = |most: u32| u64::from(most) * u64::from(config.high_percent) / 100;
+        Self {
+            extents: Vec::new(),
+            free: Vec::new(),
+            order: Vec::new(),
+            latest: 0,
+            dirty_sectors: 0,
+            chunk: None,
+            chunk_epochs: Vec::new(),
+            epoch: 0,
+            epochs: VecDeque::from([0]),
+            sectors_max: u64::from(config.sectors),
+            extents_max: config.extents as usize,
+            sectors_high: high(config.sectors),
+            extents_high: high(config.extents) as usize,
+        }
+    }
+
+    /// Whether nothing waits to be written back.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Whether everything acknowledged is on the medium.
+    #[inline]
+    pub(crate) fn is_clean(&self) -> bool {
+        self.order.is_empty() && self.chunk.is_none()
+    }
+
+    /// Sectors acknowledged and not on the medium.
+    #[inline]
+    pub(crate) fn dirty_sectors(&self) -> u64 {
+        self.dirty_sectors
+    }
+
+    /// Whether it is so full that reads have to wait for writing back.
+    #[inline]
+    pub(crate) fn is_high(&self) -> bool {
+        self.dirty_sectors >= self.sectors_high || self.order.len() >= self.extents_high
+    }
+
+    /// Whether a write of so many sectors can be taken now.
+    #[inline]
+    pub(crate) fn has_room(&self, nr_sectors: u64) -> bool {
+        self.dirty_sectors + nr_sectors <= self.sectors_max && self.order.len() < self.extents_max
+    }
+
+    /// Whether a write of so many sectors is small enough to be taken at all.
+    #[inline]
+    pub(crate) fn takes(&self, nr_sectors: u64) -> bool {
+        nr_sectors * 4 <= self.sectors_max
+    }
+
+    #[inline]
+    fn at(&self, position: usize) -> Option<&Extent> {
+        self.order.get(position).map(|&id| &self.extents[id as usize])
+    }
+
+    /// The position of the first extent that begins behind `lbn`.
+    #[inline]
+    fn behind(&self, lbn: u64) -> usize {
+        self.order.partition_point(|&id| self.extents[id as usize].start <= lbn)
+    }
+
+    /// Whether all of `start..end` is in the cache.
+    pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
+        if self.chunk.is_some_and(|chunk| chunk.start <= start && end <= chunk.end) {
+            return true;
+        }
+        let Some(mut position) = self.behind(start).checked_sub(1) else { return false };
+        let mut reached = start;
+        while let Some(extent) = self.at(position).filter(|extent| extent.start <= reached && extent.end > reached) {
+            reached = extent.end;
+            if reached >= end {
+                return true;
+            }
+            position += 1;
+        }
+        false
+    }
+
+    /// Takes a write for which there is room.
+    #[inline]
+    pub(crate) fn insert(&mut self, geometry: &Geometry, start: u64, end: u64) {
+        debug_assert!(start < end && self.has_room(end - start));
+        if let Some(&latest) = self.order.get(self.latest) {
+            let next = self.at(self.latest + 1).map_or(u64::MAX, |next| next.start);
+            let extent = &mut self.extents[latest as usize];
+            if extent.end == start && extent.epoch == self.epoch && end < next {
+                extent.end = end;
+                self.dirty_sectors += end - start;
+                return;
+            }
+        }
+        self.insert_anywhere(geometry, start, end);
+    }
+
+    fn insert_anywhere(&mut self, geometry: &Geometry, start: u64, end: u64) {
+        let mut position = self.behind(start);
+        // What the extent before does not hold, and may not grow to hold, begins or continues another.
+        let before = position.checked_sub(1).and_then(|before| self.at(before));
+        let grows = |extent: &Extent| extent.end > start || (extent.end == start && extent.epoch == self.epoch);
+        if before.is_some_and(grows) {
+            position -= 1;
+        } else {
+            let next = self.at(position).filter(|next| next.start <= end);
+            match next {
+                Some(next) if next.epoch == self.epoch => {
+                    let (id, grown) = (self.order[position] as usize, next.start - start);
+                    self.extents[id].start = start;
+                    self.extents[id].place = geometry.locate(start);
+                    self.dirty_sectors += grown;
+                }
+                next => {
+                    let own_end = next.map_or(end, |next| next.start.min(end));
+                    self.add(geometry, position, start, own_end);
+                }
+            }
+        }
+        self.latest = position;
+        self.fill(position, end);
+    }
+
+    /// Extends the extent at `position`, and those behind it that are in the way, until everything before `end` is held.
+    fn fill(&mut self, mut position: usize, end: u64) {
+        loop {
+            let next = self.at(position + 1).map_or(u64::MAX, |next| next.start);
+            let extent = &mut self.extents[self.order[position] as usize];
+            let reach = end.min(next);
+            if extent.end < reach {
+                self.dirty_sectors += reach - extent.end;
+                extent.end = reach;
+            }
+            if end <= next {
+                return;
+            }
+            position += 1;
+        }
+    }
+
+    fn add(&mut self, geometry: &Geometry, position: usize, start: u64, end: u64) {
+        let extent = Extent { start, end, epoch: self.epoch, place: geometry.locate(start) };
+        let id = if let Some(id) = self.free.pop() {
+            self.extents[id as usize] = extent;
+            id
+        } else {
+            self.extents.push(extent);
+            (self.extents.len() - 1) as u16
+        };
+        self.order.insert(position, id);
+        self.dirty_sectors += end - start;
+        if let Some(count) = self.epochs.back_mut() {
+            *count += 1;
+        }
+    }
+
+    /// Begins a new epoch; returns the one that ends.
+    pub(crate) fn end_epoch(&mut self) -> u64 {
+        self.epochs.push_back(0);
+        self.epoch += 1;
+        self.epoch - 1
+    }
+
+    /// The oldest epoch of which something is not on the medium yet; the present one if nothing is older.
+    #[inline]
+    pub(crate) fn oldest_epoch(&self) -> u64 {
+        self.epoch + 1 - self.epochs.len() as u64
+    }
+
+    /// Hands `consider` the extents around `lbn`, about `most` of them, none of an epoch after `epoch`: position in
+    /// the cache and place of each.
+    #[inline]
+    pub(crate) fn around(&self, lbn: u64, most: usize, epoch: u64, mut consider: impl FnMut(usize, &Place)) {
+        let middle = self.behind(lbn.saturating_sub(1));
+        let (mut below, mut above) = (middle, middle);
+        let mut left = most;
+        while left > 0 && (below > 0 || above < self.order.len()) {
+            if above < self.order.len() {
+                let extent = &self.extents[self.order[above] as usize];
+                if extent.epoch <= epoch {
+                    consider(above, &extent.place);
+                    left -= 1;
+                }
+                above += 1;
+            }
+            if below > 0 {
+                below -= 1;
+                let extent = &self.extents[self.order[below] as usize];
+                if extent.epoch <= epoch {
+                    consider(below, &extent.place);
+                    left = left.saturating_sub(1);
+                }
+            }
+        }
+    }
+
+    /// Sends the extent at `position` to the medium with what follows it without a gap, `most` sectors in all.
+    pub(crate) fn take(&mut self, geometry: &Geometry, position: usize, most: u64) -> Chunk {
+        debug_assert!(self.chunk.is_none());
+        let Extent { start, place, .. } = self.extents[self.order[position] as usize];
+        let (mut reached, limit, mut emptied) = (start, start + most, 0);
+        while let Some(&id) = self.order.get(position + emptied) {
+            let extent = &mut self.extents[id as usize];
+            if extent.start != reached || reached == limit {
+                break;
+            }
+            if extent.end > limit {
+                extent.start = limit;
+                extent.place = geometry.locate(limit);
+                reached = limit;
+                break;
+            }
+            reached = extent.end;
+            self.chunk_epochs.push(extent.epoch);
+            self.free.push(id);
+            emptied += 1;
+        }
+        self.order.drain(position..position + emptied);
+        // The extent that was written last may have moved: look it up again at the next write.
+        self.latest = usize::MAX;
+        let chunk = Chunk { start, end: reached, place };
+        self.chunk = Some(chunk);
+        chunk
+    }
+
+    /// The chunk sent to the medium is there.
+    pub(crate) fn chunk_done(&mut self) {
+        let Some(chunk) = self.chunk.take() else { return };
+        self.dirty_sectors -= chunk.end - chunk.start;
+        let first = self.oldest_epoch();
+        for epoch in self.chunk_epochs.drain(..) {
+            self.epochs[(epoch - first) as usize] -= 1;
+        }
+        while self.epochs.len() > 1 && self.epochs[0] == 0 {
+            self.epochs.pop_front();
+        }
+    }
+
+    /// Whether a chunk is on its way.
+    #[inline]
+    pub(crate) fn has_chunk(&self) -> bool {
+        self.chunk.is_some()
+    }
+}
