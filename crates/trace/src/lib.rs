@@ -5,6 +5,8 @@
 //! became of the requests. Both stream, with bounded memory, and survive damage: what could be read comes,
 //! what could not is in their [`Warnings`], with the place.
 //!
+//! [`summarize`] says what a trace is like, [`convert`] writes it in another format.
+//!
 //! Formats are told by content, compression by magic. A trace of several per-CPU files is opened by the
 //! name of one of them or by what their names begin with.
 #![forbid(unsafe_code)]
@@ -21,10 +23,17 @@ mod open;
 mod reader;
 mod record;
 mod reorder;
+mod summary;
 mod text;
 mod vscsi;
+mod write;
 
 pub use blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
 pub use error::{Place, TraceError, WARNINGS_MAX, Warning, WarningKind, Warnings};
 pub use reader::{EventReader, ProcessNames, ReadOptions, TraceReader};
 pub use record::{DeviceName, Format, TraceRequest};
+pub use summary::{
+    BINS_MAX, Count, DEVICES_MAX, DeviceSummary, LatencySummary, PROCESSES_MAX, ProcessSummary, SizeBucket, Summarizer,
+    TimeBin, TraceSummary, summarize,
+};
+pub use write::{TraceWriter, WriteReport, convert};

@@ -307,6 +307,10 @@ impl ProcessName {
         Self(name)
     }
 
+    pub(crate) fn bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
     /// The name; bytes that are not UTF-8 replaced.
     #[must_use]
     pub fn to_text(self) -> String {

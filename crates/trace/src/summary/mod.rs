@@ -1,0 +1,357 @@
+//! What can be read off a trace in one pass, with bounded memory.
+
+mod display;
+mod histogram;
+mod timeline;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use iosched::{Op, SECTOR_BYTES, Sector, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::{Format, TraceError, TraceReader, TraceRequest};
+use histogram::Histogram;
+use timeline::Timeline;
+pub use timeline::{BINS_MAX, TimeBin};
+
+/// Most processes told apart: the first so many that the trace names. The rest are lumped.
+pub const PROCESSES_MAX: usize = 4_096;
+/// Most devices told apart. The rest are lumped.
+pub const DEVICES_MAX: usize = 256;
+/// Most requests in flight that are followed.
+const IN_FLIGHT_MAX: usize = 1 << 20;
+
+/// Requests of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// How many.
+    pub requests: u64,
+    /// Of them, those somebody waits for.
+    pub sync: u64,
+    /// Their length together, bytes.
+    pub bytes: u64,
+    /// Length of the shortest with data, bytes; 0 if there is none.
+    pub size_min_bytes: u64,
+    /// Length of the longest, bytes.
+    pub size_max_bytes: u64,
+}
+
+impl Count {
+    fn add(&mut self, request: &TraceRequest) {
+        let bytes = u64::from(request.nr_sectors) * SECTOR_BYTES;
+        if request.op.has_data() {
+            let shortest = if self.size_min_bytes == 0 { bytes } else { self.size_min_bytes.min(bytes) };
+            self.size_min_bytes = shortest;
+        }
+        self.size_max_bytes = self.size_max_bytes.max(bytes);
+        self.requests += 1;
+        self.sync += u64::from(request.is_sync());
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Mean length, those without data counted, bytes; 0 if there is none.
+    #[must_use]
+    pub fn size_mean_bytes(&self) -> f64 {
+        self.bytes as f64 / self.requests.max(1) as f64
+    }
+}
+
+/// Requests of a range of lengths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SizeBucket {
+    /// Longest in this bucket, bytes: a power of two. The shortest is longer than half of it.
+    pub up_to_bytes: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Writes, of zeroes too.
+    pub writes: u64,
+}
+
+/// One process' part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessSummary {
+    /// Its pid.
+    pub pid: u32,
+    /// Its name, if the trace tells.
+    pub name: Option<String>,
+    /// Requests with and without data.
+    pub requests: u64,
+    /// Of them, reads.
+    pub reads: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// Requests that begin where this process' last one on the same device ended.
+    pub sequential: u64,
+}
+
+/// One device's part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceSummary {
+    /// Its number as in [`TraceRequest::device`].
+    pub device: Option<u32>,
+    /// Requests to it.
+    pub requests: u64,
+    /// The sector behind the last one asked for: the size it must have, sectors.
+    pub size_sectors: Sector,
+}
+
+/// Latencies in the recorded system, submission to completion. Percentiles are within 1.6 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencySummary {
+    /// Requests whose latency is known.
+    pub requests: u64,
+    /// Mean, ns.
+    pub mean_ns: f64,
+    /// Median, ns.
+    pub p50_ns: u64,
+    /// 95th percentile, ns.
+    pub p95_ns: u64,
+    /// 99th percentile, ns.
+    pub p99_ns: u64,
+    /// Longest, ns.
+    pub max_ns: u64,
+}
+
+/// What a trace is like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TraceSummary {
+    /// Its format.
+    pub format: Format,
+    /// How exact its times are, ns.
+    pub resolution_ns: u64,
+    /// From the first submission to the last, ns.
+    pub span_ns: u64,
+    /// All requests.
+    pub all: Count,
+    /// Reads.
+    pub reads: Count,
+    /// Writes.
+    pub writes: Count,
+    /// Discards.
+    pub discards: Count,
+    /// Writes of zeroes, where the format tells.
+    pub write_zeroes: Count,
+    /// Flushes without data.
+    pub flushes: Count,
+    /// Lengths of reads and writes, shortest first; no empty buckets at either end.
+    pub sizes: Vec<SizeBucket>,
+    /// Requests with data that begin where the last one on the same device ended, whoever's it was.
+    pub sequential: u64,
+    /// Requests with data that begin where the same process' last one on the same device ended.
+    pub sequential_by_process: u64,
+    /// Processes, most requests first, then by pid; at most [`PROCESSES_MAX`].
+    pub processes: Vec<ProcessSummary>,
+    /// Requests of processes that are not among them.
+    pub other_processes_requests: u64,
+    /// Devices by number; at most [`DEVICES_MAX`].
+    pub devices: Vec<DeviceSummary>,
+    /// The size a device must have to replay the trace, sectors.
+    pub size_sectors: Sector,
+    /// Latencies, if any is known.
+    pub latency: Option<LatencySummary>,
+    /// Width of the bins of `over_time`, ns.
+    pub bin_ns: u64,
+    /// What happened when: at most [`BINS_MAX`] bins from the first submission to the last.
+    pub over_time: Vec<TimeBin>,
+    /// Records dropped while the trace was recorded, as far as sequence numbers tell.
+    pub dropped_records: u64,
+    /// Warnings in all.
+    pub warnings_total: u64,
+    /// The first of them.
+    pub warnings: Vec<String>,
+}
+
+impl TraceSummary {
+    /// Requests with data.
+    #[must_use]
+    pub fn with_data(&self) -> u64 {
+        self.all.requests - self.flushes.requests
+    }
+}
+
+/// Makes a [`TraceSummary`] of requests, one by one.
+#[derive(Debug, Default)]
+pub struct Summarizer {
+    first: Option<Time>,
+    last: Time,
+    counts: [Count; 5],
+    all: Count,
+    sizes: BTreeMap<u32, (u64, u64)>,
+    processes: BTreeMap<u32, ProcessState>,
+    other_processes_requests: u64,
+    devices: BTreeMap<Option<u32>, DeviceState>,
+    sequential: u64,
+    size_sectors: Sector,
+    latencies: Histogram,
+    in_flight: BinaryHeap<Reverse<Time>>,
+    timeline: Timeline,
+}
+
+#[derive(Debug, Default)]
+struct ProcessState {
+    summary: ProcessSummary,
+    end: Option<(Option<u32>, Sector)>,
+}
+
+#[derive(Debug, Default)]
+struct DeviceState {
+    requests: u64,
+    size_sectors: Sector,
+    end: Option<Sector>,
+}
+
+const OPS: [Op; 5] = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush];
+
+impl Summarizer {
+    /// Nothing seen yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One more request, not earlier than the one before.
+    pub fn add(&mut self, request: &TraceRequest) {
+        let first = *self.first.get_or_insert(request.arrival);
+        let now = request.arrival.max(self.last);
+        self.all.add(request);
+        let kind = OPS.iter().position(|op| *op == request.op).unwrap_or(0);
+        self.counts[kind].add(request);
+        self.add_size(request);
+        self.size_sectors = self.size_sectors.max(request.end());
+        self.add_device(request);
+        self.add_process(request);
+        self.pass_time(now, first);
+        let bytes = u64::from(request.nr_sectors) * SECTOR_BYTES;
+        self.timeline.arrive(now.since(first), bytes);
+        if let Some(latency_ns) = request.latency_ns {
+            self.latencies.add(latency_ns);
+            if self.in_flight.len() < IN_FLIGHT_MAX {
+                self.in_flight.push(Reverse(now + latency_ns));
+            }
+            self.timeline.depth_reached(now.since(first), self.in_flight.len() as u64);
+        }
+    }
+
+    /// Lets completions up to `now` happen.
+    fn pass_time(&mut self, now: Time, first: Time) {
+        while let Some(&Reverse(done)) = self.in_flight.peek().filter(|Reverse(done)| *done <= now) {
+            self.timeline.depth_held(self.last.since(first), done.since(first), self.in_flight.len() as u64);
+            self.last = self.last.max(done);
+            self.in_flight.pop();
+        }
+        self.timeline.depth_held(self.last.since(first), now.since(first), self.in_flight.len() as u64);
+        self.last = now;
+    }
+
+    fn add_size(&mut self, request: &TraceRequest) {
+        let bucket = (u64::from(request.nr_sectors) * SECTOR_BYTES).next_power_of_two().ilog2();
+        match request.op {
+            Op::Read => self.sizes.entry(bucket).or_default().0 += 1,
+            Op::Write | Op::WriteZeroes => self.sizes.entry(bucket).or_default().1 += 1,
+            Op::Discard | Op::Flush => {}
+        }
+    }
+
+    fn add_device(&mut self, request: &TraceRequest) {
+        if self.devices.len() >= DEVICES_MAX && !self.devices.contains_key(&request.device) {
+            return;
+        }
+        let device = self.devices.entry(request.device).or_default();
+        device.requests += 1;
+        device.size_sectors = device.size_sectors.max(request.end());
+        if request.op.has_data() {
+            self.sequential += u64::from(device.end == Some(request.sector));
+            device.end = Some(request.end());
+        }
+    }
+
+    fn add_process(&mut self, request: &TraceRequest) {
+        if self.processes.len() >= PROCESSES_MAX && !self.processes.contains_key(&request.pid) {
+            self.other_processes_requests += 1;
+            return;
+        }
+        let process = self.processes.entry(request.pid).or_default();
+        let summary = &mut process.summary;
+        summary.requests += 1;
+        summary.reads += u64::from(request.op == Op::Read);
+        if matches!(request.op, Op::Read | Op::Write) {
+            summary.bytes = summary.bytes.saturating_add(u64::from(request.nr_sectors) * SECTOR_BYTES);
+        }
+        if request.op.has_data() {
+            summary.sequential += u64::from(process.end == Some((request.device, request.sector)));
+            process.end = Some((request.device, request.end()));
+        }
+    }
+
+    /// The summary; format, names and warnings are `reader`'s, which should be at its end.
+    #[must_use]
+    pub fn finish(self, reader: &TraceReader) -> TraceSummary {
+        let names = reader.process_names();
+        let mut processes: Vec<_> = self
+            .processes
+            .into_iter()
+            .map(|(pid, state)| {
+                let name = names.get(&pid).map(|name| name.to_text());
+                ProcessSummary { pid, name, ..state.summary }
+            })
+            .collect();
+        processes.sort_by_key(|process| (Reverse(process.requests), process.pid));
+        let [reads, writes, discards, write_zeroes, flushes] = self.counts;
+        let devices = self.devices.into_iter().map(|(device, state)| DeviceSummary {
+            device,
+            requests: state.requests,
+            size_sectors: state.size_sectors,
+        });
+        let warnings = reader.warnings();
+        let span_ns = self.first.map_or(0, |first| self.last.since(first));
+        let depth_known = self.latencies.count() > 0;
+        TraceSummary {
+            format: reader.format(),
+            resolution_ns: reader.resolution_ns(),
+            span_ns,
+            all: self.all,
+            reads,
+            writes,
+            discards,
+            write_zeroes,
+            flushes,
+            sizes: size_buckets(&self.sizes),
+            sequential: self.sequential,
+            sequential_by_process: processes.iter().map(|process| process.sequential).sum(),
+            processes,
+            other_processes_requests: self.other_processes_requests,
+            devices: devices.collect(),
+            size_sectors: self.size_sectors,
+            latency: self.latencies.summary(),
+            bin_ns: self.timeline.bin_ns(),
+            over_time: self.timeline.bins(span_ns, depth_known),
+            dropped_records: warnings.dropped_records(),
+            warnings_total: warnings.total(),
+            warnings: warnings.kept().iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+fn size_buckets(sizes: &BTreeMap<u32, (u64, u64)>) -> Vec<SizeBucket> {
+    let (Some((&low, _)), Some((&high, _))) = (sizes.first_key_value(), sizes.last_key_value()) else {
+        return Vec::new();
+    };
+    let bucket = |power: u32| {
+        let (reads, writes) = sizes.get(&power).copied().unwrap_or_default();
+        SizeBucket { up_to_bytes: 1 << power, reads, writes }
+    };
+    (low..=high).map(bucket).collect()
+}
+
+/// Reads `reader` to its end and says what the trace is like.
+///
+/// # Errors
+/// When nothing can be read.
+pub fn summarize(reader: &mut TraceReader) -> Result<TraceSummary, TraceError> {
+    let mut summarizer = Summarizer::new();
+    for request in reader.by_ref() {
+        summarizer.add(&request?);
+    }
+    Ok(summarizer.finish(reader))
+}
