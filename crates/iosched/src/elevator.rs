@@ -1,6 +1,6 @@
 //! What an elevator is, what it is given, and which ones there are.
 
-use crate::context::{CgroupId, Cgroups, ContextId, Contexts};
+use crate::context::{Cgroups, ContextId, Contexts};
 use crate::decision::{Decision, DecisionLog};
 use crate::request::{Bio, RequestId, Requests};
 use crate::time::{SECOND_NS, Time};
@@ -32,9 +32,9 @@ pub struct Env {
 }
 
 impl Env {
-    pub(crate) fn new(hz: u32, rotational: bool, groups: bool) -> Self {
+    pub(crate) fn new(now: Time, hz: u32, rotational: bool, groups: bool) -> Self {
         Self {
-            now: Time::ZERO,
+            now,
             requests: Requests::default(),
             contexts: Contexts::default(),
             cgroups: Cgroups::default(),
@@ -147,11 +147,6 @@ pub trait Elevator: Send {
         let _ = (env, context);
     }
 
-    /// The weights of `cgroup` changed.
-    fn weights_changed(&mut self, env: &mut Env, cgroup: CgroupId) {
-        let _ = (env, cgroup);
-    }
-
     /// The process `from` now waits for I/O of `to` and gives up its turn to it.
     fn yield_to(&mut self, env: &mut Env, from: ContextId, to: ContextId) {
         let _ = (env, from, to);
@@ -194,7 +189,7 @@ pub struct Registered {
 }
 
 /// Every elevator there is, in the order `queue/scheduler` lists them.
-pub static ELEVATORS: &[Registered] = &[crate::noop::REGISTERED];
+pub static ELEVATORS: &[Registered] = &[crate::noop::REGISTERED, crate::deadline::REGISTERED, crate::cfq::REGISTERED];
 
 /// No elevator of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,13 +1,16 @@
 //! The policy library.
 #![forbid(unsafe_code)]
 
+mod cfq;
 mod collections;
 mod context;
+mod deadline;
 mod decision;
 mod elevator;
 mod noop;
 mod queue;
 mod request;
+mod sorted;
 mod time;
 mod tunable;
 

@@ -98,19 +98,6 @@ impl<K: Kind> List<K> {
         self.tail = id;
     }
 
-    /// Puts `id` first.
-    #[inline]
-    pub(crate) fn push_front(&mut self, nodes: &mut impl ListNodes<K>, id: K::Id) {
-        let id = id.number();
-        *nodes.links_mut(id) = ListLinks { prev: NIL, next: self.head };
-        if self.head == NIL {
-            self.tail = id;
-        } else {
-            nodes.links_mut(self.head).prev = id;
-        }
-        self.head = id;
-    }
-
     /// Takes `id`, which is in this list, out.
     #[inline]
     pub(crate) fn remove(&mut self, nodes: &mut impl ListNodes<K>, id: K::Id) {
@@ -129,21 +116,16 @@ impl<K: Kind> List<K> {
         *nodes.links_mut(id) = ListLinks::default();
     }
 
-    /// Puts `new` where `old` stands and takes `old` out; `new` is in no list.
-    pub(crate) fn replace(&mut self, nodes: &mut impl ListNodes<K>, old: K::Id, new: K::Id) {
-        let (old, new) = (old.number(), new.number());
-        let ListLinks { prev, next } = nodes.links(old);
-        *nodes.links_mut(new) = ListLinks { prev, next };
-        *nodes.links_mut(old) = ListLinks::default();
-        if prev == NIL {
-            self.head = new;
-        } else {
-            nodes.links_mut(prev).next = new;
-        }
+    /// Puts `id`, which is in no list, right behind `at`.
+    pub(crate) fn insert_after(&mut self, nodes: &mut impl ListNodes<K>, at: K::Id, id: K::Id) {
+        let (at, id) = (at.number(), id.number());
+        let next = nodes.links(at).next;
+        *nodes.links_mut(id) = ListLinks { prev: at, next };
+        nodes.links_mut(at).next = id;
         if next == NIL {
-            self.tail = new;
+            self.tail = id;
         } else {
-            nodes.links_mut(next).prev = new;
+            nodes.links_mut(next).prev = id;
         }
     }
 }

@@ -89,21 +89,12 @@ impl RequestQueue {
         self.env.cgroups.create(cgroup)
     }
 
-    /// Changes the weights of a cgroup.
+    /// Changes the weights of a cgroup. Elevators take them into account when the group is next charged or joins.
     ///
     /// # Errors
     /// If a weight is out of range; nothing has changed then.
-    pub fn set_weights(
-        &mut self,
-        now: Time,
-        cgroup: CgroupId,
-        weight: u32,
-        leaf_weight: u32,
-    ) -> Result<(), WeightError> {
-        self.env.now = now;
-        self.env.cgroups.set_weights(cgroup, weight, leaf_weight)?;
-        self.elevator.weights_changed(&mut self.env, cgroup);
-        Ok(())
+    pub fn set_weights(&mut self, cgroup: CgroupId, weight: u32, leaf_weight: u32) -> Result<(), WeightError> {
+        self.env.cgroups.set_weights(cgroup, weight, leaf_weight)
     }
 
     /// The name of the elevator; while switching, of the new one.

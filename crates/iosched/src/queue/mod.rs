@@ -107,12 +107,12 @@ pub struct RequestQueue {
 }
 
 impl RequestQueue {
-    /// A queue with the elevator `scheduler` and all defaults.
+    /// A queue with the elevator `scheduler` and all defaults, made at `now`.
     ///
     /// # Errors
     /// If there is no such elevator.
-    pub fn new(config: &QueueConfig, scheduler: &str) -> Result<Self, UnknownElevator> {
-        let env = Env::new(config.hz, config.rotational, config.groups);
+    pub fn new(now: Time, config: &QueueConfig, scheduler: &str) -> Result<Self, UnknownElevator> {
+        let env = Env::new(now, config.hz, config.rotational, config.groups);
         let elevator = (elevator(scheduler)?.build)(&env);
         Ok(Self {
             env,

@@ -21,7 +21,6 @@ struct Plug {
 #[derive(Debug, Default)]
 pub(super) struct Plugs {
     table: Vec<Plug>,
-    held: usize,
 }
 
 impl Plugs {
@@ -45,17 +44,11 @@ impl Plugs {
         self.table.get(context.index()).is_some_and(|plug| plug.open)
     }
 
-    /// Requests on plugs.
-    pub(super) fn held(&self) -> usize {
-        self.held
-    }
-
     /// Adds a request of `context`; says whether the plug is full now.
     pub(super) fn push(&mut self, context: ContextId, id: RequestId) -> bool {
         let plug = &mut self.table[context.index()];
         debug_assert!(!plug.flushing);
         plug.requests.push_back(id);
-        self.held += 1;
         plug.requests.len() >= PLUG_MAX
     }
 
@@ -72,9 +65,6 @@ impl Plugs {
             plug.flushing = true;
         }
         let next = plug.requests.pop_front();
-        if next.is_some() {
-            self.held -= 1;
-        }
         plug.flushing = !plug.requests.is_empty();
         next
     }

@@ -1,0 +1,178 @@
+//! Cooperators: processes that work on the same place of the disk share one queue.
+//!
+//! Queues of the same original level stand in a tree by their next sectors. The tree is compared with the live
+//! sectors but re-sorted only when an insert changes a queue's next request and when the queue is re-sorted
+//! for service, and which of two neighbours a descent ends at depends on its shape: so it is the textbook's tree.
+
+use super::Cfq;
+use super::queue::{Cooperating, QueueId};
+use super::service_tree::Class;
+use crate::collections::RbTree;
+use crate::context::ContextId;
+use crate::decision::Decision;
+use crate::elevator::Env;
+use crate::request::Sector;
+
+/// Requests no further than this from the head are close.
+pub(super) const CLOSE_SECTORS: u64 = 8192;
+
+/// Where a descent ended.
+struct Descent {
+    /// The queue whose next request begins at the very sector.
+    exact: Option<QueueId>,
+    /// The last queue met.
+    parent: Option<QueueId>,
+    left: bool,
+}
+
+impl Cfq {
+    fn next_sector(&self, env: &Env, id: QueueId) -> Sector {
+        // Only queues with requests are in the trees.
+        self.queues[id].next.map_or(0, |next| env.requests[next].sector)
+    }
+
+    fn descend(&self, env: &Env, tree: &RbTree<Cooperating>, sector: Sector) -> Descent {
+        let mut descent = Descent { exact: None, parent: None, left: false };
+        let mut at = tree.root();
+        while let Some(id) = at {
+            descent.parent = Some(id);
+            let here = self.next_sector(env, id);
+            if sector == here {
+                descent.exact = Some(id);
+                break;
+            }
+            descent.left = sector < here;
+            at = if descent.left { tree.left(&self.queues, id) } else { tree.right(&self.queues, id) };
+        }
+        descent
+    }
+
+    /// Puts a queue where its next sector belongs. A second queue at the very same sector stays out.
+    pub(super) fn cooperator_tree_add(&mut self, env: &Env, id: QueueId) {
+        self.cooperator_tree_remove(id);
+        let queue = &self.queues[id];
+        if queue.class == Class::Idle || queue.next.is_none() {
+            return;
+        }
+        let level = queue.original_level;
+        let sector = self.next_sector(env, id);
+        let descent = self.descend(env, &self.cooperator_trees[usize::from(level)], sector);
+        if descent.exact.is_none() {
+            let tree = &mut self.cooperator_trees[usize::from(level)];
+            tree.attach(&mut self.queues, id, descent.parent, descent.left);
+            self.queues[id].cooperator_level = Some(level);
+        }
+    }
+
+    pub(super) fn cooperator_tree_remove(&mut self, id: QueueId) {
+        if let Some(level) = self.queues[id].cooperator_level.take() {
+            self.cooperator_trees[usize::from(level)].remove(&mut self.queues, id);
+        }
+    }
+
+    fn is_close(&self, env: &Env, id: QueueId) -> bool {
+        self.next_sector(env, id).abs_diff(self.position) <= CLOSE_SECTORS
+    }
+
+    /// The queue of that level whose next request is close to the head.
+    fn closest(&self, env: &Env, level: u8) -> Option<QueueId> {
+        let tree = &self.cooperator_trees[usize::from(level)];
+        let descent = self.descend(env, tree, self.position);
+        if descent.exact.is_some() {
+            return descent.exact;
+        }
+        let nearest = descent.parent?;
+        if self.is_close(env, nearest) {
+            return Some(nearest);
+        }
+        let other = if self.next_sector(env, nearest) < self.position {
+            tree.next(&self.queues, nearest)
+        } else {
+            tree.prev(&self.queues, nearest)
+        };
+        other.filter(|&other| self.is_close(env, other))
+    }
+
+    /// A queue that works where `id` does, and may be served in its stead.
+    pub(super) fn close_cooperator(&self, env: &Env, id: QueueId) -> Option<QueueId> {
+        let queue = &self.queues[id];
+        if queue.class == Class::Idle
+            || !queue.sync
+            || queue.seek.is_seeky()
+            || self.groups[queue.group].busy_queues == 1
+        {
+            return None;
+        }
+        self.closest(env, queue.original_level).filter(|&other| {
+            let other = &self.queues[other];
+            other.group == queue.group
+                && other.sync
+                && !other.seek.is_seeky()
+                && (other.class == Class::RealTime) == (queue.class == Class::RealTime)
+        })
+    }
+
+    /// Plans that the processes of `current` and of `target` share a queue: that of the more.
+    pub(super) fn plan_merge(&mut self, current: QueueId, mut target: QueueId) {
+        if self.queues[current].merge_into.is_some() || self.queues[target].processes == 0 {
+            return;
+        }
+        while let Some(next) = self.queues[target].merge_into {
+            if next == current {
+                return;
+            }
+            target = next;
+        }
+        let (ours, theirs) = (self.queues[current].processes, self.queues[target].processes);
+        if ours == 0 || theirs == 0 {
+            return;
+        }
+        let (joining, joined, processes) =
+            if theirs >= ours { (current, target, ours) } else { (target, current, theirs) };
+        self.queues[joining].merge_into = Some(joined);
+        self.queues[joined].processes += processes;
+    }
+
+    /// The process moves from `from` to the queue it was planned to join.
+    pub(super) fn merge_queues(&mut self, env: &mut Env, context: ContextId, from: QueueId, into: QueueId) {
+        let (queue, into_pid) = (self.queues[from].name(), self.queues[into].pid);
+        env.note(|| Decision::CooperatorMerge { queue, into_pid });
+        self.process_mut(context).sync_queue = Some(into);
+        self.queues[into].coop = true;
+        self.put_process(env, from);
+    }
+
+    /// A member of a queue that is to be split sends a request: the last one keeps the queue, others leave it.
+    /// Returns whether it keeps it.
+    pub(super) fn split_queue(&mut self, env: &mut Env, context: ContextId, id: QueueId) -> bool {
+        let queue = self.queues[id].name();
+        env.note(|| Decision::CooperatorSplit { queue });
+        if self.queues[id].processes == 1 {
+            let pid = env.pid(context);
+            let queue = &mut self.queues[id];
+            queue.pid = pid;
+            queue.coop = false;
+            queue.split = false;
+            return true;
+        }
+        self.process_mut(context).sync_queue = None;
+        self.undo_plan(env, id);
+        self.put_process(env, id);
+        false
+    }
+
+    /// One process of `id` will not follow its merge plan: its place along the chain is given back.
+    pub(super) fn undo_plan(&mut self, env: &mut Env, id: QueueId) {
+        let mut at = self.queues[id].merge_into;
+        while let Some(planned) = at {
+            at = self.queues[planned].merge_into;
+            self.put_process(env, planned);
+        }
+    }
+
+    /// One process less uses the queue.
+    pub(super) fn put_process(&mut self, env: &mut Env, id: QueueId) {
+        self.queues[id].processes -= 1;
+        self.put_queue(env, id);
+    }
+}

@@ -1,0 +1,140 @@
+//! Giving out requests: how many a queue may have in the device, and which goes first.
+
+use super::Cfq;
+use super::queue::QueueId;
+use super::service_tree::{Class, TreeIndex};
+use crate::elevator::Env;
+use crate::request::RequestId;
+
+impl Cfq {
+    /// One attempt to give out a request.
+    #[inline]
+    pub(super) fn try_dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
+        if self.busy_queues == 0 {
+            return None;
+        }
+        let id = self.select_queue(env)?;
+        let expired = self.check_fifo(env, id);
+        if expired.is_some() {
+            self.queues[id].must_dispatch = true;
+        }
+        if !self.may_dispatch(env, id) {
+            return None;
+        }
+        let request = expired.or(self.queues[id].next)?;
+        self.give_out(env, id, request);
+        if self.active_process.is_none() {
+            self.active_process = Some((env.requests[request].context, false));
+        }
+        let queue = &mut self.queues[id];
+        queue.slice_dispatched += 1;
+        queue.must_dispatch = false;
+        if self.busy_queues > 1 {
+            let queue = &self.queues[id];
+            let async_over = !queue.sync && queue.slice_dispatched >= self.async_slice_requests(queue.level);
+            if async_over || queue.class == Class::Idle {
+                self.expire_active(env, false);
+            }
+        }
+        Some(request)
+    }
+
+    /// How many requests an async slice may give out.
+    fn async_slice_requests(&self, level: u8) -> u32 {
+        self.tunables.slice_async_rq.saturating_mul(2 * (8 - u32::from(level)))
+    }
+
+    /// The oldest request of a queue, if it is past its deadline: looked at once a turn.
+    #[inline]
+    fn check_fifo(&mut self, env: &Env, id: QueueId) -> Option<RequestId> {
+        let queue = &mut self.queues[id];
+        if queue.fifo_checked {
+            return None;
+        }
+        queue.fifo_checked = true;
+        queue.fifo.first().filter(|&oldest| env.requests[oldest].deadline <= env.now)
+    }
+
+    /// Whether the active queue may have one more request in the device.
+    #[inline]
+    fn may_dispatch(&self, env: &Env, id: QueueId) -> bool {
+        let queue = &self.queues[id];
+        if queue.must_dispatch {
+            return true;
+        }
+        let [async_in_flight, sync_in_flight] = self.in_flight;
+        if async_in_flight > 0 && self.should_idle(env, id) {
+            return false;
+        }
+        if sync_in_flight > 0 && !queue.sync {
+            return false;
+        }
+        let idle_class = queue.class == Class::Idle;
+        let mut max = if idle_class { 1 } else { (self.tunables.quantum / 2).max(1) };
+        if queue.in_flight >= max {
+            if idle_class {
+                return false;
+            }
+            let only_sync = queue.sync && self.busy_sync_queues == 1;
+            let others = self.busy_queues > 1;
+            if others && !only_sync && self.slice_used_soon(env, id) {
+                return false;
+            }
+            max = if others && !only_sync { self.tunables.quantum } else { u32::MAX };
+        }
+        if !queue.sync && self.tunables.low_latency {
+            // Async depth grows slowly after a sync request was late.
+            let since_ns = env.now.signed_since(self.last_delayed_sync).max(0) as u64;
+            let depth = u32::try_from(since_ns / self.tunables.slice_sync_ns).unwrap_or(u32::MAX);
+            let depth = if depth == 0 && queue.in_flight == 0 { 1 } else { depth };
+            max = max.min(depth);
+        }
+        queue.in_flight < max
+    }
+
+    /// Takes a request out of its queue and counts it as in flight.
+    pub(super) fn give_out(&mut self, env: &mut Env, id: QueueId, request: RequestId) {
+        self.queues[id].next = self.next_after(&env.requests, id, request);
+        self.remove(env, id, request);
+        let queue = &mut self.queues[id];
+        queue.in_flight += 1;
+        self.groups[queue.group].in_flight += 1;
+        self.in_flight[usize::from(queue.sync)] += 1;
+    }
+
+    /// Drain: gives out something as long as there is anything, queue by queue.
+    pub(super) fn force_dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
+        if let Some(active) = self.active
+            && (!self.draining || self.queues[active].is_empty())
+        {
+            self.expire(env, active, false);
+        }
+        self.draining = self.queued > 0;
+        if !self.draining {
+            return None;
+        }
+        let id = match self.active {
+            Some(active) => active,
+            None => {
+                let id = self.any_busy_queue()?;
+                self.activate(env, id);
+                id
+            }
+        };
+        let request = self.queues[id].next?;
+        self.give_out(env, id, request);
+        if self.queues[id].is_empty() {
+            self.expire(env, id, false);
+            self.draining = self.queued > 0;
+        }
+        Some(request)
+    }
+
+    /// The first queue of the first tree that has any.
+    fn any_busy_queue(&self) -> Option<QueueId> {
+        self.groups.ids().find_map(|group| {
+            let trees = &self.groups[group].trees;
+            (0..TreeIndex::COUNT).find_map(|index| trees[index].queues.first())
+        })
+    }
+}

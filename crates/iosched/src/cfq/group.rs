@@ -1,0 +1,380 @@
+//! Groups: the queues of one cgroup, and the share of the disk that its weight gives it.
+//!
+//! Groups take turns by virtual time: each turn is charged in inverse proportion to the group's fraction of all weights.
+
+use std::ops::{Index, IndexMut};
+
+use super::Cfq;
+use super::queue::QueueId;
+use super::service_tree::{Class, ServiceTree, TreeIndex, WORKLOADS};
+use super::think_time::ThinkTime;
+use crate::collections::{Id, Kind, RbLinks, RbNodes, RbTree};
+use crate::context::{CgroupId, LEVEL_MAX};
+use crate::decision::{Decision, Workload};
+use crate::elevator::Env;
+
+/// Fractions and charges are fixed-point numbers with this many binary places.
+const FRACTION_BITS: u32 = 12;
+/// How far behind the last one a group joins, in raw units of virtual time.
+const JOIN_DELAY: u64 = 200_000_000;
+
+/// A group in the arena.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct GroupId(u32);
+
+impl GroupId {
+    pub(super) const ROOT: Self = Self(0);
+}
+
+impl Id for GroupId {
+    fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// One group.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) cgroup: CgroupId,
+    parent: Option<GroupId>,
+    pub(super) trees: [ServiceTree; TreeIndex::COUNT],
+    pub(super) think_time: ThinkTime,
+    /// Queues on its trees.
+    pub(super) busy_queues: u32,
+    /// Requests given out and not completed.
+    pub(super) in_flight: u32,
+    /// Decaying averages of busy queues: best effort and real time.
+    average_busy: [u32; 2],
+    /// What was left of its workload's slice when it was last expired, and what that workload was.
+    pub(super) saved_ns: u64,
+    pub(super) saved_class: Class,
+    pub(super) saved_workload: Workload,
+    /// Async queues, shared by its processes: real time and best effort by level, and idle.
+    async_queues: [[Option<QueueId>; LEVEL_MAX as usize + 1]; 3],
+
+    // Weights.
+    weight: u32,
+    leaf_weight: u32,
+    /// Itself, if it is on the tree, and its children that have an active descendant or are active.
+    active_children: u32,
+    /// The sum of their weights.
+    children_weight: u32,
+    fraction: u32,
+    vtime: u64,
+    on_tree: bool,
+    links: RbLinks,
+}
+
+impl Group {
+    fn new(env: &Env, cgroup: CgroupId, parent: Option<GroupId>) -> Self {
+        Self {
+            cgroup,
+            parent,
+            trees: std::array::from_fn(|_| ServiceTree::new(env.now)),
+            think_time: ThinkTime::new(env.now),
+            busy_queues: 0,
+            in_flight: 0,
+            average_busy: [0; 2],
+            saved_ns: 0,
+            saved_class: Class::BestEffort,
+            saved_workload: Workload::Async,
+            async_queues: Default::default(),
+            weight: env.cgroups.get(cgroup).weight,
+            leaf_weight: env.cgroups.get(cgroup).leaf_weight,
+            active_children: 0,
+            children_weight: 0,
+            fraction: 0,
+            vtime: 0,
+            on_tree: false,
+            links: RbLinks::default(),
+        }
+    }
+
+    /// Busy queues of a class.
+    #[inline]
+    pub(super) fn busy_of(&self, class: Class) -> u32 {
+        match class {
+            Class::Idle => self.trees[TreeIndex::IDLE.index()].count,
+            class => WORKLOADS.iter().map(|&w| self.trees[TreeIndex::of(class, w).index()].count).sum(),
+        }
+    }
+
+    /// Busy async queues of all classes but idle.
+    pub(super) fn busy_async(&self) -> u32 {
+        let count = |class| self.trees[TreeIndex::of(class, Workload::Async).index()].count;
+        count(Class::RealTime) + count(Class::BestEffort)
+    }
+
+    /// The average of the busy queues of a class, brought up to date.
+    pub(super) fn average_queues(&mut self, real_time: bool) -> u32 {
+        let busy = self.busy_of(if real_time { Class::RealTime } else { Class::BestEffort });
+        let average = &mut self.average_busy[usize::from(real_time)];
+        *average = (3 * busy.max(*average) + busy.min(*average) + 2) / 4;
+        *average
+    }
+
+    /// Busy queues of a class, or their average if that is more.
+    pub(super) fn expected_queues(&self, class: Class) -> u32 {
+        let average = match class {
+            Class::BestEffort => self.average_busy[0],
+            Class::RealTime => self.average_busy[1],
+            Class::Idle => 0,
+        };
+        average.max(self.busy_of(class))
+    }
+
+    /// Where the async queue of a class and level is registered.
+    pub(super) fn async_queue(&mut self, class: Class, level: u8) -> &mut Option<QueueId> {
+        match class {
+            Class::RealTime => &mut self.async_queues[0][usize::from(level)],
+            Class::BestEffort => &mut self.async_queues[1][usize::from(level)],
+            Class::Idle => &mut self.async_queues[2][0],
+        }
+    }
+}
+
+/// Trees of groups by virtual time.
+#[derive(Debug)]
+pub(super) enum ByVtime {}
+
+impl Kind for ByVtime {
+    type Id = GroupId;
+}
+
+/// All groups; number 0 is the root's.
+#[derive(Debug)]
+pub(super) struct Groups {
+    table: Vec<Group>,
+    by_cgroup: Vec<Option<GroupId>>,
+    tree: RbTree<ByVtime>,
+    min_vtime: u64,
+}
+
+impl Index<GroupId> for Groups {
+    type Output = Group;
+
+    #[inline]
+    fn index(&self, id: GroupId) -> &Group {
+        &self.table[id.0 as usize]
+    }
+}
+
+impl IndexMut<GroupId> for Groups {
+    #[inline]
+    fn index_mut(&mut self, id: GroupId) -> &mut Group {
+        &mut self.table[id.0 as usize]
+    }
+}
+
+/// The nodes of the tree, apart from the tree.
+struct Nodes<'a>(&'a mut [Group]);
+
+impl RbNodes<ByVtime> for Nodes<'_> {
+    fn links(&self, id: u32) -> &RbLinks {
+        &self.0[id as usize].links
+    }
+
+    fn links_mut(&mut self, id: u32) -> &mut RbLinks {
+        &mut self.0[id as usize].links
+    }
+}
+
+impl Groups {
+    pub(super) fn new(env: &Env) -> Self {
+        let root = Group::new(env, CgroupId::ROOT, None);
+        Self { table: vec![root], by_cgroup: vec![Some(GroupId::ROOT)], tree: RbTree::default(), min_vtime: 0 }
+    }
+
+    /// The group of a cgroup, made if this is its first process.
+    pub(super) fn of(&mut self, env: &Env, cgroup: CgroupId) -> GroupId {
+        if let Some(&Some(found)) = self.by_cgroup.get(cgroup.index()) {
+            return found;
+        }
+        let parent = env.cgroups.get(cgroup).parent.map(|parent| self.of(env, parent));
+        let id = GroupId(self.table.len() as u32);
+        self.table.push(Group::new(env, cgroup, parent));
+        if self.by_cgroup.len() <= cgroup.index() {
+            self.by_cgroup.resize(cgroup.index() + 1, None);
+        }
+        self.by_cgroup[cgroup.index()] = Some(id);
+        id
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = GroupId> + use<> {
+        (0..self.table.len() as u32).map(GroupId)
+    }
+
+    /// Whether `id` is `ancestor` or stands below it.
+    pub(super) fn is_inside(&self, mut id: GroupId, ancestor: GroupId) -> bool {
+        loop {
+            if id == ancestor {
+                return true;
+            }
+            match self[id].parent {
+                Some(parent) => id = parent,
+                None => return false,
+            }
+        }
+    }
+
+    /// The group to serve next.
+    pub(super) fn first(&mut self) -> Option<GroupId> {
+        let first = self.tree.first()?;
+        self.min_vtime = self.min_vtime.max(self[first].vtime);
+        Some(first)
+    }
+
+    fn last_vtime(&self) -> Option<u64> {
+        self.tree.last().map(|id| self[id].vtime)
+    }
+
+    /// Puts a group on the tree and works out its fraction of all weights.
+    fn add(&mut self, env: &Env, id: GroupId) {
+        let vtime = self[id].vtime;
+        self.tree.insert(&mut Nodes(&mut self.table), id, |nodes, at| vtime < nodes.0[at.0 as usize].vtime);
+        let group = &mut self[id];
+        debug_assert!(!group.on_tree);
+        group.on_tree = true;
+        group.leaf_weight = env.cgroups.get(group.cgroup).leaf_weight;
+        let mut joins = group.active_children == 0;
+        group.active_children += 1;
+        group.children_weight += group.leaf_weight;
+        let mut fraction = (1 << FRACTION_BITS) * group.leaf_weight / group.children_weight;
+        let mut at = id;
+        while let Some(parent) = self[at].parent {
+            if joins {
+                let weight = env.cgroups.get(self[at].cgroup).weight;
+                self[at].weight = weight;
+                let parent = &mut self[parent];
+                joins = parent.active_children == 0;
+                parent.active_children += 1;
+                parent.children_weight += weight;
+            }
+            fraction = fraction * self[at].weight / self[parent].children_weight;
+            at = parent;
+        }
+        self[id].fraction = fraction.max(1);
+    }
+
+    /// Takes a group off the tree; its weight and those of groups that have nothing else active count no more.
+    fn remove(&mut self, id: GroupId) {
+        self.tree.remove(&mut Nodes(&mut self.table), id);
+        let group = &mut self[id];
+        group.on_tree = false;
+        group.active_children -= 1;
+        group.children_weight -= group.leaf_weight;
+        let mut at = id;
+        while self[at].active_children == 0 {
+            self[at].fraction = 0;
+            let weight = self[at].weight;
+            let Some(parent) = self[at].parent else { break };
+            let group = &mut self[parent];
+            group.active_children -= 1;
+            group.children_weight -= weight;
+            at = parent;
+        }
+    }
+}
+
+impl Cfq {
+    /// The part of the target latency that a group's fraction gives it.
+    pub(super) fn group_slice_ns(&self, id: GroupId) -> u64 {
+        let (target_ns, fraction) = (self.tunables.target_latency_ns, u64::from(self.groups[id].fraction));
+        target_ns.saturating_mul(fraction) >> FRACTION_BITS
+    }
+
+    /// Turns are counted in requests, not in time: without idling on a device that queues commands.
+    fn counts_requests(&self) -> bool {
+        self.tunables.slice_idle_ns == 0 && self.queue_depth.queues_commands()
+    }
+
+    /// One more queue is on the trees of a group, which joins the others with its first.
+    pub(super) fn group_queue_added(&mut self, env: &Env, id: GroupId) {
+        self.groups[id].busy_queues += 1;
+        if self.groups[id].on_tree {
+            return;
+        }
+        let delay = if self.counts_requests() { crate::time::SECOND_NS / env.jiffy_ns / 5 } else { JOIN_DELAY };
+        let vtime = match self.groups.last_vtime() {
+            Some(last) => last.wrapping_add(delay),
+            None => self.groups.min_vtime,
+        };
+        self.groups[id].vtime = vtime;
+        self.groups.add(env, id);
+    }
+
+    /// One queue less is; the group leaves with its last.
+    pub(super) fn group_queue_removed(&mut self, id: GroupId) {
+        self.groups[id].busy_queues -= 1;
+        if self.groups[id].busy_queues == 0 {
+            self.groups.remove(id);
+            self.groups[id].saved_ns = 0;
+        }
+    }
+
+    /// The turn of queue `id` is charged to its group, and what is left of the workload's slice is remembered.
+    pub(super) fn charge_group(&mut self, env: &mut Env, id: QueueId) {
+        let queue = &self.queues[id];
+        let group_id = queue.group;
+        let group = &self.groups[group_id];
+        debug_assert!(group.on_tree, "the active queue's group has a busy queue");
+        let used_ns = match queue.slice_start {
+            Some(start) if start != env.now => env.now.since(start).min(queue.allocated_slice_ns),
+            _ => env.now.since(queue.activated).max(env.jiffy_ns),
+        };
+        let busy_idle = group.busy_of(Class::Idle);
+        let no_sync = group.busy_queues == group.busy_async() + busy_idle;
+        let charge = if self.counts_requests() {
+            u64::from(queue.slice_dispatched)
+        } else if !queue.sync && no_sync {
+            queue.allocated_slice_ns
+        } else {
+            used_ns
+        };
+        let scaled = (u128::from(charge) << (2 * FRACTION_BITS)) / u128::from(group.fraction);
+        self.groups.remove(group_id);
+        let group = &mut self.groups[group_id];
+        group.vtime = group.vtime.wrapping_add(scaled as u64);
+        let (cgroup, vtime) = (group.cgroup, group.vtime);
+        self.groups.add(env, group_id);
+        let group = &mut self.groups[group_id];
+        group.saved_ns = self.serving.expires.since(env.now);
+        group.saved_class = self.serving.class;
+        group.saved_workload = self.serving.workload;
+        env.note(|| Decision::Served { cgroup, vtime });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Cgroup;
+    use crate::time::Time;
+
+    #[test]
+    fn fractions_follow_weights_down_the_hierarchy() {
+        let mut env = Env::new(Time::ZERO, 1000, true, true);
+        let mut create = |name: &str, parent, weight, leaf_weight| {
+            env.cgroups.create(Cgroup { name: name.to_owned(), parent: Some(parent), weight, leaf_weight }).unwrap()
+        };
+        let a = create("a", CgroupId::ROOT, 500, 500);
+        let b = create("b", a, 250, 500);
+        let mut groups = Groups::new(&env);
+        let [a, b] = [a, b].map(|cgroup| groups.of(&env, cgroup));
+        groups.add(&env, GroupId::ROOT);
+        assert_eq!(groups[GroupId::ROOT].fraction, 4096);
+        groups.add(&env, b);
+        // Below a alone: all of a, and a has 500 against the root's own 1000.
+        assert_eq!(groups[b].fraction, 4096 * 500 / 1500);
+        groups.add(&env, a);
+        assert_eq!(groups[a].fraction, 4096 * 500 / 750 * 500 / 1500);
+        groups.remove(b);
+        groups.remove(a);
+        groups.remove(GroupId::ROOT);
+        assert!(groups.ids().all(|id| groups[id].children_weight == 0 && groups[id].active_children == 0));
+    }
+}

@@ -1,0 +1,189 @@
+//! Processes: which queues serve them, and how their priorities get there.
+
+use super::Cfq;
+use super::group::GroupId;
+use super::queue::QueueId;
+use super::service_tree::Class;
+use super::think_time::ThinkTime;
+use crate::context::{ContextId, IoClass, IoPriority, LEVEL_DEFAULT, LEVEL_MAX};
+use crate::elevator::Env;
+use crate::request::{Flags, RequestId};
+
+/// What CFQ knows of one process.
+#[derive(Debug)]
+pub(super) struct Process {
+    /// The priority it had when last looked at.
+    ioprio: IoPriority,
+    pub(super) sync_queue: Option<QueueId>,
+    async_queue: Option<QueueId>,
+    pub(super) think_time: ThinkTime,
+}
+
+/// The class and level that an ioprio means.
+fn effective(ioprio: IoPriority) -> (Class, u8) {
+    match ioprio.class {
+        IoClass::None => (Class::BestEffort, LEVEL_DEFAULT),
+        IoClass::BestEffort => (Class::BestEffort, ioprio.level),
+        IoClass::RealTime => (Class::RealTime, ioprio.level),
+        IoClass::Idle => (Class::Idle, LEVEL_MAX),
+    }
+}
+
+impl Cfq {
+    pub(super) fn process(&self, context: ContextId) -> Option<&Process> {
+        self.processes.get(context.index())?.as_ref()
+    }
+
+    /// The record of a process that has one.
+    pub(super) fn process_mut(&mut self, context: ContextId) -> &mut Process {
+        self.processes[context.index()].as_mut().expect("a process with requests has a record")
+    }
+
+    /// The queue the process has for that kind of request, if any.
+    #[inline]
+    pub(super) fn queue_of(&self, context: ContextId, sync: bool) -> Option<QueueId> {
+        let process = self.process(context)?;
+        if sync { process.sync_queue } else { process.async_queue }
+    }
+
+    /// The queue that takes a new request of its process.
+    pub(super) fn queue_for(&mut self, env: &mut Env, id: RequestId) -> QueueId {
+        let request = &env.requests[id];
+        let (context, sync, hinted) = (request.context, request.is_sync(), request.flags.contains(Flags::PRIO));
+        if self.processes.len() <= context.index() {
+            self.processes.resize_with(context.index() + 1, || None);
+        }
+        let ioprio = env.contexts.get(context).ioprio;
+        let process = self.processes[context.index()].get_or_insert_with(|| Process {
+            ioprio,
+            sync_queue: None,
+            async_queue: None,
+            think_time: ThinkTime::new(env.now),
+        });
+        let present = if sync { process.sync_queue } else { process.async_queue };
+        let priority_changed = process.ioprio != ioprio;
+        if let Some(present) = present {
+            self.boost(present, hinted);
+        }
+        if priority_changed {
+            self.notice_priority(env, context, ioprio);
+        }
+        loop {
+            let Some(queue) = self.queue_of(context, sync) else { return self.create_queue(env, context, sync) };
+            if self.queues[queue].coop && self.queues[queue].split && !self.split_queue(env, context, queue) {
+                continue;
+            }
+            let Some(into) = self.queues[queue].merge_into else { return queue };
+            self.merge_queues(env, context, queue, into);
+            return into;
+        }
+    }
+
+    /// A request with the priority hint lifts its queue out of the idle class and the lower levels; the next without
+    /// it puts the queue back.
+    #[inline]
+    fn boost(&mut self, id: QueueId, hinted: bool) {
+        let queue = &mut self.queues[id];
+        if hinted {
+            if queue.class == Class::Idle {
+                queue.class = Class::BestEffort;
+            }
+            queue.level = queue.level.min(LEVEL_DEFAULT);
+        } else {
+            queue.class = queue.original_class;
+            queue.level = queue.original_level;
+        }
+    }
+
+    /// The process' ioprio is not what it was. Its sync queue takes the new one over with its next request. Its async
+    /// queue is looked up again with the one it had before, as Linux does: it follows one change late.
+    fn notice_priority(&mut self, env: &mut Env, context: ContextId, ioprio: IoPriority) {
+        let process = self.process_mut(context);
+        let before = std::mem::replace(&mut process.ioprio, ioprio);
+        let (sync_queue, async_queue) = (process.sync_queue, process.async_queue);
+        if let Some(old) = async_queue {
+            let group = self.group_of(env, context);
+            let new = self.async_queue(env, context, group, before);
+            self.process_mut(context).async_queue = Some(new);
+            self.put_process(env, old);
+        }
+        if let Some(queue) = sync_queue {
+            self.queues[queue].priority_changed = true;
+        }
+    }
+
+    fn group_of(&mut self, env: &Env, context: ContextId) -> GroupId {
+        if env.groups { self.groups.of(env, env.contexts.get(context).cgroup) } else { GroupId::ROOT }
+    }
+
+    /// A queue for a process that has none of the kind.
+    fn create_queue(&mut self, env: &mut Env, context: ContextId, sync: bool) -> QueueId {
+        let group = self.group_of(env, context);
+        let ioprio = self.process_mut(context).ioprio;
+        if sync {
+            let id = self.queues.create(env.pid(context), true, group);
+            self.queues[id].processes = 1;
+            self.set_priority(id, ioprio);
+            self.process_mut(context).sync_queue = Some(id);
+            id
+        } else {
+            let id = self.async_queue(env, context, group, ioprio);
+            self.process_mut(context).async_queue = Some(id);
+            id
+        }
+    }
+
+    /// The group's async queue for an ioprio, used by one more process.
+    fn async_queue(&mut self, env: &Env, context: ContextId, group: GroupId, ioprio: IoPriority) -> QueueId {
+        let (class, level) = effective(ioprio);
+        let id = match *self.groups[group].async_queue(class, level) {
+            Some(id) => id,
+            None => {
+                let id = self.queues.create(env.pid(context), false, group);
+                self.queues[id].registered = true;
+                self.set_priority(id, ioprio);
+                *self.groups[group].async_queue(class, level) = Some(id);
+                id
+            }
+        };
+        self.queues[id].processes += 1;
+        id
+    }
+
+    fn set_priority(&mut self, id: QueueId, ioprio: IoPriority) {
+        let (class, level) = effective(ioprio);
+        let queue = &mut self.queues[id];
+        (queue.class, queue.level) = (class, level);
+        (queue.original_class, queue.original_level) = (class, level);
+        queue.priority_changed = false;
+        if class == Class::Idle {
+            queue.idle_window = false;
+        }
+    }
+
+    /// Takes over a priority that changed since the queue's last insert.
+    #[inline]
+    pub(super) fn refresh_priority(&mut self, context: ContextId, id: QueueId) {
+        if self.queues[id].priority_changed {
+            let ioprio = self.process_mut(context).ioprio;
+            self.set_priority(id, ioprio);
+        }
+    }
+
+    /// The process is gone: if one of its queues is active its turn is over, and both lose it.
+    pub(super) fn exit_process(&mut self, env: &mut Env, context: ContextId) {
+        let Some(process) = self.processes.get_mut(context.index()).and_then(Option::take) else { return };
+        for id in [process.async_queue, process.sync_queue].into_iter().flatten() {
+            if self.active == Some(id) {
+                self.expire(env, id, false);
+            }
+            self.undo_plan(env, id);
+            self.put_process(env, id);
+        }
+        if let Some((active, exited)) = &mut self.active_process
+            && *active == context
+        {
+            *exited = true;
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! A CFQ queue: the requests of one process (sync), or of all processes of one class and level (async).
+
+use std::ops::{Index, IndexMut};
+
+use super::Cfq;
+use super::group::GroupId;
+use super::seek::SeekHistory;
+use super::service_tree::{Class, TreeIndex};
+use crate::collections::{Id, Kind, List, NIL, RbLinks, RbNodes};
+use crate::decision::{QueueName, Workload};
+use crate::elevator::Env;
+use crate::request::{Fifo, Flags, Op, Request, RequestId, Requests, Sector};
+use crate::sorted::Sorted;
+use crate::time::Time;
+
+/// A queue in the arena.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct QueueId(u32);
+
+impl Id for QueueId {
+    #[inline]
+    fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    #[inline]
+    fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// One queue.
+#[derive(Debug)]
+pub(super) struct Queue {
+    // What it holds.
+    pub(super) sorted: Sorted,
+    pub(super) fifo: List<Fifo>,
+    /// The request to serve next, if any.
+    pub(super) next: Option<RequestId>,
+    pub(super) queued: u32,
+    /// Queued requests with the priority hint.
+    pub(super) hinted: u32,
+    /// Given out and not completed.
+    pub(super) in_flight: u32,
+
+    // Whose it is.
+    pub(super) pid: u32,
+    pub(super) sync: bool,
+    pub(super) class: Class,
+    pub(super) level: u8,
+    pub(super) original_class: Class,
+    pub(super) original_level: u8,
+    /// Its process has a new priority, to be taken over at the next insert.
+    pub(super) priority_changed: bool,
+    pub(super) group: GroupId,
+    /// Processes that use it, or will by a merge plan.
+    pub(super) processes: u32,
+    /// Requests allocated for it and not finished.
+    pub(super) requests: u32,
+    /// An async queue of its group, which stays.
+    pub(super) registered: bool,
+
+    // Its place in service.
+    pub(super) busy: bool,
+    pub(super) tree: Option<TreeIndex>,
+    pub(super) key: i64,
+    pub(super) residual_ns: i64,
+    service_links: RbLinks,
+
+    // Its slice.
+    pub(super) slice_new: bool,
+    pub(super) slice_start: Option<Time>,
+    pub(super) slice_end: Time,
+    pub(super) allocated_slice_ns: u64,
+    pub(super) activated: Time,
+    pub(super) slice_dispatched: u32,
+    pub(super) must_dispatch: bool,
+    pub(super) fifo_checked: bool,
+    /// Its next request is being waited for.
+    pub(super) waiting: bool,
+    /// Its slice was stretched to let its group stay busy.
+    pub(super) wait_busy: bool,
+
+    // What is known of its habits.
+    pub(super) seek: SeekHistory,
+    pub(super) deep: bool,
+    pub(super) idle_window: bool,
+
+    // Cooperation.
+    pub(super) coop: bool,
+    pub(super) split: bool,
+    pub(super) merge_into: Option<QueueId>,
+    /// The level of the cooperator tree it is in.
+    pub(super) cooperator_level: Option<u8>,
+    cooperator_links: RbLinks,
+}
+
+impl Queue {
+    fn new(pid: u32, sync: bool, group: GroupId) -> Self {
+        Self {
+            sorted: Sorted::default(),
+            fifo: List::default(),
+            next: None,
+            queued: 0,
+            hinted: 0,
+            in_flight: 0,
+            pid,
+            sync,
+            class: Class::BestEffort,
+            level: 0,
+            original_class: Class::BestEffort,
+            original_level: 0,
+            priority_changed: true,
+            group,
+            processes: 0,
+            requests: 0,
+            registered: false,
+            busy: false,
+            tree: None,
+            key: 0,
+            residual_ns: 0,
+            service_links: RbLinks::default(),
+            slice_new: false,
+            slice_start: None,
+            slice_end: Time::ZERO,
+            allocated_slice_ns: 0,
+            activated: Time::ZERO,
+            slice_dispatched: 0,
+            must_dispatch: false,
+            fifo_checked: false,
+            waiting: false,
+            wait_busy: false,
+            seek: SeekHistory::default(),
+            deep: false,
+            idle_window: sync,
+            coop: false,
+            split: false,
+            merge_into: None,
+            cooperator_level: None,
+            cooperator_links: RbLinks::default(),
+        }
+    }
+
+    pub(super) fn name(&self) -> QueueName {
+        QueueName { pid: self.pid, sync: self.sync }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.queued == 0
+    }
+
+    /// The kind of work it is.
+    #[inline]
+    pub(super) fn workload(&self) -> Workload {
+        match (self.sync, self.idle_window) {
+            (false, _) => Workload::Async,
+            (true, false) => Workload::SyncNoIdle,
+            (true, true) => Workload::Sync,
+        }
+    }
+
+    /// The tree it belongs on; the one it is on may differ until its next re-sort.
+    #[inline]
+    pub(super) fn tree_index(&self) -> TreeIndex {
+        TreeIndex::of(self.class, self.workload())
+    }
+
+    /// Whether its slice is over. Before the slice's clock has started it never is.
+    #[inline]
+    pub(super) fn slice_used(&self, now: Time) -> bool {
+        !self.slice_new && now >= self.slice_end
+    }
+}
+
+/// Trees of queues by their turns.
+#[derive(Debug)]
+pub(super) enum Service {}
+
+/// Trees of queues by their next sectors.
+#[derive(Debug)]
+pub(super) enum Cooperating {}
+
+impl Kind for Service {
+    type Id = QueueId;
+}
+
+impl Kind for Cooperating {
+    type Id = QueueId;
+}
+
+/// All queues.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    slots: Vec<Queue>,
+    free: Vec<QueueId>,
+}
+
+impl Queues {
+    pub(super) fn create(&mut self, pid: u32, sync: bool, group: GroupId) -> QueueId {
+        let queue = Queue::new(pid, sync, group);
+        if let Some(id) = self.free.pop() {
+            self[id] = queue;
+            id
+        } else {
+            let id =
+                QueueId(u32::try_from(self.slots.len()).ok().filter(|&n| n != NIL).expect("fewer than 2^32 queues"));
+            self.slots.push(queue);
+            id
+        }
+    }
+
+    pub(super) fn free(&mut self, id: QueueId) {
+        self.free.push(id);
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = QueueId> + '_ {
+        let free: std::collections::BTreeSet<u32> = self.free.iter().map(|id| id.0).collect();
+        (0..self.slots.len() as u32).filter(move |id| !free.contains(id)).map(QueueId)
+    }
+}
+
+impl Index<QueueId> for Queues {
+    type Output = Queue;
+
+    #[inline]
+    fn index(&self, id: QueueId) -> &Queue {
+        &self.slots[id.0 as usize]
+    }
+}
+
+impl IndexMut<QueueId> for Queues {
+    #[inline]
+    fn index_mut(&mut self, id: QueueId) -> &mut Queue {
+        &mut self.slots[id.0 as usize]
+    }
+}
+
+impl RbNodes<Service> for Queues {
+    #[inline]
+    fn links(&self, id: u32) -> &RbLinks {
+        &self.slots[id as usize].service_links
+    }
+
+    #[inline]
+    fn links_mut(&mut self, id: u32) -> &mut RbLinks {
+        &mut self.slots[id as usize].service_links
+    }
+}
+
+impl RbNodes<Cooperating> for Queues {
+    #[inline]
+    fn links(&self, id: u32) -> &RbLinks {
+        &self.slots[id as usize].cooperator_links
+    }
+
+    #[inline]
+    fn links_mut(&mut self, id: u32) -> &mut RbLinks {
+        &mut self.slots[id as usize].cooperator_links
+    }
+}
+
+/// What a backward seek may reach and costs.
+#[derive(Clone, Copy)]
+struct BackSeek {
+    max_sectors: u64,
+    penalty: u64,
+}
+
+impl BackSeek {
+    /// The cost of going from `position` to `sector`; `None`: too far behind.
+    #[inline]
+    fn cost(self, position: Sector, sector: Sector) -> Option<u64> {
+        if sector >= position {
+            Some(sector - position)
+        } else if sector + self.max_sectors >= position {
+            Some((position - sector).saturating_mul(self.penalty))
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether the first of two requests is the better one to serve with the head at `position`.
+#[inline]
+fn first_is_better(a: &Request, b: &Request, position: Sector, back_seek: BackSeek) -> bool {
+    if a.is_sync() != b.is_sync() {
+        return a.is_sync();
+    }
+    let hinted = |rq: &Request| rq.flags.contains(Flags::PRIO);
+    if hinted(a) != hinted(b) {
+        return hinted(a);
+    }
+    match (back_seek.cost(position, a.sector), back_seek.cost(position, b.sector)) {
+        (Some(cost_a), Some(cost_b)) if cost_a == cost_b => a.sector >= b.sector,
+        (Some(cost_a), Some(cost_b)) => cost_a < cost_b,
+        (Some(_), None) => true,
+        (None, Some(_)) => false,
+        (None, None) => a.sector <= b.sector,
+    }
+}
+
+/// A sync write after which its process will not send more of the kind at once.
+#[inline]
+pub(super) fn will_not_follow_up(request: &Request) -> bool {
+    request.op == Op::Write && request.flags & (Flags::SYNC | Flags::IDLE) == Flags::SYNC
+}
+
+impl Cfq {
+    #[inline]
+    fn back_seek(&self) -> BackSeek {
+        BackSeek { max_sectors: self.tunables.back_seek_max_kb * 2, penalty: self.tunables.back_seek_penalty }
+    }
+
+    #[inline]
+    fn better(
+        &self,
+        requests: &Requests,
+        a: Option<RequestId>,
+        b: Option<RequestId>,
+        position: Sector,
+    ) -> Option<RequestId> {
+        match (a, b) {
+            (Some(x), Some(y)) if x != y => {
+                let first = first_is_better(&requests[x], &requests[y], position, self.back_seek());
+                Some(if first { x } else { y })
+            }
+            _ => a.or(b),
+        }
+    }
+
+    /// The request to serve after `id`: its successor, or the first of all; or its predecessor.
+    #[inline]
+    pub(super) fn next_after(&self, requests: &Requests, queue: QueueId, id: RequestId) -> Option<RequestId> {
+        let sorted = &self.queues[queue].sorted;
+        let prev = sorted.prev(requests, id);
+        let next = sorted.next(requests, id).or_else(|| sorted.first().filter(|&first| first != id));
+        self.better(requests, next, prev, requests[id].sector)
+    }
+
+    /// Sorts a request into its queue, which enters service with its first one.
+    pub(super) fn add_sorted(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
+        let entry = &mut self.queues[queue];
+        entry.queued += 1;
+        entry.sorted.insert(&mut env.requests, id);
+        if !entry.busy {
+            self.enter_service(env, queue);
+        }
+        let before = self.queues[queue].next;
+        let next = self.better(&env.requests, before, Some(id), self.position);
+        self.queues[queue].next = next;
+        if next != before {
+            self.cooperator_tree_add(env, queue);
+        }
+    }
+
+    /// Takes a request, which is not the next any more, out of its queue.
+    pub(super) fn remove(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
+        if self.queues[queue].next == Some(id) {
+            self.queues[queue].next = self.next_after(&env.requests, queue, id);
+        }
+        let entry = &mut self.queues[queue];
+        entry.fifo.remove(&mut env.requests, id);
+        entry.sorted.remove(&mut env.requests, id);
+        entry.queued -= 1;
+        entry.hinted -= u32::from(env.requests[id].flags.contains(Flags::PRIO));
+        self.queued -= 1;
+        if entry.queued == 0 {
+            // It stays in service until it expires, but nobody can cooperate with it.
+            self.cooperator_tree_remove(queue);
+        }
+    }
+
+    /// A process or a request let go of the queue: it dies with the last.
+    pub(super) fn put_queue(&mut self, env: &mut Env, id: QueueId) {
+        let queue = &self.queues[id];
+        if queue.processes > 0 || queue.requests > 0 || queue.registered {
+            return;
+        }
+        if self.active == Some(id) {
+            self.expire(env, id, false);
+        }
+        debug_assert!(!self.queues[id].busy);
+        self.end_yield(id);
+        self.queues.free(id);
+    }
+}

@@ -1,0 +1,71 @@
+//! Queue yielding: a task that waits for another's I/O gives up its turn to it.
+//!
+//! As in the patch series of 2010 for fsync, where a process waits for its journal thread's commit while CFQ waits for
+//! the process. It helps a single stream only: any other busy queue takes the turn as before.
+
+use super::Cfq;
+use super::queue::QueueId;
+use crate::context::ContextId;
+use crate::decision::Decision;
+use crate::elevator::Env;
+use crate::time::Time;
+
+/// The process of a queue waits for I/O of another. It ends when that has been served, when the process sends a request
+/// again, or after the time CFQ would have waited for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Yield {
+    queue: QueueId,
+    target: ContextId,
+    until: Time,
+}
+
+impl Cfq {
+    /// The process `from` begins to wait for `to`.
+    pub(super) fn begin_yield(&mut self, env: &mut Env, from: ContextId, to: ContextId) {
+        if !self.tunables.yielding {
+            return;
+        }
+        let Some(id) = self.queue_of(from, true) else { return };
+        if self.queue_of(to, true) == Some(id) {
+            return;
+        }
+        let (pid, to_pid) = (env.pid(from), env.pid(to));
+        env.note(|| Decision::Yield { pid, to_pid });
+        self.end_yield(id);
+        self.yields.push(Yield { queue: id, target: to, until: env.now + self.tunables.slice_idle_ns });
+        if self.active == Some(id) && self.queues[id].waiting {
+            self.queues[id].waiting = false;
+            self.cancel_idle(env);
+        }
+    }
+
+    #[inline]
+    pub(super) fn end_yield(&mut self, id: QueueId) {
+        if !self.yields.is_empty() {
+            self.yields.retain(|mark| mark.queue != id);
+        }
+    }
+
+    fn yield_of(&self, env: &Env, id: QueueId) -> Option<&Yield> {
+        self.yields.iter().find(|mark| mark.queue == id && env.now < mark.until)
+    }
+
+    /// Whether a queue has given up its turn.
+    #[inline]
+    pub(super) fn is_yielding(&self, env: &Env, id: QueueId) -> bool {
+        !self.yields.is_empty() && self.yield_of(env, id).is_some()
+    }
+
+    /// The queue with requests that the active, empty one yields to.
+    pub(super) fn yield_target(&self, env: &Env, active: QueueId) -> Option<QueueId> {
+        let target = self.queue_of(self.yield_of(env, active)?.target, true)?;
+        let queue = &self.queues[target];
+        let ready = target != active && queue.busy && !queue.is_empty();
+        (ready && queue.group == self.queues[active].group).then_some(target)
+    }
+
+    /// All requests of a process are served: who yielded to it need not any more.
+    pub(super) fn end_yields_to(&mut self, context: ContextId) {
+        self.yields.retain(|mark| mark.target != context);
+    }
+}

@@ -1,0 +1,223 @@
+//! deadline: batches in sector order, reads before writes, and nobody waits much longer than a deadline.
+//!
+//! As in Linux 4.19. Expiry is counted in jiffies.
+
+use crate::collections::List;
+use crate::elevator::{Elevator, Env, Registered};
+use crate::request::{Bio, Fifo, RequestId};
+use crate::sorted::{Sorted, inherit_fifo_place};
+use crate::time::Time;
+use crate::tunable::{Declarations, TunableError, tunable};
+
+pub(crate) const REGISTERED: Registered = Registered {
+    name: "deadline",
+    about: "batches in sector order, reads first, bounded waiting: for databases and where throughput counts",
+    tunables: || DECLARATIONS.specs().collect(),
+    build: |_| Box::new(Deadline::new()),
+};
+
+/// Largest value of its tunables, as in Linux.
+const MAX: u64 = i32::MAX as u64;
+
+static DECLARATIONS: Declarations<Tunables> = Declarations {
+    owner: "deadline",
+    what: "tunable",
+    tunables: &[
+        tunable!(
+            Tunables.read_expire_ms,
+            "read_expire",
+            Milliseconds,
+            1,
+            500,
+            0..=MAX,
+            "2.6.0",
+            "after this age a read is served before its direction's batch goes on"
+        ),
+        tunable!(
+            Tunables.write_expire_ms,
+            "write_expire",
+            Milliseconds,
+            1,
+            5000,
+            0..=MAX,
+            "2.6.0",
+            "after this age a write is served before its direction's batch goes on"
+        ),
+        tunable!(
+            Tunables.writes_starved,
+            "writes_starved",
+            Count,
+            1,
+            2,
+            0..=MAX,
+            "2.6.0",
+            "read batches that may pass over waiting writes"
+        ),
+        tunable!(
+            Tunables.front_merges,
+            "front_merges",
+            Switch,
+            1,
+            1,
+            0..=1,
+            "2.6.0",
+            "whether front merges are looked for"
+        ),
+        tunable!(Tunables.fifo_batch, "fifo_batch", Requests, 1, 16, 0..=MAX, "2.6.0", "requests in one batch"),
+    ],
+};
+
+#[derive(Debug, Default)]
+struct Tunables {
+    read_expire_ms: u64,
+    write_expire_ms: u64,
+    writes_starved: u32,
+    front_merges: bool,
+    fifo_batch: u32,
+}
+
+/// The queued requests of one direction.
+#[derive(Debug, Default)]
+struct Direction {
+    sorted: Sorted,
+    fifo: List<Fifo>,
+}
+
+const READ: usize = 0;
+const WRITE: usize = 1;
+
+struct Deadline {
+    tunables: Tunables,
+    directions: [Direction; 2],
+    /// The successor of the last one served, and its direction.
+    next: Option<(usize, RequestId)>,
+    /// Requests served of the present batch.
+    batching: u32,
+    /// Read batches that passed over waiting writes.
+    starved: u32,
+    queued: usize,
+}
+
+fn direction_of(env: &Env, id: RequestId) -> usize {
+    usize::from(env.requests[id].op.is_write())
+}
+
+impl Deadline {
+    fn new() -> Self {
+        let mut tunables = Tunables::default();
+        DECLARATIONS.set_defaults(&mut tunables);
+        Self { tunables, directions: Default::default(), next: None, batching: 0, starved: 0, queued: 0 }
+    }
+
+    /// The direction of a new batch.
+    fn choose_direction(&mut self) -> Option<usize> {
+        let reads = !self.directions[READ].fifo.is_empty();
+        let writes = !self.directions[WRITE].fifo.is_empty();
+        if reads && writes {
+            let passed_over = self.starved;
+            self.starved = self.starved.saturating_add(1);
+            if passed_over < self.tunables.writes_starved {
+                return Some(READ);
+            }
+        } else if reads {
+            return Some(READ);
+        } else if !writes {
+            return None;
+        }
+        self.starved = 0;
+        Some(WRITE)
+    }
+
+    /// Takes `id` out; if it was to be next, its successor is.
+    fn remove(&mut self, env: &mut Env, id: RequestId) {
+        let direction = direction_of(env, id);
+        let Direction { sorted, fifo } = &mut self.directions[direction];
+        if self.next == Some((direction, id)) {
+            self.next = sorted.next(&env.requests, id).map(|next| (direction, next));
+        }
+        sorted.remove(&mut env.requests, id);
+        fifo.remove(&mut env.requests, id);
+        self.queued -= 1;
+    }
+}
+
+impl Elevator for Deadline {
+    fn name(&self) -> &'static str {
+        REGISTERED.name
+    }
+
+    fn find_front(&mut self, env: &mut Env, bio: &Bio) -> Option<RequestId> {
+        if !self.tunables.front_merges {
+            return None;
+        }
+        self.directions[usize::from(bio.op.is_write())].sorted.find(&env.requests, bio.end())
+    }
+
+    fn former(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        self.directions[direction_of(env, id)].sorted.prev(&env.requests, id)
+    }
+
+    fn latter(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        self.directions[direction_of(env, id)].sorted.next(&env.requests, id)
+    }
+
+    fn merged_front(&mut self, env: &mut Env, id: RequestId) {
+        self.directions[direction_of(env, id)].sorted.reinsert(&mut env.requests, id);
+    }
+
+    fn absorb(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId) {
+        let fifo = &mut self.directions[direction_of(env, absorbed)].fifo;
+        inherit_fifo_place(fifo, &mut env.requests, survivor, absorbed);
+        self.remove(env, absorbed);
+    }
+
+    fn insert(&mut self, env: &mut Env, id: RequestId) {
+        let direction = direction_of(env, id);
+        let expire_ms = if direction == READ { self.tunables.read_expire_ms } else { self.tunables.write_expire_ms };
+        let expire_jiffies = (expire_ms * crate::time::MILLISECOND_NS).div_ceil(env.jiffy_ns);
+        env.requests[id].deadline = Time::from_ns((env.jiffies() + expire_jiffies) * env.jiffy_ns);
+        let Direction { sorted, fifo } = &mut self.directions[direction];
+        sorted.insert(&mut env.requests, id);
+        fifo.push_back(&mut env.requests, id);
+        self.queued += 1;
+    }
+
+    fn dispatch(&mut self, env: &mut Env, _forced: bool) -> Option<RequestId> {
+        let (direction, id) = match self.next {
+            Some(next) if self.batching < self.tunables.fifo_batch => next,
+            next => {
+                let direction = self.choose_direction()?;
+                let oldest = self.directions[direction].fifo.first()?;
+                self.batching = 0;
+                match next {
+                    Some((d, next)) if d == direction && env.requests[oldest].deadline > env.now => (d, next),
+                    _ => (direction, oldest),
+                }
+            }
+        };
+        self.batching += 1;
+        self.next = Some((direction, id));
+        self.remove(env, id);
+        Some(id)
+    }
+
+    fn queued(&self) -> usize {
+        self.queued
+    }
+
+    fn check(&self, env: &Env) {
+        let sorted: usize = self.directions.iter().map(|d| d.sorted.check(&env.requests)).sum();
+        assert_eq!(sorted, self.queued);
+        for direction in &self.directions {
+            assert_eq!(direction.sorted.is_empty(), direction.fifo.is_empty());
+        }
+    }
+
+    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
+        DECLARATIONS.get(&self.tunables, name)
+    }
+
+    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
+        DECLARATIONS.set(&mut self.tunables, name, value)
+    }
+}

@@ -1,0 +1,83 @@
+//! What elevators keep requests in: sorted by sector, and by age.
+
+use crate::collections::{List, RbTree};
+use crate::request::{BySector, Fifo, RequestId, Requests, Sector};
+
+/// Requests in sector order; equal sectors in the order they came.
+#[derive(Debug, Default)]
+pub(crate) struct Sorted {
+    tree: RbTree<BySector>,
+}
+
+impl Sorted {
+    #[inline]
+    pub(crate) fn insert(&mut self, requests: &mut Requests, id: RequestId) {
+        let sector = requests[id].sector;
+        self.tree.insert(requests, id, |requests, at| sector < requests[at].sector);
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, requests: &mut Requests, id: RequestId) {
+        self.tree.remove(requests, id);
+    }
+
+    /// Takes `id` out and puts it in again: its sector changed.
+    pub(crate) fn reinsert(&mut self, requests: &mut Requests, id: RequestId) {
+        self.remove(requests, id);
+        self.insert(requests, id);
+    }
+
+    #[inline]
+    pub(crate) fn first(&self) -> Option<RequestId> {
+        self.tree.first()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tree.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn next(&self, requests: &Requests, id: RequestId) -> Option<RequestId> {
+        self.tree.next(requests, id)
+    }
+
+    #[inline]
+    pub(crate) fn prev(&self, requests: &Requests, id: RequestId) -> Option<RequestId> {
+        self.tree.prev(requests, id)
+    }
+
+    /// A request that begins at `sector`: of several the one nearest the root.
+    #[inline]
+    pub(crate) fn find(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
+        let mut at = self.tree.root();
+        while let Some(id) = at {
+            let here = requests[id].sector;
+            at = match sector.cmp(&here) {
+                std::cmp::Ordering::Less => self.tree.left(requests, id),
+                std::cmp::Ordering::Greater => self.tree.right(requests, id),
+                std::cmp::Ordering::Equal => return Some(id),
+            };
+        }
+        None
+    }
+
+    /// Checks order and shape; returns the number of requests.
+    pub(crate) fn check(&self, requests: &Requests) -> usize {
+        self.tree.check(requests, |requests, a, b| requests[a].sector <= requests[b].sector)
+    }
+}
+
+/// `absorbed` is about to leave: if it has the earlier deadline, `survivor`, in the same FIFO, takes over that and its place.
+pub(crate) fn inherit_fifo_place(
+    fifo: &mut List<Fifo>,
+    requests: &mut Requests,
+    survivor: RequestId,
+    absorbed: RequestId,
+) {
+    if requests[absorbed].deadline < requests[survivor].deadline {
+        requests[survivor].deadline = requests[absorbed].deadline;
+        fifo.remove(requests, survivor);
+        fifo.insert_after(requests, absorbed, survivor);
+    }
+}
