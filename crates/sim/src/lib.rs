@@ -1,1 +1,33 @@
 //! The discrete-event engine: tasks, request queue, device, virtual time.
+//!
+//! A [`Plan`] names a workload, a device profile, a scheduler setting and a seed; [`run`] gives a [`RunResult`].
+//! A run is single-threaded, reads no clock, and gives the same bytes every time; a plan's runs share the workload
+//! by reference and spread over threads.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use iosched_sim::{Plan, Timeline, run};
+//! # let (workload, profile): (iosched_workload::Workload, iosched_disk::Profile) = todo!();
+//! let plan = Plan { seed: 7, ..Plan::new(&workload, &profile, "noop:nr_requests=512".parse()?) };
+//! let mut timeline = Timeline::default();
+//! let result = run(&plan, &mut timeline)?;
+//! println!("{} I/Os, p99 {} ns", result.ios, result.latency.sync().quantile_ns(0.99));
+//! # Ok(()) }
+//! ```
+#![forbid(unsafe_code)]
+
+mod engine;
+mod histogram;
+mod observer;
+mod plan;
+mod result;
+mod setting;
+mod timeline;
+
+pub use engine::run;
+pub use histogram::Histogram;
+pub use observer::{Change, Completed, Decisions, Dispatched, Observer};
+pub use plan::{Host, Limit, Plan, Replay, SimError};
+pub use result::{Latencies, Note, QueueStat, QueueStatGroup, RunResult, TaskResult};
+pub use setting::{SchedulerSetting, SettingError};
+pub use timeline::{Bin, HeadBin, Span, SpanKind, TaskBins, Timeline};

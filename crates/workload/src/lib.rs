@@ -1,1 +1,73 @@
-//! What tasks do: synthetic programs, scenarios and trace replay.
+//! What tasks do: synthetic programs, scenarios and trace replay. Neither time nor device is here.
+//!
+//! A [`Workload`] is either a [`TaskSet`], tasks in closed loops and scheduled arrivals, read from a TOML file or a
+//! recorded [`Scenario`]; or a [`Trace`], loaded once and shared by all runs. Who runs it draws from it: a
+//! [`Program`] gives a task's next I/O and think time, a trace gives entries, a [`ClosedLoop`] what waited for what.
+#![forbid(unsafe_code)]
+
+mod closed;
+mod error;
+mod file;
+mod fit;
+mod program;
+mod rng;
+mod scenario;
+mod tasks;
+mod trace;
+
+pub use closed::{ByProcess, ClosedLoop};
+pub use error::WorkloadError;
+pub use fit::Fit;
+pub use program::Program;
+pub use rng::SplitMix64;
+pub use scenario::Scenario;
+pub use tasks::{
+    Arrival, Cgroup, Class, Count, Pattern, Phase, PriorityChange, Task, TaskOp, TaskSet, Think, WeightChange,
+};
+pub use trace::{Entry, Process, Trace};
+
+use std::path::Path;
+use std::sync::Arc;
+
+/// What is done to a device.
+#[derive(Clone, Debug)]
+pub enum Workload {
+    /// Tasks that submit, wait and think.
+    Tasks(TaskSet),
+    /// A recording that is replayed.
+    Trace(Arc<Trace>),
+}
+
+impl Workload {
+    /// Reads a workload: a task file if the name ends in `.toml`, else a trace in any format that
+    /// [`iosched_trace`] knows.
+    ///
+    /// # Errors
+    /// When it cannot be read or is not what its name says.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, WorkloadError> {
+        let path = path.as_ref();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            TaskSet::open(path).map(Self::Tasks)
+        } else {
+            Trace::open(path).map(|trace| Self::Trace(Arc::new(trace)))
+        }
+    }
+
+    /// Its name, for people.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Tasks(tasks) => &tasks.name,
+            Self::Trace(trace) => trace.name(),
+        }
+    }
+
+    /// How many tasks or processes it has.
+    #[must_use]
+    pub fn task_count(&self) -> usize {
+        match self {
+            Self::Tasks(tasks) => tasks.tasks.len(),
+            Self::Trace(trace) => trace.processes().len(),
+        }
+    }
+}

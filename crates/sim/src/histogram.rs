@@ -1,0 +1,249 @@
+//! Latency histograms: log-linear, small, mergeable.
+
+use serde::{Deserialize, Serialize};
+
+/// Buckets in a power of two: values are kept to within 1/64 of themselves.
+const SUB_BITS: u32 = 6;
+const SUBS: usize = 1 << SUB_BITS;
+
+/// A histogram of times in ns.
+///
+/// Buckets are at most 1/64 (1.6 %) of their values wide; below 64 ns they are exact. Only the range of buckets in
+/// use is held in memory, and only buckets that are not empty are serialised.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Sparse", into = "Sparse")]
+pub struct Histogram {
+    count: u64,
+    sum_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+    /// The bucket `counts` begins with, a multiple of [`SUBS`].
+    base: usize,
+    counts: Vec<u64>,
+}
+
+/// The serialised form.
+#[derive(Serialize, Deserialize)]
+struct Sparse {
+    count: u64,
+    sum_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+    /// For every bucket that is not empty: how many buckets after the last one (the first: after bucket 0), its count.
+    buckets: Vec<u64>,
+}
+
+#[inline]
+fn bucket(ns: u64) -> usize {
+    let exponent = (ns | 1).ilog2();
+    if exponent < SUB_BITS {
+        return ns as usize;
+    }
+    let shift = exponent - SUB_BITS;
+    ((shift as usize + 1) << SUB_BITS) + ((ns >> shift) as usize & (SUBS - 1))
+}
+
+/// First value of a bucket, and how many it holds.
+fn bounds(bucket: usize) -> (u64, u64) {
+    match bucket >> SUB_BITS {
+        0 => (bucket as u64, 1),
+        octave => (((SUBS + (bucket & (SUBS - 1))) as u64) << (octave - 1), 1 << (octave - 1)),
+    }
+}
+
+/// One more than the last bucket.
+const BUCKETS: usize = (64 - SUB_BITS as usize + 1) << SUB_BITS;
+
+impl Histogram {
+    /// Counts one time.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        let index = bucket(ns);
+        match self.counts.get_mut(index.wrapping_sub(self.base)) {
+            Some(count) => *count += 1,
+            None => self.extend(index, 1),
+        }
+        self.count += 1;
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+        self.max_ns = self.max_ns.max(ns);
+        self.min_ns = if self.count == 1 { ns } else { self.min_ns.min(ns) };
+    }
+
+    /// Adds to a bucket outside of those held.
+    #[cold]
+    fn extend(&mut self, index: usize, count: u64) {
+        let octave = index & !(SUBS - 1);
+        if self.counts.is_empty() {
+            self.base = octave;
+        } else if octave < self.base {
+            let before = self.base - octave;
+            self.counts.splice(0..0, std::iter::repeat_n(0, before));
+            self.base = octave;
+        }
+        let end = octave + SUBS - self.base;
+        if self.counts.len() < end {
+            self.counts.resize(end, 0);
+        }
+        self.counts[index - self.base] += count;
+    }
+
+    /// Counts everything that `other` has counted.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        for (i, &count) in other.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let index = other.base + i;
+            match self.counts.get_mut(index.wrapping_sub(self.base)) {
+                Some(mine) => *mine += count,
+                None => self.extend(index, count),
+            }
+        }
+        self.min_ns = if self.count == 0 { other.min_ns } else { self.min_ns.min(other.min_ns) };
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.count += other.count;
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+    }
+
+    /// How many times were counted.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether none was.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Their sum in ns, exact up to 2^64 - 1.
+    #[must_use]
+    pub const fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
+    /// Their mean in ns, exact; 0 if there is none.
+    #[must_use]
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
+    }
+
+    /// The smallest in ns, exact; 0 if there is none.
+    #[must_use]
+    pub const fn min_ns(&self) -> u64 {
+        self.min_ns
+    }
+
+    /// The largest in ns, exact; 0 if there is none.
+    #[must_use]
+    pub const fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// The `q` quantile in ns, `q` from 0 to 1: of n times in order, the one numbered `ceil(q * n)` from 1, to
+    /// within 0.8 %. 0 if there is none.
+    #[must_use]
+    pub fn quantile_ns(&self, q: f64) -> u64 {
+        let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        for (i, &count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                let (first, width) = bounds(self.base + i);
+                return (first + (width - 1) / 2).clamp(self.min_ns, self.max_ns);
+            }
+        }
+        self.max_ns
+    }
+
+    /// Every bucket that is not empty, rising: its first value in ns, how many values it holds in ns, its count.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(i, &count)| {
+            let (first, width) = bounds(self.base + i);
+            (first, width, count)
+        })
+    }
+}
+
+impl From<Histogram> for Sparse {
+    fn from(histogram: Histogram) -> Self {
+        let Histogram { count, sum_ns, min_ns, max_ns, base, ref counts } = histogram;
+        let mut buckets = Vec::new();
+        let mut last = 0;
+        for (i, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let index = (base + i) as u64;
+            buckets.extend([index - last, count]);
+            last = index;
+        }
+        Self { count, sum_ns, min_ns, max_ns, buckets }
+    }
+}
+
+impl From<Sparse> for Histogram {
+    fn from(sparse: Sparse) -> Self {
+        let Sparse { count, sum_ns, min_ns, max_ns, buckets } = sparse;
+        let mut histogram = Self { count, sum_ns, min_ns, max_ns, ..Self::default() };
+        let mut index = 0usize;
+        for pair in buckets.chunks_exact(2) {
+            index = index.saturating_add(usize::try_from(pair[0]).unwrap_or(usize::MAX));
+            if index >= BUCKETS {
+                break;
+            }
+            match histogram.counts.get_mut(index.wrapping_sub(histogram.base)) {
+                Some(count) => *count += pair[1],
+                None => histogram.extend(index, pair[1]),
+            }
+        }
+        histogram
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn buckets_follow_each_other_without_a_gap() {
+        for index in 1..BUCKETS {
+            let (before, width) = bounds(index - 1);
+            assert_eq!(before + width, bounds(index).0);
+            assert_eq!(bucket(bounds(index).0), index);
+        }
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_are_within_a_hundredth(mut values in proptest::collection::vec(0u64..10_000_000_000, 1..400), q in 0.0..1.0f64) {
+            let mut histogram = Histogram::default();
+            values.iter().for_each(|&v| histogram.record(v));
+            values.sort_unstable();
+            let rank = ((q * values.len() as f64).ceil() as usize).max(1);
+            let (exact, found) = (values[rank - 1], histogram.quantile_ns(q));
+            prop_assert!(exact.abs_diff(found) <= exact / 100 + 1, "{exact} {found}");
+            prop_assert_eq!(histogram.max_ns(), values[values.len() - 1]);
+            prop_assert_eq!(histogram.min_ns(), values[0]);
+            prop_assert_eq!(histogram.sum_ns(), values.iter().sum::<u64>());
+        }
+
+        #[test]
+        fn merging_is_recording_both(a in proptest::collection::vec(any::<u32>(), 0..50), b in proptest::collection::vec(any::<u64>(), 0..50)) {
+            let of = |values: &mut dyn Iterator<Item = u64>| {
+                let mut histogram = Histogram::default();
+                values.for_each(|v| histogram.record(v));
+                histogram
+            };
+            let mut merged = of(&mut a.iter().map(|&v| v.into()));
+            merged.merge(&of(&mut b.iter().copied()));
+            let both = of(&mut a.iter().map(|&v| v.into()).chain(b.iter().copied()));
+            prop_assert_eq!(merged.buckets().collect::<Vec<_>>(), both.buckets().collect::<Vec<_>>());
+            prop_assert_eq!(merged.count(), both.count());
+            let text = serde_json::to_string(&both).unwrap();
+            let back: Histogram = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(serde_json::to_string(&back).unwrap(), text);
+            prop_assert_eq!(back.quantile_ns(0.9), both.quantile_ns(0.9));
+        }
+    }
+}

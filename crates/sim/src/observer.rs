@@ -1,0 +1,175 @@
+//! Who watches a run: a generic that compiles to nothing when nobody does.
+
+use iosched::{Decision, Op};
+
+/// A request on its way to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dispatched {
+    /// Number of the task whose bio founded it, in the order of [`RunResult::tasks`](crate::RunResult::tasks).
+    pub task: usize,
+    /// What it does.
+    pub op: Op,
+    /// First sector.
+    pub sector: u64,
+    /// Length in sectors; 0 for a flush.
+    pub nr_sectors: u32,
+}
+
+/// An I/O that is done, all parts of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// Number of its task.
+    pub task: usize,
+    /// What it did.
+    pub op: Op,
+    /// Length in sectors.
+    pub nr_sectors: u32,
+    /// Whether somebody waited for it.
+    pub sync: bool,
+    /// From submission to completion, ns.
+    pub latency_ns: u64,
+}
+
+/// What the workload changed while it ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A task's ioprio.
+    IoPriority {
+        /// Number of the task.
+        task: usize,
+        /// From now on.
+        ioprio: iosched::IoPriority,
+    },
+    /// A cgroup's weights.
+    Weights {
+        /// Number of the cgroup in the workload's list.
+        cgroup: usize,
+        /// Its weight among its siblings.
+        weight: u32,
+        /// The weight of its own processes.
+        leaf_weight: u32,
+    },
+}
+
+/// Watches a run. Every method does nothing unless written; moments are ns since the run's start.
+pub trait Observer {
+    /// Whether the queue records decisions for [`decision`](Self::decision).
+    const DECISIONS: bool = false;
+
+    /// The run begins. `tasks` is the number of tasks, `depth` the commands the device takes at once.
+    fn begin(&mut self, tasks: usize, depth: u32) {
+        let _ = (tasks, depth);
+    }
+
+    /// The queue or its elevator decided something. Cookies are ordinals of bios, from 1.
+    fn decision(&mut self, now_ns: u64, decision: &Decision) {
+        let _ = (now_ns, decision);
+    }
+
+    /// A request goes to the device. `waiting` requests stay in the queue, `in_device` are now in the device.
+    fn dispatched(&mut self, now_ns: u64, request: &Dispatched, waiting: usize, in_device: u32) {
+        let _ = (now_ns, request, waiting, in_device);
+    }
+
+    /// An I/O is done.
+    fn completed(&mut self, now_ns: u64, io: &Completed) {
+        let _ = (now_ns, io);
+    }
+
+    /// The workload changed something.
+    fn change(&mut self, now_ns: u64, change: &Change) {
+        let _ = (now_ns, change);
+    }
+
+    /// The run is over; the last event was at `finished_ns`.
+    fn end(&mut self, finished_ns: u64) {
+        let _ = finished_ns;
+    }
+}
+
+/// Nobody watches.
+impl Observer for () {}
+
+impl<O: Observer> Observer for &mut O {
+    const DECISIONS: bool = O::DECISIONS;
+
+    fn begin(&mut self, tasks: usize, depth: u32) {
+        (**self).begin(tasks, depth);
+    }
+
+    #[inline]
+    fn decision(&mut self, now_ns: u64, decision: &Decision) {
+        (**self).decision(now_ns, decision);
+    }
+
+    #[inline]
+    fn dispatched(&mut self, now_ns: u64, request: &Dispatched, waiting: usize, in_device: u32) {
+        (**self).dispatched(now_ns, request, waiting, in_device);
+    }
+
+    #[inline]
+    fn completed(&mut self, now_ns: u64, io: &Completed) {
+        (**self).completed(now_ns, io);
+    }
+
+    #[inline]
+    fn change(&mut self, now_ns: u64, change: &Change) {
+        (**self).change(now_ns, change);
+    }
+
+    fn end(&mut self, finished_ns: u64) {
+        (**self).end(finished_ns);
+    }
+}
+
+/// Both watch.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    const DECISIONS: bool = A::DECISIONS || B::DECISIONS;
+
+    fn begin(&mut self, tasks: usize, depth: u32) {
+        self.0.begin(tasks, depth);
+        self.1.begin(tasks, depth);
+    }
+
+    #[inline]
+    fn decision(&mut self, now_ns: u64, decision: &Decision) {
+        self.0.decision(now_ns, decision);
+        self.1.decision(now_ns, decision);
+    }
+
+    #[inline]
+    fn dispatched(&mut self, now_ns: u64, request: &Dispatched, waiting: usize, in_device: u32) {
+        self.0.dispatched(now_ns, request, waiting, in_device);
+        self.1.dispatched(now_ns, request, waiting, in_device);
+    }
+
+    #[inline]
+    fn completed(&mut self, now_ns: u64, io: &Completed) {
+        self.0.completed(now_ns, io);
+        self.1.completed(now_ns, io);
+    }
+
+    #[inline]
+    fn change(&mut self, now_ns: u64, change: &Change) {
+        self.0.change(now_ns, change);
+        self.1.change(now_ns, change);
+    }
+
+    fn end(&mut self, finished_ns: u64) {
+        self.0.end(finished_ns);
+        self.1.end(finished_ns);
+    }
+}
+
+/// A closure that is given every decision.
+#[derive(Clone, Debug)]
+pub struct Decisions<F>(pub F);
+
+impl<F: FnMut(u64, &Decision)> Observer for Decisions<F> {
+    const DECISIONS: bool = true;
+
+    #[inline]
+    fn decision(&mut self, now_ns: u64, decision: &Decision) {
+        (self.0)(now_ns, decision);
+    }
+}

@@ -1,0 +1,124 @@
+//! What to run: a workload, a device, a scheduler setting, a seed.
+
+use std::sync::atomic::AtomicBool;
+
+use iosched_disk::Profile;
+use iosched_workload::Workload;
+use serde::{Deserialize, Serialize};
+
+use crate::setting::{SchedulerSetting, SettingError};
+
+/// One run. The result is a function of it: the same plan gives the same result.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    /// What is done.
+    pub workload: &'a Workload,
+    /// The device it is done to.
+    pub profile: &'a Profile,
+    /// The elevator in between, and what is set of it and of the queue.
+    pub scheduler: SchedulerSetting,
+    /// Decides everything that is left to chance: where the platters are at the start, the jitter of arrivals.
+    pub seed: u64,
+    /// How a trace is replayed; without meaning for tasks.
+    pub replay: Replay,
+    /// The machine.
+    pub host: Host,
+    /// When to stop early.
+    pub limit: Limit,
+    /// Looked at every 65,536 events: once it is true, the run ends with [`SimError::Interrupted`].
+    pub interrupt: Option<&'a AtomicBool>,
+}
+
+impl<'a> Plan<'a> {
+    /// A plan with seed 0, open replay at the recorded speed, the usual host and no limit.
+    #[must_use]
+    pub fn new(workload: &'a Workload, profile: &'a Profile, scheduler: SchedulerSetting) -> Self {
+        Self {
+            workload,
+            profile,
+            scheduler,
+            seed: 0,
+            replay: Replay::default(),
+            host: Host::default(),
+            limit: Limit::default(),
+            interrupt: None,
+        }
+    }
+}
+
+/// How a trace's times are used.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Replay {
+    /// I/Os arrive when they did in the recording, however fast this device is.
+    Open {
+        /// Recorded time is divided by it: 2 is twice as fast. Above 0.
+        speed: f64,
+    },
+    /// Each process keeps its order and its think times: an I/O is submitted its recorded think time after
+    /// the completion of the one it waited for in the recording (see [`iosched_workload::ClosedLoop`]).
+    Closed,
+}
+
+impl Default for Replay {
+    fn default() -> Self {
+        Self::Open { speed: 1.0 }
+    }
+}
+
+/// The machine between tasks and device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// Jiffies in a second, 1 to 1,000,000.
+    pub hz: u32,
+    /// Whether elevators tell cgroups apart, as distribution kernels are built.
+    pub groups: bool,
+    /// Whether a task that submits several I/Os at once collects them on a plug, as real systems do.
+    pub plug: bool,
+}
+
+impl Default for Host {
+    /// 1,000 jiffies in a second, with groups and plugs.
+    fn default() -> Self {
+        Self { hz: 1000, groups: true, plug: true }
+    }
+}
+
+/// When to stop submitting; what is under way then still completes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// No I/O is submitted at or after this moment, ns since the start.
+    pub time_ns: Option<u64>,
+    /// At most so many I/Os are submitted.
+    pub ios: Option<u64>,
+}
+
+/// Why a run gives no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimError {
+    /// The scheduler setting.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// The interrupt flag was set.
+    #[error("interrupted after {events} events, at {at_ns} ns of virtual time")]
+    Interrupted {
+        /// Events handled by then.
+        events: u64,
+        /// Virtual time by then, ns.
+        at_ns: u64,
+    },
+    /// A value of the plan out of range.
+    #[error("{field}: {value} is out of range; it is {allowed}")]
+    OutOfRange {
+        /// Its name.
+        field: &'static str,
+        /// What it was.
+        value: String,
+        /// What it may be.
+        allowed: &'static str,
+    },
+    /// A cgroup's weight.
+    #[error(transparent)]
+    Weight(#[from] iosched::WeightError),
+}

@@ -1,0 +1,250 @@
+//! What a run gives: plain data.
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+
+/// The result of one run. All moments are ns since the run's start.
+///
+/// A function of (plan, seed, version): the same plan gives the same bytes when serialised.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// When the last I/O completed, ns.
+    pub finished_ns: u64,
+    /// I/Os completed, as tasks submitted them.
+    pub ios: u64,
+    /// Requests sent to the device: after merging and splitting, flushes included.
+    pub requests_dispatched: u64,
+    /// Bytes read by tasks.
+    pub bytes_read: u64,
+    /// Bytes written by tasks; discards and zeroing not counted.
+    pub bytes_written: u64,
+    /// From submission (before any wait for allocation) to completion.
+    pub latency: Latencies,
+    /// One a task or recorded process, in the workload's order.
+    pub tasks: Vec<TaskResult>,
+    /// Time during which the device had at least one command, ns.
+    pub device_busy_ns: u64,
+    /// The request queue's own statistics.
+    pub queue: QueueStat,
+    /// Events the engine handled.
+    pub events: u64,
+    /// What a reader of the figures should know.
+    pub notes: Vec<Note>,
+}
+
+impl RunResult {
+    /// Share of the run in which the device had work, 0 to 1.
+    #[must_use]
+    pub fn utilisation(&self) -> f64 {
+        if self.finished_ns == 0 { 0.0 } else { self.device_busy_ns as f64 / self.finished_ns as f64 }
+    }
+
+    /// Bytes moved per second of the run.
+    #[must_use]
+    pub fn throughput_bytes_per_s(&self) -> f64 {
+        let bytes = (self.bytes_read + self.bytes_written) as f64;
+        if self.finished_ns == 0 { 0.0 } else { bytes * 1e9 / self.finished_ns as f64 }
+    }
+}
+
+/// Latencies by kind; every I/O is in exactly one of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latencies {
+    /// Reads; all are sync.
+    pub reads: Histogram,
+    /// Writes that somebody waits for.
+    pub writes_sync: Histogram,
+    /// Writes that nobody waits for.
+    pub writes_async: Histogram,
+    /// Flushes, discards and zeroing.
+    pub others: Histogram,
+}
+
+impl Latencies {
+    /// Reads and sync writes together.
+    #[must_use]
+    pub fn sync(&self) -> Histogram {
+        let mut all = self.reads.clone();
+        all.merge(&self.writes_sync);
+        all
+    }
+
+    /// Sync and async writes together.
+    #[must_use]
+    pub fn writes(&self) -> Histogram {
+        let mut all = self.writes_sync.clone();
+        all.merge(&self.writes_async);
+        all
+    }
+
+    /// Everything together.
+    #[must_use]
+    pub fn all(&self) -> Histogram {
+        let mut all = self.sync();
+        all.merge(&self.writes_async);
+        all.merge(&self.others);
+        all
+    }
+
+    /// Adds those of another run.
+    pub fn merge(&mut self, other: &Self) {
+        self.reads.merge(&other.reads);
+        self.writes_sync.merge(&other.writes_sync);
+        self.writes_async.merge(&other.writes_async);
+        self.others.merge(&other.others);
+    }
+}
+
+/// One task's share of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// Process id.
+    pub pid: u32,
+    /// Its name; empty if the workload gives none.
+    pub name: String,
+    /// Its ioprio at the start, as `be/4`.
+    pub ioprio: String,
+    /// I/Os completed.
+    pub ios: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Latency of all its I/Os.
+    pub latency: Histogram,
+    /// When it first submitted, ns; `None` if never.
+    pub first_submit_ns: Option<u64>,
+    /// When its last I/O completed, ns; `None` if none did.
+    pub last_completion_ns: Option<u64>,
+}
+
+/// A copy of [`iosched::Stat`] that can be stored. Times in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueStat {
+    /// Reads.
+    pub reads: QueueStatGroup,
+    /// Writes, and write zeroes.
+    pub writes: QueueStatGroup,
+    /// Discards.
+    pub discards: QueueStatGroup,
+    /// Flushes.
+    pub flushes: QueueStatGroup,
+    /// Time during which anything was in flight, ns.
+    pub busy_ns: u64,
+    /// Time in flight summed over requests, ns.
+    pub weighted_ns: u64,
+}
+
+/// Counts of one kind of request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueStatGroup {
+    /// Requests completed.
+    pub ios: u64,
+    /// Bios and requests that were merged into others.
+    pub merges: u64,
+    /// Sectors transferred.
+    pub sectors: u64,
+    /// Time from allocation to completion, summed over requests, ns.
+    pub time_ns: u64,
+}
+
+impl From<&iosched::Stat> for QueueStat {
+    fn from(stat: &iosched::Stat) -> Self {
+        let group = |g: &iosched::StatGroup| QueueStatGroup {
+            ios: g.ios,
+            merges: g.merges,
+            sectors: g.sectors,
+            time_ns: g.time_ns,
+        };
+        Self {
+            reads: group(&stat.reads),
+            writes: group(&stat.writes),
+            discards: group(&stat.discards),
+            flushes: group(&stat.flushes),
+            busy_ns: stat.busy_ns,
+            weighted_ns: stat.weighted_ns,
+        }
+    }
+}
+
+/// Something a reader of the figures should know. `Display` says it in a sentence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "note", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Note {
+    /// The recorded disk is larger than the device: untouched gaps were shrunk. Touched regions keep their order,
+    /// their size and what is next to them; seeks are shorter.
+    #[error(
+        "recorded on {recorded_sectors} sectors, the device has {capacity_sectors}: gaps that the trace never touches were shrunk to {gap_percent:.0} %"
+    )]
+    GapsShrunk {
+        /// Sectors the trace spans.
+        recorded_sectors: u64,
+        /// Sectors of the device.
+        capacity_sectors: u64,
+        /// What is left of each gap, in per cent.
+        gap_percent: f64,
+    },
+    /// The trace touches more than the device holds: positions were taken modulo its capacity, so far-apart
+    /// regions of the recording lie upon each other.
+    #[error(
+        "the trace touches {touched_sectors} sectors, the device has {capacity_sectors}: positions wrap around, distances are not those recorded"
+    )]
+    Wrapped {
+        /// Sectors the trace touches.
+        touched_sectors: u64,
+        /// Sectors of the device.
+        capacity_sectors: u64,
+    },
+    /// A task's pattern ran past the end of the device and went on at its start.
+    #[error("{ios} I/Os lay past the end of the device and were taken modulo its {capacity_sectors} sectors")]
+    PastEnd {
+        /// How many I/Os.
+        ios: u64,
+        /// Sectors of the device.
+        capacity_sectors: u64,
+    },
+    /// I/Os longer than the queue's `max_sectors_kb` were sent in parts.
+    #[error("{ios} I/Os longer than max_sectors_kb ({max_sectors_kb} KiB) were split into {parts} parts")]
+    Split {
+        /// How many I/Os.
+        ios: u64,
+        /// Into how many parts altogether.
+        parts: u64,
+        /// The limit, KiB.
+        max_sectors_kb: u64,
+    },
+    /// Tasks found all requests (`nr_requests`) allocated and waited.
+    #[error(
+        "{times} times a task found nr_requests exhausted; {ios} I/Os were submitted later than they would have been"
+    )]
+    WaitedForAllocation {
+        /// How often a task went to sleep for it.
+        times: u64,
+        /// I/Os behind such a wait, that of the waiting task and those queued up behind it.
+        ios: u64,
+    },
+    /// Closed loop, and the recording does not say when requests completed: one at a time per process was assumed.
+    #[error(
+        "{ios} recorded I/Os have no completion: the closed loop assumes that each process waited for its previous one"
+    )]
+    CompletionsUnknown {
+        /// How many I/Os.
+        ios: u64,
+    },
+    /// The limit of the plan ended the workload before its end.
+    #[error("stopped after {ios} I/Os by the limit that was set, at {at_ns} ns")]
+    Limited {
+        /// I/Os submitted.
+        ios: u64,
+        /// When, ns.
+        at_ns: u64,
+    },
+    /// Records of the trace that could not be used.
+    #[error("{requests} records of the trace lie beyond any device and were left out")]
+    LeftOut {
+        /// How many.
+        requests: u64,
+    },
+}

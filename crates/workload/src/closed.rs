@@ -1,0 +1,155 @@
+//! What waited for what in a recording: the closed loop behind open arrivals.
+//!
+//! A process that submits at some moment has just seen its latest completion and thought about it. So an I/O
+//! depends on that one of its process whose recorded completion is the latest at or before its arrival; the
+//! time between the two is its think time. Replayed on another device, it is submitted that think time after the
+//! other's completion there, and never before the I/O that preceded it in its process. An I/O that arrived
+//! before its process' first completion depends on nothing and comes at its recorded time.
+//!
+//! Where completions were not recorded, each is assumed at the process' median gap between arrivals after
+//! the submission, but at most [`ASSUMED_NS`] after it and at most at the process' next later arrival. A process
+//! that submits back to back then waits for each I/O and thinks for nothing; one that submits rarely keeps its pauses.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::trace::Entry;
+
+/// A latency that was not recorded is assumed to be at most this, ns: a disk's seek and rotation.
+pub(crate) const ASSUMED_NS: u64 = 10_000_000;
+
+/// The submissions of a trace by process.
+#[derive(Clone, Debug, Default)]
+pub struct ByProcess {
+    /// Numbers of entries, process after process, in order of time within each.
+    order: Vec<u32>,
+    /// Where each process begins in `order`; one more for the end.
+    starts: Vec<u32>,
+}
+
+impl ByProcess {
+    pub(crate) fn of(entries: &[Entry], processes: usize) -> Self {
+        let mut starts = vec![0u32; processes + 1];
+        for entry in entries {
+            starts[entry.process as usize + 1] += 1;
+        }
+        for i in 0..processes {
+            starts[i + 1] += starts[i];
+        }
+        let mut next = starts.clone();
+        let mut order = vec![0; entries.len()];
+        for (i, entry) in entries.iter().enumerate() {
+            let place = &mut next[entry.process as usize];
+            order[*place as usize] = i as u32;
+            *place += 1;
+        }
+        Self { order, starts }
+    }
+
+    /// The numbers of a process' entries, in order of time.
+    #[must_use]
+    pub fn entries(&self, process: usize) -> &[u32] {
+        &self.order[self.range(process)]
+    }
+
+    fn range(&self, process: usize) -> std::ops::Range<usize> {
+        self.starts[process] as usize..self.starts[process + 1] as usize
+    }
+}
+
+/// For every submission of a trace, the one it waited for. See the module page.
+#[derive(Clone, Debug, Default)]
+pub struct ClosedLoop {
+    /// In the order of [`ByProcess`]: how many submissions of the process back the one it waited for is; 0 for none.
+    lags: Vec<u32>,
+    /// Likewise: think time after it, ns; without one, arrival in ns since the start.
+    think_ns: Vec<u64>,
+    starts: Vec<u32>,
+    /// Largest lag of each process.
+    reach: Vec<u32>,
+    unknown: u64,
+}
+
+impl ClosedLoop {
+    pub(crate) fn of(entries: &[Entry], by_process: &ByProcess) -> Self {
+        let mut closed = Self { starts: by_process.starts.clone(), ..Self::default() };
+        closed.lags.reserve_exact(entries.len());
+        closed.think_ns.reserve_exact(entries.len());
+        for process in 0..by_process.starts.len() - 1 {
+            closed.add_process(entries, by_process.entries(process));
+        }
+        closed
+    }
+
+    fn add_process(&mut self, entries: &[Entry], own: &[u32]) {
+        let entry = |i: usize| &entries[own[i] as usize];
+        let assumed_ns = if own.iter().any(|&i| entries[i as usize].latency_ns().is_none()) {
+            median_gap_ns(entries, own).min(ASSUMED_NS)
+        } else {
+            0
+        };
+        let mut under_way: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+        let mut latest: Option<(u64, usize)> = None;
+        let mut reach = 0;
+        let mut later = 0;
+        for i in 0..own.len() {
+            let arrival_ns = entry(i).arrival_ns;
+            while let Some(&Reverse(done)) = under_way.peek()
+                && done.0 <= arrival_ns
+            {
+                latest = latest.max(Some(done));
+                under_way.pop();
+            }
+            let (lag, think_ns) = match latest {
+                Some((done_ns, on)) => ((i - on) as u32, arrival_ns - done_ns),
+                None => (0, arrival_ns),
+            };
+            self.lags.push(lag);
+            self.think_ns.push(think_ns);
+            reach = reach.max(lag);
+            let latency_ns = entry(i).latency_ns().unwrap_or_else(|| {
+                self.unknown += 1;
+                later = later.max(i + 1);
+                while later < own.len() && entry(later).arrival_ns == arrival_ns {
+                    later += 1;
+                }
+                let gap_ns = if later < own.len() { entry(later).arrival_ns - arrival_ns } else { u64::MAX };
+                assumed_ns.min(gap_ns)
+            });
+            under_way.push(Reverse((arrival_ns.saturating_add(latency_ns), i)));
+        }
+        self.reach.push(reach);
+    }
+
+    /// Of the process' submission number `i`: how many back the one it waited for is, and the think time after that
+    /// one's completion in ns; or 0 and its arrival in ns since the start.
+    #[inline]
+    #[must_use]
+    pub fn wait(&self, process: usize, i: usize) -> (u32, u64) {
+        let at = self.starts[process] as usize + i;
+        (self.lags[at], self.think_ns[at])
+    }
+
+    /// The most that any of the process' submissions looks back.
+    #[must_use]
+    pub fn reach(&self, process: usize) -> u32 {
+        self.reach[process]
+    }
+
+    /// Submissions whose completion was not recorded and had to be assumed.
+    #[must_use]
+    pub fn unknown(&self) -> u64 {
+        self.unknown
+    }
+}
+
+/// The median time between submissions of a process, simultaneous ones aside, ns.
+fn median_gap_ns(entries: &[Entry], own: &[u32]) -> u64 {
+    let times = own.iter().map(|&i| entries[i as usize].arrival_ns);
+    let mut gaps: Vec<u64> = times.clone().zip(times.skip(1)).map(|(a, b)| b - a).filter(|&gap| gap > 0).collect();
+    if gaps.is_empty() {
+        return ASSUMED_NS;
+    }
+    let middle = gaps.len() / 2;
+    *gaps.select_nth_unstable(middle).1
+}

@@ -1,0 +1,52 @@
+//! What goes wrong with a workload, and where.
+
+/// Why a workload cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkloadError {
+    /// The file system refuses.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Not TOML, or a field is unknown, missing or of another type.
+    #[error("{file}: {source}")]
+    Toml {
+        /// The file.
+        file: String,
+        /// Line, column, what was found and what was expected.
+        source: Box<toml::de::Error>,
+    },
+    /// Not JSON, or a field is unknown, missing or of another type.
+    #[error("{file}: {source}")]
+    Json {
+        /// The file.
+        file: String,
+        /// Line, column, what was found and what was expected.
+        source: serde_json::Error,
+    },
+    /// A value that makes no sense.
+    #[error("{file}: {field}: {problem}; {remedy}")]
+    Invalid {
+        /// The file.
+        file: String,
+        /// The field, as `tasks[2].total`; counted from 0.
+        field: String,
+        /// What is wrong.
+        problem: String,
+        /// What would be right.
+        remedy: &'static str,
+    },
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] iosched_trace::TraceError),
+    /// The trace holds no request.
+    #[error("{file}: the trace holds no request that could be replayed")]
+    NoRequests {
+        /// The file.
+        file: String,
+    },
+}

@@ -1,0 +1,244 @@
+//! Task files: a task set in TOML, with the names of scenarios.
+
+use std::path::Path;
+
+use crate::error::WorkloadError;
+use crate::tasks::{Phase, Task, TaskSet, Think};
+
+/// I/Os a task keeps under way at most.
+const IODEPTH_MAX: u32 = 1 << 20;
+
+impl TaskSet {
+    /// Reads a task file.
+    ///
+    /// # Errors
+    /// It cannot be read, is not TOML, has a field that is unknown, or a value makes no sense.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, WorkloadError> {
+        let path = path.as_ref();
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| WorkloadError::Io { file: file.clone(), source })?;
+        let mut set = Self::parse(&file, &text)?;
+        if set.name.is_empty() {
+            set.name = path.file_stem().map_or_else(|| file.clone(), |stem| stem.to_string_lossy().into_owned());
+        }
+        Ok(set)
+    }
+
+    /// Reads a task file's text; `file` is for errors.
+    ///
+    /// # Errors
+    /// As [`TaskSet::open`]; also if it would never end.
+    pub fn parse(file: &str, text: &str) -> Result<Self, WorkloadError> {
+        let mut set: Self = toml::from_str(text)
+            .map_err(|source| WorkloadError::Toml { file: file.to_owned(), source: Box::new(source) })?;
+        set.complete(file)?;
+        Ok(set)
+    }
+
+    /// Checks every value, and gives arrivals of unknown pids a task.
+    pub(crate) fn complete(&mut self, file: &str) -> Result<(), WorkloadError> {
+        let check = Check { file };
+        let mut pids: Vec<u32> = self.tasks.iter().map(|task| task.pid).collect();
+        pids.sort_unstable();
+        if let Some(twice) = pids.windows(2).find(|pair| pair[0] == pair[1]) {
+            let index = self.tasks.iter().rposition(|task| task.pid == twice[0]).unwrap_or(0);
+            let problem = format!("{} is another task's too", twice[0]);
+            return Err(check.error(format!("tasks[{index}].pid"), problem, "give each task a pid of its own"));
+        }
+        for arrival in &self.arrivals {
+            if let Err(at) = pids.binary_search(&arrival.1) {
+                pids.insert(at, arrival.1);
+                let stranger = crate::scenario::stranger();
+                self.tasks.push(Task { level: stranger.level, ..Task::new(arrival.1) });
+            }
+        }
+        for (index, task) in self.tasks.iter().enumerate() {
+            check.task(self, index, task)?;
+        }
+        for (index, arrival) in self.arrivals.iter().enumerate() {
+            check.within(format!("arrivals[{index}]: length"), arrival.5.into(), 1..=u32::MAX.into())?;
+        }
+        for (index, change) in self.prio_changes.iter().enumerate() {
+            if pids.binary_search(&change.pid).is_err() {
+                let problem = format!("no task has pid {}", change.pid);
+                return Err(check.error(format!("prio_changes[{index}].pid"), problem, "name a task's pid"));
+            }
+            check.within(format!("prio_changes[{index}].level"), change.level.into(), 0..=7)?;
+        }
+        check.cgroups(self)
+    }
+}
+
+/// Checks, with the file's name at hand.
+struct Check<'a> {
+    file: &'a str,
+}
+
+impl Check<'_> {
+    fn error(&self, field: String, problem: String, remedy: &'static str) -> WorkloadError {
+        WorkloadError::Invalid { file: self.file.to_owned(), field, problem, remedy }
+    }
+
+    fn within(&self, field: String, value: u64, allowed: std::ops::RangeInclusive<u64>) -> Result<(), WorkloadError> {
+        if allowed.contains(&value) {
+            return Ok(());
+        }
+        let problem = format!("{value} is out of range {}..={}", allowed.start(), allowed.end());
+        Err(self.error(field, problem, "take a value in the range"))
+    }
+
+    fn task(&self, set: &TaskSet, index: usize, task: &Task) -> Result<(), WorkloadError> {
+        let field = |name: &str| format!("tasks[{index}].{name}");
+        self.within(field("level"), task.level.into(), 0..=7)?;
+        self.within(field("iodepth"), task.iodepth.into(), 1..=IODEPTH_MAX.into())?;
+        self.within(field("batch"), task.batch.into(), 1..=IODEPTH_MAX.into())?;
+        if let Some(cgroup) = &task.cgroup
+            && cgroup != "root"
+            && !set.cgroups.iter().any(|c| c.name == *cgroup)
+        {
+            let problem = format!("there is no cgroup {cgroup:?}");
+            return Err(self.error(field("cgroup"), problem, "list it in [[cgroups]], or leave it out for the root"));
+        }
+        if task.has_program() && task.total().is_none() && set.end_ns.is_none() && task.exit_ns.is_none() {
+            let problem = "missing, and there is no end_ns: the task would never end".to_owned();
+            return Err(self.error(field("total"), problem, "set total, exit_ns, or end_ns of the file"));
+        }
+        let own = Phase {
+            count: 1,
+            pattern: task.pattern,
+            start_sector: task.start_sector,
+            nr_sectors: task.nr_sectors,
+            stride: task.stride,
+            range: task.range,
+            align: task.align,
+            think_ns: task.think_ns,
+        };
+        self.phase(&field(""), &own, task)?;
+        for (i, phase) in task.phases.iter().enumerate() {
+            self.phase(&field(&format!("phases[{i}].")), phase, task)?;
+        }
+        Ok(())
+    }
+
+    fn phase(&self, prefix: &str, phase: &Phase, task: &Task) -> Result<(), WorkloadError> {
+        let field = |name: &str| format!("{prefix}{name}");
+        if let Some(nr_sectors) = phase.nr_sectors {
+            self.within(field("nr_sectors"), nr_sectors.into(), 1..=u32::MAX.into())?;
+        }
+        if let Some(align) = phase.align {
+            self.within(field("align"), align, 1..=1 << 40)?;
+        }
+        if let Some([lo, hi]) = phase.range {
+            let nr_sectors = u64::from(phase.nr_sectors.or(task.nr_sectors).unwrap_or(8));
+            let align = phase.align.or(task.align).unwrap_or(nr_sectors);
+            if hi <= lo || hi - lo < align {
+                let problem = format!("[{lo}, {hi}] holds not one position");
+                return Err(self.error(
+                    field("range"),
+                    problem,
+                    "write [first, behind the last], at least align apart",
+                ));
+            }
+        }
+        if let Some(Think::Range([lo, hi])) = phase.think_ns
+            && hi < lo
+        {
+            let problem = format!("[{lo}, {hi}] is empty");
+            return Err(self.error(field("think_ns"), problem, "write [smallest, largest]"));
+        }
+        Ok(())
+    }
+
+    fn cgroups(&self, set: &TaskSet) -> Result<(), WorkloadError> {
+        let weights = u64::from(iosched::WEIGHT_MIN)..=u64::from(iosched::WEIGHT_MAX);
+        for (index, cgroup) in set.cgroups.iter().enumerate() {
+            let field = |name: &str| format!("cgroups[{index}].{name}");
+            for (name, weight) in [("weight", cgroup.weight), ("leaf_weight", cgroup.leaf_weight)] {
+                if weight != 0 {
+                    self.within(field(name), weight.into(), weights.clone())?;
+                }
+            }
+            let earlier = &set.cgroups[..index];
+            if cgroup.parent != "root" && !earlier.iter().any(|c| c.name == cgroup.parent) {
+                let problem = format!("there is no cgroup {:?} before this one", cgroup.parent);
+                return Err(self.error(field("parent"), problem, "list parents first"));
+            }
+            if cgroup.name == "root" || earlier.iter().any(|c| c.name == cgroup.name) {
+                let problem = format!("{:?} exists already", cgroup.name);
+                return Err(self.error(field("name"), problem, "give each cgroup a name of its own"));
+            }
+        }
+        for (index, change) in set.weight_changes.iter().enumerate() {
+            self.within(format!("weight_changes[{index}].weight"), change.weight.into(), weights.clone())?;
+            if !set.cgroups.iter().any(|c| c.name == change.cgroup) {
+                let problem = format!("there is no cgroup {:?}", change.cgroup);
+                return Err(self.error(
+                    format!("weight_changes[{index}].cgroup"),
+                    problem,
+                    "name a cgroup of the file",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(text: &str) -> String {
+        TaskSet::parse("tasks.toml", text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_task_file_is_read() {
+        let text = r#"
+            end_ns = 2_000_000_000
+            arrivals = [[5, 77, "write", false, 4096, 8]]
+            [[cgroups]]
+            name = "batch"
+            weight = 100
+            [[tasks]]
+            pid = 1
+            name = "reader"
+            pattern = "random"
+            range = [0, 1_000_000]
+            think_ns = [1_000, 2_000]
+            class = "be"
+            level = 2
+            cgroup = "batch"
+        "#;
+        let set = TaskSet::parse("tasks.toml", text).unwrap();
+        assert_eq!(set.tasks.len(), 2);
+        assert_eq!(set.tasks[0].ioprio().to_string(), "be/2");
+        assert_eq!(set.tasks[1], Task::new(77));
+    }
+
+    #[test]
+    fn an_unknown_field_is_refused_with_its_place() {
+        let message = wrong("[[tasks]]\npid = 1\nthink_time = 5\n");
+        assert!(message.starts_with("tasks.toml: TOML parse error at line 3"), "{message}");
+        assert!(message.contains("unknown field `think_time`") && message.contains("think_ns"), "{message}");
+        let message = wrong("[[tasks]]\npid = 1\nthink_ns = \"5 ms\"\n");
+        assert!(message.contains("line 3") && message.contains("a time in ns"), "{message}");
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_refused_by_name() {
+        let tasks = |fields: &str| wrong(&format!("end_ns = 9\n[[tasks]]\npid = 1\npattern = \"seq\"\n{fields}\n"));
+        assert_eq!(
+            tasks("level = 8"),
+            "tasks.toml: tasks[0].level: 8 is out of range 0..=7; take a value in the range"
+        );
+        assert!(tasks("range = [8, 8]").contains("tasks[0].range: [8, 8] holds not one position"));
+        assert!(tasks("think_ns = [8, 7]").contains("tasks[0].think_ns"));
+        assert!(tasks("nr_sectors = 0").contains("tasks[0].nr_sectors"));
+        assert!(tasks("iodepth = 0").contains("tasks[0].iodepth"));
+        assert!(tasks("cgroup = \"x\"").contains("there is no cgroup \"x\""));
+        assert!(tasks("[[tasks]]\npid = 1").contains("tasks[1].pid: 1 is another task's too"));
+        assert!(tasks("[[prio_changes]]\nt_ns=1\npid=5\nclass=\"rt\"").contains("prio_changes[0].pid"));
+        assert!(wrong("[[tasks]]\npid = 1\npattern = \"seq\"").contains("would never end"));
+        assert!(wrong("[[cgroups]]\nname = \"a\"\nparent = \"b\"").contains("cgroups[0].parent"));
+    }
+}

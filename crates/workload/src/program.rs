@@ -1,0 +1,161 @@
+//! A task's program at work: where its next I/O goes, how long it thinks.
+
+use crate::rng::SplitMix64;
+use crate::tasks::{Pattern, Task, Think};
+
+/// Added to a task's seed for its think times.
+const THINK_SEED: u64 = 0x5_DEEC_E66D;
+/// Where `random` reaches to if no range is given, sectors.
+const RANGE_END: u64 = 1 << 31;
+
+/// One phase with everything filled in.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    count: u64,
+    pattern: Pattern,
+    start_sector: u64,
+    nr_sectors: u32,
+    stride: u64,
+    /// First sector and number of aligned positions.
+    random: (u64, u64),
+    align: u64,
+    think_lo_ns: u64,
+    /// Largest minus smallest.
+    think_span_ns: u64,
+}
+
+/// The state of a task's program.
+#[derive(Clone, Debug)]
+pub struct Program {
+    steps: Vec<Step>,
+    current: usize,
+    /// I/Os made from the current step.
+    made: u64,
+    position: u64,
+    place: SplitMix64,
+    think: SplitMix64,
+}
+
+impl Program {
+    /// The program of `task` at its beginning; `None` if it has none.
+    #[must_use]
+    pub fn new(task: &Task) -> Option<Self> {
+        if !task.has_program() {
+            return None;
+        }
+        let whole = [crate::tasks::Phase { count: u64::MAX, ..Default::default() }];
+        let phases = if task.phases.is_empty() { &whole[..] } else { &task.phases };
+        let steps: Vec<Step> = phases
+            .iter()
+            .map(|phase| {
+                let nr_sectors = phase.nr_sectors.or(task.nr_sectors).unwrap_or(8);
+                let align = phase.align.or(task.align).unwrap_or(u64::from(nr_sectors)).max(1);
+                let [lo, hi] = phase.range.or(task.range).unwrap_or([0, RANGE_END]);
+                let (think_lo_ns, think_hi_ns) = match phase.think_ns.or(task.think_ns) {
+                    None => (0, 0),
+                    Some(Think::Fixed(ns)) => (ns, ns),
+                    Some(Think::Range([lo, hi])) => (lo, hi),
+                };
+                Step {
+                    count: phase.count,
+                    pattern: phase.pattern.or(task.pattern).unwrap_or(Pattern::Seq),
+                    start_sector: phase.start_sector.or(task.start_sector).unwrap_or(0),
+                    nr_sectors,
+                    stride: phase.stride.or(task.stride).unwrap_or(0),
+                    random: (lo, (hi.saturating_sub(lo) / align).max(1)),
+                    align,
+                    think_lo_ns,
+                    think_span_ns: think_hi_ns.saturating_sub(think_lo_ns),
+                }
+            })
+            .collect();
+        let seed = task.seed.unwrap_or(u64::from(task.pid));
+        let position = steps[0].start_sector;
+        Some(Self {
+            steps,
+            current: 0,
+            made: 0,
+            position,
+            place: SplitMix64::new(seed),
+            think: SplitMix64::new(seed.wrapping_add(THINK_SEED)),
+        })
+    }
+
+    /// First sector and length of the next I/O. The sector may lie beyond any device.
+    #[inline]
+    pub fn next_place(&mut self) -> (u64, u32) {
+        let mut step = self.steps[self.current];
+        while self.made >= step.count && self.current + 1 < self.steps.len() {
+            self.current += 1;
+            self.made = 0;
+            step = self.steps[self.current];
+            self.position = step.start_sector;
+        }
+        self.made += 1;
+        let sector = self.position;
+        let length = u64::from(step.nr_sectors);
+        match step.pattern {
+            Pattern::Seq => self.position = sector.wrapping_add(length),
+            Pattern::Back => self.position = sector.wrapping_sub(length),
+            Pattern::Stride => self.position = sector.wrapping_add(step.stride),
+            Pattern::Random => {
+                let (lo, positions) = step.random;
+                return (lo + self.place.next_u64() % positions * step.align, step.nr_sectors);
+            }
+        }
+        (sector, step.nr_sectors)
+    }
+
+    /// How long the task thinks now, ns.
+    #[inline]
+    pub fn next_think_ns(&mut self) -> u64 {
+        let step = &self.steps[self.current];
+        match step.think_span_ns {
+            0 => step.think_lo_ns,
+            span => step.think_lo_ns + self.think.next_u64() % span.saturating_add(1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::Phase;
+
+    fn places(task: &Task, n: usize) -> Vec<u64> {
+        let mut program = Program::new(task).unwrap();
+        (0..n).map(|_| program.next_place().0).collect()
+    }
+
+    #[test]
+    fn patterns_go_where_they_say() {
+        let task = |pattern| Task { pattern: Some(pattern), start_sector: Some(100), stride: Some(50), ..Task::new(1) };
+        assert_eq!(places(&task(Pattern::Seq), 3), [100, 108, 116]);
+        assert_eq!(places(&task(Pattern::Back), 3), [100, 92, 84]);
+        assert_eq!(places(&task(Pattern::Stride), 3), [100, 150, 200]);
+        let random = Task { range: Some([1000, 1100]), align: Some(50), ..task(Pattern::Random) };
+        assert!(places(&random, 40).iter().all(|s| [1000, 1050].contains(s)));
+    }
+
+    #[test]
+    fn a_phase_begins_at_its_start_and_the_last_goes_on() {
+        let phases = vec![
+            Phase { count: 2, ..Phase::default() },
+            Phase { count: 1, start_sector: Some(5), nr_sectors: Some(16), ..Phase::default() },
+        ];
+        let task = Task { phases, start_sector: Some(100), ..Task::new(1) };
+        assert_eq!(places(&task, 5), [100, 108, 5, 21, 37]);
+        assert_eq!(task.total(), Some(3));
+    }
+
+    #[test]
+    fn think_times_have_a_stream_of_their_own() {
+        let task = Task { pattern: Some(Pattern::Random), think_ns: Some(Think::Range([10, 20])), ..Task::new(9) };
+        let mut program = Program::new(&task).unwrap();
+        let mut other = program.clone();
+        let thinks: Vec<u64> = (0..20).map(|_| program.next_think_ns()).collect();
+        let interleaved: Vec<u64> = (0..20).map(|_| (other.next_place(), other.next_think_ns()).1).collect();
+        assert_eq!(thinks, interleaved);
+        assert!(thinks.iter().all(|ns| (10..=20).contains(ns)));
+    }
+}

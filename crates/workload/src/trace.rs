@@ -1,0 +1,264 @@
+//! A recorded trace in memory, to be replayed by many runs at once.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use iosched::{Flags, Op, Sector};
+use iosched_trace::{TraceError, TraceReader, TraceRequest, Warnings};
+
+use crate::closed::{ByProcess, ClosedLoop};
+use crate::error::WorkloadError;
+
+/// Sectors that an entry can name: 2^48, 128 PiB.
+const SECTORS_MAX: u64 = 1 << 48;
+/// Stands for a latency that was not recorded.
+const UNKNOWN: u64 = u64::MAX;
+
+/// One recorded submission, 32 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When it was submitted, ns since the first submission of the trace.
+    pub arrival_ns: u64,
+    /// Sector, op and flags.
+    place: u64,
+    /// Length in sectors; 0 for a flush.
+    pub nr_sectors: u32,
+    /// Number of its process in [`Trace::processes`].
+    pub process: u32,
+    latency_ns: u64,
+}
+
+const OPS: [Op; 5] = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush];
+
+const fn op_code(op: Op) -> u64 {
+    match op {
+        Op::Read => 0,
+        Op::Write => 1,
+        Op::Discard => 2,
+        Op::WriteZeroes => 3,
+        Op::Flush => 4,
+    }
+}
+
+impl Entry {
+    /// First sector; 0 for a flush.
+    #[inline]
+    #[must_use]
+    pub const fn sector(&self) -> Sector {
+        self.place >> 16
+    }
+
+    /// What it did.
+    #[inline]
+    #[must_use]
+    pub const fn op(&self) -> Op {
+        OPS[(self.place >> 8 & 7) as usize % OPS.len()]
+    }
+
+    /// How.
+    #[inline]
+    #[must_use]
+    pub const fn flags(&self) -> Flags {
+        Flags::from_bits_truncate(self.place as u8)
+    }
+
+    /// From submission to completion in the recorded system, ns, where known.
+    #[must_use]
+    pub const fn latency_ns(&self) -> Option<u64> {
+        if self.latency_ns == UNKNOWN { None } else { Some(self.latency_ns) }
+    }
+
+    /// The same submission elsewhere.
+    #[must_use]
+    pub(crate) const fn moved(self, sector: Sector, nr_sectors: u32) -> Self {
+        Self { place: sector << 16 | self.place & 0xffff, nr_sectors, ..self }
+    }
+}
+
+/// A process of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Its id; 0 where the format does not say.
+    pub pid: u32,
+    /// Its name; empty if not recorded.
+    pub name: String,
+    /// Its submissions.
+    pub requests: u64,
+}
+
+/// A trace: its submissions in order of time, and who made them.
+#[derive(Debug, Default)]
+pub struct Trace {
+    name: String,
+    entries: Vec<Entry>,
+    processes: Vec<Process>,
+    resolution_ns: u64,
+    left_out: u64,
+    end_sector: Sector,
+    warnings: Warnings,
+    by_process: OnceLock<ByProcess>,
+    closed: OnceLock<ClosedLoop>,
+}
+
+impl Trace {
+    /// Loads the trace called `path`, in any format that [`iosched_trace`] knows.
+    ///
+    /// # Errors
+    /// It cannot be read, or holds no request.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, WorkloadError> {
+        let path = path.as_ref();
+        let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
+        Self::read(&name, TraceReader::open(path)?)
+    }
+
+    /// Loads what `reader` gives.
+    ///
+    /// # Errors
+    /// Nothing could be read, or it holds no request.
+    pub fn read(name: &str, mut reader: TraceReader) -> Result<Self, WorkloadError> {
+        let mut trace = Self::collect(name, reader.resolution_ns(), reader.by_ref())?;
+        for process in &mut trace.processes {
+            if let Some(name) = reader.process_names().get(&process.pid) {
+                process.name = name.to_text();
+            }
+        }
+        trace.warnings = reader.warnings().clone();
+        Ok(trace)
+    }
+
+    /// Makes a trace of requests in order of time. `resolution_ns`: how exact their times are.
+    ///
+    /// # Errors
+    /// As the iterator's, or it gives nothing.
+    pub fn collect(
+        name: &str,
+        resolution_ns: u64,
+        requests: impl Iterator<Item = Result<TraceRequest, TraceError>>,
+    ) -> Result<Self, WorkloadError> {
+        let mut trace = Self { name: name.to_owned(), resolution_ns: resolution_ns.max(1), ..Self::default() };
+        let mut numbers: HashMap<u32, u32> = HashMap::new();
+        let mut origin_ns = None;
+        for request in requests {
+            trace.add(&request?, &mut numbers, &mut origin_ns);
+        }
+        if trace.entries.is_empty() {
+            return Err(WorkloadError::NoRequests { file: name.to_owned() });
+        }
+        trace.entries.shrink_to_fit();
+        Ok(trace)
+    }
+
+    fn add(&mut self, request: &TraceRequest, numbers: &mut HashMap<u32, u32>, origin_ns: &mut Option<u64>) {
+        let &TraceRequest { arrival, pid, op, flags, sector, nr_sectors, latency_ns, .. } = request;
+        let has_length = (nr_sectors > 0) == op.has_data();
+        if sector.saturating_add(nr_sectors.into()) >= SECTORS_MAX
+            || !has_length
+            || self.entries.len() >= u32::MAX as usize - 1
+        {
+            self.left_out += 1;
+            return;
+        }
+        let process = *numbers.entry(pid).or_insert(self.processes.len() as u32);
+        if process as usize == self.processes.len() {
+            self.processes.push(Process { pid, ..Process::default() });
+        }
+        self.processes[process as usize].requests += 1;
+        self.end_sector = self.end_sector.max(sector + u64::from(nr_sectors));
+        let origin_ns = *origin_ns.get_or_insert(arrival.as_ns());
+        // Readers promise order; a clock that runs back would break every run.
+        let last_ns = self.entries.last().map_or(0, |entry| entry.arrival_ns);
+        self.entries.push(Entry {
+            arrival_ns: arrival.as_ns().saturating_sub(origin_ns).max(last_ns),
+            place: sector << 16 | op_code(op) << 8 | u64::from(flags.bits()),
+            nr_sectors,
+            process,
+            latency_ns: latency_ns.unwrap_or(UNKNOWN),
+        });
+    }
+
+    /// Its name, for people.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The submissions, in order of time.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The processes, in the order of their first submissions.
+    #[must_use]
+    pub fn processes(&self) -> &[Process] {
+        &self.processes
+    }
+
+    /// How exact the recorded times are, ns, at least 1.
+    #[must_use]
+    pub fn resolution_ns(&self) -> u64 {
+        self.resolution_ns
+    }
+
+    /// Records that lie beyond any device and were left out.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// The sector behind the last that it touches: the least capacity it fits on.
+    #[must_use]
+    pub fn end_sector(&self) -> Sector {
+        self.end_sector
+    }
+
+    /// Time from the first submission to the last, ns.
+    #[must_use]
+    pub fn span_ns(&self) -> u64 {
+        self.entries.last().map_or(0, |entry| entry.arrival_ns)
+    }
+
+    /// What was wrong with the file.
+    #[must_use]
+    pub fn warnings(&self) -> &Warnings {
+        &self.warnings
+    }
+
+    /// The same trace with other submissions, in order of time, of the same processes.
+    pub(crate) fn with_entries(&self, entries: Vec<Entry>, processes: Vec<Process>) -> Self {
+        Self {
+            name: self.name.clone(),
+            end_sector: entries.iter().map(|e| e.sector() + u64::from(e.nr_sectors)).max().unwrap_or(0),
+            entries,
+            processes,
+            resolution_ns: self.resolution_ns,
+            left_out: self.left_out,
+            warnings: self.warnings.clone(),
+            by_process: OnceLock::new(),
+            closed: OnceLock::new(),
+        }
+    }
+
+    /// What one process did, at the times it did it: for a run of this process alone. `None` if there is no process
+    /// of that number.
+    #[must_use]
+    pub fn only(&self, process: usize) -> Option<Self> {
+        let kept = self.processes.get(process)?.clone();
+        let own = self.entries.iter().filter(|entry| entry.process as usize == process);
+        let entries = own.map(|&entry| Entry { process: 0, ..entry }).collect();
+        Some(self.with_entries(entries, vec![kept]))
+    }
+
+    /// The submissions of each process. Found when first asked for.
+    #[must_use]
+    pub fn by_process(&self) -> &ByProcess {
+        self.by_process.get_or_init(|| ByProcess::of(&self.entries, self.processes.len()))
+    }
+
+    /// What waited for what. Found when first asked for; the runs share it.
+    #[must_use]
+    pub fn closed_loop(&self) -> &ClosedLoop {
+        self.closed.get_or_init(|| ClosedLoop::of(&self.entries, self.by_process()))
+    }
+}
