@@ -5,6 +5,7 @@ use iosched::Time;
 use crate::disk::Disk;
 use crate::fixed::Fixed;
 use crate::hdd::Hdd;
+use crate::ssd::Ssd;
 use crate::{Card, Command, Device};
 
 /// One of the models. Calls go through a `match`, not through a table of functions.
@@ -17,6 +18,8 @@ pub enum AnyDevice {
     Disk(Disk),
     /// A rotating disk.
     Hdd(Box<Hdd>),
+    /// Flash behind one link.
+    Ssd(Box<Ssd>),
 }
 
 macro_rules! each {
@@ -25,6 +28,7 @@ macro_rules! each {
             AnyDevice::Fixed($device) => $call,
             AnyDevice::Disk($device) => $call,
             AnyDevice::Hdd($device) => $call,
+            AnyDevice::Ssd($device) => $call,
         }
     };
 }
@@ -33,7 +37,7 @@ impl AnyDevice {
     /// Sets what differs between two devices of one type, before any command.
     pub(crate) fn reseed(&mut self, seed: u64) {
         match self {
-            Self::Fixed(_) | Self::Disk(_) => {}
+            Self::Fixed(_) | Self::Disk(_) | Self::Ssd(_) => {}
             Self::Hdd(hdd) => hdd.set_start_angle((scramble(seed) >> 32) as u32),
         }
     }

@@ -10,6 +10,7 @@ mod disk;
 mod fixed;
 pub mod hdd;
 mod profile;
+mod ssd;
 
 pub use any::AnyDevice;
 pub use config::ConfigError;
@@ -17,6 +18,7 @@ pub use disk::{Disk, DiskConfig};
 pub use fixed::{Fixed, FixedConfig, FixedStep};
 pub use hdd::{Hdd, HddConfig};
 pub use profile::{Anchor, Model, Profile, ProfileError};
+pub use ssd::{Ssd, SsdConfig, SsdInterfaceConfig};
 
 use iosched::{Op, Sector, Time};
 

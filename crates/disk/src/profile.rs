@@ -12,10 +12,14 @@ use crate::config::ConfigError;
 use crate::disk::{Disk, DiskConfig};
 use crate::fixed::{Fixed, FixedConfig};
 use crate::hdd::{Hdd, HddConfig};
+use crate::ssd::{Ssd, SsdConfig};
 use crate::{AnyDevice, Card, Device};
 
 /// The profiles that come with this crate: name and text.
-const EMBEDDED: &[(&str, &str)] = &[("sata-7200", include_str!("../profiles/sata-7200.toml"))];
+const EMBEDDED: &[(&str, &str)] = &[
+    ("sata-7200", include_str!("../profiles/sata-7200.toml")),
+    ("sata-ssd", include_str!("../profiles/sata-ssd.toml")),
+];
 
 /// What is wrong with a profile.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +65,7 @@ enum Kind {
     Fixed,
     Disk,
     Hdd,
+    Ssd,
 }
 
 impl Kind {
@@ -69,6 +74,7 @@ impl Kind {
             Self::Fixed => "fixed",
             Self::Disk => "disk",
             Self::Hdd => "hdd",
+            Self::Ssd => "ssd",
         }
     }
 }
@@ -82,6 +88,8 @@ pub enum Model {
     Disk(DiskConfig),
     /// A rotating disk.
     Hdd(Box<HddConfig>),
+    /// Flash behind one link.
+    Ssd(Box<SsdConfig>),
 }
 
 /// A figure of the real device.
@@ -108,6 +116,7 @@ struct File {
     fixed: Option<FixedConfig>,
     disk: Option<DiskConfig>,
     hdd: Option<Box<HddConfig>>,
+    ssd: Option<Box<SsdConfig>>,
     #[serde(default)]
     anchors: Vec<Anchor>,
 }
@@ -227,7 +236,12 @@ impl File {
     /// The model of the one table the profile must have.
     fn model(self) -> Result<Model, ConfigError> {
         let wanted = self.kind.name();
-        let tables = [("fixed", self.fixed.is_some()), ("disk", self.disk.is_some()), ("hdd", self.hdd.is_some())];
+        let tables = [
+            ("fixed", self.fixed.is_some()),
+            ("disk", self.disk.is_some()),
+            ("hdd", self.hdd.is_some()),
+            ("ssd", self.ssd.is_some()),
+        ];
         if let Some((table, _)) = tables.iter().find(|&&(table, present)| present && table != wanted) {
             return Err(ConfigError::new(
                 table,
@@ -239,6 +253,7 @@ impl File {
             Kind::Fixed => self.fixed.map(Model::Fixed),
             Kind::Disk => self.disk.map(Model::Disk),
             Kind::Hdd => self.hdd.map(Model::Hdd),
+            Kind::Ssd => self.ssd.map(Model::Ssd),
         };
         model.ok_or_else(|| {
             ConfigError::new(
@@ -256,6 +271,7 @@ impl Model {
             Self::Fixed(config) => AnyDevice::Fixed(Fixed::new(config)?),
             Self::Disk(config) => AnyDevice::Disk(Disk::new(config)?),
             Self::Hdd(config) => AnyDevice::Hdd(Box::new(Hdd::new(config)?)),
+            Self::Ssd(config) => AnyDevice::Ssd(Box::new(Ssd::new(config)?)),
         })
     }
 
@@ -274,6 +290,10 @@ impl Model {
                 let cache = if config.write_cache.enabled { "on" } else { "off" };
                 let size = size(config.capacity_sectors);
                 format!("{size}, {} rpm, NCQ {}, write cache {cache}", config.rpm, config.depth)
+            }
+            Self::Ssd(config) => {
+                let (size, buffer_kb) = (size(config.capacity_sectors), config.buffer_sectors / 2);
+                format!("{size}, SSD, {} dies, depth {}, write buffer {buffer_kb} KiB", config.dies, config.depth)
             }
         }
     }
