@@ -298,3 +298,122 @@ impl WriteCache {
         self.chunk.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::config::{HddConfig, WriteCacheConfig};
+    use super::super::seek::SeekTable;
+    use super::super::spindle::Spindle;
+    use super::*;
+    use crate::{Model, Profile};
+
+    fn geometry() -> Geometry {
+        let profile = Profile::named("sata-7200").unwrap();
+        let Model::Hdd(config) = profile.model() else { unreachable!("sata-7200 is an hdd") };
+        let config: &HddConfig = config;
+        Geometry::new(config, &SeekTable::new(&config.seek, 345_360), &Spindle::new(config.rpm))
+    }
+
+    const CONFIG: WriteCacheConfig = WriteCacheConfig {
+        enabled: true,
+        sectors: 200,
+        extents: 8,
+        high_percent: 50,
+        idle_ns: 0,
+        destage_sectors: 16,
+        flush_ns: 0,
+    };
+    const SECTORS: usize = 120;
+
+    /// What is known of each sector from outside: the epoch of the oldest data not on the medium.
+    #[derive(Clone, Copy, Default)]
+    struct Sector {
+        /// Written and not sent.
+        dirty: Option<u64>,
+        /// Sent and not there.
+        sent: Option<u64>,
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Write(usize, usize),
+        Flush,
+        Take(usize),
+        Done,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            4 => (0..SECTORS, 1usize..40).prop_map(|(start, length)| Step::Write(start, length.min(SECTORS - start))),
+            1 => Just(Step::Flush),
+            2 => (0usize..8).prop_map(Step::Take),
+            2 => Just(Step::Done),
+        ];
+        prop::collection::vec(step, 1..80)
+    }
+
+    proptest! {
+        #[test]
+        fn epochs_end_no_sooner_than_their_sectors_are_on_the_medium(steps in steps()) {
+            let geometry = geometry();
+            let mut cache = WriteCache::new(&CONFIG);
+            let mut sectors = [Sector::default(); SECTORS];
+            let mut epoch = 0;
+            for step in steps {
+                match step {
+                    Step::Write(start, length) if cache.has_room(length as u64) => {
+                        cache.insert(&geometry, start as u64, (start + length) as u64);
+                        for sector in &mut sectors[start..start + length] {
+                            sector.dirty.get_or_insert(epoch);
+                        }
+                    }
+                    Step::Flush if !cache.is_clean() => {
+                        prop_assert_eq!(cache.end_epoch(), epoch);
+                        epoch += 1;
+                    }
+                    Step::Take(position) if !cache.has_chunk() && position < cache.order.len() => {
+                        let chunk = cache.take(&geometry, position, 16);
+                        prop_assert!(chunk.start < chunk.end && chunk.end - chunk.start <= 16);
+                        prop_assert_eq!(chunk.place, geometry.locate(chunk.start));
+                        for sector in &mut sectors[chunk.start as usize..chunk.end as usize] {
+                            prop_assert!(sector.dirty.is_some(), "only what is dirty is written back");
+                            sector.sent = sector.dirty.take();
+                        }
+                    }
+                    Step::Done => {
+                        cache.chunk_done();
+                        sectors.iter_mut().for_each(|sector| sector.sent = None);
+                    }
+                    _ => {}
+                }
+                let unstable: usize = sectors.iter().map(|s| usize::from(s.dirty.is_some()) + usize::from(s.sent.is_some())).sum();
+                prop_assert_eq!(cache.dirty_sectors(), unstable as u64);
+                prop_assert_eq!(cache.is_clean(), unstable == 0);
+                prop_assert_eq!(cache.is_empty(), sectors.iter().all(|sector| sector.dirty.is_none()));
+                let oldest = sectors.iter().flat_map(|sector| [sector.dirty, sector.sent]).flatten().min();
+                if let Some(oldest) = oldest {
+                    prop_assert!(cache.oldest_epoch() <= oldest, "{} ended too soon", oldest);
+                }
+                for start in (0..SECTORS - 10).step_by(7) {
+                    let dirty = |range: std::ops::Range<usize>| sectors[range].iter().all(|sector| sector.dirty.is_some());
+                    if dirty(start..start + 10) {
+                        prop_assert!(cache.covers(start as u64, start as u64 + 10));
+                    }
+                }
+                let extents: Vec<(u64, u64)> =
+                    cache.order.iter().map(|&id| &cache.extents[id as usize]).map(|e| (e.start, e.end)).collect();
+                prop_assert!(extents.iter().all(|&(start, end)| start < end));
+                prop_assert!(extents.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{:?}", extents);
+                for &id in &cache.order {
+                    let extent = &cache.extents[id as usize];
+                    prop_assert_eq!(extent.place, geometry.locate(extent.start));
+                }
+                let mut seen = 0;
+                cache.around(60, 100, u64::MAX, |_, _| seen += 1);
+                prop_assert_eq!(seen, cache.order.len());
+            }
+        }
+    }
+}

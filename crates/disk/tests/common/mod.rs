@@ -1,0 +1,84 @@
+//! A host: keeps a device busy and writes down what it did.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use iosched::{Op, Time};
+use iosched_disk::{Command, Device};
+
+/// A command and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) command: Command,
+    pub(crate) submitted_ns: u64,
+    pub(crate) done_ns: u64,
+}
+
+impl Outcome {
+    pub(crate) fn latency_ns(&self) -> u64 {
+        self.done_ns - self.submitted_ns
+    }
+}
+
+/// A closed loop: up to `depth` commands outstanding, of which as many in the device as it takes. `next` gives the
+/// think time before each command, in ns, and the command; its tag is ignored. Returns the outcomes in order of completion.
+///
+/// Fails if a command does not complete exactly once, or if the device wants to be looked at in the past.
+pub(crate) fn closed_loop(
+    device: &mut impl Device,
+    depth: u32,
+    mut next: impl FnMut() -> Option<(u64, Command)>,
+) -> Vec<Outcome> {
+    let depth = depth.min(device.card().depth) as usize;
+    let mut outstanding: Vec<Option<(Command, u64)>> = vec![None; depth];
+    let mut arrivals: Vec<(u64, usize, Command)> = Vec::new();
+    let mut outcomes = Vec::new();
+    let mut now_ns = 0;
+    for slot in 0..depth {
+        if let Some((think_ns, command)) = next() {
+            arrivals.push((think_ns, slot, command));
+        }
+    }
+    loop {
+        arrivals.sort_by_key(|&(at_ns, slot, _)| (at_ns, slot));
+        let event = device.next_event().map(Time::as_ns);
+        let arrival = arrivals.first().map(|&(at_ns, ..)| at_ns);
+        let Some(at_ns) = event.into_iter().chain(arrival).min() else { break };
+        assert!(at_ns >= now_ns, "next_event at {at_ns}, before {now_ns}");
+        now_ns = at_ns;
+        let now = Time::from_ns(now_ns);
+        while let Some(tag) = device.advance(now) {
+            let slot = tag as usize;
+            let (command, submitted_ns) = outstanding[slot].take().expect("completed once");
+            outcomes.push(Outcome { command, submitted_ns, done_ns: now_ns });
+            if let Some((think_ns, command)) = next() {
+                arrivals.push((now_ns + think_ns, slot, command));
+            }
+        }
+        assert!(device.next_event().is_none_or(|event| event > now), "advance left something due at {now}");
+        arrivals.sort_by_key(|&(at_ns, slot, _)| (at_ns, slot));
+        while arrivals.first().is_some_and(|&(at_ns, ..)| at_ns <= now_ns) {
+            let (_, slot, command) = arrivals.remove(0);
+            outstanding[slot] = Some((command, now_ns));
+            device.submit(now, Command { tag: slot as u32, ..command });
+        }
+    }
+    assert!(outstanding.iter().all(Option::is_none), "a command never completed");
+    outcomes
+}
+
+/// A command of no think time.
+pub(crate) fn at_once(op: Op, sector: u64, nr_sectors: u32) -> (u64, Command) {
+    (0, Command { tag: 0, op, sector, nr_sectors, fua: false })
+}
+
+/// splitmix64.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((u128::from(z ^ (z >> 31)) * u128::from(below)) >> 64) as u64
+    }
+}

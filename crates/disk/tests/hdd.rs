@@ -1,0 +1,151 @@
+//! What a rotating disk does, one behaviour each.
+
+mod common;
+
+use common::{Outcome, Random, at_once, closed_loop};
+use iosched::Op::{self, Flush, Read, Write};
+use iosched_disk::{AnyDevice, Command, Hdd, HddConfig, Model, Profile};
+
+fn config() -> HddConfig {
+    match Profile::named("sata-7200").unwrap().model() {
+        Model::Hdd(config) => (**config).clone(),
+        _ => unreachable!("sata-7200 is an hdd"),
+    }
+}
+
+fn list(device: &mut Hdd, depth: u32, commands: &[(u64, Command)]) -> Vec<Outcome> {
+    let mut commands = commands.iter().copied();
+    closed_loop(device, depth, || commands.next())
+}
+
+/// Time of the last completion of `total` commands of which each of `streams` reads or writes on, round robin.
+fn interleaved_ns(device: &mut Hdd, op: Op, streams: &[u64], nr_sectors: u32, total: u64) -> u64 {
+    let mut i = 0;
+    let outcomes = closed_loop(device, 1, || {
+        let stream = streams[(i % streams.len() as u64) as usize];
+        let sector = stream + i / streams.len() as u64 * u64::from(nr_sectors);
+        i += 1;
+        (i <= total).then(|| at_once(op, sector, nr_sectors))
+    });
+    outcomes[outcomes.len() - 1].done_ns
+}
+
+#[test]
+fn data_read_ahead_comes_at_the_speed_of_the_link() {
+    let mut device = Hdd::new(&config()).unwrap();
+    let outcomes = list(&mut device, 1, &[at_once(Read, 800_000, 8), (20_000_000, at_once(Read, 800_008, 256).1)]);
+    assert!(outcomes[0].latency_ns() > 1_000_000);
+    assert!(outcomes[1].latency_ns() < 500_000, "{outcomes:?}");
+}
+
+#[test]
+fn small_gaps_lose_no_revolution() {
+    // 64 of every 72 sectors: an eighth of the rate is lost in the gaps, and nothing more.
+    let total = 2000u64;
+    let mut i = 0;
+    let outcomes = closed_loop(&mut Hdd::new(&config()).unwrap(), 1, || {
+        i += 1;
+        (i <= total).then(|| at_once(Read, (i - 1) * 72, 64))
+    });
+    let rate = (total * 72 * 512) as f64 / 1e6 / (outcomes[outcomes.len() - 1].done_ns as f64 / 1e9);
+    assert!(rate > 190.0, "{rate} MB/s over the medium");
+}
+
+#[test]
+fn two_sequential_readers_do_better_than_random_ones_and_worse_than_one() {
+    let one_ns = interleaved_ns(&mut Hdd::new(&config()).unwrap(), Read, &[0], 256, 400);
+    let two_ns = interleaved_ns(&mut Hdd::new(&config()).unwrap(), Read, &[0, 900_000_000], 256, 400);
+    assert!(two_ns > 5 * one_ns, "seeks cost: {one_ns} and {two_ns}");
+    assert!(two_ns < 400 * 8_000_000, "what is read ahead helps: {two_ns}");
+}
+
+#[test]
+fn cached_writes_are_acknowledged_at_once_and_a_flush_waits_for_the_medium() {
+    let mut random = Random(3);
+    let mut commands: Vec<_> = (0..20).map(|_| at_once(Write, random.below(1 << 30), 8)).collect();
+    commands.push(at_once(Flush, 0, 0));
+    commands.push(at_once(Flush, 0, 0));
+    let outcomes = list(&mut Hdd::new(&config()).unwrap(), 1, &commands);
+    assert!(outcomes[..20].iter().all(|outcome| outcome.latency_ns() < 200_000));
+    let flush_ns = outcomes[20].latency_ns();
+    assert!((40_000_000..240_000_000).contains(&flush_ns), "20 scattered writes took {flush_ns}");
+    assert!(outcomes[21].latency_ns() < 200_000, "a flush of nothing");
+}
+
+#[test]
+fn a_full_cache_makes_writes_wait_for_the_medium() {
+    let mut config = config();
+    config.write_cache.extents = 16;
+    let (mut random, mut left) = (Random(4), 300);
+    let outcomes = closed_loop(&mut Hdd::new(&config).unwrap(), 1, || {
+        left -= 1;
+        (left >= 0).then(|| at_once(Write, random.below(1 << 30), 8))
+    });
+    let mean_ns = outcomes[outcomes.len() - 1].done_ns / 300;
+    assert!((3_000_000..14_000_000).contains(&mean_ns), "{mean_ns}");
+}
+
+#[test]
+fn without_cache_each_sequential_write_misses_a_revolution() {
+    let mut config = config();
+    config.write_cache.enabled = false;
+    let revolution_ns = Hdd::new(&config).unwrap().revolution_ns();
+    let total_ns = interleaved_ns(&mut Hdd::new(&config).unwrap(), Write, &[0], 8, 200);
+    assert!((total_ns / 200).abs_diff(revolution_ns) < revolution_ns / 20, "{total_ns}");
+}
+
+#[test]
+fn fua_writes_wait_for_the_medium_although_there_is_a_cache() {
+    let fua = |sector| (0, Command { tag: 0, op: Write, sector, nr_sectors: 8, fua: true });
+    let outcomes = list(&mut Hdd::new(&config()).unwrap(), 1, &[fua(1_000_000_000), fua(1_000_000_000)]);
+    // The same place again: a revolution, less nothing.
+    assert!(outcomes[0].latency_ns() > 5_000_000);
+    assert!(outcomes[1].latency_ns() > 8_000_000);
+}
+
+#[test]
+fn what_is_dirty_is_read_from_the_cache() {
+    let outcomes = list(&mut Hdd::new(&config()).unwrap(), 1, &[at_once(Write, 5000, 64), at_once(Read, 5008, 16)]);
+    assert!(outcomes[1].latency_ns() < 200_000, "{outcomes:?}");
+}
+
+#[test]
+fn an_idle_disk_writes_back_by_itself() {
+    let mut device = Hdd::new(&config()).unwrap();
+    let mut random = Random(9);
+    let mut commands: Vec<_> = (0..50).map(|_| at_once(Write, random.below(1 << 30), 8)).collect();
+    commands.push((2_000_000_000, at_once(Flush, 0, 0).1));
+    let outcomes = list(&mut device, 1, &commands);
+    assert!(outcomes[50].latency_ns() < 200_000, "two seconds were enough for 50 writes");
+    assert_eq!(device.dirty_sectors(), 0);
+}
+
+#[test]
+fn the_start_angle_shifts_rotation() {
+    let profile = Profile::named("sata-7200").unwrap();
+    let first = |seed| {
+        let AnyDevice::Hdd(mut hdd) = profile.device(seed) else { panic!("an hdd") };
+        list(&mut hdd, 1, &[at_once(Read, 1_000_000_000, 8)])[0].done_ns
+    };
+    let times: Vec<u64> = (0..50).map(first).collect();
+    let spread_ns = times.iter().max().unwrap() - times.iter().min().unwrap();
+    assert!((7_500_000..8_400_000).contains(&spread_ns), "uniform over a revolution: {spread_ns}");
+    assert_eq!(first(7), first(7));
+}
+
+#[test]
+fn wrong_parameters_are_named() {
+    let check = |change: fn(&mut HddConfig), part: &str| {
+        let mut config = config();
+        change(&mut config);
+        let error = Hdd::new(&config).unwrap_err().to_string();
+        assert!(error.contains(part), "{part:?} is not in {error:?}");
+    };
+    check(|config| config.depth = 0, "hdd.depth: 0 is out of range");
+    check(|config| config.rpm = f64::NAN, "hdd.rpm: NaN is out of range");
+    check(|config| config.zones.clear(), "hdd.zones");
+    check(|config| config.zones[3].cylinders = 0, "hdd.zones[3].cylinders");
+    check(|config| config.capacity_sectors += 1 << 30, "hdd.capacity_sectors");
+    check(|config| config.write_cache.high_percent = 101, "hdd.write_cache.high_percent");
+    check(|config| config.read_cache.read_ahead_sectors = 4096, "hdd.read_cache.read_ahead_sectors");
+}
