@@ -174,8 +174,8 @@ fn extent(event: &mut BlkEvent, what: &[u8]) -> Option<()> {
             event.sector = first;
             event.bytes = number_u32(words.next()?)?.checked_mul(512)?;
             if words.next() == Some(b"<-") {
-                let (device, sector) = remapped_from(words.rest())?;
-                event.payload = Payload::From { device, sector };
+                let (from_device, from_sector) = remapped_from(words.rest())?;
+                event.payload = Payload::Remap { from_device, from_sector, to_device: event.device };
             }
         }
         Some(b"/") => {
@@ -207,11 +207,16 @@ impl BlkEvent {
         if matches!(self.action.letters(), "?") || self.category.contains(Category::PC) {
             return None;
         }
-        let (major, minor) = (self.device >> 20, self.device & 0xf_ffff);
+        let device = match self.payload {
+            Payload::Remap { to_device, .. } => to_device,
+            _ => self.device,
+        };
+        let (major, minor) = (device >> 20, device & 0xf_ffff);
         let (seconds, ns) = (self.time.as_ns() / iosched::SECOND_NS, self.time.as_ns() % iosched::SECOND_NS);
         let name = name.map_or_else(|| "0".to_owned(), ProcessName::to_text);
-        let mut line =
-            format!("{major:3},{minor:<3} {:2} {:8} {seconds:5}.{ns:09} {:5} ", self.cpu, self.sequence, self.pid);
+        // blkparse prints messages as nobody's.
+        let (sequence, pid) = if self.action == Action::NoteMessage { (0, 0) } else { (self.sequence, self.pid) };
+        let mut line = format!("{major:3},{minor:<3} {:2} {:8} {seconds:5}.{ns:09} {:5} ", self.cpu, sequence, pid);
         let letters =
             if self.action == Action::NoteMessage { "N".to_owned() } else { self.category.letters(self.bytes) };
         let _ = write!(line, "{:>2} {letters:>3} ", self.action.letters());
@@ -220,8 +225,8 @@ impl BlkEvent {
             (Action::NoteMessage, Payload::Message(text)) => write!(line, "{text}"),
             (Action::Complete, _) if nr_sectors > 0 => write!(line, "{sector} + {nr_sectors} [{}]", self.error as u16),
             (Action::Complete, _) => write!(line, "{sector} [{}]", self.error as u16),
-            (Action::Remap, Payload::From { device, sector: from }) => {
-                write!(line, "{sector} + {nr_sectors} <- ({}) {from}", DeviceName(*device))
+            (Action::Remap, Payload::Remap { from_device, from_sector, .. }) => {
+                write!(line, "{sector} + {nr_sectors} <- ({}) {from_sector}", DeviceName(*from_device))
             }
             (Action::Split, Payload::SplitAt(at)) => write!(line, "{sector} / {at} [{name}]"),
             (Action::Unplug | Action::UnplugTimer, Payload::Count(count)) => write!(line, "[{name}] {count}"),

@@ -7,7 +7,7 @@ use crate::decompress::{Compression, ZstdReader};
 use crate::error::{Place, TraceError, WarningKind, Warnings};
 
 /// A window on the file: the longest record and the longest line fit, with room to read well ahead.
-const BUFFER_BYTES: usize = 256 * 1024;
+const BUFFER_BYTES: usize = 128 * 1024;
 /// The longest line that is looked at.
 pub(crate) const LINE_MAX_BYTES: usize = 64 * 1024;
 /// How much of a file decides its format.
@@ -15,7 +15,7 @@ pub(crate) const HEAD_BYTES: usize = 64 * 1024;
 
 /// One file, read forwards.
 pub(crate) struct Input {
-    reader: Box<dyn Read>,
+    reader: Box<dyn Read + Send>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Input {
 
 impl Input {
     /// Reads `reader`, decompressing by magic.
-    pub(crate) fn new(reader: Box<dyn Read>, name: &str) -> io::Result<Self> {
+    pub(crate) fn new(reader: Box<dyn Read + Send>, name: &str) -> io::Result<Self> {
         let mut reader = BufReader::with_capacity(64 * 1024, reader);
         let compression = loop {
             match reader.fill_buf() {
@@ -38,7 +38,7 @@ impl Input {
                 Err(error) => return Err(error),
             }
         };
-        let reader: Box<dyn Read> = match compression {
+        let reader: Box<dyn Read + Send> = match compression {
             None => Box::new(reader),
             Some(Compression::Gzip) => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
             Some(Compression::Zstd) => Box::new(ZstdReader::new(reader)),

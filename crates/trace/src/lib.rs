@@ -17,6 +17,7 @@ mod blktrace;
 mod csv;
 mod decompress;
 mod error;
+pub mod fuzz;
 mod input;
 mod mqsim;
 mod open;

@@ -102,7 +102,11 @@ impl TraceReader {
     ///
     /// # Errors
     /// As [`TraceReader::open`].
-    pub fn from_reader(reader: impl Read + 'static, name: &str, options: &ReadOptions) -> Result<Self, TraceError> {
+    pub fn from_reader(
+        reader: impl Read + Send + 'static,
+        name: &str,
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
         Self::from_inputs(vec![input_of(reader, name)?], options)
     }
 
@@ -281,7 +285,7 @@ impl EventReader {
     ///
     /// # Errors
     /// As [`EventReader::open`].
-    pub fn from_reader(reader: impl Read + 'static, name: &str) -> Result<Self, TraceError> {
+    pub fn from_reader(reader: impl Read + Send + 'static, name: &str) -> Result<Self, TraceError> {
         Self::from_inputs(vec![input_of(reader, name)?])
     }
 
@@ -373,7 +377,7 @@ fn unreadable(warnings: &Warnings) -> Option<TraceError> {
     Some(TraceError::Unreadable { place: first.place.clone(), problem: first.kind.clone() })
 }
 
-fn input_of(reader: impl Read + 'static, name: &str) -> Result<Input, TraceError> {
+fn input_of(reader: impl Read + Send + 'static, name: &str) -> Result<Input, TraceError> {
     Input::new(Box::new(reader), name).map_err(|source| TraceError::Io { file: name.to_owned(), source })
 }
 

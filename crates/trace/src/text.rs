@@ -16,7 +16,7 @@ pub(crate) enum Line {
 }
 
 /// A format of one request per line.
-pub(crate) trait LineFormat {
+pub(crate) trait LineFormat: Send {
     /// What a line should look like, for messages.
     const EXPECTED: &'static str;
 
@@ -24,7 +24,7 @@ pub(crate) trait LineFormat {
 }
 
 /// Gives requests one by one as they are in the file; damage goes to the warnings.
-pub(crate) trait RequestSource {
+pub(crate) trait RequestSource: Send {
     fn next_request(&mut self, warnings: &mut Warnings) -> Option<TraceRequest>;
 
     /// How far it has read.

@@ -1,56 +1,110 @@
 //! The binary reader against blkparse, record by record, and what becomes of the samples.
 
-use std::path::{Path, PathBuf};
+mod common;
 
-use iosched_trace::{Action, EventReader, TraceReader};
+use std::path::Path;
+use std::process::Command;
 
-fn samples() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples")
+use common::*;
+use iosched::{Flags, Op};
+use iosched_trace::{Action, DeviceName, EventReader, Format, Payload, ReadOptions, TraceReader, convert};
+
+#[test]
+fn every_record_is_as_blkparse_printed_it() {
+    let text = String::from_utf8(unzstd(&samples().join("sqlite-insert.txt.zst"))).unwrap();
+    let ours = lines_of(EventReader::open(samples().join("sqlite-insert.blktrace")).unwrap());
+    assert_same_lines("sqlite-insert", &ours, &event_lines(&text));
+    // And the text as read again.
+    let again = lines_of(EventReader::open(samples().join("sqlite-insert.txt.zst")).unwrap());
+    assert_same_lines("sqlite-insert.txt", &again, &event_lines(&text));
 }
 
-/// The lines blkparse prints by default for the events of a trace.
-fn lines_of(path: &Path) -> Vec<String> {
-    let mut events = EventReader::open(path).expect("opens");
-    let mut lines = Vec::new();
-    while let Some(event) = events.next() {
-        let event = event.expect("reads");
-        let name = events.process_names().get(&event.pid).copied().filter(|_| event.pid != 0);
-        lines.extend(event.to_blkparse_line(name));
+/// What the installed blkparse prints of `folder`/`name`.blktrace.*; `None`, and a word about it, without one.
+fn blkparse(folder: &Path, name: &str) -> Option<Vec<String>> {
+    match Command::new("blkparse").args(["-q", "-i", name]).current_dir(folder).output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(event_lines(&String::from_utf8_lossy(&output.stdout)))
+        }
+        Err(error) => {
+            println!("skipped: blkparse cannot be run ({error}); the package blktrace has it");
+            None
+        }
     }
-    assert!(events.warnings().is_empty(), "{:?}", events.warnings().kept());
-    lines
-}
-
-fn text_lines(text: &str) -> Vec<String> {
-    let events = text.lines().filter(|line| line.split_whitespace().next().is_some_and(|word| word.contains(',')));
-    events.map(|line| line.trim_end().to_owned()).collect()
-}
-
-fn assert_same(ours: &[String], theirs: &[String]) {
-    for (at, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
-        assert_eq!(ours, theirs, "record {at}");
-    }
-    assert_eq!(ours.len(), theirs.len());
 }
 
 #[test]
-fn every_record_is_as_blkparse_prints_it() {
-    let mut text = String::new();
-    let file = std::fs::File::open(samples().join("sqlite-insert.txt.zst")).unwrap();
-    let mut decoder = ruzstd::decoding::StreamingDecoder::new(file).unwrap();
-    std::io::Read::read_to_string(&mut decoder, &mut text).unwrap();
-    assert_same(&lines_of(&samples().join("sqlite-insert.blktrace")), &text_lines(&text));
+fn every_record_is_as_installed_blkparse_prints_it() {
+    let mut sources = vec![samples()];
+    sources.extend(beside("samples", "IOSCHED_SAMPLES"));
+    for source in sources {
+        let mut bases = std::collections::BTreeSet::new();
+        let folder = Folder::new("blkparse");
+        for entry in std::fs::read_dir(source).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let Some((base, cpu)) = name.strip_suffix(".zst").and_then(|name| name.split_once(".blktrace.")) else {
+                continue;
+            };
+            bases.insert(base.to_owned());
+            std::fs::write(folder.0.join(format!("{base}.blktrace.{cpu}")), unzstd(&path)).unwrap();
+        }
+        assert!(!bases.is_empty());
+        for base in bases {
+            let Some(theirs) = blkparse(&folder.0, &base) else { return };
+            let ours = lines_of(EventReader::open(folder.0.join(&base)).unwrap());
+            println!("{base}: {} records compared", ours.len());
+            assert_same_lines(&base, &ours, &theirs);
+        }
+    }
+}
+
+#[test]
+fn notes_remaps_splits_and_errors_are_as_installed_blkparse_prints_them() {
+    let folder = Folder::new("remap");
+    std::fs::write(folder.0.join("remap.blktrace.0"), corpus("blktrace/remap")).unwrap();
+    let Some(mut theirs) = blkparse(&folder.0, "remap") else { return };
+    // Passed-through commands have no line of ours.
+    theirs.retain(|line| !line.contains("R 36 ("));
+    let data = corpus("blktrace/remap");
+    let mut events = EventReader::from_reader(std::io::Cursor::new(data), "remap").unwrap();
+    let mut ours = Vec::new();
+    while let Some(event) = events.next() {
+        let event = event.unwrap();
+        let name = events.process_names().get(&event.pid).copied();
+        ours.extend(event.to_blkparse_line(name));
+    }
+    assert_same_lines("remap", &ours, &theirs);
+}
+
+#[test]
+fn what_is_written_as_blktrace_is_read_by_blkparse_and_by_us() {
+    let source = samples().join("pgbench.blktrace");
+    let folder = Folder::new("written");
+    let path = folder.0.join("written.blktrace.0");
+    let mut reader = TraceReader::open(&source).unwrap();
+    let report = convert(&mut reader, std::fs::File::create(&path).unwrap(), Format::Blktrace).unwrap();
+    assert_eq!((report.written, report.left_out, report.flags_lost, report.latencies_lost), (7_638, 0, 0, 0));
+
+    let before: Vec<_> = TraceReader::open(&source).unwrap().map(Result::unwrap).collect();
+    let mut again = TraceReader::open(&path).unwrap();
+    let after: Vec<_> = again.by_ref().map(Result::unwrap).collect();
+    assert_eq!(before, after);
+    let of_submitters = |(pid, _): &(&u32, _)| before.iter().any(|request| request.pid == **pid);
+    let names: Vec<_> = reader.process_names().iter().filter(of_submitters).collect();
+    assert_eq!(names, again.process_names().iter().collect::<Vec<_>>());
+    assert!(again.warnings().is_empty(), "{:?}", again.warnings().kept());
+
+    let Some(theirs) = blkparse(&folder.0, "written") else { return };
+    assert_same_lines("written", &lines_of(EventReader::open(&path).unwrap()), &theirs);
 }
 
 #[test]
 fn text_and_binary_give_the_same_requests() {
     let binary: Vec<_> = TraceReader::open(samples().join("sqlite-insert.blktrace")).unwrap().flatten().collect();
     let text: Vec<_> = TraceReader::open(samples().join("sqlite-insert.txt.zst")).unwrap().flatten().collect();
-    assert_eq!(binary.len(), 4791);
-    for (binary, text) in binary.iter().zip(&text) {
-        assert_eq!(binary, text);
-    }
-    assert_eq!(binary.len(), text.len());
+    assert_eq!(binary.len(), 4_791);
+    assert_eq!(binary, text);
 }
 
 #[test]
@@ -62,6 +116,109 @@ fn every_request_of_the_samples_finds_its_completion() {
         assert!(without.is_empty(), "{} of {name} without latency, first {:?}", without.len(), without.first());
         assert!(read.is_sorted_by_key(|request| request.arrival));
     }
-    let events = EventReader::open(samples().join("pgbench.blktrace")).unwrap().flatten();
-    assert_eq!(events.filter(|event| event.action == Action::Queue).count(), 7_638);
+}
+
+#[test]
+fn a_write_in_steps_ends_with_its_last() {
+    let requests: Vec<_> = TraceReader::open(samples().join("sqlite-insert.blktrace")).unwrap().flatten().collect();
+    let fua = requests.iter().rfind(|request| request.flags.contains(Flags::FUA)).unwrap();
+    // Its events: Q 0.513224651, data C 0.513479339, last C 0.513656865.
+    assert_eq!((fua.arrival.as_ns(), fua.latency_ns), (513_224_651, Some(513_656_865 - 513_224_651)));
+    assert_eq!(fua.flags, Flags::FUA | Flags::PREFLUSH | Flags::SYNC | Flags::PRIO);
+    let flush = requests.iter().find(|request| request.op == Op::Flush).unwrap();
+    assert_eq!((flush.arrival.as_ns(), flush.latency_ns), (2_051_980, Some(2_164_609 - 2_051_980)));
+    assert_eq!((flush.flags, flush.sector, flush.nr_sectors), (Flags::SYNC, 0, 0));
+}
+
+#[test]
+fn byte_order_makes_no_difference() {
+    let little = unzstd(&samples().join("sqlite-insert.blktrace.1.zst"));
+    assert_eq!(read(&little), read(&big_endian(&little)));
+    assert_ne!(little, big_endian(&little));
+}
+
+#[test]
+fn a_submission_passed_on_from_a_traced_device_counts_once() {
+    let (dm, sda) = (253 << 20, 8 << 20);
+    let (requests, warnings) = read(&corpus("blktrace/remap"));
+    let seen: Vec<_> = requests.iter().map(|request| (request.device, request.op, request.latency_ns)).collect();
+    assert_eq!(seen, [(Some(dm), Op::Write, Some(1_200)), (Some(sda), Op::Discard, Some(100))]);
+    assert_eq!(warnings, ["input: byte 768: 15 records were dropped while recording"]);
+
+    let options = ReadOptions { device: Some(sda), ..ReadOptions::default() };
+    let (requests, _) = read_with(&corpus("blktrace/remap"), &options);
+    // Completed in two parts.
+    assert_eq!(requests[0].latency_ns, Some(900));
+    assert_eq!((requests.len(), requests[0].sector, requests[0].nr_sectors), (2, 2_148, 16));
+    assert_eq!(DeviceName(sda | 1).to_string(), "8,1");
+    assert_eq!(DeviceName::parse("253,0"), Some(DeviceName(dm)));
+}
+
+#[test]
+fn events_carry_what_came_with_them() {
+    let data = corpus("blktrace/remap");
+    let events: Vec<_> =
+        EventReader::from_reader(std::io::Cursor::new(data), "input").unwrap().map(Result::unwrap).collect();
+    let payload = |action: Action| &events.iter().find(|event| event.action == action).unwrap().payload;
+    assert_eq!(*payload(Action::NoteTimestamp), Payload::WallClock { seconds: 1_700_000_000, nanoseconds: 5 });
+    assert_eq!(
+        *payload(Action::Remap),
+        Payload::Remap { from_device: 8 << 20 | 1, from_sector: 100, to_device: 8 << 20 }
+    );
+    assert_eq!(*payload(Action::Split), Payload::SplitAt(2_156));
+    assert_eq!(*payload(Action::NoteMessage), Payload::Message("cfq77S dispatch".into()));
+    assert!(events.iter().any(|event| event.action == Action::Complete && event.error == -5));
+    assert!(events.iter().any(|event| matches!(&event.payload, Payload::Bytes(bytes) if bytes.len() == 16)));
+}
+
+#[test]
+fn a_partition_counts_once_on_its_disk() {
+    let lines = "8,0 0 1 0.000000000 7 A W 2148 + 8 <- (8,1) 100\n8,0 0 2 0.000000100 7 Q W 2148 + 8 [a]\n";
+    assert_eq!(read(lines.as_bytes()).0.len(), 1);
+}
+
+#[test]
+fn a_bio_through_layers_counts_once_at_the_top() {
+    let lines = "253,0 0 1 0.000000000 7 Q W 100 + 8 [a]\n\
+                 8,1 0 2 0.000000010 7 A W 50 + 8 <- (253,0) 100\n\
+                 8,0 0 3 0.000000020 7 A W 2098 + 8 <- (8,1) 50\n\
+                 8,0 0 4 0.000000030 7 Q W 2098 + 8 [a]\n\
+                 8,0 0 5 0.000000040 7 Q W 3000 + 8 [a]\n";
+    let (requests, _) = read(lines.as_bytes());
+    let seen: Vec<_> = requests.iter().map(|request| (request.device, request.sector)).collect();
+    assert_eq!(seen, [(Some(253 << 20), 100), (Some(8 << 20), 3_000)]);
+}
+
+#[test]
+fn names_find_their_files() {
+    let folder = Folder::new("names");
+    for (cpu, name) in [(0, "t.blktrace.0"), (1, "t.blktrace.1")] {
+        std::fs::write(folder.0.join(name), unzstd(&samples().join(format!("sqlite-insert.blktrace.{cpu}.zst"))))
+            .unwrap();
+    }
+    // An empty file of a CPU that did nothing.
+    std::fs::write(folder.0.join("t.blktrace.2"), b"").unwrap();
+    for name in ["t", "t.blktrace", "t.blktrace.0", "t.blktrace.1"] {
+        let count = TraceReader::open(folder.0.join(name)).unwrap().filter(Result::is_ok).count();
+        assert_eq!(count, 4_791, "{name}");
+    }
+    let one = [folder.0.join("t.blktrace.0")];
+    let count = TraceReader::open_files(&one, &ReadOptions::default()).unwrap().filter(Result::is_ok).count();
+    assert!(count < 4_791);
+    let error = TraceReader::open(folder.0.join("u")).err().unwrap().to_string();
+    assert!(error.contains("no such file"), "{error}");
+    std::fs::write(folder.0.join("c.csv"), corpus("csv/ours")).unwrap();
+    let several = [folder.0.join("t.blktrace.0"), folder.0.join("c.csv")];
+    let error = TraceReader::open_files(&several, &ReadOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("only blktrace comes in several"), "{error}");
+}
+
+#[test]
+fn disorder_within_a_cpu_is_mended() {
+    let data = unzstd(&samples().join("sqlite-insert.blktrace.1.zst"));
+    let mut shuffled = records(&data);
+    shuffled[10..].chunks_mut(7).for_each(<[_]>::reverse);
+    let mut reader = open(&shuffled.concat()).unwrap();
+    let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+    assert_eq!(requests, read(&data).0);
 }

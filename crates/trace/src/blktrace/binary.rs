@@ -246,8 +246,10 @@ fn payload(action: Action, data: &[u8], order: ByteOrder) -> Payload {
     let typed = match action {
         Action::Unplug | Action::UnplugTimer => be_u64(0).map(Payload::Count),
         Action::Split => be_u64(0).map(Payload::SplitAt),
-        // The data are the device sent to, the device it came from, the sector there.
-        Action::Remap => be_u32(4).zip(be_u64(8)).map(|(device, sector)| Payload::From { device, sector }),
+        Action::Remap => be_u32(0)
+            .zip(be_u32(4))
+            .zip(be_u64(8))
+            .map(|((from_device, to_device), from_sector)| Payload::Remap { from_device, from_sector, to_device }),
         Action::NoteProcess => Some(Payload::Name(ProcessName::new(data))),
         Action::NoteTimestamp => {
             native(0).zip(native(4)).map(|(seconds, nanoseconds)| Payload::WallClock { seconds, nanoseconds })

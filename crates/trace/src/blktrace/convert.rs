@@ -88,8 +88,10 @@ pub(crate) struct Converter {
     /// Longest submission held, by direction, sectors.
     longest: [u32; Direction::COUNT],
     now: Time,
-    remaps: BTreeMap<(u32, Sector), u32>,
-    remap_order: VecDeque<(u32, Sector)>,
+    /// By device and sector sent to: the device submitted to, and the remap's number.
+    remaps: BTreeMap<(u32, Sector), (u32, u64)>,
+    remap_order: VecDeque<((u32, Sector), u64)>,
+    remap_count: u64,
     submitted_on: BTreeSet<u32>,
     flushes_on: BTreeSet<u32>,
     last_device: Option<u32>,
@@ -108,6 +110,7 @@ impl Converter {
             now: Time::ZERO,
             remaps: BTreeMap::new(),
             remap_order: VecDeque::new(),
+            remap_count: 0,
             submitted_on: BTreeSet::new(),
             flushes_on: BTreeSet::new(),
             last_device: None,
@@ -199,23 +202,27 @@ impl Converter {
             return false;
         }
         let from = self.remaps.remove(&(event.device, event.sector));
-        from.is_some_and(|from| self.submitted_on.contains(&from))
+        from.is_some_and(|(from, _)| self.submitted_on.contains(&from))
     }
 
+    /// A bio through several layers can be remapped again before it is submitted: what counts is where it was
+    /// submitted before. Submissions name the disk, remaps perhaps its partition.
     fn remember_remap(&mut self, event: &BlkEvent) {
-        let Payload::From { device, .. } = event.payload else { return };
-        if device == event.device {
-            return;
+        let Payload::Remap { from_device, from_sector, to_device } = event.payload else { return };
+        let origin = self.remaps.remove(&(from_device, from_sector)).map_or(from_device, |(origin, _)| origin);
+        for device in [event.device, to_device] {
+            if device != origin {
+                self.remap_count += 1;
+                self.remaps.insert((device, event.sector), (origin, self.remap_count));
+                self.remap_order.push_back(((device, event.sector), self.remap_count));
+            }
         }
-        let place = (event.device, event.sector);
-        // A bio through several layers is remapped again before it is submitted at the bottom.
-        if self.remaps.insert(place, device).is_none() {
-            self.remap_order.push_back(place);
-        }
-        if self.remap_order.len() > REMAPS_MAX
-            && let Some(oldest) = self.remap_order.pop_front()
+        while self.remap_order.len() > REMAPS_MAX
+            && let Some((place, count)) = self.remap_order.pop_front()
         {
-            self.remaps.remove(&oldest);
+            if self.remaps.get(&place).is_some_and(|remap| remap.1 == count) {
+                self.remaps.remove(&place);
+            }
         }
     }
 

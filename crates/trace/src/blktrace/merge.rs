@@ -19,7 +19,8 @@ pub(crate) struct Merge {
     files: Vec<(BinaryReader, Reorder<BlkEvent>)>,
     heads: BinaryHeap<Reverse<Head>>,
     started: bool,
-    origin: Time,
+    /// Of the first event that is no note.
+    origin: Option<Time>,
     last_file: usize,
 }
 
@@ -51,7 +52,7 @@ impl Ord for Head {
 impl Merge {
     pub(crate) fn new(files: Vec<BinaryReader>) -> Self {
         let files = files.into_iter().map(|file| (file, Reorder::new(WINDOW_RECORDS))).collect();
-        Self { files, heads: BinaryHeap::new(), started: false, origin: Time::ZERO, last_file: 0 }
+        Self { files, heads: BinaryHeap::new(), started: false, origin: None, last_file: 0 }
     }
 
     fn start(&mut self, warnings: &mut Warnings) {
@@ -61,7 +62,6 @@ impl Merge {
                 self.heads.push(Reverse(head));
             }
         }
-        self.origin = self.heads.iter().map(|Reverse(head)| head.event.time).min().unwrap_or(Time::ZERO);
     }
 
     #[inline]
@@ -88,7 +88,10 @@ impl EventSource for Merge {
             Some(next) => std::mem::replace(&mut self.heads.peek_mut()?.0, next).event,
             None => self.heads.pop()?.0.event,
         };
-        event.time = Time::from_ns(event.time.since(self.origin));
+        if self.origin.is_none() && !event.is_note() {
+            self.origin = Some(event.time);
+        }
+        event.time = Time::from_ns(self.origin.map_or(0, |origin| event.time.since(origin)));
         Some(event)
     }
 
@@ -97,6 +100,6 @@ impl EventSource for Merge {
     }
 
     fn origin_ns(&self) -> u64 {
-        self.origin.as_ns()
+        self.origin.map_or(0, Time::as_ns)
     }
 }

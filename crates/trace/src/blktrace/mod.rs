@@ -330,12 +330,14 @@ pub enum Payload {
     Count(u64),
     /// With [`Action::Split`]: where the second part begins.
     SplitAt(Sector),
-    /// With [`Action::Remap`]: where it came from.
-    From {
+    /// With [`Action::Remap`]: where from, and where to.
+    Remap {
         /// The device it was sent to at first.
-        device: u32,
+        from_device: u32,
         /// The sector there.
-        sector: Sector,
+        from_sector: Sector,
+        /// The device it is sent to now; that of the event, or a partition of it.
+        to_device: u32,
     },
     /// With [`Action::NoteProcess`]: the name of the event's pid.
     Name(ProcessName),
@@ -355,7 +357,7 @@ pub enum Payload {
 /// One event of a block trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlkEvent {
-    /// Since the trace's first event.
+    /// Since the trace's first event; 0 for notes before that.
     pub time: Time,
     /// First sector, in 512 bytes.
     pub sector: Sector,
@@ -394,7 +396,7 @@ impl BlkEvent {
 }
 
 /// Gives events one by one; damage goes to the warnings.
-pub(crate) trait EventSource {
+pub(crate) trait EventSource: Send {
     fn next_event(&mut self, warnings: &mut crate::Warnings) -> Option<BlkEvent>;
 
     /// How far it has read.

@@ -1,0 +1,120 @@
+//! One entry per reader for fuzzing: any bytes in, no panic, and what comes out keeps its promises.
+//!
+//! `fuzz/` has a target for each; `cargo test` replays their corpora through the same entries.
+
+use std::io::Cursor;
+
+use iosched::Time;
+
+use crate::{EventReader, Format, ReadOptions, Summarizer, TraceError, TraceReader, WARNINGS_MAX, convert};
+
+/// Most requests looked at: compressed input can stand for far more.
+const REQUESTS_MAX: usize = 100_000;
+
+/// A target: its name, which is its corpus' too, and its entry.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: [Target; 8] = [
+    ("blktrace", blktrace),
+    ("blkparse", blkparse),
+    ("blkreplay", blkreplay),
+    ("vscsi", vscsi),
+    ("mqsim", mqsim),
+    ("csv", csv),
+    ("detect", detect),
+    ("convert", converted),
+];
+
+/// The reader of blktrace's records.
+pub fn blktrace(data: &[u8]) {
+    read(data, Some(Format::Blktrace));
+    events(data);
+}
+
+/// The reader of blkparse's text.
+pub fn blkparse(data: &[u8]) {
+    read(data, Some(Format::Blkparse));
+    events(data);
+}
+
+/// The reader of blkreplay's text.
+pub fn blkreplay(data: &[u8]) {
+    read(data, Some(Format::Blkreplay));
+}
+
+/// The reader of vscsi's records.
+pub fn vscsi(data: &[u8]) {
+    read(data, Some(Format::Vscsi));
+}
+
+/// The reader of MQSim's text.
+pub fn mqsim(data: &[u8]) {
+    read(data, Some(Format::Mqsim));
+}
+
+/// The reader of our columns.
+pub fn csv(data: &[u8]) {
+    read(data, Some(Format::Csv));
+}
+
+/// Detection, decompression and whatever reader they choose.
+pub fn detect(data: &[u8]) {
+    read(data, None);
+}
+
+/// Every writer, and its reader after it.
+pub fn converted(data: &[u8]) {
+    for format in Format::ALL.into_iter().filter(|format| format.is_writable()) {
+        let Ok(mut reader) = open(data, None) else { return };
+        let mut out = Vec::new();
+        let Ok(report) = convert(&mut reader, &mut out, format) else { return };
+        if report.written == 0 {
+            continue;
+        }
+        let options = ReadOptions { format: Some(format), ..ReadOptions::default() };
+        let again = TraceReader::from_reader(Cursor::new(out), "converted", &options);
+        let again = again.map_or(0, |reader| reader.filter(Result::is_ok).count() as u64);
+        assert_eq!(again, report.written, "{format}: as many are read as were written");
+    }
+}
+
+fn open(data: &[u8], format: Option<Format>) -> Result<TraceReader, TraceError> {
+    let options = ReadOptions { format, ..ReadOptions::default() };
+    TraceReader::from_reader(Cursor::new(data.to_vec()), "input", &options)
+}
+
+fn read(data: &[u8], format: Option<Format>) {
+    let mut reader = match open(data, format) {
+        Ok(reader) => reader,
+        Err(error) => {
+            let _ = error.to_string();
+            return;
+        }
+    };
+    let mut summarizer = Summarizer::new();
+    let mut last = Time::ZERO;
+    for item in reader.by_ref().take(REQUESTS_MAX) {
+        match item {
+            Ok(request) => {
+                assert!(request.arrival >= last, "in order of time");
+                assert_eq!(request.op.has_data(), request.nr_sectors > 0, "a length if and only if data");
+                last = request.arrival;
+                summarizer.add(&request);
+            }
+            Err(error) => assert!(matches!(error, TraceError::Unreadable { .. }), "{error}"),
+        }
+    }
+    assert!(reader.warnings().kept().len() <= WARNINGS_MAX);
+    let _ = summarizer.finish(&reader).to_string();
+}
+
+fn events(data: &[u8]) {
+    let Ok(mut reader) = EventReader::from_reader(Cursor::new(data.to_vec()), "input") else { return };
+    let mut last = Time::ZERO;
+    for event in reader.by_ref().flatten().take(REQUESTS_MAX) {
+        assert!(event.time >= last, "in order of time");
+        last = event.time;
+        let _ = event.to_blkparse_line(None);
+    }
+}
