@@ -153,9 +153,7 @@ pub struct Request {
     pub(crate) deadline: Time,
     /// The elevator's own two words.
     pub(crate) elevator: [u32; 2],
-    pub(crate) sort: RbLinks,
     pub(crate) fifo: ListLinks,
-    pub(crate) hash: ListLinks,
     pub(crate) cookie: u64,
     pub(crate) submitted: Time,
     pub(crate) bios_before: u32,
@@ -245,10 +243,19 @@ pub struct BioDone {
     pub submitted: Time,
 }
 
+/// A request's place in a tree by sector.
+#[derive(Clone, Copy, Debug, Default)]
+struct SortNode {
+    sector: Sector,
+    links: RbLinks,
+}
+
 /// The arena of all requests of one queue. A slot is used again only after its request has completed.
 #[derive(Clone, Debug)]
 pub struct Requests {
     slots: Vec<Request>,
+    /// Apart from the requests, so that a descent of a tree touches little memory.
+    sort: Vec<SortNode>,
     free: Vec<u32>,
     bios: Vec<MergedBio>,
     bios_free: u32,
@@ -256,7 +263,7 @@ pub struct Requests {
 
 impl Default for Requests {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), bios: Vec::new(), bios_free: NIL }
+        Self { slots: Vec::new(), sort: Vec::new(), free: Vec::new(), bios: Vec::new(), bios_free: NIL }
     }
 }
 
@@ -291,18 +298,11 @@ impl Id for RequestId {
 /// Lists by age.
 #[derive(Debug)]
 pub(crate) enum Fifo {}
-/// Lists of what hashes alike.
-#[derive(Debug)]
-pub(crate) enum Hashed {}
 /// Trees by sector.
 #[derive(Debug)]
 pub(crate) enum BySector {}
 
 impl Kind for Fifo {
-    type Id = RequestId;
-}
-
-impl Kind for Hashed {
     type Id = RequestId;
 }
 
@@ -322,27 +322,15 @@ impl ListNodes<Fifo> for Requests {
     }
 }
 
-impl ListNodes<Hashed> for Requests {
-    #[inline]
-    fn links(&self, id: u32) -> ListLinks {
-        self.slots[id as usize].hash
-    }
-
-    #[inline]
-    fn links_mut(&mut self, id: u32) -> &mut ListLinks {
-        &mut self.slots[id as usize].hash
-    }
-}
-
 impl RbNodes<BySector> for Requests {
     #[inline]
     fn links(&self, id: u32) -> &RbLinks {
-        &self.slots[id as usize].sort
+        &self.sort[id as usize].links
     }
 
     #[inline]
     fn links_mut(&mut self, id: u32) -> &mut RbLinks {
-        &mut self.slots[id as usize].sort
+        &mut self.sort[id as usize].links
     }
 }
 
@@ -365,42 +353,70 @@ impl Requests {
         self.slots.len()
     }
 
+    /// The sector that `id` is sorted by: its first, when it was last put into a tree.
+    #[inline]
+    pub(crate) fn sort_sector(&self, id: RequestId) -> Sector {
+        self.sort[id.index()].sector
+    }
+
+    #[inline]
+    pub(crate) fn set_sort_sector(&mut self, id: RequestId) -> Sector {
+        let sector = self.slots[id.index()].sector;
+        self.sort[id.index()].sector = sector;
+        sector
+    }
+
     pub(crate) fn ids(&self) -> impl Iterator<Item = RequestId> + '_ {
         self.slots.iter().enumerate().filter(|(_, rq)| rq.stage != Stage::Free).map(|(i, _)| RequestId(i as u32))
     }
 
     #[inline]
     pub(crate) fn allocate(&mut self, now: Time, bio: &Bio) -> RequestId {
-        let request = Request {
-            sector: bio.sector,
-            nr_sectors: bio.nr_sectors,
-            op: bio.op,
-            flags: bio.flags,
-            stage: Stage::Held,
-            mergeable: bio.op.has_data() && !bio.flags.intersects(Flags::FUA | Flags::PREFLUSH),
+        let number = match self.free.pop() {
+            Some(number) => number,
+            None => self.grow(),
+        };
+        // Field by field: a whole new request would be made elsewhere and copied.
+        let request = &mut self.slots[number as usize];
+        request.sector = bio.sector;
+        request.nr_sectors = bio.nr_sectors;
+        request.op = bio.op;
+        request.flags = bio.flags;
+        request.stage = Stage::Held;
+        request.mergeable = bio.op.has_data() && !bio.flags.intersects(Flags::FUA | Flags::PREFLUSH);
+        request.in_elevator = false;
+        request.context = bio.context;
+        request.allocated = now;
+        request.cookie = bio.cookie;
+        request.submitted = now;
+        RequestId(number)
+    }
+
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        let number = u32::try_from(self.slots.len()).ok().filter(|&n| n < NIL).expect("fewer than 2^32 - 1 requests");
+        self.slots.push(Request {
+            sector: 0,
+            nr_sectors: 0,
+            op: Op::Read,
+            flags: Flags::empty(),
+            stage: Stage::Free,
+            mergeable: false,
             hashed: false,
             in_elevator: false,
-            context: bio.context,
-            allocated: now,
+            context: ContextId(0),
+            allocated: Time::ZERO,
             deadline: Time::ZERO,
             elevator: [NIL; 2],
-            sort: RbLinks::default(),
             fifo: ListLinks::default(),
-            hash: ListLinks::default(),
-            cookie: bio.cookie,
-            submitted: now,
+            cookie: 0,
+            submitted: Time::ZERO,
             bios_before: NIL,
             bios_after: NIL,
             bios_last: NIL,
-        };
-        if let Some(slot) = self.free.pop() {
-            self.slots[slot as usize] = request;
-            RequestId(slot)
-        } else {
-            let slot = u32::try_from(self.slots.len()).ok().filter(|&s| s < NIL).expect("fewer than 2^32 - 1 requests");
-            self.slots.push(request);
-            RequestId(slot)
-        }
+        });
+        self.sort.push(SortNode::default());
+        number
     }
 
     #[inline]

@@ -12,8 +12,8 @@ pub(crate) struct Sorted {
 impl Sorted {
     #[inline]
     pub(crate) fn insert(&mut self, requests: &mut Requests, id: RequestId) {
-        let sector = requests[id].sector;
-        self.tree.insert(requests, id, |requests, at| sector < requests[at].sector);
+        let sector = requests.set_sort_sector(id);
+        self.tree.insert(requests, id, |requests, at| sector < requests.sort_sector(at));
     }
 
     #[inline]
@@ -52,7 +52,7 @@ impl Sorted {
     pub(crate) fn find(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
         let mut at = self.tree.root();
         while let Some(id) = at {
-            let here = requests[id].sector;
+            let here = requests.sort_sector(id);
             at = match sector.cmp(&here) {
                 std::cmp::Ordering::Less => self.tree.left(requests, id),
                 std::cmp::Ordering::Greater => self.tree.right(requests, id),
@@ -64,7 +64,7 @@ impl Sorted {
 
     /// Checks order and shape; returns the number of requests.
     pub(crate) fn check(&self, requests: &Requests) -> usize {
-        self.tree.check(requests, |requests, a, b| requests[a].sector <= requests[b].sector)
+        self.tree.check(requests, |requests, a, b| requests.sort_sector(a) <= requests.sort_sector(b))
     }
 }
 

@@ -31,7 +31,7 @@ impl Cfq {
     #[inline]
     pub(super) fn update_idle_window(&mut self, env: &mut Env, context: ContextId, id: QueueId) {
         let slice_idle_ns = self.tunables.slice_idle_ns;
-        let mean_ns = self.process(context).and_then(|process| process.think_time.mean_ns());
+        let think_time = self.processes.get(context.index()).and_then(Option::as_ref).map(|p| &p.think_time);
         let queue = &mut self.queues[id];
         if !queue.sync || queue.class == Class::Idle {
             return;
@@ -44,7 +44,10 @@ impl Cfq {
         {
             false
         } else {
-            mean_ns.map_or(queue.idle_window, |mean_ns| mean_ns <= slice_idle_ns)
+            match think_time {
+                Some(think_time) if think_time.is_valid() => !think_time.is_longer_than(slice_idle_ns),
+                _ => queue.idle_window,
+            }
         };
         if worth != queue.idle_window {
             queue.idle_window = worth;
@@ -86,8 +89,11 @@ impl Cfq {
 
     /// Whether the next request of the process is expected only after the slice of queue `id` has ended.
     fn thinks_longer_than_slice(&self, env: &Env, process: ContextId, id: QueueId) -> bool {
-        let mean_ns = self.process(process).and_then(|process| process.think_time.mean_ns());
-        mean_ns.is_some_and(|mean_ns| self.slice_left_ns(env, id) < mean_ns as i64)
+        let left_ns = self.slice_left_ns(env, id);
+        self.process(process).is_some_and(|process| {
+            let think_time = &process.think_time;
+            think_time.is_valid() && (left_ns < 0 || think_time.is_longer_than(left_ns as u64))
+        })
     }
 
     /// Whether the group's last queue, empty and at the end of its slice, is given a longer one, so that its group

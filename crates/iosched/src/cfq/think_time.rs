@@ -12,13 +12,12 @@ pub(super) struct ThinkTime {
     last_completion: Time,
     samples: u64,
     total_ns: u64,
-    mean_ns: u64,
 }
 
 impl ThinkTime {
     /// A record whose clock starts at `now`.
     pub(super) fn new(now: Time) -> Self {
-        Self { last_completion: now, samples: 0, total_ns: 0, mean_ns: 0 }
+        Self { last_completion: now, samples: 0, total_ns: 0 }
     }
 
     pub(super) fn completed(&mut self, now: Time) {
@@ -31,19 +30,20 @@ impl ThinkTime {
         let elapsed_ns = now.since(self.last_completion).min(2 * idle_ns);
         self.samples = (7 * self.samples + SAMPLE) / 8;
         self.total_ns = (7 * self.total_ns + SAMPLE * elapsed_ns) / 8;
-        self.mean_ns = (self.total_ns + SAMPLE / 2) / self.samples;
     }
 
-    /// The mean in ns, once there are samples enough to trust it.
+    /// Whether there are samples enough to trust the mean.
     #[inline]
-    pub(super) fn mean_ns(&self) -> Option<u64> {
-        (self.samples > SAMPLES_VALID).then_some(self.mean_ns)
+    pub(super) fn is_valid(&self) -> bool {
+        self.samples > SAMPLES_VALID
     }
 
-    /// Whether waiting `idle_ns` for the next request is known to be in vain.
+    /// Whether the mean can be trusted and is longer than `other_ns`.
     #[inline]
-    pub(super) fn is_longer_than(&self, idle_ns: u64) -> bool {
-        self.mean_ns().is_some_and(|mean_ns| mean_ns > idle_ns)
+    pub(super) fn is_longer_than(&self, other_ns: u64) -> bool {
+        // The mean is (total + half a sample) / samples, rounded down: compared without the division.
+        let at_least = u128::from(other_ns) + 1;
+        self.is_valid() && u128::from(self.total_ns + SAMPLE / 2) >= at_least * u128::from(self.samples)
     }
 }
 
@@ -55,10 +55,10 @@ mod tests {
     fn is_trusted_from_the_third_sample() {
         let mut think = ThinkTime::new(Time::ZERO);
         for n in 1..=3 {
-            assert_eq!(think.mean_ns(), None, "before sample {n}");
+            assert!(!think.is_valid(), "before sample {n}");
             think.sample(Time::from_ns(5_000_000), 8_000_000);
         }
-        assert!(think.mean_ns().is_some());
+        assert!(think.is_valid());
     }
 
     #[test]
@@ -67,8 +67,8 @@ mod tests {
         for _ in 0..100 {
             think.sample(Time::from_ns(1_000_000_000), 8_000_000);
         }
-        let mean_ns = think.mean_ns().unwrap();
         // Truncation makes the mean settle up to 3 % high.
-        assert!((16_000_000..16_500_000).contains(&mean_ns), "{mean_ns}");
+        assert!(think.is_longer_than(16_000_000));
+        assert!(!think.is_longer_than(16_500_000));
     }
 }

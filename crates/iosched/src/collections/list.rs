@@ -17,29 +17,6 @@ impl Default for ListLinks {
     }
 }
 
-impl ListLinks {
-    /// Number of the element before and of the one behind.
-    #[inline]
-    pub(crate) fn get(self) -> (u32, u32) {
-        (self.prev, self.next)
-    }
-
-    #[inline]
-    pub(crate) fn set(&mut self, prev: u32, next: u32) {
-        *self = Self { prev, next };
-    }
-
-    #[inline]
-    pub(crate) fn set_prev(&mut self, prev: u32) {
-        self.prev = prev;
-    }
-
-    #[inline]
-    pub(crate) fn set_next(&mut self, next: u32) {
-        self.next = next;
-    }
-}
-
 /// An arena whose elements carry links of lists of kind `K`.
 pub(crate) trait ListNodes<K: Kind> {
     /// The links of the element numbered `id`.

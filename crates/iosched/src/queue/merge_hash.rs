@@ -1,31 +1,45 @@
 //! Where back merges are looked for: queued requests by the sector behind their last.
 
-use crate::collections::{Id, ListNodes, NIL};
-use crate::request::{Hashed, RequestId, Requests, Sector};
+use crate::collections::{Id, NIL};
+use crate::request::{RequestId, Requests, Sector};
 
-const BUCKETS_MIN: usize = 64;
+const SLOTS_MIN: usize = 64;
 
-/// A chained hash of queued requests by end sector. Of requests that end at the same sector the newest is found.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    end: Sector,
+    request: u32,
+}
+
+const EMPTY: Slot = Slot { end: 0, request: NIL };
+
+/// A hash of queued requests by end sector, with linear probing; at most half full. Of requests with the same end, the
+/// newest is met first.
 #[derive(Debug)]
 pub(super) struct MergeHash {
-    heads: Vec<u32>,
+    slots: Vec<Slot>,
     shift: u32,
     len: usize,
 }
 
 impl Default for MergeHash {
     fn default() -> Self {
-        Self { heads: vec![NIL; BUCKETS_MIN], shift: shift_for(BUCKETS_MIN), len: 0 }
+        Self::with_slots(SLOTS_MIN)
     }
 }
 
-fn shift_for(buckets: usize) -> u32 {
-    u64::BITS - buckets.trailing_zeros()
-}
-
 impl MergeHash {
+    fn with_slots(slots: usize) -> Self {
+        Self { slots: vec![EMPTY; slots], shift: u64::BITS - slots.trailing_zeros(), len: 0 }
+    }
+
     #[inline]
-    fn bucket(&self, end: Sector) -> usize {
+    fn mask(&self) -> usize {
+        self.slots.len() - 1
+    }
+
+    #[inline]
+    fn home(&self, end: Sector) -> usize {
         // Fibonacci hashing: the top bits of a product with 2^64 / the golden ratio.
         (end.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
     }
@@ -33,79 +47,120 @@ impl MergeHash {
     /// Takes in `id` under its present end.
     #[inline]
     pub(super) fn insert(&mut self, requests: &mut Requests, id: RequestId) {
-        if self.len >= self.heads.len() {
-            self.grow(requests);
+        if self.len * 2 >= self.slots.len() {
+            self.grow();
         }
-        self.len += 1;
-        let bucket = self.bucket(requests[id].end());
-        self.link(requests, id, bucket);
+        let request = &mut requests[id];
+        request.hashed = true;
+        self.put(Slot { end: request.end(), request: id.number() });
     }
 
     #[inline]
-    fn link(&mut self, requests: &mut Requests, id: RequestId, bucket: usize) {
-        let head = self.heads[bucket];
-        let request = &mut requests[id];
-        request.hash.set(NIL, head);
-        request.hashed = true;
-        if head != NIL {
-            ListNodes::<Hashed>::links_mut(requests, head).set_prev(id.number());
+    fn put(&mut self, mut slot: Slot) {
+        self.len += 1;
+        let mask = self.mask();
+        let mut at = self.home(slot.end);
+        while self.slots[at & mask].request != NIL {
+            // Ahead of its elders, which move on.
+            if self.slots[at & mask].end == slot.end {
+                std::mem::swap(&mut self.slots[at & mask], &mut slot);
+            }
+            at += 1;
         }
-        self.heads[bucket] = id.number();
+        self.slots[at & mask] = slot;
     }
 
     /// Takes out `id`, which is in under `end`.
     #[inline]
     pub(super) fn remove(&mut self, requests: &mut Requests, id: RequestId, end: Sector) {
-        let request = &mut requests[id];
-        request.hashed = false;
-        let (prev, next) = request.hash.get();
-        if prev == NIL {
-            let bucket = self.bucket(end);
-            debug_assert_eq!(self.heads[bucket], id.number());
-            self.heads[bucket] = next;
-        } else {
-            ListNodes::<Hashed>::links_mut(requests, prev).set_next(next);
-        }
-        if next != NIL {
-            ListNodes::<Hashed>::links_mut(requests, next).set_prev(prev);
+        requests[id].hashed = false;
+        let mask = self.mask();
+        let mut hole = self.home(end);
+        while self.slots[hole & mask].request != id.number() {
+            debug_assert_ne!(self.slots[hole & mask].request, NIL, "a hashed request is found");
+            hole += 1;
         }
         self.len -= 1;
+        // What was displaced moves back, so that probing can stop at the first empty slot.
+        let mut at = hole + 1;
+        while self.slots[at & mask].request != NIL {
+            let home = self.home(self.slots[at & mask].end);
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
+                self.slots[hole & mask] = self.slots[at & mask];
+                hole = at;
+            }
+            at += 1;
+        }
+        self.slots[hole & mask] = EMPTY;
     }
 
     /// The newest mergeable request that ends at `sector`.
     #[inline]
     pub(super) fn find(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
-        let mut at = self.heads[self.bucket(sector)];
-        while at != NIL {
-            let request = &requests[RequestId::new(at)];
-            if request.end() == sector && request.mergeable {
-                return Some(RequestId::new(at));
+        let mask = self.mask();
+        let mut at = self.home(sector);
+        loop {
+            let slot = self.slots[at & mask];
+            if slot.request == NIL {
+                return None;
             }
-            at = request.hash.get().1;
+            if slot.end == sector && requests[RequestId::new(slot.request)].mergeable {
+                return Some(RequestId::new(slot.request));
+            }
+            at += 1;
         }
-        None
     }
 
-    fn grow(&mut self, requests: &mut Requests) {
-        let old = std::mem::take(&mut self.heads);
-        self.heads = vec![NIL; old.len() * 2];
-        self.shift = shift_for(self.heads.len());
-        let mut chain = Vec::new();
-        for mut at in old {
-            chain.clear();
-            while at != NIL {
-                chain.push(RequestId::new(at));
-                at = requests[RequestId::new(at)].hash.get().1;
-            }
-            // Oldest first, so that the newest is in front again.
-            for &id in chain.iter().rev() {
-                let bucket = self.bucket(requests[id].end());
-                self.link(requests, id, bucket);
-            }
+    #[cold]
+    fn grow(&mut self) {
+        let old = std::mem::replace(self, Self::with_slots(self.slots.len() * 2));
+        // A run of displaced slots may wrap around the end: begin behind an empty one, so that runs are whole. Within a
+        // run the newest of an end comes first, so the run is put in from its far end.
+        let count = old.slots.len();
+        let start = old.slots.iter().position(|slot| slot.request == NIL).unwrap_or(0);
+        for slot in (0..count).rev().map(|i| old.slots[(start + i) % count]).filter(|slot| slot.request != NIL) {
+            self.put(slot);
         }
     }
 
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::context::ContextId;
+    use crate::request::{Bio, Flags, Op};
+    use crate::time::Time;
+
+    proptest! {
+        /// Against a plain list of what is in, oldest first.
+        #[test]
+        fn finds_the_newest_of_an_end(operations in prop::collection::vec((any::<bool>(), 0u64..40, any::<prop::sample::Index>()), 1..400)) {
+            let mut requests = Requests::default();
+            let mut hash = MergeHash::default();
+            let mut inside: Vec<(RequestId, Sector)> = Vec::new();
+            for (insert, end, pick) in operations {
+                if insert || inside.is_empty() {
+                    let bio = Bio { op: Op::Read, flags: Flags::empty(), sector: end, nr_sectors: 1, context: ContextId(0), cookie: 0 };
+                    let id = requests.allocate(Time::ZERO, &bio);
+                    hash.insert(&mut requests, id);
+                    inside.push((id, end + 1));
+                } else {
+                    let (id, end) = inside.remove(pick.index(inside.len()));
+                    hash.remove(&mut requests, id, end);
+                    requests.release(id);
+                }
+                prop_assert_eq!(hash.len(), inside.len());
+                for end in 0..42 {
+                    let newest = inside.iter().rev().find(|(_, e)| *e == end).map(|(id, _)| *id);
+                    prop_assert_eq!(hash.find(&requests, end), newest);
+                }
+            }
+        }
     }
 }
