@@ -1,6 +1,6 @@
 //! What a simulated request costs: ns of this machine per request, device alone, closed loop.
 //!
-//! `cargo run --release -p iosched-disk --example cost`
+//! `cargo run --release -p iosched-disk --example cost [PART OF A LINE'S NAME]`
 
 use std::time::Instant;
 
@@ -32,6 +32,7 @@ fn drive(device: &mut AnyDevice, depth: u32, total: u64, mut next: impl FnMut(u6
 }
 
 fn main() {
+    let only = std::env::args().nth(1).unwrap_or_default();
     let mut state = 7u64;
     let mut random = move |below: u64| {
         state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -57,18 +58,22 @@ fn main() {
         ("sata-ssd", "sequential", Op::Read, 32, 5_000_000),
     ] {
         let Ok(profile) = Profile::named(profile) else { continue };
+        let direction = if op == Op::Read { "read" } else { "write" };
+        let name = format!("{} {pattern} {direction} depth {depth}", profile.name());
+        if !name.contains(&only) {
+            continue;
+        }
         let mut device = profile.device(1);
         let blocks = profile.card().capacity_sectors / 8;
         let (wall_ns, virtual_ns) = drive(&mut device, depth, total, |i| {
             let block = match pattern {
-                "sequential" => i % blocks,
-                "hit" => i % 16,
+                // Never as many as the device has.
+                "sequential" => i,
+                "hit" => i & 15,
                 _ => random(blocks),
             };
             (op, block * 8, 8)
         });
-        let direction = if op == Op::Read { "read" } else { "write" };
-        let name = format!("{} {pattern} {direction} depth {depth}", profile.name());
         println!("{name:<34} {wall_ns:>12.1} {:>14.2}", virtual_ns / 1e3);
     }
 }

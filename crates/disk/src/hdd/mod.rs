@@ -175,7 +175,7 @@ impl Hdd {
             read_ns: 0,
             link_free_ns: 0,
             wake_ns: NEVER_NS,
-            queue: Queue::new(config.depth, config.queue.starvation_ns),
+            queue: Queue::new(config.depth, config.queue.starvation_ns, config.write_settle_ns),
             read_cache: ReadCache::new(&config.read_cache),
             write_cache: WriteCache::new(&config.write_cache),
             waiting: VecDeque::with_capacity(depth),
@@ -250,7 +250,7 @@ impl Hdd {
                 let at_ns = media_ns.max(now_ns + self.settings.command_ns) + link_ns;
                 return self.done.push(Time::from_ns(at_ns), sequence, command.tag);
             }
-            Present::Absent => self.read_cache.find(start),
+            Present::Absent => self.read_cache.find(start).filter(|&segment| !self.read_cache.is_empty(segment)),
         };
         let mut first = start;
         if let Some(segment) = segment {

@@ -39,21 +39,19 @@ impl Head<'_> {
     /// How long until the head is at `place`, ready to read or write, in ns.
     #[inline]
     pub(crate) fn positioning_ns(&self, place: &Place, write: bool) -> u64 {
-        self.reach_ns(place.cylinder, place.angle, place.head, write)
+        self.reach_ns(&Key::new(place, if write { self.write_settle_ns as u32 } else { 0 }))
     }
 
     #[inline(always)]
-    fn reach_ns(&self, cylinder: u32, angle: Angle, head: u16, write: bool) -> u64 {
-        let distance = cylinder.abs_diff(self.cylinder);
-        let mut move_ns = self.seeks.ns(distance);
-        if head != self.head {
-            move_ns = move_ns.max(self.geometry.head_switch_ns);
+    fn reach_ns(&self, key: &Key) -> u64 {
+        let mut move_ns = self.seeks.ns(key.cylinder.abs_diff(self.cylinder));
+        // Asked first because it can be foreseen: most seeks take longer.
+        if move_ns < self.geometry.head_switch_ns && key.head != self.head {
+            move_ns = self.geometry.head_switch_ns;
         }
-        if write && move_ns != 0 {
-            move_ns += self.write_settle_ns;
-        }
+        move_ns += if move_ns == 0 { 0 } else { u64::from(key.settle_ns) };
         let arrival = self.angle.wrapping_add(self.spindle.turned(move_ns));
-        move_ns + self.spindle.wait_ns(arrival, angle)
+        move_ns + self.spindle.wait_ns(arrival, key.angle)
     }
 }
 
@@ -61,22 +59,41 @@ impl Head<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pending: Vec<Pending>,
-    /// What a choice looks at, apart from the rest: cylinder, angle, head and direction of each.
+    /// What a choice looks at, apart from the rest.
     keys: Vec<Key>,
     starvation_ns: u64,
+    write_settle_ns: u32,
+    /// No command in the queue was submitted before this.
+    oldest_ns: u64,
 }
 
+/// Where a command begins, and what the head needs beyond getting there.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     cylinder: u32,
     angle: Angle,
+    settle_ns: u32,
     head: u16,
-    write: bool,
+}
+
+impl Key {
+    #[inline]
+    fn new(place: &Place, settle_ns: u32) -> Self {
+        let &Place { cylinder, angle, head, .. } = place;
+        Self { cylinder, angle, settle_ns, head }
+    }
 }
 
 impl Queue {
-    pub(crate) fn new(depth: u32, starvation_ns: u64) -> Self {
-        Self { pending: Vec::with_capacity(depth as usize), keys: Vec::with_capacity(depth as usize), starvation_ns }
+    pub(crate) fn new(depth: u32, starvation_ns: u64, write_settle_ns: u64) -> Self {
+        Self {
+            pending: Vec::with_capacity(depth as usize),
+            keys: Vec::with_capacity(depth as usize),
+            starvation_ns,
+            // Less than a revolution, so it fits.
+            write_settle_ns: write_settle_ns as u32,
+            oldest_ns: u64::MAX,
+        }
     }
 
     #[inline]
@@ -86,8 +103,8 @@ impl Queue {
 
     #[inline]
     pub(crate) fn push(&mut self, pending: Pending) {
-        let Place { cylinder, angle, head, .. } = pending.place;
-        self.keys.push(Key { cylinder, angle, head, write: pending.write });
+        self.keys.push(Key::new(&pending.place, if pending.write { self.write_settle_ns } else { 0 }));
+        self.oldest_ns = self.oldest_ns.min(pending.submitted_ns);
         self.pending.push(pending);
     }
 
@@ -99,31 +116,34 @@ impl Queue {
 
     /// The command that has waited too long at `now_ns`, the oldest if there are several.
     #[inline]
-    pub(crate) fn starved(&self, now_ns: u64) -> Option<usize> {
+    pub(crate) fn starved(&mut self, now_ns: u64) -> Option<usize> {
         let limit_ns = now_ns.checked_sub(self.starvation_ns)?;
-        let (mut oldest, mut at) = (u64::MAX, None);
-        for (index, pending) in self.pending.iter().enumerate() {
-            if pending.submitted_ns <= limit_ns && pending.sequence < oldest {
-                (oldest, at) = (pending.sequence, Some(index));
-            }
+        if self.oldest_ns > limit_ns {
+            return None;
         }
-        at
+        let oldest = self.pending.iter().enumerate().min_by_key(|(_, pending)| pending.sequence);
+        self.oldest_ns = oldest.map_or(u64::MAX, |(_, pending)| pending.submitted_ns);
+        oldest.map(|(index, _)| index).filter(|_| self.oldest_ns <= limit_ns)
     }
 
-    /// The command the head reaches first, the oldest if several at once, and in how many ns.
+    /// The command the head reaches first, and in how many ns.
     #[inline]
     pub(crate) fn nearest(&self, head: &Head<'_>) -> Option<(usize, u64)> {
-        if let [key] = &self.keys[..] {
-            return Some((0, head.reach_ns(key.cylinder, key.angle, key.head, key.write)));
+        match &self.keys[..] {
+            [] => None,
+            [key] => Some((0, head.reach_ns(key))),
+            keys => Some(nearest_of(keys, head)),
         }
-        let (mut nearest_ns, mut nearest) = (u64::MAX, None);
-        for (index, key) in self.keys.iter().enumerate() {
-            let reach_ns = head.reach_ns(key.cylinder, key.angle, key.head, key.write);
-            let older = |other: usize| self.pending[index].sequence < self.pending[other].sequence;
-            if reach_ns < nearest_ns || (reach_ns == nearest_ns && nearest.is_some_and(older)) {
-                (nearest_ns, nearest) = (reach_ns, Some(index));
-            }
-        }
-        nearest.map(|index| (index, nearest_ns))
     }
+}
+
+/// Apart from its caller, so that its loop has the registers to itself.
+#[inline(never)]
+fn nearest_of(keys: &[Key], head: &Head<'_>) -> (usize, u64) {
+    // Time and index in one number, so that no branch depends on which is less.
+    let mut nearest = u64::MAX;
+    for (index, key) in keys.iter().enumerate() {
+        nearest = nearest.min((head.reach_ns(key) << 16) | index as u64);
+    }
+    ((nearest & 0xFFFF) as usize, nearest >> 16)
 }

@@ -10,31 +10,44 @@ use super::config::ReadCacheConfig;
 pub(crate) struct ReadCache {
     /// First sector of each.
     start: Vec<u64>,
-    /// The sector behind the last of each.
-    end: Vec<u64>,
-    /// When each was used last, on a clock that ticks at every use.
-    used: Vec<u64>,
-    clock: u64,
+    /// Sectors in each.
+    length: Vec<u64>,
+    /// The segments by last use, in a ring: the next older, and the next younger.
+    older: Vec<u8>,
+    younger: Vec<u8>,
+    youngest: u8,
     segment_sectors: u64,
 }
 
 impl ReadCache {
     pub(crate) fn new(config: &ReadCacheConfig) -> Self {
         let segments = config.segments as usize;
+        let ring = |shift: usize| (0..segments).map(|segment| ((segment + shift) % segments) as u8).collect();
         Self {
-            start: vec![0; segments],
-            end: vec![0; segments],
-            used: vec![0; segments],
-            clock: 0,
+            // Where no sector is, so that an empty segment holds none and none continues it.
+            start: vec![u64::MAX; segments],
+            length: vec![0; segments],
+            older: ring(1),
+            younger: ring(segments - 1),
+            youngest: 0,
             segment_sectors: u64::from(config.segment_sectors),
         }
     }
 
-    /// The segment that holds `lbn`, or that `lbn` continues. Empty segments have no place, so none does for them.
+    /// The segment that holds `lbn`, or that `lbn` continues.
     #[inline]
     pub(crate) fn find(&self, lbn: u64) -> Option<usize> {
-        let holds = |(&start, &end): (&u64, &u64)| lbn.wrapping_sub(start) <= end - start && end != start;
-        self.start.iter().zip(&self.end).position(holds)
+        let mut found = usize::MAX;
+        for (segment, (&start, &length)) in self.start.iter().zip(&self.length).enumerate() {
+            // No branch: which segment it is, if any, cannot be foreseen.
+            found = if lbn.wrapping_sub(start) <= length { segment } else { found };
+        }
+        (found != usize::MAX).then_some(found)
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self, segment: usize) -> bool {
+        self.length[segment] == 0
     }
 
     #[inline]
@@ -44,38 +57,45 @@ impl ReadCache {
 
     #[inline]
     pub(crate) fn end(&self, segment: usize) -> u64 {
-        self.end[segment]
+        self.start[segment].wrapping_add(self.length[segment])
     }
 
     /// Notes that `segment` was of use.
     #[inline]
     pub(crate) fn touch(&mut self, segment: usize) {
-        self.clock += 1;
-        self.used[segment] = self.clock;
+        let youngest = self.youngest as usize;
+        if segment == youngest {
+            return;
+        }
+        let (older, younger) = (self.older[segment], self.younger[segment]);
+        self.older[younger as usize] = older;
+        self.younger[older as usize] = younger;
+        let oldest = self.younger[youngest];
+        self.older[segment] = self.youngest;
+        self.younger[segment] = oldest;
+        self.younger[youngest] = segment as u8;
+        self.older[oldest as usize] = segment as u8;
+        self.youngest = segment as u8;
     }
 
     /// Gives up the segment unused longest for a stretch that begins at `lbn`.
     #[inline]
     pub(crate) fn begin(&mut self, lbn: u64) -> usize {
-        let (mut oldest, mut at) = (u64::MAX, 0);
-        for (segment, &used) in self.used.iter().enumerate() {
-            if used < oldest {
-                (oldest, at) = (used, segment);
-            }
-        }
-        (self.start[at], self.end[at]) = (lbn, lbn);
-        self.touch(at);
-        at
+        // In the ring the oldest is next to the youngest.
+        let segment = self.younger[self.youngest as usize];
+        self.youngest = segment;
+        (self.start[segment as usize], self.length[segment as usize]) = (lbn, 0);
+        segment as usize
     }
 
     /// `segment` now reaches to `end`, and drops from its front what it has no room for.
     #[inline]
     pub(crate) fn grow(&mut self, segment: usize, end: u64) {
-        if end > self.end[segment] {
-            self.end[segment] = end;
-            let least = end.saturating_sub(self.segment_sectors);
-            self.start[segment] = self.start[segment].max(least);
-        }
+        let start = self.start[segment];
+        let length = end.saturating_sub(start).max(self.length[segment]);
+        let kept = length.min(self.segment_sectors);
+        self.start[segment] = start + (length - kept);
+        self.length[segment] = kept;
     }
 }
 

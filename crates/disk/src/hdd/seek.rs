@@ -12,8 +12,8 @@ const FAR_STEPS: u32 = 2048;
 #[derive(Clone, Debug)]
 pub(crate) struct SeekTable {
     near: Vec<u32>,
-    /// At every `1 << shift` cylinders.
-    far: Vec<u32>,
+    /// At every `1 << shift` cylinders: the time there, and what is added until the next.
+    far: Vec<(u32, i32)>,
     shift: u32,
 }
 
@@ -27,7 +27,10 @@ impl SeekTable {
         let ns = |distance: u32| if distance == 0 { 0 } else { seek_ns(config, distance) };
         Self {
             near: (0..NEAR).map(ns).collect(),
-            far: (0..=(cylinders >> shift) + 1).map(|step| ns(step << shift)).collect(),
+            far: (0..=cylinders >> shift)
+                .map(|step| (ns(step << shift), ns((step + 1) << shift)))
+                .map(|(from, to)| (from, to.wrapping_sub(from) as i32))
+                .collect(),
             shift,
         }
     }
@@ -38,10 +41,9 @@ impl SeekTable {
         if let Some(&ns) = self.near.get(distance as usize) {
             return u64::from(ns);
         }
-        let step = (distance >> self.shift) as usize;
+        let (from, rise) = self.far[(distance >> self.shift) as usize];
         let part = i64::from(distance & ((1 << self.shift) - 1));
-        let (from, to) = (i64::from(self.far[step]), i64::from(self.far[step + 1]));
-        (from + (((to - from) * part) >> self.shift)) as u64
+        (i64::from(from) + ((i64::from(rise) * part) >> self.shift)) as u64
     }
 }
 

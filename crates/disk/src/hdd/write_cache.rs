@@ -223,30 +223,26 @@ impl WriteCache {
         self.epoch + 1 - self.epochs.len() as u64
     }
 
-    /// Hands `consider` the extents around `lbn`, about `most` of them, none of an epoch after `epoch`: position in
-    /// the cache and place of each.
+    /// Hands `consider` extents around `lbn`, `most` of them if there are so many, none of an epoch after `epoch`:
+    /// position in the cache and place of each.
     #[inline]
     pub(crate) fn around(&self, lbn: u64, most: usize, epoch: u64, mut consider: impl FnMut(usize, &Place)) {
         let middle = self.behind(lbn.saturating_sub(1));
-        let (mut below, mut above) = (middle, middle);
-        let mut left = most;
-        while left > 0 && (below > 0 || above < self.order.len()) {
-            if above < self.order.len() {
-                let extent = &self.extents[self.order[above] as usize];
-                if extent.epoch <= epoch {
-                    consider(above, &extent.place);
-                    left -= 1;
-                }
-                above += 1;
+        if epoch < self.epoch {
+            let old = |position: &usize| self.extents[self.order[*position] as usize].epoch <= epoch;
+            let above = (middle..self.order.len()).filter(old).take(most);
+            let below = (0..middle).rev().filter(old).take(most);
+            // Half from either side, but for what one side lacks.
+            let (found_above, found_below) = (above.clone().count(), below.clone().count());
+            let take_above = (most / 2).max(most - found_below.min(most)).min(found_above);
+            for position in above.take(take_above).chain(below.take(most - take_above)) {
+                consider(position, &self.extents[self.order[position] as usize].place);
             }
-            if below > 0 {
-                below -= 1;
-                let extent = &self.extents[self.order[below] as usize];
-                if extent.epoch <= epoch {
-                    consider(below, &extent.place);
-                    left = left.saturating_sub(1);
-                }
-            }
+            return;
+        }
+        let last = (middle.saturating_sub(most / 2) + most).min(self.order.len());
+        for position in last.saturating_sub(most)..last {
+            consider(position, &self.extents[self.order[position] as usize].place);
         }
     }
 
