@@ -7,6 +7,20 @@
 //!
 //! [`summarize`] says what a trace is like, [`convert`] writes it in another format.
 //!
+//! ```
+//! use iosched_trace::{TraceError, TraceReader, summarize};
+//!
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/samples/pgbench.blktrace");
+//! let mut trace = TraceReader::open(path)?;
+//! let first = trace.next().expect("a request")?;
+//! assert_eq!((first.sector, first.nr_sectors, first.pid), (4_530_168, 8, 24_792));
+//! assert_eq!(trace.process_names()[&first.pid].to_text(), "postgres");
+//!
+//! let summary = summarize(&mut TraceReader::open(path)?)?;
+//! assert_eq!(summary.reads.requests, 674);
+//! # Ok::<(), TraceError>(())
+//! ```
+//!
 //! Formats are told by content, compression by magic. A trace of several per-CPU files is opened by the
 //! name of one of them or by what their names begin with.
 #![forbid(unsafe_code)]

@@ -105,7 +105,9 @@ pub(crate) fn detect(inputs: &mut [Input]) -> Result<Format, TraceError> {
 
 fn of_content(head: &[u8], name: &str) -> Result<Option<Format>, TraceError> {
     if let Some(version) = binary::sniff(head) {
-        if version != crate::blktrace::VERSION {
+        // One record of another version among ours is damage.
+        let is_ours = || head.windows(4).any(|word| binary::sniff(word) == Some(crate::blktrace::VERSION));
+        if version != crate::blktrace::VERSION && !is_ours() {
             return Err(TraceError::UnsupportedVersion { file: name.to_owned(), version });
         }
         return Ok(Some(Format::Blktrace));

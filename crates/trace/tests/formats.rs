@@ -138,6 +138,10 @@ fn a_summary_adds_up() {
     let summary = summarize(&mut reader).unwrap();
     assert_eq!((summary.all.requests, summary.reads.requests, summary.processes.len()), (7_638, 674, 9));
     assert_eq!(summary.processes[0].name.as_deref(), Some("postgres"));
+    let json = serde_json::to_string(&summary).unwrap();
+    let again: iosched_trace::TraceSummary = serde_json::from_str(&json).unwrap();
+    assert_eq!((again.format, again.all, &again.processes), (summary.format, summary.all, &summary.processes));
+    assert_eq!((&again.sizes, again.over_time.len()), (&summary.sizes, summary.over_time.len()));
     assert_eq!(summary.reads.bytes + summary.writes.bytes, summary.all.bytes);
     assert_eq!(summary.processes.iter().map(|process| process.requests).sum::<u64>(), 7_638);
     assert_eq!(summary.over_time.iter().map(|bin| bin.requests).sum::<u64>(), 7_638);

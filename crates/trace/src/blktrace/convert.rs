@@ -29,8 +29,8 @@ const STEP_MAX_NS: u64 = 1_000_000_000;
 const REMAPS_MAX: usize = 4_096;
 /// Most devices told apart.
 const DEVICES_MAX: usize = 1_024;
-/// Most held submissions one event is compared with.
-const SCAN_MAX: usize = 4_096;
+/// Most held submissions one event is compared with; those that begin within it come first.
+const SCAN_MAX: usize = 1_024;
 
 /// Directions have sectors of their own: a write does not complete a read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -307,7 +307,7 @@ impl Converter {
         let (start, end) = (event.sector, event.sector.saturating_add(u64::from(event.nr_sectors())));
         let low = (direction, event.device, start.saturating_sub(longest), 0);
         let high = (direction, event.device, end, 0);
-        for &(.., sector, number) in self.by_sector.range(low..high).take(SCAN_MAX) {
+        for &(.., sector, number) in self.by_sector.range(low..high).rev().take(SCAN_MAX) {
             let request = &self.held[(number - self.first) as usize].request;
             if sector < end && request.end() > start {
                 self.found.push(number);
