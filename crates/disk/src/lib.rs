@@ -1,7 +1,26 @@
 //! Device models, in virtual time: `fixed`, `disk`, `hdd` and `ssd`, and the profiles of real devices.
 //!
 //! A model is a state machine without a clock. Its host hands it commands, asks when it next wants to be
-//! looked at, and takes completions one at a time.
+//! looked at, and takes completions one at a time: [`Device`]. What a device is comes from a [`Profile`]: a name
+//! that is known here, or a file.
+//!
+//! - [`Fixed`] and [`Disk`]: the devices of the recorded runs of Linux' elevators, to the nanosecond;
+//! - [`Hdd`]: a rotating disk with zones, a seek curve, rotation, read-ahead, a write cache and command queueing;
+//! - [`Ssd`]: dies behind a shared link and a write buffer.
+//!
+//! ```
+//! use iosched::{Op, Time};
+//! use iosched_disk::{Command, Device, Profile};
+//!
+//! let mut disk = Profile::named("sata-7200")?.device(1);
+//! disk.submit(Time::ZERO, Command { tag: 0, op: Op::Read, sector: 4096, nr_sectors: 8, fua: false });
+//! while let Some(now) = disk.next_event() {
+//!     while let Some(tag) = disk.advance(now) {
+//!         println!("command {tag} was complete at {now}");
+//!     }
+//! }
+//! # Ok::<(), iosched_disk::ProfileError>(())
+//! ```
 
 mod any;
 mod completions;

@@ -149,3 +149,41 @@ fn wrong_parameters_are_named() {
     check(|config| config.write_cache.high_percent = 101, "hdd.write_cache.high_percent");
     check(|config| config.read_cache.read_ahead_sectors = 4096, "hdd.read_cache.read_ahead_sectors");
 }
+
+/// Latency of the last command of `far`, in ns, while `near` others at a time are kept waiting on a narrow band.
+fn latency_beside_neighbours(config: &HddConfig, far: &[Command], near: u32, total: u32) -> u64 {
+    let (mut random, mut issued) = (Random(21), 0);
+    let outcomes = closed_loop(&mut Hdd::new(config).unwrap(), near + 1, || {
+        issued += 1;
+        let (_, neighbour) = at_once(Read, random.below(2_000_000) * 8, 8);
+        (issued <= total)
+            .then(|| (0, (issued as usize).checked_sub(40).and_then(|i| far.get(i)).copied().unwrap_or(neighbour)))
+    });
+    let last = far[far.len() - 1];
+    outcomes
+        .iter()
+        .find(|outcome| outcome.command.sector == last.sector && outcome.command.op == last.op)
+        .map_or(u64::MAX, Outcome::latency_ns)
+}
+
+#[test]
+fn the_order_of_commands_starves_none() {
+    let far = [at_once(Read, 1_900_000_000, 8).1];
+    let mut config = config();
+    config.queue.starvation_ns = 100_000_000;
+    let bounded_ns = latency_beside_neighbours(&config, &far, 30, 3000);
+    // Those that were as old, and one in service.
+    assert!(bounded_ns < 100_000_000 + 32 * 15_000_000, "{bounded_ns}");
+    config.queue.starvation_ns = 100_000_000_000;
+    let unbounded_ns = latency_beside_neighbours(&config, &far, 30, 3000);
+    assert!(unbounded_ns > 2 * bounded_ns, "without the bound it would have waited: {unbounded_ns}");
+}
+
+#[test]
+fn reads_do_not_starve_a_flush() {
+    let far = [at_once(Write, 1_900_000_000, 8).1, at_once(Flush, 0, 0).1];
+    let mut config = config();
+    config.queue.starvation_ns = 100_000_000;
+    let bounded_ns = latency_beside_neighbours(&config, &far, 30, 3000);
+    assert!(bounded_ns < 100_000_000 + 33 * 15_000_000, "{bounded_ns}");
+}

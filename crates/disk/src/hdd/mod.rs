@@ -8,7 +8,7 @@
 //!
 //! The disk looks at the world only when something is decided: when a command comes, and when the head becomes
 //! free while something waits. What the head does in between, reading ahead above all, is worked out from its
-//! [`Pass`] when it matters.
+//! pass when it matters.
 //!
 //! Left out: defects, spare sectors, thermal recalibration, reading a track from where the head happens to
 //! arrive, contention of a medium transfer with other transfers on the link.
@@ -435,22 +435,25 @@ impl Hdd {
         }
     }
 
+    /// What comes next: what has waited too long, or what the head reaches first.
     #[inline]
     fn choose(&mut self, at_ns: u64, reached: u64) -> Option<Choice> {
-        if let Some(index) = self.queue.starved(at_ns) {
-            return Some(Choice::Command(index));
-        }
+        let urgent = self.is_urgent();
+        let starved = self.queue.starved(at_ns);
+        let oldest_ns = if urgent { self.oldest_write_back_ns() } else { NEVER_NS };
+        let write_back_only = match starved {
+            Some((index, submitted_ns)) if submitted_ns <= oldest_ns => return Some(Choice::Command(index)),
+            Some(_) => true,
+            None => oldest_ns.saturating_add(self.settings.starvation_ns) <= at_ns,
+        };
         let head = self.head(at_ns);
-        let command = self.queue.nearest(&head);
-        if command.is_some() && !self.is_urgent() {
+        let command = if write_back_only { None } else { self.queue.nearest(&head) };
+        if command.is_some() && !urgent {
             return command.map(|(index, _)| Choice::Command(index));
         }
-        let oldest_ns = self.waiting.front().map(|write| write.submitted_ns);
-        let oldest_ns = oldest_ns.into_iter().chain(self.flushes.front().map(|flush| flush.submitted_ns)).min();
-        let starved = oldest_ns.is_some_and(|oldest_ns| oldest_ns + self.settings.starvation_ns <= at_ns);
         let (mut nearest_ns, mut choice) = match command {
-            Some((index, reach_ns)) if !starved => (reach_ns, Some(Choice::Command(index))),
-            _ => (u64::MAX, None),
+            Some((index, reach_ns)) => (reach_ns, Some(Choice::Command(index))),
+            None => (u64::MAX, None),
         };
         let epoch = self.flushes.back().map_or(u64::MAX, |flush| flush.epoch);
         self.write_cache.around(reached, DESTAGE_CHOICE, epoch, |position, place| {
@@ -460,6 +463,13 @@ impl Hdd {
             }
         });
         choice
+    }
+
+    /// When the oldest command that waits for writing back was submitted, or [`NEVER_NS`].
+    #[inline]
+    fn oldest_write_back_ns(&self) -> u64 {
+        let write_ns = self.waiting.front().map_or(NEVER_NS, |write| write.submitted_ns);
+        self.flushes.front().map_or(NEVER_NS, |flush| flush.submitted_ns).min(write_ns)
     }
 
     /// Begins a command on the medium.

@@ -114,16 +114,16 @@ impl Queue {
         self.pending.swap_remove(index)
     }
 
-    /// The command that has waited too long at `now_ns`, the oldest if there are several.
+    /// The command that has waited too long at `now_ns`, the oldest if there are several, and when it was submitted.
     #[inline]
-    pub(crate) fn starved(&mut self, now_ns: u64) -> Option<usize> {
+    pub(crate) fn starved(&mut self, now_ns: u64) -> Option<(usize, u64)> {
         let limit_ns = now_ns.checked_sub(self.starvation_ns)?;
         if self.oldest_ns > limit_ns {
             return None;
         }
         let oldest = self.pending.iter().enumerate().min_by_key(|(_, pending)| pending.sequence);
         self.oldest_ns = oldest.map_or(u64::MAX, |(_, pending)| pending.submitted_ns);
-        oldest.map(|(index, _)| index).filter(|_| self.oldest_ns <= limit_ns)
+        oldest.map(|(index, pending)| (index, pending.submitted_ns)).filter(|&(_, oldest_ns)| oldest_ns <= limit_ns)
     }
 
     /// The command the head reaches first, and in how many ns.
