@@ -104,6 +104,15 @@ fn fua_writes_wait_for_the_medium_although_there_is_a_cache() {
 }
 
 #[test]
+fn appending_with_a_flush_each_time_takes_a_revolution_each_time() {
+    let commands: Vec<_> = (0..100).flat_map(|i| [at_once(Write, 9000 + i * 8, 8), at_once(Flush, 0, 0)]).collect();
+    let mut device = Hdd::new(&config()).unwrap();
+    let outcomes = list(&mut device, 1, &commands);
+    let each_ns = outcomes[outcomes.len() - 1].done_ns / 100;
+    assert!(each_ns.abs_diff(device.revolution_ns()) < device.revolution_ns() / 20, "{each_ns}");
+}
+
+#[test]
 fn what_is_dirty_is_read_from_the_cache() {
     let outcomes = list(&mut Hdd::new(&config()).unwrap(), 1, &[at_once(Write, 5000, 64), at_once(Read, 5008, 16)]);
     assert!(outcomes[1].latency_ns() < 200_000, "{outcomes:?}");

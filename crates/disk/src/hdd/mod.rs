@@ -118,6 +118,8 @@ pub struct Hdd {
     busy_until_ns: u64,
     /// When the medium was last busy with a read.
     read_ns: u64,
+    /// When the first of what waits to be written back has crossed the link.
+    cached_ns: u64,
     /// When the link is free.
     link_free_ns: u64,
     /// When something has to be decided, or [`NEVER_NS`].
@@ -173,6 +175,7 @@ impl Hdd {
             filling: None,
             busy_until_ns: 0,
             read_ns: 0,
+            cached_ns: 0,
             link_free_ns: 0,
             wake_ns: NEVER_NS,
             queue: Queue::new(config.depth, config.queue.starvation_ns, config.write_settle_ns),
@@ -334,10 +337,20 @@ impl Hdd {
             let submitted_ns = now_ns;
             self.queue.push(Pending { tag, sequence, submitted_ns, start, end, write: true, continues, place });
         } else if self.waiting.is_empty() && self.write_cache.has_room(nr_sectors) {
-            self.write_cache.insert(&self.layout.geometry, start, end);
-            self.transfer(now_ns, tag, sequence, nr_sectors);
+            self.cache(now_ns, tag, sequence, start, end);
         } else {
             self.waiting.push_back(Waiting { tag, sequence, submitted_ns: now_ns, start, end });
+        }
+    }
+
+    /// Takes a write into the cache, where there is room for it.
+    #[inline]
+    fn cache(&mut self, now_ns: u64, tag: u32, sequence: u64, start: u64, end: u64) {
+        let first = self.write_cache.is_empty();
+        self.write_cache.insert(&self.layout.geometry, start, end);
+        self.transfer(now_ns, tag, sequence, end - start);
+        if first {
+            self.cached_ns = self.link_free_ns;
         }
     }
 
@@ -377,10 +390,9 @@ impl Hdd {
             self.busy_until_ns.max(now_ns)
         } else if self.write_cache.is_empty() {
             NEVER_NS
-        } else if self.is_urgent() {
-            self.busy_until_ns.max(now_ns)
         } else {
-            self.busy_until_ns.max(self.read_ns + self.settings.idle_ns).max(now_ns)
+            let idle_ns = if self.is_urgent() { 0 } else { self.read_ns + self.settings.idle_ns };
+            self.busy_until_ns.max(self.cached_ns).max(idle_ns).max(now_ns)
         };
     }
 
@@ -416,8 +428,7 @@ impl Hdd {
                 break;
             }
             self.waiting.pop_front();
-            self.write_cache.insert(&self.layout.geometry, start, end);
-            self.transfer(at_ns, tag, sequence, end - start);
+            self.cache(at_ns, tag, sequence, start, end);
         }
     }
 
@@ -438,7 +449,7 @@ impl Hdd {
     /// What comes next: what has waited too long, or what the head reaches first.
     #[inline]
     fn choose(&mut self, at_ns: u64, reached: u64) -> Option<Choice> {
-        let urgent = self.is_urgent();
+        let urgent = self.is_urgent() && self.cached_ns <= at_ns;
         let starved = self.queue.starved(at_ns);
         let oldest_ns = if urgent { self.oldest_write_back_ns() } else { NEVER_NS };
         let write_back_only = match starved {
