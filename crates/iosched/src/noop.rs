@@ -28,26 +28,26 @@ impl Elevator for Noop {
     }
 
     fn former(&self, env: &Env, id: RequestId) -> Option<RequestId> {
-        self.fifo.prev(&env.requests, id)
+        env.requests[id].fifo.prev()
     }
 
     fn latter(&self, env: &Env, id: RequestId) -> Option<RequestId> {
-        self.fifo.next(&env.requests, id)
+        env.requests[id].fifo.next()
     }
 
     fn absorb(&mut self, env: &mut Env, _survivor: RequestId, absorbed: RequestId) {
-        self.fifo.remove(&mut env.requests, absorbed);
+        self.fifo.remove(env.requests.slots(), absorbed);
         self.queued -= 1;
     }
 
     fn insert(&mut self, env: &mut Env, id: RequestId) {
-        self.fifo.push_back(&mut env.requests, id);
+        self.fifo.push_back(env.requests.slots(), id);
         self.queued += 1;
     }
 
     fn dispatch(&mut self, env: &mut Env, _forced: bool) -> Option<RequestId> {
         let id = self.fifo.first()?;
-        self.fifo.remove(&mut env.requests, id);
+        self.fifo.remove(env.requests.slots(), id);
         self.queued -= 1;
         Some(id)
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-use crate::collections::{Id, Kind, ListLinks, ListNodes, NIL, RbLinks, RbNodes};
+use crate::collections::{Id, Kind, ListLinks, ListNode, NIL, RbLinks, RbNode};
 use crate::context::ContextId;
 use crate::time::Time;
 
@@ -245,8 +245,8 @@ pub struct BioDone {
 
 /// A request's place in a tree by sector.
 #[derive(Clone, Copy, Debug, Default)]
-struct SortNode {
-    sector: Sector,
+pub(crate) struct SortNode {
+    pub(crate) sector: Sector,
     links: RbLinks,
 }
 
@@ -310,27 +310,22 @@ impl Kind for BySector {
     type Id = RequestId;
 }
 
-impl ListNodes<Fifo> for Requests {
+impl ListNode<Fifo> for Request {
     #[inline]
-    fn links(&self, id: u32) -> ListLinks {
-        self.slots[id as usize].fifo
-    }
-
-    #[inline]
-    fn links_mut(&mut self, id: u32) -> &mut ListLinks {
-        &mut self.slots[id as usize].fifo
+    fn links(&mut self) -> &mut ListLinks {
+        &mut self.fifo
     }
 }
 
-impl RbNodes<BySector> for Requests {
+impl RbNode<BySector> for SortNode {
     #[inline]
-    fn links(&self, id: u32) -> &RbLinks {
-        &self.sort[id as usize].links
+    fn links(&self) -> &RbLinks {
+        &self.links
     }
 
     #[inline]
-    fn links_mut(&mut self, id: u32) -> &mut RbLinks {
-        &mut self.sort[id as usize].links
+    fn links_mut(&mut self) -> &mut RbLinks {
+        &mut self.links
     }
 }
 
@@ -353,17 +348,21 @@ impl Requests {
         self.slots.len()
     }
 
-    /// The sector that `id` is sorted by: its first, when it was last put into a tree.
+    /// All slots, for lists.
     #[inline]
-    pub(crate) fn sort_sector(&self, id: RequestId) -> Sector {
-        self.sort[id.index()].sector
+    pub(crate) fn slots(&mut self) -> &mut [Request] {
+        &mut self.slots
+    }
+
+    /// All places by sector, for trees.
+    #[inline]
+    pub(crate) fn sort_nodes(&self) -> &[SortNode] {
+        &self.sort
     }
 
     #[inline]
-    pub(crate) fn set_sort_sector(&mut self, id: RequestId) -> Sector {
-        let sector = self.slots[id.index()].sector;
-        self.sort[id.index()].sector = sector;
-        sector
+    pub(crate) fn sort_nodes_mut(&mut self) -> &mut [SortNode] {
+        &mut self.sort
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = RequestId> + '_ {

@@ -12,13 +12,15 @@ pub(crate) struct Sorted {
 impl Sorted {
     #[inline]
     pub(crate) fn insert(&mut self, requests: &mut Requests, id: RequestId) {
-        let sector = requests.set_sort_sector(id);
-        self.tree.insert(requests, id, |requests, at| sector < requests.sort_sector(at));
+        let sector = requests[id].sector;
+        let nodes = requests.sort_nodes_mut();
+        nodes[id.index()].sector = sector;
+        self.tree.insert(nodes, id, |at| sector < at.sector);
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, requests: &mut Requests, id: RequestId) {
-        self.tree.remove(requests, id);
+        self.tree.remove(requests.sort_nodes_mut(), id);
     }
 
     /// Takes `id` out and puts it in again: its sector changed.
@@ -39,23 +41,23 @@ impl Sorted {
 
     #[inline]
     pub(crate) fn next(&self, requests: &Requests, id: RequestId) -> Option<RequestId> {
-        self.tree.next(requests, id)
+        self.tree.next(requests.sort_nodes(), id)
     }
 
     #[inline]
     pub(crate) fn prev(&self, requests: &Requests, id: RequestId) -> Option<RequestId> {
-        self.tree.prev(requests, id)
+        self.tree.prev(requests.sort_nodes(), id)
     }
 
     /// A request that begins at `sector`: of several the one nearest the root.
     #[inline]
     pub(crate) fn find(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
+        let nodes = requests.sort_nodes();
         let mut at = self.tree.root();
         while let Some(id) = at {
-            let here = requests.sort_sector(id);
-            at = match sector.cmp(&here) {
-                std::cmp::Ordering::Less => self.tree.left(requests, id),
-                std::cmp::Ordering::Greater => self.tree.right(requests, id),
+            at = match sector.cmp(&nodes[id.index()].sector) {
+                std::cmp::Ordering::Less => self.tree.left(nodes, id),
+                std::cmp::Ordering::Greater => self.tree.right(nodes, id),
                 std::cmp::Ordering::Equal => return Some(id),
             };
         }
@@ -64,7 +66,7 @@ impl Sorted {
 
     /// Checks order and shape; returns the number of requests.
     pub(crate) fn check(&self, requests: &Requests) -> usize {
-        self.tree.check(requests, |requests, a, b| requests.sort_sector(a) <= requests.sort_sector(b))
+        self.tree.check(requests.sort_nodes(), |a, b| a.sector <= b.sector)
     }
 }
 
@@ -77,7 +79,7 @@ pub(crate) fn inherit_fifo_place(
 ) {
     if requests[absorbed].deadline < requests[survivor].deadline {
         requests[survivor].deadline = requests[absorbed].deadline;
-        fifo.remove(requests, survivor);
-        fifo.insert_after(requests, absorbed, survivor);
+        fifo.remove(requests.slots(), survivor);
+        fifo.insert_after(requests.slots(), absorbed, survivor);
     }
 }

@@ -42,7 +42,7 @@ impl Cfq {
                 break;
             }
             descent.left = sector < here;
-            at = if descent.left { tree.left(&self.queues, id) } else { tree.right(&self.queues, id) };
+            at = if descent.left { tree.left(self.queues.slots(), id) } else { tree.right(self.queues.slots(), id) };
         }
         descent
     }
@@ -59,14 +59,14 @@ impl Cfq {
         let descent = self.descend(env, &self.cooperator_trees[usize::from(level)], sector);
         if descent.exact.is_none() {
             let tree = &mut self.cooperator_trees[usize::from(level)];
-            tree.attach(&mut self.queues, id, descent.parent, descent.left);
+            tree.attach(self.queues.slots_mut(), id, descent.parent, descent.left);
             self.queues[id].cooperator_level = Some(level);
         }
     }
 
     pub(super) fn cooperator_tree_remove(&mut self, id: QueueId) {
         if let Some(level) = self.queues[id].cooperator_level.take() {
-            self.cooperator_trees[usize::from(level)].remove(&mut self.queues, id);
+            self.cooperator_trees[usize::from(level)].remove(self.queues.slots_mut(), id);
         }
     }
 
@@ -86,9 +86,9 @@ impl Cfq {
             return Some(nearest);
         }
         let other = if self.next_sector(env, nearest) < self.position {
-            tree.next(&self.queues, nearest)
+            tree.next(self.queues.slots(), nearest)
         } else {
-            tree.prev(&self.queues, nearest)
+            tree.prev(self.queues.slots(), nearest)
         };
         other.filter(|&other| self.is_close(env, other))
     }

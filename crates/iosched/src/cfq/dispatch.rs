@@ -94,8 +94,7 @@ impl Cfq {
 
     /// Takes a request out of its queue and counts it as in flight.
     pub(super) fn give_out(&mut self, env: &mut Env, id: QueueId, request: RequestId) {
-        self.queues[id].next = self.next_after(&env.requests, id, request);
-        self.remove(env, id, request);
+        self.take_out(env, id, request);
         let queue = &mut self.queues[id];
         queue.in_flight += 1;
         self.groups[queue.group].in_flight += 1;

@@ -8,7 +8,7 @@ use super::Cfq;
 use super::queue::QueueId;
 use super::service_tree::{Class, ServiceTree, TreeIndex, WORKLOADS};
 use super::think_time::ThinkTime;
-use crate::collections::{Id, Kind, RbLinks, RbNodes, RbTree};
+use crate::collections::{Id, Kind, RbLinks, RbNode, RbTree};
 use crate::context::{CgroupId, LEVEL_MAX};
 use crate::decision::{Decision, Workload};
 use crate::elevator::Env;
@@ -170,16 +170,13 @@ impl IndexMut<GroupId> for Groups {
     }
 }
 
-/// The nodes of the tree, apart from the tree.
-struct Nodes<'a>(&'a mut [Group]);
-
-impl RbNodes<ByVtime> for Nodes<'_> {
-    fn links(&self, id: u32) -> &RbLinks {
-        &self.0[id as usize].links
+impl RbNode<ByVtime> for Group {
+    fn links(&self) -> &RbLinks {
+        &self.links
     }
 
-    fn links_mut(&mut self, id: u32) -> &mut RbLinks {
-        &mut self.0[id as usize].links
+    fn links_mut(&mut self) -> &mut RbLinks {
+        &mut self.links
     }
 }
 
@@ -235,7 +232,7 @@ impl Groups {
     /// Puts a group on the tree and works out its fraction of all weights.
     fn add(&mut self, env: &Env, id: GroupId) {
         let vtime = self[id].vtime;
-        self.tree.insert(&mut Nodes(&mut self.table), id, |nodes, at| vtime < nodes.0[at.0 as usize].vtime);
+        self.tree.insert(&mut self.table, id, |at| vtime < at.vtime);
         let group = &mut self[id];
         debug_assert!(!group.on_tree);
         group.on_tree = true;
@@ -262,7 +259,7 @@ impl Groups {
 
     /// Takes a group off the tree; its weight and those of groups that have nothing else active count no more.
     fn remove(&mut self, id: GroupId) {
-        self.tree.remove(&mut Nodes(&mut self.table), id);
+        self.tree.remove(&mut self.table, id);
         let group = &mut self[id];
         group.on_tree = false;
         group.active_children -= 1;

@@ -3,6 +3,7 @@
 use super::Cfq;
 use super::queue::{QueueId, will_not_follow_up};
 use super::service_tree::Class;
+use super::think_time::ThinkTime;
 use crate::context::ContextId;
 use crate::decision::Decision;
 use crate::elevator::Env;
@@ -27,15 +28,17 @@ impl Cfq {
         queue.sync && tree.count == 1 && !tree.think_time.is_longer_than(self.tunables.slice_idle_ns)
     }
 
-    /// Judges anew, at an insert, whether a queue is worth idling for.
+    /// Judges anew, at an insert of `context`, whether a sync queue is worth idling for.
     #[inline]
-    pub(super) fn update_idle_window(&mut self, env: &mut Env, context: ContextId, id: QueueId) {
+    pub(super) fn update_idle_window(
+        &mut self,
+        env: &mut Env,
+        id: QueueId,
+        context: ContextId,
+        think_time: &ThinkTime,
+    ) {
         let slice_idle_ns = self.tunables.slice_idle_ns;
-        let think_time = self.processes.get(context.index()).and_then(Option::as_ref).map(|p| &p.think_time);
         let queue = &mut self.queues[id];
-        if !queue.sync || queue.class == Class::Idle {
-            return;
-        }
         queue.deep |= queue.queued >= DEEP;
         let worth = if queue.next.is_some_and(|next| will_not_follow_up(&env.requests[next]))
             || env.contexts.get(context).exited
@@ -43,11 +46,10 @@ impl Cfq {
             || (!queue.deep && queue.seek.is_seeky())
         {
             false
+        } else if think_time.is_valid() {
+            !think_time.is_longer_than(slice_idle_ns)
         } else {
-            match think_time {
-                Some(think_time) if think_time.is_valid() => !think_time.is_longer_than(slice_idle_ns),
-                _ => queue.idle_window,
-            }
+            queue.idle_window
         };
         if worth != queue.idle_window {
             queue.idle_window = worth;

@@ -200,18 +200,21 @@ impl Elevator for Cfq {
 
     fn insert(&mut self, env: &mut Env, id: RequestId) {
         let queue = Self::queue_of_request(env, id);
-        let request = &env.requests[id];
+        let request = &mut env.requests[id];
         let (context, sync, hinted) = (request.context, request.is_sync(), request.flags.contains(Flags::PRIO));
         let (sector, nr_sectors) = (request.sector, request.nr_sectors);
-        self.refresh_priority(context, queue);
-        env.requests[id].deadline = env.now + self.tunables.fifo_expire_ns(sync);
-        self.queues[queue].fifo.push_back(&mut env.requests, id);
+        request.deadline = env.now + self.tunables.fifo_expire_ns(sync);
+        if self.queues[queue].priority_changed {
+            self.refresh_priority(context, queue);
+        }
+        self.queues[queue].fifo.push_back(env.requests.slots(), id);
         self.add_sorted(env, queue, id);
 
         self.queued += 1;
         let slice_idle_ns = self.tunables.slice_idle_ns;
         let entry = &mut self.queues[queue];
         entry.hinted += u32::from(hinted);
+        entry.seek.record(sector, nr_sectors, env.rotational);
         let group = &mut self.groups[entry.group];
         group.think_time.sample(env.now, self.tunables.group_idle_ns);
         if entry.sync {
@@ -220,11 +223,13 @@ impl Elevator for Cfq {
             }
             if let Some(Some(process)) = self.processes.get_mut(context.index()) {
                 process.think_time.sample(env.now, slice_idle_ns);
+                if entry.class != Class::Idle {
+                    let think_time = process.think_time;
+                    self.update_idle_window(env, queue, context, &think_time);
+                }
             }
         }
-        entry.seek.record(sector, nr_sectors, env.rotational);
         self.end_yield(queue);
-        self.update_idle_window(env, context, queue);
         self.react_to_insert(env, queue, id);
     }
 
@@ -312,8 +317,8 @@ impl Elevator for Cfq {
             let count: u32 = group.trees.iter().map(|tree| tree.count).sum();
             assert_eq!(count, group.busy_queues);
             for tree in &group.trees {
-                let ordered = |queues: &Queues, a, b| queues[a].key <= queues[b].key;
-                assert_eq!(tree.queues.check(&self.queues, ordered), tree.count as usize);
+                let count = tree.queues.check(self.queues.slots(), |a, b| a.key <= b.key);
+                assert_eq!(count, tree.count as usize);
             }
             on_trees += count;
         }

@@ -47,9 +47,26 @@ impl Cfq {
     }
 
     /// The queue that takes a new request of its process.
+    #[inline]
     pub(super) fn queue_for(&mut self, env: &mut Env, id: RequestId) -> QueueId {
         let request = &env.requests[id];
         let (context, sync, hinted) = (request.context, request.is_sync(), request.flags.contains(Flags::PRIO));
+        let ioprio = env.contexts.get(context).ioprio;
+        if let Some(Some(process)) = self.processes.get(context.index())
+            && process.ioprio == ioprio
+            && let Some(queue) = if sync { process.sync_queue } else { process.async_queue }
+        {
+            // Nearly always nothing has changed.
+            self.boost(queue, hinted);
+            let entry = &self.queues[queue];
+            if !entry.split && entry.merge_into.is_none() {
+                return queue;
+            }
+        }
+        self.look_up_queue(env, context, sync, hinted)
+    }
+
+    fn look_up_queue(&mut self, env: &mut Env, context: ContextId, sync: bool, hinted: bool) -> QueueId {
         if self.processes.len() <= context.index() {
             self.processes.resize_with(context.index() + 1, || None);
         }
@@ -60,9 +77,8 @@ impl Cfq {
             async_queue: None,
             think_time: ThinkTime::new(env.now),
         });
-        let present = if sync { process.sync_queue } else { process.async_queue };
         let priority_changed = process.ioprio != ioprio;
-        if let Some(present) = present {
+        if let Some(present) = if sync { process.sync_queue } else { process.async_queue } {
             self.boost(present, hinted);
         }
         if priority_changed {
@@ -164,10 +180,8 @@ impl Cfq {
     /// Takes over a priority that changed since the queue's last insert.
     #[inline]
     pub(super) fn refresh_priority(&mut self, context: ContextId, id: QueueId) {
-        if self.queues[id].priority_changed {
-            let ioprio = self.process_mut(context).ioprio;
-            self.set_priority(id, ioprio);
-        }
+        let ioprio = self.process_mut(context).ioprio;
+        self.set_priority(id, ioprio);
     }
 
     /// The process is gone: if one of its queues is active its turn is over, and both lose it.

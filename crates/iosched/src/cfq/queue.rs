@@ -6,7 +6,7 @@ use super::Cfq;
 use super::group::GroupId;
 use super::seek::SeekHistory;
 use super::service_tree::{Class, TreeIndex};
-use crate::collections::{Id, Kind, List, NIL, RbLinks, RbNodes};
+use crate::collections::{Id, Kind, List, NIL, RbLinks, RbNode};
 use crate::decision::{QueueName, Workload};
 use crate::elevator::Env;
 use crate::request::{Fifo, Flags, Op, Request, RequestId, Requests, Sector};
@@ -210,6 +210,15 @@ impl Queues {
         }
     }
 
+    /// All queues, for trees.
+    pub(super) fn slots(&self) -> &[Queue] {
+        &self.slots
+    }
+
+    pub(super) fn slots_mut(&mut self) -> &mut [Queue] {
+        &mut self.slots
+    }
+
     pub(super) fn free(&mut self, id: QueueId) {
         self.free.push(id);
     }
@@ -236,27 +245,27 @@ impl IndexMut<QueueId> for Queues {
     }
 }
 
-impl RbNodes<Service> for Queues {
+impl RbNode<Service> for Queue {
     #[inline]
-    fn links(&self, id: u32) -> &RbLinks {
-        &self.slots[id as usize].service_links
+    fn links(&self) -> &RbLinks {
+        &self.service_links
     }
 
     #[inline]
-    fn links_mut(&mut self, id: u32) -> &mut RbLinks {
-        &mut self.slots[id as usize].service_links
+    fn links_mut(&mut self) -> &mut RbLinks {
+        &mut self.service_links
     }
 }
 
-impl RbNodes<Cooperating> for Queues {
+impl RbNode<Cooperating> for Queue {
     #[inline]
-    fn links(&self, id: u32) -> &RbLinks {
-        &self.slots[id as usize].cooperator_links
+    fn links(&self) -> &RbLinks {
+        &self.cooperator_links
     }
 
     #[inline]
-    fn links_mut(&mut self, id: u32) -> &mut RbLinks {
-        &mut self.slots[id as usize].cooperator_links
+    fn links_mut(&mut self) -> &mut RbLinks {
+        &mut self.cooperator_links
     }
 }
 
@@ -306,66 +315,90 @@ pub(super) fn will_not_follow_up(request: &Request) -> bool {
     request.op == Op::Write && request.flags & (Flags::SYNC | Flags::IDLE) == Flags::SYNC
 }
 
+/// Where the head is, and what going back costs.
+#[derive(Clone, Copy)]
+pub(super) struct Head {
+    position: Sector,
+    back_seek: BackSeek,
+}
+
+impl Head {
+    /// The better of two requests to serve, if they are two.
+    #[inline]
+    fn better(self, requests: &Requests, a: Option<RequestId>, b: Option<RequestId>) -> Option<RequestId> {
+        match (a, b) {
+            (Some(x), Some(y)) if x != y => {
+                let first = first_is_better(&requests[x], &requests[y], self.position, self.back_seek);
+                Some(if first { x } else { y })
+            }
+            _ => a.or(b),
+        }
+    }
+}
+
+impl Queue {
+    /// Sorts a request in; says whether another one is to be served next now.
+    #[inline]
+    fn add_sorted(&mut self, requests: &mut Requests, id: RequestId, head: Head) -> bool {
+        self.queued += 1;
+        self.sorted.insert(requests, id);
+        let before = self.next;
+        self.next = head.better(requests, before, Some(id));
+        self.next != before
+    }
+
+    /// The request to serve after `id`: its successor, or the first of all; or its predecessor.
+    #[inline]
+    fn next_after(&self, requests: &Requests, id: RequestId, back_seek: BackSeek) -> Option<RequestId> {
+        let prev = self.sorted.prev(requests, id);
+        let next = self.sorted.next(requests, id).or_else(|| self.sorted.first().filter(|&first| first != id));
+        Head { position: requests[id].sector, back_seek }.better(requests, next, prev)
+    }
+
+    #[inline]
+    fn remove(&mut self, requests: &mut Requests, id: RequestId) {
+        self.fifo.remove(requests.slots(), id);
+        self.sorted.remove(requests, id);
+        self.queued -= 1;
+        self.hinted -= u32::from(requests[id].flags.contains(Flags::PRIO));
+    }
+}
+
 impl Cfq {
     #[inline]
     fn back_seek(&self) -> BackSeek {
         BackSeek { max_sectors: self.tunables.back_seek_max_kb * 2, penalty: self.tunables.back_seek_penalty }
     }
 
-    #[inline]
-    fn better(
-        &self,
-        requests: &Requests,
-        a: Option<RequestId>,
-        b: Option<RequestId>,
-        position: Sector,
-    ) -> Option<RequestId> {
-        match (a, b) {
-            (Some(x), Some(y)) if x != y => {
-                let first = first_is_better(&requests[x], &requests[y], position, self.back_seek());
-                Some(if first { x } else { y })
-            }
-            _ => a.or(b),
-        }
-    }
-
-    /// The request to serve after `id`: its successor, or the first of all; or its predecessor.
-    #[inline]
-    pub(super) fn next_after(&self, requests: &Requests, queue: QueueId, id: RequestId) -> Option<RequestId> {
-        let sorted = &self.queues[queue].sorted;
-        let prev = sorted.prev(requests, id);
-        let next = sorted.next(requests, id).or_else(|| sorted.first().filter(|&first| first != id));
-        self.better(requests, next, prev, requests[id].sector)
-    }
-
     /// Sorts a request into its queue, which enters service with its first one.
+    #[inline]
     pub(super) fn add_sorted(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
-        let entry = &mut self.queues[queue];
-        entry.queued += 1;
-        entry.sorted.insert(&mut env.requests, id);
-        if !entry.busy {
+        let head = Head { position: self.position, back_seek: self.back_seek() };
+        if !self.queues[queue].busy {
             self.enter_service(env, queue);
         }
-        let before = self.queues[queue].next;
-        let next = self.better(&env.requests, before, Some(id), self.position);
-        self.queues[queue].next = next;
-        if next != before {
+        if self.queues[queue].add_sorted(&mut env.requests, id, head) {
             self.cooperator_tree_add(env, queue);
         }
     }
 
-    /// Takes a request, which is not the next any more, out of its queue.
-    pub(super) fn remove(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
-        if self.queues[queue].next == Some(id) {
-            self.queues[queue].next = self.next_after(&env.requests, queue, id);
-        }
+    /// Takes a request out of its queue to give it out; another one is next.
+    #[inline]
+    pub(super) fn take_out(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
+        let back_seek = self.back_seek();
         let entry = &mut self.queues[queue];
-        entry.fifo.remove(&mut env.requests, id);
-        entry.sorted.remove(&mut env.requests, id);
-        entry.queued -= 1;
-        entry.hinted -= u32::from(env.requests[id].flags.contains(Flags::PRIO));
+        entry.next = entry.next_after(&env.requests, id, back_seek);
+        self.remove(env, queue, id);
+    }
+
+    /// Takes a request that is not to be served next out of its queue.
+    #[inline]
+    pub(super) fn remove(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
+        let entry = &mut self.queues[queue];
+        debug_assert_ne!(entry.next, Some(id));
+        entry.remove(&mut env.requests, id);
         self.queued -= 1;
-        if entry.queued == 0 {
+        if entry.queued == 0 && entry.cooperator_level.is_some() {
             // It stays in service until it expires, but nobody can cooperate with it.
             self.cooperator_tree_remove(queue);
         }

@@ -48,12 +48,12 @@ impl ServiceTree {
 
     fn insert(&mut self, arena: &mut Queues, id: QueueId) {
         let key = arena[id].key;
-        self.queues.insert(arena, id, |arena, at| key < arena[at].key);
+        self.queues.insert(arena.slots_mut(), id, |at| key < at.key);
         self.count += 1;
     }
 
     fn remove(&mut self, arena: &mut Queues, id: QueueId) {
-        self.queues.remove(arena, id);
+        self.queues.remove(arena.slots_mut(), id);
         self.count -= 1;
     }
 

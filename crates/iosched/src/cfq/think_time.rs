@@ -42,8 +42,7 @@ impl ThinkTime {
     #[inline]
     pub(super) fn is_longer_than(&self, other_ns: u64) -> bool {
         // The mean is (total + half a sample) / samples, rounded down: compared without the division.
-        let at_least = u128::from(other_ns) + 1;
-        self.is_valid() && u128::from(self.total_ns + SAMPLE / 2) >= at_least * u128::from(self.samples)
+        self.is_valid() && self.total_ns + SAMPLE / 2 >= other_ns.saturating_add(1).saturating_mul(self.samples)
     }
 }
 

@@ -17,12 +17,22 @@ impl Default for ListLinks {
     }
 }
 
-/// An arena whose elements carry links of lists of kind `K`.
-pub(crate) trait ListNodes<K: Kind> {
-    /// The links of the element numbered `id`.
-    fn links(&self, id: u32) -> ListLinks;
-    /// The same, to change.
-    fn links_mut(&mut self, id: u32) -> &mut ListLinks;
+impl ListLinks {
+    /// The element before this one.
+    pub(crate) fn prev<I: Id>(self) -> Option<I> {
+        I::some(self.prev)
+    }
+
+    /// The element behind this one.
+    pub(crate) fn next<I: Id>(self) -> Option<I> {
+        I::some(self.next)
+    }
+}
+
+/// An element that carries links of lists of kind `K`.
+pub(crate) trait ListNode<K> {
+    /// Its neighbours.
+    fn links(&mut self) -> &mut ListLinks;
 }
 
 /// A list: first and last element.
@@ -52,57 +62,46 @@ impl<K: Kind> List<K> {
         self.head == NIL
     }
 
-    /// The element behind `id`.
-    pub(crate) fn next(&self, nodes: &impl ListNodes<K>, id: K::Id) -> Option<K::Id> {
-        K::Id::some(nodes.links(id.number()).next)
-    }
-
-    /// The element before `id`.
-    pub(crate) fn prev(&self, nodes: &impl ListNodes<K>, id: K::Id) -> Option<K::Id> {
-        K::Id::some(nodes.links(id.number()).prev)
-    }
-
     /// Puts `id` last.
     #[inline]
-    pub(crate) fn push_back(&mut self, nodes: &mut impl ListNodes<K>, id: K::Id) {
+    pub(crate) fn push_back(&mut self, nodes: &mut [impl ListNode<K>], id: K::Id) {
         let id = id.number();
-        *nodes.links_mut(id) = ListLinks { prev: self.tail, next: NIL };
+        *nodes[id as usize].links() = ListLinks { prev: self.tail, next: NIL };
         if self.tail == NIL {
             self.head = id;
         } else {
-            nodes.links_mut(self.tail).next = id;
+            nodes[self.tail as usize].links().next = id;
         }
         self.tail = id;
     }
 
     /// Takes `id`, which is in this list, out.
     #[inline]
-    pub(crate) fn remove(&mut self, nodes: &mut impl ListNodes<K>, id: K::Id) {
+    pub(crate) fn remove(&mut self, nodes: &mut [impl ListNode<K>], id: K::Id) {
         let id = id.number();
-        let ListLinks { prev, next } = nodes.links(id);
+        let ListLinks { prev, next } = std::mem::take(nodes[id as usize].links());
         if prev == NIL {
             self.head = next;
         } else {
-            nodes.links_mut(prev).next = next;
+            nodes[prev as usize].links().next = next;
         }
         if next == NIL {
             self.tail = prev;
         } else {
-            nodes.links_mut(next).prev = prev;
+            nodes[next as usize].links().prev = prev;
         }
-        *nodes.links_mut(id) = ListLinks::default();
     }
 
     /// Puts `id`, which is in no list, right behind `at`.
-    pub(crate) fn insert_after(&mut self, nodes: &mut impl ListNodes<K>, at: K::Id, id: K::Id) {
+    pub(crate) fn insert_after(&mut self, nodes: &mut [impl ListNode<K>], at: K::Id, id: K::Id) {
         let (at, id) = (at.number(), id.number());
-        let next = nodes.links(at).next;
-        *nodes.links_mut(id) = ListLinks { prev: at, next };
-        nodes.links_mut(at).next = id;
+        let next = nodes[at as usize].links().next;
+        *nodes[id as usize].links() = ListLinks { prev: at, next };
+        nodes[at as usize].links().next = id;
         if next == NIL {
             self.tail = id;
         } else {
-            nodes.links_mut(next).prev = id;
+            nodes[next as usize].links().prev = id;
         }
     }
 }

@@ -4,8 +4,8 @@
 mod list;
 mod rb_tree;
 
-pub(crate) use list::{List, ListLinks, ListNodes};
-pub(crate) use rb_tree::{RbLinks, RbNodes, RbTree};
+pub(crate) use list::{List, ListLinks, ListNode};
+pub(crate) use rb_tree::{RbLinks, RbNode, RbTree};
 
 /// No element.
 pub(crate) const NIL: u32 = u32::MAX;

@@ -9,32 +9,27 @@ use std::marker::PhantomData;
 
 use super::{Id, Kind, NIL};
 
-const RED: u32 = 1 << 31;
-const PARENT: u32 = !RED;
-/// The parent field of a root: no element has this number, which still leaves 2³¹ - 1 of them.
-const NO_PARENT: u32 = PARENT;
-
 /// An element's place in a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RbLinks {
-    /// Parent, with the colour in the top bit.
     parent: u32,
     left: u32,
     right: u32,
+    red: bool,
 }
 
 impl Default for RbLinks {
     fn default() -> Self {
-        Self { parent: NO_PARENT, left: NIL, right: NIL }
+        Self { parent: NIL, left: NIL, right: NIL, red: false }
     }
 }
 
-/// An arena whose elements carry links of trees of kind `K`.
-pub(crate) trait RbNodes<K: Kind> {
-    /// The links of the element numbered `id`.
-    fn links(&self, id: u32) -> &RbLinks;
+/// An element that carries links of trees of kind `K`.
+pub(crate) trait RbNode<K> {
+    /// Its place.
+    fn links(&self) -> &RbLinks;
     /// The same, to change.
-    fn links_mut(&mut self, id: u32) -> &mut RbLinks;
+    fn links_mut(&mut self) -> &mut RbLinks;
 }
 
 /// A tree: its root, and its two ends at hand.
@@ -79,100 +74,91 @@ impl<K: Kind> RbTree<K> {
 
     /// Puts `id` in, behind its equals. `before(x)` says whether `id` belongs before `x`.
     #[inline]
-    pub(crate) fn insert<N: RbNodes<K>>(
-        &mut self,
-        nodes: &mut N,
-        id: K::Id,
-        mut before: impl FnMut(&N, K::Id) -> bool,
-    ) {
-        if self.root == NIL {
-            return self.attach(nodes, id, None, false);
-        }
+    pub(crate) fn insert<N: RbNode<K>>(&mut self, nodes: &mut [N], id: K::Id, mut before: impl FnMut(&N) -> bool) {
         // What arrives in order goes to the end without a descent.
-        let last = K::Id::new(self.last);
-        if !before(nodes, last) {
-            return self.attach(nodes, id, Some(last), false);
+        match nodes.get(self.last as usize) {
+            None => return self.attach(nodes, id, None, false),
+            Some(last) if !before(last) => return self.attach(nodes, id, Some(K::Id::new(self.last)), false),
+            Some(_) => {}
         }
-        let mut at = self.root;
-        loop {
-            let left = before(nodes, K::Id::new(at));
-            let links = nodes.links(at);
-            let next = if left { links.left } else { links.right };
-            if next == NIL {
-                return self.attach(nodes, id, Some(K::Id::new(at)), left);
-            }
-            at = next;
+        let (mut parent, mut at, mut left) = (self.root, self.root, false);
+        while let Some(node) = nodes.get(at as usize) {
+            parent = at;
+            left = before(node);
+            let links = node.links();
+            at = if left { links.left } else { links.right };
         }
+        self.attach(nodes, id, Some(K::Id::new(parent)), left);
     }
 
     /// Puts `id` in as the left or right child of `parent` (which has none there; `None` for an empty tree).
-    pub(crate) fn attach<N: RbNodes<K>>(&mut self, nodes: &mut N, id: K::Id, parent: Option<K::Id>, left: bool) {
+    #[inline]
+    pub(crate) fn attach<N: RbNode<K>>(&mut self, nodes: &mut [N], id: K::Id, parent: Option<K::Id>, left: bool) {
         let id = id.number();
         let Some(parent) = parent.map(Id::number) else {
-            *nodes.links_mut(id) = RbLinks::default();
+            *nodes[id as usize].links_mut() = RbLinks::default();
             (self.root, self.first, self.last) = (id, id, id);
             return;
         };
-        *nodes.links_mut(id) = RbLinks { parent: parent | RED, left: NIL, right: NIL };
+        *nodes[id as usize].links_mut() = RbLinks { parent, left: NIL, right: NIL, red: true };
+        let above = nodes[parent as usize].links_mut();
         if left {
-            nodes.links_mut(parent).left = id;
+            above.left = id;
             if self.first == parent {
                 self.first = id;
             }
         } else {
-            nodes.links_mut(parent).right = id;
+            above.right = id;
             if self.last == parent {
                 self.last = id;
             }
         }
-        self.rebalance_after_insert(nodes, id);
+        if above.red {
+            self.rebalance_after_insert(nodes, id, parent);
+        }
     }
 
-    fn rebalance_after_insert<N: RbNodes<K>>(&mut self, nodes: &mut N, mut id: u32) {
+    /// `id` and its parent are both red.
+    fn rebalance_after_insert<N: RbNode<K>>(&mut self, nodes: &mut [N], mut id: u32, mut parent: u32) {
         loop {
-            let parent = parent(nodes, id);
-            if parent == NIL {
-                set_black(nodes, id);
-                return;
-            }
-            if !is_red(nodes, parent) {
-                return;
-            }
             // A red parent has a parent: the root is black.
-            let grand = self::parent(nodes, parent);
-            let parent_is_left = nodes.links(grand).left == parent;
-            let uncle = if parent_is_left { nodes.links(grand).right } else { nodes.links(grand).left };
-            if uncle != NIL && is_red(nodes, uncle) {
-                set_black(nodes, parent);
-                set_black(nodes, uncle);
-                set_red(nodes, grand);
-                id = grand;
+            let grand = nodes[parent as usize].links().parent;
+            let RbLinks { left, right, .. } = *nodes[grand as usize].links();
+            let parent_is_left = left == parent;
+            let uncle = if parent_is_left { right } else { left };
+            if let Some(uncle) = nodes.get_mut(uncle as usize).map(N::links_mut).filter(|uncle| uncle.red) {
+                uncle.red = false;
+                nodes[parent as usize].links_mut().red = false;
+                let above = nodes[grand as usize].links().parent;
+                match nodes.get(above as usize) {
+                    None => return,
+                    Some(node) => {
+                        let red = node.links().red;
+                        nodes[grand as usize].links_mut().red = true;
+                        if !red {
+                            return;
+                        }
+                    }
+                }
+                (id, parent) = (grand, above);
                 continue;
             }
-            let mut upper = parent;
-            if parent_is_left {
-                if nodes.links(parent).right == id {
-                    self.rotate_left(nodes, parent);
-                    upper = id;
-                }
-                set_black(nodes, upper);
-                set_red(nodes, grand);
-                self.rotate_right(nodes, grand);
-            } else {
-                if nodes.links(parent).left == id {
-                    self.rotate_right(nodes, parent);
-                    upper = id;
-                }
-                set_black(nodes, upper);
-                set_red(nodes, grand);
-                self.rotate_left(nodes, grand);
+            let inner =
+                if parent_is_left { nodes[parent as usize].links().right } else { nodes[parent as usize].links().left };
+            if inner == id {
+                self.rotate(nodes, parent, parent_is_left);
+                parent = id;
             }
+            nodes[parent as usize].links_mut().red = false;
+            nodes[grand as usize].links_mut().red = true;
+            self.rotate(nodes, grand, !parent_is_left);
             return;
         }
     }
 
     /// Takes `id`, which is in this tree, out.
-    pub(crate) fn remove<N: RbNodes<K>>(&mut self, nodes: &mut N, id: K::Id) {
+    #[inline]
+    pub(crate) fn remove<N: RbNode<K>>(&mut self, nodes: &mut [N], id: K::Id) {
         let id = id.number();
         if self.first == id {
             self.first = neighbour(nodes, id, true);
@@ -180,191 +166,179 @@ impl<K: Kind> RbTree<K> {
         if self.last == id {
             self.last = neighbour(nodes, id, false);
         }
-        let RbLinks { left, right, .. } = *nodes.links(id);
+        let removed = *nodes[id as usize].links();
+        let RbLinks { parent, left, right, red } = removed;
         // The place that becomes one black poorer, if any: the child that moves up and its new parent.
         let (child, child_parent, lost_black);
         if left != NIL && right != NIL {
             let mut successor = right;
-            while nodes.links(successor).left != NIL {
-                successor = nodes.links(successor).left;
+            loop {
+                let next = nodes[successor as usize].links().left;
+                if next == NIL {
+                    break;
+                }
+                successor = next;
             }
-            lost_black = !is_red(nodes, successor);
-            child = nodes.links(successor).right;
+            let RbLinks { parent: successor_parent, right: successor_right, red: successor_red, .. } =
+                *nodes[successor as usize].links();
+            lost_black = !successor_red;
+            child = successor_right;
+            let links = nodes[successor as usize].links_mut();
+            (links.parent, links.left, links.red) = (parent, left, red);
             if successor == right {
                 child_parent = successor;
             } else {
-                child_parent = parent(nodes, successor);
-                nodes.links_mut(child_parent).left = child;
-                if child != NIL {
-                    set_parent(nodes, child, child_parent);
+                links.right = right;
+                child_parent = successor_parent;
+                nodes[child_parent as usize].links_mut().left = child;
+                if let Some(node) = nodes.get_mut(child as usize) {
+                    node.links_mut().parent = child_parent;
                 }
-                nodes.links_mut(successor).right = right;
-                set_parent(nodes, right, successor);
+                nodes[right as usize].links_mut().parent = successor;
             }
-            nodes.links_mut(successor).left = left;
-            set_parent(nodes, left, successor);
-            self.put_in_place_of(nodes, id, successor);
-            nodes.links_mut(successor).parent = nodes.links(id).parent;
+            nodes[left as usize].links_mut().parent = successor;
+            self.put_in_place_of(nodes, parent, id, successor);
         } else {
             child = if left == NIL { right } else { left };
-            child_parent = parent(nodes, id);
-            lost_black = !is_red(nodes, id);
-            self.put_in_place_of(nodes, id, child);
-            if child != NIL {
-                set_parent(nodes, child, child_parent);
+            child_parent = parent;
+            lost_black = !red;
+            self.put_in_place_of(nodes, parent, id, child);
+            if let Some(node) = nodes.get_mut(child as usize) {
+                node.links_mut().parent = parent;
             }
         }
-        *nodes.links_mut(id) = RbLinks::default();
         if lost_black {
-            self.rebalance_after_remove(nodes, child, child_parent);
-        }
-    }
-
-    /// The parent of `old`, or the root, points at `new` instead.
-    fn put_in_place_of<N: RbNodes<K>>(&mut self, nodes: &mut N, old: u32, new: u32) {
-        let parent = parent(nodes, old);
-        if parent == NIL {
-            self.root = new;
-        } else if nodes.links(parent).left == old {
-            nodes.links_mut(parent).left = new;
-        } else {
-            nodes.links_mut(parent).right = new;
-        }
-    }
-
-    fn rebalance_after_remove<N: RbNodes<K>>(&mut self, nodes: &mut N, mut id: u32, mut parent: u32) {
-        while parent != NIL && (id == NIL || !is_red(nodes, id)) {
-            let is_left = nodes.links(parent).left == id;
-            let sibling_of = |nodes: &N| {
-                if is_left { nodes.links(parent).right } else { nodes.links(parent).left }
-            };
-            let mut sibling = sibling_of(nodes);
-            if is_red(nodes, sibling) {
-                set_black(nodes, sibling);
-                set_red(nodes, parent);
-                self.rotate(nodes, parent, is_left);
-                sibling = sibling_of(nodes);
+            match nodes.get_mut(child as usize).map(N::links_mut) {
+                Some(links) if links.red => links.red = false,
+                _ => self.rebalance_after_remove(nodes, child, child_parent),
             }
-            let RbLinks { left, right, .. } = *nodes.links(sibling);
-            let (near, far) = if is_left { (left, right) } else { (right, left) };
-            let near_red = near != NIL && is_red(nodes, near);
-            let mut far = far;
-            if far == NIL || !is_red(nodes, far) {
-                if !near_red {
-                    set_red(nodes, sibling);
-                    id = parent;
-                    parent = self::parent(nodes, id);
+        }
+    }
+
+    /// `parent`, or the root, points at `new` instead of `old`.
+    #[inline]
+    fn put_in_place_of<N: RbNode<K>>(&mut self, nodes: &mut [N], parent: u32, old: u32, new: u32) {
+        match nodes.get_mut(parent as usize).map(N::links_mut) {
+            None => self.root = new,
+            Some(links) if links.left == old => links.left = new,
+            Some(links) => links.right = new,
+        }
+    }
+
+    /// The paths through `id`, a black child of `parent` or none, have one black node too few.
+    fn rebalance_after_remove<N: RbNode<K>>(&mut self, nodes: &mut [N], mut id: u32, mut parent: u32) {
+        let is_red = |nodes: &[N], id: u32| nodes.get(id as usize).is_some_and(|node| node.links().red);
+        while parent != NIL {
+            let is_left = nodes[parent as usize].links().left == id;
+            let children = |nodes: &[N], id: u32| {
+                let RbLinks { left, right, .. } = *nodes[id as usize].links();
+                if is_left { (left, right) } else { (right, left) }
+            };
+            let (_, mut sibling) = children(nodes, parent);
+            if is_red(nodes, sibling) {
+                nodes[sibling as usize].links_mut().red = false;
+                nodes[parent as usize].links_mut().red = true;
+                self.rotate(nodes, parent, is_left);
+                (_, sibling) = children(nodes, parent);
+            }
+            let (near, mut far) = children(nodes, sibling);
+            if !is_red(nodes, far) {
+                if !is_red(nodes, near) {
+                    nodes[sibling as usize].links_mut().red = true;
+                    let links = nodes[parent as usize].links_mut();
+                    if links.red {
+                        links.red = false;
+                        return;
+                    }
+                    (id, parent) = (parent, links.parent);
                     continue;
                 }
-                set_black(nodes, near);
-                set_red(nodes, sibling);
+                nodes[near as usize].links_mut().red = false;
+                nodes[sibling as usize].links_mut().red = true;
                 self.rotate(nodes, sibling, !is_left);
-                far = sibling;
-                sibling = near;
+                (far, sibling) = (sibling, near);
             }
-            let red = is_red(nodes, parent);
-            set_colour(nodes, sibling, red);
-            set_black(nodes, parent);
-            set_black(nodes, far);
+            let above = nodes[parent as usize].links_mut();
+            let red = std::mem::take(&mut above.red);
+            nodes[sibling as usize].links_mut().red = red;
+            nodes[far as usize].links_mut().red = false;
             self.rotate(nodes, parent, is_left);
-            id = self.root;
-            break;
-        }
-        if id != NIL {
-            set_black(nodes, id);
+            return;
         }
     }
 
-    fn rotate<N: RbNodes<K>>(&mut self, nodes: &mut N, id: u32, left: bool) {
-        if left {
-            self.rotate_left(nodes, id);
-        } else {
-            self.rotate_right(nodes, id);
+    /// The child of `id` on the other side takes its place; `id` becomes that one's left (or right) child.
+    fn rotate<N: RbNode<K>>(&mut self, nodes: &mut [N], id: u32, left: bool) {
+        let RbLinks { parent, left: id_left, right: id_right, .. } = *nodes[id as usize].links();
+        let up = if left { id_right } else { id_left };
+        let raised = nodes[up as usize].links_mut();
+        raised.parent = parent;
+        let inner = std::mem::replace(if left { &mut raised.left } else { &mut raised.right }, id);
+        let lowered = nodes[id as usize].links_mut();
+        lowered.parent = up;
+        *(if left { &mut lowered.right } else { &mut lowered.left }) = inner;
+        if let Some(node) = nodes.get_mut(inner as usize) {
+            node.links_mut().parent = id;
         }
-    }
-
-    fn rotate_left<N: RbNodes<K>>(&mut self, nodes: &mut N, id: u32) {
-        let up = nodes.links(id).right;
-        let inner = nodes.links(up).left;
-        nodes.links_mut(id).right = inner;
-        if inner != NIL {
-            set_parent(nodes, inner, id);
-        }
-        self.put_in_place_of(nodes, id, up);
-        let parent = parent(nodes, id);
-        set_parent(nodes, up, parent);
-        nodes.links_mut(up).left = id;
-        set_parent(nodes, id, up);
-    }
-
-    fn rotate_right<N: RbNodes<K>>(&mut self, nodes: &mut N, id: u32) {
-        let up = nodes.links(id).left;
-        let inner = nodes.links(up).right;
-        nodes.links_mut(id).left = inner;
-        if inner != NIL {
-            set_parent(nodes, inner, id);
-        }
-        self.put_in_place_of(nodes, id, up);
-        let parent = parent(nodes, id);
-        set_parent(nodes, up, parent);
-        nodes.links_mut(up).right = id;
-        set_parent(nodes, id, up);
+        self.put_in_place_of(nodes, parent, id, up);
     }
 
     /// The element behind `id`.
     #[inline]
-    pub(crate) fn next<N: RbNodes<K>>(&self, nodes: &N, id: K::Id) -> Option<K::Id> {
+    pub(crate) fn next<N: RbNode<K>>(&self, nodes: &[N], id: K::Id) -> Option<K::Id> {
+        if id.number() == self.last {
+            return None;
+        }
         K::Id::some(neighbour(nodes, id.number(), true))
     }
 
     /// The element before `id`.
     #[inline]
-    pub(crate) fn prev<N: RbNodes<K>>(&self, nodes: &N, id: K::Id) -> Option<K::Id> {
+    pub(crate) fn prev<N: RbNode<K>>(&self, nodes: &[N], id: K::Id) -> Option<K::Id> {
+        if id.number() == self.first {
+            return None;
+        }
         K::Id::some(neighbour(nodes, id.number(), false))
     }
 
     /// The child of `id` on the side of smaller elements.
     #[inline]
-    pub(crate) fn left<N: RbNodes<K>>(&self, nodes: &N, id: K::Id) -> Option<K::Id> {
-        K::Id::some(nodes.links(id.number()).left)
+    pub(crate) fn left<N: RbNode<K>>(&self, nodes: &[N], id: K::Id) -> Option<K::Id> {
+        K::Id::some(nodes[id.number() as usize].links().left)
     }
 
     /// The child of `id` on the side of larger elements.
     #[inline]
-    pub(crate) fn right<N: RbNodes<K>>(&self, nodes: &N, id: K::Id) -> Option<K::Id> {
-        K::Id::some(nodes.links(id.number()).right)
+    pub(crate) fn right<N: RbNode<K>>(&self, nodes: &[N], id: K::Id) -> Option<K::Id> {
+        K::Id::some(nodes[id.number() as usize].links().right)
     }
 
     /// Checks order, colours, links and ends; returns the number of elements.
     ///
     /// # Panics
     /// If any of it is wrong.
-    pub(crate) fn check<N: RbNodes<K>>(&self, nodes: &N, mut in_order: impl FnMut(&N, K::Id, K::Id) -> bool) -> usize {
-        fn walk<K: Kind, N: RbNodes<K>>(nodes: &N, id: u32, count: &mut usize) -> usize {
-            if id == NIL {
-                return 1;
-            }
+    pub(crate) fn check<N: RbNode<K>>(&self, nodes: &[N], mut in_order: impl FnMut(&N, &N) -> bool) -> usize {
+        fn walk<K: Kind, N: RbNode<K>>(nodes: &[N], id: u32, parent: u32, count: &mut usize) -> usize {
+            let Some(links) = nodes.get(id as usize).map(N::links) else { return 1 };
             *count += 1;
-            let links = nodes.links(id);
-            for child in [links.left, links.right].into_iter().filter(|&c| c != NIL) {
-                assert_eq!(parent(nodes, child), id, "a child knows its parent");
-                assert!(!(is_red(nodes, id) && is_red(nodes, child)), "no red node has a red child");
-            }
-            let black = walk(nodes, links.left, count);
-            assert_eq!(black, walk(nodes, links.right, count), "every path has as many black nodes");
-            black + usize::from(!is_red(nodes, id))
+            assert_eq!(links.parent, parent, "a child knows its parent");
+            let red_parent = nodes.get(parent as usize).is_some_and(|node| node.links().red);
+            assert!(!(links.red && red_parent), "no red node has a red child");
+            let black = walk(nodes, links.left, id, count);
+            assert_eq!(black, walk(nodes, links.right, id, count), "every path has as many black nodes");
+            black + usize::from(!links.red)
         }
         let mut count = 0;
-        walk(nodes, self.root, &mut count);
+        walk(nodes, self.root, NIL, &mut count);
         if self.root == NIL {
             assert_eq!((self.first, self.last), (NIL, NIL));
             return 0;
         }
-        assert!(!is_red(nodes, self.root), "the root is black");
+        assert!(!nodes[self.root as usize].links().red, "the root is black");
         let mut seen = 1;
         let mut at = K::Id::new(self.first);
         while let Some(next) = self.next(nodes, at) {
-            assert!(in_order(nodes, at, next), "elements are in order");
+            assert!(in_order(&nodes[at.number() as usize], &nodes[next.number() as usize]), "elements are in order");
             assert_eq!(self.prev(nodes, next).map(Id::number), Some(at.number()));
             at = next;
             seen += 1;
@@ -377,59 +351,30 @@ impl<K: Kind> RbTree<K> {
 
 /// The element behind `id`, or before it; [`NIL`] if it is the end one.
 #[inline]
-fn neighbour<K: Kind, N: RbNodes<K>>(nodes: &N, id: u32, behind: bool) -> u32 {
-    let side = |links: &RbLinks, right: bool| if right { links.right } else { links.left };
-    let mut at = side(nodes.links(id), behind);
-    if at != NIL {
+fn neighbour<K: Kind, N: RbNode<K>>(nodes: &[N], id: u32, behind: bool) -> u32 {
+    let towards = |links: &RbLinks, right: bool| if right { links.right } else { links.left };
+    let mut links = nodes[id as usize].links();
+    let mut at = towards(links, behind);
+    if at == NIL {
+        // Up, until the way came from the other side.
+        let mut from = id;
         loop {
-            let next = side(nodes.links(at), !behind);
-            if next == NIL {
-                return at;
+            let up = links.parent;
+            let Some(node) = nodes.get(up as usize) else { return NIL };
+            links = node.links();
+            if towards(links, !behind) == from {
+                return up;
             }
-            at = next;
+            from = up;
         }
     }
-    let mut from = id;
     loop {
-        let up = parent(nodes, from);
-        if up == NIL || side(nodes.links(up), !behind) == from {
-            return up;
+        let next = towards(nodes[at as usize].links(), !behind);
+        if next == NIL {
+            return at;
         }
-        from = up;
+        at = next;
     }
-}
-
-#[inline]
-fn parent<K: Kind, N: RbNodes<K>>(nodes: &N, id: u32) -> u32 {
-    let parent = nodes.links(id).parent & PARENT;
-    if parent == NO_PARENT { NIL } else { parent }
-}
-
-#[inline]
-fn is_red<K: Kind, N: RbNodes<K>>(nodes: &N, id: u32) -> bool {
-    nodes.links(id).parent & RED != 0
-}
-
-#[inline]
-fn set_parent<K: Kind, N: RbNodes<K>>(nodes: &mut N, id: u32, parent: u32) {
-    let links = nodes.links_mut(id);
-    links.parent = (links.parent & RED) | (parent & PARENT);
-}
-
-#[inline]
-fn set_colour<K: Kind, N: RbNodes<K>>(nodes: &mut N, id: u32, red: bool) {
-    let links = nodes.links_mut(id);
-    links.parent = (links.parent & PARENT) | if red { RED } else { 0 };
-}
-
-#[inline]
-fn set_black<K: Kind, N: RbNodes<K>>(nodes: &mut N, id: u32) {
-    set_colour(nodes, id, false);
-}
-
-#[inline]
-fn set_red<K: Kind, N: RbNodes<K>>(nodes: &mut N, id: u32) {
-    set_colour(nodes, id, true);
 }
 
 #[cfg(test)]
@@ -438,7 +383,11 @@ mod tests {
 
     use super::*;
 
-    struct Arena(Vec<(u64, RbLinks)>);
+    #[derive(Clone, Default)]
+    struct Node {
+        key: u64,
+        links: RbLinks,
+    }
 
     enum Test {}
 
@@ -446,27 +395,27 @@ mod tests {
         type Id = u32;
     }
 
-    impl RbNodes<Test> for Arena {
-        fn links(&self, id: u32) -> &RbLinks {
-            &self.0[id as usize].1
+    impl RbNode<Test> for Node {
+        fn links(&self) -> &RbLinks {
+            &self.links
         }
-        fn links_mut(&mut self, id: u32) -> &mut RbLinks {
-            &mut self.0[id as usize].1
+        fn links_mut(&mut self) -> &mut RbLinks {
+            &mut self.links
         }
     }
 
-    fn check(tree: &RbTree<Test>, arena: &Arena) -> usize {
-        tree.check(arena, |nodes, a, b| nodes.0[a as usize].0 <= nodes.0[b as usize].0)
+    fn check(tree: &RbTree<Test>, arena: &[Node]) -> usize {
+        tree.check(arena, |a, b| a.key <= b.key)
     }
 
-    fn insert(tree: &mut RbTree<Test>, arena: &mut Arena, id: u32) {
-        let key = arena.0[id as usize].0;
-        tree.insert(arena, id, |nodes, at| key < nodes.0[at as usize].0);
+    fn insert(tree: &mut RbTree<Test>, arena: &mut [Node], id: u32) {
+        let key = arena[id as usize].key;
+        tree.insert(arena, id, |at| key < at.key);
     }
 
     #[test]
     fn equal_keys_keep_the_order_they_came_in() {
-        let mut arena = Arena(vec![(5, RbLinks::default()); 9]);
+        let mut arena = vec![Node { key: 5, ..Node::default() }; 9];
         let mut tree = RbTree::default();
         for id in 0..9 {
             insert(&mut tree, &mut arena, id);
@@ -481,7 +430,7 @@ mod tests {
     proptest! {
         #[test]
         fn stays_a_red_black_tree(keys in prop::collection::vec(0u64..40, 1..120), order in prop::collection::vec(any::<u16>(), 120)) {
-            let mut arena = Arena(keys.iter().map(|&k| (k, RbLinks::default())).collect());
+            let mut arena: Vec<_> = keys.iter().map(|&key| Node { key, ..Node::default() }).collect();
             let mut tree = RbTree::default();
             let mut inside = Vec::new();
             for id in 0..keys.len() as u32 {

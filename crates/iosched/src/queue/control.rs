@@ -136,7 +136,7 @@ impl RequestQueue {
     pub(super) fn drain(&mut self) {
         while let Some(id) = self.elevator.dispatch(&mut self.env, true) {
             self.leave_elevator(id);
-            self.released.push_back(&mut self.env.requests, id);
+            self.released.push_back(self.env.requests.slots(), id);
         }
         debug_assert_eq!(self.elevator.queued(), 0, "a drained elevator is empty");
     }
@@ -151,7 +151,7 @@ impl RequestQueue {
         let elevator = self.elevator.name();
         self.env.note(|| Decision::Switch { elevator });
         while let Some(id) = self.held.first() {
-            self.held.remove(&mut self.env.requests, id);
+            self.held.remove(self.env.requests.slots(), id);
             debug_assert_eq!(self.env.requests[id].stage, Stage::Held);
             self.give_to_elevator(id);
             self.insert(id);

@@ -155,7 +155,7 @@ impl RequestQueue {
             return Submit::Full;
         };
         if switching {
-            self.held.push_back(&mut self.env.requests, id);
+            self.held.push_back(self.env.requests.slots(), id);
             return Submit::Queued(id);
         }
         self.give_to_elevator(id);
@@ -273,7 +273,7 @@ impl RequestQueue {
             return Some(id);
         }
         let id = self.released.first()?;
-        self.released.remove(&mut self.env.requests, id);
+        self.released.remove(self.env.requests.slots(), id);
         Some(id)
     }
 
