@@ -1,1 +1,37 @@
-//! Plans, runs, records, statistics, verdicts and reports.
+//! The lab: what to run, what it gave, what that says.
+//!
+//! An [`Experiment`] (workload x device x settings x runs) is executed by [`execute`] and gives [`Record`]s: raw
+//! figures, JSON lines, never changed. [`Results::of`] computes everything that is told to people from records alone:
+//! means and deviations, paired comparisons against the baseline, verdicts, doubts, and the answer. So a report can be
+//! made again at any time without running anything.
+//!
+//! Runs are simulations: a function of their plan. Records are the same bytes whatever the number of threads.
+#![forbid(unsafe_code)]
+
+mod compare;
+mod doubt;
+mod error;
+mod execute;
+mod experiment;
+mod fairness;
+mod figure;
+mod file;
+mod number;
+mod record;
+mod results;
+pub mod stat;
+
+pub use compare::{Comparison, SIGNIFICANCE, Verdict, compare};
+pub use doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED};
+pub use error::LabError;
+pub use execute::{Control, Finished, Progress, execute};
+pub use experiment::{Alone, Experiment};
+pub use fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX, Fairness};
+pub use figure::{Direction, Figure};
+pub use file::{RecordReader, RecordWriter};
+pub use number::{Decimals, significant};
+pub use record::{
+    AloneRecord, DeviceRecord, Header, RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord, TimelineRecord,
+    ValueRecord, WorkloadKind, WorkloadRecord,
+};
+pub use results::{Answer, FigureResults, Results, SettingFigure};

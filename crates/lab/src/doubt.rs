@@ -1,0 +1,214 @@
+//! What makes a figure doubtful, and what can be done about it.
+
+use std::fmt;
+
+use iosched_sim::Note;
+use serde::{Deserialize, Serialize};
+
+use crate::fairness::ALONE_IOS_MIN;
+use crate::figure::Figure;
+use crate::number::significant;
+
+/// Runs of each setting that the published method takes.
+pub const RUNS_PUBLISHED: u32 = 10;
+/// Length of a run below which the published method does not consider it, s.
+pub const SECONDS_PUBLISHED: f64 = 60.0;
+
+/// A warning beside the figures. `Display` says it in a sentence that names the remedy. Settings are told by label.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "doubt", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Doubt {
+    /// Not all that was planned was run.
+    Incomplete {
+        /// Complete rounds.
+        rounds: u32,
+        /// Rounds planned.
+        planned: u32,
+        /// Runs alone that are missing.
+        alone_missing: u64,
+    },
+    /// Fewer runs than the published method takes.
+    FewRuns {
+        /// Complete rounds.
+        rounds: u32,
+    },
+    /// Runs shorter than the published method considers.
+    Short {
+        /// The shortest, s.
+        seconds: f64,
+        /// Whether a longer recording, rather than a longer task file, is the remedy.
+        trace: bool,
+    },
+    /// A quantile from too few I/Os.
+    ThinTail {
+        /// Which.
+        figure: Figure,
+        /// I/Os of a run.
+        ios: u64,
+        /// I/Os of a run that lie above the quantile.
+        above: u64,
+    },
+    /// The device waits for the workload most of the time.
+    Idle {
+        /// Labels of the settings.
+        settings: Vec<String>,
+        /// The highest utilisation, per cent.
+        utilisation_percent: f64,
+        /// Whether the recording was replayed at its own pace.
+        open: bool,
+    },
+    /// The device cannot keep up with the recording.
+    Overload {
+        /// Labels of the settings.
+        settings: Vec<String>,
+        /// Time over which I/Os arrived, s.
+        arrivals_s: f64,
+        /// Longest time to finish, s.
+        finish_s: f64,
+    },
+    /// All runs of settings are the same to the last figure.
+    NoVariance {
+        /// Labels of the settings.
+        settings: Vec<String>,
+        /// How many runs.
+        runs: u32,
+    },
+    /// A setting gives the same as another in every figure of every run.
+    ChangedNothing {
+        /// Label of the setting.
+        setting: String,
+        /// Label of the other.
+        same_as: String,
+    },
+    /// Fairness has no meaning, or could not be found.
+    NoFairness {
+        /// Tasks that count.
+        tasks: u64,
+    },
+    /// Not all tasks count for fairness.
+    FairnessPartial {
+        /// Tasks that count.
+        counted: u64,
+        /// Tasks that do not.
+        excluded: u64,
+        /// Their share of the I/Os, per cent.
+        excluded_percent: f64,
+    },
+    /// Differences that are significant each by itself, but not among so many comparisons.
+    ManyComparisons {
+        /// Comparisons made.
+        comparisons: u64,
+        /// What they are of: label and figure.
+        fragile: Vec<(String, Figure)>,
+    },
+    /// What the simulator says of a run.
+    Simulated {
+        /// Labels of the settings it is said of; empty for all.
+        settings: Vec<String>,
+        /// What.
+        note: Note,
+    },
+    /// The workload's file was damaged.
+    WorkloadDamaged {
+        /// The first warning.
+        first: String,
+        /// How many there are.
+        total: u64,
+    },
+    /// The file of records was damaged.
+    RecordsDamaged {
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// "a", "a and b", "a, b and c".
+pub(crate) fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Incomplete { rounds, planned, alone_missing } => {
+                write!(f, "not everything was run: {rounds} of {planned} rounds are complete, and only those count")?;
+                if *alone_missing > 0 {
+                    write!(f, "; {alone_missing} runs of processes alone are missing, so fairness is not known")?;
+                }
+                f.write_str("; let it run to its end")
+            }
+            Self::FewRuns { rounds: 1 } => {
+                f.write_str("one run shows no spread, so there are no verdicts; take --runs 10")
+            }
+            Self::FewRuns { rounds } => write!(
+                f,
+                "{rounds} runs give wide intervals; the published method takes {RUNS_PUBLISHED}: --runs {RUNS_PUBLISHED}"
+            ),
+            Self::Short { seconds, trace } => write!(
+                f,
+                "runs last {} s; the published method does not consider tests below {SECONDS_PUBLISHED:.0} s: {}",
+                significant(*seconds, 2),
+                if *trace { "record the server for longer" } else { "raise the tasks' totals or end_ns" }
+            ),
+            Self::ThinTail { figure, ios, above } => write!(
+                f,
+                "{}: only {above} of {ios} I/Os of a run lie above it, so it is nearly the worst case; record for longer, or read a lower quantile",
+                figure.name()
+            ),
+            Self::Idle { settings, utilisation_percent, open } => write!(
+                f,
+                "{}: the device has work for at most {} % of the time, so schedulers hardly matter; {}",
+                listed(settings),
+                significant(*utilisation_percent, 2),
+                if *open { "see what more load does: --speed 4, or --replay closed" } else { "take a busier workload" }
+            ),
+            Self::Overload { settings, arrivals_s, finish_s } => write!(
+                f,
+                "{}: the device cannot keep up; what arrived in {} s took up to {} s, and latencies tell the length of the replay; use --replay closed, a lower --speed or a faster device",
+                listed(settings),
+                significant(*arrivals_s, 3),
+                significant(*finish_s, 3)
+            ),
+            Self::NoVariance { settings, runs } => write!(
+                f,
+                "{}: all {runs} runs are the same: nothing is left to chance on this device, and differences are exact for this workload only; one run tells as much: --runs 1, or vary the workload",
+                listed(settings)
+            ),
+            Self::ChangedNothing { setting, same_as } => write!(
+                f,
+                "{setting} gives the same as {same_as} in every figure of every run: what they differ in changed nothing for this workload on this device; leave one out"
+            ),
+            Self::NoFairness { tasks } => write!(
+                f,
+                "fairness needs at least two processes of {ALONE_IOS_MIN} I/Os or more, also run alone; there are {tasks}; take a workload of several processes"
+            ),
+            Self::FairnessPartial { counted, excluded, excluded_percent } => write!(
+                f,
+                "fairness is that of the {counted} busiest processes; {excluded} others ({} % of the I/Os) have too few I/Os or come after the busiest {}; record for longer to count them",
+                significant(*excluded_percent, 2),
+                crate::fairness::ALONE_TASKS_MAX
+            ),
+            Self::ManyComparisons { comparisons, fragile } => {
+                let names: Vec<String> =
+                    fragile.iter().map(|(label, figure)| format!("{label} {}", figure.name())).collect();
+                write!(
+                    f,
+                    "of {comparisons} comparisons at 95 %, some differ by chance; these do not stand among so many (Holm): {}; take more --runs to make sure",
+                    listed(&names)
+                )
+            }
+            Self::Simulated { settings, note } if settings.is_empty() => write!(f, "{note}"),
+            Self::Simulated { settings, note } => write!(f, "{}: {note}", listed(settings)),
+            Self::WorkloadDamaged { first, total: 1 } => write!(f, "{first}; record it again if that matters"),
+            Self::WorkloadDamaged { first, total } => {
+                write!(f, "{first}; and {} more; record it again if that matters", total - 1)
+            }
+            Self::RecordsDamaged { problem } => f.write_str(problem),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What goes wrong in the lab.
+
+use iosched_sim::{SettingError, SimError};
+
+use crate::record::RECORDS_FORMAT;
+
+/// Why an experiment cannot be run, or records cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// No settings were given.
+    #[error("there is nothing to compare: name at least one scheduler")]
+    NoSettings,
+    /// The same setting twice.
+    #[error("the scheduler setting {label} is given twice; give each once")]
+    TwiceTheSame {
+        /// Its label.
+        label: String,
+    },
+    /// No runs.
+    #[error("0 runs give no figures; take at least 1, better 10")]
+    NoRuns,
+    /// The baseline is not among the settings.
+    #[error("the baseline {baseline} is not one of the settings compared; those are {}", .labels.join(", "))]
+    UnknownBaseline {
+        /// What was asked for.
+        baseline: String,
+        /// What there is.
+        labels: Vec<String>,
+    },
+    /// A setting that is not possible on this device.
+    #[error(transparent)]
+    Setting(Box<SettingError>),
+    /// A run failed.
+    #[error("{label}, run {run} (seed {seed}): {source}")]
+    Run {
+        /// The setting.
+        label: String,
+        /// The run.
+        run: u32,
+        /// Its seed.
+        seed: u64,
+        /// Why.
+        source: Box<SimError>,
+    },
+    /// The simulator itself failed.
+    #[error("{label}, run {run} (seed {seed}): the simulator failed, which is a bug: {message}")]
+    Bug {
+        /// The setting.
+        label: String,
+        /// The run.
+        run: u32,
+        /// Its seed.
+        seed: u64,
+        /// What it said.
+        message: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Not a file of records.
+    #[error("{file}: line 1: not a file of records, which begins with a line {{\"record\":\"header\",…}}: {problem}")]
+    NotRecords {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Records of a later version.
+    #[error(
+        "{file}: line 1: records of format {format}, written by iosched {version}; this version reads up to {RECORDS_FORMAT}"
+    )]
+    LaterFormat {
+        /// The file.
+        file: String,
+        /// Its format.
+        format: u32,
+        /// Who wrote it.
+        version: String,
+    },
+    /// A line that is no record, before the last.
+    #[error("{file}: line {line}: {problem}")]
+    BadRecord {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl From<SettingError> for LabError {
+    fn from(error: SettingError) -> Self {
+        Self::Setting(Box::new(error))
+    }
+}

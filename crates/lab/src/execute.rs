@@ -1,0 +1,245 @@
+//! Runs an experiment on several threads.
+//!
+//! Settings take turns: every round runs each of them once, with one seed, and the next round begins with another
+//! setting. Then the tasks run alone. Records are handed on in the order of the plan, whoever finishes first, so they do
+//! not depend on the number of threads.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use iosched_sim::{Plan, RunResult, SimError, Timeline, run};
+
+use crate::error::LabError;
+use crate::experiment::{Alone, Experiment};
+use crate::record::{AloneRecord, Record, Records, RunRecord, TimelineRecord};
+
+/// How an experiment is run, and how it is stopped; may be shared with another thread.
+#[derive(Debug)]
+pub struct Control {
+    /// Runs at a time, at least 1.
+    jobs: usize,
+    stop: AtomicBool,
+    abort: AtomicBool,
+}
+
+impl Control {
+    /// So many runs at a time; 0 counts as 1.
+    #[must_use]
+    pub fn new(jobs: usize) -> Self {
+        Self { jobs: jobs.max(1), stop: AtomicBool::new(false), abort: AtomicBool::new(false) }
+    }
+
+    /// The first time: starts nothing more, what runs is finished and kept. The second time: ends what runs, too.
+    pub fn interrupt(&self) {
+        if self.stop.swap(true, Ordering::Relaxed) {
+            self.abort.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn fail(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.abort.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What happens while an experiment runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// A record, in the order of the plan; the header is the first.
+    Record(&'a Record),
+    /// So many of so many runs are done, in the order they finish.
+    Done {
+        /// Runs done.
+        done: usize,
+        /// Runs planned.
+        of: usize,
+    },
+}
+
+/// What an experiment gave.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// All records.
+    pub records: Records,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+}
+
+/// One run to be made.
+#[derive(Clone, Copy, Debug)]
+enum Job<'a> {
+    Run { run: u32, setting: usize },
+    Alone { setting: usize, alone: &'a Alone },
+}
+
+impl Job<'_> {
+    fn run_and_setting(self) -> (u32, usize) {
+        match self {
+            Self::Run { run, setting } => (run, setting),
+            Self::Alone { setting, .. } => (0, setting),
+        }
+    }
+}
+
+/// Runs all of `experiment`, handing `observe` what happens. Stops early if `control` is interrupted.
+///
+/// # Errors
+/// A run fails, or `observe` does.
+pub fn execute(
+    experiment: &Experiment,
+    control: &Control,
+    mut observe: impl FnMut(Progress<'_>) -> Result<(), LabError>,
+) -> Result<Finished, LabError> {
+    if experiment.runs == 0 {
+        return Err(LabError::NoRuns);
+    }
+    let header = experiment.header();
+    let alone: Vec<Alone> = header.alone.iter().filter_map(|&task| experiment.alone(task)).collect();
+    let jobs = jobs(experiment, &alone);
+    let first = Record::Header(Box::new(header.clone()));
+    observe(Progress::Record(&first))?;
+    let mut gathered = Gathered { records: Records::new(header), waiting: BTreeMap::new(), next: 0 };
+    let (sender, receiver) = mpsc::channel();
+    let next = AtomicUsize::new(0);
+    let mut failure = None;
+    let mut done = 0;
+    std::thread::scope(|scope| {
+        for _ in 0..control.jobs.min(jobs.len()) {
+            let (sender, next, jobs) = (sender.clone(), &next, &jobs);
+            scope.spawn(move || {
+                while !control.stop.load(Ordering::Relaxed) {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&job) = jobs.get(number) else { break };
+                    if sender.send((number, carry_out(experiment, control, job))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (number, outcome) in receiver {
+            let taken = match outcome {
+                Ok(Some(records)) => {
+                    done += 1;
+                    observe(Progress::Done { done, of: jobs.len() })
+                        .and_then(|()| gathered.take(number, records, &mut observe))
+                }
+                Ok(None) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = taken {
+                control.fail();
+                // The first is the cause.
+                failure.get_or_insert(error);
+            }
+        }
+    });
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    gathered.flush(&mut observe)?;
+    Ok(Finished { records: gathered.records, interrupted: done < jobs.len() })
+}
+
+/// Everything to be run, in the order it is begun and recorded.
+fn jobs<'a>(experiment: &Experiment, alone: &'a [Alone]) -> Vec<Job<'a>> {
+    let settings = experiment.settings().len();
+    let round = |run: u32| (0..settings).map(move |turn| Job::Run { run, setting: (turn + run as usize) % settings });
+    let runs = (0..experiment.runs).flat_map(round);
+    let alone = (0..settings).flat_map(|setting| alone.iter().map(move |alone| Job::Alone { setting, alone }));
+    runs.chain(alone).collect()
+}
+
+/// Makes one run; `None` if it was ended by `control`.
+fn carry_out(experiment: &Experiment, control: &Control, job: Job<'_>) -> Result<Option<Vec<Record>>, LabError> {
+    let (number, setting) = job.run_and_setting();
+    let seed = experiment.run_seed(number);
+    let plan = Plan {
+        workload: match job {
+            Job::Run { .. } => experiment.workload(),
+            Job::Alone { alone, .. } => &alone.workload,
+        },
+        profile: experiment.profile(),
+        scheduler: experiment.settings()[setting].setting.clone(),
+        seed,
+        replay: experiment.replay,
+        host: experiment.host,
+        limit: experiment.limit,
+        interrupt: Some(&control.abort),
+    };
+    let label = || experiment.settings()[setting].label.clone();
+    let outcome = catch_unwind(AssertUnwindSafe(|| records_of(&plan, job, setting)));
+    match outcome {
+        Ok(Ok(records)) => Ok(Some(records)),
+        Ok(Err(SimError::Interrupted { .. })) => Ok(None),
+        Ok(Err(source)) => Err(LabError::Run { label: label(), run: number, seed, source: Box::new(source) }),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+            Err(LabError::Bug { label: label(), run: number, seed, message: text.to_owned() })
+        }
+    }
+}
+
+fn records_of(plan: &Plan<'_>, job: Job<'_>, setting: usize) -> Result<Vec<Record>, SimError> {
+    let seed = plan.seed;
+    let record = |run, result| Record::Run(Box::new(RunRecord { setting, run, seed, result }));
+    Ok(match job {
+        Job::Run { run: 0, .. } => {
+            let mut timeline = Timeline::default();
+            let result = run(plan, &mut timeline)?;
+            vec![record(0, result), Record::Timeline(Box::new(TimelineRecord { setting, timeline }))]
+        }
+        Job::Run { run: number, .. } => vec![record(number, run(plan, ())?)],
+        Job::Alone { alone, .. } => {
+            let RunResult { tasks, .. } = run(plan, ())?;
+            let of_task = |result| AloneRecord { setting, task: alone.task, seed, result };
+            tasks.into_iter().take(1).map(|task| Record::Alone(Box::new(of_task(task)))).collect()
+        }
+    })
+}
+
+/// Brings records into the order of the plan.
+struct Gathered {
+    records: Records,
+    waiting: BTreeMap<usize, Vec<Record>>,
+    next: usize,
+}
+
+impl Gathered {
+    fn take(
+        &mut self,
+        number: usize,
+        records: Vec<Record>,
+        observe: &mut impl FnMut(Progress<'_>) -> Result<(), LabError>,
+    ) -> Result<(), LabError> {
+        self.waiting.insert(number, records);
+        while let Some(records) = self.waiting.remove(&self.next) {
+            self.next += 1;
+            self.hand_on(records, observe)?;
+        }
+        Ok(())
+    }
+
+    /// What is left behind a run that will not come.
+    fn flush(&mut self, observe: &mut impl FnMut(Progress<'_>) -> Result<(), LabError>) -> Result<(), LabError> {
+        for (_, records) in std::mem::take(&mut self.waiting) {
+            self.hand_on(records, observe)?;
+        }
+        Ok(())
+    }
+
+    fn hand_on(
+        &mut self,
+        records: Vec<Record>,
+        observe: &mut impl FnMut(Progress<'_>) -> Result<(), LabError>,
+    ) -> Result<(), LabError> {
+        for record in records {
+            observe(Progress::Record(&record))?;
+            self.records.add(record);
+        }
+        Ok(())
+    }
+}

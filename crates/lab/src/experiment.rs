@@ -1,0 +1,307 @@
+//! An experiment: what is compared, on what, how often.
+
+use iosched::{QueueConfig, RequestQueue, Time};
+use iosched_disk::{Card, Profile};
+use iosched_sim::{Host, Limit, Replay, SchedulerSetting};
+use iosched_workload::{SplitMix64, TaskSet, Trace, Workload};
+
+use crate::error::LabError;
+use crate::fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX};
+use crate::record::{DeviceRecord, Header, RECORDS_FORMAT, SettingRecord, ValueRecord, WorkloadKind, WorkloadRecord};
+
+/// Warnings of a workload's file that are kept in records.
+const WARNINGS_MAX: usize = 16;
+
+/// A workload, a device, and the settings to compare. [`Experiment::new`] proves every setting possible.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    workload: Workload,
+    profile: Profile,
+    settings: Vec<SettingRecord>,
+    /// The text of the profile, if it came from a file: it is kept in the records.
+    pub profile_text: Option<String>,
+    baseline: usize,
+    /// Runs of each setting.
+    pub runs: u32,
+    /// Every run's seed follows from it.
+    pub seed: u64,
+    /// How a trace is replayed.
+    pub replay: Replay,
+    /// The machine.
+    pub host: Host,
+    /// When runs stop early.
+    pub limit: Limit,
+    /// The command line that makes the records again: kept in them.
+    pub command: String,
+}
+
+/// A task of the workload by itself.
+#[derive(Clone, Debug)]
+pub struct Alone {
+    /// Its number in the whole workload.
+    pub task: usize,
+    /// What it does.
+    pub workload: Workload,
+}
+
+/// What the request queue of the host `host` is told of a device.
+fn queue_config(card: &Card, host: &Host) -> QueueConfig {
+    QueueConfig {
+        hz: host.hz,
+        rotational: card.rotational,
+        groups: host.groups,
+        write_cache: card.write_cache,
+        fua: card.fua,
+        max_hw_sectors_kb: card.max_hw_sectors_kb,
+    }
+}
+
+impl Experiment {
+    /// An experiment of 10 runs with seed 1 and closed replay; the first setting is the baseline.
+    ///
+    /// # Errors
+    /// No setting, one given twice, or one that is not possible on the device.
+    pub fn new(workload: Workload, profile: Profile, settings: Vec<SchedulerSetting>) -> Result<Self, LabError> {
+        if settings.is_empty() {
+            return Err(LabError::NoSettings);
+        }
+        let host = Host::default();
+        let mut records: Vec<SettingRecord> = Vec::new();
+        for setting in settings {
+            let label = setting.to_string();
+            if records.iter().any(|known| known.label == label) {
+                return Err(LabError::TwiceTheSame { label });
+            }
+            let values = values(&setting, &queue_config(profile.card(), &host))?;
+            records.push(SettingRecord { label, setting, values });
+        }
+        Ok(Self {
+            workload,
+            profile,
+            settings: records,
+            profile_text: None,
+            baseline: 0,
+            runs: 10,
+            seed: 1,
+            replay: Replay::Closed,
+            host,
+            limit: Limit::default(),
+            command: String::new(),
+        })
+    }
+
+    /// Makes the setting of that label the baseline.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn set_baseline(&mut self, label: &str) -> Result<(), LabError> {
+        let found = self.settings.iter().position(|setting| setting.label == label);
+        self.baseline = found.ok_or_else(|| LabError::UnknownBaseline {
+            baseline: label.to_owned(),
+            labels: self.settings.iter().map(|setting| setting.label.clone()).collect(),
+        })?;
+        Ok(())
+    }
+
+    /// The workload.
+    #[must_use]
+    pub fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// The settings, in the order they were given.
+    #[must_use]
+    pub fn settings(&self) -> &[SettingRecord] {
+        &self.settings
+    }
+
+    /// The seed of run number `run`, the same for every setting. Below 2^53, so that every reader of JSON keeps it.
+    #[must_use]
+    pub fn run_seed(&self, run: u32) -> u64 {
+        SplitMix64::entity(self.seed, run.into()).next_u64() >> 11
+    }
+
+    /// The tasks that are to run alone: the busiest [`ALONE_TASKS_MAX`] with [`ALONE_IOS_MIN`] I/Os or more, by number;
+    /// none if fewer than two are left.
+    #[must_use]
+    pub fn alone_tasks(&self) -> Vec<usize> {
+        let ios: Vec<u64> = match &self.workload {
+            Workload::Trace(trace) => trace.processes().iter().map(|process| process.requests).collect(),
+            Workload::Tasks(set) => task_ios(set),
+        };
+        let mut tasks: Vec<usize> = (0..ios.len()).filter(|&task| ios[task] >= ALONE_IOS_MIN).collect();
+        tasks.sort_by_key(|&task| (std::cmp::Reverse(ios[task]), task));
+        tasks.truncate(ALONE_TASKS_MAX);
+        tasks.sort_unstable();
+        if tasks.len() < 2 { Vec::new() } else { tasks }
+    }
+
+    /// Task number `task` by itself; `None` if there is none.
+    #[must_use]
+    pub fn alone(&self, task: usize) -> Option<Alone> {
+        let workload = match &self.workload {
+            Workload::Trace(trace) => Workload::Trace(trace.only(task)?.into()),
+            Workload::Tasks(set) => Workload::Tasks(only_task(set, task)?),
+        };
+        Some(Alone { task, workload })
+    }
+
+    /// The first record: the plan.
+    #[must_use]
+    pub fn header(&self) -> Header {
+        let card = self.profile.card();
+        Header {
+            format: RECORDS_FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            command: self.command.clone(),
+            workload: workload_record(&self.workload),
+            device: DeviceRecord {
+                name: self.profile.name().to_owned(),
+                about: self.profile.about().to_owned(),
+                fingerprint: Fingerprint::default().bytes(format!("{:?}", self.profile.model()).as_bytes()).text(),
+                profile: self.profile_text.clone(),
+                capacity_sectors: card.capacity_sectors,
+                depth: card.depth,
+                rotational: card.rotational,
+                write_cache: card.write_cache,
+            },
+            settings: self.settings.clone(),
+            baseline: self.baseline,
+            seed: self.seed,
+            runs: self.runs,
+            replay: self.replay,
+            host: self.host,
+            limit: self.limit,
+            alone: self.alone_tasks(),
+        }
+    }
+}
+
+/// I/Os of each task as far as they are known before it runs; a task without an end counts as the busiest.
+fn task_ios(set: &TaskSet) -> Vec<u64> {
+    let ios = |task: &iosched_workload::Task| {
+        let own = if task.has_program() { task.total().unwrap_or(u64::MAX) } else { 0 };
+        own.saturating_add(set.arrivals.iter().filter(|arrival| arrival.1 == task.pid).count() as u64)
+    };
+    set.tasks.iter().map(ios).collect()
+}
+
+fn only_task(set: &TaskSet, number: usize) -> Option<TaskSet> {
+    let task = set.tasks.get(number)?.clone();
+    Some(TaskSet {
+        arrivals: set.arrivals.iter().filter(|arrival| arrival.1 == task.pid).copied().collect(),
+        prio_changes: set.prio_changes.iter().filter(|change| change.pid == task.pid).copied().collect(),
+        tasks: vec![task],
+        ..set.clone()
+    })
+}
+
+/// All tunables and attributes with their values in effect.
+fn values(setting: &SchedulerSetting, config: &QueueConfig) -> Result<Vec<ValueRecord>, LabError> {
+    let queue = setting.build(Time::ZERO, config)?;
+    let registered = iosched::elevator(&setting.name).map_err(iosched_sim::SettingError::from)?;
+    let is_set = |name: &str| setting.tunables.iter().chain(&setting.attributes).any(|(known, _)| known == name);
+    let record = |spec: &iosched::Spec, value: String, attribute| ValueRecord {
+        name: spec.name.to_owned(),
+        value,
+        unit: spec.unit.to_string(),
+        attribute,
+        set: is_set(spec.name),
+    };
+    let mut values = Vec::new();
+    for spec in (registered.tunables)() {
+        if let Ok(value) = queue.tunable(spec.name) {
+            values.push(record(spec, value.to_string(), false));
+        }
+    }
+    for spec in RequestQueue::attribute_specs() {
+        if let Ok(value) = queue.attribute(spec.name) {
+            values.push(record(spec, value, true));
+        }
+    }
+    Ok(values)
+}
+
+fn workload_record(workload: &Workload) -> WorkloadRecord {
+    match workload {
+        Workload::Trace(trace) => trace_record(trace),
+        Workload::Tasks(set) => {
+            let ios = task_ios(set).into_iter().try_fold(0u64, |sum, ios| (ios < u64::MAX).then(|| sum + ios));
+            WorkloadRecord {
+                name: set.name.clone(),
+                kind: WorkloadKind::Tasks,
+                fingerprint: Fingerprint::default().bytes(format!("{set:?}").as_bytes()).text(),
+                tasks: set.tasks.len() as u64,
+                requests: ios.filter(|_| set.end_ns.is_none()),
+                reads: None,
+                span_ns: None,
+                warnings: Vec::new(),
+                warnings_total: 0,
+            }
+        }
+    }
+}
+
+fn trace_record(trace: &Trace) -> WorkloadRecord {
+    let mut fingerprint = Fingerprint::default();
+    let mut reads = 0;
+    for entry in trace.entries() {
+        reads += u64::from(entry.op() == iosched::Op::Read);
+        fingerprint = fingerprint
+            .bytes(&entry.arrival_ns.to_le_bytes())
+            .bytes(&entry.sector().to_le_bytes())
+            .bytes(&entry.nr_sectors.to_le_bytes())
+            .bytes(&[entry.op().letter() as u8, entry.flags().bits()])
+            .bytes(&entry.process.to_le_bytes())
+            .bytes(&entry.latency_ns().unwrap_or(u64::MAX).to_le_bytes());
+    }
+    let warnings = trace.warnings();
+    WorkloadRecord {
+        name: trace.name().to_owned(),
+        kind: WorkloadKind::Trace,
+        fingerprint: fingerprint.text(),
+        tasks: trace.processes().len() as u64,
+        requests: Some(trace.entries().len() as u64),
+        reads: Some(reads),
+        span_ns: Some(trace.span_ns()),
+        warnings: warnings.kept().iter().take(WARNINGS_MAX).map(ToString::to_string).collect(),
+        warnings_total: warnings.total(),
+    }
+}
+
+/// FNV-1a, 64 bits: the same on every machine.
+#[derive(Clone, Copy)]
+struct Fingerprint(u64);
+
+impl Default for Fingerprint {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fingerprint {
+    fn bytes(self, bytes: &[u8]) -> Self {
+        Self(bytes.iter().fold(self.0, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
+    }
+
+    fn text(self) -> String {
+        format!("{:016x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_are_fnv_1a() {
+        assert_eq!(Fingerprint::default().bytes(b"a").text(), "af63dc4c8601ec8c");
+        assert_eq!(Fingerprint::default().bytes(b"foobar").text(), "85944171f73967e8");
+    }
+}

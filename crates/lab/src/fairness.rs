@@ -1,0 +1,66 @@
+//! Fairness: how alike the tasks are slowed down by each other's company.
+//!
+//! A task's slowdown is its mean latency in company divided by its mean latency alone, on the same device under the
+//! same setting. The figure is Jain's index over the tasks' slowdowns. Tasks of few I/Os have no stable mean, and runs
+//! alone cost time: so the busiest [`ALONE_TASKS_MAX`] count, with at least [`ALONE_IOS_MIN`] I/Os each.
+
+use crate::record::Records;
+use crate::stat;
+
+/// Tasks that are run alone at most: the busiest.
+pub const ALONE_TASKS_MAX: usize = 16;
+/// I/Os a task must have to count.
+pub const ALONE_IOS_MIN: u64 = 30;
+
+/// Who counts, and how they fared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fairness {
+    /// Numbers of the tasks that count, rising.
+    pub tasks: Vec<usize>,
+    /// Tasks with I/Os that do not count.
+    pub excluded: usize,
+    /// Their share of all I/Os, 0 to 1.
+    pub excluded_share: f64,
+    /// By setting, complete round and task of `tasks`: the slowdown.
+    pub slowdowns: Vec<Vec<Vec<f64>>>,
+}
+
+impl Fairness {
+    /// Of all complete rounds.
+    #[must_use]
+    pub fn of(records: &Records) -> Self {
+        let settings = records.header.settings.len();
+        let runs: Vec<_> = (0..settings).map(|setting| records.complete_runs(setting)).collect();
+        let counts = |task: usize| {
+            let alone = |setting| records.alone(setting, task).is_some_and(|a| a.result.latency.sum_ns() > 0);
+            let busy = |own: &crate::RunRecord| own.result.tasks.get(task).is_some_and(|t| t.ios >= ALONE_IOS_MIN);
+            (0..settings).all(alone) && runs.iter().flatten().all(|run| busy(run))
+        };
+        let tasks: Vec<usize> = records.header.alone.iter().copied().filter(|&task| counts(task)).collect();
+        let slowdown = |setting: usize, run: &crate::RunRecord, task: usize| {
+            let alone = records.alone(setting, task).map_or(0.0, |a| a.result.latency.mean_ns());
+            run.result.tasks[task].latency.mean_ns() / alone
+        };
+        let slowdowns = runs.iter().enumerate().map(|(setting, runs)| {
+            runs.iter().map(|run| tasks.iter().map(|&task| slowdown(setting, run, task)).collect()).collect()
+        });
+        let (mut excluded, mut excluded_ios) = (0, 0);
+        let first = runs.first().and_then(|runs| runs.first());
+        if let Some(run) = first {
+            let others = run.result.tasks.iter().enumerate().filter(|(number, _)| tasks.binary_search(number).is_err());
+            for (_, task) in others.filter(|(_, task)| task.ios > 0) {
+                excluded += 1;
+                excluded_ios += task.ios;
+            }
+        }
+        let all_ios = first.map_or(0, |run| run.result.ios).max(1);
+        Self { excluded, excluded_share: excluded_ios as f64 / all_ios as f64, slowdowns: slowdowns.collect(), tasks }
+    }
+
+    /// Jain's index of a setting in every complete round; empty if it is not defined.
+    #[must_use]
+    pub fn indices(&self, setting: usize) -> Vec<f64> {
+        let Some(rounds) = self.slowdowns.get(setting) else { return Vec::new() };
+        rounds.iter().filter_map(|slowdowns| stat::jain(slowdowns)).collect()
+    }
+}

@@ -1,0 +1,235 @@
+//! The figures: what is measured of a run, its unit, and which way is better. Declared once.
+
+use iosched_sim::{Histogram, RunResult};
+use serde::{Deserialize, Serialize};
+
+/// Which way a figure is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// Neither: it says how the device fared, not how well the workload was served.
+    Neither,
+}
+
+/// A figure of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// Bytes read and written per second of the run.
+    Throughput,
+    /// I/Os per second of the run, as tasks submitted them.
+    Iops,
+    /// Time to the last completion.
+    Finish,
+    /// Mean latency of reads and sync writes.
+    SyncMean,
+    /// Their median.
+    SyncP50,
+    /// Their 99th percentile.
+    SyncP99,
+    /// Their 99.9th percentile.
+    SyncP999,
+    /// Their longest.
+    SyncWorst,
+    /// Mean latency of writes that nobody waits for.
+    AsyncMean,
+    /// Their median.
+    AsyncP50,
+    /// Their 99th percentile.
+    AsyncP99,
+    /// Their 99.9th percentile.
+    AsyncP999,
+    /// Their longest.
+    AsyncWorst,
+    /// Share of the run in which the device had work.
+    Utilisation,
+    /// Jain's index of the tasks' slowdowns against running alone.
+    Fairness,
+}
+
+/// Everything that is declared of a figure.
+struct Spec {
+    figure: Figure,
+    id: &'static str,
+    name: &'static str,
+    unit: &'static str,
+    direction: Direction,
+    /// Smallest difference worth a verdict, per cent of the baseline.
+    relevant_percent: f64,
+    headline: bool,
+    doc: &'static str,
+}
+
+/// Below this, per cent, nobody should change a setting, however sure the difference is: a model's own error is larger.
+const RELEVANT_PERCENT: f64 = 0.5;
+/// Quantiles come from buckets 1.6 % wide: what is smaller cannot be told from a neighbouring bucket.
+const RELEVANT_QUANTILE_PERCENT: f64 = 2.0;
+
+macro_rules! figures {
+    ($($figure:ident $id:literal $name:literal $unit:literal $direction:ident $relevant:ident $headline:ident $doc:literal;)*) => {
+        const SPECS: &[Spec] = &[$(Spec {
+            figure: Figure::$figure,
+            id: $id,
+            name: $name,
+            unit: $unit,
+            direction: Direction::$direction,
+            relevant_percent: $relevant,
+            headline: $headline,
+            doc: $doc,
+        }),*];
+        impl Figure {
+            /// All figures, in the order of tables.
+            pub const ALL: &[Self] = &[$(Self::$figure),*];
+        }
+    };
+}
+
+figures! {
+    Throughput "throughput" "throughput" "MB/s" Higher RELEVANT_PERCENT false "bytes read and written per second of the run";
+    Iops "iops" "IOPS" "1/s" Higher RELEVANT_PERCENT false "I/Os per second of the run, as tasks submitted them";
+    Finish "finish" "finish" "s" Lower RELEVANT_PERCENT true "time to the last completion";
+    SyncMean "sync_mean" "sync mean" "ms" Lower RELEVANT_PERCENT true "mean latency of what somebody waits for: reads and sync writes";
+    SyncP50 "sync_p50" "sync p50" "ms" Lower RELEVANT_QUANTILE_PERCENT false "median latency of reads and sync writes";
+    SyncP99 "sync_p99" "sync p99" "ms" Lower RELEVANT_QUANTILE_PERCENT true "latency that 99 % of reads and sync writes do not exceed";
+    SyncP999 "sync_p999" "sync p99.9" "ms" Lower RELEVANT_QUANTILE_PERCENT false "latency that 99.9 % of reads and sync writes do not exceed";
+    SyncWorst "sync_worst" "sync worst" "ms" Lower RELEVANT_PERCENT false "longest latency of a read or sync write";
+    AsyncMean "async_mean" "async mean" "ms" Lower RELEVANT_PERCENT false "mean latency of writes that nobody waits for";
+    AsyncP50 "async_p50" "async p50" "ms" Lower RELEVANT_QUANTILE_PERCENT false "median latency of async writes";
+    AsyncP99 "async_p99" "async p99" "ms" Lower RELEVANT_QUANTILE_PERCENT true "latency that 99 % of async writes do not exceed";
+    AsyncP999 "async_p999" "async p99.9" "ms" Lower RELEVANT_QUANTILE_PERCENT false "latency that 99.9 % of async writes do not exceed";
+    AsyncWorst "async_worst" "async worst" "ms" Lower RELEVANT_PERCENT false "longest latency of an async write";
+    Utilisation "utilisation" "utilisation" "%" Neither RELEVANT_PERCENT false "share of the run in which the device had work";
+    Fairness "fairness" "fairness" "0..1" Higher RELEVANT_PERCENT true "Jain's index over tasks of the slowdown against running alone: 1 is equal for all";
+}
+
+impl Figure {
+    fn spec(self) -> &'static Spec {
+        // Both lists come from one macro call, but a figure's discriminant is the enum's.
+        let spec = &SPECS[self as usize];
+        debug_assert_eq!(spec.figure, self);
+        spec
+    }
+
+    /// Its name in data: `sync_p99`.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        self.spec().id
+    }
+
+    /// Its name for people: "sync p99".
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.spec().name
+    }
+
+    /// The unit of [`Figure::of`].
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        self.spec().unit
+    }
+
+    /// Which way is better.
+    #[must_use]
+    pub fn direction(self) -> Direction {
+        self.spec().direction
+    }
+
+    /// Smallest difference from the baseline that is worth a verdict, per cent: 0.5, for quantiles 2, which is what
+    /// histograms resolve.
+    #[must_use]
+    pub fn relevant_percent(self) -> f64 {
+        self.spec().relevant_percent
+    }
+
+    /// Whether it is one of the few that the closing sentences speak of.
+    #[must_use]
+    pub fn is_headline(self) -> bool {
+        self.spec().headline
+    }
+
+    /// What it is, in a line.
+    #[must_use]
+    pub fn doc(self) -> &'static str {
+        self.spec().doc
+    }
+
+    /// For a quantile: which, and whether of sync I/Os.
+    #[must_use]
+    pub fn quantile(self) -> Option<(f64, bool)> {
+        Some(match self {
+            Self::SyncP50 => (0.5, true),
+            Self::SyncP99 => (0.99, true),
+            Self::SyncP999 => (0.999, true),
+            Self::AsyncP50 => (0.5, false),
+            Self::AsyncP99 => (0.99, false),
+            Self::AsyncP999 => (0.999, false),
+            _ => return None,
+        })
+    }
+
+    /// Its value in a run, in its unit; `None` if the run has no such I/O. [`Figure::Fairness`] needs more than one
+    /// run and is `None` here.
+    #[must_use]
+    pub fn of(self, run: &RunResult) -> Option<f64> {
+        const MS: f64 = 1e6;
+        let finished_s = run.finished_ns as f64 / 1e9;
+        let per_second = |count: f64| (finished_s > 0.0).then(|| count / finished_s);
+        let sync = || some(run.latency.sync());
+        let nobody_waits = || some(run.latency.writes_async.clone());
+        match self {
+            Self::Throughput => per_second((run.bytes_read + run.bytes_written) as f64 / 1e6),
+            Self::Iops => per_second(run.ios as f64),
+            Self::Finish => Some(finished_s),
+            Self::SyncMean => sync().map(|h| h.mean_ns() / MS),
+            Self::SyncP50 | Self::SyncP99 | Self::SyncP999 | Self::AsyncP50 | Self::AsyncP99 | Self::AsyncP999 => {
+                let (q, is_sync) = self.quantile()?;
+                let histogram = if is_sync { sync() } else { nobody_waits() };
+                histogram.map(|h| h.quantile_ns(q) as f64 / MS)
+            }
+            Self::SyncWorst => sync().map(|h| h.max_ns() as f64 / MS),
+            Self::AsyncMean => nobody_waits().map(|h| h.mean_ns() / MS),
+            Self::AsyncWorst => nobody_waits().map(|h| h.max_ns() as f64 / MS),
+            Self::Utilisation => Some(run.utilisation() * 100.0),
+            Self::Fairness => None,
+        }
+    }
+}
+
+fn some(histogram: Histogram) -> Option<Histogram> {
+    (!histogram.is_empty()).then_some(histogram)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_finds_its_own_declaration() {
+        for (number, &figure) in Figure::ALL.iter().enumerate() {
+            assert_eq!(figure as usize, number);
+            assert_eq!(figure.spec().figure, figure);
+            assert_eq!(serde_json::to_value(figure).unwrap(), figure.id());
+        }
+    }
+
+    #[test]
+    fn a_run_without_async_writes_has_no_async_latency() {
+        let mut run = RunResult { finished_ns: 2_000_000_000, ios: 4, bytes_read: 8_000_000, ..RunResult::default() };
+        run.latency.reads.record(1_000_000);
+        run.latency.writes_sync.record(3_000_000);
+        run.device_busy_ns = 500_000_000;
+        let of = |figure: Figure| figure.of(&run);
+        assert_eq!(of(Figure::Throughput), Some(4.0));
+        assert_eq!(of(Figure::Iops), Some(2.0));
+        assert_eq!(of(Figure::Finish), Some(2.0));
+        assert_eq!(of(Figure::SyncMean), Some(2.0));
+        assert_eq!(of(Figure::SyncWorst), Some(3.0));
+        assert_eq!(of(Figure::Utilisation), Some(25.0));
+        assert_eq!(of(Figure::AsyncMean), None);
+        assert_eq!(of(Figure::AsyncP99), None);
+    }
+}

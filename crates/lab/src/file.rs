@@ -1,0 +1,122 @@
+//! Files of records: JSON lines.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+
+use crate::error::LabError;
+use crate::record::{Header, RECORDS_FORMAT, Record, Records};
+
+/// Writes records, each as one line in one go: whenever writing is cut short, what is there is a readable prefix.
+#[derive(Debug)]
+pub struct RecordWriter<W: Write> {
+    out: W,
+    line: Vec<u8>,
+}
+
+impl RecordWriter<File> {
+    /// Begins the file `path`; one of that name is replaced.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create(path: &Path) -> Result<Self, LabError> {
+        let file = File::create(path).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
+        Ok(Self::new(file))
+    }
+}
+
+impl<W: Write> RecordWriter<W> {
+    /// Writes to `out`, which should not buffer.
+    pub const fn new(out: W) -> Self {
+        Self { out, line: Vec::new() }
+    }
+
+    /// Writes one record.
+    ///
+    /// # Errors
+    /// As those of `out`.
+    pub fn write(&mut self, record: &Record) -> io::Result<()> {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, record)?;
+        self.line.push(b'\n');
+        self.out.write_all(&self.line)?;
+        self.out.flush()
+    }
+}
+
+/// Reads records.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordReader;
+
+impl RecordReader {
+    /// Reads the file `path`.
+    ///
+    /// # Errors
+    /// It cannot be read, is no file of records or of a later format, or has a damaged line before its last.
+    pub fn open(path: &Path) -> Result<Records, LabError> {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|source| LabError::Io { file: name.clone(), source })?;
+        Self::read(BufReader::new(file), &name)
+    }
+
+    /// Reads records from `reader`; `file` stands for it in messages. A last line that is cut short is left out, with
+    /// a warning in [`Records::warnings`].
+    ///
+    /// # Errors
+    /// As [`RecordReader::open`].
+    pub fn read(mut reader: impl BufRead, file: &str) -> Result<Records, LabError> {
+        let mut line = Vec::new();
+        let mut next = |line: &mut Vec<u8>| -> Result<bool, LabError> {
+            line.clear();
+            let read = reader.read_until(b'\n', line);
+            read.map(|bytes| bytes > 0).map_err(|source| LabError::Io { file: file.to_owned(), source })
+        };
+        next(&mut line)?;
+        let mut records = Records::new(header(&line, file)?);
+        let mut number = 1;
+        while next(&mut line)? {
+            number += 1;
+            match serde_json::from_slice(&line) {
+                Ok(record) => {
+                    if !records.add(record) {
+                        let problem =
+                            "a record of a setting that the plan does not have, or one that is there twice".to_owned();
+                        return Err(LabError::BadRecord { file: file.to_owned(), line: number, problem });
+                    }
+                }
+                Err(error) if error.is_eof() && line.last() != Some(&b'\n') => {
+                    records.warnings.push(format!(
+                        "{file}: line {number} is cut short and was left out: writing was interrupted there"
+                    ));
+                }
+                Err(error) => {
+                    let problem = format!("no record: {error}");
+                    return Err(LabError::BadRecord { file: file.to_owned(), line: number, problem });
+                }
+            }
+        }
+        Ok(records)
+    }
+}
+
+fn header(line: &[u8], file: &str) -> Result<Header, LabError> {
+    let not_records = |problem: String| LabError::NotRecords { file: file.to_owned(), problem };
+    if line.is_empty() {
+        return Err(not_records("it is empty".to_owned()));
+    }
+    let value: serde_json::Value = serde_json::from_slice(line).map_err(|error| not_records(error.to_string()))?;
+    let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if value.get("record").and_then(serde_json::Value::as_str) == Some("header") && format > RECORDS_FORMAT.into() {
+        let version = value.get("version").and_then(serde_json::Value::as_str).unwrap_or("?").to_owned();
+        return Err(LabError::LaterFormat {
+            file: file.to_owned(),
+            format: u32::try_from(format).unwrap_or(u32::MAX),
+            version,
+        });
+    }
+    match serde_json::from_value(value) {
+        Ok(Record::Header(header)) if header.baseline < header.settings.len() => Ok(*header),
+        Ok(_) => Err(not_records("the first line is another record".to_owned())),
+        Err(error) => Err(not_records(error.to_string())),
+    }
+}

@@ -1,0 +1,253 @@
+//! Records: what was run and what it gave, raw. Results are computed from these and from nothing else.
+//!
+//! A file of records is JSON lines: the [`Header`] first, then one line per run as it finished, one per run of a
+//! process alone, one timeline per setting. The lines come in the order of the plan, so the same plan gives the same
+//! bytes; a file whose writing was cut short is a valid prefix.
+
+use iosched_sim::{Host, Limit, Replay, RunResult, SchedulerSetting, TaskResult, Timeline};
+use serde::{Deserialize, Serialize};
+
+/// Version of the format of records; raised when old readers would misunderstand new files.
+pub const RECORDS_FORMAT: u32 = 1;
+
+/// One line of a file of records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Record {
+    /// The plan. Always the first line.
+    Header(Box<Header>),
+    /// One run of one setting.
+    Run(Box<RunRecord>),
+    /// One task of the workload alone on the device.
+    Alone(Box<AloneRecord>),
+    /// When things happened in run 0 of one setting.
+    Timeline(Box<TimelineRecord>),
+}
+
+/// The plan: what the records are of, and all that is needed to make them again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`RECORDS_FORMAT`] of the writer.
+    pub format: u32,
+    /// Version of iosched that ran it.
+    pub version: String,
+    /// The command line that makes these records again.
+    pub command: String,
+    /// What was done.
+    pub workload: WorkloadRecord,
+    /// To what device.
+    pub device: DeviceRecord,
+    /// Under which settings, in the order they were given.
+    pub settings: Vec<SettingRecord>,
+    /// Number in `settings` of the one that others are compared with.
+    pub baseline: usize,
+    /// The experiment's seed; the runs' seeds follow from it.
+    pub seed: u64,
+    /// Runs planned of each setting.
+    pub runs: u32,
+    /// How a trace is replayed.
+    pub replay: Replay,
+    /// The machine that was modelled.
+    pub host: Host,
+    /// When runs stop early.
+    pub limit: Limit,
+    /// Tasks that were planned to run alone, numbers in [`RunResult::tasks`]; rising.
+    pub alone: Vec<usize>,
+}
+
+/// What kind of workload it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkloadKind {
+    /// A recording that was replayed.
+    Trace,
+    /// Synthetic tasks.
+    Tasks,
+}
+
+/// What is to be known of a workload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkloadRecord {
+    /// Its name, for people.
+    pub name: String,
+    /// What it is.
+    pub kind: WorkloadKind,
+    /// FNV-1a over its content, 16 hexadecimal digits: equal for the same workload, whatever its name.
+    pub fingerprint: String,
+    /// Tasks or processes.
+    pub tasks: u64,
+    /// Requests of a trace; of tasks where all have an end.
+    pub requests: Option<u64>,
+    /// Reads of a trace.
+    pub reads: Option<u64>,
+    /// From the first to the last recorded submission, ns.
+    pub span_ns: Option<u64>,
+    /// What was wrong with its file, in sentences; the first of them.
+    pub warnings: Vec<String>,
+    /// How many such warnings there were altogether.
+    pub warnings_total: u64,
+}
+
+/// What is to be known of a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceRecord {
+    /// Name or file of its profile.
+    pub name: String,
+    /// What it is, in a line.
+    pub about: String,
+    /// FNV-1a over the model and its parameters, 16 hexadecimal digits.
+    pub fingerprint: String,
+    /// The text of the profile, if it came from a file; else `name` and [`Header::version`] tell it.
+    pub profile: Option<String>,
+    /// Size, sectors of 512 bytes.
+    pub capacity_sectors: u64,
+    /// Commands it takes at once.
+    pub depth: u32,
+    /// Whether seeking costs.
+    pub rotational: bool,
+    /// Whether it acknowledges writes from a volatile cache.
+    pub write_cache: bool,
+}
+
+/// One setting under comparison.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingRecord {
+    /// How it is called in tables: as the user wrote it.
+    pub label: String,
+    /// Elevator and what was set of it.
+    pub setting: SchedulerSetting,
+    /// Every tunable of the elevator and every attribute of the queue with the value in effect on this device.
+    pub values: Vec<ValueRecord>,
+}
+
+/// One tunable or attribute with its value in effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ValueRecord {
+    /// Its name.
+    pub name: String,
+    /// The value in effect, in the declared unit.
+    pub value: String,
+    /// The declared unit, as printed; empty for a plain number.
+    pub unit: String,
+    /// Whether it is an attribute of the queue; else a tunable of the elevator.
+    pub attribute: bool,
+    /// Whether the setting names it.
+    pub set: bool,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Number of the setting in [`Header::settings`].
+    pub setting: usize,
+    /// Number of the run, from 0. Runs of one number share a seed: they are compared with each other.
+    pub run: u32,
+    /// The run's seed.
+    pub seed: u64,
+    /// Raw figures.
+    pub result: RunResult,
+}
+
+/// One task's run without the others, with the seed of run 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AloneRecord {
+    /// Number of the setting in [`Header::settings`].
+    pub setting: usize,
+    /// Number of the task in [`RunResult::tasks`] of the runs in company.
+    pub task: usize,
+    /// The run's seed.
+    pub seed: u64,
+    /// What the task got.
+    pub result: TaskResult,
+}
+
+/// The timeline of run 0 of one setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimelineRecord {
+    /// Number of the setting in [`Header::settings`].
+    pub setting: usize,
+    /// What happened when.
+    pub timeline: Timeline,
+}
+
+/// All records of an experiment, as far as it was run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Records {
+    /// The plan.
+    pub header: Header,
+    /// Runs, by run and setting.
+    pub runs: Vec<RunRecord>,
+    /// Runs of tasks alone, by setting and task.
+    pub alone: Vec<AloneRecord>,
+    /// Timelines, by setting.
+    pub timelines: Vec<TimelineRecord>,
+    /// What was wrong with the file they were read from, in sentences.
+    pub warnings: Vec<String>,
+}
+
+impl Records {
+    /// Records of a plan of which nothing was run yet.
+    #[must_use]
+    pub fn new(header: Header) -> Self {
+        Self { header, runs: Vec::new(), alone: Vec::new(), timelines: Vec::new(), warnings: Vec::new() }
+    }
+
+    /// Takes a record in. A header is not taken, nor one of a setting that the plan does not have; then `false`.
+    pub fn add(&mut self, record: Record) -> bool {
+        let settings = self.header.settings.len();
+        match record {
+            Record::Header(_) => return false,
+            Record::Run(run) if run.setting < settings => {
+                let key = (run.run, run.setting);
+                match self.runs.binary_search_by_key(&key, |r| (r.run, r.setting)) {
+                    Ok(_) => return false,
+                    Err(at) => self.runs.insert(at, *run),
+                }
+            }
+            Record::Alone(alone) if alone.setting < settings => {
+                let key = (alone.setting, alone.task);
+                match self.alone.binary_search_by_key(&key, |a| (a.setting, a.task)) {
+                    Ok(_) => return false,
+                    Err(at) => self.alone.insert(at, *alone),
+                }
+            }
+            Record::Timeline(timeline) if timeline.setting < settings => {
+                match self.timelines.binary_search_by_key(&timeline.setting, |t| t.setting) {
+                    Ok(_) => return false,
+                    Err(at) => self.timelines.insert(at, *timeline),
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// The run `run` of setting number `setting`, if it was run.
+    #[must_use]
+    pub fn run(&self, run: u32, setting: usize) -> Option<&RunRecord> {
+        let at = self.runs.binary_search_by_key(&(run, setting), |r| (r.run, r.setting)).ok()?;
+        Some(&self.runs[at])
+    }
+
+    /// What task number `task` got alone under setting number `setting`, if that was run.
+    #[must_use]
+    pub fn alone(&self, setting: usize, task: usize) -> Option<&AloneRecord> {
+        let at = self.alone.binary_search_by_key(&(setting, task), |a| (a.setting, a.task)).ok()?;
+        Some(&self.alone[at])
+    }
+
+    /// Rounds that are complete: numbers of runs that every setting has. Only these are compared, and only these
+    /// make means, so that every figure is of the same seeds.
+    #[must_use]
+    pub fn rounds(&self) -> Vec<u32> {
+        let settings = self.header.settings.len();
+        let rounds = self.runs.chunk_by(|a, b| a.run == b.run);
+        rounds.filter(|round| round.len() == settings).map(|round| round[0].run).collect()
+    }
+
+    /// The runs of setting number `setting` in complete rounds, in their order.
+    #[must_use]
+    pub fn complete_runs(&self, setting: usize) -> Vec<&RunRecord> {
+        self.rounds().into_iter().filter_map(|run| self.run(run, setting)).collect()
+    }
+}

@@ -1,0 +1,204 @@
+//! Statistics of small samples: mean, deviation, and how sure a difference is.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// The arithmetic mean; 0 of nothing.
+#[must_use]
+pub fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
+}
+
+/// The standard deviation of a sample (n - 1 in the denominator); `None` of fewer than two values.
+///
+/// Of equal values it is exactly 0.
+#[must_use]
+pub fn standard_deviation(values: &[f64]) -> Option<f64> {
+    let (&first, rest) = values.split_first()?;
+    if rest.is_empty() {
+        return None;
+    }
+    if rest.iter().all(|&value| value == first) {
+        return Some(0.0);
+    }
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    Some((squares / (values.len() - 1) as f64).sqrt())
+}
+
+/// Student's t with `freedom` degrees of freedom; `None` if they are not above 0.
+fn students_t(freedom: f64) -> Option<StudentsT> {
+    StudentsT::new(0.0, 1.0, freedom).ok()
+}
+
+/// A difference of means, how sure it is, and how likely so large a one is by chance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// The difference itself.
+    pub mean: f64,
+    /// Lower end of the 95 % confidence interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Probability of a difference at least as large if there were none (two-sided).
+    pub p: f64,
+}
+
+impl Difference {
+    /// From the estimate, its standard error and its degrees of freedom. Without error the difference is exact.
+    fn of(mean: f64, error: f64, freedom: f64) -> Option<Self> {
+        if error == 0.0 {
+            return Some(Self { mean, low: mean, high: mean, p: if mean == 0.0 { 1.0 } else { 0.0 } });
+        }
+        let t = students_t(freedom)?;
+        let half = t.inverse_cdf(0.975) * error;
+        let p = (2.0 * t.sf((mean / error).abs())).min(1.0);
+        Some(Self { mean, low: mean - half, high: mean + half, p })
+    }
+}
+
+/// The mean of `values[i] - base[i]`: every pair shares what chance decided, which drops out. `None` of fewer than
+/// two pairs.
+#[must_use]
+pub fn paired(values: &[f64], base: &[f64]) -> Option<Difference> {
+    let differences: Vec<f64> = values.iter().zip(base).map(|(value, base)| value - base).collect();
+    let error = standard_deviation(&differences)? / (differences.len() as f64).sqrt();
+    Difference::of(mean(&differences), error, (differences.len() - 1) as f64)
+}
+
+/// The difference of the means of two samples that have nothing to do with each other (Welch). `None` if one has
+/// fewer than two values.
+#[must_use]
+pub fn unpaired(values: &[f64], base: &[f64]) -> Option<Difference> {
+    let part = |sample: &[f64]| Some(standard_deviation(sample)?.powi(2) / sample.len() as f64);
+    let (a, b) = (part(values)?, part(base)?);
+    let error = (a + b).sqrt();
+    let freedom = (a + b).powi(2) / (a * a / (values.len() - 1) as f64 + b * b / (base.len() - 1) as f64);
+    Difference::of(mean(values) - mean(base), error, freedom)
+}
+
+/// Which of several tests stay significant at `alpha` when there are so many of them (Holm): the probability of even
+/// one false "differs" among them is at most `alpha`.
+#[must_use]
+pub fn holm(p: &[f64], alpha: f64) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|&a, &b| p[a].total_cmp(&p[b]).then(a.cmp(&b)));
+    let mut survives = vec![false; p.len()];
+    for (rank, &test) in order.iter().enumerate() {
+        if p[test] > alpha / (p.len() - rank) as f64 {
+            break;
+        }
+        survives[test] = true;
+    }
+    survives
+}
+
+/// Jain's fairness index: 1 if all are equal, 1/n if one has everything. `None` of fewer than two values, or if all
+/// are 0.
+#[must_use]
+pub fn jain(values: &[f64]) -> Option<f64> {
+    let squares: f64 = values.iter().map(|value| value * value).sum();
+    if values.len() < 2 || squares == 0.0 {
+        return None;
+    }
+    let sum: f64 = values.iter().sum();
+    Some(sum * sum / (values.len() as f64 * squares))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn close(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-6 * expected.abs().max(1e-3), "{found}, expected {expected}");
+    }
+
+    #[test]
+    fn mean_and_deviation_as_by_hand() {
+        // Sum 40, squares of the deviations 9+1+1+1+0+0+4+16 = 32.
+        let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
+        close(mean(&values), 5.0);
+        close(standard_deviation(&values).unwrap(), (32.0f64 / 7.0).sqrt());
+        assert_eq!(standard_deviation(&[3.0]), None);
+        assert_eq!(standard_deviation(&[0.1, 0.1, 0.1]), Some(0.0));
+    }
+
+    #[test]
+    fn t_quantiles_are_those_of_the_tables() {
+        let quantile = |freedom| students_t(freedom).unwrap().inverse_cdf(0.975);
+        for (freedom, expected) in [(1.0, 12.706_205), (2.0, 4.302_653), (9.0, 2.262_157), (29.0, 2.045_230)] {
+            close(quantile(freedom), expected);
+        }
+    }
+
+    #[test]
+    fn a_paired_difference_as_by_hand() {
+        // Differences 1, 2, 3: mean 2, deviation 1, error 1/sqrt 3; t(0.975, 2) = 4.302653.
+        let found = paired(&[11.0, 22.0, 33.0], &[10.0, 20.0, 30.0]).unwrap();
+        close(found.mean, 2.0);
+        close(found.low, 2.0 - 4.302_653 / 3f64.sqrt());
+        close(found.high, 2.0 + 4.302_653 / 3f64.sqrt());
+        // t = 2 sqrt 3 = 3.4641 with 2 degrees: p = 1 - t / sqrt(2 + t^2) = 1 - sqrt(12/14).
+        close(found.p, 1.0 - (12.0f64 / 14.0).sqrt());
+    }
+
+    #[test]
+    fn welch_as_by_hand() {
+        // Equal deviations 1 and sizes 3: error sqrt(2/3), 4 degrees, t(0.975, 4) = 2.776445.
+        let found = unpaired(&[4.0, 5.0, 6.0], &[1.0, 2.0, 3.0]).unwrap();
+        close(found.mean, 3.0);
+        close(found.high - found.mean, 2.776_445 * (2.0f64 / 3.0).sqrt());
+    }
+
+    #[test]
+    fn without_variance_a_difference_is_exact() {
+        assert_eq!(paired(&[2.0; 4], &[2.0; 4]), Some(Difference { mean: 0.0, low: 0.0, high: 0.0, p: 1.0 }));
+        assert_eq!(paired(&[5.0; 4], &[2.0; 4]), Some(Difference { mean: 3.0, low: 3.0, high: 3.0, p: 0.0 }));
+        assert_eq!(paired(&[5.0], &[2.0]), None);
+    }
+
+    #[test]
+    fn pairing_finds_what_is_lost_between_unpaired_samples() {
+        // What chance does to a run (tens) is much more than what the setting does (one).
+        let base = [10.0, 50.0, 30.0, 90.0, 70.0, 20.0];
+        let noise = [0.1, -0.1, 0.2, -0.2, 0.0, 0.1];
+        let values: Vec<f64> = base.iter().zip(noise).map(|(base, noise)| base + 1.0 + noise).collect();
+        let (together, apart) = (paired(&values, &base).unwrap(), unpaired(&values, &base).unwrap());
+        assert!(together.low > 0.8 && together.high < 1.3, "{together:?}");
+        assert!(apart.low < 0.0 && apart.high > 0.0, "{apart:?}");
+    }
+
+    #[test]
+    fn holm_as_by_hand() {
+        // Sorted: 0.01 <= 0.05/4, 0.016 <= 0.05/3, 0.03 > 0.05/2: the rest falls with it.
+        assert_eq!(holm(&[0.04, 0.01, 0.03, 0.016], 0.05), [false, true, false, true]);
+        assert_eq!(holm(&[], 0.05), [] as [bool; 0]);
+    }
+
+    #[test]
+    fn jain_as_by_hand() {
+        assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
+        assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), Some(0.25));
+        // (1 + 2 + 3)^2 / (3 * 14).
+        close(jain(&[1.0, 2.0, 3.0]).unwrap(), 36.0 / 42.0);
+        assert_eq!(jain(&[1.0]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn an_interval_holds_its_mean_and_turns_with_the_sign(
+            pairs in proptest::collection::vec((-1e6..1e6f64, -1e6..1e6f64), 2..30)
+        ) {
+            let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            let (there, back) = (paired(&a, &b).unwrap(), paired(&b, &a).unwrap());
+            prop_assert!(there.low <= there.mean && there.mean <= there.high);
+            prop_assert!((0.0..=1.0).contains(&there.p));
+            prop_assert!((there.low + back.high).abs() <= 1e-9 * there.low.abs().max(1.0));
+            // The interval holds 0 just when chance explains the difference.
+            if (there.p - 0.05).abs() > 1e-6 {
+                prop_assert_eq!(there.low <= 0.0 && there.high >= 0.0, there.p > 0.05);
+            }
+        }
+    }
+}
