@@ -24,7 +24,8 @@ impl Cfq {
         let request = expired.or(self.queues[id].next)?;
         self.give_out(env, id, request);
         if self.active_process.is_none() {
-            self.active_process = Some((env.requests[request].context, false));
+            let context = env.requests[request].context;
+            self.active_process = Some((context, env.contexts.get(context).exited));
         }
         let queue = &mut self.queues[id];
         queue.slice_dispatched += 1;

@@ -17,6 +17,8 @@ pub(super) struct Process {
     pub(super) sync_queue: Option<QueueId>,
     async_queue: Option<QueueId>,
     pub(super) think_time: ThinkTime,
+    /// It is gone, and its context may be another process' when it is next seen.
+    exited: bool,
 }
 
 /// The class and level that an ioprio means.
@@ -71,12 +73,17 @@ impl Cfq {
             self.processes.resize_with(context.index() + 1, || None);
         }
         let ioprio = env.contexts.get(context).ioprio;
-        let process = self.processes[context.index()].get_or_insert_with(|| Process {
+        let new = || Process {
             ioprio,
             sync_queue: None,
             async_queue: None,
             think_time: ThinkTime::new(env.now),
-        });
+            exited: false,
+        };
+        let process = self.processes[context.index()].get_or_insert_with(new);
+        if process.exited {
+            *process = new();
+        }
         let priority_changed = process.ioprio != ioprio;
         if let Some(present) = if sync { process.sync_queue } else { process.async_queue } {
             self.boost(present, hinted);
@@ -186,8 +193,10 @@ impl Cfq {
 
     /// The process is gone: if one of its queues is active its turn is over, and both lose it.
     pub(super) fn exit_process(&mut self, env: &mut Env, context: ContextId) {
-        let Some(process) = self.processes.get_mut(context.index()).and_then(Option::take) else { return };
-        for id in [process.async_queue, process.sync_queue].into_iter().flatten() {
+        let Some(Some(process)) = self.processes.get_mut(context.index()) else { return };
+        process.exited = true;
+        let queues = [process.async_queue.take(), process.sync_queue.take()];
+        for id in queues.into_iter().flatten() {
             if self.active == Some(id) {
                 self.expire(env, id, false);
             }
