@@ -21,13 +21,15 @@ mod histogram;
 mod observer;
 mod plan;
 mod result;
+mod scenario;
 mod setting;
 mod timeline;
 
-pub use engine::run;
+pub use engine::{check, run};
 pub use histogram::Histogram;
 pub use observer::{Change, Completed, Decisions, Dispatched, Observer};
 pub use plan::{Host, Limit, Plan, Replay, SimError};
 pub use result::{Latencies, Note, QueueStat, QueueStatGroup, RunResult, TaskResult};
+pub use scenario::{ScenarioError, run_scenario};
 pub use setting::{SchedulerSetting, SettingError};
 pub use timeline::{Bin, HeadBin, Span, SpanKind, TaskBins, Timeline};

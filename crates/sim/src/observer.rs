@@ -40,14 +40,14 @@ pub enum Change {
         /// From now on.
         ioprio: iosched::IoPriority,
     },
-    /// A cgroup's weights.
-    Weights {
+    /// A weight of a cgroup.
+    Weight {
         /// Number of the cgroup in the workload's list.
         cgroup: usize,
-        /// Its weight among its siblings.
+        /// From now on.
         weight: u32,
-        /// The weight of its own processes.
-        leaf_weight: u32,
+        /// Whether it is the weight of its own tasks rather than that among its siblings.
+        leaf: bool,
     },
 }
 

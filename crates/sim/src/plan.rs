@@ -118,6 +118,16 @@ pub enum SimError {
         /// What it may be.
         allowed: &'static str,
     },
+    /// The elevator keeps requests for ever: a defect of the elevator.
+    #[error("{scheduler} keeps {waiting} requests and asks for nothing, {at_ns} ns after the start")]
+    Stuck {
+        /// The elevator.
+        scheduler: &'static str,
+        /// How many requests wait.
+        waiting: usize,
+        /// Virtual time, ns.
+        at_ns: u64,
+    },
     /// A cgroup's weight.
     #[error(transparent)]
     Weight(#[from] iosched::WeightError),

@@ -153,7 +153,10 @@ mod tests {
         let setting: SchedulerSetting = "noop: nr_requests=512, nomerges = 1 ".parse().unwrap();
         assert_eq!(setting.attributes.len(), 2);
         assert_eq!(setting.to_string(), "noop:nr_requests=512,nomerges=1");
-        assert_eq!(setting.build(Time::ZERO, &QueueConfig::default()).unwrap().attribute("nr_requests").unwrap(), "512");
+        assert_eq!(
+            setting.build(Time::ZERO, &QueueConfig::default()).unwrap().attribute("nr_requests").unwrap(),
+            "512"
+        );
         assert_eq!("noop".parse::<SchedulerSetting>().unwrap(), SchedulerSetting::defaults("noop"));
     }
 

@@ -15,7 +15,7 @@ struct Step {
     pattern: Pattern,
     start_sector: u64,
     nr_sectors: u32,
-    stride: u64,
+    stride: i64,
     /// First sector and number of aligned positions.
     random: (u64, u64),
     align: u64,
@@ -97,7 +97,7 @@ impl Program {
         match step.pattern {
             Pattern::Seq => self.position = sector.wrapping_add(length),
             Pattern::Back => self.position = sector.wrapping_sub(length),
-            Pattern::Stride => self.position = sector.wrapping_add(step.stride),
+            Pattern::Stride => self.position = sector.wrapping_add_signed(step.stride),
             Pattern::Random => {
                 let (lo, positions) = step.random;
                 return (lo + self.place.next_u64() % positions * step.align, step.nr_sectors);

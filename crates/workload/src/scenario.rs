@@ -30,8 +30,8 @@ pub struct Scenario {
     #[serde(default = "max_sectors_default")]
     pub max_sectors: u32,
     /// The elevator's tunables, values in the unit of sysfs; in the order of the file.
-    #[serde(default)]
-    pub tunables: serde_json::Map<String, serde_json::Value>,
+    #[serde(default, deserialize_with = "in_order")]
+    pub tunables: Vec<(String, serde_json::Value)>,
     /// Whether the elevator tells cgroups apart.
     #[serde(default)]
     pub group_iosched: bool,
@@ -67,6 +67,29 @@ const fn max_sectors_default() -> u32 {
 
 const fn yes() -> bool {
     true
+}
+
+/// The members of a JSON object in the order they are written in.
+fn in_order<'de, D: serde::Deserializer<'de>>(object: D) -> Result<Vec<(String, serde_json::Value)>, D::Error> {
+    struct Members;
+
+    impl<'de> serde::de::Visitor<'de> for Members {
+        type Value = Vec<(String, serde_json::Value)>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object of tunables")
+        }
+
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut members = Vec::new();
+            while let Some(member) = map.next_entry()? {
+                members.push(member);
+            }
+            Ok(members)
+        }
+    }
+
+    object.deserialize_map(Members)
 }
 
 impl Scenario {

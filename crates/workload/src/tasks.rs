@@ -95,9 +95,9 @@ pub struct Task {
     /// Length of each I/O, sectors; 8 if missing.
     #[serde(default)]
     pub nr_sectors: Option<u32>,
-    /// Distance between I/Os of the pattern `stride`, sectors, forward.
+    /// Distance between I/Os of the pattern `stride`, sectors; negative: backward.
     #[serde(default)]
-    pub stride: Option<u64>,
+    pub stride: Option<i64>,
     /// First sector, and the one behind the last, of the pattern `random`; 0 to 2^31 if missing.
     #[serde(default)]
     pub range: Option<[u64; 2]>,
@@ -130,7 +130,7 @@ pub struct Phase {
     pub nr_sectors: Option<u32>,
     /// See [`Task::stride`].
     #[serde(default)]
-    pub stride: Option<u64>,
+    pub stride: Option<i64>,
     /// See [`Task::range`].
     #[serde(default)]
     pub range: Option<[u64; 2]>,

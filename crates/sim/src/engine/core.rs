@@ -1,0 +1,488 @@
+//! What all workloads share: submission with splitting, the queue run, completion, accounting.
+
+use iosched::{Bio, CgroupId, ContextId, Decision, Flags, IoPriority, Op, RequestId, RequestQueue, SECTOR_BYTES};
+use iosched::{Submit, Time};
+use iosched_disk::{Command, Device};
+
+use crate::observer::{Completed, Dispatched, Observer};
+use crate::result::{Latencies, Note, RunResult, TaskResult};
+
+/// The queue's time at the start of a run: far enough from zero that no elevator mistakes a moment for "never".
+pub(crate) const ORIGIN: Time = Time::from_ns(1_000_000_000_000);
+
+/// Bits of a cookie that name the I/O's slot; the rest is the bio's ordinal.
+const SLOT_BITS: u32 = 28;
+/// End of the list of free slots.
+const NONE: u32 = u32::MAX;
+
+/// An I/O as a task asks for it.
+#[derive(Clone, Copy)]
+pub(super) struct NewIo {
+    pub(super) op: Op,
+    pub(super) flags: Flags,
+    pub(super) sector: u64,
+    pub(super) nr_sectors: u32,
+    /// Given back to the workload at completion.
+    pub(super) tag: u32,
+    /// When it was asked for, ns: latency counts from here.
+    pub(super) asked_ns: u64,
+}
+
+/// An I/O under way.
+#[derive(Clone, Copy)]
+struct Io {
+    asked_ns: u64,
+    /// While the slot is free: the next free one.
+    tag: u32,
+    task: u32,
+    nr_sectors: u32,
+    /// Parts that are not done, submitted or not.
+    parts: u32,
+    op: Op,
+    sync: bool,
+}
+
+/// An I/O of which some parts wait for the queue to have room.
+#[derive(Clone, Copy)]
+struct Partial {
+    slot: u32,
+    op: Op,
+    flags: Flags,
+    sector: u64,
+    nr_sectors: u32,
+}
+
+/// A task as the engine knows it.
+struct Owner {
+    context: ContextId,
+    partial: Option<Partial>,
+}
+
+/// How often what a note tells of happened.
+#[derive(Default)]
+struct Counts {
+    split_ios: u64,
+    split_parts: u64,
+    waits: u64,
+    late_ios: u64,
+    past_end: u64,
+}
+
+/// The machine at work.
+pub(super) struct Core<D, O> {
+    /// The present, ns since the start.
+    pub(super) now_ns: u64,
+    pub(super) queue: RequestQueue,
+    pub(super) device: D,
+    /// Cookies of bios that are done and were not settled.
+    pub(super) done: Vec<u64>,
+    pub(super) notes: Vec<Note>,
+    /// I/Os submitted, and how many may be.
+    pub(super) submitted: u64,
+    pub(super) ios_max: u64,
+    observer: O,
+    depth: u32,
+    in_device: u32,
+    capacity_sectors: u64,
+    max_sectors: u32,
+    /// Requests in the device, by tag.
+    started: Vec<Option<RequestId>>,
+    ios: Vec<Io>,
+    free_io: u32,
+    bios: u64,
+    owners: Vec<Owner>,
+    /// Number of the task of each context.
+    task_of_context: Vec<u32>,
+    busy_since_ns: u64,
+    finished_ns: u64,
+    dispatched: u64,
+    device_busy_ns: u64,
+    latency: Latencies,
+    tasks: Vec<TaskResult>,
+    counts: Counts,
+}
+
+fn replace_cookies(mut decision: Decision) -> Decision {
+    match &mut decision {
+        Decision::Insert { cookie, .. } | Decision::Dispatch { cookie, .. } | Decision::Complete { cookie } => {
+            *cookie >>= SLOT_BITS;
+        }
+        Decision::Merge { cookie, into, .. } | Decision::RequestMerge { cookie, into } => {
+            *cookie >>= SLOT_BITS;
+            *into >>= SLOT_BITS;
+        }
+        _ => {}
+    }
+    decision
+}
+
+impl<D: Device, O: Observer> Core<D, O> {
+    pub(super) fn new(mut queue: RequestQueue, device: D, observer: O) -> Self {
+        queue.record_decisions(O::DECISIONS);
+        let card = device.card();
+        Self {
+            now_ns: 0,
+            done: Vec::new(),
+            notes: Vec::new(),
+            submitted: 0,
+            ios_max: u64::MAX,
+            observer,
+            depth: card.depth,
+            in_device: 0,
+            capacity_sectors: card.capacity_sectors,
+            max_sectors: queue.max_sectors(),
+            started: Vec::new(),
+            ios: Vec::new(),
+            free_io: NONE,
+            bios: 0,
+            owners: Vec::new(),
+            task_of_context: Vec::new(),
+            busy_since_ns: 0,
+            finished_ns: 0,
+            dispatched: 0,
+            device_busy_ns: 0,
+            latency: Latencies::default(),
+            tasks: Vec::new(),
+            counts: Counts::default(),
+            queue,
+            device,
+        }
+    }
+
+    /// Adds a task; tasks are numbered from 0. All are added before the first event.
+    pub(super) fn add_task(&mut self, pid: u32, name: &str, ioprio: IoPriority, cgroup: CgroupId) {
+        let context = self.queue.create_context(pid, ioprio, cgroup);
+        if self.task_of_context.len() <= context.index() {
+            self.task_of_context.resize(context.index() + 1, NONE);
+        }
+        self.task_of_context[context.index()] = self.owners.len() as u32;
+        self.owners.push(Owner { context, partial: None });
+        self.tasks.push(TaskResult { pid, name: name.to_owned(), ioprio: ioprio.to_string(), ..TaskResult::default() });
+    }
+
+    /// The run begins.
+    pub(super) fn begin(&mut self) {
+        self.observer.begin(self.owners.len(), self.depth);
+    }
+
+    /// Whether as many I/Os were submitted as may be.
+    #[inline]
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.submitted >= self.ios_max
+    }
+
+    #[inline]
+    pub(super) fn now(&self) -> Time {
+        ORIGIN + self.now_ns
+    }
+
+    pub(super) fn context(&self, task: u32) -> ContextId {
+        self.owners[task as usize].context
+    }
+
+    pub(super) fn observer(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    // ---- submission
+
+    /// Submits an I/O of `task`, in parts if it is too long for the queue. `false`: the queue is full, and the
+    /// task is to submit nothing more until it is woken and [`resume`](Self::resume) has succeeded.
+    #[inline]
+    pub(super) fn submit(&mut self, task: u32, io: &NewIo) -> bool {
+        let (sector, nr_sectors) = self.place(io);
+        let parts = if nr_sectors <= self.max_sectors { 1 } else { self.count_parts(nr_sectors) };
+        let &NewIo { op, flags, tag, asked_ns, .. } = io;
+        let sync = !op.is_write() || flags.contains(Flags::SYNC);
+        let slot = self.allocate_io(Io { asked_ns, tag, task, nr_sectors, parts, op, sync });
+        self.submitted += 1;
+        self.tasks[task as usize].first_submit_ns.get_or_insert(asked_ns);
+        self.send(task, Partial { slot, op, flags, sector, nr_sectors })
+    }
+
+    /// Keeps an I/O within the device.
+    #[inline]
+    fn place(&mut self, io: &NewIo) -> (u64, u32) {
+        if io.sector.checked_add(io.nr_sectors.into()).is_some_and(|end| end <= self.capacity_sectors) {
+            return (io.sector, io.nr_sectors);
+        }
+        self.counts.past_end += 1;
+        let nr_sectors = u64::from(io.nr_sectors).min(self.capacity_sectors);
+        ((io.sector % self.capacity_sectors).min(self.capacity_sectors - nr_sectors), nr_sectors as u32)
+    }
+
+    #[cold]
+    fn count_parts(&mut self, nr_sectors: u32) -> u32 {
+        let parts = nr_sectors.div_ceil(self.max_sectors);
+        self.counts.split_ios += 1;
+        self.counts.split_parts += u64::from(parts);
+        parts
+    }
+
+    /// Sends what is left of an I/O, or keeps it if the queue is full.
+    #[inline]
+    fn send(&mut self, task: u32, mut left: Partial) -> bool {
+        let context = self.owners[task as usize].context;
+        loop {
+            let nr_sectors = left.nr_sectors.min(self.max_sectors);
+            let cookie = (self.bios + 1) << SLOT_BITS | u64::from(left.slot);
+            let bio = Bio { op: left.op, flags: left.flags, sector: left.sector, nr_sectors, context, cookie };
+            match self.queue.submit(ORIGIN + self.now_ns, &bio) {
+                Submit::Queued(_) | Submit::Merged => {}
+                Submit::Done(done) => self.done.push(done.cookie),
+                Submit::Full => {
+                    self.wait(task, left);
+                    return false;
+                }
+            }
+            self.bios += 1;
+            self.attend();
+            left.sector += u64::from(nr_sectors);
+            left.nr_sectors -= nr_sectors;
+            if left.nr_sectors == 0 {
+                return true;
+            }
+        }
+    }
+
+    #[cold]
+    fn wait(&mut self, task: u32, left: Partial) {
+        self.report_decisions();
+        self.counts.waits += 1;
+        self.counts.late_ios += 1;
+        self.owners[task as usize].partial = Some(left);
+    }
+
+    /// Sends what `task` could not send when the queue was full. `true` if it may go on with other I/Os.
+    pub(super) fn resume(&mut self, task: u32) -> bool {
+        match self.owners[task as usize].partial.take() {
+            Some(left) => self.send(task, left),
+            None => true,
+        }
+    }
+
+    /// An I/O was submitted later than it should have been.
+    pub(super) fn count_late(&mut self, ios: u64) {
+        self.counts.late_ios += ios;
+    }
+
+    /// Whether `task` waits for the queue to have room.
+    #[inline]
+    pub(super) fn is_waiting(&self, task: u32) -> bool {
+        self.owners[task as usize].partial.is_some()
+    }
+
+    /// `task` collects what it submits from now on.
+    pub(super) fn plug(&mut self, task: u32) {
+        self.queue.plug(self.owners[task as usize].context);
+    }
+
+    /// Ends the plug of `task`.
+    pub(super) fn unplug(&mut self, task: u32) {
+        let context = self.owners[task as usize].context;
+        while self.queue.unplug(self.now(), context) {
+            self.attend();
+        }
+        self.report_decisions();
+    }
+
+    /// `task` exits.
+    pub(super) fn exit(&mut self, task: u32) {
+        let owner = &mut self.owners[task as usize];
+        if let Some(left) = owner.partial.take() {
+            // What was not submitted never will be.
+            let unsent = left.nr_sectors.div_ceil(self.max_sectors);
+            let io = &mut self.ios[left.slot as usize];
+            io.parts -= unsent;
+            if io.parts == 0 {
+                self.release_io(left.slot);
+            }
+        }
+        let context = self.owners[task as usize].context;
+        self.queue.exit(self.now(), context);
+        self.report_decisions();
+    }
+
+    // ---- the queue run
+
+    /// After each call that submits: decisions are reported, and the queue run if the elevator wants it at once.
+    #[inline]
+    fn attend(&mut self) {
+        self.report_decisions();
+        if self.queue.take_kick() {
+            self.run_queue();
+        }
+    }
+
+    #[inline]
+    pub(super) fn report_decisions(&mut self) {
+        if O::DECISIONS {
+            for (at, decision) in self.queue.take_decisions() {
+                self.observer.decision(at.since(ORIGIN), &replace_cookies(decision));
+            }
+        }
+    }
+
+    /// Dispatches while the device has room and the elevator gives any.
+    #[inline]
+    pub(super) fn run_queue(&mut self) {
+        // The wish is being fulfilled.
+        let _ = self.queue.take_kick();
+        while self.in_device < self.depth {
+            let dispatched = self.queue.dispatch(ORIGIN + self.now_ns);
+            self.report_decisions();
+            let Some(id) = dispatched else {
+                return;
+            };
+            self.start(id);
+        }
+    }
+
+    #[inline]
+    fn start(&mut self, id: RequestId) {
+        let request = self.queue.request(id);
+        let (op, sector) = (request.op(), request.sector());
+        let nr_sectors = if op.has_data() { request.nr_sectors() } else { 0 };
+        let (fua, context) = (request.needs_fua(), request.context());
+        let command = Command { tag: id.index() as u32, op, sector, nr_sectors, fua };
+        self.device.submit(Time::from_ns(self.now_ns), command);
+        if self.started.len() <= id.index() {
+            self.started.resize(id.index() + 1, None);
+        }
+        self.started[id.index()] = Some(id);
+        if self.in_device == 0 {
+            self.busy_since_ns = self.now_ns;
+        }
+        self.in_device += 1;
+        self.dispatched += 1;
+        let task = self.task_of_context[context.index()] as usize;
+        let request = Dispatched { task, op, sector, nr_sectors };
+        self.observer.dispatched(self.now_ns, &request, self.queue.waiting(), self.in_device);
+    }
+
+    // ---- completion, timer
+
+    /// The device's next event is due: takes one completion, if it is one.
+    #[inline]
+    pub(super) fn complete(&mut self) -> bool {
+        let Some(tag) = self.device.advance(Time::from_ns(self.now_ns)) else {
+            return false;
+        };
+        let Some(id) = self.started[tag as usize].take() else {
+            unreachable!("the device reports a command that it does not have");
+        };
+        self.in_device -= 1;
+        if self.in_device == 0 {
+            self.device_busy_ns += self.now_ns - self.busy_since_ns;
+        }
+        let done = &mut self.done;
+        self.queue.complete(ORIGIN + self.now_ns, id, Ok(()), |bio, _| done.push(bio.cookie));
+        self.report_decisions();
+        true
+    }
+
+    pub(super) fn timer(&mut self) {
+        self.queue.timer(self.now());
+        self.report_decisions();
+    }
+
+    /// A task that found the queue full and may go on.
+    #[inline]
+    pub(super) fn take_woken(&mut self) -> Option<u32> {
+        self.queue.take_woken().map(|context| self.task_of_context[context.index()])
+    }
+
+    /// One bio is done; returns task and tag of its I/O if that is done by it.
+    #[inline]
+    pub(super) fn bio_done(&mut self, cookie: u64) -> Option<(u32, u32)> {
+        let slot = (cookie & ((1 << SLOT_BITS) - 1)) as u32;
+        let io = &mut self.ios[slot as usize];
+        io.parts -= 1;
+        if io.parts > 0 {
+            return None;
+        }
+        let io = *io;
+        self.release_io(slot);
+        self.account(&io);
+        Some((io.task, io.tag))
+    }
+
+    #[inline]
+    fn account(&mut self, io: &Io) {
+        let &Io { asked_ns, task, nr_sectors, op, sync, .. } = io;
+        let latency_ns = self.now_ns - asked_ns;
+        let bytes = u64::from(nr_sectors) * SECTOR_BYTES;
+        let task_result = &mut self.tasks[task as usize];
+        match (op, sync) {
+            (Op::Read, _) => {
+                task_result.bytes_read += bytes;
+                self.latency.reads.record(latency_ns);
+            }
+            (Op::Write, sync) => {
+                task_result.bytes_written += bytes;
+                let kind = if sync { &mut self.latency.writes_sync } else { &mut self.latency.writes_async };
+                kind.record(latency_ns);
+            }
+            _ => self.latency.others.record(latency_ns),
+        }
+        task_result.latency.record(latency_ns);
+        task_result.last_completion_ns = Some(self.now_ns);
+        self.finished_ns = self.now_ns;
+        let io = Completed { task: task as usize, op, nr_sectors, sync, latency_ns };
+        self.observer.completed(self.now_ns, &io);
+    }
+
+    #[inline]
+    fn allocate_io(&mut self, io: Io) -> u32 {
+        let slot = self.free_io;
+        if slot != NONE {
+            self.free_io = self.ios[slot as usize].tag;
+            self.ios[slot as usize] = io;
+            return slot;
+        }
+        let slot = self.ios.len() as u32;
+        assert!(slot < 1 << SLOT_BITS, "fewer than 2^28 I/Os are under way");
+        self.ios.push(io);
+        slot
+    }
+
+    #[inline]
+    fn release_io(&mut self, slot: u32) {
+        self.ios[slot as usize].tag = self.free_io;
+        self.free_io = slot;
+    }
+
+    // ---- the result
+
+    pub(super) fn into_result(mut self, events: u64) -> RunResult {
+        self.observer.end(self.now_ns);
+        let Counts { split_ios, split_parts, waits, late_ios, past_end } = self.counts;
+        if split_ios > 0 {
+            let max_sectors_kb = u64::from(self.max_sectors) / 2;
+            self.notes.push(Note::Split { ios: split_ios, parts: split_parts, max_sectors_kb });
+        }
+        if waits > 0 {
+            self.notes.push(Note::WaitedForAllocation { times: waits, ios: late_ios });
+        }
+        if past_end > 0 {
+            self.notes.push(Note::PastEnd { ios: past_end, capacity_sectors: self.capacity_sectors });
+        }
+        for task in &mut self.tasks {
+            task.ios = task.latency.count();
+        }
+        let now = self.now();
+        RunResult {
+            finished_ns: self.finished_ns,
+            ios: self.tasks.iter().map(|task| task.ios).sum(),
+            requests_dispatched: self.dispatched,
+            bytes_read: self.tasks.iter().map(|task| task.bytes_read).sum(),
+            bytes_written: self.tasks.iter().map(|task| task.bytes_written).sum(),
+            latency: self.latency,
+            tasks: self.tasks,
+            device_busy_ns: self.device_busy_ns,
+            queue: self.queue.stat(now).into(),
+            events,
+            notes: self.notes,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The events that a workload schedules while it runs.
+
+/// Children of a node: four share a cache line or two, and the tree is half as deep as a binary one.
+const ARITY: usize = 4;
+
+/// An event of the workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    pub(super) at_ns: u64,
+    /// Order of scheduling: breaks ties.
+    sequence: u64,
+    pub(super) task: u32,
+    /// What the workload makes of it.
+    pub(super) what: u32,
+}
+
+impl Event {
+    #[inline]
+    fn key(&self) -> (u64, u64) {
+        (self.at_ns, self.sequence)
+    }
+}
+
+/// A heap of events: the earliest first, of equal times the one scheduled first.
+#[derive(Debug, Default)]
+pub(super) struct Heap {
+    events: Vec<Event>,
+    scheduled: u64,
+}
+
+impl Heap {
+    /// When the first event is due; `u64::MAX` if there is none.
+    #[inline]
+    pub(super) fn next_ns(&self) -> u64 {
+        self.events.first().map_or(u64::MAX, |event| event.at_ns)
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, at_ns: u64, task: u32, what: u32) {
+        let event = Event { at_ns, sequence: self.scheduled, task, what };
+        self.scheduled += 1;
+        let mut hole = self.events.len();
+        self.events.push(event);
+        while hole > 0 {
+            let parent = (hole - 1) / ARITY;
+            if self.events[parent].key() <= event.key() {
+                break;
+            }
+            self.events[hole] = self.events[parent];
+            hole = parent;
+        }
+        self.events[hole] = event;
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Event> {
+        let last = self.events.pop()?;
+        let Some(&first) = self.events.first() else {
+            return Some(last);
+        };
+        let mut hole = 0;
+        loop {
+            let children = hole * ARITY + 1..(hole * ARITY + 1 + ARITY).min(self.events.len());
+            let Some(least) = children.min_by_key(|&child| self.events[child].key()) else {
+                break;
+            };
+            if last.key() <= self.events[least].key() {
+                break;
+            }
+            self.events[hole] = self.events[least];
+            hole = least;
+        }
+        self.events[hole] = last;
+        Some(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn gives_events_by_time_then_by_order_of_scheduling(steps in proptest::collection::vec(proptest::option::weighted(0.6, 0u64..20), 0..200)) {
+            let mut heap = Heap::default();
+            let mut expected: Vec<(u64, u32)> = Vec::new();
+            for (i, step) in steps.iter().enumerate() {
+                match step {
+                    Some(at_ns) => {
+                        heap.push(*at_ns, i as u32, 0);
+                        expected.push((*at_ns, i as u32));
+                    }
+                    None => {
+                        expected.sort_unstable();
+                        let next = if expected.is_empty() { None } else { Some(expected.remove(0)) };
+                        prop_assert_eq!(heap.next_ns(), next.map_or(u64::MAX, |(at_ns, _)| at_ns));
+                        prop_assert_eq!(heap.pop().map(|event| (event.at_ns, event.task)), next);
+                    }
+                }
+            }
+        }
+    }
+}

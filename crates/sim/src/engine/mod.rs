@@ -1,0 +1,225 @@
+//! The engine: one virtual clock, three sources of events, one queue run after each event.
+//!
+//! At equal times, completions come first (in the order the device reports them), then the elevator's
+//! timer, then the workload's events in the order in which they were scheduled. Each event is handled completely, then
+//! the queue is run: requests are dispatched while the device has room and the elevator gives any.
+
+mod closed;
+mod core;
+mod heap;
+mod open;
+mod tasks;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use iosched::{CgroupId, QueueConfig, RequestQueue, Time};
+use iosched_disk::Device;
+use iosched_workload::{Fit, TaskSet, Trace, Workload};
+
+use self::core::Core;
+pub(crate) use self::core::ORIGIN;
+use crate::observer::Observer;
+use crate::plan::{Limit, Plan, Replay, SimError};
+use crate::result::{Note, RunResult};
+
+/// Events between two looks at the interrupt flag.
+const INTERRUPT_EVENTS: u64 = 1 << 16;
+
+/// A request queue on a device, and how the workload is put on it.
+pub(crate) struct Machine<'a, D> {
+    pub(crate) queue: RequestQueue,
+    pub(crate) device: D,
+    pub(crate) plug: bool,
+    pub(crate) seed: u64,
+    pub(crate) limit: Limit,
+    pub(crate) interrupt: Option<&'a AtomicBool>,
+}
+
+/// What a workload is to the engine. Each call handles one thing; the engine runs the queue after it.
+trait Source<D: Device, O: Observer> {
+    /// When its next event is due, ns; `u64::MAX` if none is scheduled.
+    fn next_ns(&self) -> u64;
+
+    /// Its next event is due.
+    fn event(&mut self, core: &mut Core<D, O>);
+
+    /// An I/O of `task` that it tagged `tag` is done. It submits nothing now, but may schedule an event.
+    fn completed(&mut self, core: &mut Core<D, O>, task: u32, tag: u32);
+
+    /// `task` found the queue full, and may go on.
+    fn woken(&mut self, core: &mut Core<D, O>, task: u32);
+
+    /// Adds what it has to say of the run.
+    fn notes(&self, notes: &mut Vec<Note>) {
+        let _ = notes;
+    }
+}
+
+/// Runs a plan. Everything that can be wrong with it is found before the run begins.
+///
+/// # Errors
+/// The scheduler setting or another value of the plan is not possible, or the run was interrupted.
+pub fn run(plan: &Plan<'_>, observer: impl Observer) -> Result<RunResult, SimError> {
+    let machine = prepare(plan)?;
+    match plan.workload {
+        Workload::Tasks(set) => run_tasks(machine, set, observer),
+        Workload::Trace(trace) => run_trace(machine, trace, plan.replay, observer),
+    }
+}
+
+/// Checks a plan without running it.
+///
+/// # Errors
+/// As [`run`].
+pub fn check(plan: &Plan<'_>) -> Result<(), SimError> {
+    prepare(plan).map(drop)
+}
+
+fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, SimError> {
+    let out_of_range = |field, value: String, allowed| SimError::OutOfRange { field, value, allowed };
+    if !(1..=1_000_000).contains(&plan.host.hz) {
+        return Err(out_of_range("hz", plan.host.hz.to_string(), "from 1 to 1,000,000"));
+    }
+    if let Replay::Open { speed } = plan.replay
+        && !(speed.is_finite() && (1e-6..=1e6).contains(&speed))
+    {
+        return Err(out_of_range("speed", speed.to_string(), "from 0.000001 to 1,000,000"));
+    }
+    let card = plan.profile.card();
+    let config = QueueConfig {
+        hz: plan.host.hz,
+        rotational: card.rotational,
+        groups: plan.host.groups,
+        write_cache: card.write_cache,
+        fua: card.fua,
+        max_hw_sectors_kb: card.max_hw_sectors_kb,
+    };
+    Ok(Machine {
+        queue: plan.scheduler.build(ORIGIN, &config)?,
+        device: plan.profile.device(plan.seed),
+        plug: plan.host.plug,
+        seed: plan.seed,
+        limit: plan.limit,
+        interrupt: plan.interrupt,
+    })
+}
+
+/// Runs tasks.
+pub(crate) fn run_tasks<D: Device>(
+    machine: Machine<'_, D>,
+    set: &TaskSet,
+    observer: impl Observer,
+) -> Result<RunResult, SimError> {
+    let Machine { mut queue, device, plug, limit, interrupt, .. } = machine;
+    let cgroups = tasks::create_cgroups(&mut queue, set)?;
+    let mut core = Core::new(queue, device, observer);
+    for task in &set.tasks {
+        let cgroup = task.cgroup.as_ref().and_then(|name| set.cgroups.iter().position(|c| c.name == *name));
+        let cgroup = cgroup.map_or(CgroupId::ROOT, |index| cgroups[index].id);
+        core.add_task(task.pid, &task.name, task.ioprio(), cgroup);
+    }
+    drive(core, tasks::Tasks::new(set, cgroups, plug), limit, interrupt)
+}
+
+/// Replays a trace.
+pub(crate) fn run_trace<D: Device>(
+    machine: Machine<'_, D>,
+    trace: &Trace,
+    replay: Replay,
+    observer: impl Observer,
+) -> Result<RunResult, SimError> {
+    let Machine { queue, device, seed, limit, interrupt, .. } = machine;
+    let capacity_sectors = device.card().capacity_sectors;
+    let (fitted, fit) = trace.fit(capacity_sectors);
+    let note = match fit {
+        Fit::AsIs => None,
+        Fit::GapsShrunk { gap_percent } => {
+            Some(Note::GapsShrunk { recorded_sectors: trace.end_sector(), capacity_sectors, gap_percent })
+        }
+        Fit::Wrapped { touched_sectors } => Some(Note::Wrapped { touched_sectors, capacity_sectors }),
+    };
+    let trace = fitted.as_ref().unwrap_or(trace);
+    let mut core = Core::new(queue, device, observer);
+    core.notes.extend(note);
+    if trace.left_out() > 0 {
+        core.notes.push(Note::LeftOut { requests: trace.left_out() });
+    }
+    for process in trace.processes() {
+        core.add_task(process.pid, &process.name, iosched::IoPriority::default(), CgroupId::ROOT);
+    }
+    match replay {
+        Replay::Open { speed } => drive(core, open::Open::new(trace, speed, seed), limit, interrupt),
+        Replay::Closed => drive(core, closed::Closed::new(trace), limit, interrupt),
+    }
+}
+
+/// The event loop.
+fn drive<D: Device, O: Observer, S: Source<D, O>>(
+    mut core: Core<D, O>,
+    mut source: S,
+    limit: Limit,
+    interrupt: Option<&AtomicBool>,
+) -> Result<RunResult, SimError> {
+    let end_ns = limit.time_ns.unwrap_or(u64::MAX);
+    core.ios_max = limit.ios.unwrap_or(u64::MAX);
+    core.begin();
+    let mut events = 0u64;
+    let mut limited = None;
+    loop {
+        let device_ns = core.device.next_event().map_or(u64::MAX, Time::as_ns);
+        let timer_ns = core.queue.next_timer().map_or(u64::MAX, |at| at.since(ORIGIN));
+        let mut source_ns = source.next_ns();
+        if source_ns >= end_ns || core.is_exhausted() {
+            if source_ns != u64::MAX && limited.is_none() {
+                limited = Some(Note::Limited { ios: core.submitted, at_ns: core.now_ns });
+                core.ios_max = core.submitted;
+            }
+            source_ns = u64::MAX;
+        }
+        let at_ns = device_ns.min(timer_ns).min(source_ns);
+        if at_ns == u64::MAX {
+            break;
+        }
+        core.now_ns = core.now_ns.max(at_ns);
+        if device_ns <= timer_ns && device_ns <= source_ns {
+            if !core.complete() {
+                continue;
+            }
+        } else if timer_ns <= source_ns {
+            core.timer();
+        } else {
+            source.event(&mut core);
+        }
+        settle(&mut core, &mut source);
+        core.run_queue();
+        while let Some(task) = core.take_woken() {
+            source.woken(&mut core, task);
+            settle(&mut core, &mut source);
+            core.run_queue();
+        }
+        events += 1;
+        if events.is_multiple_of(INTERRUPT_EVENTS) && interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return Err(SimError::Interrupted { events, at_ns: core.now_ns });
+        }
+    }
+    let waiting = core.queue.waiting();
+    if waiting > 0 {
+        return Err(SimError::Stuck { scheduler: core.queue.scheduler(), waiting, at_ns: core.now_ns });
+    }
+    core.notes.extend(limited);
+    source.notes(&mut core.notes);
+    Ok(core.into_result(events))
+}
+
+/// Tells the workload of the I/Os that are done.
+#[inline]
+fn settle<D: Device, O: Observer, S: Source<D, O>>(core: &mut Core<D, O>, source: &mut S) {
+    let mut next = 0;
+    while let Some(&cookie) = core.done.get(next) {
+        next += 1;
+        if let Some((task, tag)) = core.bio_done(cookie) {
+            source.completed(core, task, tag);
+        }
+    }
+    core.done.clear();
+}

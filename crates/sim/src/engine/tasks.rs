@@ -1,0 +1,329 @@
+//! Tasks in closed loops, and scheduled arrivals and changes.
+
+use std::collections::VecDeque;
+
+use iosched::{CgroupId, Flags, IoPriority, Op, RequestQueue, WEIGHT_DEFAULT};
+use iosched_disk::Device;
+use iosched_workload::{Program, TaskSet};
+
+use super::Source;
+use super::core::{Core, NewIo};
+use super::heap::Heap;
+use crate::observer::{Change, Observer};
+use crate::plan::SimError;
+
+/// Tag of I/Os of a task's own program.
+const PROGRAM: u32 = 0;
+/// Tag of scheduled arrivals.
+const ARRIVAL: u32 = 1;
+/// A run-time event that is an exit and not an arrival.
+const EXIT: u32 = 0;
+
+/// A cgroup and its weights now.
+pub(super) struct Group {
+    pub(super) id: CgroupId,
+    weight: u32,
+    leaf_weight: u32,
+}
+
+/// Makes the cgroups of a task set.
+pub(super) fn create_cgroups(queue: &mut RequestQueue, set: &TaskSet) -> Result<Vec<Group>, SimError> {
+    let or_default = |weight| if weight == 0 { WEIGHT_DEFAULT } else { weight };
+    let mut groups: Vec<Group> = Vec::new();
+    for cgroup in &set.cgroups {
+        let parent = set.cgroups.iter().position(|c| c.name == cgroup.parent);
+        let parent = parent.and_then(|index| groups.get(index)).map_or(CgroupId::ROOT, |group| group.id);
+        let (weight, leaf_weight) = (or_default(cgroup.weight), or_default(cgroup.leaf_weight));
+        let name = cgroup.name.clone();
+        let id = queue.create_cgroup(iosched::Cgroup { name, parent: Some(parent), weight, leaf_weight })?;
+        groups.push(Group { id, weight, leaf_weight });
+    }
+    Ok(groups)
+}
+
+/// What was scheduled before the run.
+#[derive(Clone, Copy)]
+enum Fixed {
+    Weight(u32),
+    Priority(u32),
+    Start(u32),
+    Exit(u32),
+    Arrival(u32),
+}
+
+/// I/Os that queue up behind one that found the queue full.
+#[derive(Clone, Copy)]
+enum Behind {
+    Program { asked_ns: u64, ios: u32 },
+    Arrival { index: u32 },
+}
+
+struct State {
+    program: Option<Program>,
+    op: Op,
+    flags: Flags,
+    iodepth: u64,
+    batch: u64,
+    total: u64,
+    exits: bool,
+    submitted: u64,
+    scheduled: u64,
+    pend: u64,
+    outstanding: u64,
+    exited: bool,
+    behind: VecDeque<Behind>,
+}
+
+/// The tasks of a set at work.
+pub(super) struct Tasks<'a> {
+    set: &'a TaskSet,
+    groups: Vec<Group>,
+    plug: bool,
+    end_ns: u64,
+    states: Vec<State>,
+    /// By time, of equal times by kind as listed in [`Fixed`], then by place in the file.
+    fixed: Vec<(u64, Fixed)>,
+    next_fixed: usize,
+    /// Numbers of tasks by pid.
+    by_pid: Vec<(u32, u32)>,
+    heap: Heap,
+}
+
+impl<'a> Tasks<'a> {
+    pub(super) fn new(set: &'a TaskSet, groups: Vec<Group>, plug: bool) -> Self {
+        let mut by_pid: Vec<(u32, u32)> = set.tasks.iter().zip(0..).map(|(task, i)| (task.pid, i)).collect();
+        by_pid.sort_unstable();
+        let mut fixed = Vec::new();
+        fixed.extend(set.weight_changes.iter().zip(0..).map(|(change, i)| (change.t_ns, Fixed::Weight(i))));
+        fixed.extend(set.prio_changes.iter().zip(0..).map(|(change, i)| (change.t_ns, Fixed::Priority(i))));
+        for (task, i) in set.tasks.iter().zip(0..) {
+            if task.has_program() {
+                fixed.push((task.start_ns, Fixed::Start(i)));
+            }
+            fixed.extend(task.exit_ns.map(|exit_ns| (exit_ns, Fixed::Exit(i))));
+        }
+        fixed.extend(set.arrivals.iter().zip(0..).map(|(arrival, i)| (arrival.0, Fixed::Arrival(i))));
+        fixed.sort_by_key(|&(at_ns, _)| at_ns);
+        let states = set.tasks.iter().map(|task| {
+            let total = task.total().unwrap_or(u64::MAX);
+            State {
+                program: Program::new(task),
+                op: task.op.into(),
+                flags: task.flags(),
+                iodepth: task.iodepth.into(),
+                batch: task.batch.into(),
+                total,
+                exits: task.exit,
+                submitted: 0,
+                scheduled: total.min(task.iodepth.into()),
+                pend: 0,
+                outstanding: 0,
+                exited: false,
+                behind: VecDeque::new(),
+            }
+        });
+        let end_ns = set.end_ns.unwrap_or(u64::MAX);
+        let states = states.collect();
+        Self { set, groups, plug, end_ns, states, fixed, next_fixed: 0, by_pid, heap: Heap::default() }
+    }
+
+    fn task_of(&self, pid: u32) -> Option<u32> {
+        self.by_pid.binary_search_by_key(&pid, |&(pid, _)| pid).ok().map(|at| self.by_pid[at].1)
+    }
+
+    fn fixed<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, what: Fixed) {
+        match what {
+            Fixed::Weight(i) => self.change_weight(core, i as usize),
+            Fixed::Priority(i) => {
+                let change = self.set.prio_changes[i as usize];
+                if let Some(task) = self.task_of(change.pid) {
+                    let ioprio = IoPriority::new(change.class.into(), change.level);
+                    core.queue.set_ioprio(core.context(task), ioprio);
+                    let now_ns = core.now_ns;
+                    core.observer().change(now_ns, &Change::IoPriority { task: task as usize, ioprio });
+                }
+            }
+            Fixed::Start(task) => {
+                let state = &self.states[task as usize];
+                let ios = state.total.min(state.iodepth);
+                self.arrive(core, task, ios as u32);
+            }
+            Fixed::Exit(task) => self.exit(core, task),
+            Fixed::Arrival(i) => {
+                if let Some(task) = self.task_of(self.set.arrivals[i as usize].1) {
+                    self.submit(core, task, Behind::Arrival { index: i });
+                }
+            }
+        }
+    }
+
+    fn change_weight<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, index: usize) {
+        let change = &self.set.weight_changes[index];
+        let Some(cgroup) = self.set.cgroups.iter().position(|c| c.name == change.cgroup) else {
+            return;
+        };
+        let group = &mut self.groups[cgroup];
+        let before = (group.weight, group.leaf_weight);
+        if change.leaf {
+            group.leaf_weight = change.weight;
+        } else {
+            group.weight = change.weight;
+        }
+        let Group { id, weight, leaf_weight } = *group;
+        if core.queue.set_weights(id, weight, leaf_weight).is_err() {
+            // Refused: as a write to the file would be.
+            (group.weight, group.leaf_weight) = before;
+            return;
+        }
+        let now_ns = core.now_ns;
+        core.observer().change(now_ns, &Change::Weight { cgroup, weight: change.weight, leaf: change.leaf });
+    }
+
+    /// An arrival event of a task's program.
+    fn arrive<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, ios: u32) {
+        let state = &mut self.states[task as usize];
+        if state.exited {
+            return;
+        }
+        state.scheduled -= u64::from(ios);
+        state.submitted += u64::from(ios);
+        state.outstanding += u64::from(ios);
+        self.submit(core, task, Behind::Program { asked_ns: core.now_ns, ios });
+    }
+
+    /// Submits now, or behind what waits already.
+    #[inline]
+    fn submit<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, what: Behind) {
+        if self.states[task as usize].exited {
+            return;
+        }
+        if core.is_waiting(task) {
+            self.queue_up(core, task, what);
+            return;
+        }
+        let plugged = self.plug && matches!(what, Behind::Program { ios: 2.., .. });
+        if let Some(left) = self.submit_now(core, task, what, plugged) {
+            self.states[task as usize].behind.push_front(left);
+        }
+        if plugged {
+            core.unplug(task);
+        }
+    }
+
+    #[cold]
+    fn queue_up<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, what: Behind) {
+        core.count_late(if let Behind::Program { ios, .. } = what { ios.into() } else { 1 });
+        self.states[task as usize].behind.push_back(what);
+    }
+
+    /// Submits until the queue is full; returns what could not be.
+    #[inline]
+    fn submit_now<D: Device, O: Observer>(
+        &mut self,
+        core: &mut Core<D, O>,
+        task: u32,
+        what: Behind,
+        plugged: bool,
+    ) -> Option<Behind> {
+        match what {
+            Behind::Arrival { index } => {
+                if !core.is_exhausted() {
+                    let arrival = self.set.arrivals[index as usize];
+                    let (op, flags) = (arrival.2.into(), arrival.flags());
+                    let (asked_ns, sector, nr_sectors) = (arrival.0, arrival.4, arrival.5);
+                    core.submit(task, &NewIo { op, flags, sector, nr_sectors, tag: ARRIVAL, asked_ns });
+                }
+                None
+            }
+            Behind::Program { asked_ns, mut ios } => {
+                let state = &mut self.states[task as usize];
+                let program = state.program.as_mut()?;
+                let (op, flags) = (state.op, state.flags);
+                while ios > 0 && !core.is_exhausted() {
+                    ios -= 1;
+                    let (sector, nr_sectors) = program.next_place();
+                    if plugged {
+                        core.plug(task);
+                    }
+                    if !core.submit(task, &NewIo { op, flags, sector, nr_sectors, tag: PROGRAM, asked_ns }) {
+                        core.count_late(ios.into());
+                        return (ios > 0).then_some(Behind::Program { asked_ns, ios });
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    fn exit<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
+        let state = &mut self.states[task as usize];
+        if !state.exited {
+            state.exited = true;
+            state.behind.clear();
+            core.exit(task);
+        }
+    }
+}
+
+impl<D: Device, O: Observer> Source<D, O> for Tasks<'_> {
+    #[inline]
+    fn next_ns(&self) -> u64 {
+        let fixed_ns = self.fixed.get(self.next_fixed).map_or(u64::MAX, |&(at_ns, _)| at_ns);
+        fixed_ns.min(self.heap.next_ns())
+    }
+
+    #[inline]
+    fn event(&mut self, core: &mut Core<D, O>) {
+        if let Some(&(at_ns, what)) = self.fixed.get(self.next_fixed)
+            && at_ns <= self.heap.next_ns()
+        {
+            self.next_fixed += 1;
+            self.fixed(core, what);
+        } else if let Some(event) = self.heap.pop() {
+            match event.what {
+                EXIT => self.exit(core, event.task),
+                ios => self.arrive(core, event.task, ios),
+            }
+        }
+    }
+
+    #[inline]
+    fn completed(&mut self, core: &mut Core<D, O>, task: u32, tag: u32) {
+        if tag != PROGRAM {
+            return;
+        }
+        let state = &mut self.states[task as usize];
+        state.outstanding -= 1;
+        let Some(program) = state.program.as_mut().filter(|_| !state.exited) else {
+            return;
+        };
+        let at_ns = core.now_ns.saturating_add(program.next_think_ns());
+        let left = state.total - state.submitted - state.scheduled;
+        if left > 0 && at_ns < self.end_ns {
+            state.pend += 1;
+            if state.pend >= state.batch || state.pend >= left || state.outstanding == 0 {
+                let ios = state.pend.min(left);
+                state.scheduled += ios;
+                state.pend = 0;
+                self.heap.push(at_ns, task, ios as u32);
+            }
+        } else if state.exits && state.scheduled == 0 && state.outstanding == 0 {
+            self.heap.push(core.now_ns, task, EXIT);
+        }
+    }
+
+    fn woken(&mut self, core: &mut Core<D, O>, task: u32) {
+        if !core.resume(task) {
+            return;
+        }
+        while let Some(next) = self.states[task as usize].behind.pop_front() {
+            if let Some(left) = self.submit_now(core, task, next, false) {
+                self.states[task as usize].behind.push_front(left);
+                return;
+            }
+            if core.is_waiting(task) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Recorded scenarios through the engine, under the conditions they were recorded under.
+
+use iosched::{QueueConfig, RequestQueue};
+use iosched_disk::{AnyDevice, ConfigError, Disk, DiskConfig, Fixed, FixedConfig};
+use iosched_workload::Scenario;
+use serde::Deserialize;
+
+use crate::engine::{Machine, run_tasks};
+use crate::observer::Observer;
+use crate::plan::{Limit, SimError};
+use crate::result::RunResult;
+use crate::setting::SchedulerSetting;
+
+/// Why a scenario cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// Its device.
+    #[error("{name}: device: {source}")]
+    Device {
+        /// The scenario.
+        name: String,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A parameter of its device.
+    #[error("{name}: {source}")]
+    Config {
+        /// The scenario.
+        name: String,
+        /// What is wrong.
+        source: ConfigError,
+    },
+    /// Its elevator, a tunable, or the run.
+    #[error("{name}: {source}")]
+    Sim {
+        /// The scenario.
+        name: String,
+        /// What is wrong.
+        source: Box<SimError>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum DeviceConfig {
+    Fixed(FixedConfig),
+    Disk(DiskConfig),
+}
+
+/// Runs a scenario as it was recorded: allocation without limit, no plugs, no volatile cache.
+///
+/// # Errors
+/// The scenario asks for a device, an elevator or a tunable that does not exist.
+pub fn run_scenario(scenario: &Scenario, observer: impl Observer) -> Result<RunResult, ScenarioError> {
+    let name = || scenario.name.clone();
+    let device = match serde_json::from_value(scenario.device.clone())
+        .map_err(|source| ScenarioError::Device { name: name(), source })?
+    {
+        DeviceConfig::Fixed(config) => Fixed::new(&config).map(AnyDevice::Fixed),
+        DeviceConfig::Disk(config) => Disk::new(&config).map(AnyDevice::Disk),
+    };
+    let device = device.map_err(|source| ScenarioError::Config { name: name(), source })?;
+    let failed = |source: SimError| ScenarioError::Sim { name: name(), source: Box::new(source) };
+    let queue = queue(scenario).map_err(failed)?;
+    let machine = Machine { queue, device, plug: false, seed: 0, limit: Limit::default(), interrupt: None };
+    run_tasks(machine, &scenario.task_set(), observer).map_err(failed)
+}
+
+fn queue(scenario: &Scenario) -> Result<RequestQueue, SimError> {
+    let max_sectors_kb = scenario.max_sectors / 2;
+    let config = QueueConfig {
+        hz: scenario.hz,
+        rotational: scenario.rotational,
+        groups: scenario.group_iosched,
+        write_cache: false,
+        fua: false,
+        max_hw_sectors_kb: max_sectors_kb,
+    };
+    let mut attributes = vec![
+        ("nr_requests".to_owned(), u32::MAX.to_string()),
+        ("max_sectors_kb".to_owned(), max_sectors_kb.to_string()),
+    ];
+    if scenario.nomerge {
+        attributes.push(("nomerges".to_owned(), "2".to_owned()));
+    }
+    let setting = SchedulerSetting { name: scenario.sched.clone(), tunables: scenario.tunables(), attributes };
+    Ok(setting.build(crate::engine::ORIGIN, &config)?)
+}

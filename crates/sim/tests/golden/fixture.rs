@@ -1,0 +1,210 @@
+//! The compact form of recorded runs.
+//!
+//! An archive is gzip over, for each run: its name, its scenario, the minimal events, and hashes of all events. What
+//! follows from another field of the same run is not kept.
+
+use std::io::{self, Read};
+
+use flate2::read::GzDecoder;
+use iosched::{Decision, MergeSide};
+
+use super::event::Event;
+
+/// Events per hash.
+pub(crate) const HASH_EVENTS: usize = 128;
+
+/// One recorded run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Run {
+    /// Its name.
+    pub(crate) name: String,
+    /// The scenario's JSON.
+    pub(crate) scenario: Vec<u8>,
+    /// Minimal events, encoded.
+    pub(crate) minimal: Vec<u8>,
+    /// After each [`HASH_EVENTS`] events and at the end: the low half of a hash of all lines so far.
+    pub(crate) hashes: Vec<u32>,
+}
+
+/// FNV-1a over lines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LineHash {
+    state: u64,
+    lines: usize,
+}
+
+impl Default for LineHash {
+    fn default() -> Self {
+        Self { state: 0xcbf2_9ce4_8422_2325, lines: 0 }
+    }
+}
+
+impl LineHash {
+    /// Adds a line; gives a hash when one is due.
+    pub(crate) fn add(&mut self, line: &str) -> Option<u32> {
+        for byte in line.bytes().chain(*b"\n") {
+            self.state = (self.state ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+        self.lines += 1;
+        self.lines.is_multiple_of(HASH_EVENTS).then(|| self.value())
+    }
+
+    /// The hash so far.
+    pub(crate) fn value(&self) -> u32 {
+        (self.state ^ (self.state >> 32)) as u32
+    }
+
+    /// The hashes of all `lines`.
+    pub(crate) fn of<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<u32> {
+        let mut hash = Self::default();
+        let mut hashes: Vec<u32> = lines.filter_map(|line| hash.add(line)).collect();
+        hashes.push(hash.value());
+        hashes
+    }
+}
+
+pub(crate) fn put(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+fn signed(value: u64, base: u64) -> u64 {
+    let delta = value.wrapping_sub(base) as i64;
+    ((delta << 1) ^ (delta >> 63)) as u64
+}
+
+/// An event that conformance depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Minimal {
+    /// A request is given to the elevator.
+    Insert(BioFields),
+    /// A bio joins a request, in front or behind.
+    Merge { bio: BioFields, into: u64, front: bool },
+    /// Two requests become one.
+    RequestMerge { id: u64, into: u64 },
+    /// A request goes to the device.
+    Dispatch { id: u64 },
+    /// It is done.
+    Complete { id: u64 },
+}
+
+/// A bio, as events show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BioFields {
+    pub(crate) id: u64,
+    pub(crate) pid: u32,
+    pub(crate) sector: u64,
+    pub(crate) nr_sectors: u32,
+    pub(crate) rw: char,
+    pub(crate) sync: bool,
+}
+
+impl Minimal {
+    /// The event, if it is minimal.
+    pub(crate) fn of(event: &Event) -> Option<Self> {
+        let Event::Decision(decision) = event else {
+            return None;
+        };
+        Some(match *decision {
+            Decision::Insert { cookie: id, pid, sector, nr_sectors, op, sync, .. } => {
+                Self::Insert(BioFields { id, pid, sector, nr_sectors, rw: op.letter(), sync })
+            }
+            Decision::Merge { cookie: id, pid, sector, nr_sectors, op, sync, into, side } => {
+                let bio = BioFields { id, pid, sector, nr_sectors, rw: op.letter(), sync };
+                Self::Merge { bio, into, front: side == MergeSide::Front }
+            }
+            Decision::RequestMerge { cookie: id, into } => Self::RequestMerge { id, into },
+            Decision::Dispatch { cookie: id, .. } => Self::Dispatch { id },
+            Decision::Complete { cookie: id } => Self::Complete { id },
+            _ => return None,
+        })
+    }
+}
+
+/// Encodes minimal events, one after another.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Encoder {
+    last_ns: u64,
+    id: u64,
+    dispatched: u64,
+    completed: u64,
+    sector: u64,
+}
+
+impl Encoder {
+    /// Appends the bytes of one event.
+    pub(crate) fn encode(&mut self, bytes: &mut Vec<u8>, now_ns: u64, event: &Minimal) {
+        let kind = match event {
+            Minimal::Insert(_) => 0,
+            Minimal::Dispatch { .. } => 1,
+            Minimal::Complete { .. } => 2,
+            Minimal::Merge { front: false, .. } => 3,
+            Minimal::Merge { front: true, .. } => 4,
+            Minimal::RequestMerge { .. } => 5,
+        };
+        put(bytes, now_ns.wrapping_sub(self.last_ns) << 3 | kind);
+        self.last_ns = now_ns;
+        match event {
+            Minimal::Insert(bio) => self.bio(bytes, bio),
+            Minimal::Merge { bio, into, .. } => {
+                self.bio(bytes, bio);
+                put(bytes, signed(*into, bio.id));
+            }
+            Minimal::RequestMerge { id, into } => {
+                put(bytes, signed(*id, self.id));
+                put(bytes, signed(*into, *id));
+            }
+            Minimal::Dispatch { id } => {
+                put(bytes, signed(*id, self.dispatched + 1));
+                self.dispatched = *id;
+            }
+            Minimal::Complete { id } => {
+                put(bytes, signed(*id, self.completed + 1));
+                self.completed = *id;
+            }
+        }
+    }
+
+    fn bio(&mut self, bytes: &mut Vec<u8>, bio: &BioFields) {
+        put(bytes, signed(bio.id, self.id + 1));
+        put(bytes, u64::from(bio.pid) << 8 | u64::from(bio.rw as u8 & 0x7f) << 1 | u64::from(bio.sync));
+        put(bytes, signed(bio.sector, self.sector));
+        put(bytes, bio.nr_sectors.into());
+        self.id = bio.id;
+        self.sector = bio.sector + u64::from(bio.nr_sectors);
+    }
+}
+
+/// The runs of an archive.
+pub(crate) fn read(archive: &[u8]) -> io::Result<Vec<Run>> {
+    let mut plain = Vec::new();
+    GzDecoder::new(archive).read_to_end(&mut plain)?;
+    let mut rest = &plain[..];
+    let mut take = || -> Option<Vec<u8>> {
+        let mut length = 0u64;
+        for shift in (0..64).step_by(7) {
+            let (&byte, tail) = rest.split_first()?;
+            rest = tail;
+            length |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        let (bytes, tail) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+        rest = tail;
+        Some(bytes.to_vec())
+    };
+    let mut runs = Vec::new();
+    while let Some(name) = take() {
+        let broken = || io::Error::other("the archive ends inside a run");
+        let name = String::from_utf8(name).map_err(io::Error::other)?;
+        let (scenario, minimal, hashes) =
+            (take().ok_or_else(broken)?, take().ok_or_else(broken)?, take().ok_or_else(broken)?);
+        let hashes = hashes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        runs.push(Run { name, scenario, minimal, hashes });
+    }
+    Ok(runs)
+}

@@ -1,0 +1,102 @@
+//! Recorded runs of Linux' own elevators through ours: the same requests, at the same times, for the same reasons.
+//!
+//! `cargo xtask golden DIR` compares with the recordings themselves and shows where two runs part;
+//! `cargo xtask golden DIR --record FILE` writes the archives that this test reads.
+
+#[path = "golden/event.rs"]
+mod event;
+#[path = "golden/fixture.rs"]
+mod fixture;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use event::{Events, line};
+use fixture::{Encoder, LineHash, Minimal, Run};
+use iosched_sim::run_scenario;
+use iosched_workload::Scenario;
+
+/// Which of two neighbours a search ends at was left to the recorded kernel's allocator.
+const KNOWN_EXCEPTIONS: &[&str] = &["coopfuzz011", "coopfuzz034"];
+
+/// How a run of ours compares.
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    Identical,
+    DecisionsDiffer(String),
+    Differs(String),
+}
+
+fn compare(run: &Run) -> Outcome {
+    let scenario = match Scenario::parse(&run.name, &run.scenario) {
+        Ok(scenario) => scenario,
+        Err(error) => return Outcome::Differs(error.to_string()),
+    };
+    let mut ours = Events::of(&scenario);
+    if let Err(error) = run_scenario(&scenario, &mut ours) {
+        return Outcome::Differs(error.to_string());
+    }
+    let mut encoder = Encoder::default();
+    let (mut bytes, mut at) = (Vec::new(), 0);
+    for (now_ns, event) in &ours.events {
+        let Some(minimal) = Minimal::of(event) else {
+            continue;
+        };
+        bytes.clear();
+        encoder.encode(&mut bytes, *now_ns, &minimal);
+        if run.minimal.get(at..at + bytes.len()) != Some(&bytes[..]) {
+            return Outcome::Differs(format!("at {now_ns} ns the recording has not {minimal:?}"));
+        }
+        at += bytes.len();
+    }
+    if at < run.minimal.len() {
+        return Outcome::Differs("the recording goes on".to_owned());
+    }
+    let lines: Vec<String> = ours.events.iter().map(|(now_ns, event)| line(&scenario, *now_ns, event)).collect();
+    let hashes = LineHash::of(lines.iter().map(String::as_str));
+    if hashes == run.hashes {
+        return Outcome::Identical;
+    }
+    let same = hashes.iter().zip(&run.hashes).take_while(|(a, b)| a == b).count();
+    Outcome::DecisionsDiffer(format!("after event {}", same * fixture::HASH_EVENTS))
+}
+
+/// Compares all runs of an archive on two threads; names of runs that are not identical, with the reason.
+fn check(archive: &[u8]) -> (usize, Vec<String>, Vec<String>) {
+    let runs = fixture::read(archive).expect("the archive is as it was recorded");
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut found = Vec::new();
+        while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            found.push((run.name.clone(), compare(run)));
+        }
+        found
+    };
+    let mut found = thread::scope(|scope| {
+        let other = scope.spawn(work);
+        let mut found = work();
+        found.extend(other.join().expect("no run panics"));
+        found
+    });
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    let (mut differ, mut decisions) = (Vec::new(), Vec::new());
+    for (name, outcome) in found {
+        match outcome {
+            Outcome::Identical => {}
+            Outcome::DecisionsDiffer(reason) => decisions.push(format!("{name}: {reason}")),
+            Outcome::Differs(reason) if !KNOWN_EXCEPTIONS.contains(&name.as_str()) => {
+                differ.push(format!("{name}: {reason}"));
+            }
+            Outcome::Differs(_) => {}
+        }
+    }
+    (runs.len(), differ, decisions)
+}
+
+#[test]
+fn linux_4_19() {
+    let (runs, differ, decisions) = check(include_bytes!("golden/linux-4.19.gz"));
+    assert_eq!(runs, 179);
+    assert!(differ.is_empty(), "{} of {runs} differ:\n{}", differ.len(), differ.join("\n"));
+    println!("{} of {runs} have other decisions:\n{}", decisions.len(), decisions.join("\n"));
+}

@@ -1,0 +1,89 @@
+//! Recorded runs in the form the tests keep.
+
+use std::io::Write as _;
+
+use anyhow::Context as _;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Deserialize;
+
+use super::compare::is_minimal;
+use super::fixture::{BioFields, Encoder, LineHash, Minimal, Run, put};
+
+/// A line of a recording, as far as minimal events go.
+#[derive(Deserialize)]
+struct Line {
+    t: u64,
+    ev: String,
+    #[serde(default)]
+    id: u64,
+    #[serde(default)]
+    pid: u32,
+    #[serde(default)]
+    sector: u64,
+    #[serde(default)]
+    nr: u32,
+    #[serde(default)]
+    rw: Option<char>,
+    #[serde(default)]
+    sync: u8,
+    #[serde(default)]
+    into: u64,
+    #[serde(default, rename = "type")]
+    side: serde_json::Value,
+}
+
+/// Runs to be kept.
+#[derive(Default)]
+pub(super) struct Archive {
+    runs: Vec<Run>,
+}
+
+impl Archive {
+    /// Adds a recorded run.
+    pub(super) fn add(&mut self, name: &str, scenario: &[u8], lines: &[&str]) -> anyhow::Result<()> {
+        let mut run = Run { name: name.to_owned(), hashes: LineHash::of(lines.iter().copied()), ..Run::default() };
+        run.scenario = scenario.to_vec();
+        let mut encoder = Encoder::default();
+        for line in lines.iter().filter(|line| is_minimal(line)) {
+            let (at_ns, event) = parse(line).with_context(|| format!("{name}: {line}"))?;
+            encoder.encode(&mut run.minimal, at_ns, &event);
+        }
+        self.runs.push(run);
+        Ok(())
+    }
+
+    /// The archive.
+    pub(super) fn finish(&self) -> anyhow::Result<Vec<u8>> {
+        let mut plain = Vec::new();
+        for run in &self.runs {
+            put_bytes(&mut plain, run.name.as_bytes());
+            put_bytes(&mut plain, &run.scenario);
+            put_bytes(&mut plain, &run.minimal);
+            let hashes: Vec<u8> = run.hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+            put_bytes(&mut plain, &hashes);
+        }
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&plain)?;
+        Ok(encoder.finish()?)
+    }
+}
+
+fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
+    put(to, bytes.len() as u64);
+    to.extend_from_slice(bytes);
+}
+
+fn parse(line: &str) -> anyhow::Result<(u64, Minimal)> {
+    let Line { t, ev, id, pid, sector, nr, rw, sync, into, side } = serde_json::from_str(line)?;
+    let bio = BioFields { id, pid, sector, nr_sectors: nr, rw: rw.unwrap_or('?'), sync: sync != 0 };
+    let event = match ev.as_str() {
+        "insert" => Minimal::Insert(bio),
+        "merge" => Minimal::Merge { bio, into, front: side == "front" },
+        "rq_merge" => Minimal::RequestMerge { id, into },
+        "dispatch" => Minimal::Dispatch { id },
+        "complete" => Minimal::Complete { id },
+        other => anyhow::bail!("{other} is not a minimal event"),
+    };
+    Ok((t, event))
+}
