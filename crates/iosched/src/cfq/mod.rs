@@ -216,7 +216,9 @@ impl Elevator for Cfq {
         entry.hinted += u32::from(hinted);
         entry.seek.record(sector, nr_sectors, env.rotational);
         let group = &mut self.groups[entry.group];
-        group.think_time.sample(env.now, self.tunables.group_idle_ns);
+        if env.groups {
+            group.think_time.sample(env.now, self.tunables.group_idle_ns);
+        }
         if entry.sync {
             if let Some(index) = entry.tree {
                 group.trees[index.index()].think_time.sample(env.now, slice_idle_ns);
