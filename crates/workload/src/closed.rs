@@ -153,3 +153,55 @@ fn median_gap_ns(entries: &[Entry], own: &[u32]) -> u64 {
     let middle = gaps.len() / 2;
     *gaps.select_nth_unstable(middle).1
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Trace;
+    use iosched::{Flags, Op, Time};
+    use iosched_trace::TraceRequest;
+
+    /// For submissions of one process, (arrival, latency) each: (lag, think time) each.
+    fn waits(submissions: &[(u64, Option<u64>)]) -> Vec<(u32, u64)> {
+        let requests = submissions.iter().map(|&(arrival_ns, latency_ns)| {
+            Ok(TraceRequest {
+                arrival: Time::from_ns(arrival_ns),
+                pid: 1,
+                device: None,
+                op: Op::Read,
+                flags: Flags::SYNC,
+                sector: 0,
+                nr_sectors: 8,
+                latency_ns,
+            })
+        });
+        let trace = Trace::collect("t", 1, requests).unwrap();
+        (0..submissions.len()).map(|i| trace.closed_loop().wait(0, i)).collect()
+    }
+
+    #[test]
+    fn an_io_waited_for_the_latest_completion_before_it() {
+        // The second is done after the third: the fifth waited for the second.
+        let known = waits(&[(0, Some(10)), (15, Some(100)), (16, Some(4)), (30, Some(500)), (115, Some(1))]);
+        assert_eq!(known, [(0, 0), (1, 5), (2, 6), (1, 10), (3, 0)]);
+    }
+
+    #[test]
+    fn what_came_before_any_completion_comes_at_its_time() {
+        assert_eq!(waits(&[(0, Some(100)), (20, Some(100)), (100, Some(1))]), [(0, 0), (0, 20), (2, 0)]);
+    }
+
+    #[test]
+    fn without_completions_back_to_back_is_waiting_and_a_pause_is_thinking() {
+        let unknown: Vec<_> = [0, 100, 200, 300, 5_300, 5_400].map(|at| (at, None)).to_vec();
+        assert_eq!(waits(&unknown), [(0, 0), (1, 0), (1, 0), (1, 0), (1, 4_900), (1, 0)]);
+        // Rare submissions keep their pauses but for what a disk may take.
+        let rare: Vec<_> = (0..3).map(|i| (i * 1_000_000_000, None)).collect();
+        assert_eq!(waits(&rare), [(0, 0), (1, 990_000_000), (1, 990_000_000)]);
+    }
+
+    #[test]
+    fn without_completions_what_came_together_does_not_wait_for_each_other() {
+        let together: Vec<_> = [0, 0, 0, 700, 700].map(|at| (at, None)).to_vec();
+        assert_eq!(waits(&together), [(0, 0), (0, 0), (0, 0), (1, 0), (2, 0)]);
+    }
+}

@@ -1,0 +1,93 @@
+//! How fast the engine is: simulated requests per second of real time, on one core.
+//!
+//! `cargo run --release -p iosched-sim --example speed -- [SCHEDULER] [DEVICE] [REQUESTS]`, as in `noop fixed 2000000` or
+//! `cfq:slice_idle=0 sata-7200 1000000`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use iosched::{Flags, Op, Time};
+use iosched_disk::Profile;
+use iosched_sim::{Plan, Replay, Timeline, run};
+use iosched_trace::TraceRequest;
+use iosched_workload::{SplitMix64, TaskSet, Trace, Workload};
+
+const FIXED: &str = "kind = \"fixed\"\n[fixed]\ndepth = 32\nparallel = 4\nlat_ns = 50000\nns_per_sector = 100\n";
+
+fn profile(name: &str) -> Profile {
+    let profile = if name == "fixed" { Profile::parse("fixed", FIXED) } else { Profile::load(name) };
+    profile.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Sixteen processes, half of them sequential, at about 50,000 I/Os in a second.
+fn trace(requests: u64) -> Workload {
+    let mut random = SplitMix64::new(1);
+    let mut at_ns = 0;
+    let mut next = [0u64; 16];
+    let items = (0..requests).map(|_| {
+        let number = random.next_u64();
+        at_ns += number % 40_000;
+        let process = (number >> 32) as usize % 16;
+        if process < 8 {
+            next[process] += 8;
+        } else {
+            next[process] = (number >> 20) % 10_000_000 / 8 * 8;
+        }
+        let op = if process % 4 == 3 { Op::Write } else { Op::Read };
+        let flags = if op == Op::Read { Flags::SYNC } else { Flags::empty() };
+        let sector = process as u64 * 50_000_000 + next[process] % 40_000_000;
+        let arrival = Time::from_ns(at_ns);
+        let latency_ns = Some(100_000);
+        Ok(TraceRequest { arrival, pid: process as u32, device: None, op, flags, sector, nr_sectors: 8, latency_ns })
+    });
+    Workload::Trace(Arc::new(Trace::collect("synthetic", 1, items).unwrap_or_else(|error| panic!("{error}"))))
+}
+
+fn tasks(count: u64, requests: u64) -> Workload {
+    let mut text = String::new();
+    for pid in 1..=count {
+        let pattern = if pid % 2 == 0 { "seq" } else { "random" };
+        let (start, total) = (pid * 1_000_000, requests / count);
+        text += &format!(
+            "[[tasks]]\npid = {pid}\npattern = \"{pattern}\"\nstart_sector = {start}\nrange = [0, 1000000000]\ntotal = {total}\n\
+             think_ns = [1000, 100000]\n"
+        );
+    }
+    Workload::Tasks(TaskSet::parse("tasks", &text).unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let scheduler = args.next().unwrap_or_else(|| "noop".to_owned());
+    let device = args.next().unwrap_or_else(|| "fixed".to_owned());
+    let requests: u64 = args.next().map_or(1_000_000, |text| text.parse().expect("a number of requests"));
+    let setting: iosched_sim::SchedulerSetting = scheduler.parse().unwrap_or_else(|error| panic!("{error}"));
+    let profile = profile(&device);
+    let trace = trace(requests);
+    let (one, many) = (tasks(16, requests), tasks(10_000, requests));
+    let cases = [
+        ("open replay", &trace, Replay::default()),
+        ("closed replay", &trace, Replay::Closed),
+        ("16 tasks", &one, Replay::default()),
+        ("10,000 tasks", &many, Replay::default()),
+    ];
+    println!("{setting} on {device}, {requests} I/Os");
+    for (name, workload, replay) in cases {
+        let plan = Plan { replay, ..Plan::new(workload, &profile, setting.clone()) };
+        let started = Instant::now();
+        let result = run(&plan, ()).unwrap_or_else(|error| panic!("{error}"));
+        let seconds = started.elapsed().as_secs_f64();
+        let mut timeline = Timeline::default();
+        let watched = Instant::now();
+        run(&plan, &mut timeline).unwrap_or_else(|error| panic!("{error}"));
+        let watched_seconds = watched.elapsed().as_secs_f64();
+        println!(
+            "{name:14} {:6.2} M/s ({:6.2} M/s with a timeline), {} requests, simulated {:.1} s, {}",
+            result.ios as f64 / seconds / 1e6,
+            result.ios as f64 / watched_seconds / 1e6,
+            result.requests_dispatched,
+            result.finished_ns as f64 / 1e9,
+            result.notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        );
+    }
+}

@@ -1,0 +1,346 @@
+//! Properties of the engine, with small workloads on a device of fixed latency.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use iosched::{Decision, Flags, Op, Time};
+use iosched_disk::Profile;
+use iosched_sim::{Decisions, Host, Limit, Note, Plan, Replay, RunResult, SimError, Timeline, check, run};
+use iosched_trace::TraceRequest;
+use iosched_workload::{TaskSet, Trace, Workload};
+use proptest::prelude::*;
+
+/// A device of `depth` that serves one command at a time: 1,000 ns each, and 10 a sector.
+fn fixed(depth: u32) -> Profile {
+    let text = format!("kind = \"fixed\"\n[fixed]\ndepth = {depth}\nparallel = 1\nlat_ns = 1000\nns_per_sector = 10\n");
+    Profile::parse("fixed", &text).unwrap()
+}
+
+fn tasks(text: &str) -> Workload {
+    Workload::Tasks(TaskSet::parse("tasks.toml", text).unwrap())
+}
+
+fn plan<'a>(workload: &'a Workload, profile: &'a Profile, setting: &str) -> Plan<'a> {
+    Plan::new(workload, profile, setting.parse().unwrap())
+}
+
+/// A submission: arrival, pid, sector, latency.
+fn request(arrival_ns: u64, pid: u32, sector: u64, latency_ns: Option<u64>) -> TraceRequest {
+    let (op, flags, nr_sectors) = (Op::Read, Flags::SYNC, 8);
+    TraceRequest { arrival: Time::from_ns(arrival_ns), pid, device: None, op, flags, sector, nr_sectors, latency_ns }
+}
+
+fn trace(requests: &[TraceRequest]) -> Workload {
+    Workload::Trace(Arc::new(Trace::collect("t", 1, requests.iter().copied().map(Ok)).unwrap()))
+}
+
+/// Inserts `+`, dispatches `>` and completions `-` of a run with their times.
+fn story(plan: &Plan<'_>) -> String {
+    let mut text = Vec::new();
+    let watch = Decisions(|now_ns: u64, decision: &Decision| match decision {
+        Decision::Insert { cookie, .. } => text.push(format!("{now_ns}+{cookie}")),
+        Decision::Merge { cookie, .. } => text.push(format!("{now_ns}m{cookie}")),
+        Decision::Dispatch { cookie, .. } => text.push(format!("{now_ns}>{cookie}")),
+        Decision::Complete { cookie } => text.push(format!("{now_ns}-{cookie}")),
+        _ => {}
+    });
+    run(plan, watch).unwrap();
+    text.join(" ")
+}
+
+#[test]
+fn at_equal_times_completions_come_first_and_the_queue_is_run_after_each_event() {
+    // The first takes until 1080; the others arrive exactly then, one event each.
+    let workload =
+        tasks("arrivals = [[0,1,\"read\",true,0,8], [1080,2,\"read\",true,100,8], [1080,3,\"read\",true,200,8]]");
+    let profile = fixed(1);
+    let told = story(&plan(&workload, &profile, "noop"));
+    assert_eq!(told, "0+1 0>1 1080-1 1080+2 1080>2 1080+3 2160-2 2160>3 3240-3");
+}
+
+#[test]
+fn what_was_scheduled_before_the_run_comes_before_what_was_scheduled_in_it() {
+    // Task 1 thinks for nothing after its completion at 1080; the arrival at 1080 was scheduled before.
+    let text = "arrivals = [[1080,2,\"read\",true,100,8]]\n[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 2\n";
+    let (workload, profile) = (tasks(text), fixed(1));
+    let told = story(&plan(&workload, &profile, "noop"));
+    assert_eq!(told, "0+1 0>1 1080-1 1080+2 1080>2 1080+3 2160-2 2160>3 3240-3");
+}
+
+#[test]
+fn a_batch_is_submitted_together_and_comes_again_when_as_many_are_done() {
+    let text =
+        "[[tasks]]\npid = 1\npattern = \"stride\"\nstride = 100\ntotal = 4\niodepth = 2\nbatch = 2\nthink_ns = 5\n";
+    let (workload, profile) = (tasks(text), fixed(1));
+    let told = story(&plan(&workload, &profile, "noop"));
+    assert_eq!(told, "0+1 0+2 0>1 1080-1 1080>2 2160-2 2165+3 2165+4 2165>3 3245-3 3245>4 4325-4");
+}
+
+#[test]
+fn a_plug_brings_a_batch_into_sector_order_and_can_be_left_out() {
+    let text = "[[tasks]]\npid = 1\npattern = \"stride\"\nstart_sector = 100\nstride = -50\ntotal = 2\niodepth = 2\n";
+    let (workload, profile) = (tasks(text), fixed(1));
+    let mut plan = plan(&workload, &profile, "noop");
+    assert!(story(&plan).starts_with("0+2 0+1 0>2"));
+    plan.host = Host { plug: false, ..Host::default() };
+    assert!(story(&plan).starts_with("0+1 0+2 0>1"));
+}
+
+#[test]
+fn a_long_io_is_split_and_done_when_its_last_part_is() {
+    let text = "[[tasks]]\npid = 1\npattern = \"seq\"\nnr_sectors = 20\ntotal = 2\n";
+    let (workload, profile) = (tasks(text), fixed(8));
+    let plan = plan(&workload, &profile, "noop:max_sectors_kb=4,nomerges=2");
+    assert!(story(&plan).starts_with("0+1 0+2 0+3 0>1 0>2 0>3 1080-1 2160-2 3200-3 3200+4"));
+    let result = run(&plan, ()).unwrap();
+    assert_eq!((result.ios, result.requests_dispatched, result.bytes_read), (2, 6, 2 * 20 * 512));
+    assert_eq!(result.latency.reads.max_ns(), 3200);
+    assert_eq!(result.notes, [Note::Split { ios: 2, parts: 6, max_sectors_kb: 4 }]);
+}
+
+#[test]
+fn a_task_that_finds_the_queue_full_waits_and_loses_nothing() {
+    let text = "[[tasks]]\npid = 1\npattern = \"stride\"\nstride = 100\ntotal = 500\niodepth = 60\n\
+        [[tasks]]\npid = 2\npattern = \"random\"\ntotal = 500\niodepth = 60\n";
+    let (workload, profile) = (tasks(text), fixed(2));
+    for scheduler in ["noop", "deadline", "cfq"] {
+        let mut waiting_max = 0;
+        let setting = format!("{scheduler}:nr_requests=4");
+        let mut timeline = Timeline::default();
+        let result = run(&plan(&workload, &profile, &setting), &mut timeline).unwrap();
+        timeline.bins.iter().for_each(|bin| waiting_max = waiting_max.max(bin.waiting_max));
+        assert_eq!(result.tasks.iter().map(|task| task.ios).collect::<Vec<_>>(), [500, 500]);
+        assert!(result.notes.iter().any(|note| matches!(note, Note::WaitedForAllocation { .. })), "{:?}", result.notes);
+        // Half again as many as nr_requests is the most that batching lets through.
+        assert!(waiting_max <= 6, "{scheduler}: {waiting_max}");
+    }
+}
+
+#[test]
+fn a_task_that_exits_while_it_waits_leaves_nothing_behind() {
+    let text = "[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 900\niodepth = 300\nexit_ns = 20_000\nnr_sectors = 700\n\
+        [[tasks]]\npid = 2\npattern = \"random\"\ntotal = 100\nstart_ns = 10_000\n";
+    let (workload, profile) = (tasks(text), fixed(2));
+    for scheduler in ["noop", "deadline", "cfq"] {
+        let setting = format!("{scheduler}:nr_requests=8,max_sectors_kb=64");
+        let result = run(&plan(&workload, &profile, &setting), ()).unwrap();
+        assert_eq!(result.tasks[1].ios, 100, "{scheduler}");
+        assert!(result.tasks[0].ios < 20, "{scheduler}: {}", result.tasks[0].ios);
+    }
+}
+
+#[test]
+fn closed_loops_keep_their_think_time_and_end() {
+    let text = "end_ns = 5_000\n[[tasks]]\npid = 1\npattern = \"seq\"\nthink_ns = 500\n";
+    let (workload, profile) = (tasks(text), fixed(4));
+    assert_eq!(
+        story(&plan(&workload, &profile, "noop")),
+        "0+1 0>1 1080-1 1580+2 1580>2 2660-2 3160+3 3160>3 4240-3 4740+4 4740>4 5820-4"
+    );
+}
+
+#[test]
+fn limits_stop_submission_and_say_so() {
+    let (workload, profile) = (tasks("[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 1000\niodepth = 4\n"), fixed(4));
+    let base = plan(&workload, &profile, "noop");
+    let by_ios = run(&Plan { limit: Limit { ios: Some(10), time_ns: None }, ..base.clone() }, ()).unwrap();
+    assert_eq!(by_ios.ios, 10);
+    assert!(matches!(by_ios.notes[..], [Note::Limited { ios: 10, .. }]), "{:?}", by_ios.notes);
+    let by_time = run(&Plan { limit: Limit { ios: None, time_ns: Some(20_000) }, ..base }, ()).unwrap();
+    assert!(by_time.finished_ns < 30_000 && by_time.ios < 100);
+}
+
+#[test]
+fn an_interrupt_ends_the_run() {
+    let (workload, profile) = (tasks("[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 1_000_000\n"), fixed(1));
+    let flag = AtomicBool::new(true);
+    let plan = Plan { interrupt: Some(&flag), ..plan(&workload, &profile, "noop") };
+    assert!(matches!(run(&plan, ()), Err(SimError::Interrupted { events: 65_536, .. })));
+}
+
+#[test]
+fn impossible_plans_are_refused_before_anything_runs() {
+    let (workload, profile) = (tasks("[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 1\n"), fixed(1));
+    let base = plan(&workload, &profile, "noop");
+    let wrong = |plan: Plan<'_>| check(&plan).unwrap_err().to_string();
+    let speed = Plan { replay: Replay::Open { speed: 0.0 }, ..base.clone() };
+    assert_eq!(wrong(speed), "speed: 0 is out of range; it is from 0.000001 to 1,000,000");
+    assert!(wrong(Plan { host: Host { hz: 0, ..Host::default() }, ..base.clone() }).starts_with("hz: 0"));
+    let setting = "noop:max_sectors_kb=65536".parse().unwrap();
+    assert!(wrong(Plan { scheduler: setting, ..base }).contains("max_sectors_kb: 65536 is out of range"));
+}
+
+#[test]
+fn open_replay_keeps_recorded_times_and_speed_divides_them() {
+    let requests = [request(500, 1, 0, None), request(4_500, 2, 800, None), request(10_500, 1, 1600, None)];
+    let (workload, profile) = (trace(&requests), fixed(1));
+    let mut plan = plan(&workload, &profile, "noop");
+    assert_eq!(story(&plan), "0+1 0>1 1080-1 4000+2 4000>2 5080-2 10000+3 10000>3 11080-3");
+    plan.replay = Replay::Open { speed: 2.0 };
+    assert_eq!(story(&plan), "0+1 0>1 1080-1 2000+2 2000>2 3080-2 5000+3 5000>3 6080-3");
+}
+
+#[test]
+fn closed_replay_submits_a_think_time_after_what_was_waited_for() {
+    // Recorded: 1 done at 100, then 50 of thinking; 3 was sent with 2 still under way, 20 after 1 was done too.
+    let requests = [
+        request(0, 1, 0, Some(100)),
+        request(150, 1, 800, Some(500)),
+        request(170, 1, 1600, Some(10)),
+        request(400, 1, 2400, Some(10)),
+        request(5_000, 2, 3200, None),
+    ];
+    let (workload, profile) = (trace(&requests), fixed(1));
+    let plan = Plan { replay: Replay::Closed, ..plan(&workload, &profile, "noop") };
+    // 3 waited for 1 (70 after it), 4 for 3 (done at 180, so 220 after it); process 2 comes when it came.
+    let told = story(&plan);
+    assert_eq!(
+        told,
+        "0+1 0>1 1080-1 1130+2 1130>2 1150+3 2210-2 2210>3 3290-3 3510+4 3510>4 4590-4 5000+5 5000>5 6080-5"
+    );
+    let result = run(&plan, ()).unwrap();
+    assert_eq!(result.notes, [Note::CompletionsUnknown { ios: 1 }]);
+}
+
+#[test]
+fn an_overloaded_open_replay_keeps_each_process_in_order_and_counts_latency_from_the_arrival() {
+    let requests: Vec<_> =
+        (0..2_000).map(|i| request(i * 10, (i % 3) as u32, (i * 7919) % 100_000 * 8, None)).collect();
+    let (workload, profile) = (trace(&requests), fixed(1));
+    let result = run(&plan(&workload, &profile, "noop:nomerges=2"), ()).unwrap();
+    assert_eq!(result.ios, 2_000);
+    // One every 1080 ns, but one every 10 ns wanted: the last waited for nearly all of the run.
+    assert_eq!(result.finished_ns, 2_000 * 1_080);
+    assert!(result.latency.reads.max_ns() > 2_000_000);
+    assert!(matches!(result.notes[..], [Note::WaitedForAllocation { ios: 1_000.., .. }]), "{:?}", result.notes);
+}
+
+#[test]
+fn a_trace_from_a_larger_disk_is_fitted_and_a_note_says_how() {
+    let text = "kind = \"fixed\"\n[fixed]\ndepth = 1\nparallel = 1\nlat_ns = 1000\nns_per_sector = 10\ncapacity_sectors = 100000\n";
+    let profile = Profile::parse("small", text).unwrap();
+    let workload = trace(&[request(0, 1, 0, None), request(10, 1, 2_000_000, None)]);
+    let result = run(&plan(&workload, &profile, "noop"), ()).unwrap();
+    assert!(matches!(
+        result.notes[..],
+        [Note::GapsShrunk { recorded_sectors: 2_000_008, capacity_sectors: 100_000, .. }]
+    ));
+    let workload = tasks("[[tasks]]\npid = 1\npattern = \"seq\"\nstart_sector = 99_990\ntotal = 3\n");
+    let result = run(&plan(&workload, &profile, "noop"), ()).unwrap();
+    assert_eq!(result.notes, [Note::PastEnd { ios: 2, capacity_sectors: 100_000 }]);
+}
+
+#[test]
+fn the_timeline_adds_up_and_stays_small() {
+    let text = "[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 3000\nthink_ns = 900_000\n\
+        [[tasks]]\npid = 2\npattern = \"seq\"\ntotal = 3000\nop = \"write\"\nthink_ns = [0, 1_000_000]\n";
+    let (workload, profile) = (tasks(text), fixed(4));
+    let mut timeline = Timeline::default();
+    let result = run(&plan(&workload, &profile, "cfq:slice_idle=1"), &mut timeline).unwrap();
+    let bins = &timeline.bins;
+    assert!(bins.len() <= 1024 && bins.len() > 256 && timeline.head.len() == bins.len());
+    assert_eq!(bins.iter().map(|bin| bin.bytes_read).sum::<u64>(), result.bytes_read);
+    assert_eq!(bins.iter().map(|bin| bin.bytes_written).sum::<u64>(), result.bytes_written);
+    assert_eq!(bins.iter().map(|bin| bin.dispatched).sum::<u64>(), result.requests_dispatched);
+    for (task, bins) in result.tasks.iter().zip(&timeline.tasks) {
+        assert_eq!(bins.bytes.iter().sum::<u64>(), task.bytes_read + task.bytes_written);
+    }
+    assert!(timeline.spans.len() < 8192 && timeline.spans.iter().all(|span| span.from_ns <= span.to_ns));
+    let text = serde_json::to_string(&timeline).unwrap();
+    assert_eq!(serde_json::to_string(&serde_json::from_str::<Timeline>(&text).unwrap()).unwrap(), text);
+}
+
+fn bytes(result: &RunResult) -> String {
+    serde_json::to_string(result).unwrap()
+}
+
+#[test]
+fn the_same_plan_gives_the_same_bytes_and_another_seed_another_disk() {
+    let workload = tasks("[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 300\niodepth = 8\n");
+    let profile = Profile::named("sata-7200").unwrap();
+    let with_seed = |seed| bytes(&run(&Plan { seed, ..plan(&workload, &profile, "cfq") }, ()).unwrap());
+    assert_eq!(with_seed(1), with_seed(1));
+    assert_ne!(with_seed(1), with_seed(2));
+    let result: RunResult = serde_json::from_str(&with_seed(1)).unwrap();
+    assert_eq!(bytes(&result), with_seed(1));
+}
+
+#[test]
+fn watching_a_run_does_not_change_it() {
+    let workload = tasks(
+        "[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 300\n[[tasks]]\npid = 2\npattern = \"seq\"\ntotal = 300\n",
+    );
+    let profile = fixed(4);
+    let plan = plan(&workload, &profile, "cfq");
+    assert_eq!(run(&plan, ()).unwrap(), run(&plan, (Timeline::default(), Timeline::default())).unwrap());
+}
+
+prop_compose! {
+    fn any_request()(gap_ns in 0u64..200_000, pid in 0u32..4, op in 0usize..8, sector in 0u64..40_000,
+                     nr_sectors in 1u32..600, flags in 0u8..64, latency_ns in proptest::option::of(0u64..500_000))
+                    -> (u64, TraceRequest) {
+        let op = [Op::Read, Op::Read, Op::Read, Op::Write, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush][op];
+        let flags = Flags::from_bits_truncate(flags);
+        // A device-side promise is for writes.
+        let flags = if op == Op::Write { flags } else { flags - Flags::FUA - Flags::PREFLUSH };
+        let (sector, nr_sectors) = if op == Op::Flush { (0, 0) } else { (sector, nr_sectors) };
+        (gap_ns, TraceRequest { arrival: Time::ZERO, pid, device: None, op, flags, sector, nr_sectors, latency_ns })
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn every_recorded_io_is_done_once_whatever_the_elevator(
+        items in proptest::collection::vec(any_request(), 1..300),
+        scheduler in proptest::sample::select(vec!["noop", "deadline", "cfq", "cfq:slice_idle=0,quantum=1"]),
+        nr_requests in proptest::sample::select(vec![4u32, 16, 128]),
+        hdd in any::<bool>(),
+        closed in any::<bool>(),
+    ) {
+        let mut at_ns = 0;
+        let requests: Vec<TraceRequest> = items.iter().map(|(gap_ns, request)| {
+            at_ns += gap_ns;
+            TraceRequest { arrival: Time::from_ns(at_ns), ..*request }
+        }).collect();
+        let workload = trace(&requests);
+        let profile = if hdd { Profile::named("sata-7200").unwrap() } else { fixed(4) };
+        let mut plan = plan(&workload, &profile, scheduler);
+        plan.scheduler.set("nr_requests", &nr_requests.to_string()).unwrap();
+        plan.scheduler.set("max_sectors_kb", "128").unwrap();
+        plan.replay = if closed { Replay::Closed } else { Replay::default() };
+        let result = run(&plan, ()).unwrap();
+        prop_assert_eq!(result.ios, requests.len() as u64);
+        let sum = |op| requests.iter().filter(|r| r.op == op).map(|r| u64::from(r.nr_sectors) * 512).sum::<u64>();
+        prop_assert_eq!(result.bytes_read, sum(Op::Read));
+        prop_assert_eq!(result.bytes_written, sum(Op::Write));
+        prop_assert_eq!(result.latency.all().count(), result.ios);
+        prop_assert!(result.device_busy_ns <= result.finished_ns);
+    }
+
+    #[test]
+    fn every_task_does_all_it_has_to_do(
+        shapes in proptest::collection::vec((0usize..4, 1u32..20, 1u32..20, 1u64..60, any::<bool>(), 0u64..30_000), 1..8),
+        scheduler in proptest::sample::select(vec!["noop", "deadline", "cfq"]),
+        nr_requests in proptest::sample::select(vec![4u32, 128]),
+        plug in any::<bool>(),
+    ) {
+        let mut text = String::new();
+        for (pid, (pattern, iodepth, batch, total, write, think_ns)) in shapes.iter().enumerate() {
+            let pattern = ["seq", "random", "stride", "back"][*pattern];
+            let op = if *write { "write" } else { "read" };
+            text += &format!("[[tasks]]\npid = {pid}\npattern = \"{pattern}\"\nstride = -16\nstart_sector = 1000000\n\
+                iodepth = {iodepth}\nbatch = {batch}\ntotal = {total}\nop = \"{op}\"\nthink_ns = {think_ns}\n\
+                exit = {}\nsync = {}\n", pid % 2 == 0, pid % 3 == 0);
+        }
+        let (workload, profile) = (tasks(&text), fixed(3));
+        let mut plan = plan(&workload, &profile, scheduler);
+        plan.scheduler.set("nr_requests", &nr_requests.to_string()).unwrap();
+        plan.host.plug = plug;
+        let result = run(&plan, ()).unwrap();
+        for (task, shape) in result.tasks.iter().zip(&shapes) {
+            prop_assert_eq!(task.ios, shape.3);
+        }
+    }
+}
