@@ -1,1 +1,65 @@
-fn main() {}
+//! The command `iosched`: arguments in, answers out. What it knows is in the libraries.
+#![forbid(unsafe_code)]
+
+mod args;
+mod compare;
+mod fail;
+mod output;
+mod sample;
+mod show;
+mod tell;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    carry_out(cli).unwrap_or_else(|error| fail::report(&error))
+}
+
+fn carry_out(cli: Cli) -> Result<ExitCode> {
+    let command = match cli.command {
+        Some(command) => command,
+        // The same declaration, without options.
+        None => match Cli::parse_from(["iosched", "compare"]).command {
+            Some(command) => command,
+            None => return Ok(ExitCode::SUCCESS),
+        },
+    };
+    match command {
+        Command::Compare(args) => return compare::compare(&args),
+        Command::Trace(command) => tell::trace(&command)?,
+        Command::Device(command) => tell::device(&command)?,
+        Command::Elevator(command) => tell::elevator(&command)?,
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "iosched", &mut text);
+            output::print(&String::from_utf8_lossy(&text))?;
+        }
+        Command::Man { dir: None } => {
+            let mut text = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut text)?;
+            output::print(&String::from_utf8_lossy(&text))?;
+        }
+        Command::Man { dir: Some(dir) } => {
+            std::fs::create_dir_all(&dir)
+                .and_then(|()| clap_mangen::generate_to(Cli::command(), &dir))
+                .map_err(|error| anyhow::anyhow!("{}: {error}", dir.display()))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_declared_without_contradictions() {
+        Cli::command().debug_assert();
+    }
+}

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use iosched_sim::{Plan, RunResult, SimError, Timeline, run};
+use iosched_sim::{Plan, RunResult, SimError, Timeline, check, run};
 
 use crate::error::LabError;
 use crate::experiment::{Alone, Experiment};
@@ -95,6 +95,7 @@ pub fn execute(
     if experiment.runs == 0 {
         return Err(LabError::NoRuns);
     }
+    check_all(experiment)?;
     let header = experiment.header();
     let alone: Vec<Alone> = header.alone.iter().filter_map(|&task| experiment.alone(task)).collect();
     let jobs = jobs(experiment, &alone);
@@ -143,6 +144,21 @@ pub fn execute(
     Ok(Finished { records: gathered.records, interrupted: done < jobs.len() })
 }
 
+/// Whatever is wrong with a plan is said before anything runs.
+fn check_all(experiment: &Experiment) -> Result<(), LabError> {
+    for (setting, record) in experiment.settings().iter().enumerate() {
+        let plan = experiment.plan(setting, 0);
+        let seed = plan.seed;
+        check(&plan).map_err(|source| LabError::Run {
+            label: record.label.clone(),
+            run: 0,
+            seed,
+            source: Box::new(source),
+        })?;
+    }
+    Ok(())
+}
+
 /// Everything to be run, in the order it is begun and recorded.
 fn jobs<'a>(experiment: &Experiment, alone: &'a [Alone]) -> Vec<Job<'a>> {
     let settings = experiment.settings().len();
@@ -155,20 +171,11 @@ fn jobs<'a>(experiment: &Experiment, alone: &'a [Alone]) -> Vec<Job<'a>> {
 /// Makes one run; `None` if it was ended by `control`.
 fn carry_out(experiment: &Experiment, control: &Control, job: Job<'_>) -> Result<Option<Vec<Record>>, LabError> {
     let (number, setting) = job.run_and_setting();
-    let seed = experiment.run_seed(number);
-    let plan = Plan {
-        workload: match job {
-            Job::Run { .. } => experiment.workload(),
-            Job::Alone { alone, .. } => &alone.workload,
-        },
-        profile: experiment.profile(),
-        scheduler: experiment.settings()[setting].setting.clone(),
-        seed,
-        replay: experiment.replay,
-        host: experiment.host,
-        limit: experiment.limit,
-        interrupt: Some(&control.abort),
-    };
+    let mut plan = Plan { interrupt: Some(&control.abort), ..experiment.plan(setting, number) };
+    if let Job::Alone { alone, .. } = job {
+        plan.workload = &alone.workload;
+    }
+    let seed = plan.seed;
     let label = || experiment.settings()[setting].label.clone();
     let outcome = catch_unwind(AssertUnwindSafe(|| records_of(&plan, job, setting)));
     match outcome {

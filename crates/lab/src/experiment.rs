@@ -2,7 +2,7 @@
 
 use iosched::{QueueConfig, RequestQueue, Time};
 use iosched_disk::{Card, Profile};
-use iosched_sim::{Host, Limit, Replay, SchedulerSetting};
+use iosched_sim::{Host, Limit, Plan, Replay, SchedulerSetting};
 use iosched_workload::{SplitMix64, TaskSet, Trace, Workload};
 
 use crate::error::LabError;
@@ -125,6 +125,24 @@ impl Experiment {
     #[must_use]
     pub fn run_seed(&self, run: u32) -> u64 {
         SplitMix64::entity(self.seed, run.into()).next_u64() >> 11
+    }
+
+    /// The plan of one run.
+    ///
+    /// # Panics
+    /// There is no setting of that number.
+    #[must_use]
+    pub fn plan(&self, setting: usize, run: u32) -> Plan<'_> {
+        Plan {
+            workload: &self.workload,
+            profile: &self.profile,
+            scheduler: self.settings[setting].setting.clone(),
+            seed: self.run_seed(run),
+            replay: self.replay,
+            host: self.host,
+            limit: self.limit,
+            interrupt: None,
+        }
     }
 
     /// The tasks that are to run alone: the busiest [`ALONE_TASKS_MAX`] with [`ALONE_IOS_MIN`] I/Os or more, by number;

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod compare;
+mod decisions;
 mod doubt;
 mod error;
 mod execute;
@@ -22,6 +23,7 @@ mod results;
 pub mod stat;
 
 pub use compare::{Comparison, SIGNIFICANCE, Verdict, compare};
+pub use decisions::write_decisions;
 pub use doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED};
 pub use error::LabError;
 pub use execute::{Control, Finished, Progress, execute};

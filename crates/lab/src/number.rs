@@ -1,11 +1,11 @@
 //! Numbers for people: as many digits as they are worth.
 
-/// Digits after the decimal point that a row of figures is shown with.
+/// Digits after the decimal point that a figure is shown with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimals(pub usize);
 
-/// More than this is not worth reading.
-const DECIMALS_MAX: usize = 4;
+/// More than this is not worth reading: microseconds of milliseconds.
+const DECIMALS_MAX: usize = 3;
 
 /// Decimals that show `digits` significant digits of `value`; 0 is shown as it is.
 fn decimals_for(value: f64, digits: i32) -> usize {
@@ -17,14 +17,17 @@ fn decimals_for(value: f64, digits: i32) -> usize {
 }
 
 impl Decimals {
-    /// For means with their deviations: three significant digits of the smallest mean, but no digit finer than the
-    /// second of the smallest deviation that is not 0.
+    /// For a row of means with their deviations: three significant digits of the smallest mean for all, but of each
+    /// no digit finer than the second of its own deviation, and no more than four significant ones.
     #[must_use]
-    pub fn of(cells: &[(f64, Option<f64>)]) -> Self {
+    pub fn row(cells: &[(f64, Option<f64>)]) -> Vec<Self> {
         let wanted = cells.iter().map(|&(mean, _)| decimals_for(mean, 3)).max().unwrap_or(0);
-        let deviations = cells.iter().filter_map(|&(_, sd)| sd.filter(|&sd| sd > 0.0));
-        let worth = deviations.map(|sd| decimals_for(sd, 2)).max().unwrap_or(DECIMALS_MAX);
-        Self(wanted.min(worth))
+        let own = |&(mean, sd): &(f64, Option<f64>)| {
+            let worth = sd.filter(|&sd| sd > 0.0).map_or(DECIMALS_MAX, |sd| decimals_for(sd, 2));
+            let most = if mean == 0.0 { wanted } else { decimals_for(mean, 4) };
+            Self(wanted.min(worth).min(most))
+        };
+        cells.iter().map(own).collect()
     }
 
     /// `value` with so many decimals.
@@ -51,14 +54,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_as_exact_as_its_smallest_mean_and_deviation_allow() {
-        let show = |cells: &[(f64, Option<f64>)]| Decimals::of(cells).show(cells[0].0);
-        assert_eq!(show(&[(3.1234, Some(0.0234)), (2.9, Some(0.03))]), "3.12");
-        assert_eq!(show(&[(61.234, Some(41.0)), (44.3, Some(30.2))]), "61");
-        assert_eq!(show(&[(61.234, Some(4.1)), (44.3, Some(3.2))]), "61.2");
-        assert_eq!(show(&[(0.93, Some(0.0)), (0.41, Some(0.0))]), "0.930");
+    fn a_row_is_as_exact_as_its_smallest_mean_and_each_cell_as_its_deviation() {
+        let show = |cells: &[(f64, Option<f64>)]| {
+            let decimals = Decimals::row(cells);
+            cells.iter().zip(decimals).map(|(cell, decimals)| decimals.show(cell.0)).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(show(&[(3.1234, Some(0.0234)), (2.9, Some(0.03))]), "3.12 2.90");
+        assert_eq!(show(&[(2.861, Some(0.52)), (22.49, Some(10.28))]), "2.86 22");
+        assert_eq!(show(&[(0.996, Some(0.001)), (1.0021, Some(0.001))]), "0.996 1.002");
+        assert_eq!(show(&[(0.93, Some(0.0)), (0.41, None)]), "0.930 0.410");
         assert_eq!(show(&[(12_345.6, None)]), "12346");
-        assert_eq!(show(&[(0.0, Some(0.0))]), "0");
+        assert_eq!(show(&[(0.0, Some(0.0)), (0.5, None)]), "0.000 0.500");
     }
 
     #[test]

@@ -1,0 +1,208 @@
+//! The command line, declared once: parsing, help, man pages and completions come from here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use iosched_sim::SchedulerSetting;
+
+/// Choose, tune and run I/O schedulers, with evidence.
+///
+/// Without a command, compares noop, deadline and cfq on a recorded pgbench run that comes with iosched, on a modelled
+/// 7200 rpm SATA disk: what `iosched compare` does without options.
+///
+/// Exit status: 0 if all went well; 1 if something failed; 2 if the command line, a setting or a file's format is wrong;
+/// 130 if Ctrl-C ended it early.
+#[derive(Debug, Parser)]
+#[command(name = "iosched", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Compare(Box<CompareArgs>),
+    /// Read traces
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// Tell about modelled devices
+    #[command(subcommand)]
+    Device(DeviceCommand),
+    /// Tell about schedulers and what can be set of them
+    #[command(subcommand)]
+    Elevator(ElevatorCommand),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page
+    Man {
+        /// Write the pages of all commands into this directory instead
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// Say which scheduler and settings serve a workload best on a device, and how sure that is.
+///
+/// Every setting is run on the same workload and the same seeds: run i of one setting is compared with run i of the
+/// others. Per figure, a setting is better or worse than the baseline if the 95 % confidence interval of the mean paired
+/// difference leaves no doubt that there is one, and it is at least 0.5 % of the baseline (2 % for quantiles, which are
+/// not known more exactly); else there is no difference. Beside it, * marks what the published rule calls a difference:
+/// means that are further apart than either standard deviation.
+///
+/// Fairness is Jain's index of the processes' slowdowns: mean latency in company over mean latency alone, on the same
+/// device under the same setting; of the 16 busiest processes with 30 I/Os or more.
+///
+/// Ctrl-C keeps the runs that are finished, after the current ones; a second Ctrl-C ends those, too. Only complete
+/// rounds (one run of every setting) count.
+#[derive(Args, Debug)]
+#[command(after_help = COMPARE_EXAMPLES)]
+pub(crate) struct CompareArgs {
+    /// What to do: a trace in any format `iosched trace info` reads, or a task file (*.toml) [default: a recorded
+    /// pgbench run that comes with iosched]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) workload: Option<PathBuf>,
+
+    /// The device to do it to: a profile of `iosched device list`, or a file (with a / or *.toml)
+    #[arg(short, long, value_name = "PROFILE|FILE", default_value = crate::compare::DEVICE_DEFAULT)]
+    pub(crate) device: String,
+
+    /// A scheduler and what to set of it or of the queue, as cfq or cfq:slice_idle=0,quantum=32,nr_requests=512;
+    /// once per setting to compare [default: noop, deadline and cfq]
+    #[arg(short, long = "scheduler", value_name = "SETTING", value_parser = setting)]
+    pub(crate) schedulers: Vec<SchedulerSetting>,
+
+    /// The setting the others are compared with, written as with --scheduler [default: the first one given;
+    /// deadline if none is given]
+    #[arg(short, long, value_name = "SETTING", value_parser = setting)]
+    pub(crate) baseline: Option<SchedulerSetting>,
+
+    /// Runs of each setting; they differ in where the platters are at the start and in arrivals within the recording's
+    /// resolution
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+
+    /// Decides everything that is left to chance; the same seed gives the same figures
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Runs at a time; changes nothing but the time it takes [default: one per CPU]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+
+    /// How a trace's times are used [default: closed]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) replay: Option<ReplayMode>,
+
+    /// With --replay open: how many times faster than recorded
+    #[arg(long, value_name = "FACTOR", value_parser = speed)]
+    pub(crate) speed: Option<f64>,
+
+    /// Print everything as one JSON document
+    #[arg(long, group = "format")]
+    pub(crate) json: bool,
+
+    /// Print a line per figure and setting, comma-separated
+    #[arg(long, group = "format")]
+    pub(crate) csv: bool,
+
+    /// Print tables in Markdown
+    #[arg(long, group = "format")]
+    pub(crate) markdown: bool,
+
+    /// Where records go, line by line as runs finish
+    #[arg(long, value_name = "FILE", default_value = crate::compare::RECORDS_DEFAULT, value_hint = ValueHint::FilePath)]
+    pub(crate) records: PathBuf,
+
+    /// Write every decision of the first run of each setting to this file, as JSON lines
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) decisions: Option<PathBuf>,
+}
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  iosched compare --workload server.blktrace --scheduler deadline --scheduler cfq:slice_idle=0
+  iosched compare --workload server.blktrace --replay open --speed 2
+  iosched compare --workload jobs.toml --device sata-ssd --runs 20 --csv";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReplayMode {
+    /// Each process keeps its order and its think times: an I/O is sent its recorded think time after the completion of
+    /// the one that its process waited for. Right where the recorded device and this one are not equally fast, since
+    /// processes that wait for I/O send the next one later on a slower device
+    Closed,
+    /// I/Os arrive when they did in the recording, however fast the device is. Right where load comes from outside and
+    /// waits for nothing, on a device about as fast as the recorded one; a slower one is buried in requests
+    Open,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Say what a trace is like: span, requests, sizes, processes, depth over time
+    Info {
+        /// A file of any known format (blktrace, blkparse, blkreplay, vscsi, mqsim, csv; also .gz and .zst), or what
+        /// the names of blktrace's per-CPU files begin with
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// Print everything as one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a trace in another format
+    Convert {
+        /// The trace to read
+        #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
+        input: PathBuf,
+        /// The file to write; - for standard output
+        #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
+        output: PathBuf,
+        /// Its format: blktrace, blkreplay, vscsi, mqsim or csv [default: by the end of OUT's name]
+        #[arg(long, value_name = "FORMAT", value_parser = format)]
+        format: Option<iosched_trace::Format>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeviceCommand {
+    /// List the profiles that come with iosched
+    List,
+    /// Say what a device is like
+    Show {
+        /// A profile of `iosched device list`, or a file (with a / or *.toml)
+        #[arg(value_name = "PROFILE|FILE")]
+        device: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ElevatorCommand {
+    /// List the schedulers
+    List,
+    /// Say what can be set of a scheduler and of its queue
+    Show {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+}
+
+fn setting(text: &str) -> Result<SchedulerSetting, String> {
+    text.parse().map_err(|error: iosched_sim::SettingError| error.to_string())
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse::<f64>().ok().filter(|speed| speed.is_finite() && (1e-6..=1e6).contains(speed));
+    speed.ok_or_else(|| "a speed is a number from 0.000001 to 1000000, such as 2 or 0.5".to_owned())
+}
+
+fn format(text: &str) -> Result<iosched_trace::Format, String> {
+    use iosched_trace::Format;
+    let writable = Format::ALL.into_iter().filter(|format| format.is_writable());
+    let names: Vec<&str> = writable.clone().map(Format::name).collect();
+    writable
+        .into_iter()
+        .find(|format| format.name() == text)
+        .ok_or_else(|| format!("formats that can be written are {}", names.join(", ")))
+}

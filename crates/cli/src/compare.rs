@@ -1,0 +1,227 @@
+//! `iosched compare`: the main job.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use iosched_disk::Profile;
+use iosched_lab::{Control, Experiment, Finished, LabError, Progress, RecordWriter, Results, execute};
+use iosched_sim::{Replay, SchedulerSetting};
+use iosched_workload::Workload;
+
+use crate::args::{CompareArgs, ReplayMode};
+use crate::fail::{INTERRUPTED, usage};
+use crate::show::{self, Page};
+use crate::{output, sample};
+
+/// The device if none is named.
+pub(crate) const DEVICE_DEFAULT: &str = "sata-7200";
+/// The file of records if none is named.
+pub(crate) const RECORDS_DEFAULT: &str = "last.jsonl";
+/// The schedulers if none is named, and their baseline.
+const SCHEDULERS_DEFAULT: [&str; 3] = ["noop", "deadline", "cfq"];
+const BASELINE_DEFAULT: &str = "deadline";
+
+pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
+    let experiment = experiment(args)?;
+    let control = Arc::new(Control::new(jobs(args)));
+    on_interrupt(&control)?;
+    let started = Instant::now();
+    let mut records = open_records(&args.records)?;
+    let bar = progress_bar();
+    let finished = execute(&experiment, &control, |progress| {
+        match progress {
+            Progress::Record(record) => {
+                if let Some(writer) = &mut records {
+                    let written = writer.write(record);
+                    written.map_err(|source| LabError::Io { file: args.records.display().to_string(), source })?;
+                }
+            }
+            Progress::Done { done, of } => {
+                bar.set_length(of as u64);
+                bar.set_position(done as u64);
+            }
+        }
+        Ok(())
+    });
+    bar.finish_and_clear();
+    let Finished { records: gathered, interrupted } = finished?;
+    let elapsed_s = started.elapsed().as_secs_f64();
+    if let Some(path) = &args.decisions
+        && !interrupted
+    {
+        write_decisions(&experiment, path)?;
+    }
+    let results = Results::of(&gathered);
+    if results.rounds == 0 {
+        let kept =
+            if records.is_some() { format!("; what was run is in {}", args.records.display()) } else { String::new() };
+        eprintln!("interrupted before every setting was run once: there is nothing to compare{kept}");
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let page = Page {
+        header: &gathered.header,
+        results: &results,
+        elapsed_s: Some(elapsed_s),
+        next: records.is_some().then(|| next(&args.records, args.workload.is_none())),
+    };
+    output::print(&match (args.json, args.csv, args.markdown) {
+        (true, ..) => show::json(&page)?,
+        (_, true, _) => show::csv(&page),
+        (.., true) => show::markdown(&page),
+        _ => show::text(&page, &show::Look::of_standard_output()),
+    })?;
+    Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// What to do next.
+fn next(_records: &Path, is_sample: bool) -> String {
+    if is_sample {
+        "iosched compare --workload FILE for a trace of your own; iosched compare --help".to_owned()
+    } else {
+        "iosched elevator show NAME tells what else can be set; iosched compare --help".to_owned()
+    }
+}
+
+/// Everything is checked before anything runs.
+fn experiment(args: &CompareArgs) -> Result<Experiment> {
+    let profile = Profile::load(&args.device)?;
+    let profile_text = if is_file(&args.device) { std::fs::read_to_string(&args.device).ok() } else { None };
+    let mut settings = args.schedulers.clone();
+    let mut baseline = args.baseline.as_ref().map(ToString::to_string);
+    if settings.is_empty() {
+        settings = SCHEDULERS_DEFAULT.into_iter().map(SchedulerSetting::defaults).collect();
+        baseline.get_or_insert_with(|| BASELINE_DEFAULT.to_owned());
+    }
+    let is_tasks = args.workload.as_ref().is_some_and(|path| path.extension().is_some_and(|end| end == "toml"));
+    let replay = replay(args, is_tasks)?;
+    let workload = match &args.workload {
+        Some(path) => Workload::open(path)?,
+        None => sample::open()?,
+    };
+    let mut experiment = Experiment::new(workload, profile, settings)?;
+    if let Some(baseline) = baseline {
+        experiment.set_baseline(&baseline)?;
+    }
+    experiment.profile_text = profile_text;
+    experiment.runs = args.runs;
+    experiment.seed = args.seed;
+    experiment.replay = replay;
+    experiment.command = command(args, &experiment);
+    Ok(experiment)
+}
+
+fn is_file(device: &str) -> bool {
+    device.contains('/') || device.ends_with(".toml")
+}
+
+fn replay(args: &CompareArgs, is_tasks: bool) -> Result<Replay> {
+    if is_tasks && (args.replay.is_some() || args.speed.is_some()) {
+        return Err(usage("--replay and --speed are for traces; a task file says itself when tasks submit"));
+    }
+    match (args.replay.unwrap_or(ReplayMode::Closed), args.speed) {
+        (ReplayMode::Open, speed) => Ok(Replay::Open { speed: speed.unwrap_or(1.0) }),
+        (ReplayMode::Closed, None) => Ok(Replay::Closed),
+        (ReplayMode::Closed, Some(_)) => {
+            Err(usage("--speed needs --replay open: in closed replay, processes go as fast as the device lets them"))
+        }
+    }
+}
+
+fn jobs(args: &CompareArgs) -> usize {
+    let cpus = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    args.jobs.map_or_else(cpus, usize::from)
+}
+
+/// The command line that makes the same records, every choice spelled out.
+fn command(args: &CompareArgs, experiment: &Experiment) -> String {
+    let mut words = vec!["iosched".to_owned(), "compare".to_owned()];
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
+    if let Some(path) = &args.workload {
+        option("--workload", path.display().to_string());
+    }
+    option("--device", args.device.clone());
+    for setting in experiment.settings() {
+        option("--scheduler", setting.label.clone());
+    }
+    option("--baseline", experiment.header().settings[experiment.header().baseline].label.clone());
+    option("--runs", args.runs.to_string());
+    option("--seed", args.seed.to_string());
+    match experiment.replay {
+        _ if matches!(experiment.workload(), Workload::Tasks(_)) => {}
+        Replay::Closed => option("--replay", "closed".to_owned()),
+        Replay::Open { speed } => {
+            option("--replay", "open".to_owned());
+            option("--speed", speed.to_string());
+        }
+    }
+    words.join(" ")
+}
+
+/// As a POSIX shell wants it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn on_interrupt(control: &Arc<Control>) -> Result<()> {
+    let control = Arc::clone(control);
+    ctrlc::set_handler(move || {
+        control.interrupt();
+        eprintln!("\nending after the current runs; Ctrl-C again ends those, too");
+    })?;
+    Ok(())
+}
+
+/// The file of records; `None` if the default one cannot be made, which only costs a warning.
+fn open_records(path: &Path) -> Result<Option<RecordWriter<std::fs::File>>> {
+    let is_default = path == Path::new(RECORDS_DEFAULT);
+    if is_default && is_something_else(path) {
+        eprintln!(
+            "warning: {RECORDS_DEFAULT} is no file of records and was left alone; keep records with --records FILE"
+        );
+        return Ok(None);
+    }
+    match RecordWriter::create(path) {
+        Ok(writer) => Ok(Some(writer)),
+        Err(error) if is_default => {
+            eprintln!("warning: {error}; records are not kept; say where with --records FILE");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a file is there that we did not write.
+fn is_something_else(path: &Path) -> bool {
+    use std::io::Read;
+    const BEGINNING: &[u8] = br#"{"record":"header""#;
+    let Ok(file) = std::fs::File::open(path) else { return false };
+    let mut head = Vec::new();
+    file.take(BEGINNING.len() as u64).read_to_end(&mut head).is_ok() && !head.is_empty() && head != BEGINNING
+}
+
+/// On a terminal only.
+fn progress_bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} runs, {eta} to go") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
+
+fn write_decisions(experiment: &Experiment, path: &Path) -> Result<()> {
+    output::whole_file(path, |out| {
+        iosched_lab::write_decisions(experiment, out)?;
+        out.flush()?;
+        Ok(())
+    })
+}

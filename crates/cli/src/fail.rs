@@ -1,0 +1,73 @@
+//! How the command ends: exit codes, and what is said with them.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use iosched_lab::LabError;
+use iosched_trace::TraceError;
+use iosched_workload::WorkloadError;
+
+/// Ended by Ctrl-C: as a shell says of a program that SIGINT ended.
+pub(crate) const INTERRUPTED: u8 = 130;
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+
+/// What the user asked for is not possible: another command line or another file would be.
+#[derive(Debug)]
+pub(crate) struct Usage(String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// An error of usage.
+pub(crate) fn usage(problem: impl fmt::Display) -> anyhow::Error {
+    anyhow::Error::new(Usage(problem.to_string()))
+}
+
+/// Says what went wrong; the exit code.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    // Whoever read our output has seen enough.
+    let pipe_closed = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    };
+    if error.chain().any(pipe_closed) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("error: {error}");
+    ExitCode::from(if is_usage(error) { USAGE } else { FAILED })
+}
+
+fn is_usage(error: &anyhow::Error) -> bool {
+    if let Some(error) = error.downcast_ref::<WorkloadError>() {
+        return match error {
+            WorkloadError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            WorkloadError::Trace(error) => is_usage_of_trace(error),
+            _ => true,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<LabError>() {
+        return match error {
+            LabError::Run { .. } | LabError::Bug { .. } => false,
+            LabError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            _ => true,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<TraceError>() {
+        return is_usage_of_trace(error);
+    }
+    error.is::<Usage>() || error.is::<iosched_disk::ProfileError>() || error.is::<iosched::UnknownElevator>()
+}
+
+fn is_usage_of_trace(error: &TraceError) -> bool {
+    match error {
+        TraceError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        TraceError::Unreadable { .. } | TraceError::Write(_) => false,
+        _ => true,
+    }
+}

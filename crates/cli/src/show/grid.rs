@@ -1,0 +1,222 @@
+//! Columns of text that fit a terminal: row heads on the left, repeated when columns do not fit side by side.
+
+use console::{Style, Term};
+
+/// How wide and how colourful.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    /// Columns of the terminal; `None` if there is none.
+    pub(crate) width: Option<usize>,
+    /// Whether colours are wanted.
+    pub(crate) colours: bool,
+}
+
+/// Prose is not wider than this, wherever it goes.
+const PROSE_WIDTH_MAX: usize = 100;
+/// Narrower than this is taken as this.
+const WIDTH_MIN: usize = 40;
+/// Between columns.
+const GAP: &str = "   ";
+
+impl Look {
+    /// That of standard output: colours on a terminal only, and not if NO_COLOR says so.
+    pub(crate) fn of_standard_output() -> Self {
+        let term = Term::stdout();
+        let width = if term.is_term() { term.size_checked().map(|(_, columns)| columns.into()) } else { None };
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { width, colours: term.is_term() && console::colors_enabled() && !no_colour }
+    }
+
+    /// Text broken into lines, those after the first behind `indent`.
+    pub(crate) fn wrap(self, text: &str, indent: &str) -> String {
+        let width = self.width.unwrap_or(PROSE_WIDTH_MAX).clamp(WIDTH_MIN, PROSE_WIDTH_MAX);
+        let words = text.trim_start_matches(' ');
+        let mut wrapped = " ".repeat(text.len() - words.len());
+        let mut used = wrapped.len();
+        let mut first = true;
+        for word in words.split(' ') {
+            let length = word.chars().count();
+            if std::mem::take(&mut first) {
+                // Stands where the text begins.
+            } else if used + 1 + length > width {
+                wrapped.push('\n');
+                wrapped.push_str(indent);
+                used = indent.chars().count();
+            } else {
+                wrapped.push(' ');
+                used += 1;
+            }
+            wrapped.push_str(word);
+            used += length;
+        }
+        wrapped
+    }
+
+    pub(crate) fn paint(self, text: &str, tone: Tone) -> String {
+        let style = match tone {
+            Tone::Plain => return text.to_owned(),
+            _ if !self.colours => return text.to_owned(),
+            Tone::Good => Style::new().green(),
+            Tone::Bad => Style::new().red(),
+            Tone::Faint => Style::new().dim(),
+        };
+        style.force_styling(true).apply_to(text).to_string()
+    }
+}
+
+/// What a cell's colour says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tone {
+    #[default]
+    Plain,
+    Good,
+    Bad,
+    Faint,
+}
+
+/// One column: its head, broken into lines where that is possible, and its cells.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Column {
+    /// The head; it may be broken after `:` and `,`.
+    pub(crate) head: String,
+    /// A line of its own under the head.
+    pub(crate) note: Option<String>,
+    /// The cells.
+    pub(crate) cells: Vec<(String, Tone)>,
+}
+
+impl Column {
+    fn cells_width(&self) -> usize {
+        self.cells.iter().map(|(text, _)| text.chars().count()).max().unwrap_or(0)
+    }
+
+    /// The head in lines no wider than the cells, or than its longest part.
+    fn head_lines(&self) -> Vec<String> {
+        let parts: Vec<&str> = self.head.split_inclusive([':', ',']).collect();
+        let widest = parts.iter().map(|part| part.chars().count()).max().unwrap_or(0);
+        let width = self.cells_width().max(widest);
+        let mut lines = vec![String::new()];
+        for part in parts {
+            match lines.last_mut() {
+                Some(line) if line.chars().count() + part.chars().count() <= width => line.push_str(part),
+                _ => lines.push(part.to_owned()),
+            }
+        }
+        lines.extend(self.note.clone());
+        lines
+    }
+
+    fn width(&self) -> usize {
+        let head = self.head_lines().iter().map(|line| line.chars().count()).max().unwrap_or(0);
+        self.cells_width().max(head)
+    }
+}
+
+/// Sets `columns` beside the row heads; in several blocks if the terminal is too narrow.
+pub(crate) fn set(row_heads: &[String], columns: &[Column], look: Look) -> String {
+    let heads_width = row_heads.iter().map(|head| head.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    let mut rest = columns;
+    while !rest.is_empty() {
+        let mut used = heads_width;
+        let fit = rest.iter().take_while(|column| {
+            used += GAP.len() + column.width();
+            look.width.is_none_or(|width| used <= width)
+        });
+        let (block, later) = rest.split_at(fit.count().max(1));
+        if rest.len() < columns.len() {
+            text.push('\n');
+        }
+        set_block(&mut text, row_heads, heads_width, block, look);
+        rest = later;
+    }
+    text
+}
+
+fn set_block(text: &mut String, row_heads: &[String], heads_width: usize, columns: &[Column], look: Look) {
+    let heads: Vec<Vec<String>> = columns.iter().map(Column::head_lines).collect();
+    let line = |head: &str, cells: Vec<(&str, Tone)>| {
+        let mut line = format!("{head:heads_width$}");
+        for ((cell, tone), column) in cells.into_iter().zip(columns) {
+            line.push_str(GAP);
+            line.push_str(&look.paint(cell, tone));
+            line.extend(std::iter::repeat_n(' ', column.width() - cell.chars().count()));
+        }
+        line.truncate(line.trim_end().len());
+        line + "\n"
+    };
+    for number in 0..heads.iter().map(Vec::len).max().unwrap_or(0) {
+        let of = |lines: &Vec<String>| lines.get(number).map_or(String::new(), Clone::clone);
+        let own: Vec<String> = heads.iter().map(of).collect();
+        text.push_str(&line("", own.iter().map(|cell| (cell.as_str(), Tone::Plain)).collect()));
+    }
+    for (row, head) in row_heads.iter().enumerate() {
+        let cells = columns.iter().map(|column| column.cells.get(row).map_or(("", Tone::Plain), |(c, t)| (c, *t)));
+        text.push_str(&line(head, cells.collect()));
+    }
+}
+
+/// With a comma after every third digit.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(head: &str, cells: &[&str]) -> Column {
+        let cells = cells.iter().map(|cell| ((*cell).to_owned(), Tone::Plain)).collect();
+        Column { head: head.to_owned(), note: None, cells }
+    }
+
+    #[test]
+    fn long_heads_are_broken_and_columns_that_do_not_fit_come_below() {
+        let heads = ["one".to_owned(), "two".to_owned()];
+        let columns = [column("a", &["1", "2"]), column("cfq:slice_idle=0,quantum=32", &["33333", "4"])];
+        let wide = set(&heads, &columns, Look { width: None, colours: false });
+        assert_eq!(
+            wide,
+            "      a   cfq:\n          slice_idle=0,\n          quantum=32\none   1   33333\ntwo   2   4\n"
+        );
+        let narrow = set(&heads, &columns, Look { width: Some(20), colours: false });
+        assert_eq!(
+            narrow,
+            "      a\none   1\ntwo   2\n\n      cfq:\n      slice_idle=0,\n      quantum=32\none   33333\ntwo   4\n"
+        );
+    }
+
+    #[test]
+    fn colours_take_no_width() {
+        let mut good = column("x", &["better", "no"]);
+        good.cells[0].1 = Tone::Good;
+        let text = set(
+            &["a".to_owned(), "b".to_owned()],
+            &[good, column("y", &["1", "2"])],
+            Look { width: None, colours: true },
+        );
+        assert!(text.contains("\u{1b}[32mbetter\u{1b}[0m   1\n"), "{text:?}");
+        assert!(text.contains("b   no       2\n"), "{text:?}");
+    }
+
+    #[test]
+    fn prose_is_wrapped_behind_its_indent() {
+        let look = Look { width: Some(40), colours: false };
+        let text = look.wrap("  - a list item that is longer than a line may be", "    ");
+        assert_eq!(text, "  - a list item that is longer than a\n    line may be");
+        assert_eq!(look.wrap("name      what", "  "), "name      what");
+    }
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!([grouped(1), grouped(999), grouped(1000), grouped(1_234_567)], ["1", "999", "1,000", "1,234,567"]);
+    }
+}

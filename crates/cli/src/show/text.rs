@@ -1,0 +1,159 @@
+//! Results for people: figures, verdicts, doubts, the answer last.
+
+use std::fmt::Write as _;
+
+use iosched_lab::{Comparison, Figure, FigureResults, Header, Verdict, WorkloadKind, significant};
+use iosched_sim::Replay;
+
+use super::grid::{Column, Look, Tone, grouped, set};
+use super::{Page, cells};
+
+/// The whole page.
+pub(crate) fn text(page: &Page<'_>, look: &Look) -> String {
+    let look = *look;
+    let mut text = heading(page, look);
+    let _ = write!(text, "\n{}", figures(page, look));
+    if page.header.settings.len() > 1 {
+        let _ = write!(text, "\n{}", verdicts(page, look));
+    }
+    if !page.results.doubts.is_empty() {
+        text.push_str("\ndoubtful:\n");
+        for doubt in &page.results.doubts {
+            let _ = writeln!(text, "{}", look.wrap(&format!("  - {doubt}"), "    "));
+        }
+    }
+    text.push_str(&closing(page, look));
+    text
+}
+
+/// Two columns: what, and what is to be known of it.
+fn heading(page: &Page<'_>, look: Look) -> String {
+    let Header { workload, device, runs, .. } = page.header;
+    let mut about = Vec::new();
+    about.extend(workload.requests.map(|n| format!("{} requests", grouped(n))));
+    about.extend(workload.reads.map(|n| format!("{} reads", grouped(n))));
+    let what = if workload.kind == WorkloadKind::Trace { "process" } else { "task" };
+    let plural = match (workload.tasks, what) {
+        (1, what) => what.to_owned(),
+        (_, "process") => "processes".to_owned(),
+        (_, what) => format!("{what}s"),
+    };
+    about.push(format!("{} {plural}", grouped(workload.tasks)));
+    about.extend(workload.span_ns.map(|ns| format!("{} s recorded", significant(ns as f64 / 1e9, 3))));
+    let mut rows = vec![(workload.name.as_str(), about.join(", ")), (device.name.as_str(), device.about.clone())];
+    if workload.kind == WorkloadKind::Trace {
+        rows.push(match page.header.replay {
+            Replay::Closed => {
+                ("closed replay", "processes keep their order and think times, and wait for I/O".to_owned())
+            }
+            Replay::Open { speed: 1.0 } => ("open replay", "I/Os arrive when they did in the recording".to_owned()),
+            Replay::Open { speed } => ("open replay", format!("I/Os arrive {speed} times as fast as in the recording")),
+        });
+    }
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(17);
+    let mut text = String::new();
+    for (name, about) in rows {
+        let indent = " ".repeat(width + 3);
+        let _ = writeln!(text, "{}", look.wrap(&format!("{name:width$}   {about}"), &indent));
+    }
+    let rounds = page.results.rounds;
+    let times = match rounds {
+        1 => "1 run each".to_owned(),
+        n if n < *runs => format!("{n} of {runs} runs each, paired by seed"),
+        n => format!("{n} runs each, paired by seed"),
+    };
+    let simulated = significant(page.results.simulated_ns as f64 / 1e9, 3);
+    let elapsed = page.elapsed_s.map_or(String::new(), |s| format!(" in {} s", significant(s, 2)));
+    let _ = writeln!(text, "{}", look.wrap(&format!("{times}; {simulated} s of disk time simulated{elapsed}"), ""));
+    text
+}
+
+/// "sync p99        ms".
+fn row_heads(page: &Page<'_>) -> Vec<String> {
+    let figures = || page.results.figures.iter().map(|results| results.figure);
+    let names = figures().map(|figure| figure.name().len()).max().unwrap_or(0);
+    let units = figures().map(|figure| figure.unit().len()).max().unwrap_or(0);
+    figures().map(|figure| format!("{:names$}   {:>units$}", figure.name(), figure.unit())).collect()
+}
+
+fn head_of(header: &Header, setting: usize) -> (String, Option<String>) {
+    let baseline = (setting == header.baseline && header.settings.len() > 1).then(|| "(baseline)".to_owned());
+    (header.settings[setting].label.clone(), baseline)
+}
+
+fn figures(page: &Page<'_>, look: Look) -> String {
+    let rows: Vec<_> = page.results.figures.iter().map(cells).collect();
+    let column = |setting: usize| {
+        let cells = || rows.iter().map(|row| row[setting].as_ref());
+        let before = |text: &str| text.find('.').unwrap_or(text.len());
+        let widest = cells().flatten().map(|(mean, _)| before(mean)).max().unwrap_or(0);
+        let after = cells().flatten().map(|(mean, _)| mean.len() - before(mean)).max().unwrap_or(0);
+        let show = |cell: Option<&(String, Option<String>)>| match cell {
+            None => " ".repeat(widest.saturating_sub(1)) + "-",
+            Some((mean, sd)) => {
+                let mean = format!("{}{mean}", " ".repeat(widest - before(mean)));
+                match sd {
+                    Some(sd) => format!("{mean:0$} ± {sd}", widest + after),
+                    None => mean,
+                }
+            }
+        };
+        let (head, note) = head_of(page.header, setting);
+        Column { head, note, cells: cells().map(|cell| (show(cell), Tone::Plain)).collect() }
+    };
+    let columns: Vec<Column> = (0..page.header.settings.len()).map(column).collect();
+    set(&row_heads(page), &columns, look)
+}
+
+fn verdicts(page: &Page<'_>, look: Look) -> String {
+    let header = page.header;
+    let columns: Vec<Column> = (0..header.settings.len())
+        .filter(|&setting| setting != header.baseline)
+        .map(|setting| Column {
+            head: header.settings[setting].label.clone(),
+            note: None,
+            cells: page.results.figures.iter().map(|results| verdict_cell(results, setting)).collect(),
+        })
+        .collect();
+    let baseline = &header.settings[header.baseline].label;
+    let title = format!("against {baseline} (95 % confidence; * also outside both standard deviations):");
+    format!("{}\n{}", look.wrap(&title, ""), set(&row_heads(page), &columns, look))
+}
+
+fn verdict_cell(results: &FigureResults, setting: usize) -> (String, Tone) {
+    let comparison = results.settings[setting].as_ref().and_then(|own| own.comparison.as_ref());
+    comparison.map_or((String::new(), Tone::Plain), |comparison| verdict(comparison, results.figure))
+}
+
+fn verdict(comparison: &Comparison, figure: Figure) -> (String, Tone) {
+    let mark = if comparison.published == Some(true) { " *" } else { "" };
+    let tone = match comparison.verdict {
+        Verdict::Better => Tone::Good,
+        Verdict::Worse => Tone::Bad,
+        Verdict::More | Verdict::Less => Tone::Plain,
+        Verdict::NoDifference | Verdict::Undecided => Tone::Faint,
+    };
+    (format!("{}{mark}", comparison.describe(figure.unit())), tone)
+}
+
+fn closing(page: &Page<'_>, look: Look) -> String {
+    let header = page.header;
+    let mut text = String::new();
+    if header.settings.len() > 1 {
+        let _ = writeln!(text, "\nagainst {}:", header.settings[header.baseline].label);
+        let width = header.settings.iter().map(|setting| setting.label.chars().count()).max().unwrap_or(0).min(30);
+        for (number, setting) in header.settings.iter().enumerate() {
+            if let Some(sentence) = page.results.sentence(header, number) {
+                let indent = " ".repeat(width + 4);
+                let _ = writeln!(text, "{}", look.wrap(&format!("  {:width$}  {sentence}", setting.label), &indent));
+            }
+        }
+    } else {
+        text.push('\n');
+    }
+    let _ = writeln!(text, "{}", look.wrap(&page.results.answer_sentence(header), "      "));
+    if let Some(next) = &page.next {
+        let _ = writeln!(text, "next: {next}");
+    }
+    text
+}

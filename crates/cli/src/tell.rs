@@ -1,0 +1,157 @@
+//! What iosched knows: traces, devices, schedulers.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::Result;
+use iosched::{RequestQueue, Spec};
+use iosched_disk::Profile;
+use iosched_trace::{Format, TraceReader, convert, summarize};
+
+use crate::args::{DeviceCommand, ElevatorCommand, TraceCommand};
+use crate::fail::usage;
+use crate::output;
+use crate::show::grouped;
+
+pub(crate) fn trace(command: &TraceCommand) -> Result<()> {
+    match command {
+        TraceCommand::Info { file, json } => {
+            let summary = summarize(&mut TraceReader::open(file)?)?;
+            output::print(&if *json { serde_json::to_string_pretty(&summary)? + "\n" } else { format!("{summary}\n") })
+        }
+        TraceCommand::Convert { input, output: path, format } => convert_trace(input, path, *format),
+    }
+}
+
+fn convert_trace(input: &Path, path: &Path, format: Option<Format>) -> Result<()> {
+    let format = match format.or_else(|| format_of_name(path)) {
+        Some(format) => format,
+        None => {
+            return Err(usage(format_args!(
+                "{}: the name does not tell the format; say --format FORMAT, or end it in .blktrace, .load, .vscsi, .mqsim or .csv",
+                path.display()
+            )));
+        }
+    };
+    let mut reader = TraceReader::open(input)?;
+    let report = if path == Path::new("-") {
+        convert(&mut reader, std::io::stdout().lock(), format).map_err(unwrap_write)?
+    } else {
+        output::whole_file(path, |out| Ok(convert(&mut reader, out, format)?))?
+    };
+    for warning in reader.warnings().kept() {
+        eprintln!("warning: {warning}");
+    }
+    let more = reader.warnings().total() - reader.warnings().kept().len() as u64;
+    if more > 0 {
+        eprintln!("warning: and {} more", grouped(more));
+    }
+    eprintln!("{report}");
+    Ok(())
+}
+
+/// A closed pipe is to be seen as such.
+fn unwrap_write(error: iosched_trace::TraceError) -> anyhow::Error {
+    match error {
+        iosched_trace::TraceError::Write(error) => error.into(),
+        other => other.into(),
+    }
+}
+
+fn format_of_name(path: &Path) -> Option<Format> {
+    let extension = path.extension()?.to_str()?;
+    let extension = if extension == "load" { "blkreplay" } else { extension };
+    Format::from_name(extension).filter(|format| format.is_writable())
+}
+
+pub(crate) fn device(command: &DeviceCommand) -> Result<()> {
+    let mut text = String::new();
+    match command {
+        DeviceCommand::List => {
+            for name in Profile::names() {
+                let _ = writeln!(text, "{name:16}{}", Profile::named(name)?.about());
+            }
+        }
+        DeviceCommand::Show { device } => {
+            let profile = Profile::load(device)?;
+            let card = profile.card();
+            let gigabytes = card.capacity_sectors as f64 * 512.0 / 1e9;
+            let yes = |yes: bool| if yes { "yes" } else { "no" };
+            let _ = writeln!(text, "{}: {}\n", profile.name(), profile.about());
+            for (name, unit, value) in [
+                ("capacity", "GB", format!("{gigabytes:.1}")),
+                ("commands at once", "", card.depth.to_string()),
+                ("largest command", "KiB", grouped(card.max_hw_sectors_kb.into())),
+                ("seeking costs", "", yes(card.rotational).to_owned()),
+                ("volatile write cache", "", yes(card.write_cache).to_owned()),
+                ("force unit access", "", yes(card.fua).to_owned()),
+            ] {
+                let _ = writeln!(text, "{name:24}{unit:>6}{value:>12}");
+            }
+            if !profile.anchors().is_empty() {
+                let width = profile.anchors().iter().map(|anchor| anchor.figure.len()).max().unwrap_or(0).max(24);
+                let _ = writeln!(text, "\nfigures of the real device that the model is held to:");
+                for anchor in profile.anchors() {
+                    let _ = writeln!(
+                        text,
+                        "{:width$}{:>6}{:>12}   {}",
+                        anchor.figure, anchor.unit, anchor.value, anchor.source
+                    );
+                }
+            }
+        }
+    }
+    output::print(&text)
+}
+
+pub(crate) fn elevator(command: &ElevatorCommand) -> Result<()> {
+    let mut text = String::new();
+    match command {
+        ElevatorCommand::List => {
+            for elevator in iosched::ELEVATORS {
+                let _ = writeln!(text, "{:16}{}", elevator.name, elevator.about);
+            }
+        }
+        ElevatorCommand::Show { name } => {
+            let elevator = iosched::elevator(name)?;
+            let _ = writeln!(text, "{}: {}\n", elevator.name, elevator.about);
+            let tunables = (elevator.tunables)();
+            if tunables.is_empty() {
+                let _ = writeln!(text, "nothing can be set of it");
+            } else {
+                specs(&mut text, "tunable", &tunables);
+            }
+            text.push('\n');
+            specs(&mut text, "of the queue", &RequestQueue::attribute_specs().collect::<Vec<_>>());
+            if let Some(first) = tunables.first() {
+                let _ = writeln!(text, "\nset with --scheduler {}:{}={}", elevator.name, first.name, first.default);
+            }
+        }
+    }
+    output::print(&text)
+}
+
+/// A table of declarations.
+fn specs(text: &mut String, title: &str, specs: &[&Spec]) {
+    let range = |spec: &Spec| format!("{}..={}", spec.min, spec.max);
+    let ranges = specs.iter().map(|spec| range(spec).len()).max().unwrap_or(0);
+    let _ = writeln!(text, "{title:20}{:>10}{:>10}  {:ranges$}  {:8}what it does", "unit", "default", "range", "since");
+    for spec in specs {
+        let mut doc = spec.doc.to_owned();
+        if spec.read_only {
+            doc.push_str("; read-only");
+        }
+        if let Some(other) = spec.alias_of {
+            let _ = write!(doc, "; the same value as {other}");
+        }
+        let _ = writeln!(
+            text,
+            "{:20}{:>10}{:>10}  {:ranges$}  {:8}{doc}",
+            spec.name,
+            spec.unit.to_string(),
+            spec.default,
+            range(spec),
+            spec.since
+        );
+    }
+}

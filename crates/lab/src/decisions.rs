@@ -1,0 +1,115 @@
+//! Every decision of the first run of each setting, as JSON lines.
+
+use std::io::Write;
+
+use iosched::{Decision, IoClass, MergeSide, QueueName, Workload};
+use iosched_sim::{Decisions, run};
+use serde_json::{Value, json};
+
+use crate::error::LabError;
+use crate::experiment::Experiment;
+
+/// Runs run 0 of every setting again and writes what elevator and queue decided: one line per decision, with the
+/// setting's label, the time in ns (`t`) and the event (`ev`). A run is a function of its plan, so these are the
+/// decisions of the run that was recorded.
+///
+/// # Errors
+/// A run fails, or writing does.
+pub fn write_decisions(experiment: &Experiment, out: &mut impl Write) -> Result<(), LabError> {
+    for (number, setting) in experiment.settings().iter().enumerate() {
+        let plan = experiment.plan(number, 0);
+        let seed = plan.seed;
+        let mut written = Ok(());
+        let watch = Decisions(|now_ns: u64, decision: &Decision| {
+            if written.is_ok() {
+                written = writeln!(out, "{}", line(&setting.label, now_ns, decision));
+            }
+        });
+        run(&plan, watch).map_err(|source| LabError::Run {
+            label: setting.label.clone(),
+            run: 0,
+            seed,
+            source: Box::new(source),
+        })?;
+        written.map_err(|source| LabError::Io { file: "decisions".to_owned(), source })?;
+    }
+    Ok(())
+}
+
+fn line(label: &str, now_ns: u64, decision: &Decision) -> Value {
+    let mut line = json!({ "setting": label, "t": now_ns });
+    if let (Value::Object(line), Value::Object(event)) = (&mut line, event(decision)) {
+        line.extend(event);
+    }
+    line
+}
+
+fn queue(name: &QueueName) -> Value {
+    json!({ "pid": name.pid, "sync": name.sync })
+}
+
+fn workload(workload: Workload) -> &'static str {
+    match workload {
+        Workload::Async => "async",
+        Workload::SyncNoIdle => "sync_noidle",
+        Workload::Sync => "sync",
+    }
+}
+
+/// As `ionice` calls them.
+fn class_name(class: IoClass) -> &'static str {
+    match class {
+        IoClass::None => "none",
+        IoClass::RealTime => "realtime",
+        IoClass::BestEffort => "best-effort",
+        IoClass::Idle => "idle",
+    }
+}
+
+fn event(decision: &Decision) -> Value {
+    match *decision {
+        Decision::Insert { cookie, pid, sector, nr_sectors, op, sync, .. } => json!({
+            "ev": "insert", "id": cookie, "pid": pid, "sector": sector, "nr_sectors": nr_sectors,
+            "op": op.letter().to_string(), "sync": sync,
+        }),
+        Decision::Merge { cookie, pid, sector, nr_sectors, op, sync, into, side } => json!({
+            "ev": "merge", "id": cookie, "pid": pid, "sector": sector, "nr_sectors": nr_sectors,
+            "op": op.letter().to_string(), "sync": sync, "into": into,
+            "side": match side { MergeSide::Back => "back", MergeSide::Front => "front" },
+        }),
+        Decision::RequestMerge { cookie, into } => json!({ "ev": "request_merge", "id": cookie, "into": into }),
+        Decision::Dispatch { cookie, sector, nr_sectors, .. } => {
+            json!({ "ev": "dispatch", "id": cookie, "sector": sector, "nr_sectors": nr_sectors })
+        }
+        Decision::Complete { cookie } => json!({ "ev": "complete", "id": cookie }),
+        Decision::Kick => json!({ "ev": "kick" }),
+        Decision::Exit { pid } => json!({ "ev": "exit", "pid": pid }),
+        Decision::HwTag { value } => json!({ "ev": "hw_tag", "value": value }),
+        Decision::IdleArm { wait_ns } => json!({ "ev": "idle_arm", "wait_ns": wait_ns }),
+        Decision::IdleCancel => json!({ "ev": "idle_cancel" }),
+        Decision::IdleFire => json!({ "ev": "idle_fire" }),
+        Decision::Active { queue: ref name, class, workload: kind, cgroup } => json!({
+            "ev": "active", "queue": queue(name), "class": class_name(class),
+            "workload": workload(kind), "cgroup": cgroup.index(),
+        }),
+        Decision::Expire { queue: ref name, timed_out } => {
+            json!({ "ev": "expire", "queue": queue(name), "timed_out": timed_out })
+        }
+        Decision::Preempt { queue: ref name } => json!({ "ev": "preempt", "queue": queue(name) }),
+        Decision::Slice { queue: ref name, slice_ns } => {
+            json!({ "ev": "slice", "queue": queue(name), "slice_ns": slice_ns })
+        }
+        Decision::WorkloadSlice { slice_ns } => json!({ "ev": "workload_slice", "slice_ns": slice_ns }),
+        Decision::IdleWindow { queue: ref name, worth } => {
+            json!({ "ev": "idle_window", "queue": queue(name), "worth": worth })
+        }
+        Decision::WaitBusy { queue: ref name } => json!({ "ev": "wait_busy", "queue": queue(name) }),
+        Decision::CooperatorMerge { queue: ref name, into_pid } => {
+            json!({ "ev": "cooperator_merge", "queue": queue(name), "into_pid": into_pid })
+        }
+        Decision::CooperatorSplit { queue: ref name } => json!({ "ev": "cooperator_split", "queue": queue(name) }),
+        Decision::Served { cgroup, vtime } => json!({ "ev": "served", "cgroup": cgroup.index(), "vtime": vtime }),
+        Decision::Yield { pid, to_pid } => json!({ "ev": "yield", "pid": pid, "to_pid": to_pid }),
+        Decision::Switch { elevator } => json!({ "ev": "switch", "elevator": elevator }),
+    }
+}
