@@ -182,7 +182,7 @@ impl Elevator for Deadline {
         self.queued += 1;
     }
 
-    fn dispatch(&mut self, env: &mut Env, _forced: bool) -> Option<RequestId> {
+    fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
         let (direction, id) = match self.next {
             Some(next) if self.batching < self.tunables.fifo_batch => next,
             next => {
@@ -199,6 +199,10 @@ impl Elevator for Deadline {
         self.next = Some((direction, id));
         self.remove(env, id);
         Some(id)
+    }
+
+    fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
+        self.dispatch(env)
     }
 
     fn queued(&self) -> usize {

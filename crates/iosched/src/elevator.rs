@@ -75,9 +75,9 @@ impl Env {
 /// A policy: which request next, and whether to wait for a better one.
 ///
 /// The request queue calls it in this order for every request: [`allocate`](Self::allocate),
-/// [`insert`](Self::insert), [`dispatch`](Self::dispatch) until that gives it out, [`start`](Self::start) when the
-/// device takes it, [`complete`](Self::complete), [`finish`](Self::finish). A request that is merged into another
-/// while queued is reported by [`absorb`](Self::absorb) and then [`finish`](Self::finish).
+/// [`insert`](Self::insert), [`dispatch`](Self::dispatch) until that gives it out, [`complete`](Self::complete). While it
+/// is drained, [`drain`](Self::drain) gives requests out, and [`start`](Self::start) tells when the device takes each. A
+/// request that is merged into another while queued is reported by [`absorb`](Self::absorb), its last.
 ///
 /// `noop` is the smallest elevator there is: read it first.
 pub trait Elevator: Send {
@@ -107,7 +107,7 @@ pub trait Elevator: Send {
         let _ = (env, id);
     }
 
-    /// `absorbed` is now part of `survivor` and leaves the elevator.
+    /// `absorbed` is now part of `survivor` and leaves the elevator; it is freed next.
     fn absorb(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId);
 
     /// `id` was allocated for its process and will be inserted.
@@ -118,22 +118,25 @@ pub trait Elevator: Send {
     /// Takes `id` in.
     fn insert(&mut self, env: &mut Env, id: RequestId);
 
-    /// Gives out the request to serve next, or `None` to let the device wait. `forced`: give out something as
-    /// long as anything is queued, whatever the policy says (drain).
-    fn dispatch(&mut self, env: &mut Env, forced: bool) -> Option<RequestId>;
+    /// [`allocate`](Self::allocate) and [`insert`](Self::insert) in one.
+    fn add(&mut self, env: &mut Env, id: RequestId) {
+        self.allocate(env, id);
+        self.insert(env, id);
+    }
 
-    /// The device takes `id`.
+    /// Gives out the request to serve next, which the device takes at once, or `None` to let it wait.
+    fn dispatch(&mut self, env: &mut Env) -> Option<RequestId>;
+
+    /// Gives out something as long as anything is queued, whatever the policy says. The device takes it later.
+    fn drain(&mut self, env: &mut Env) -> Option<RequestId>;
+
+    /// The device takes `id`, which was drained.
     fn start(&mut self, env: &mut Env, id: RequestId) {
         let _ = (env, id);
     }
 
-    /// The device is done with `id`.
+    /// The device is done with `id`; it is freed next.
     fn complete(&mut self, env: &mut Env, id: RequestId) {
-        let _ = (env, id);
-    }
-
-    /// `id` is about to be freed, after completion or having been absorbed.
-    fn finish(&mut self, env: &mut Env, id: RequestId) {
         let _ = (env, id);
     }
 

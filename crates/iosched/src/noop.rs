@@ -45,11 +45,15 @@ impl Elevator for Noop {
         self.queued += 1;
     }
 
-    fn dispatch(&mut self, env: &mut Env, _forced: bool) -> Option<RequestId> {
+    fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
         let id = self.fifo.first()?;
         self.fifo.remove(env.requests.slots(), id);
         self.queued -= 1;
         Some(id)
+    }
+
+    fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
+        self.dispatch(env)
     }
 
     fn queued(&self) -> usize {

@@ -247,6 +247,8 @@ pub struct BioDone {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SortNode {
     pub(crate) sector: Sector,
+    /// What makes it more urgent than position: sync before async, hinted before not.
+    pub(crate) urgency: u8,
     links: RbLinks,
 }
 
@@ -346,6 +348,17 @@ impl Requests {
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Readies the place of `id` for a tree.
+    #[inline]
+    pub(crate) fn prepare_sort(&mut self, id: RequestId) -> Sector {
+        let request = &self.slots[id.index()];
+        let hinted = u8::from(request.flags.contains(Flags::PRIO));
+        let node = &mut self.sort[id.index()];
+        node.sector = request.sector;
+        node.urgency = u8::from(request.is_sync()) << 1 | hinted;
+        request.sector
     }
 
     /// All slots, for lists.

@@ -12,10 +12,8 @@ pub(crate) struct Sorted {
 impl Sorted {
     #[inline]
     pub(crate) fn insert(&mut self, requests: &mut Requests, id: RequestId) {
-        let sector = requests[id].sector;
-        let nodes = requests.sort_nodes_mut();
-        nodes[id.index()].sector = sector;
-        self.tree.insert(nodes, id, |at| sector < at.sector);
+        let sector = requests.prepare_sort(id);
+        self.tree.insert(requests.sort_nodes_mut(), id, |at| sector < at.sector);
     }
 
     #[inline]

@@ -94,6 +94,7 @@ impl Cfq {
     }
 
     /// Takes a request out of its queue and counts it as in flight.
+    #[inline(always)]
     pub(super) fn give_out(&mut self, env: &mut Env, id: QueueId, request: RequestId) {
         self.take_out(env, id, request);
         let queue = &mut self.queues[id];

@@ -190,14 +190,17 @@ impl Elevator for Cfq {
         if entry.busy && entry.is_empty() && self.active != Some(queue) {
             self.leave_service(queue);
         }
+        self.put_request(env, queue);
     }
 
+    #[inline]
     fn allocate(&mut self, env: &mut Env, id: RequestId) {
         let queue = self.queue_for(env, id);
         self.queues[queue].requests += 1;
         env.requests[id].elevator[0] = queue.number();
     }
 
+    #[inline]
     fn insert(&mut self, env: &mut Env, id: RequestId) {
         let queue = Self::queue_of_request(env, id);
         let request = &mut env.requests[id];
@@ -235,10 +238,17 @@ impl Elevator for Cfq {
         self.react_to_insert(env, queue, id);
     }
 
-    fn dispatch(&mut self, env: &mut Env, forced: bool) -> Option<RequestId> {
-        if forced { self.force_dispatch(env) } else { self.try_dispatch(env) }
+    fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
+        let id = self.try_dispatch(env)?;
+        self.start(env, id);
+        Some(id)
     }
 
+    fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
+        self.force_dispatch(env)
+    }
+
+    #[inline]
     fn start(&mut self, env: &mut Env, id: RequestId) {
         self.in_driver += 1;
         self.position = env.requests[id].end();
@@ -273,12 +283,7 @@ impl Elevator for Cfq {
         if served && !self.yields.is_empty() {
             self.end_yields_to(context);
         }
-    }
-
-    fn finish(&mut self, env: &mut Env, id: RequestId) {
-        let queue = Self::queue_of_request(env, id);
-        self.queues[queue].requests -= 1;
-        self.put_queue(env, queue);
+        self.put_request(env, queue);
     }
 
     fn timer(&mut self, env: &mut Env) {

@@ -9,7 +9,7 @@ use super::service_tree::{Class, TreeIndex};
 use crate::collections::{Id, Kind, List, NIL, RbLinks, RbNode};
 use crate::decision::{QueueName, Workload};
 use crate::elevator::Env;
-use crate::request::{Fifo, Flags, Op, Request, RequestId, Requests, Sector};
+use crate::request::{Fifo, Flags, Op, Request, RequestId, Requests, Sector, SortNode};
 use crate::sorted::Sorted;
 use crate::time::Time;
 
@@ -292,13 +292,9 @@ impl BackSeek {
 
 /// Whether the first of two requests is the better one to serve with the head at `position`.
 #[inline]
-fn first_is_better(a: &Request, b: &Request, position: Sector, back_seek: BackSeek) -> bool {
-    if a.is_sync() != b.is_sync() {
-        return a.is_sync();
-    }
-    let hinted = |rq: &Request| rq.flags.contains(Flags::PRIO);
-    if hinted(a) != hinted(b) {
-        return hinted(a);
+fn first_is_better(a: &SortNode, b: &SortNode, position: Sector, back_seek: BackSeek) -> bool {
+    if a.urgency != b.urgency {
+        return a.urgency > b.urgency;
     }
     match (back_seek.cost(position, a.sector), back_seek.cost(position, b.sector)) {
         (Some(cost_a), Some(cost_b)) if cost_a == cost_b => a.sector >= b.sector,
@@ -324,11 +320,13 @@ pub(super) struct Head {
 
 impl Head {
     /// The better of two requests to serve, if they are two.
-    #[inline]
+    #[inline(always)]
     fn better(self, requests: &Requests, a: Option<RequestId>, b: Option<RequestId>) -> Option<RequestId> {
         match (a, b) {
             (Some(x), Some(y)) if x != y => {
-                let first = first_is_better(&requests[x], &requests[y], self.position, self.back_seek);
+                let nodes = requests.sort_nodes();
+                let (node_x, node_y) = (&nodes[x.index()], &nodes[y.index()]);
+                let first = first_is_better(node_x, node_y, self.position, self.back_seek);
                 Some(if first { x } else { y })
             }
             _ => a.or(b),
@@ -348,7 +346,7 @@ impl Queue {
     }
 
     /// The request to serve after `id`: its successor, or the first of all; or its predecessor.
-    #[inline]
+    #[inline(always)]
     fn next_after(&self, requests: &Requests, id: RequestId, back_seek: BackSeek) -> Option<RequestId> {
         let prev = self.sorted.prev(requests, id);
         let next = self.sorted.next(requests, id).or_else(|| self.sorted.first().filter(|&first| first != id));
@@ -401,6 +399,16 @@ impl Cfq {
         if entry.queued == 0 && entry.cooperator_level.is_some() {
             // It stays in service until it expires, but nobody can cooperate with it.
             self.cooperator_tree_remove(queue);
+        }
+    }
+
+    /// One request less is allocated for the queue.
+    #[inline]
+    pub(super) fn put_request(&mut self, env: &mut Env, id: QueueId) {
+        let queue = &mut self.queues[id];
+        queue.requests -= 1;
+        if queue.processes == 0 && queue.requests == 0 {
+            self.put_queue(env, id);
         }
     }
 

@@ -134,7 +134,7 @@ impl RequestQueue {
 
     /// Releases everything the elevator has queued to the dispatch list, in its order.
     pub(super) fn drain(&mut self) {
-        while let Some(id) = self.elevator.dispatch(&mut self.env, true) {
+        while let Some(id) = self.elevator.drain(&mut self.env) {
             self.leave_elevator(id);
             self.released.push_back(self.env.requests.slots(), id);
         }

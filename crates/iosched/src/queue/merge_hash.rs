@@ -13,13 +13,19 @@ struct Slot {
 
 const EMPTY: Slot = Slot { end: 0, request: NIL };
 
-/// A hash of queued requests by end sector, with linear probing; at most half full. Of requests with the same end, the
+/// A hash of queued requests by end sector, with linear probing; at most a quarter full. Of requests with the same end, the
 /// newest is met first.
 #[derive(Debug)]
 pub(super) struct MergeHash {
     slots: Vec<Slot>,
     shift: u32,
     len: usize,
+}
+
+#[inline]
+fn home(end: Sector, shift: u32) -> usize {
+    // Fibonacci hashing: the top bits of a product with 2^64 / the golden ratio.
+    (end.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> shift) as usize
 }
 
 impl Default for MergeHash {
@@ -34,20 +40,14 @@ impl MergeHash {
     }
 
     #[inline]
-    fn mask(&self) -> usize {
-        self.slots.len() - 1
-    }
-
-    #[inline]
     fn home(&self, end: Sector) -> usize {
-        // Fibonacci hashing: the top bits of a product with 2^64 / the golden ratio.
-        (end.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
+        home(end, self.shift)
     }
 
     /// Takes in `id` under its present end.
     #[inline]
     pub(super) fn insert(&mut self, requests: &mut Requests, id: RequestId) {
-        if self.len * 2 >= self.slots.len() {
+        if self.len * 4 >= self.slots.len() {
             self.grow();
         }
         let request = &mut requests[id];
@@ -58,49 +58,61 @@ impl MergeHash {
     #[inline]
     fn put(&mut self, mut slot: Slot) {
         self.len += 1;
-        let mask = self.mask();
         let mut at = self.home(slot.end);
-        while self.slots[at & mask].request != NIL {
+        let slots = self.slots.as_mut_slice();
+        let mask = slots.len() - 1;
+        loop {
+            let here = &mut slots[at & mask];
+            if here.request == NIL {
+                *here = slot;
+                return;
+            }
             // Ahead of its elders, which move on.
-            if self.slots[at & mask].end == slot.end {
-                std::mem::swap(&mut self.slots[at & mask], &mut slot);
+            if here.end == slot.end {
+                std::mem::swap(here, &mut slot);
             }
             at += 1;
         }
-        self.slots[at & mask] = slot;
     }
 
     /// Takes out `id`, which is in under `end`.
     #[inline]
     pub(super) fn remove(&mut self, requests: &mut Requests, id: RequestId, end: Sector) {
         requests[id].hashed = false;
-        let mask = self.mask();
+        self.len -= 1;
         let mut hole = self.home(end);
-        while self.slots[hole & mask].request != id.number() {
-            debug_assert_ne!(self.slots[hole & mask].request, NIL, "a hashed request is found");
+        let shift = self.shift;
+        let slots = self.slots.as_mut_slice();
+        let mask = slots.len() - 1;
+        while slots[hole & mask].request != id.number() {
+            debug_assert_ne!(slots[hole & mask].request, NIL, "a hashed request is found");
             hole += 1;
         }
-        self.len -= 1;
         // What was displaced moves back, so that probing can stop at the first empty slot.
-        let mut at = hole + 1;
-        while self.slots[at & mask].request != NIL {
-            let home = self.home(self.slots[at & mask].end);
-            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
-                self.slots[hole & mask] = self.slots[at & mask];
+        let mut at = hole;
+        loop {
+            at += 1;
+            let moved = slots[at & mask];
+            if moved.request == NIL {
+                break;
+            }
+            let displaced = at.wrapping_sub(home(moved.end, shift)) & mask;
+            if displaced >= at - hole {
+                slots[hole & mask] = moved;
                 hole = at;
             }
-            at += 1;
         }
-        self.slots[hole & mask] = EMPTY;
+        slots[hole & mask] = EMPTY;
     }
 
     /// The newest mergeable request that ends at `sector`.
     #[inline]
     pub(super) fn find(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
-        let mask = self.mask();
         let mut at = self.home(sector);
+        let slots = self.slots.as_slice();
+        let mask = slots.len() - 1;
         loop {
-            let slot = self.slots[at & mask];
+            let slot = slots[at & mask];
             if slot.request == NIL {
                 return None;
             }

@@ -145,6 +145,7 @@ impl RequestQueue {
         self.submit_data(bio)
     }
 
+    #[inline]
     fn submit_data(&mut self, bio: &Bio) -> Submit {
         debug_assert!(bio.nr_sectors > 0, "a bio with data has a length");
         let switching = self.next_elevator.is_some();
@@ -156,6 +157,12 @@ impl RequestQueue {
         };
         if switching {
             self.held.push_back(self.env.requests.slots(), id);
+            return Submit::Queued(id);
+        }
+        if !self.plugs.is_open(bio.context) && !self.env.log.is_on() {
+            self.join_elevator(id);
+            self.enqueue(id);
+            self.elevator.add(&mut self.env, id);
             return Submit::Queued(id);
         }
         self.give_to_elevator(id);
@@ -170,6 +177,7 @@ impl RequestQueue {
     }
 
     /// A request for `bio`, if the limits allow one more.
+    #[inline]
     fn allocate(&mut self, bio: &Bio) -> Option<RequestId> {
         let now = self.env.now;
         if !self.limits.allocate(now, self.attributes.nr_requests, bio.context, bio.is_sync()) {
@@ -183,9 +191,14 @@ impl RequestQueue {
         Some(self.env.requests.allocate(now, bio))
     }
 
-    fn give_to_elevator(&mut self, id: RequestId) {
+    #[inline]
+    fn join_elevator(&mut self, id: RequestId) {
         self.env.requests[id].in_elevator = true;
         self.elevator_requests += 1;
+    }
+
+    fn give_to_elevator(&mut self, id: RequestId) {
+        self.join_elevator(id);
         self.elevator.allocate(&mut self.env, id);
     }
 
@@ -195,6 +208,13 @@ impl RequestQueue {
             let (pid, sync) = (self.env.pid(context), self.env.requests[id].is_sync());
             self.env.note(|| Decision::Insert { request: id, cookie, pid, sector, nr_sectors, op, sync });
         }
+        self.enqueue(id);
+        self.elevator.insert(&mut self.env, id);
+    }
+
+    /// From now on bios may join `id`.
+    #[inline]
+    fn enqueue(&mut self, id: RequestId) {
         let request = &mut self.env.requests[id];
         request.stage = Stage::Queued;
         if request.mergeable {
@@ -203,7 +223,6 @@ impl RequestQueue {
                 self.last_merge = Some(id);
             }
         }
-        self.elevator.insert(&mut self.env, id);
     }
 
     /// From now on, requests of `context` collect on its plug until [`RequestQueue::unplug`].
@@ -246,20 +265,21 @@ impl RequestQueue {
     pub fn dispatch(&mut self, now: Time) -> Option<RequestId> {
         self.env.now = now;
         let id = match self.next_released() {
-            Some(id) => id,
+            Some(id) => {
+                if self.env.requests[id].in_elevator {
+                    self.elevator.start(&mut self.env, id);
+                }
+                id
+            }
             None if self.next_elevator.is_some() => return None,
             None => {
-                let id = self.elevator.dispatch(&mut self.env, false)?;
+                let id = self.elevator.dispatch(&mut self.env)?;
                 self.leave_elevator(id);
                 id
             }
         };
         self.in_driver += 1;
-        let request = &mut self.env.requests[id];
-        request.stage = Stage::Started;
-        if request.in_elevator {
-            self.elevator.start(&mut self.env, id);
-        }
+        self.env.requests[id].stage = Stage::Started;
         if self.env.log.is_on() {
             let Request { cookie, sector, nr_sectors, .. } = self.env.requests[id];
             self.env.note(|| Decision::Dispatch { request: id, cookie, sector, nr_sectors });
@@ -268,6 +288,7 @@ impl RequestQueue {
     }
 
     /// What bypasses the elevator: a device flush that is due, then the dispatch list.
+    #[inline]
     fn next_released(&mut self) -> Option<RequestId> {
         if let Some(id) = self.start_flush() {
             return Some(id);
@@ -278,6 +299,7 @@ impl RequestQueue {
     }
 
     /// `id` is not queued any more: nothing may merge with it.
+    #[inline]
     fn leave_elevator(&mut self, id: RequestId) {
         let request = &mut self.env.requests[id];
         debug_assert_eq!(request.stage, Stage::Queued);
@@ -321,6 +343,7 @@ impl RequestQueue {
     }
 
     /// Ends the life of a request that is done.
+    #[inline]
     fn finish(
         &mut self,
         id: RequestId,
@@ -344,13 +367,12 @@ impl RequestQueue {
     }
 
     /// Gives back a request's slot and its place in the limits.
+    #[inline]
     fn free(&mut self, id: RequestId) {
         self.stat.in_flight -= 1;
-        let sync = self.env.requests[id].is_sync();
-        if self.env.requests[id].in_elevator {
-            self.elevator.finish(&mut self.env, id);
-            self.elevator_requests -= 1;
-        }
+        let request = &self.env.requests[id];
+        let sync = request.is_sync();
+        self.elevator_requests -= usize::from(request.in_elevator);
         self.limits.release(self.env.now, self.attributes.nr_requests, sync);
         self.env.requests.release(id);
     }
