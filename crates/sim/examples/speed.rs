@@ -1,14 +1,14 @@
 //! How fast the engine is: simulated requests per second of real time, on one core.
 //!
-//! `cargo run --release -p iosched-sim --example speed -- [SCHEDULER] [DEVICE] [REQUESTS]`, as in `noop fixed 2000000` or
-//! `cfq:slice_idle=0 sata-7200 1000000`.
+//! `cargo run --release -p iosched-sim --example speed -- [SCHEDULER] [DEVICE] [REQUESTS | FILE]`, as in `noop fixed 2000000`
+//! or `cfq:slice_idle=0 sata-7200 trace.blktrace.0`.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use iosched::{Flags, Op, Time};
 use iosched_disk::Profile;
-use iosched_sim::{Plan, Replay, Timeline, run};
+use iosched_sim::{Histogram, Plan, Replay, SchedulerSetting, Timeline, run};
 use iosched_trace::TraceRequest;
 use iosched_workload::{SplitMix64, TaskSet, Trace, Workload};
 
@@ -60,34 +60,52 @@ fn main() {
     let mut args = std::env::args().skip(1);
     let scheduler = args.next().unwrap_or_else(|| "noop".to_owned());
     let device = args.next().unwrap_or_else(|| "fixed".to_owned());
-    let requests: u64 = args.next().map_or(1_000_000, |text| text.parse().expect("a number of requests"));
-    let setting: iosched_sim::SchedulerSetting = scheduler.parse().unwrap_or_else(|error| panic!("{error}"));
+    let input = args.next().unwrap_or_else(|| "1000000".to_owned());
+    let setting: SchedulerSetting = scheduler.parse().unwrap_or_else(|error| panic!("{error}"));
     let profile = profile(&device);
-    let trace = trace(requests);
-    let (one, many) = (tasks(16, requests), tasks(10_000, requests));
-    let cases = [
-        ("open replay", &trace, Replay::default()),
-        ("closed replay", &trace, Replay::Closed),
-        ("16 tasks", &one, Replay::default()),
-        ("10,000 tasks", &many, Replay::default()),
-    ];
-    println!("{setting} on {device}, {requests} I/Os");
-    for (name, workload, replay) in cases {
-        let plan = Plan { replay, ..Plan::new(workload, &profile, setting.clone()) };
+    println!("{setting} on {device}, {input}");
+    histogram();
+    if let Ok(requests) = input.parse() {
+        let trace = trace(requests);
+        measure("open replay", &setting, &profile, &trace, Replay::default());
+        measure("closed replay", &setting, &profile, &trace, Replay::Closed);
+        measure("16 tasks", &setting, &profile, &tasks(16, requests), Replay::default());
+        measure("10,000 tasks", &setting, &profile, &tasks(10_000, requests), Replay::default());
+    } else {
         let started = Instant::now();
-        let result = run(&plan, ()).unwrap_or_else(|error| panic!("{error}"));
-        let seconds = started.elapsed().as_secs_f64();
-        let mut timeline = Timeline::default();
-        let watched = Instant::now();
-        run(&plan, &mut timeline).unwrap_or_else(|error| panic!("{error}"));
-        let watched_seconds = watched.elapsed().as_secs_f64();
-        println!(
-            "{name:14} {:6.2} M/s ({:6.2} M/s with a timeline), {} requests, simulated {:.1} s, {}",
-            result.ios as f64 / seconds / 1e6,
-            result.ios as f64 / watched_seconds / 1e6,
-            result.requests_dispatched,
-            result.finished_ns as f64 / 1e9,
-            result.notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-        );
+        let workload = Workload::open(&input).unwrap_or_else(|error| panic!("{error}"));
+        println!("{} processes, loaded in {:.3} s", workload.task_count(), started.elapsed().as_secs_f64());
+        measure("open replay", &setting, &profile, &workload, Replay::default());
+        measure("closed replay", &setting, &profile, &workload, Replay::Closed);
     }
+}
+
+fn histogram() {
+    let (mut histogram, mut random) = (Histogram::default(), SplitMix64::new(1));
+    let values: Vec<u64> = (0..1 << 16).map(|_| (random.next_u64() >> 40) * (random.next_u64() >> 60)).collect();
+    let started = Instant::now();
+    for _ in 0..100 {
+        values.iter().for_each(|&ns| histogram.record(ns));
+    }
+    let ns = started.elapsed().as_nanos() as f64 / histogram.count() as f64;
+    println!("a histogram records in {ns:.1} ns");
+}
+
+fn measure(name: &str, setting: &SchedulerSetting, profile: &Profile, workload: &Workload, replay: Replay) {
+    let plan = Plan { replay, ..Plan::new(workload, profile, setting.clone()) };
+    let started = Instant::now();
+    let result = run(&plan, ()).unwrap_or_else(|error| panic!("{error}"));
+    let seconds = started.elapsed().as_secs_f64();
+    let mut timeline = Timeline::default();
+    let watched = Instant::now();
+    run(&plan, &mut timeline).unwrap_or_else(|error| panic!("{error}"));
+    let watched_seconds = watched.elapsed().as_secs_f64();
+    println!(
+        "{name:14} {:6.2} M/s ({:6.2} M/s with a timeline), {} requests, simulated {:.1} s, {}",
+        result.ios as f64 / seconds / 1e6,
+        result.ios as f64 / watched_seconds / 1e6,
+        result.requests_dispatched,
+        result.finished_ns as f64 / 1e9,
+        result.notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+    );
 }

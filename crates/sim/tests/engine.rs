@@ -231,6 +231,43 @@ fn a_trace_from_a_larger_disk_is_fitted_and_a_note_says_how() {
 }
 
 #[test]
+fn arrivals_move_within_the_resolution_of_the_recording_by_seed_and_keep_their_order() {
+    let requests: Vec<_> = (0..50).map(|i| request(i / 3 * 1_000, i as u32, i * 800, None)).collect();
+    let trace = Trace::collect("t", 1_000, requests.iter().copied().map(Ok)).unwrap();
+    let (workload, profile) = (Workload::Trace(Arc::new(trace)), fixed(64));
+    let submitted = |seed| {
+        let plan = Plan { seed, ..plan(&workload, &profile, "noop") };
+        let tasks = run(&plan, ()).unwrap().tasks;
+        tasks.iter().map(|task| task.first_submit_ns.unwrap()).collect::<Vec<_>>()
+    };
+    let (one, other) = (submitted(1), submitted(2));
+    assert!(one != other && one == submitted(1));
+    assert!(one.is_sorted());
+    assert!(one.iter().zip(0u64..).all(|(&at_ns, i)| at_ns - i / 3 * 1_000 < 1_000));
+}
+
+#[test]
+fn one_process_of_a_workload_can_be_run_alone() {
+    let requests: Vec<_> = (0..60).map(|i| request(i * 1_000, (i % 3) as u32, i * 8_000, None)).collect();
+    let (workload, profile) = (trace(&requests), fixed(4));
+    let alone = workload.only(1).unwrap();
+    let result = run(&plan(&alone, &profile, "noop"), ()).unwrap();
+    assert_eq!((result.tasks.len(), result.tasks[0].pid, result.ios), (1, 1, 20));
+    assert_eq!(result.tasks[0].first_submit_ns, Some(1_000));
+    assert!(workload.only(3).is_none());
+    let text = "arrivals = [[5,2,\"read\",true,0,8]]\n[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 3\n";
+    let alone = tasks(text).only(1).unwrap();
+    assert_eq!(run(&plan(&alone, &profile, "noop"), ()).unwrap().ios, 1);
+}
+
+#[test]
+fn a_discard_is_not_bound_to_the_size_of_a_transfer() {
+    let discard = TraceRequest { op: Op::Discard, nr_sectors: 1 << 20, ..request(0, 1, 0, None) };
+    let (workload, profile) = (trace(&[discard]), fixed(1));
+    assert_eq!(run(&plan(&workload, &profile, "noop"), ()).unwrap().requests_dispatched, 1);
+}
+
+#[test]
 fn the_timeline_adds_up_and_stays_small() {
     let text = "[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 3000\nthink_ns = 900_000\n\
         [[tasks]]\npid = 2\npattern = \"seq\"\ntotal = 3000\nop = \"write\"\nthink_ns = [0, 1_000_000]\n";

@@ -37,9 +37,8 @@ struct Region {
 }
 
 impl Trace {
-    /// This trace on a device of `capacity_sectors`, at least 1: `None` and [`Fit::AsIs`] if it fits as it is.
-    #[must_use]
-    pub fn fit(&self, capacity_sectors: Sector) -> (Option<Self>, Fit) {
+    /// See [`Trace::fitted`].
+    pub(crate) fn fit(&self, capacity_sectors: Sector) -> (Option<Self>, Fit) {
         if self.end_sector() <= capacity_sectors {
             return (None, Fit::AsIs);
         }

@@ -62,6 +62,15 @@ impl Workload {
         }
     }
 
+    /// What one task or process does, for a run of it alone. `None` if there is none of that number.
+    #[must_use]
+    pub fn only(&self, task: usize) -> Option<Self> {
+        match self {
+            Self::Tasks(tasks) => tasks.only(task).map(Self::Tasks),
+            Self::Trace(trace) => trace.only(task).map(|trace| Self::Trace(Arc::new(trace))),
+        }
+    }
+
     /// How many tasks or processes it has.
     #[must_use]
     pub fn task_count(&self) -> usize {

@@ -295,6 +295,22 @@ impl From<TaskOp> for Op {
     }
 }
 
+impl TaskSet {
+    /// What one task does, at the times it does it: for a run of this task alone. `None` if there is no task of that
+    /// number. Cgroups stay as they are.
+    #[must_use]
+    pub fn only(&self, task: usize) -> Option<Self> {
+        let kept = self.tasks.get(task)?.clone();
+        let pid = kept.pid;
+        Some(Self {
+            tasks: vec![kept],
+            arrivals: self.arrivals.iter().filter(|arrival| arrival.1 == pid).copied().collect(),
+            prio_changes: self.prio_changes.iter().filter(|change| change.pid == pid).copied().collect(),
+            ..self.clone()
+        })
+    }
+}
+
 impl Task {
     /// A task that does nothing.
     #[must_use]

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use iosched::{Flags, Op, Sector};
 use iosched_trace::{TraceError, TraceReader, TraceRequest, Warnings};
 
 use crate::closed::{ByProcess, ClosedLoop};
 use crate::error::WorkloadError;
+use crate::fit::Fit;
 
 /// Sectors that an entry can name: 2^48, 128 PiB.
 const SECTORS_MAX: u64 = 1 << 48;
@@ -99,6 +100,15 @@ pub struct Trace {
     warnings: Warnings,
     by_process: OnceLock<ByProcess>,
     closed: OnceLock<ClosedLoop>,
+    fits: Mutex<Vec<Fitted>>,
+}
+
+/// A trace on a device of another size.
+#[derive(Debug)]
+struct Fitted {
+    capacity_sectors: Sector,
+    trace: Option<Arc<Trace>>,
+    fit: Fit,
 }
 
 impl Trace {
@@ -237,6 +247,7 @@ impl Trace {
             warnings: self.warnings.clone(),
             by_process: OnceLock::new(),
             closed: OnceLock::new(),
+            fits: Mutex::default(),
         }
     }
 
@@ -248,6 +259,23 @@ impl Trace {
         let own = self.entries.iter().filter(|entry| entry.process as usize == process);
         let entries = own.map(|&entry| Entry { process: 0, ..entry }).collect();
         Some(self.with_entries(entries, vec![kept]))
+    }
+
+    /// This trace on a device of `capacity_sectors`, at least 1: `None` and [`Fit::AsIs`] if it fits as it is. Found
+    /// when first asked for; the runs on devices of one size share it.
+    #[must_use]
+    pub fn fitted(&self, capacity_sectors: Sector) -> (Option<Arc<Self>>, Fit) {
+        if self.end_sector <= capacity_sectors {
+            return (None, Fit::AsIs);
+        }
+        let mut fits = self.fits.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = fits.iter().find(|known| known.capacity_sectors == capacity_sectors) {
+            return (known.trace.clone(), known.fit);
+        }
+        let (trace, fit) = self.fit(capacity_sectors);
+        let trace = trace.map(Arc::new);
+        fits.push(Fitted { capacity_sectors, trace: trace.clone(), fit });
+        (trace, fit)
     }
 
     /// The submissions of each process. Found when first asked for.

@@ -191,8 +191,8 @@ impl<D: Device, O: Observer> Core<D, O> {
     #[inline]
     pub(super) fn submit(&mut self, task: u32, io: &NewIo) -> bool {
         let (sector, nr_sectors) = self.place(io);
-        let parts = if nr_sectors <= self.max_sectors { 1 } else { self.count_parts(nr_sectors) };
         let &NewIo { op, flags, tag, asked_ns, .. } = io;
+        let parts = if nr_sectors <= self.part_max(op) { 1 } else { self.count_parts(nr_sectors) };
         let sync = !op.is_write() || flags.contains(Flags::SYNC);
         let slot = self.allocate_io(Io { asked_ns, tag, task, nr_sectors, parts, op, sync });
         self.submitted += 1;
@@ -211,6 +211,12 @@ impl<D: Device, O: Observer> Core<D, O> {
         ((io.sector % self.capacity_sectors).min(self.capacity_sectors - nr_sectors), nr_sectors as u32)
     }
 
+    /// Largest bio, in sectors. What moves no data is not bound to the size of a transfer.
+    #[inline]
+    fn part_max(&self, op: Op) -> u32 {
+        if op == Op::Discard { u32::MAX } else { self.max_sectors }
+    }
+
     #[cold]
     fn count_parts(&mut self, nr_sectors: u32) -> u32 {
         let parts = nr_sectors.div_ceil(self.max_sectors);
@@ -224,7 +230,7 @@ impl<D: Device, O: Observer> Core<D, O> {
     fn send(&mut self, task: u32, mut left: Partial) -> bool {
         let context = self.owners[task as usize].context;
         loop {
-            let nr_sectors = left.nr_sectors.min(self.max_sectors);
+            let nr_sectors = left.nr_sectors.min(self.part_max(left.op));
             let cookie = (self.bios + 1) << SLOT_BITS | u64::from(left.slot);
             let bio = Bio { op: left.op, flags: left.flags, sector: left.sector, nr_sectors, context, cookie };
             match self.queue.submit(ORIGIN + self.now_ns, &bio) {
@@ -291,7 +297,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         let owner = &mut self.owners[task as usize];
         if let Some(left) = owner.partial.take() {
             // What was not submitted never will be.
-            let unsent = left.nr_sectors.div_ceil(self.max_sectors);
+            let unsent = left.nr_sectors.div_ceil(self.part_max(left.op));
             let io = &mut self.ios[left.slot as usize];
             io.parts -= unsent;
             if io.parts == 0 {

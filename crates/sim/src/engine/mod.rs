@@ -130,7 +130,7 @@ pub(crate) fn run_trace<D: Device>(
 ) -> Result<RunResult, SimError> {
     let Machine { queue, device, seed, limit, interrupt, .. } = machine;
     let capacity_sectors = device.card().capacity_sectors;
-    let (fitted, fit) = trace.fit(capacity_sectors);
+    let (fitted, fit) = trace.fitted(capacity_sectors);
     let note = match fit {
         Fit::AsIs => None,
         Fit::GapsShrunk { gap_percent } => {
@@ -138,7 +138,7 @@ pub(crate) fn run_trace<D: Device>(
         }
         Fit::Wrapped { touched_sectors } => Some(Note::Wrapped { touched_sectors, capacity_sectors }),
     };
-    let trace = fitted.as_ref().unwrap_or(trace);
+    let trace = fitted.as_deref().unwrap_or(trace);
     let mut core = Core::new(queue, device, observer);
     core.notes.extend(note);
     if trace.left_out() > 0 {
