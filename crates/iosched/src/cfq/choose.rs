@@ -70,11 +70,11 @@ impl Cfq {
     #[inline]
     fn judge_active(&mut self, env: &mut Env, active: QueueId) -> Verdict {
         let queue = &self.queues[active];
-        if queue.wait_busy && !queue.is_empty() {
+        if self.turn.wait_busy && !queue.is_empty() {
             return Verdict::Expire(None);
         }
         let alone = self.groups[queue.group].busy_queues == 1;
-        if queue.slice_used(env.now) && !queue.must_dispatch {
+        if self.turn.slice_used(env.now) && !self.turn.must_dispatch {
             // Had its slice ended at a completion, its group would have been waited for.
             if alone && queue.is_empty() && queue.in_flight > 0 && self.should_idle(env, active) {
                 return Verdict::Wait;
@@ -87,17 +87,18 @@ impl Cfq {
         if let Some(target) = self.yield_target(env, active) {
             return Verdict::Expire(Some(target));
         }
-        if let Some(cooperator) = self.close_cooperator(env, active) {
+        if let Some(cooperator) = self.close_cooperator(active) {
             self.plan_merge(active, cooperator);
             return Verdict::Expire(Some(cooperator));
         }
         if env.timer.is_some() {
             return Verdict::Wait;
         }
-        let left_ns = self.slice_left_ns(env, active);
+        let left_ns = self.turn.slice_left_ns(env.now);
+        let elapsed_ns = env.now.signed_since(self.turn.slice_start);
+        let much_left = self.turn.slice_new || left_ns > elapsed_ns;
         let queue = &mut self.queues[active];
-        let elapsed_ns = queue.slice_start.map_or(0, |start| env.now.signed_since(start));
-        if queue.seek.is_seeky() && queue.idle_window && (queue.slice_new || left_ns > elapsed_ns) {
+        if queue.seek.is_seeky() && queue.idle_window && much_left {
             // Deep once, but the device is faster than it can send.
             queue.deep = false;
             queue.idle_window = false;

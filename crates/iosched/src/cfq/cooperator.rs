@@ -7,7 +7,7 @@
 use super::Cfq;
 use super::queue::{Cooperating, QueueId};
 use super::service_tree::Class;
-use crate::collections::RbTree;
+use crate::collections::{Id, RbTree};
 use crate::context::ContextId;
 use crate::decision::Decision;
 use crate::elevator::Env;
@@ -26,75 +26,71 @@ struct Descent {
 }
 
 impl Cfq {
-    fn next_sector(&self, env: &Env, id: QueueId) -> Sector {
-        // Only queues with requests are in the trees.
-        self.queues[id].next.map_or(0, |next| env.requests[next].sector)
-    }
-
-    fn descend(&self, env: &Env, tree: &RbTree<Cooperating>, sector: Sector) -> Descent {
+    fn descend(&self, tree: &RbTree<Cooperating>, sector: Sector) -> Descent {
+        let nodes = self.queues.cooperating.as_slice();
         let mut descent = Descent { exact: None, parent: None, left: false };
         let mut at = tree.root();
         while let Some(id) = at {
             descent.parent = Some(id);
-            let here = self.next_sector(env, id);
+            let here = nodes[id.number() as usize].next_sector;
             if sector == here {
                 descent.exact = Some(id);
                 break;
             }
             descent.left = sector < here;
-            at = if descent.left { tree.left(self.queues.slots(), id) } else { tree.right(self.queues.slots(), id) };
+            at = if descent.left { tree.left(nodes, id) } else { tree.right(nodes, id) };
         }
         descent
     }
 
     /// Puts a queue where its next sector belongs. A second queue at the very same sector stays out.
-    pub(super) fn cooperator_tree_add(&mut self, env: &Env, id: QueueId) {
+    pub(super) fn cooperator_tree_add(&mut self, id: QueueId) {
         self.cooperator_tree_remove(id);
         let queue = &self.queues[id];
         if queue.class == Class::Idle || queue.next.is_none() {
             return;
         }
         let level = queue.original_level;
-        let sector = self.next_sector(env, id);
-        let descent = self.descend(env, &self.cooperator_trees[usize::from(level)], sector);
+        let sector = self.queues.next_sector(id);
+        let descent = self.descend(&self.cooperator_trees[usize::from(level)], sector);
         if descent.exact.is_none() {
             let tree = &mut self.cooperator_trees[usize::from(level)];
-            tree.attach(self.queues.slots_mut(), id, descent.parent, descent.left);
+            tree.attach(&mut self.queues.cooperating, id, descent.parent, descent.left);
             self.queues[id].cooperator_level = Some(level);
         }
     }
 
     pub(super) fn cooperator_tree_remove(&mut self, id: QueueId) {
         if let Some(level) = self.queues[id].cooperator_level.take() {
-            self.cooperator_trees[usize::from(level)].remove(self.queues.slots_mut(), id);
+            self.cooperator_trees[usize::from(level)].remove(&mut self.queues.cooperating, id);
         }
     }
 
-    fn is_close(&self, env: &Env, id: QueueId) -> bool {
-        self.next_sector(env, id).abs_diff(self.position) <= CLOSE_SECTORS
+    fn is_close(&self, id: QueueId) -> bool {
+        self.queues.next_sector(id).abs_diff(self.position) <= CLOSE_SECTORS
     }
 
     /// The queue of that level whose next request is close to the head.
-    fn closest(&self, env: &Env, level: u8) -> Option<QueueId> {
+    fn closest(&self, level: u8) -> Option<QueueId> {
         let tree = &self.cooperator_trees[usize::from(level)];
-        let descent = self.descend(env, tree, self.position);
+        let descent = self.descend(tree, self.position);
         if descent.exact.is_some() {
             return descent.exact;
         }
         let nearest = descent.parent?;
-        if self.is_close(env, nearest) {
+        if self.is_close(nearest) {
             return Some(nearest);
         }
-        let other = if self.next_sector(env, nearest) < self.position {
-            tree.next(self.queues.slots(), nearest)
+        let other = if self.queues.next_sector(nearest) < self.position {
+            tree.next(&self.queues.cooperating, nearest)
         } else {
-            tree.prev(self.queues.slots(), nearest)
+            tree.prev(&self.queues.cooperating, nearest)
         };
-        other.filter(|&other| self.is_close(env, other))
+        other.filter(|&other| self.is_close(other))
     }
 
     /// A queue that works where `id` does, and may be served in its stead.
-    pub(super) fn close_cooperator(&self, env: &Env, id: QueueId) -> Option<QueueId> {
+    pub(super) fn close_cooperator(&self, id: QueueId) -> Option<QueueId> {
         let queue = &self.queues[id];
         if queue.class == Class::Idle
             || !queue.sync
@@ -103,7 +99,7 @@ impl Cfq {
         {
             return None;
         }
-        self.closest(env, queue.original_level).filter(|&other| {
+        self.closest(queue.original_level).filter(|&other| {
             let other = &self.queues[other];
             other.group == queue.group
                 && other.sync

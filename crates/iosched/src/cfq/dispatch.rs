@@ -16,7 +16,7 @@ impl Cfq {
         let id = self.select_queue(env)?;
         let expired = self.check_fifo(env, id);
         if expired.is_some() {
-            self.queues[id].must_dispatch = true;
+            self.turn.must_dispatch = true;
         }
         if !self.may_dispatch(env, id) {
             return None;
@@ -27,12 +27,11 @@ impl Cfq {
             let context = env.requests[request].context;
             self.active_process = Some((context, env.contexts.get(context).exited));
         }
-        let queue = &mut self.queues[id];
-        queue.slice_dispatched += 1;
-        queue.must_dispatch = false;
+        self.turn.dispatched += 1;
+        self.turn.must_dispatch = false;
         if self.busy_queues > 1 {
             let queue = &self.queues[id];
-            let async_over = !queue.sync && queue.slice_dispatched >= self.async_slice_requests(queue.level);
+            let async_over = !queue.sync && self.turn.dispatched >= self.async_slice_requests(queue.level);
             if async_over || queue.class == Class::Idle {
                 self.expire_active(env, false);
             }
@@ -48,19 +47,18 @@ impl Cfq {
     /// The oldest request of a queue, if it is past its deadline: looked at once a turn.
     #[inline]
     fn check_fifo(&mut self, env: &Env, id: QueueId) -> Option<RequestId> {
-        let queue = &mut self.queues[id];
-        if queue.fifo_checked {
+        if self.turn.fifo_checked {
             return None;
         }
-        queue.fifo_checked = true;
-        queue.fifo.first().filter(|&oldest| env.requests[oldest].deadline <= env.now)
+        self.turn.fifo_checked = true;
+        self.queues[id].fifo.first().filter(|&oldest| env.requests[oldest].deadline <= env.now)
     }
 
     /// Whether the active queue may have one more request in the device.
     #[inline]
     fn may_dispatch(&self, env: &Env, id: QueueId) -> bool {
         let queue = &self.queues[id];
-        if queue.must_dispatch {
+        if self.turn.must_dispatch {
             return true;
         }
         let [async_in_flight, sync_in_flight] = self.in_flight;

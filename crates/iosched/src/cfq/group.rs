@@ -319,16 +319,18 @@ impl Cfq {
         let group_id = queue.group;
         let group = &self.groups[group_id];
         debug_assert!(group.on_tree, "the active queue's group has a busy queue");
-        let used_ns = match queue.slice_start {
-            Some(start) if start != env.now => env.now.since(start).min(queue.allocated_slice_ns),
-            _ => env.now.since(queue.activated).max(env.jiffy_ns),
+        let turn = &self.turn;
+        let used_ns = if turn.slice_new || turn.slice_start == env.now {
+            env.now.since(turn.activated).max(env.jiffy_ns)
+        } else {
+            env.now.since(turn.slice_start).min(turn.allocated_slice_ns)
         };
         let busy_idle = group.busy_of(Class::Idle);
         let no_sync = group.busy_queues == group.busy_async() + busy_idle;
         let charge = if self.counts_requests() {
-            u64::from(queue.slice_dispatched)
+            u64::from(turn.dispatched)
         } else if !queue.sync && no_sync {
-            queue.allocated_slice_ns
+            turn.allocated_slice_ns
         } else {
             used_ns
         };

@@ -73,7 +73,7 @@ impl Cfq {
             return;
         }
         let Some((process, false)) = self.active_process else { return };
-        if self.thinks_longer_than_slice(env, process, id) {
+        if self.thinks_longer_than_slice(env, process) {
             return;
         }
         if !for_queue {
@@ -83,15 +83,15 @@ impl Cfq {
                 return;
             }
         }
-        self.queues[id].waiting = true;
+        self.turn.waiting = true;
         let wait_ns = if for_queue { self.tunables.slice_idle_ns } else { group_idle_ns };
         env.timer = Some(env.now + wait_ns);
         env.note(|| Decision::IdleArm { wait_ns });
     }
 
-    /// Whether the next request of the process is expected only after the slice of queue `id` has ended.
-    fn thinks_longer_than_slice(&self, env: &Env, process: ContextId, id: QueueId) -> bool {
-        let left_ns = self.slice_left_ns(env, id);
+    /// Whether the next request of the process is expected only after the active slice has ended.
+    fn thinks_longer_than_slice(&self, env: &Env, process: ContextId) -> bool {
+        let left_ns = self.turn.slice_left_ns(env.now);
         self.process(process).is_some_and(|process| {
             let think_time = &process.think_time;
             think_time.is_valid() && (left_ns < 0 || think_time.is_longer_than(left_ns as u64))
@@ -106,9 +106,9 @@ impl Cfq {
         if !queue.is_empty() || group.busy_queues > 1 || group.think_time.is_longer_than(self.tunables.group_idle_ns) {
             return false;
         }
-        queue.slice_used(env.now)
-            || self.active_process.is_some_and(|(process, _)| self.thinks_longer_than_slice(env, process, id))
-            || self.slice_left_ns(env, id) <= env.jiffy_ns as i64
+        self.turn.slice_used(env.now)
+            || self.active_process.is_some_and(|(process, _)| self.thinks_longer_than_slice(env, process))
+            || self.turn.slice_left_ns(env.now) <= env.jiffy_ns as i64
     }
 
     /// Stops waiting.
@@ -123,11 +123,11 @@ impl Cfq {
     pub(super) fn idle_timer_fired(&mut self, env: &mut Env) {
         env.note(|| Decision::IdleFire);
         let Some(id) = self.active else { return };
-        let queue = &mut self.queues[id];
-        if queue.must_dispatch {
+        if self.turn.must_dispatch {
             return;
         }
-        if !queue.slice_used(env.now) {
+        let queue = &mut self.queues[id];
+        if !self.turn.slice_used(env.now) {
             if !queue.is_empty() {
                 return;
             }

@@ -32,6 +32,7 @@ use ncq::{Load, QueueDepth};
 use process::Process;
 use queue::{Cooperating, QueueId, Queues};
 use service_tree::Class;
+use slice::Turn;
 use tunables::{DECLARATIONS, Tunables};
 use yielding::Yield;
 
@@ -63,6 +64,8 @@ struct Cfq {
     cooperator_trees: [RbTree<Cooperating>; LEVEL_MAX as usize + 1],
 
     active: Option<QueueId>,
+    /// The active queue's turn.
+    turn: Turn,
     /// The process of the active slice's first request, and whether it has exited.
     active_process: Option<(ContextId, bool)>,
     serving: Serving,
@@ -94,6 +97,7 @@ impl Cfq {
             processes: Vec::new(),
             cooperator_trees: Default::default(),
             active: None,
+            turn: Turn::default(),
             active_process: None,
             serving: Serving::default(),
             busy_queues: 0,
@@ -116,14 +120,14 @@ impl Cfq {
     /// A request of a queue other than the active one may preempt it; one that was waited for ends the wait.
     fn react_to_insert(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
         if self.active == Some(queue) {
-            if self.queues[queue].waiting {
+            if self.turn.waiting {
                 let bytes = u64::from(env.requests[id].nr_sectors) * SECTOR_BYTES;
                 if bytes > PAGE_BYTES || self.busy_queues > 1 {
                     self.cancel_idle(env);
-                    self.queues[queue].waiting = false;
+                    self.turn.waiting = false;
                     env.kick();
                 } else {
-                    self.queues[queue].must_dispatch = true;
+                    self.turn.must_dispatch = true;
                 }
             }
         } else if self.should_preempt(env, queue, id) {
@@ -175,15 +179,17 @@ impl Elevator for Cfq {
         let entry = &mut self.queues[queue];
         entry.sorted.remove(&mut env.requests, id);
         entry.queued -= 1;
+        let next = entry.next;
+        self.queues.set_next(&env.requests, queue, next);
         self.add_sorted(env, queue, id);
     }
 
     fn absorb(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId) {
         let queue = Self::queue_of_request(env, absorbed);
-        let entry = &mut self.queues[queue];
-        if entry.next == Some(absorbed) {
-            entry.next = Some(survivor);
+        if self.queues[queue].next == Some(absorbed) {
+            self.queues.set_next(&env.requests, queue, Some(survivor));
         }
+        let entry = &mut self.queues[queue];
         inherit_fifo_place(&mut entry.fifo, &mut env.requests, survivor, absorbed);
         self.remove(env, queue, absorbed);
         let entry = &self.queues[queue];
@@ -324,7 +330,7 @@ impl Elevator for Cfq {
             let count: u32 = group.trees.iter().map(|tree| tree.count).sum();
             assert_eq!(count, group.busy_queues);
             for tree in &group.trees {
-                let count = tree.queues.check(self.queues.slots(), |a, b| a.key <= b.key);
+                let count = tree.queues.check(&self.queues.service, |a, b| a.key <= b.key);
                 assert_eq!(count, tree.count as usize);
             }
             on_trees += count;
@@ -344,22 +350,21 @@ impl Elevator for Cfq {
 impl Cfq {
     /// A request of the active queue completed: its slice's clock starts, ends its turn, or it is waited for.
     fn completed_active(&mut self, env: &mut Env, id: QueueId, sync: bool) {
-        if self.queues[id].slice_new {
+        if self.turn.slice_new {
             self.start_slice(env, id);
         }
         if self.should_wait_busy(env, id) {
             let idle_ns = self.tunables.slice_idle_ns;
             let extra_ns = if idle_ns == 0 { self.tunables.group_idle_ns } else { idle_ns };
-            let queue = &mut self.queues[id];
-            queue.slice_end = env.now + extra_ns;
-            queue.wait_busy = true;
-            let queue = queue.name();
+            self.turn.slice_end = env.now + extra_ns;
+            self.turn.wait_busy = true;
+            let queue = self.queues[id].name();
             env.note(|| Decision::WaitBusy { queue });
         }
         let queue = &self.queues[id];
-        if queue.slice_used(env.now) || queue.class == Class::Idle {
+        if self.turn.slice_used(env.now) || queue.class == Class::Idle {
             self.expire(env, id, true);
-        } else if sync && queue.is_empty() && self.close_cooperator(env, id).is_none() {
+        } else if sync && queue.is_empty() && self.close_cooperator(id).is_none() {
             self.arm_idle_timer(env, id);
         }
     }

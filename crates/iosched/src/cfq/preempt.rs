@@ -24,13 +24,13 @@ impl Cfq {
         if active.class == Class::RealTime && new.class != Class::RealTime {
             return false;
         }
-        if request.is_sync() && !active.sync && !active.must_dispatch {
+        if request.is_sync() && !active.sync && !self.turn.must_dispatch {
             return true;
         }
         if !self.groups.is_inside(active.group, new.group) {
             return false;
         }
-        if active.slice_used(env.now) {
+        if self.turn.slice_used(env.now) {
             return true;
         }
         if new.class == Class::RealTime && active.class != Class::RealTime {
@@ -46,7 +46,7 @@ impl Cfq {
         if active.is_empty() && !self.should_idle(env, active_id) {
             return true;
         }
-        if self.active_process.is_none() || !active.waiting {
+        if self.active_process.is_none() || !self.turn.waiting {
             return false;
         }
         // As good as what is being waited for.
@@ -65,6 +65,5 @@ impl Cfq {
             self.groups[group].saved_ns = 0;
         }
         self.service_tree_add(env, new, true);
-        self.queues[new].slice_new = true;
     }
 }

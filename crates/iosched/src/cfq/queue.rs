@@ -11,7 +11,6 @@ use crate::decision::{QueueName, Workload};
 use crate::elevator::Env;
 use crate::request::{Fifo, Flags, Op, Request, RequestId, Requests, Sector, SortNode};
 use crate::sorted::Sorted;
-use crate::time::Time;
 
 /// A queue in the arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,23 +62,7 @@ pub(super) struct Queue {
     // Its place in service.
     pub(super) busy: bool,
     pub(super) tree: Option<TreeIndex>,
-    pub(super) key: i64,
     pub(super) residual_ns: i64,
-    service_links: RbLinks,
-
-    // Its slice.
-    pub(super) slice_new: bool,
-    pub(super) slice_start: Option<Time>,
-    pub(super) slice_end: Time,
-    pub(super) allocated_slice_ns: u64,
-    pub(super) activated: Time,
-    pub(super) slice_dispatched: u32,
-    pub(super) must_dispatch: bool,
-    pub(super) fifo_checked: bool,
-    /// Its next request is being waited for.
-    pub(super) waiting: bool,
-    /// Its slice was stretched to let its group stay busy.
-    pub(super) wait_busy: bool,
 
     // What is known of its habits.
     pub(super) seek: SeekHistory,
@@ -92,7 +75,6 @@ pub(super) struct Queue {
     pub(super) merge_into: Option<QueueId>,
     /// The level of the cooperator tree it is in.
     pub(super) cooperator_level: Option<u8>,
-    cooperator_links: RbLinks,
 }
 
 impl Queue {
@@ -117,19 +99,7 @@ impl Queue {
             registered: false,
             busy: false,
             tree: None,
-            key: 0,
             residual_ns: 0,
-            service_links: RbLinks::default(),
-            slice_new: false,
-            slice_start: None,
-            slice_end: Time::ZERO,
-            allocated_slice_ns: 0,
-            activated: Time::ZERO,
-            slice_dispatched: 0,
-            must_dispatch: false,
-            fifo_checked: false,
-            waiting: false,
-            wait_busy: false,
             seek: SeekHistory::default(),
             deep: false,
             idle_window: sync,
@@ -137,7 +107,6 @@ impl Queue {
             split: false,
             merge_into: None,
             cooperator_level: None,
-            cooperator_links: RbLinks::default(),
         }
     }
 
@@ -165,12 +134,6 @@ impl Queue {
     pub(super) fn tree_index(&self) -> TreeIndex {
         TreeIndex::of(self.class, self.workload())
     }
-
-    /// Whether its slice is over. Before the slice's clock has started it never is.
-    #[inline]
-    pub(super) fn slice_used(&self, now: Time) -> bool {
-        !self.slice_new && now >= self.slice_end
-    }
 }
 
 /// Trees of queues by their turns.
@@ -189,10 +152,27 @@ impl Kind for Cooperating {
     type Id = QueueId;
 }
 
-/// All queues.
+/// A queue's place in a service tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ServiceNode {
+    pub(super) key: i64,
+    links: RbLinks,
+}
+
+/// A queue's place in a cooperator tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CooperatorNode {
+    /// First sector of the queue's next request; meaningless while it has none.
+    pub(super) next_sector: Sector,
+    links: RbLinks,
+}
+
+/// All queues. Their places in trees stand apart, so that a descent touches little memory.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     slots: Vec<Queue>,
+    pub(super) service: Vec<ServiceNode>,
+    pub(super) cooperating: Vec<CooperatorNode>,
     free: Vec<QueueId>,
 }
 
@@ -201,26 +181,42 @@ impl Queues {
         let queue = Queue::new(pid, sync, group);
         if let Some(id) = self.free.pop() {
             self[id] = queue;
-            id
-        } else {
-            let id =
-                QueueId(u32::try_from(self.slots.len()).ok().filter(|&n| n != NIL).expect("fewer than 2^32 queues"));
-            self.slots.push(queue);
-            id
+            return id;
         }
-    }
-
-    /// All queues, for trees.
-    pub(super) fn slots(&self) -> &[Queue] {
-        &self.slots
-    }
-
-    pub(super) fn slots_mut(&mut self) -> &mut [Queue] {
-        &mut self.slots
+        let id = QueueId(u32::try_from(self.slots.len()).ok().filter(|&n| n != NIL).expect("fewer than 2^32 queues"));
+        self.slots.push(queue);
+        self.service.push(ServiceNode::default());
+        self.cooperating.push(CooperatorNode::default());
+        id
     }
 
     pub(super) fn free(&mut self, id: QueueId) {
         self.free.push(id);
+    }
+
+    /// The key of a queue on a service tree.
+    #[inline]
+    pub(super) fn key(&self, id: QueueId) -> i64 {
+        self.service[id.0 as usize].key
+    }
+
+    pub(super) fn set_key(&mut self, id: QueueId, key: i64) {
+        self.service[id.0 as usize].key = key;
+    }
+
+    /// The first sector of a queue's next request.
+    #[inline]
+    pub(super) fn next_sector(&self, id: QueueId) -> Sector {
+        self.cooperating[id.0 as usize].next_sector
+    }
+
+    /// `next` is to be served next of queue `id`.
+    #[inline]
+    pub(super) fn set_next(&mut self, requests: &Requests, id: QueueId, next: Option<RequestId>) {
+        self.slots[id.0 as usize].next = next;
+        if let Some(next) = next {
+            self.cooperating[id.0 as usize].next_sector = requests[next].sector;
+        }
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = QueueId> + '_ {
@@ -245,27 +241,27 @@ impl IndexMut<QueueId> for Queues {
     }
 }
 
-impl RbNode<Service> for Queue {
+impl RbNode<Service> for ServiceNode {
     #[inline]
     fn links(&self) -> &RbLinks {
-        &self.service_links
+        &self.links
     }
 
     #[inline]
     fn links_mut(&mut self) -> &mut RbLinks {
-        &mut self.service_links
+        &mut self.links
     }
 }
 
-impl RbNode<Cooperating> for Queue {
+impl RbNode<Cooperating> for CooperatorNode {
     #[inline]
     fn links(&self) -> &RbLinks {
-        &self.cooperator_links
+        &self.links
     }
 
     #[inline]
     fn links_mut(&mut self) -> &mut RbLinks {
-        &mut self.cooperator_links
+        &mut self.links
     }
 }
 
@@ -335,16 +331,6 @@ impl Head {
 }
 
 impl Queue {
-    /// Sorts a request in; says whether another one is to be served next now.
-    #[inline]
-    fn add_sorted(&mut self, requests: &mut Requests, id: RequestId, head: Head) -> bool {
-        self.queued += 1;
-        self.sorted.insert(requests, id);
-        let before = self.next;
-        self.next = head.better(requests, before, Some(id));
-        self.next != before
-    }
-
     /// The request to serve after `id`: its successor, or the first of all; or its predecessor.
     #[inline(always)]
     fn next_after(&self, requests: &Requests, id: RequestId, back_seek: BackSeek) -> Option<RequestId> {
@@ -375,8 +361,14 @@ impl Cfq {
         if !self.queues[queue].busy {
             self.enter_service(env, queue);
         }
-        if self.queues[queue].add_sorted(&mut env.requests, id, head) {
-            self.cooperator_tree_add(env, queue);
+        let entry = &mut self.queues[queue];
+        entry.queued += 1;
+        entry.sorted.insert(&mut env.requests, id);
+        let before = entry.next;
+        let next = head.better(&env.requests, before, Some(id));
+        if next != before {
+            self.queues.set_next(&env.requests, queue, next);
+            self.cooperator_tree_add(queue);
         }
     }
 
@@ -384,8 +376,8 @@ impl Cfq {
     #[inline]
     pub(super) fn take_out(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
         let back_seek = self.back_seek();
-        let entry = &mut self.queues[queue];
-        entry.next = entry.next_after(&env.requests, id, back_seek);
+        let next = self.queues[queue].next_after(&env.requests, id, back_seek);
+        self.queues.set_next(&env.requests, queue, next);
         self.remove(env, queue, id);
     }
 

@@ -47,18 +47,18 @@ impl ServiceTree {
     }
 
     fn insert(&mut self, arena: &mut Queues, id: QueueId) {
-        let key = arena[id].key;
-        self.queues.insert(arena.slots_mut(), id, |at| key < at.key);
+        let key = arena.key(id);
+        self.queues.insert(&mut arena.service, id, |at| key < at.key);
         self.count += 1;
     }
 
     fn remove(&mut self, arena: &mut Queues, id: QueueId) {
-        self.queues.remove(arena.slots_mut(), id);
+        self.queues.remove(&mut arena.service, id);
         self.count -= 1;
     }
 
     pub(super) fn first_key(&self, arena: &Queues) -> Option<i64> {
-        self.queues.first().map(|id| arena[id].key)
+        self.queues.first().map(|id| arena.key(id))
     }
 }
 
@@ -102,14 +102,14 @@ impl Cfq {
             key
         };
         if let Some(old) = on_tree {
-            if old == index && self.queues[id].key == key {
+            if old == index && self.queues.key(id) == key {
                 return;
             }
             self.groups[group].trees[old.index()].remove(&mut self.queues, id);
         }
         let queue = &mut self.queues[id];
         queue.tree = Some(index);
-        queue.key = key;
+        self.queues.set_key(id, key);
         self.groups[group].trees[index.index()].insert(&mut self.queues, id);
         if on_tree.is_none() && !front {
             self.group_queue_added(env, group);
@@ -137,7 +137,7 @@ impl Cfq {
     pub(super) fn resort(&mut self, env: &Env, id: QueueId) {
         if self.queues[id].busy {
             self.service_tree_add(env, id, false);
-            self.cooperator_tree_add(env, id);
+            self.cooperator_tree_add(id);
         }
     }
 

@@ -5,6 +5,7 @@ use super::queue::QueueId;
 use super::service_tree::Class;
 use crate::decision::Decision;
 use crate::elevator::Env;
+use crate::time::Time;
 
 /// `a * b / c`, rounded down, without overflow on the way.
 #[inline]
@@ -12,6 +13,41 @@ pub(super) fn scale(a: u64, b: u64, c: u64) -> u64 {
     match a.checked_mul(b) {
         Some(product) => product / c,
         None => u64::try_from(u128::from(a) * u128::from(b) / u128::from(c)).unwrap_or(u64::MAX),
+    }
+}
+
+/// The state of the active queue's turn.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// When the queue became active.
+    pub(super) activated: Time,
+    /// The slice's clock has not started: it does at the first completion.
+    pub(super) slice_new: bool,
+    pub(super) slice_start: Time,
+    pub(super) slice_end: Time,
+    pub(super) allocated_slice_ns: u64,
+    /// Requests given out.
+    pub(super) dispatched: u32,
+    /// A request must be given out, whatever the limits.
+    pub(super) must_dispatch: bool,
+    /// The FIFO was looked at.
+    pub(super) fifo_checked: bool,
+    /// The queue's next request is being waited for.
+    pub(super) waiting: bool,
+    /// The slice was stretched to let the group stay busy.
+    pub(super) wait_busy: bool,
+}
+
+impl Turn {
+    /// Whether the slice is over. Before its clock has started it never is.
+    #[inline]
+    pub(super) fn slice_used(&self, now: Time) -> bool {
+        !self.slice_new && now >= self.slice_end
+    }
+
+    /// What is left of the slice, in ns; negative once it is over.
+    pub(super) fn slice_left_ns(&self, now: Time) -> i64 {
+        self.slice_end.signed_since(now)
     }
 }
 
@@ -46,39 +82,25 @@ impl Cfq {
     /// The clock of the active queue's slice starts.
     pub(super) fn start_slice(&mut self, env: &mut Env, id: QueueId) {
         let slice_ns = self.scaled_slice_ns(id);
-        let queue = &mut self.queues[id];
-        queue.slice_new = false;
-        queue.slice_start = Some(env.now);
-        queue.slice_end = env.now + slice_ns;
-        queue.allocated_slice_ns = slice_ns;
-        let queue = queue.name();
+        self.turn.slice_new = false;
+        self.turn.slice_start = env.now;
+        self.turn.slice_end = env.now + slice_ns;
+        self.turn.allocated_slice_ns = slice_ns;
+        let queue = self.queues[id].name();
         env.note(|| Decision::Slice { queue, slice_ns });
     }
 
     /// Whether little enough is left of the slice for what is in flight to use it up.
     pub(super) fn slice_used_soon(&self, env: &Env, id: QueueId) -> bool {
-        let queue = &self.queues[id];
-        queue.slice_new || env.now + self.tunables.slice_idle_ns * u64::from(queue.in_flight) > queue.slice_end
-    }
-
-    /// What is left of the slice, in ns; negative once it is over.
-    pub(super) fn slice_left_ns(&self, env: &Env, id: QueueId) -> i64 {
-        self.queues[id].slice_end.signed_since(env.now)
+        let in_flight = u64::from(self.queues[id].in_flight);
+        self.turn.slice_new || env.now + self.tunables.slice_idle_ns.saturating_mul(in_flight) > self.turn.slice_end
     }
 
     /// A queue becomes active.
     pub(super) fn activate(&mut self, env: &mut Env, id: QueueId) {
-        let queue = &mut self.queues[id];
-        queue.slice_start = None;
-        queue.slice_end = crate::time::Time::ZERO;
-        queue.slice_new = true;
-        queue.allocated_slice_ns = 0;
-        queue.slice_dispatched = 0;
-        queue.activated = env.now;
-        queue.waiting = false;
-        queue.must_dispatch = false;
-        queue.fifo_checked = false;
+        self.turn = Turn { activated: env.now, slice_new: true, ..Turn::default() };
         self.active = Some(id);
+        let queue = &self.queues[id];
         let (queue, group) = (queue.name(), queue.group);
         let (class, workload) = (self.serving.class.io_class(), self.serving.workload);
         let cgroup = self.groups[group].cgroup;
@@ -93,20 +115,19 @@ impl Cfq {
         }
     }
 
-    /// The turn of queue `id` ends. `timed_out`: what is left of its slice counts for its next turn.
+    /// The turn of the active queue `id` ends. `timed_out`: what is left of its slice counts for its next turn.
     pub(super) fn expire(&mut self, env: &mut Env, id: QueueId, timed_out: bool) {
+        debug_assert_eq!(self.active, Some(id));
         let name = self.queues[id].name();
         env.note(|| Decision::Expire { queue: name, timed_out });
-        if self.queues[id].waiting {
+        if self.turn.waiting {
             self.cancel_idle(env);
         }
         let queue = &mut self.queues[id];
-        queue.waiting = false;
-        queue.wait_busy = false;
         queue.split |= queue.coop && queue.seek.is_seeky();
         if timed_out {
             self.queues[id].residual_ns =
-                if self.queues[id].slice_new { self.scaled_slice_ns(id) as i64 } else { self.slice_left_ns(env, id) };
+                if self.turn.slice_new { self.scaled_slice_ns(id) as i64 } else { self.turn.slice_left_ns(env.now) };
         }
         self.charge_group(env, id);
         let queue = &self.queues[id];
@@ -114,9 +135,7 @@ impl Cfq {
             self.leave_service(id);
         }
         self.resort(env, id);
-        if self.active == Some(id) {
-            self.active = None;
-        }
+        self.active = None;
         self.active_process = None;
     }
 }

@@ -33,8 +33,8 @@ impl Cfq {
         env.note(|| Decision::Yield { pid, to_pid });
         self.end_yield(id);
         self.yields.push(Yield { queue: id, target: to, until: env.now + self.tunables.slice_idle_ns });
-        if self.active == Some(id) && self.queues[id].waiting {
-            self.queues[id].waiting = false;
+        if self.active == Some(id) && self.turn.waiting {
+            self.turn.waiting = false;
             self.cancel_idle(env);
         }
     }
