@@ -19,27 +19,45 @@ struct Direction {
     waiting: VecDeque<ContextId>,
 }
 
-/// A task that found the queue full.
+/// What a task that found the queue full may still allocate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
     left: u8,
     since: Time,
 }
 
+/// One task.
+#[derive(Clone, Copy, Debug, Default)]
+struct Task {
+    batch: Batch,
+    /// It waits, for async and for sync.
+    waits: [bool; 2],
+}
+
 /// The allocation limits of one queue.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     directions: [Direction; 2],
-    batches: Vec<Batch>,
+    tasks: Vec<Task>,
     woken: VecDeque<ContextId>,
 }
 
 impl Limits {
-    fn batch(&mut self, context: ContextId) -> &mut Batch {
-        if self.batches.len() <= context.index() {
-            self.batches.resize(context.index() + 1, Batch::default());
+    fn task(&mut self, context: ContextId) -> &mut Task {
+        if self.tasks.len() <= context.index() {
+            self.tasks.resize(context.index() + 1, Task::default());
         }
-        &mut self.batches[context.index()]
+        &mut self.tasks[context.index()]
+    }
+
+    /// The next waiting task, if any, may try again, and allocate a batch.
+    fn wake(&mut self, now: Time, sync: bool) {
+        if let Some(context) = self.directions[usize::from(sync)].waiting.pop_front() {
+            let task = self.task(context);
+            task.waits[usize::from(sync)] = false;
+            task.batch = Batch { left: BATCH, since: now };
+            self.woken.push_back(context);
+        }
     }
 
     /// Counts one more request of `context`, or lets it wait.
@@ -57,7 +75,7 @@ impl Limits {
 
     #[cold]
     fn allocate_full(&mut self, now: Time, nr_requests: u32, context: ContextId, sync: bool) -> bool {
-        let Batch { left, since } = *self.batch(context);
+        let Batch { left, since } = self.task(context).batch;
         let batching = left > 0 && (left == BATCH || now.since(since) < BATCH_NS);
         let direction = &mut self.directions[usize::from(sync)];
         direction.congested = true;
@@ -65,13 +83,13 @@ impl Limits {
         direction.full = true;
         let hard_limit = nr_requests + nr_requests / 2;
         if (!filled_just_now && !batching) || direction.count >= hard_limit {
-            if !direction.waiting.contains(&context) {
-                direction.waiting.push_back(context);
+            if !std::mem::replace(&mut self.task(context).waits[usize::from(sync)], true) {
+                self.directions[usize::from(sync)].waiting.push_back(context);
             }
             return false;
         }
         direction.count += 1;
-        *self.batch(context) =
+        self.task(context).batch =
             if filled_just_now { Batch { left: BATCH - 1, since: now } } else { Batch { left: left - 1, since } };
         true
     }
@@ -87,11 +105,8 @@ impl Limits {
         if direction.full && direction.count < nr_requests {
             direction.full = false;
         }
-        if direction.count < nr_requests
-            && let Some(context) = direction.waiting.pop_front()
-        {
-            *self.batch(context) = Batch { left: BATCH, since: now };
-            self.woken.push_back(context);
+        if direction.count < nr_requests && !direction.waiting.is_empty() {
+            self.wake(now, sync);
         }
     }
 
@@ -106,25 +121,31 @@ impl Limits {
             let direction = &mut self.directions[usize::from(sync)];
             direction.full = direction.count >= nr_requests;
             direction.congested = direction.count > nr_requests - nr_requests / 8;
-            let mut room = nr_requests.saturating_sub(direction.count);
-            while room > 0 {
-                let Some(context) = self.directions[usize::from(sync)].waiting.pop_front() else {
-                    break;
-                };
-                *self.batch(context) = Batch { left: BATCH, since: now };
-                self.woken.push_back(context);
-                room -= 1;
-            }
+            self.wake_all_that_fit(now, nr_requests, sync);
         }
     }
 
-    /// Forgets a task that exited.
-    pub(super) fn exit(&mut self, context: ContextId) {
+    fn wake_all_that_fit(&mut self, now: Time, nr_requests: u32, sync: bool) {
+        let direction = &self.directions[usize::from(sync)];
+        let room = nr_requests.saturating_sub(direction.count) as usize;
+        for _ in 0..room.min(direction.waiting.len()) {
+            self.wake(now, sync);
+        }
+    }
+
+    /// Forgets a task that exited. If it had been woken, another one is in its stead.
+    pub(super) fn exit(&mut self, now: Time, nr_requests: u32, context: ContextId) {
         for direction in &mut self.directions {
             direction.waiting.retain(|&c| c != context);
         }
+        let woken = self.woken.len();
         self.woken.retain(|&c| c != context);
-        *self.batch(context) = Batch::default();
+        *self.task(context) = Task::default();
+        if self.woken.len() < woken {
+            for sync in [false, true] {
+                self.wake_all_that_fit(now, nr_requests, sync);
+            }
+        }
     }
 
     pub(super) fn congested(&self, sync: bool) -> bool {

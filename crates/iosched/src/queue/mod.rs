@@ -414,7 +414,7 @@ impl RequestQueue {
         while self.unplug(now, context) {}
         let pid = self.env.pid(context);
         self.env.note(|| Decision::Exit { pid });
-        self.limits.exit(context);
+        self.limits.exit(now, self.attributes.nr_requests, context);
         self.elevator.exit(&mut self.env, context);
         self.env.contexts.exit(context);
     }
