@@ -242,7 +242,7 @@ pub enum Note {
         at_ns: u64,
     },
     /// Records of the trace that could not be used.
-    #[error("{requests} records of the trace lie beyond any device and were left out")]
+    #[error("{requests} records of the trace lie beyond any device or lifetime and were left out")]
     LeftOut {
         /// How many.
         requests: u64,

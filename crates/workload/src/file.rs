@@ -7,6 +7,10 @@ use crate::tasks::{Phase, Task, TaskSet, Think};
 
 /// I/Os a task keeps under way at most.
 const IODEPTH_MAX: u32 = 1 << 20;
+/// Tasks of one description at most.
+const COPIES_MAX: u32 = 1 << 20;
+/// The latest moment and the longest time, ns: 36 years.
+const TIME_MAX_NS: u64 = 1 << 60;
 
 impl TaskSet {
     /// Reads a task file.
@@ -38,6 +42,7 @@ impl TaskSet {
     /// Checks every value, and gives arrivals of unknown pids a task.
     pub(crate) fn complete(&mut self, file: &str) -> Result<(), WorkloadError> {
         let check = Check { file };
+        self.expand_copies(&check)?;
         let mut pids: Vec<u32> = self.tasks.iter().map(|task| task.pid).collect();
         pids.sort_unstable();
         if let Some(twice) = pids.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -56,6 +61,7 @@ impl TaskSet {
             check.task(self, index, task)?;
         }
         for (index, arrival) in self.arrivals.iter().enumerate() {
+            check.within(format!("arrivals[{index}]: time"), arrival.0, 0..=TIME_MAX_NS)?;
             check.within(format!("arrivals[{index}]: length"), arrival.5.into(), 1..=u32::MAX.into())?;
         }
         for (index, change) in self.prio_changes.iter().enumerate() {
@@ -66,6 +72,34 @@ impl TaskSet {
             check.within(format!("prio_changes[{index}].level"), change.level.into(), 0..=7)?;
         }
         check.cgroups(self)
+    }
+
+    /// Puts the copies of each task behind it.
+    fn expand_copies(&mut self, check: &Check<'_>) -> Result<(), WorkloadError> {
+        let mut all = Vec::with_capacity(self.tasks.len());
+        for (index, task) in std::mem::take(&mut self.tasks).into_iter().enumerate() {
+            check.within(format!("tasks[{index}].copies"), task.copies.into(), 1..=COPIES_MAX.into())?;
+            for copy in 0..task.copies {
+                let further = u64::from(copy).saturating_mul(task.copy_sectors);
+                let moved = |start: Option<u64>| match further {
+                    0 => start,
+                    _ => Some(start.unwrap_or(0).saturating_add(further)),
+                };
+                let mut one = Task { copies: 1, copy_sectors: 0, ..task.clone() };
+                one.pid = task.pid.checked_add(copy).ok_or_else(|| {
+                    let problem = format!("pids from {} on do not reach for {} copies", task.pid, task.copies);
+                    check.error(format!("tasks[{index}].pid"), problem, "take a smaller pid")
+                })?;
+                one.seed = task.seed.map(|seed| seed.wrapping_add(copy.into()));
+                one.start_sector = moved(task.start_sector);
+                for phase in one.phases.iter_mut().filter(|phase| phase.start_sector.is_some()) {
+                    phase.start_sector = moved(phase.start_sector);
+                }
+                all.push(one);
+            }
+        }
+        self.tasks = all;
+        Ok(())
     }
 }
 
@@ -92,6 +126,7 @@ impl Check<'_> {
         self.within(field("level"), task.level.into(), 0..=7)?;
         self.within(field("iodepth"), task.iodepth.into(), 1..=IODEPTH_MAX.into())?;
         self.within(field("batch"), task.batch.into(), 1..=IODEPTH_MAX.into())?;
+        self.within(field("start_ns"), task.start_ns, 0..=TIME_MAX_NS)?;
         if let Some(cgroup) = &task.cgroup
             && cgroup != "root"
             && !set.cgroups.iter().any(|c| c.name == *cgroup)
@@ -140,7 +175,10 @@ impl Check<'_> {
                 ));
             }
         }
-        if let Some(Think::Range([lo, hi])) = phase.think_ns
+        let think_ns = phase.think_ns.unwrap_or(Think::Fixed(0));
+        let (Think::Fixed(longest_ns) | Think::Range([_, longest_ns])) = think_ns;
+        self.within(field("think_ns"), longest_ns, 0..=TIME_MAX_NS)?;
+        if let Think::Range([lo, hi]) = think_ns
             && hi < lo
         {
             let problem = format!("[{lo}, {hi}] is empty");
@@ -213,6 +251,17 @@ mod tests {
         assert_eq!(set.tasks.len(), 2);
         assert_eq!(set.tasks[0].ioprio().to_string(), "be/2");
         assert_eq!(set.tasks[1], Task::new(77));
+    }
+
+    #[test]
+    fn copies_follow_each_other_in_pid_and_place() {
+        let text =
+            "[[tasks]]\npid = 10\npattern = \"seq\"\ntotal = 1\ncopies = 3\nstart_sector = 5\ncopy_sectors = 100\n";
+        let set = TaskSet::parse("tasks.toml", text).unwrap();
+        let found: Vec<_> = set.tasks.iter().map(|task| (task.pid, task.start_sector)).collect();
+        assert_eq!(found, [(10, Some(5)), (11, Some(105)), (12, Some(205))]);
+        assert!(wrong(&text.replace("copies = 3", "copies = 0")).contains("tasks[0].copies: 0 is out of range"));
+        assert!(wrong(&text.replace("pid = 10", "pid = 4294967295")).contains("tasks[0].pid"));
     }
 
     #[test]

@@ -111,6 +111,12 @@ pub struct Task {
     /// What it does one after another; a field missing in a phase is the task's.
     #[serde(default)]
     pub phases: Vec<Phase>,
+    /// How many tasks of this description there are, at least 1: their pids follow from `pid` on.
+    #[serde(default = "one")]
+    pub copies: u32,
+    /// How much further on the device each copy starts than the one before it, sectors.
+    #[serde(default)]
+    pub copy_sectors: u64,
 }
 
 /// A part of a task's life. Every field but `count` overrides the task's of the same name.
@@ -152,7 +158,7 @@ pub enum Pattern {
     Random,
     /// Each `stride` sectors behind the last.
     Stride,
-    /// Each ends where the last one began... one length before it.
+    /// Each ends where the last one began.
     Back,
 }
 
@@ -340,6 +346,8 @@ impl Task {
             align: None,
             think_ns: None,
             phases: Vec::new(),
+            copies: 1,
+            copy_sectors: 0,
         }
     }
 

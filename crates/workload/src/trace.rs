@@ -13,6 +13,8 @@ use crate::fit::Fit;
 
 /// Sectors that an entry can name: 2^48, 128 PiB.
 const SECTORS_MAX: u64 = 1 << 48;
+/// The latest arrival, ns: 36 years.
+const TIME_MAX_NS: u64 = 1 << 60;
 /// Stands for a latency that was not recorded.
 const UNKNOWN: u64 = u64::MAX;
 
@@ -76,6 +78,8 @@ impl Entry {
         Self { place: sector << 16 | self.place & 0xffff, nr_sectors, ..self }
     }
 }
+
+const _: () = assert!(size_of::<Entry>() == 32, "traces of hundreds of millions of submissions are kept in memory");
 
 /// A process of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -162,7 +166,10 @@ impl Trace {
     fn add(&mut self, request: &TraceRequest, numbers: &mut HashMap<u32, u32>, origin_ns: &mut Option<u64>) {
         let &TraceRequest { arrival, pid, op, flags, sector, nr_sectors, latency_ns, .. } = request;
         let has_length = (nr_sectors > 0) == op.has_data();
+        let origin_ns = *origin_ns.get_or_insert(arrival.as_ns());
+        let arrival_ns = arrival.as_ns().saturating_sub(origin_ns);
         if sector.saturating_add(nr_sectors.into()) >= SECTORS_MAX
+            || arrival_ns > TIME_MAX_NS
             || !has_length
             || self.entries.len() >= u32::MAX as usize - 1
         {
@@ -175,11 +182,10 @@ impl Trace {
         }
         self.processes[process as usize].requests += 1;
         self.end_sector = self.end_sector.max(sector + u64::from(nr_sectors));
-        let origin_ns = *origin_ns.get_or_insert(arrival.as_ns());
         // Readers promise order; a clock that runs back would break every run.
         let last_ns = self.entries.last().map_or(0, |entry| entry.arrival_ns);
         self.entries.push(Entry {
-            arrival_ns: arrival.as_ns().saturating_sub(origin_ns).max(last_ns),
+            arrival_ns: arrival_ns.max(last_ns),
             place: sector << 16 | op_code(op) << 8 | u64::from(flags.bits()),
             nr_sectors,
             process,
@@ -211,7 +217,7 @@ impl Trace {
         self.resolution_ns
     }
 
-    /// Records that lie beyond any device and were left out.
+    /// Records that lie beyond any device or lifetime and were left out.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out

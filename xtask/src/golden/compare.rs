@@ -102,3 +102,27 @@ impl fmt::Display for Difference {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INSERT: &str = r#"{"t":1,"ev":"insert","id":1}"#;
+    const DISPATCH: &str = r#"{"t":1,"ev":"dispatch","id":1}"#;
+    const SLICE: &str = r#"{"t":1,"ev":"slice","pid":1,"sync":1,"ns":5}"#;
+
+    #[test]
+    fn other_reasons_for_the_same_requests_are_told_from_other_requests() {
+        let recorded = [INSERT, SLICE, DISPATCH];
+        assert!(matches!(all(&recorded, &recorded), Verdict::Identical));
+        assert!(matches!(all(&recorded, &[INSERT, DISPATCH]), Verdict::DecisionsDiffer(d) if d.at == 1));
+        assert!(matches!(all(&recorded, &[INSERT, SLICE]), Verdict::Differs(d) if d.ours.is_none()));
+        assert!(matches!(minimal(&recorded, &[INSERT, DISPATCH, SLICE]), Verdict::Identical));
+    }
+
+    #[test]
+    fn a_coop_merge_is_not_a_merge() {
+        assert!(!is_minimal(r#"{"t":1,"ev":"coop_merge","pid":1,"sync":1,"into":2}"#));
+        assert!(is_minimal(r#"{"t":1,"ev":"rq_merge","id":1,"into":2}"#));
+    }
+}

@@ -13,6 +13,9 @@ use crate::observer::Observer;
 /// The process does not wait.
 const NOT_WAITING: u32 = u32::MAX;
 
+/// The latest moment of a slowed-down replay, ns.
+const LAST_NS: u64 = 1 << 62;
+
 /// A trace in open replay.
 pub(super) struct Open<'a> {
     trace: &'a Trace,
@@ -38,7 +41,7 @@ impl<'a> Open<'a> {
     /// When an entry is due, ns; within the recording's resolution.
     #[inline]
     fn due_ns(&self, entry: &Entry) -> u64 {
-        if self.speed == 1.0 { entry.arrival_ns } else { (entry.arrival_ns as f64 / self.speed) as u64 }
+        if self.speed == 1.0 { entry.arrival_ns } else { ((entry.arrival_ns as f64 / self.speed) as u64).min(LAST_NS) }
     }
 
     #[inline]
@@ -49,7 +52,7 @@ impl<'a> Open<'a> {
         };
         let mut due_ns = self.due_ns(entry);
         if let Some(jitter) = &mut self.jitter {
-            due_ns += jitter.next_u64() % self.trace.resolution_ns();
+            due_ns = due_ns.saturating_add(jitter.next_u64() % self.trace.resolution_ns());
         }
         // Moving within the resolution does not change the order.
         self.next_ns = due_ns.max(self.next_ns);
