@@ -312,6 +312,23 @@ fn watching_a_run_does_not_change_it() {
     assert_eq!(run(&plan, ()).unwrap(), run(&plan, (Timeline::default(), Timeline::default())).unwrap());
 }
 
+/// What a run submitted, with latencies, as a trace of it would show.
+fn recording(plan: &Plan<'_>) -> Vec<TraceRequest> {
+    let mut requests: Vec<TraceRequest> = Vec::new();
+    let watch = Decisions(|now_ns: u64, decision: &Decision| match *decision {
+        Decision::Insert { pid, sector, nr_sectors, .. } => {
+            requests.push(TraceRequest { nr_sectors, ..request(now_ns, pid, sector, None) });
+        }
+        Decision::Complete { cookie } => {
+            let request = &mut requests[cookie as usize - 1];
+            request.latency_ns = Some(now_ns - request.arrival.as_ns());
+        }
+        _ => {}
+    });
+    run(plan, watch).unwrap();
+    requests
+}
+
 prop_compose! {
     fn any_request()(gap_ns in 0u64..200_000, pid in 0u32..4, op in 0usize..8, sector in 0u64..40_000,
                      nr_sectors in 1u32..600, flags in 0u8..64, latency_ns in proptest::option::of(0u64..500_000))
@@ -354,6 +371,26 @@ proptest! {
         prop_assert_eq!(result.bytes_written, sum(Op::Write));
         prop_assert_eq!(result.latency.all().count(), result.ios);
         prop_assert!(result.device_busy_ns <= result.finished_ns);
+    }
+
+    #[test]
+    fn a_closed_loop_recorded_and_replayed_on_the_same_device_is_the_same_again(
+        shapes in proptest::collection::vec((1u64..40, 0u64..60_000), 1..6),
+        scheduler in proptest::sample::select(vec!["noop", "deadline", "cfq"]),
+    ) {
+        let mut text = String::new();
+        for (pid, (total, think_ns)) in shapes.iter().enumerate() {
+            let longest_ns = think_ns * 2 + 1;
+            text += &format!("[[tasks]]\npid = {pid}\npattern = \"random\"\ntotal = {total}\n\
+                start_ns = {}\nthink_ns = [{think_ns}, {longest_ns}]\n", pid * 777);
+        }
+        let (workload, profile) = (tasks(&text), fixed(4));
+        let mut original = plan(&workload, &profile, &format!("{scheduler}:nomerges=2"));
+        original.host.plug = false;
+        let recorded = recording(&original);
+        let replayed = trace(&recorded);
+        let again = Plan { workload: &replayed, replay: Replay::Closed, ..original };
+        prop_assert_eq!(recording(&again), recorded);
     }
 
     #[test]
