@@ -1,4 +1,39 @@
-//! The policy library.
+//! The policy library: Linux' I/O elevators and the request queue they stand in, without clock, I/O, threads or
+//! randomness.
+//!
+//! A host owns time and the device. It makes a [`RequestQueue`] with an elevator from [`ELEVATORS`], an io context for
+//! each process, and then calls, always telling the present moment:
+//!
+//! | family | calls |
+//! |---|---|
+//! | submit | [`RequestQueue::submit`], [`RequestQueue::plug`], [`RequestQueue::unplug`]: a [`Bio`] joins a request or becomes one |
+//! | dispatch | [`RequestQueue::dispatch`]: at most one request out, or none |
+//! | complete | [`RequestQueue::complete`]: the device is done with one |
+//! | timer | [`RequestQueue::next_timer`], [`RequestQueue::timer`]: the one deadline the elevator asked for |
+//! | control | tunables and attributes, [`RequestQueue::switch`], [`RequestQueue::set_ioprio`], [`RequestQueue::exit`], weights, [`RequestQueue::yield_to`] |
+//!
+//! What is decided, and why, can be read as [`Decision`] events: off at first, and free when off.
+//!
+//! ```
+//! use iosched::{Bio, CgroupId, Flags, IoPriority, Op, QueueConfig, RequestQueue, Time};
+//!
+//! let now = Time::ZERO;
+//! let mut queue = RequestQueue::new(now, &QueueConfig::default(), "cfq")?;
+//! let reader = queue.create_context(4711, IoPriority::default(), CgroupId::ROOT);
+//! let bio = Bio { op: Op::Read, flags: Flags::empty(), sector: 2048, nr_sectors: 8, context: reader, cookie: 1 };
+//! queue.submit(now, &bio);
+//! let request = queue.dispatch(now).expect("the only request is given out");
+//! assert_eq!(queue.request(request).sector(), 2048);
+//! // ... the device works ...
+//! let later = now + 5_000_000;
+//! queue.complete(later, request, Ok(()), |bio, result| assert!(bio.cookie == 1 && result.is_ok()));
+//! // CFQ waits for the reader's next request: nobody else has anything to send.
+//! assert_eq!(queue.next_timer(), Some(later + 8_000_000));
+//! # Ok::<(), iosched::UnknownElevator>(())
+//! ```
+//!
+//! The same calls give the same answers: nothing here reads a clock, iterates in hash order or keeps global state. CFQ,
+//! deadline and noop take the decisions that Linux 4.19 took, event for event, in every run recorded of it.
 #![forbid(unsafe_code)]
 
 mod cfq;
@@ -14,10 +49,13 @@ mod sorted;
 mod time;
 mod tunable;
 
-pub use context::*;
-pub use decision::*;
-pub use elevator::*;
-pub use queue::*;
-pub use request::*;
-pub use time::*;
-pub use tunable::*;
+pub use context::{
+    Cgroup, CgroupId, Cgroups, Context, ContextId, Contexts, IoClass, IoPriority, IoPriorityError, LEVEL_DEFAULT,
+    LEVEL_MAX, WEIGHT_DEFAULT, WEIGHT_MAX, WEIGHT_MIN, WeightError,
+};
+pub use decision::{Decision, DecisionLog, MergeSide, QueueName, Workload};
+pub use elevator::{ELEVATORS, Elevator, Env, Registered, UnknownElevator, elevator, elevator_names};
+pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit};
+pub use request::{Bio, BioDone, Flags, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
+pub use time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
+pub use tunable::{Declarations, Spec, Tunable, TunableError, Unit};

@@ -5,10 +5,10 @@
 //! request rather than seek away. Queues not worth waiting for are served together, and so are async ones; kinds of
 //! work take turns as queues do. Groups of queues share the disk by weight.
 //!
-//! Each file decides one thing: [`choose`] which queue is served, [`dispatch`] how much of it at once, [`queue`] which
-//! of its requests, [`service_tree`] in what order queues take turns, [`slice`] for how long, [`idle`] when to wait,
-//! [`preempt`] who may cut in, [`cooperator`] who shares a queue, [`group`] how groups share, [`process`] whose queue is
-//! which, [`yielding`] who gives up its turn.
+//! Each file decides one thing: `choose` which queue is served, `dispatch` how much of it at once, `queue` which
+//! of its requests, `service_tree` in what order queues take turns, `slice` for how long, `idle` when to wait,
+//! `preempt` who may cut in, `cooperator` who shares a queue, `group` how groups share, `process` whose queue is
+//! which, `yielding` who gives up its turn.
 
 mod choose;
 mod cooperator;

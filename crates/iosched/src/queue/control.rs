@@ -65,20 +65,20 @@ impl RequestQueue {
         self.attributes.max_sectors
     }
 
-    /// Reads a tunable of the elevator, in the unit of its declaration.
+    /// Reads a tunable of the elevator, while switching of the new one, in the unit of its declaration.
     ///
     /// # Errors
     /// If there is none of that name.
     pub fn tunable(&self, name: &str) -> Result<u64, TunableError> {
-        self.elevator.tunable(name)
+        self.next_elevator.as_ref().unwrap_or(&self.elevator).tunable(name)
     }
 
-    /// Writes a tunable of the elevator. On error nothing has changed.
+    /// Writes a tunable of the elevator, while switching of the new one. On error nothing has changed.
     ///
     /// # Errors
     /// If there is none of that name, or it does not take that value.
     pub fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
-        self.elevator.set_tunable(name, value)
+        self.next_elevator.as_mut().unwrap_or(&mut self.elevator).set_tunable(name, value)
     }
 
     /// A new cgroup.

@@ -168,7 +168,10 @@ impl RequestQueue {
         self.give_to_elevator(id);
         if self.plugs.is_open(bio.context) {
             if self.plugs.push(bio.context, id) {
-                while self.unplug(self.env.now, bio.context) {}
+                // The plug stays: what comes next collects again.
+                while let Some(id) = self.plugs.pop(&self.env.requests, bio.context) {
+                    self.insert(id);
+                }
             }
         } else {
             self.insert(id);

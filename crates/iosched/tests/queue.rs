@@ -1,0 +1,326 @@
+//! The request queue, one behaviour a test.
+
+use iosched::{
+    Bio, CgroupId, ContextId, Flags, IoPriority, MILLISECOND_NS, Op, QueueConfig, RequestId, RequestQueue, Submit,
+    Time, TunableError,
+};
+
+const NOW: Time = Time::from_ns(1_000_000_000_000);
+
+fn queue(scheduler: &str, config: &QueueConfig) -> RequestQueue {
+    RequestQueue::new(NOW, config, scheduler).unwrap()
+}
+
+fn process(queue: &mut RequestQueue) -> ContextId {
+    queue.create_context(1, IoPriority::default(), CgroupId::ROOT)
+}
+
+fn bio(op: Op, flags: Flags, sector: u64, context: ContextId) -> Bio {
+    let nr_sectors = if op == Op::Flush { 0 } else { 8 };
+    Bio { op, flags, sector, nr_sectors, context, cookie: sector }
+}
+
+fn read(sector: u64, context: ContextId) -> Bio {
+    bio(Op::Read, Flags::empty(), sector, context)
+}
+
+fn submit(queue: &mut RequestQueue, bio: &Bio) -> RequestId {
+    match queue.submit(NOW, bio) {
+        Submit::Queued(id) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Sectors in the order they are given out, with a device that takes everything.
+fn dispatched(queue: &mut RequestQueue) -> Vec<(Op, u64, u32)> {
+    let ids: Vec<_> = std::iter::from_fn(|| queue.dispatch(NOW)).collect();
+    ids.into_iter()
+        .map(|id| (queue.request(id).op(), queue.request(id).sector(), queue.request(id).nr_sectors()))
+        .collect()
+}
+
+/// Completes a request; the cookies that were done by it.
+fn complete(queue: &mut RequestQueue, id: RequestId) -> Vec<u64> {
+    let mut done = Vec::new();
+    queue.complete(NOW, id, Ok(()), |bio, result| {
+        result.unwrap();
+        done.push(bio.cookie);
+    });
+    queue.check();
+    done
+}
+
+#[test]
+fn bios_merge_behind_before_and_between_and_complete_in_sector_order() {
+    let mut queue = queue("deadline", &QueueConfig::default());
+    let task = process(&mut queue);
+    submit(&mut queue, &read(100, task));
+    assert_eq!(queue.submit(NOW, &read(108, task)), Submit::Merged);
+    assert_eq!(queue.submit(NOW, &read(92, task)), Submit::Merged);
+    submit(&mut queue, &read(124, task));
+    assert_eq!(queue.submit(NOW, &read(116, task)), Submit::Merged, "closes the gap: two requests become one");
+    let id = queue.dispatch(NOW).unwrap();
+    assert_eq!((queue.request(id).sector(), queue.request(id).nr_sectors()), (92, 40));
+    assert_eq!(queue.dispatch(NOW), None);
+    assert_eq!(complete(&mut queue, id), [92, 100, 108, 116, 124]);
+    assert_eq!(queue.stat(NOW).reads.merges, 4);
+}
+
+#[test]
+fn a_request_too_large_to_take_a_bio_takes_none_ever_after() {
+    let mut queue = queue("noop", &QueueConfig::default());
+    queue.set_attribute(NOW, "max_sectors_kb", "8").unwrap();
+    let task = process(&mut queue);
+    submit(&mut queue, &read(0, task));
+    assert_eq!(queue.submit(NOW, &read(8, task)), Submit::Merged);
+    submit(&mut queue, &read(16, task));
+    queue.set_attribute(NOW, "max_sectors_kb", "512").unwrap();
+    assert_eq!(queue.submit(NOW, &read(24, task)), Submit::Merged, "behind the second request");
+    assert_eq!(dispatched(&mut queue), [(Op::Read, 0, 16), (Op::Read, 16, 16)]);
+}
+
+#[test]
+fn nomerges_1_leaves_only_the_last_merged_request_and_2_nothing() {
+    for (nomerges, expected) in [("0", 2), ("1", 3), ("2", 4)] {
+        let mut queue = queue("noop", &QueueConfig::default());
+        queue.set_attribute(NOW, "nomerges", nomerges).unwrap();
+        let task = process(&mut queue);
+        // The first request stays the last merged one; the second is only in the hash.
+        for sector in [0, 8, 1000, 1008] {
+            queue.submit(NOW, &read(sector, task));
+        }
+        assert_eq!(dispatched(&mut queue).len(), expected, "nomerges {nomerges}");
+    }
+}
+
+#[test]
+fn a_plug_gathers_sorts_and_gives_out_one_by_one() {
+    let mut queue = queue("noop", &QueueConfig::default());
+    let task = process(&mut queue);
+    queue.plug(task);
+    for sector in [300, 100, 200, 108] {
+        queue.submit(NOW, &read(sector, task));
+    }
+    assert_eq!(queue.dispatch(NOW), None, "nothing has met the elevator");
+    while queue.unplug(NOW, task) {}
+    assert_eq!(dispatched(&mut queue), [(Op::Read, 100, 16), (Op::Read, 200, 8), (Op::Read, 300, 8)]);
+}
+
+#[test]
+fn a_full_plug_empties_itself() {
+    let mut queue = queue("noop", &QueueConfig::default());
+    let task = process(&mut queue);
+    queue.plug(task);
+    for i in 0..20 {
+        submit(&mut queue, &read(i * 100, task));
+    }
+    assert_eq!(dispatched(&mut queue).len(), 16);
+}
+
+#[test]
+fn whoever_finds_the_queue_full_may_allocate_a_batch_and_others_wait_for_room() {
+    let mut queue = queue("noop", &QueueConfig::default());
+    queue.set_attribute(NOW, "nr_requests", "16").unwrap();
+    let [greedy, late] = [process(&mut queue), process(&mut queue)];
+    let mut accepted = 0;
+    while queue.submit(NOW, &read(accepted * 1000, greedy)).accepted() {
+        accepted += 1;
+    }
+    assert_eq!(accepted, 24, "half as many again as nr_requests, by the batch of the one who filled it");
+    assert!(queue.congested(true) && !queue.congested(false), "sync and async are counted apart");
+    assert_eq!(queue.submit(NOW, &read(1, late)), Submit::Full);
+    assert!(queue.submit(NOW, &bio(Op::Write, Flags::empty(), 7, late)).accepted());
+    let ids: Vec<_> = std::iter::from_fn(|| queue.dispatch(NOW)).collect();
+    let mut woken = Vec::new();
+    for id in ids {
+        complete(&mut queue, id);
+        woken.extend(queue.take_woken());
+    }
+    assert_eq!(woken, [greedy, late]);
+    assert!(queue.submit(NOW, &read(1, late)).accepted());
+}
+
+#[test]
+fn one_who_was_woken_and_exits_does_not_take_the_place_with_it() {
+    let mut queue = queue("noop", &QueueConfig::default());
+    queue.set_attribute(NOW, "nr_requests", "4").unwrap();
+    let [filler, first, second] = [process(&mut queue), process(&mut queue), process(&mut queue)];
+    let mut ids = Vec::new();
+    while queue.submit(NOW, &read(ids.len() as u64 * 1000, filler)).accepted() {
+        ids.push(queue.dispatch(NOW).unwrap());
+    }
+    assert_eq!(queue.submit(NOW, &read(1, first)), Submit::Full);
+    assert_eq!(queue.submit(NOW, &read(1, second)), Submit::Full);
+    for id in ids.drain(..) {
+        complete(&mut queue, id);
+    }
+    while queue.take_woken().is_some() {}
+    queue.exit(NOW, first);
+    assert!(queue.submit(NOW, &read(1, second)).accepted());
+}
+
+#[test]
+fn flushes_that_wait_together_share_one_and_begin_after_their_submission() {
+    let mut queue = queue("cfq", &QueueConfig::default());
+    let task = process(&mut queue);
+    let flush = |cookie| Bio { cookie, ..bio(Op::Flush, Flags::empty(), 0, task) };
+    submit(&mut queue, &flush(1));
+    let first = queue.dispatch(NOW).unwrap();
+    assert_eq!(queue.request(first).op(), Op::Flush);
+    // These came after it began: it does not serve them.
+    submit(&mut queue, &flush(2));
+    submit(&mut queue, &flush(3));
+    assert_eq!(queue.dispatch(NOW), None);
+    assert_eq!(complete(&mut queue, first), [1]);
+    let second = queue.dispatch(NOW).unwrap();
+    assert_eq!(complete(&mut queue, second), [2, 3]);
+}
+
+#[test]
+fn preflush_comes_before_the_data_and_fua_after_it() {
+    let mut queue = queue("cfq", &QueueConfig::default());
+    let task = process(&mut queue);
+    submit(&mut queue, &bio(Op::Write, Flags::PREFLUSH | Flags::FUA | Flags::SYNC, 64, task));
+    for (op, done) in [(Op::Flush, vec![]), (Op::Write, vec![]), (Op::Flush, vec![64])] {
+        let id = queue.dispatch(NOW).unwrap();
+        assert_eq!(queue.request(id).op(), op);
+        assert_eq!(queue.dispatch(NOW), None);
+        assert_eq!(complete(&mut queue, id), done);
+    }
+}
+
+#[test]
+fn a_device_that_does_fua_itself_needs_no_flush_and_one_without_cache_neither() {
+    let fua = bio(Op::Write, Flags::FUA | Flags::SYNC, 64, {
+        let mut queue = queue("noop", &QueueConfig::default());
+        process(&mut queue)
+    });
+    let mut with_fua = queue("noop", &QueueConfig { fua: true, ..QueueConfig::default() });
+    process(&mut with_fua);
+    let id = submit(&mut with_fua, &fua);
+    assert_eq!(with_fua.dispatch(NOW), Some(id));
+    assert!(with_fua.request(id).needs_fua());
+    assert_eq!(complete(&mut with_fua, id), [64]);
+
+    let mut without_cache = queue("noop", &QueueConfig { write_cache: false, ..QueueConfig::default() });
+    let task = process(&mut without_cache);
+    assert!(matches!(without_cache.submit(NOW, &bio(Op::Flush, Flags::empty(), 0, task)), Submit::Done(_)));
+    let id = submit(&mut without_cache, &fua);
+    assert_eq!(without_cache.dispatch(NOW), Some(id));
+    assert_eq!(complete(&mut without_cache, id), [64]);
+}
+
+#[test]
+fn a_failed_flush_fails_the_write_that_waited_for_it() {
+    let mut queue = queue("noop", &QueueConfig::default());
+    let task = process(&mut queue);
+    submit(&mut queue, &bio(Op::Write, Flags::PREFLUSH, 64, task));
+    let flush = queue.dispatch(NOW).unwrap();
+    let mut failed = Vec::new();
+    queue.complete(NOW, flush, Err(iosched::IoError(5)), |bio, result| failed.push((bio.cookie, result)));
+    assert_eq!(failed, [(64, Err(iosched::IoError(5)))]);
+    assert_eq!(queue.dispatch(NOW), None);
+    queue.check();
+}
+
+#[test]
+fn a_switch_drains_the_old_elevator_holds_what_comes_and_goes_on_with_the_new() {
+    let mut queue = queue("cfq", &QueueConfig::default());
+    let [a, b] = [process(&mut queue), process(&mut queue)];
+    for sector in [5000, 100] {
+        submit(&mut queue, &read(sector, a));
+        submit(&mut queue, &read(sector + 50_000, b));
+    }
+    assert_eq!(queue.attribute("scheduler").unwrap(), "noop deadline [cfq]");
+    queue.switch(NOW, "deadline").unwrap();
+    assert!(queue.is_switching());
+    assert_eq!(queue.attribute("scheduler").unwrap(), "noop [deadline] cfq");
+    submit(&mut queue, &read(1, a));
+    let old: Vec<_> = std::iter::from_fn(|| queue.dispatch(NOW)).collect();
+    assert_eq!(old.len(), 4, "everything of the old, nothing of the new");
+    for id in old {
+        assert!(queue.is_switching());
+        complete(&mut queue, id);
+    }
+    assert!(!queue.is_switching());
+    assert_eq!(dispatched(&mut queue), [(Op::Read, 1, 8)]);
+    assert!(queue.tunable("fifo_batch").is_ok(), "the new one's tunables, with their defaults");
+}
+
+#[test]
+fn an_unknown_elevator_is_refused_and_named() {
+    let mut queue = queue("noop", &QueueConfig::default());
+    let error = queue.switch(NOW, "fastest").unwrap_err();
+    assert_eq!(error.to_string(), "\"fastest\" is not an elevator; there are noop, deadline, cfq");
+    assert_eq!(queue.scheduler(), "noop");
+}
+
+#[test]
+fn tunables_out_of_range_or_unknown_are_refused_and_nothing_changes() {
+    let mut queue = queue("cfq", &QueueConfig::default());
+    let refusal =
+        |queue: &mut RequestQueue, name: &str, value: &str| queue.set_tunable(name, value).unwrap_err().to_string();
+    assert_eq!(refusal(&mut queue, "quantum", "0"), "quantum: 0 is out of range 1..=4294967295 requests");
+    assert_eq!(
+        refusal(&mut queue, "slice_idle", "8ms"),
+        "slice_idle: \"8ms\" is not a whole number; slice_idle takes 0..=4294967295 ms"
+    );
+    assert!(
+        refusal(&mut queue, "max_depth", "64")
+            .starts_with("max_depth: there is no such tunable of cfq; there are quantum, ")
+    );
+    assert_eq!(queue.tunable("quantum"), Ok(8));
+    queue.set_tunable("slice_idle_us", "7500\n").unwrap();
+    assert_eq!((queue.tunable("slice_idle"), queue.tunable("slice_idle_us")), (Ok(7), Ok(7500)));
+}
+
+#[test]
+fn attributes_keep_to_what_the_device_takes() {
+    let mut queue = queue("noop", &QueueConfig { max_hw_sectors_kb: 256, ..QueueConfig::default() });
+    assert_eq!(queue.attribute("max_sectors_kb").unwrap(), "256");
+    let error = queue.set_attribute(NOW, "max_sectors_kb", "512").unwrap_err();
+    assert!(matches!(error, TunableError::OutOfRange { name: "max_sectors_kb", value: 512, max: 256, .. }));
+    assert!(matches!(queue.set_attribute(NOW, "rotational", "0"), Err(TunableError::ReadOnly { .. })));
+    assert_eq!(queue.attribute("rotational").unwrap(), "1");
+}
+
+#[test]
+fn defaults_follow_the_device_and_groups() {
+    let tunable = |config: &QueueConfig, name: &str| queue("cfq", config).tunable(name).unwrap();
+    let disk = QueueConfig::default();
+    assert_eq!(tunable(&disk, "slice_idle"), 8);
+    assert_eq!(tunable(&disk, "group_idle"), 0);
+    assert_eq!(tunable(&QueueConfig { rotational: false, ..disk.clone() }, "slice_idle"), 0);
+    assert_eq!(tunable(&QueueConfig { groups: true, ..disk }, "group_idle"), 8);
+}
+
+#[test]
+fn stat_counts_as_sys_block_does() {
+    let mut queue = queue("noop", &QueueConfig::default());
+    let task = process(&mut queue);
+    let id = submit(&mut queue, &read(0, task));
+    queue.dispatch(NOW);
+    let later = NOW + 3 * MILLISECOND_NS;
+    queue.submit(later, &bio(Op::Write, Flags::empty(), 100, task));
+    queue.complete(later, id, Ok(()), |_, _| {});
+    let stat = *queue.stat(later + MILLISECOND_NS);
+    assert_eq!((stat.reads.ios, stat.reads.sectors, stat.reads.time_ns), (1, 8, 3 * MILLISECOND_NS));
+    assert_eq!((stat.in_flight, stat.busy_ns, stat.weighted_ns), (1, 4 * MILLISECOND_NS, 4 * MILLISECOND_NS));
+    let columns: Vec<u64> = stat.to_string().split_whitespace().map(|c| c.parse().unwrap()).collect();
+    assert_eq!(columns, [1, 0, 8, 3, 0, 0, 0, 0, 1, 4, 4, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn memory_is_bounded_by_what_is_queued_not_by_what_passed() {
+    let mut queue = queue("cfq", &QueueConfig::default());
+    for round in 0..1000 {
+        let task = process(&mut queue);
+        assert_eq!(task.index(), 0, "ids of processes that are gone are used again");
+        submit(&mut queue, &read(round * 64, task));
+        queue.submit(NOW, &read(round * 64 + 8, task));
+        queue.exit(NOW, task);
+        let id = queue.dispatch(NOW).unwrap();
+        assert_eq!(complete(&mut queue, id).len(), 2);
+    }
+    assert_eq!(queue.env().requests.capacity(), 1);
+}
