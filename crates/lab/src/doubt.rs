@@ -55,8 +55,8 @@ pub enum Doubt {
         settings: Vec<String>,
         /// The highest utilisation, per cent.
         utilisation_percent: f64,
-        /// Whether the recording was replayed at its own pace.
-        open: bool,
+        /// How many times faster than recorded a trace would be for the device to have work most of the time.
+        speed: Option<f64>,
     },
     /// The device cannot keep up with the recording.
     Overload {
@@ -83,7 +83,7 @@ pub enum Doubt {
     },
     /// Fairness has no meaning, or could not be found.
     NoFairness {
-        /// Tasks that count.
+        /// Tasks that have enough I/Os to count.
         tasks: u64,
     },
     /// Not all tasks count for fairness.
@@ -155,18 +155,26 @@ impl fmt::Display for Doubt {
                 significant(*seconds, 2),
                 if *trace { "record the server for longer" } else { "raise the tasks' totals or end_ns" }
             ),
-            Self::ThinTail { figure, ios, above } => write!(
-                f,
-                "{}: only {above} of {ios} I/Os of a run lie above it, so it is nearly the worst case; record for longer, or read a lower quantile",
-                figure.name()
-            ),
-            Self::Idle { settings, utilisation_percent, open } => write!(
-                f,
-                "{}: the device has work for at most {} % of the time, so schedulers hardly matter; {}",
-                listed(settings),
-                significant(*utilisation_percent, 2),
-                if *open { "see what more load does: --speed 4, or --replay closed" } else { "take a busier workload" }
-            ),
+            Self::ThinTail { figure, ios, above } => {
+                let only = if *above == 0 { "none" } else { &format!("only {above}") };
+                write!(
+                    f,
+                    "{}: {only} of a run's {ios} I/Os lie above it, so it is nearly the worst case; take a longer workload, or read a lower quantile",
+                    figure.name()
+                )
+            }
+            Self::Idle { settings, utilisation_percent, speed } => {
+                write!(
+                    f,
+                    "{}: the device has work for at most {} % of the time, so schedulers hardly matter; ",
+                    listed(settings),
+                    significant(*utilisation_percent, 2)
+                )?;
+                match speed {
+                    Some(speed) => write!(f, "see what more load does: --replay open --speed {speed}"),
+                    None => f.write_str("take a busier workload"),
+                }
+            }
             Self::Overload { settings, arrivals_s, finish_s } => write!(
                 f,
                 "{}: the device cannot keep up; what arrived in {} s took up to {} s, and latencies tell the length of the replay; use --replay closed, a lower --speed or a faster device",
@@ -183,10 +191,13 @@ impl fmt::Display for Doubt {
                 f,
                 "{setting} gives the same as {same_as} in every figure of every run: what they differ in changed nothing for this workload on this device; leave one out"
             ),
-            Self::NoFairness { tasks } => write!(
-                f,
-                "fairness needs at least two processes of {ALONE_IOS_MIN} I/Os or more, also run alone; there are {tasks}; take a workload of several processes"
-            ),
+            Self::NoFairness { tasks } => {
+                let there = if *tasks == 1 { "there is 1" } else { &format!("there are {tasks}") };
+                write!(
+                    f,
+                    "fairness needs at least two processes of {ALONE_IOS_MIN} I/Os or more: {there}; take a workload of several busy processes"
+                )
+            }
             Self::FairnessPartial { counted, excluded, excluded_percent } => write!(
                 f,
                 "fairness is that of the {counted} busiest processes; {excluded} others ({} % of the I/Os) have too few I/Os or come after the busiest {}; record for longer to count them",

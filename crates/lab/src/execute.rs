@@ -102,7 +102,8 @@ pub fn execute(
     let first = Record::Header(Box::new(header.clone()));
     observe(Progress::Record(&first))?;
     let mut gathered = Gathered { records: Records::new(header), waiting: BTreeMap::new(), next: 0 };
-    let (sender, receiver) = mpsc::channel();
+    // Bounded: whoever is slow to take records holds up the runs.
+    let (sender, receiver) = mpsc::sync_channel(control.jobs);
     let next = AtomicUsize::new(0);
     let mut failure = None;
     let mut done = 0;

@@ -30,6 +30,12 @@ impl Decimals {
         cells.iter().map(own).collect()
     }
 
+    /// The most that a cell of such a row takes: for where all cells take the same.
+    #[must_use]
+    pub fn of(cells: &[(f64, Option<f64>)]) -> Self {
+        Self(Self::row(cells).into_iter().map(|decimals| decimals.0).max().unwrap_or(0))
+    }
+
     /// `value` with so many decimals.
     #[must_use]
     pub fn show(self, value: f64) -> String {
@@ -46,7 +52,11 @@ impl Decimals {
 /// `value` with `digits` significant digits, and all digits before the point.
 #[must_use]
 pub fn significant(value: f64, digits: i32) -> String {
-    Decimals(decimals_for(value, digits)).show(value)
+    let decimals = decimals_for(value, digits);
+    let shown = Decimals(decimals).show(value);
+    // 9.98 becomes 10.0 when rounded: one digit too many.
+    let rounded = shown.parse().map_or(decimals, |rounded| decimals_for(rounded, digits));
+    if rounded < decimals { Decimals(rounded).show(value) } else { shown }
 }
 
 #[cfg(test)]
@@ -71,6 +81,8 @@ mod tests {
     fn small_numbers_keep_their_digits_and_zero_has_no_sign() {
         assert_eq!(significant(0.0623, 2), "0.062");
         assert_eq!(significant(6.23, 2), "6.2");
+        assert_eq!(significant(9.98, 2), "10");
+        assert_eq!(significant(0.0, 2), "0");
         assert_eq!(significant(1234.5, 2), "1234");
         assert_eq!(Decimals(2).show(-0.001), "0.00");
     }

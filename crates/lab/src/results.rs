@@ -17,6 +17,8 @@ use crate::stat;
 const TAIL_IOS_MIN: u64 = 10;
 /// Below this share of the time a device's scheduler hardly matters, per cent.
 const IDLE_PERCENT: f64 = 20.0;
+/// The share of the time in which it is busy enough to matter, per cent.
+const BUSY_PERCENT: f64 = 80.0;
 /// From this utilisation on a device may be overloaded, per cent, if it also finishes
 const OVERLOAD_PERCENT: f64 = 95.0;
 /// so many times later than the last arrival.
@@ -255,6 +257,12 @@ fn answer(figures: &[FigureResults]) -> Answer {
     answer
 }
 
+/// Rounded down to one significant digit, at least 2.
+fn one_digit(value: f64) -> f64 {
+    let unit = 10f64.powf(value.max(1.0).log10().floor());
+    ((value / unit).floor() * unit).max(2.0)
+}
+
 /// Looks for what is doubtful.
 struct Doubts<'a> {
     records: &'a Records,
@@ -320,7 +328,9 @@ impl Doubts<'_> {
         };
         if !idle.is_empty() {
             let highest = (0..header.settings.len()).map(utilisation).filter(|&u| u < IDLE_PERCENT).fold(0.0, f64::max);
-            doubts.push(Doubt::Idle { settings: idle, utilisation_percent: highest, open: speed.is_some() });
+            let now = speed.unwrap_or(1.0);
+            let speed = (is_trace && highest > 0.0).then(|| now * one_digit(BUSY_PERCENT / highest));
+            doubts.push(Doubt::Idle { settings: idle, utilisation_percent: highest, speed });
         }
         let (Some(speed), Some(span_ns)) = (speed, header.workload.span_ns) else { return };
         let arrivals_s = span_ns as f64 / 1e9 / speed;
@@ -385,7 +395,9 @@ impl Doubts<'_> {
             return;
         }
         if counted < 2 {
-            doubts.push(Doubt::NoFairness { tasks: counted });
+            let first = self.records.runs.first().map(|run| run.result.tasks.as_slice()).unwrap_or_default();
+            let busy = first.iter().filter(|task| task.ios >= crate::fairness::ALONE_IOS_MIN).count();
+            doubts.push(Doubt::NoFairness { tasks: busy as u64 });
         } else if self.fairness.excluded > 0 {
             let excluded_percent = self.fairness.excluded_share * 100.0;
             doubts.push(Doubt::FairnessPartial { counted, excluded: self.fairness.excluded as u64, excluded_percent });

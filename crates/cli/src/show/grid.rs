@@ -30,6 +30,8 @@ impl Look {
     /// Text broken into lines, those after the first behind `indent`.
     pub(crate) fn wrap(self, text: &str, indent: &str) -> String {
         let width = self.width.unwrap_or(PROSE_WIDTH_MAX).clamp(WIDTH_MIN, PROSE_WIDTH_MAX);
+        // A number stays with its unit.
+        let text = &text.replace(" %", "\u{a0}%");
         let words = text.trim_start_matches(' ');
         let mut wrapped = " ".repeat(text.len() - words.len());
         let mut used = wrapped.len();
@@ -49,7 +51,7 @@ impl Look {
             wrapped.push_str(word);
             used += length;
         }
-        wrapped
+        wrapped.replace('\u{a0}', " ")
     }
 
     pub(crate) fn paint(self, text: &str, tone: Tone) -> String {
@@ -213,6 +215,8 @@ mod tests {
         let text = look.wrap("  - a list item that is longer than a line may be", "    ");
         assert_eq!(text, "  - a list item that is longer than a\n    line may be");
         assert_eq!(look.wrap("name      what", "  "), "name      what");
+        let text = look.wrap("a number in a long line stays with its 99 %", "  ");
+        assert_eq!(text, "a number in a long line stays with its\n  99 %");
     }
 
     #[test]

@@ -123,7 +123,7 @@ pub(crate) fn markdown(page: &Page<'_>) -> String {
         let heads: Vec<&str> = others.iter().map(|&setting| labels[setting].as_str()).collect();
         let _ = write!(
             text,
-            "\nAgainst {} (95 % confidence; * also outside both standard deviations):\n\n",
+            "\nAgainst {} (95 % confidence; \\* outside both standard deviations):\n\n",
             labels[header.baseline]
         );
         let _ = writeln!(text, "| figure | {} |\n|---|{}", heads.join(" | "), "---|".repeat(heads.len()));

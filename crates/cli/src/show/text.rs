@@ -39,7 +39,7 @@ fn heading(page: &Page<'_>, look: Look) -> String {
         (_, what) => format!("{what}s"),
     };
     about.push(format!("{} {plural}", grouped(workload.tasks)));
-    about.extend(workload.span_ns.map(|ns| format!("{} s recorded", significant(ns as f64 / 1e9, 3))));
+    about.extend(workload.span_ns.map(|ns| format!("{} s recorded", seconds(ns))));
     let mut rows = vec![(workload.name.as_str(), about.join(", ")), (device.name.as_str(), device.about.clone())];
     if workload.kind == WorkloadKind::Trace {
         rows.push(match page.header.replay {
@@ -62,10 +62,16 @@ fn heading(page: &Page<'_>, look: Look) -> String {
         n if n < *runs => format!("{n} of {runs} runs each, paired by seed"),
         n => format!("{n} runs each, paired by seed"),
     };
-    let simulated = significant(page.results.simulated_ns as f64 / 1e9, 3);
+    let simulated = seconds(page.results.simulated_ns);
     let elapsed = page.elapsed_s.map_or(String::new(), |s| format!(" in {} s", significant(s, 2)));
     let _ = writeln!(text, "{}", look.wrap(&format!("{times}; {simulated} s of disk time simulated{elapsed}"), ""));
     text
+}
+
+/// Three significant digits, thousands grouped.
+fn seconds(ns: u64) -> String {
+    let seconds = ns as f64 / 1e9;
+    if seconds < 1000.0 { significant(seconds, 3) } else { grouped(seconds.round() as u64) }
 }
 
 /// "sync p99        ms".
@@ -116,7 +122,7 @@ fn verdicts(page: &Page<'_>, look: Look) -> String {
         })
         .collect();
     let baseline = &header.settings[header.baseline].label;
-    let title = format!("against {baseline} (95 % confidence; * also outside both standard deviations):");
+    let title = format!("against {baseline} (95 % confidence; * outside both standard deviations):");
     format!("{}\n{}", look.wrap(&title, ""), set(&row_heads(page), &columns, look))
 }
 
@@ -156,4 +162,88 @@ fn closing(page: &Page<'_>, look: Look) -> String {
         let _ = writeln!(text, "next: {next}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iosched_disk::Profile;
+    use iosched_lab::{AloneRecord, Experiment, Record, Records, Results, RunRecord};
+    use iosched_sim::{RunResult, TaskResult};
+    use iosched_workload::{TaskSet, Workload};
+
+    const EXPECTED: &str = include_str!("../../tests/page.txt");
+    const EXPECTED_NARROW: &str = include_str!("../../tests/page-narrow.txt");
+
+    /// Records made by hand, so that the page shows what is expected whatever elevators do.
+    fn records() -> Records {
+        let tasks = "name = \"two\"\n[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 100\n[[tasks]]\npid = 2\npattern = \"random\"\ntotal = 100\n";
+        let workload = Workload::Tasks(TaskSet::parse("two.toml", tasks).unwrap());
+        let settings = ["deadline", "noop", "cfq:slice_idle=0,quantum=32"];
+        let settings = settings.map(|setting| setting.parse().unwrap()).to_vec();
+        let mut experiment = Experiment::new(workload, Profile::named("sata-7200").unwrap(), settings).unwrap();
+        experiment.runs = 3;
+        let header = experiment.header();
+        let mut records = Records::new(header);
+        for setting in 0..3 {
+            for run in 0..3 {
+                let result = result([10, 11, 8][setting], u64::from(run), [1, 1, 4][setting]);
+                records.add(Record::Run(Box::new(RunRecord { setting, run, seed: run.into(), result })));
+            }
+            for task in 0..2 {
+                let result = result(5, 0, 1).tasks.swap_remove(task);
+                records.add(Record::Alone(Box::new(AloneRecord { setting, task, seed: 0, result })));
+            }
+        }
+        records
+    }
+
+    fn result(ms: u64, run: u64, spread: u64) -> RunResult {
+        const MS: u64 = 1_000_000;
+        let mut result = RunResult {
+            finished_ns: (600 * ms + 7 * run) * MS * 10,
+            ios: 200,
+            bytes_read: 200_000_000,
+            device_busy_ns: 500 * ms * MS * 10,
+            ..RunResult::default()
+        };
+        for pid in 1..=2 {
+            let mut task = TaskResult { pid, ios: 100, ..TaskResult::default() };
+            for io in 0..100 {
+                let ns = (ms * MS + run * 10_000 + io * 1000) * if pid == 1 { spread } else { 1 };
+                task.latency.record(ns);
+                result.latency.reads.record(ns);
+            }
+            result.tasks.push(task);
+        }
+        result
+    }
+
+    fn check(look: Look, expected: &str, file: &str) {
+        let records = records();
+        let results = Results::of(&records);
+        let next = Some("iosched compare --help".to_owned());
+        let page = Page { header: &records.header, results: &results, elapsed_s: Some(0.8), next };
+        let found = text(&page, &look);
+        if std::env::var_os("IOSCHED_RERECORD").is_some() {
+            std::fs::write(format!("{}/tests/{file}", env!("CARGO_MANIFEST_DIR")), &found).unwrap();
+        } else {
+            assert_eq!(
+                found, expected,
+                "if this is meant to be: IOSCHED_RERECORD=1 cargo test -p iosched-cli\n{found}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_page_is_as_recorded() {
+        check(Look { width: None, colours: false }, EXPECTED, "page.txt");
+    }
+
+    #[test]
+    fn a_narrow_page_keeps_within_its_width() {
+        check(Look { width: Some(60), colours: false }, EXPECTED_NARROW, "page-narrow.txt");
+        let tables = EXPECTED_NARROW.lines().filter(|line| !line.starts_with("next:"));
+        assert_eq!(tables.filter(|line| line.chars().count() > 60).collect::<Vec<_>>(), [] as [&str; 0]);
+    }
 }

@@ -1,0 +1,246 @@
+//! The command as a person meets it: what it says, and with which exit code it ends.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/samples/pgbench.blktrace.0.zst");
+const TASKS: &str =
+    "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 100\n\n[[tasks]]\npid = 2\npattern = \"random\"\ntotal = 50\n";
+
+/// A directory of the test's own, empty.
+fn directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn iosched(directory: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_iosched"));
+    command.current_dir(directory).args(args).stdin(Stdio::null()).env_remove("NO_COLOR");
+    command
+}
+
+fn run(directory: &Path, args: &[&str]) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = iosched(directory, args).output().unwrap();
+    (status.code().unwrap(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+/// The arguments must fail with `code`, nothing on standard output, no record written, and say each of `said`.
+#[track_caller]
+fn refused(directory: &Path, args: &[&str], code: i32, said: &[&str]) {
+    let (found, out, err) = run(directory, args);
+    assert_eq!((found, out.as_str()), (code, ""), "{args:?}: {err}");
+    assert!(err.starts_with("error: "), "{args:?}: {err}");
+    for part in said {
+        assert!(err.contains(part), "{args:?} should say {part:?}: {err}");
+    }
+    for never in ["panicked", "Error(", "Os {", "kind:"] {
+        assert!(!err.contains(never), "{args:?}: {err}");
+    }
+    assert!(!directory.join("last.jsonl").exists(), "{args:?} ran something");
+}
+
+#[test]
+fn without_arguments_it_does_the_main_job() {
+    let here = directory("main-job");
+    let (code, out, err) = run(&here, &[]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    for part in
+        ["7,638 requests, 674 reads, 9 processes", "sata-7200", "(baseline)", "sync p99", "against deadline:", "next: "]
+    {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    assert!(!out.contains('\u{1b}'), "colours only on a terminal");
+    let records = std::fs::read_to_string(here.join("last.jsonl")).unwrap();
+    assert!(records.starts_with("{\"record\":\"header\","));
+    // Header, 30 runs, 3 timelines, and the processes alone.
+    assert!(records.lines().count() > 34, "{}", records.lines().count());
+}
+
+#[test]
+fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
+    let here = directory("refused");
+    std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
+    std::fs::write(here.join("text"), "hello\n").unwrap();
+    std::fs::write(here.join("empty"), "").unwrap();
+    std::fs::write(here.join("bad.toml"), "[[tasks]]\npid = 1\npatern = \"seq\"\n").unwrap();
+    std::fs::write(here.join("dev.toml"), "kind = \"hdd\"\n").unwrap();
+    let compare = |args: &[&str], code, said: &[&str]| {
+        refused(&here, &[&["compare"], args].concat(), code, said);
+    };
+    compare(&["--scheduler", "nop"], 2, &["--scheduler", "\"nop\" is not an elevator; there are noop"]);
+    compare(&["--scheduler", "cfq:slice_idel=0"], 2, &["slice_idel", "slice_idle"]);
+    compare(&["--scheduler", "cfq:quantum=0"], 2, &["quantum: 0 is out of range 1..=4294967295 requests"]);
+    compare(&["--scheduler", "cfq:quantum"], 2, &["is not name=value"]);
+    compare(&["--scheduler", "cfq", "--scheduler", "cfq"], 2, &["given twice"]);
+    compare(&["--scheduler", "cfq:max_sectors_kb=100000"], 2, &["max_sectors_kb: 100000 is out of range"]);
+    compare(&["--scheduler", "cfq", "--baseline", "noop"], 2, &["baseline noop is not one of", "cfq"]);
+    compare(&["--runs", "0"], 2, &["--runs"]);
+    compare(&["--runs", "many"], 2, &["many"]);
+    compare(&["--speed", "2"], 2, &["--speed needs --replay open"]);
+    compare(&["--replay", "open", "--speed", "0"], 2, &["a speed is a number from"]);
+    compare(&["--workload", "tasks.toml", "--replay", "open"], 2, &["for traces"]);
+    compare(&["--json", "--csv"], 2, &["cannot be used with"]);
+    compare(&["--device", "sata"], 2, &["no device profile \"sata\"", "sata-7200"]);
+    compare(&["--device", "./none.toml"], 2, &["./none.toml: cannot be read"]);
+    compare(&["--device", "dev.toml"], 2, &["dev.toml", "hdd"]);
+    compare(&["--workload", "none"], 2, &["none: no such file"]);
+    compare(&["--workload", "none.toml"], 2, &["none.toml: No such file"]);
+    compare(&["--workload", "text"], 2, &["text: not a trace in a known format", "blktrace"]);
+    compare(&["--workload", "empty"], 2, &["empty: the trace is empty"]);
+    compare(&["--workload", "bad.toml"], 2, &["bad.toml", "line 3", "patern"]);
+    compare(&["--records", "no/such/dir.jsonl"], 2, &["no/such/dir.jsonl: No such file"]);
+    refused(&here, &["comapre"], 2, &["comapre", "compare"]);
+    refused(&here, &["elevator", "show", "bfg"], 2, &["\"bfg\" is not an elevator"]);
+    refused(&here, &["trace", "info", "text"], 2, &["not a trace in a known format"]);
+    refused(&here, &["trace", "convert", SAMPLE, "out.xyz"], 2, &["say --format"]);
+    refused(&here, &["trace", "convert", SAMPLE, "out", "--format", "blkparse"], 2, &["can be written are blktrace"]);
+    refused(&here, &["trace", "convert", SAMPLE, "no/such/dir.csv"], 1, &["no/such/dir.csv: cannot be written"]);
+}
+
+#[test]
+fn tasks_files_and_every_output_format_work() {
+    let here = directory("formats");
+    std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
+    let common = ["compare", "-w", "tasks.toml", "-s", "noop", "-s", "cfq:slice_idle=0,quantum=4", "-n", "3"];
+    let with = |more: &[&str]| {
+        let (code, out, err) = run(&here, &[&common, more].concat());
+        assert_eq!((code, err.as_str()), (0, ""));
+        out
+    };
+    let json: serde_json::Value = serde_json::from_str(&with(&["--json"])).unwrap();
+    assert_eq!(json["plan"]["settings"][1]["label"], "cfq:slice_idle=0,quantum=4");
+    assert_eq!(json["figures"][0]["settings"][1]["values"].as_array().unwrap().len(), 3);
+    assert!(json["doubts"][0]["message"].is_string());
+    assert_eq!(
+        json["plan"]["command"],
+        "iosched compare --workload tasks.toml --device sata-7200 --scheduler noop \
+         --scheduler cfq:slice_idle=0,quantum=4 --baseline noop --runs 3 --seed 1"
+    );
+    let csv = with(&["--csv"]);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines[0], "figure,unit,setting,mean,sd,n,diff,ci_low,ci_high,verdict,published_rule,survives_all");
+    assert!(lines[1].starts_with("throughput,MB/s,noop,") && lines[1].ends_with(",3,,,,baseline,,"), "{}", lines[1]);
+    assert!(lines[2].starts_with("throughput,MB/s,\"cfq:slice_idle=0,quantum=4\","), "{}", lines[2]);
+    let markdown = with(&["--markdown"]);
+    assert!(markdown.contains("| figure | unit | `noop` | `cfq:slice_idle=0,quantum=4` |\n|---|---|---:|---:|\n"));
+    // The same seed, the same figures, whatever the number of jobs.
+    assert_eq!(with(&["--csv", "--jobs", "1"]), csv);
+    assert_ne!(with(&["--csv", "--seed", "2"]), csv);
+    let decisions = with(&["--decisions", "decisions.jsonl", "--csv"]);
+    assert_eq!(decisions, csv);
+    assert!(std::fs::read_to_string(here.join("decisions.jsonl")).unwrap().contains("\"ev\":\"slice\""));
+}
+
+#[test]
+fn a_file_of_the_default_name_that_is_not_ours_is_left_alone() {
+    let here = directory("not-ours");
+    std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
+    std::fs::write(here.join("last.jsonl"), "precious").unwrap();
+    let (code, _, err) = run(&here, &["compare", "-w", "tasks.toml", "-n", "2"]);
+    assert_eq!(code, 0);
+    assert!(err.contains("left alone"), "{err}");
+    assert_eq!(std::fs::read_to_string(here.join("last.jsonl")).unwrap(), "precious");
+}
+
+#[test]
+fn help_man_page_and_completions_know_every_option() {
+    let here = directory("help");
+    let (code, help, _) = run(&here, &["compare", "--help"]);
+    assert_eq!(code, 0);
+    let (_, man, _) = run(&here, &["man", "--dir", "man"]);
+    assert_eq!(man, "");
+    let man = std::fs::read_to_string(here.join("man/iosched-compare.1")).unwrap().replace("\\-", "-");
+    let (_, bash, _) = run(&here, &["completions", "bash"]);
+    for option in
+        ["--workload", "--device", "--scheduler", "--baseline", "--runs", "--seed", "--jobs", "--replay", "--records"]
+    {
+        assert!(help.contains(option) && man.contains(option) && bash.contains(option), "{option}");
+    }
+    let (_, page, _) = run(&here, &["man"]);
+    assert!(page.contains(".TH iosched 1"), "{page}");
+}
+
+#[test]
+fn devices_and_elevators_are_told_from_their_declarations() {
+    let here = directory("tell");
+    let (_, list, _) = run(&here, &["device", "list"]);
+    assert!(list.contains("sata-7200"), "{list}");
+    let (_, card, _) = run(&here, &["device", "show", "sata-7200"]);
+    assert!(card.contains("random_read_4k_depth_1") && card.contains("1000.2"), "{card}");
+    let (_, list, _) = run(&here, &["elevator", "list"]);
+    for elevator in iosched::ELEVATORS {
+        assert!(list.contains(elevator.name) && list.contains(elevator.about));
+        let (code, page, _) = run(&here, &["elevator", "show", elevator.name]);
+        assert_eq!(code, 0);
+        for spec in (elevator.tunables)() {
+            assert!(page.contains(spec.name) && page.contains(spec.doc), "{}", spec.name);
+        }
+        assert!(page.contains("nr_requests"));
+    }
+}
+
+#[test]
+fn traces_are_told_about_and_converted() {
+    let here = directory("trace");
+    let (code, text, _) = run(&here, &["trace", "info", SAMPLE]);
+    assert_eq!(code, 0);
+    assert!(text.contains("blktrace: 7,638 requests, 674 reads"), "{text}");
+    let (_, json, _) = run(&here, &["trace", "info", SAMPLE, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["all"]["requests"], 7638);
+    let (code, out, err) = run(&here, &["trace", "convert", SAMPLE, "out.csv"]);
+    assert_eq!((code, out.as_str()), (0, ""));
+    assert!(err.starts_with("7638 requests written"), "{err}");
+    let (_, converted, _) = run(&here, &["trace", "convert", SAMPLE, "-", "--format", "csv"]);
+    assert_eq!(converted, std::fs::read_to_string(here.join("out.csv")).unwrap());
+    let leftover: Vec<_> = std::fs::read_dir(&here).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(leftover, ["out.csv"]);
+}
+
+#[test]
+fn whoever_stops_reading_is_not_complained_to() {
+    let here = directory("pipe");
+    let mut child = iosched(&here, &["trace", "convert", SAMPLE, "-", "--format", "csv"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
+}
+
+/// Sends SIGINT to our own child.
+#[cfg(unix)]
+fn interrupt(child: &std::process::Child) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_what_is_finished() {
+    let here = directory("interrupt");
+    std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
+    let child = iosched(&here, &["compare", "-w", "tasks.toml", "-n", "1000000", "-j", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = || std::fs::read_to_string(here.join("last.jsonl")).map_or(0, |text| text.lines().count());
+    let begun = std::time::Instant::now();
+    while lines() < 20 {
+        assert!(begun.elapsed().as_secs() < 60, "nothing happens");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(130), "{err}");
+    assert!(err.contains("ending after the current runs"), "{err}");
+    assert!(out.contains(" of 1000000 runs each"), "{out}");
+    assert!(out.contains("not everything was run"), "{out}");
+}

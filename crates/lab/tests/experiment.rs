@@ -1,0 +1,317 @@
+//! Experiments from plan to results.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use iosched_disk::Profile;
+use iosched_lab::{
+    Control, Doubt, Experiment, Fairness, Figure, Finished, LabError, Progress, Record, RecordReader, RecordWriter,
+    Records, Results, Verdict, execute,
+};
+use iosched_sim::Replay;
+use iosched_trace::{ReadOptions, TraceReader};
+use iosched_workload::{TaskSet, Trace, Workload};
+
+/// Three tasks in competition: a sequential reader, a random one, and a writer that nobody waits for.
+const TASKS: &str = r#"
+name = "three"
+
+[[tasks]]
+pid = 1
+pattern = "seq"
+nr_sectors = 64
+total = 60
+
+[[tasks]]
+pid = 2
+pattern = "random"
+range = [1000000, 90000000]
+total = 40
+
+[[tasks]]
+pid = 3
+op = "write"
+sync = false
+pattern = "random"
+range = [200000000, 290000000]
+iodepth = 4
+total = 50
+"#;
+
+fn tasks() -> Workload {
+    Workload::Tasks(TaskSet::parse("three.toml", TASKS).unwrap())
+}
+
+/// `n` random reads of two processes, one every `gap_ns`.
+fn trace(n: u64, gap_ns: u64) -> Workload {
+    let mut text = String::from("arrival_ns,pid,op,sync,sector,nr_sectors\n");
+    for i in 0..n {
+        let sector = (i * 7_919_993) % 900_000_000;
+        text += &format!("{},{},R,1,{sector},8\n", i * gap_ns, 10 + i % 2);
+    }
+    let reader = TraceReader::from_reader(std::io::Cursor::new(text), "reads.csv", &ReadOptions::default()).unwrap();
+    Workload::Trace(Arc::new(Trace::read("reads.csv", reader).unwrap()))
+}
+
+fn experiment(workload: Workload, settings: &[&str], runs: u32) -> Experiment {
+    let settings = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    let profile = Profile::named("sata-7200").unwrap();
+    let mut experiment = Experiment::new(workload, profile, settings).unwrap();
+    experiment.runs = runs;
+    experiment
+}
+
+fn records(experiment: &Experiment) -> Records {
+    execute(experiment, &Control::new(2), |_| Ok(())).unwrap().records
+}
+
+/// The file of records that an experiment leaves.
+fn file(experiment: &Experiment, jobs: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = RecordWriter::new(&mut bytes);
+    execute(experiment, &Control::new(jobs), |progress| {
+        if let Progress::Record(record) = progress {
+            writer.write(record).unwrap();
+        }
+        Ok(())
+    })
+    .unwrap();
+    bytes
+}
+
+#[test]
+fn records_are_the_same_bytes_whatever_the_number_of_jobs() {
+    let experiment = experiment(tasks(), &["noop", "deadline", "cfq"], 4);
+    let alone = file(&experiment, 1);
+    assert_eq!(alone, file(&experiment, 4));
+    assert_eq!(alone, file(&experiment, 1));
+}
+
+#[test]
+fn records_come_back_from_their_file_with_the_same_results() {
+    let experiment = experiment(trace(300, 2_000_000), &["noop", "cfq"], 3);
+    let bytes = file(&experiment, 2);
+    let read = RecordReader::read(bytes.as_slice(), "last.jsonl").unwrap();
+    let kept = records(&experiment);
+    assert_eq!(read, kept);
+    assert_eq!(Results::of(&read), Results::of(&kept));
+    assert_eq!((read.runs.len(), read.timelines.len(), read.alone.len()), (6, 2, 4));
+}
+
+#[test]
+fn a_file_that_was_cut_short_is_read_as_far_as_it_goes() {
+    let bytes = file(&experiment(tasks(), &["noop", "cfq"], 3), 2);
+    let ends: Vec<usize> = bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).collect();
+    // Header, two runs with their timelines, and half of another run.
+    let cut = (ends[4] + ends[5]) / 2;
+    let read = RecordReader::read(&bytes[..cut], "last.jsonl").unwrap();
+    assert_eq!((read.runs.len(), read.rounds()), (2, vec![0]));
+    assert_eq!(read.warnings.len(), 1);
+    assert!(read.warnings[0].starts_with("last.jsonl: line 6 is cut short"), "{}", read.warnings[0]);
+    let doubts = Results::of(&read).doubts;
+    assert!(doubts.iter().any(|doubt| matches!(doubt, Doubt::Incomplete { rounds: 1, planned: 3, .. })), "{doubts:?}");
+    // Cut between two lines, nothing is lost and nothing is said.
+    assert_eq!(RecordReader::read(&bytes[..ends[4]], "x").unwrap().warnings, [] as [String; 0]);
+}
+
+#[test]
+fn what_is_no_file_of_records_is_refused_with_the_line() {
+    let read = |bytes: &[u8]| RecordReader::read(bytes, "x.jsonl").unwrap_err().to_string();
+    assert!(read(b"").contains("x.jsonl: line 1: not a file of records"), "{}", read(b""));
+    assert!(read(b"hello\n").contains("not a file of records"));
+    assert!(read(b"{\"record\":\"alone\"}\n").contains("not a file of records"));
+    let later = read(b"{\"record\":\"header\",\"format\":99,\"version\":\"9.0\"}\n");
+    assert!(later.contains("format 99, written by iosched 9.0"), "{later}");
+    let mut bytes = file(&experiment(tasks(), &["noop"], 1), 1);
+    bytes.write_all(b"{\"record\":\"nonsense\"}\n").unwrap();
+    assert!(read(&bytes).contains("no record"), "{}", read(&bytes));
+}
+
+#[test]
+fn a_setting_that_changes_nothing_makes_no_difference_and_is_told() {
+    let experiment = experiment(tasks(), &["cfq", "cfq:quantum=8"], 3);
+    let results = Results::of(&records(&experiment));
+    for figure in &results.figures {
+        let comparison = figure.settings[1].as_ref().unwrap().comparison.unwrap();
+        assert_eq!(comparison.verdict, Verdict::NoDifference, "{:?}", figure.figure);
+        assert_eq!((comparison.difference, comparison.published), (0.0, Some(false)));
+    }
+    let expected = Doubt::ChangedNothing { setting: "cfq:quantum=8".to_owned(), same_as: "cfq".to_owned() };
+    assert!(results.doubts.contains(&expected), "{:?}", results.doubts);
+    assert!(results.answer.best.is_empty());
+    assert_eq!(
+        results.sentence(&experiment.header(), 1).unwrap(),
+        "finish, sync mean, sync p99, async p99 and fairness: no difference"
+    );
+}
+
+#[test]
+fn a_known_shift_is_found_with_its_size_and_direction() {
+    let experiment = experiment(tasks(), &["noop", "cfq:quantum=8"], 5);
+    let mut records = records(&experiment);
+    for run in 0..5 {
+        let base = records.run(run, 0).unwrap().result.clone();
+        let own = records.runs.iter_mut().find(|own| own.run == run && own.setting == 1).unwrap();
+        own.result = base;
+        own.result.finished_ns = own.result.finished_ns / 10 * 11;
+    }
+    let results = Results::of(&records);
+    let comparison = |figure| results.figure(figure).unwrap().settings[1].as_ref().unwrap().comparison.unwrap();
+    let finish = comparison(Figure::Finish);
+    assert_eq!(finish.verdict, Verdict::Worse);
+    assert!((finish.percent.unwrap() - 10.0).abs() < 0.01, "{finish:?}");
+    assert!(finish.survives_all);
+    assert_eq!(comparison(Figure::Throughput).verdict, Verdict::Worse);
+    assert_eq!(comparison(Figure::SyncMean).verdict, Verdict::NoDifference);
+    assert_eq!(results.answer.best, [(vec![0], vec![Figure::Finish])]);
+    assert!(results.sentence(&experiment.header(), 1).unwrap().starts_with("finish worse by 10 %; "));
+}
+
+#[test]
+fn runs_are_interleaved_and_paired_by_seed() {
+    let experiment = experiment(tasks(), &["noop", "deadline", "cfq"], 3);
+    let mut order = Vec::new();
+    execute(&experiment, &Control::new(1), |progress| {
+        if let Progress::Record(Record::Run(run)) = progress {
+            order.push((run.run, run.setting, run.seed));
+        }
+        Ok(())
+    })
+    .unwrap();
+    let settings: Vec<usize> = order.iter().map(|(_, setting, _)| *setting).collect();
+    assert_eq!(settings, [0, 1, 2, 1, 2, 0, 2, 0, 1]);
+    for (run, _, seed) in order {
+        assert_eq!(seed, experiment.run_seed(run));
+        assert!(seed < 1 << 53);
+    }
+    assert_ne!(experiment.run_seed(0), experiment.run_seed(1));
+}
+
+#[test]
+fn an_interrupted_experiment_keeps_its_complete_rounds() {
+    let experiment = experiment(tasks(), &["noop", "deadline", "cfq"], 50);
+    let control = Control::new(1);
+    let mut runs = 0;
+    let Finished { records, interrupted } = execute(&experiment, &control, |progress| {
+        runs += usize::from(matches!(progress, Progress::Done { .. }));
+        if runs == 8 {
+            control.interrupt();
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert!(interrupted);
+    assert!((8..20).contains(&records.runs.len()), "{}", records.runs.len());
+    let results = Results::of(&records);
+    assert_eq!(results.rounds as usize, records.runs.len() / 3);
+    assert!(
+        results.figures.iter().all(|f| f.settings.iter().flatten().all(|s| s.values.len() == results.rounds as usize))
+    );
+    let incomplete = |doubt: &Doubt| matches!(doubt, Doubt::Incomplete { planned: 50, alone_missing: 9, .. });
+    assert!(results.doubts.iter().any(incomplete), "{:?}", results.doubts);
+}
+
+#[test]
+fn an_error_of_the_observer_ends_the_experiment() {
+    let experiment = experiment(tasks(), &["noop"], 50);
+    let full = || LabError::Io { file: "last.jsonl".to_owned(), source: std::io::ErrorKind::StorageFull.into() };
+    let mut seen = 0;
+    let outcome = execute(&experiment, &Control::new(2), |_| {
+        seen += 1;
+        if seen > 5 { Err(full()) } else { Ok(()) }
+    });
+    assert!(matches!(outcome, Err(LabError::Io { .. })));
+}
+
+#[test]
+fn fairness_is_of_slowdowns_against_running_alone() {
+    let records = records(&experiment(tasks(), &["noop", "cfq"], 3));
+    let fairness = Fairness::of(&records);
+    assert_eq!((fairness.tasks.as_slice(), fairness.excluded), ([0, 1, 2].as_slice(), 0));
+    for setting in 0..2 {
+        let indices = fairness.indices(setting);
+        assert_eq!(indices.len(), 3);
+        assert!(indices.iter().all(|index| (1.0 / 3.0..=1.0).contains(index)), "{indices:?}");
+        // By hand from the records.
+        let run = records.run(0, setting).unwrap();
+        let slowdowns = [0, 1, 2].map(|task| {
+            run.result.tasks[task].latency.mean_ns() / records.alone(setting, task).unwrap().result.latency.mean_ns()
+        });
+        let (sum, squares) = slowdowns.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+        assert!((indices[0] - sum * sum / (3.0 * squares)).abs() < 1e-12);
+        assert_eq!(records.alone(setting, 1).unwrap().result.pid, 2);
+    }
+}
+
+#[test]
+fn one_process_has_no_fairness() {
+    let text = "[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 50\n";
+    let workload = Workload::Tasks(TaskSet::parse("one.toml", text).unwrap());
+    let results = Results::of(&records(&experiment(workload, &["noop", "cfq"], 2)));
+    assert_eq!(results.figure(Figure::Fairness), None);
+    assert!(results.doubts.contains(&Doubt::NoFairness { tasks: 1 }), "{:?}", results.doubts);
+}
+
+#[test]
+fn one_run_is_shown_but_decides_nothing() {
+    let results = Results::of(&records(&experiment(tasks(), &["noop", "cfq"], 1)));
+    let own = results.figure(Figure::Finish).unwrap().settings[1].clone().unwrap();
+    assert_eq!((own.sd, own.comparison.unwrap().verdict), (None, Verdict::Undecided));
+    assert!(results.doubts.contains(&Doubt::FewRuns { rounds: 1 }));
+}
+
+#[test]
+fn a_device_buried_in_requests_and_one_that_idles_are_told() {
+    let with_gap = |gap_ns| {
+        let mut experiment = experiment(trace(400, gap_ns), &["noop"], 2);
+        experiment.replay = Replay::Open { speed: 1.0 };
+        Results::of(&records(&experiment)).doubts
+    };
+    let buried = with_gap(100_000);
+    assert!(buried.iter().any(|doubt| matches!(doubt, Doubt::Overload { .. })), "{buried:?}");
+    let idle = with_gap(200_000_000);
+    assert!(idle.iter().any(|doubt| matches!(doubt, Doubt::Idle { speed: Some(s), .. } if *s >= 2.0)), "{idle:?}");
+}
+
+#[test]
+fn every_value_in_effect_is_in_the_header() {
+    let experiment = experiment(tasks(), &["deadline", "cfq:slice_idle=0,nr_requests=512"], 1);
+    let header = experiment.header();
+    let values = &header.settings[1].values;
+    let value = |name: &str| values.iter().find(|value| value.name == name).unwrap();
+    assert_eq!((value("slice_idle").value.as_str(), value("slice_idle").set), ("0", true));
+    assert_eq!((value("quantum").value.as_str(), value("quantum").set), ("8", false));
+    assert_eq!((value("nr_requests").value.as_str(), value("nr_requests").attribute), ("512", true));
+    assert_eq!(header.workload.requests, Some(150));
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_before_anything_runs() {
+    let new = |settings: &[&str]| {
+        let settings = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+        Experiment::new(tasks(), Profile::named("sata-7200").unwrap(), settings)
+    };
+    assert!(matches!(new(&[]), Err(LabError::NoSettings)));
+    assert!(matches!(new(&["cfq", "cfq"]), Err(LabError::TwiceTheSame { .. })));
+    let error = new(&["noop", "cfq"]).unwrap().set_baseline("deadline").unwrap_err();
+    assert_eq!(error.to_string(), "the baseline deadline is not one of the settings compared; those are noop, cfq");
+    let mut none = new(&["noop"]).unwrap();
+    none.runs = 0;
+    assert!(matches!(execute(&none, &Control::new(1), |_| Ok(())), Err(LabError::NoRuns)));
+}
+
+#[test]
+fn decisions_are_lines_of_json_for_every_setting() {
+    let experiment = experiment(tasks(), &["noop", "cfq"], 1);
+    let mut text = Vec::new();
+    iosched_lab::write_decisions(&experiment, &mut text).unwrap();
+    let lines: Vec<serde_json::Value> =
+        String::from_utf8(text).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let count = |setting: &str, event: &str| {
+        lines.iter().filter(|line| line["setting"] == setting && line["ev"] == event).count()
+    };
+    assert_eq!(count("noop", "complete"), count("noop", "dispatch"));
+    assert!(count("noop", "dispatch") > 0);
+    assert!(count("cfq", "active") > 0);
+    assert_eq!(count("noop", "active"), 0);
+}
