@@ -1,0 +1,72 @@
+//! What a run begins with: queue, device, tasks.
+
+use iosched::{ELEVATORS, QueueConfig, Time};
+
+use crate::operation::Mix;
+use crate::random::Random;
+
+/// What a run begins with. All of it follows from the elevator and the seed.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The elevator to begin with, and to come back to: an index of [`ELEVATORS`].
+    pub home: usize,
+    /// Queue and device.
+    pub queue: QueueConfig,
+    /// Requests the device takes at once.
+    pub depth: u32,
+    /// Whether it completes them in any order.
+    pub out_of_order: bool,
+    /// Tasks at the beginning.
+    pub tasks: u32,
+    /// Most tasks at once.
+    pub tasks_max: u32,
+    /// `nr_requests`, if not the default.
+    pub nr_requests: Option<u32>,
+    /// First sector of the part of the device that is used.
+    pub first_sector: u64,
+    /// Sectors of that part.
+    pub nr_sectors: u64,
+    /// The first moment.
+    pub origin: Time,
+}
+
+/// The index of the elevator called `name`.
+#[must_use]
+pub fn elevator_index(name: &str) -> Option<usize> {
+    ELEVATORS.iter().position(|elevator| elevator.name == name)
+}
+
+impl Config {
+    /// The configuration that `seed` means for an elevator.
+    #[must_use]
+    pub fn from_seed(home: usize, seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 0x636F_6E66_6967);
+        let queue = QueueConfig {
+            hz: random.pick(&[100, 250, 300, 1000, 1000, 1024]),
+            rotational: random.below(4) > 0,
+            groups: random.below(3) == 0,
+            write_cache: random.below(4) > 0,
+            fua: random.below(3) == 0,
+            max_hw_sectors_kb: random.pick(&[4, 16, 128, 512, 512, 1280]),
+        };
+        let tasks = random.pick(&[1, 2, 4, 8, 20]);
+        Self {
+            home,
+            queue,
+            depth: random.pick(&[1, 1, 2, 4, 8, 31, 32, 128]),
+            out_of_order: random.below(4) > 0,
+            tasks,
+            tasks_max: tasks + random.pick(&[0, 2, 12]),
+            nr_requests: random.pick(&[None, None, Some(4), Some(5), Some(16), Some(33)]),
+            first_sector: random.pick(&[0, 0, 1 << 40]),
+            nr_sectors: random.pick(&[64, 1 << 12, 1 << 20, 1 << 24]),
+            origin: Time::from_ns(random.pick(&[1_000_000_000_000, 1_000_000_000_000, 0, 1 << 60])),
+        }
+    }
+
+    /// The mix of operations that `seed` means for a long run.
+    #[must_use]
+    pub fn swarm(seed: u64) -> Mix {
+        Mix::swarm(&mut Random::new(seed ^ 0x73_7761_726D))
+    }
+}

@@ -1,0 +1,99 @@
+//! What happened how often: a check of what never happens proves nothing.
+
+use std::fmt;
+
+use iosched::Decision;
+
+macro_rules! coverage {
+    ($($(#[$doc:meta])* $name:ident: $shown:literal),* $(,)?) => {
+        /// What happened how often.
+        #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+        pub struct Coverage {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Coverage {
+            /// All counts, each with what it counts.
+            #[must_use]
+            pub fn counts(&self) -> Vec<(&'static str, u64)> {
+                vec![$(($shown, self.$name)),*]
+            }
+
+            /// Takes in those of another run.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)*
+            }
+        }
+    };
+}
+
+coverage! {
+    /// Operations done.
+    operations: "operations",
+    /// Bios accepted.
+    bios: "bios",
+    /// Bios that joined a request.
+    merges: "bios merged",
+    /// Requests that were absorbed by another.
+    absorbed: "requests merged",
+    /// Requests that the device was given.
+    requests: "requests",
+    /// Device flushes among them.
+    flushes: "flushes",
+    /// Requests that failed.
+    errors: "errors",
+    /// Bios that found all requests allocated.
+    full: "full",
+    /// Tasks that waited and were called.
+    woken: "woken",
+    /// Plugs that were full.
+    full_plugs: "full plugs",
+    /// Runs of the queue that the elevator asked for.
+    kicks: "kicks",
+    /// Times that the elevator let an idle device wait.
+    idle: "idle waits",
+    /// Timers that fired.
+    timers: "timers",
+    /// Processes that exited.
+    exits: "exits",
+    /// Of them, those that waited for room.
+    exits_waiting: "exits while waiting",
+    /// Elevators switched.
+    switches: "switches",
+    /// Of them, those begun before another had ended.
+    switches_twice: "switches in switches",
+    /// Writes to tunables and attributes that were refused.
+    refused: "refusals",
+    /// Drains.
+    drains: "drains",
+    /// Preemptions; counted where decisions are recorded.
+    preemptions: "preemptions",
+    /// Cooperators brought together; counted where decisions are recorded.
+    cooperator_merges: "cooperator merges",
+    /// And taken apart again.
+    cooperator_splits: "cooperator splits",
+    /// Turns given up; counted where decisions are recorded.
+    yields: "yields",
+    /// Waits at the end of a group's last slice; counted where decisions are recorded.
+    wait_busy: "wait-busy",
+}
+
+impl Coverage {
+    pub(crate) fn count(&mut self, decision: &Decision) {
+        match decision {
+            Decision::Preempt { .. } => self.preemptions += 1,
+            Decision::CooperatorMerge { .. } => self.cooperator_merges += 1,
+            Decision::CooperatorSplit { .. } => self.cooperator_splits += 1,
+            Decision::Yield { .. } => self.yields += 1,
+            Decision::WaitBusy { .. } => self.wait_busy += 1,
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: Vec<_> = self.counts().iter().map(|(name, count)| format!("{count} {name}")).collect();
+        f.write_str(&shown.join(", "))
+    }
+}

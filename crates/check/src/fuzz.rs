@@ -1,0 +1,47 @@
+//! The entry of the fuzz target: any bytes are a run.
+//!
+//! The first eight bytes are the seed of the configuration, the ninth names the elevator; every eight bytes after that
+//! are an operation.
+
+use iosched::ELEVATORS;
+
+use crate::config::Config;
+use crate::operation::{Mix, Operation};
+use crate::run::run_alike;
+use crate::violation::Violation;
+
+/// Most operations of one run.
+const OPERATIONS_MAX: usize = 4_096;
+
+/// The run that `data` means; `None` if it is too short for any.
+#[must_use]
+pub fn decode(data: &[u8]) -> Option<(Config, Vec<Operation>)> {
+    let (seed, rest) = data.split_first_chunk()?;
+    let (&elevator, rest) = rest.split_first()?;
+    let config = Config::from_seed(usize::from(elevator) % ELEVATORS.len(), u64::from_le_bytes(*seed));
+    let (words, _) = rest.as_chunks();
+    let mix = Mix::default();
+    let operations = words.iter().take(OPERATIONS_MAX).map(|word| Operation::decode(u64::from_le_bytes(*word), &mix));
+    Some((config, operations.collect()))
+}
+
+/// Does the run that `data` means.
+///
+/// # Errors
+/// The first thing that did not hold.
+pub fn replay(data: &[u8]) -> Result<(), Violation> {
+    match decode(data) {
+        Some((config, operations)) => run_alike(&config, &operations).map(|_| ()),
+        None => Ok(()),
+    }
+}
+
+/// Operation lists.
+///
+/// # Panics
+/// If something does not hold.
+pub fn operations(data: &[u8]) {
+    if let Err(violation) = replay(data) {
+        panic!("{violation}");
+    }
+}

@@ -1,0 +1,209 @@
+//! Control: processes, cgroups, tunables, attributes, switching.
+
+use iosched::{Cgroup, CgroupId, ELEVATORS, IoPriority, RequestQueue, Spec};
+
+use super::submit::Recent;
+use super::{CGROUPS_MAX, Host, Task};
+use crate::operation::Value;
+use crate::violation::{Checked, ensure};
+
+/// The name and text that a write names, and whether it should be taken.
+struct Write {
+    name: &'static str,
+    text: String,
+    value: Option<u64>,
+}
+
+fn write(specs: &[&'static Spec], which: u8, value: Value) -> Write {
+    let missing = Write { name: "no_such_name", text: "1".to_owned(), value: None };
+    let Some(spec) = specs.get(usize::from(which) % specs.len().max(1)) else { return missing };
+    let Spec { name, default, min, max, read_only, .. } = **spec;
+    let largest = max.min(default.max(1) * 16);
+    let number = match value {
+        Value::Default => Some(default),
+        Value::Min => Some(min),
+        // The largest of all would only end the run: nothing waits for a timer of 49 days.
+        Value::Max => Some(largest),
+        Value::Small(more) => Some(max.min(min + u64::from(more))),
+        Value::Eighths(eighths) => Some((default * u64::from(eighths) / 8).clamp(min, max)),
+        Value::TooSmall => min.checked_sub(1),
+        Value::TooLarge => max.checked_add(1),
+        Value::NotANumber => None,
+        Value::NoSuchName => return missing,
+    };
+    let text = number.map_or_else(|| "1x".to_owned(), |number| number.to_string());
+    Write { name, text, value: number.filter(|number| !read_only && (min..=max).contains(number)) }
+}
+
+impl Host {
+    // ---- processes
+
+    pub(super) fn start_task(&mut self, ioprio: IoPriority, cgroup: u8) -> Checked {
+        if self.tasks.len() >= self.config.tasks_max as usize {
+            return Ok(());
+        }
+        self.pids += 1;
+        let cgroup = self.cgroup(cgroup);
+        let context = self.queue.create_context(self.pids, ioprio, cgroup);
+        self.digest.add(context.index() as u64);
+        self.model.started(context)?;
+        let env = self.queue.env();
+        ensure!(env.pid(context) == self.pids, Control, "pid {} reads as {}", self.pids, env.pid(context));
+        let last_end = self.config.first_sector;
+        let recent = Recent::default();
+        self.tasks.push(Task { context, remainder: None, plugged: false, on_plug: 0, last_end, recent });
+        Ok(())
+    }
+
+    /// A task exits, with whatever it has under way; the last one is followed by another.
+    pub(super) fn exit_task(&mut self, task: u8) -> Checked {
+        let task = self.tasks.swap_remove(usize::from(task) % self.tasks.len());
+        self.coverage.exits += 1;
+        self.coverage.exits_waiting += u64::from(task.remainder.is_some());
+        self.queue.exit(self.now, task.context);
+        self.model.exited(task.context);
+        self.look_at_decisions()?;
+        // It may have been called and not have gone on: then another is.
+        self.attend_to_woken()?;
+        self.attend_to_kick()?;
+        if self.tasks.is_empty() { self.start_task(IoPriority::default(), 0) } else { Ok(()) }
+    }
+
+    pub(super) fn yield_to(&mut self, from: u8, to: u8) -> Checked {
+        let (from, to) = (self.context(from), self.context(to));
+        self.queue.yield_to(self.now, from, to);
+        self.look_at_decisions()?;
+        self.attend_to_kick()
+    }
+
+    // ---- cgroups
+
+    fn cgroup(&self, number: u8) -> CgroupId {
+        self.cgroup_ids[usize::from(number) % self.cgroup_ids.len()]
+    }
+
+    pub(super) fn create_cgroup(&mut self, parent: u8, weight: u16, leaf_weight: u16) -> Checked {
+        if self.cgroup_ids.len() >= CGROUPS_MAX {
+            return Ok(());
+        }
+        let (weight, leaf_weight) = (u32::from(weight), u32::from(leaf_weight));
+        let parent = Some(self.cgroup(parent));
+        let created = self.queue.create_cgroup(Cgroup { name: "group".to_owned(), parent, weight, leaf_weight });
+        let valid = [weight, leaf_weight].iter().all(|w| (iosched::WEIGHT_MIN..=iosched::WEIGHT_MAX).contains(w));
+        ensure!(created.is_ok() == valid, Control, "a cgroup of weights {weight}, {leaf_weight}: {created:?}");
+        self.cgroup_ids.extend(created);
+        Ok(())
+    }
+
+    pub(super) fn change_weights(&mut self, cgroup: u8, weight: u16, leaf_weight: u16) -> Checked {
+        let (weight, leaf_weight) = (u32::from(weight), u32::from(leaf_weight));
+        let cgroup = self.cgroup(cgroup);
+        let shown = |queue: &RequestQueue| {
+            let group = queue.env().cgroups.get(cgroup);
+            (group.weight, group.leaf_weight)
+        };
+        let before = shown(&self.queue);
+        let valid = [weight, leaf_weight].iter().all(|w| (iosched::WEIGHT_MIN..=iosched::WEIGHT_MAX).contains(w));
+        let changed = self.queue.set_weights(cgroup, weight, leaf_weight);
+        let expected = if valid { (weight, leaf_weight) } else { before };
+        let after = shown(&self.queue);
+        ensure!(
+            changed.is_ok() == valid && after == expected,
+            Control,
+            "weights {weight}, {leaf_weight}: {changed:?}, {before:?} became {after:?}"
+        );
+        Ok(())
+    }
+
+    // ---- tunables and attributes
+
+    pub(super) fn write_tunable(&mut self, which: u8, value: Value) -> Checked {
+        let scheduler = self.queue.scheduler();
+        let specs = iosched::elevator(scheduler).map(|elevator| (elevator.tunables)()).unwrap_or_default();
+        let Write { name, text, value } = write(&specs, which, value);
+        let read = |queue: &RequestQueue| specs.iter().map(|spec| queue.tunable(spec.name)).collect::<Vec<_>>();
+        let before = read(&self.queue);
+        let set = self.queue.set_tunable(name, &text);
+        ensure!(
+            set.is_ok() == value.is_some() && before.iter().all(Result::is_ok),
+            Control,
+            "{scheduler}: {name}={text}: {set:?}"
+        );
+        match value {
+            Some(value) => {
+                let after = self.queue.tunable(name);
+                ensure!(after == Ok(value), Control, "{scheduler}: {name}={text} reads as {after:?}");
+            }
+            None => {
+                self.coverage.refused += 1;
+                let after = read(&self.queue);
+                ensure!(
+                    after == before,
+                    Control,
+                    "{scheduler}: {name}={text} was refused; {before:?} became {after:?}"
+                );
+            }
+        }
+        if let Some(audit) = &mut self.audit {
+            audit.tunables_changed(&self.queue);
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_attribute(&mut self, which: u8, value: Value) -> Checked {
+        let specs: Vec<_> = RequestQueue::attribute_specs().collect();
+        let Write { name, text, mut value } = write(&specs, which, value);
+        if name == "max_sectors_kb" {
+            value = value.filter(|&kib| kib <= u64::from(self.config.queue.max_hw_sectors_kb));
+        }
+        let read = |queue: &RequestQueue| specs.iter().map(|spec| queue.attribute(spec.name)).collect::<Vec<_>>();
+        let before = read(&self.queue);
+        let set = self.queue.set_attribute(self.now, name, &text);
+        ensure!(set.is_ok() == value.is_some() && before.iter().all(Result::is_ok), Control, "{name}={text}: {set:?}");
+        let Some(value) = value else {
+            self.coverage.refused += 1;
+            let after = read(&self.queue);
+            ensure!(after == before, Control, "{name}={text} was refused; {before:?} became {after:?}");
+            return Ok(());
+        };
+        let after = self.queue.attribute(name);
+        ensure!(after == Ok(value.to_string()), Control, "{name}={text} reads as {after:?}");
+        if name == "iostats" {
+            self.model.sums.turn(self.now, value != 0);
+        }
+        // More room: some may go on.
+        self.attend_to_woken()
+    }
+
+    // ---- switching
+
+    pub(super) fn switch(&mut self, to: u8) -> Checked {
+        let home = ELEVATORS[self.config.home].name;
+        let names: Vec<_> =
+            ELEVATORS.iter().map(|elevator| elevator.name).chain([home, home, "no-such-elevator"]).collect();
+        let name = names[usize::from(to) % names.len()];
+        let (before, switching) = (self.queue.scheduler(), self.queue.is_switching());
+        let switched = self.queue.switch(self.now, name);
+        let known = ELEVATORS.iter().any(|elevator| elevator.name == name);
+        ensure!(switched.is_ok() == known, Control, "scheduler={name}: {switched:?}");
+        let expected = if known { name } else { before };
+        let after = self.queue.scheduler();
+        ensure!(after == expected, Switching, "{before} was switched to {name}: it is {after}");
+        if expected == before {
+            ensure!(self.queue.is_switching() == switching, Switching, "a switch to {name} itself began or ended one");
+            return Ok(());
+        }
+        self.coverage.switches += 1;
+        self.coverage.switches_twice += u64::from(switching);
+        for task in &mut self.tasks {
+            // Plugs with something on them are ended.
+            task.plugged &= task.on_plug == 0;
+            task.on_plug = 0;
+        }
+        if let Some(audit) = &mut self.audit {
+            audit.switching();
+        }
+        self.look_at_decisions()?;
+        self.attend_to_kick()
+    }
+}

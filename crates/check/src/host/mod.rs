@@ -1,0 +1,364 @@
+//! A host that keeps to the contract of the request queue, with tasks and a device, and tells the model what it sees.
+
+mod control;
+mod drain;
+mod submit;
+
+use std::fmt::Write as _;
+
+use iosched::{BioDone, CgroupId, ContextId, ELEVATORS, IoError, Op, RequestId, RequestQueue, Time};
+
+use crate::config::Config;
+use crate::coverage::Coverage;
+use crate::model::audit::Audit;
+use crate::model::{Model, Seen};
+use crate::operation::Operation;
+use crate::random::Digest;
+use crate::violation::{Checked, Property, Violation, ensure, violation};
+use submit::{Recent, Remainder};
+
+/// Requests a plug holds at most.
+const PLUG_MAX: u32 = 16;
+/// Cgroups there are at most.
+const CGROUPS_MAX: usize = 12;
+/// A run that gets here in time is over: elevators count in 64 bits.
+const END_OF_TIME: Time = Time::from_ns(1 << 62);
+
+/// A process.
+#[derive(Debug)]
+struct Task {
+    context: ContextId,
+    /// What it could not submit for want of room, and waits to.
+    remainder: Option<Remainder>,
+    plugged: bool,
+    /// Requests on its plug.
+    on_plug: u32,
+    last_end: u64,
+    recent: Recent,
+}
+
+/// The machine at work.
+pub struct Host {
+    queue: RequestQueue,
+    model: Model,
+    audit: Option<Audit>,
+    config: Config,
+    now: Time,
+    tasks: Vec<Task>,
+    pids: u32,
+    cgroup_ids: Vec<CgroupId>,
+    recent: Recent,
+    /// What the device has.
+    in_device: Vec<RequestId>,
+    done: Vec<(BioDone, Result<(), IoError>)>,
+    /// The timer fired and nothing was dispatched since.
+    fired: u32,
+    /// The elevator was being switched when decisions were last looked at.
+    switching: bool,
+    digest: Digest,
+    decisions: Digest,
+    coverage: Coverage,
+}
+
+impl Host {
+    /// A machine as `config` describes it. `record`: decisions are recorded and audited.
+    ///
+    /// # Errors
+    /// If something does not hold already.
+    pub fn new(config: &Config, record: bool) -> Result<Self, Violation> {
+        let name = ELEVATORS[config.home].name;
+        let unknown = |error| violation(Property::Control, format!("{error}"));
+        let queue = RequestQueue::new(config.origin, &config.queue, name).map_err(unknown)?;
+        let mut host = Self {
+            model: Model::new(&config.queue, config.origin),
+            audit: None,
+            config: config.clone(),
+            now: config.origin,
+            tasks: Vec::new(),
+            pids: 0,
+            cgroup_ids: vec![CgroupId::ROOT],
+            recent: Recent::default(),
+            in_device: Vec::new(),
+            done: Vec::new(),
+            fired: 0,
+            switching: false,
+            digest: Digest::default(),
+            decisions: Digest::default(),
+            coverage: Coverage::default(),
+            queue,
+        };
+        if record {
+            host.queue.record_decisions(true);
+            host.audit = Some(Audit::new(&host.queue, config.queue.hz));
+        }
+        if let Some(nr_requests) = config.nr_requests {
+            let set = host.queue.set_attribute(host.now, "nr_requests", &nr_requests.to_string());
+            ensure!(set.is_ok(), Control, "nr_requests={nr_requests}: {set:?}");
+        }
+        for _ in 0..config.tasks {
+            host.start_task(iosched::IoPriority::default(), 0)?;
+        }
+        Ok(host)
+    }
+
+    /// Does one operation and everything the contract asks of a host after it.
+    ///
+    /// # Errors
+    /// If something does not hold.
+    #[inline]
+    pub fn apply(&mut self, operation: &Operation) -> Checked {
+        if self.now >= END_OF_TIME {
+            return Ok(());
+        }
+        self.coverage.operations += 1;
+        match *operation {
+            Operation::Submit { task, op, flags, place, nr_sectors, run } => {
+                if self.submit(task, op, flags, place, nr_sectors)? && run {
+                    self.run(u32::MAX)?;
+                }
+                Ok(())
+            }
+            Operation::Plug { task } => self.plug(task),
+            Operation::Unplug { task } => self.unplug(usize::from(task) % self.tasks.len()),
+            Operation::Run { requests } => self.run(u32::from(requests)),
+            Operation::Complete { pick, failed, after_ns, run } => {
+                self.now = self.now + u64::from(after_ns);
+                if self.complete(usize::from(pick), failed)? && run {
+                    self.run(u32::MAX)?;
+                }
+                Ok(())
+            }
+            Operation::Timer { late_ns } => self.timer(u64::from(late_ns)),
+            Operation::Advance { ns } => {
+                self.now = self.now + ns;
+                Ok(())
+            }
+            Operation::Tunable { which, value } => self.write_tunable(which, value),
+            Operation::Attribute { which, value } => self.write_attribute(which, value),
+            Operation::Priority { task, ioprio } => {
+                let context = self.context(task);
+                self.queue.set_ioprio(context, ioprio);
+                Ok(())
+            }
+            Operation::Start { ioprio, cgroup } => self.start_task(ioprio, cgroup),
+            Operation::Exit { task } => self.exit_task(task),
+            Operation::CreateCgroup { parent, weight, leaf_weight } => self.create_cgroup(parent, weight, leaf_weight),
+            Operation::Weights { cgroup, weight, leaf_weight } => self.change_weights(cgroup, weight, leaf_weight),
+            Operation::Yield { from, to } => self.yield_to(from, to),
+            Operation::Switch { to } => self.switch(to),
+            Operation::Drain => self.drain(),
+        }
+    }
+
+    /// Compares counters with contents, and statistics with sums.
+    ///
+    /// # Errors
+    /// If they do not agree.
+    ///
+    /// # Panics
+    /// If the library's own check fails.
+    pub fn check(&mut self) -> Checked {
+        self.queue.check();
+        self.model.sums.advance(self.now);
+        self.model.sums.check(self.queue.stat(self.now))?;
+        self.check_waiters()?;
+        let env = self.queue.env();
+        self.model.check_memory(env.contexts.len(), env.requests.capacity())
+    }
+
+    /// A hash of all events so far but decisions.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.digest.value()
+    }
+
+    /// A hash of all decisions so far.
+    #[must_use]
+    pub fn decisions_digest(&self) -> u64 {
+        self.decisions.value()
+    }
+
+    /// What happened how often.
+    #[must_use]
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
+    }
+
+    fn context(&self, task: u8) -> ContextId {
+        self.tasks[usize::from(task) % self.tasks.len()].context
+    }
+
+    fn arena(&self) -> usize {
+        self.queue.env().requests.len()
+    }
+
+    fn is_cfq(&self) -> bool {
+        self.queue.scheduler() == "cfq"
+    }
+
+    // ---- the device
+
+    /// Asks the queue for requests while the device has room, `requests` at most.
+    #[inline]
+    fn run(&mut self, requests: u32) -> Checked {
+        for _ in 0..requests {
+            if self.in_device.len() >= self.config.depth as usize {
+                return Ok(());
+            }
+            if !self.dispatch()? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the queue for one request.
+    #[inline]
+    fn dispatch(&mut self) -> Result<bool, Violation> {
+        let given = self.queue.dispatch(self.now);
+        let Some(id) = given else {
+            self.digest.add(1);
+            self.look_at_decisions()?;
+            self.check_progress()?;
+            return Ok(false);
+        };
+        let request = self.queue.request(id);
+        let seen = Seen {
+            cookie: request.cookie(),
+            sector: request.sector(),
+            nr_sectors: request.nr_sectors(),
+            op: request.op(),
+            sync: request.is_sync(),
+            fua: request.needs_fua(),
+        };
+        self.digest.add(2 + ((id.index() as u64) << 8));
+        self.digest.add(seen.cookie);
+        self.digest.add(seen.sector ^ u64::from(seen.nr_sectors) << 48);
+        self.fired = 0;
+        self.coverage.requests += 1;
+        self.coverage.flushes += u64::from(seen.op == Op::Flush);
+        let arena = self.arena();
+        self.model.dispatched(self.now, id.index(), seen, arena)?;
+        self.in_device.push(id);
+        self.look_at_decisions()?;
+        Ok(true)
+    }
+
+    /// Requests in the elevator, or released by it: none of those that wait for a task, a flush or a switch.
+    fn in_elevator(&self) -> usize {
+        let on_plugs: u32 = self.tasks.iter().map(|task| task.on_plug).sum();
+        self.queue.waiting() - on_plugs as usize
+    }
+
+    /// The queue gave out nothing: then it waits for something that comes.
+    #[inline]
+    fn check_progress(&mut self) -> Checked {
+        if !self.in_device.is_empty() {
+            return Ok(());
+        }
+        ensure!(!self.queue.is_switching(), Switching, "a switch waits, and nothing is in the device");
+        let waiting = self.in_elevator();
+        ensure!(!self.model.waiting_for_flush(), Progress, "a flush is due and was not given out");
+        if waiting == 0 {
+            return Ok(());
+        }
+        let name = self.queue.scheduler();
+        ensure!(
+            name != "noop" && name != "deadline",
+            Progress,
+            "{waiting} requests wait, nothing is in the device, and {name} gives out nothing"
+        );
+        ensure!(
+            self.queue.next_timer().is_some(),
+            Progress,
+            "{waiting} requests wait, nothing is in the device, and there is no timer"
+        );
+        ensure!(self.fired < 2, Progress, "{waiting} requests wait, and the timer fired {} times in vain", self.fired);
+        self.coverage.idle += 1;
+        Ok(())
+    }
+
+    /// The device is done with one of its requests. Whether it had any.
+    #[inline]
+    fn complete(&mut self, pick: usize, failed: bool) -> Result<bool, Violation> {
+        if self.in_device.is_empty() {
+            return Ok(false);
+        }
+        let id = if self.config.out_of_order {
+            let at = pick % self.in_device.len();
+            self.in_device.swap_remove(at)
+        } else {
+            self.in_device.remove(0)
+        };
+        let result = if failed { Err(IoError(5)) } else { Ok(()) };
+        self.coverage.errors += u64::from(failed);
+        self.done.clear();
+        let done = &mut self.done;
+        self.queue.complete(self.now, id, result, |bio, result| done.push((bio, result)));
+        self.digest.add(3 + ((id.index() as u64) << 8) + u64::from(failed));
+        for (bio, _) in &self.done {
+            self.digest.add(bio.cookie);
+        }
+        self.model.completed(self.now, id.index(), result, &self.done)?;
+        self.look_at_decisions()?;
+        if let Some(audit) = &mut self.audit {
+            self.done.iter().for_each(|(bio, _)| audit.finished(bio.cookie));
+        }
+        self.attend_to_woken()?;
+        self.attend_to_kick()?;
+        Ok(true)
+    }
+
+    /// Waits for the timer and lets it fire.
+    fn timer(&mut self, late_ns: u64) -> Checked {
+        let Some(at) = self.queue.next_timer() else {
+            self.queue.timer(self.now);
+            return Ok(());
+        };
+        // Not yet: nothing happens.
+        if at > self.now {
+            self.queue.timer(self.now);
+            ensure!(self.queue.next_timer() == Some(at), Progress, "a timer fired before its time");
+        }
+        self.now = self.now.max(at) + late_ns;
+        self.queue.timer(self.now);
+        self.digest.add(4);
+        self.coverage.timers += 1;
+        self.fired += 1;
+        self.look_at_decisions()?;
+        self.queue.take_kick();
+        self.run(u32::MAX)
+    }
+
+    /// Runs the queue if the elevator wants it.
+    #[inline]
+    fn attend_to_kick(&mut self) -> Checked {
+        if self.queue.take_kick() {
+            self.digest.add(5);
+            self.coverage.kicks += 1;
+            self.run(u32::MAX)?;
+        }
+        Ok(())
+    }
+
+    /// Audits what was decided by the last call.
+    #[inline]
+    fn look_at_decisions(&mut self) -> Checked {
+        if let Some(at) = self.queue.next_timer() {
+            self.digest.add(at.as_ns());
+        }
+        let Some(audit) = &mut self.audit else { return Ok(()) };
+        if std::mem::replace(&mut self.switching, self.queue.is_switching()) != self.queue.is_switching() {
+            audit.tunables_changed(&self.queue);
+        }
+        let max_sectors = self.queue.max_sectors();
+        for (at, decision) in self.queue.take_decisions() {
+            ensure!(at == self.now, Determinism, "{decision:?} was made at {at}, and it is {}", self.now);
+            // Writing to a hash does not fail.
+            let _ = write!(self.decisions, "{decision:?}");
+            self.coverage.count(&decision);
+            audit.take(&self.model, self.now, &decision, max_sectors)?;
+        }
+        Ok(())
+    }
+}

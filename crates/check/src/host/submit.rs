@@ -1,0 +1,277 @@
+//! Tasks at work: bios, plugs, waiting for room.
+
+use iosched::{Bio, Flags, Op, Submit};
+
+use super::{Host, PLUG_MAX};
+use crate::operation::{Near, Place};
+use crate::violation::{Checked, Violation, ensure};
+
+/// What is left of a bio that the host splits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Remainder {
+    op: Op,
+    flags: Flags,
+    sector: u64,
+    nr_sectors: u32,
+}
+
+/// What was submitted last.
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    op: Op,
+    flags: Flags,
+    sector: u64,
+    end: u64,
+}
+
+/// The last eight submissions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recent {
+    ring: [Past; 8],
+    next: usize,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self { ring: [Past { op: Op::Read, flags: Flags::empty(), sector: 0, end: 0 }; 8], next: 0 }
+    }
+}
+
+impl Recent {
+    #[inline]
+    fn push(&mut self, past: Past) {
+        self.ring[self.next % 8] = past;
+        self.next += 1;
+    }
+
+    #[inline]
+    fn get(&self, recent: u8) -> Past {
+        self.ring[self.next.wrapping_sub(1 + usize::from(recent)) % 8]
+    }
+}
+
+/// What became of a bio.
+#[derive(PartialEq)]
+enum Sent {
+    Accepted,
+    Full,
+}
+
+impl Host {
+    /// A task submits; nothing if it waits for room. Whether it did anything.
+    #[inline]
+    pub(super) fn submit(
+        &mut self,
+        task: u8,
+        op: Op,
+        flags: Flags,
+        place: Place,
+        nr_sectors: u16,
+    ) -> Result<bool, Violation> {
+        let task = usize::from(task) % self.tasks.len();
+        if self.tasks[task].remainder.is_some() {
+            return Ok(false);
+        }
+        // A few parts are enough.
+        let nr_sectors = u32::from(nr_sectors).min(4 * self.queue.max_sectors());
+        let remainder = self.place(task, op, flags, place, nr_sectors);
+        let Remainder { op, flags, sector, nr_sectors } = remainder;
+        if op != Op::Flush {
+            let past = Past { op, flags, sector, end: sector + u64::from(nr_sectors) };
+            self.tasks[task].recent.push(past);
+            self.tasks[task].last_end = past.end;
+            self.recent.push(past);
+        }
+        self.send(task, remainder)?;
+        Ok(true)
+    }
+
+    #[inline]
+    fn place(&self, task: usize, op: Op, flags: Flags, place: Place, nr_sectors: u32) -> Remainder {
+        if op == Op::Flush {
+            return Remainder { op, flags, sector: 0, nr_sectors: 0 };
+        }
+        let machinery = Flags::FUA | Flags::PREFLUSH;
+        let length = u64::from(nr_sectors);
+        match place {
+            Place::At(sector) => {
+                let sector = self.config.first_sector + u64::from(sector) % self.config.nr_sectors;
+                Remainder { op, flags, sector, nr_sectors }
+            }
+            Place::Onward => Remainder { op, flags, sector: self.tasks[task].last_end, nr_sectors },
+            Place::Near { recent, own, how, alike } => {
+                let past = if own { self.tasks[task].recent.get(recent) } else { self.recent.get(recent) };
+                let sector = match how {
+                    Near::Behind => past.end,
+                    Near::Before => past.sector.saturating_sub(length),
+                    Near::Same => past.sector,
+                    Near::Beyond => past.end + length,
+                };
+                let alike = alike && !flags.intersects(machinery);
+                let (op, flags) = if alike { (past.op, past.flags - machinery) } else { (op, flags) };
+                Remainder { op, flags, sector, nr_sectors }
+            }
+        }
+    }
+
+    /// Submits all of `left`, in parts no longer than the queue takes, or leaves the task waiting.
+    #[inline]
+    fn send(&mut self, task: usize, mut left: Remainder) -> Checked {
+        let context = self.tasks[task].context;
+        loop {
+            let nr_sectors = left.nr_sectors.min(self.queue.max_sectors());
+            let Remainder { op, flags, sector, .. } = left;
+            let bio = Bio { op, flags, sector, nr_sectors, context, cookie: 0 };
+            if self.submit_bio(task, bio)? == Sent::Full {
+                self.coverage.full += 1;
+                self.tasks[task].remainder = Some(left);
+                // It sleeps, so what it collected must not wait for it.
+                return self.unplug(task);
+            }
+            left.sector += u64::from(nr_sectors);
+            left.nr_sectors -= nr_sectors;
+            self.attend_to_kick()?;
+            if left.nr_sectors == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    #[inline]
+    fn submit_bio(&mut self, task: usize, mut bio: Bio) -> Result<Sent, Violation> {
+        let switching = self.queue.is_switching();
+        let max_sectors = self.queue.max_sectors();
+        bio.cookie = self.model.announce(self.now, &bio, max_sectors, self.is_cfq());
+        let outcome = self.queue.submit(self.now, &bio);
+        match outcome {
+            Submit::Queued(id) => {
+                self.digest.add(6 + ((id.index() as u64) << 8));
+                self.coverage.bios += 1;
+                let arena = self.arena();
+                self.model.founded(self.now, bio.cookie, id.index(), arena)?;
+                if let Some(audit) = &mut self.audit {
+                    let nr_requests = nr_requests(&self.queue);
+                    audit.founded(&self.model, bio.cookie, nr_requests)?;
+                }
+                if self.tasks[task].plugged && !switching && self.passes_elevator(bio.cookie) {
+                    self.collected(task);
+                }
+            }
+            Submit::Merged => {
+                self.digest.add(7);
+                self.coverage.bios += 1;
+                self.coverage.merges += 1;
+                let arena = self.arena();
+                let absorbed = self.model.merged(self.now, bio.cookie, arena, switching)?;
+                self.coverage.absorbed += u64::from(absorbed);
+            }
+            Submit::Done(done) => {
+                self.digest.add(8);
+                self.coverage.bios += 1;
+                self.model.done_at_once(self.now, bio.cookie, &done)?;
+            }
+            Submit::Full => {
+                self.digest.add(9);
+                self.model.withdraw(bio.cookie);
+                if let Some(audit) = &self.audit {
+                    audit.full(bio.is_sync(), nr_requests(&self.queue))?;
+                }
+                return Ok(Sent::Full);
+            }
+        }
+        self.look_at_decisions()?;
+        Ok(Sent::Accepted)
+    }
+
+    fn passes_elevator(&self, cookie: u64) -> bool {
+        self.model.bio(cookie).is_some_and(|bio| bio.sequence == crate::model::Sequence::None)
+    }
+
+    /// A request came onto the task's plug.
+    fn collected(&mut self, task: usize) {
+        let task = &mut self.tasks[task];
+        task.on_plug += 1;
+        if task.on_plug == PLUG_MAX {
+            self.coverage.full_plugs += 1;
+            task.on_plug = 0;
+        }
+    }
+
+    pub(super) fn plug(&mut self, task: u8) -> Checked {
+        let task = usize::from(task) % self.tasks.len();
+        if self.tasks[task].remainder.is_none() {
+            self.queue.plug(self.tasks[task].context);
+            self.tasks[task].plugged = true;
+        }
+        Ok(())
+    }
+
+    pub(super) fn unplug(&mut self, task: usize) -> Checked {
+        let context = self.tasks[task].context;
+        loop {
+            let more = self.queue.unplug(self.now, context);
+            self.digest.add(10 + u64::from(more));
+            if !more {
+                break;
+            }
+            ensure!(self.tasks[task].on_plug > 0, DispatchedOnce, "{context:?} has more on its plug than it collected");
+            self.tasks[task].on_plug -= 1;
+            self.look_at_decisions()?;
+            self.attend_to_kick()?;
+        }
+        ensure!(
+            self.tasks[task].on_plug == 0,
+            Progress,
+            "{} requests of {context:?} are lost on its plug",
+            self.tasks[task].on_plug
+        );
+        self.tasks[task].plugged = false;
+        Ok(())
+    }
+
+    /// Parts that are left of what tasks wait to submit.
+    pub(super) fn parts_left(&self) -> u32 {
+        let left = self.tasks.iter().filter_map(|task| task.remainder);
+        left.map(|left| left.nr_sectors.div_ceil(self.queue.max_sectors()).max(1)).sum()
+    }
+
+    /// Lets those go on that waited for room and were called.
+    #[inline]
+    pub(super) fn attend_to_woken(&mut self) -> Checked {
+        while let Some(context) = self.queue.take_woken() {
+            self.digest.add(12 + ((context.index() as u64) << 8));
+            self.coverage.woken += 1;
+            let task = self.tasks.iter().position(|task| task.context == context);
+            let left = task.and_then(|task| self.tasks[task].remainder.take().map(|left| (task, left)));
+            ensure!(left.is_some(), Allocation, "{context:?} was called and does not wait");
+            if let Some((task, left)) = left {
+                self.send(task, left)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody waits for room while nothing is allocated: nobody would ever call it.
+    pub(super) fn check_waiters(&self) -> Checked {
+        for task in &self.tasks {
+            let Some(Remainder { op, flags, .. }) = task.remainder else { continue };
+            let sync = !op.is_write() || flags.contains(Flags::SYNC);
+            let allocated = match &self.audit {
+                Some(audit) => u64::from(audit.allocated(sync)),
+                None => self.model.requests,
+            };
+            ensure!(
+                allocated > 0,
+                Allocation,
+                "{:?} waits for room, sync {sync}, and nothing is allocated",
+                task.context
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The limit in force.
+pub(super) fn nr_requests(queue: &iosched::RequestQueue) -> u32 {
+    queue.attribute("nr_requests").ok().and_then(|value| value.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,251 @@
+//! What the recorded decisions say, held against what happened: where every request is and how large, who may allocate,
+//! and whom noop and deadline serve next.
+
+use std::collections::VecDeque;
+
+use iosched::{Decision, MergeSide, Op, RequestQueue, Sector, Time};
+
+use super::deadline::DeadlineAudit;
+use super::{Model, slot_of};
+use crate::violation::{Checked, ensure};
+
+/// Where a request is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Nothing of the kind.
+    None,
+    /// Allocated: on a plug, held, or waiting for a flush.
+    Allocated,
+    /// In the elevator, or released by it.
+    Inserted,
+    /// In the device.
+    Dispatched,
+}
+
+/// A request, in the place of its founder's record.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    cookie: u64,
+    sector: Sector,
+    end: Sector,
+    op: Op,
+    sync: bool,
+    stage: Stage,
+}
+
+const NO_EXTENT: Extent = Extent { cookie: 0, sector: 0, end: 0, op: Op::Read, sync: false, stage: Stage::None };
+
+/// The audit of one queue's decisions.
+#[derive(Debug)]
+pub(crate) struct Audit {
+    extents: Vec<Extent>,
+    /// Requests allocated: async, sync.
+    allocated: [u32; 2],
+    /// Requests inserted and not dispatched.
+    inserted: usize,
+    elevator: &'static str,
+    /// noop's, oldest first.
+    fifo: VecDeque<u64>,
+    deadline: DeadlineAudit,
+}
+
+impl Audit {
+    pub(crate) fn new(queue: &RequestQueue, hz: u32) -> Self {
+        Self {
+            extents: Vec::new(),
+            allocated: [0; 2],
+            inserted: 0,
+            elevator: queue.scheduler(),
+            fifo: VecDeque::new(),
+            deadline: DeadlineAudit::new(queue, hz),
+        }
+    }
+
+    /// Requests of a kind that are allocated.
+    pub(crate) fn allocated(&self, sync: bool) -> u32 {
+        self.allocated[usize::from(sync)]
+    }
+
+    /// The tunables may have changed.
+    pub(crate) fn tunables_changed(&mut self, queue: &RequestQueue) {
+        self.deadline.tunables_changed(queue);
+    }
+
+    /// A switch began: what is queued is drained.
+    pub(crate) fn switching(&mut self) {
+        self.deadline.suspend();
+    }
+
+    fn extent(&mut self, cookie: u64) -> &mut Extent {
+        let slot = slot_of(cookie);
+        if self.extents.len() <= slot {
+            self.extents.resize(slot + 1, NO_EXTENT);
+        }
+        &mut self.extents[slot]
+    }
+
+    fn known(&mut self, cookie: u64, stages: &[Stage]) -> Result<Extent, super::super::Violation> {
+        let extent = *self.extent(cookie);
+        ensure!(
+            extent.cookie == cookie && stages.contains(&extent.stage),
+            DispatchedOnce,
+            "a decision names {cookie:x} as a request that is {stages:?}; it is {extent:?}"
+        );
+        Ok(extent)
+    }
+
+    /// A request was allocated for a bio.
+    pub(crate) fn founded(&mut self, model: &Model, cookie: u64, nr_requests: u32) -> Checked {
+        let Some(bio) = model.bio(cookie) else { return Ok(()) };
+        let (sector, end, op, sync) = (bio.sector, bio.sector + u64::from(bio.nr_sectors), bio.op, bio.is_sync());
+        *self.extent(cookie) = Extent { cookie, sector, end, op, sync, stage: Stage::Allocated };
+        let allocated = &mut self.allocated[usize::from(sync)];
+        *allocated += 1;
+        ensure!(
+            *allocated <= nr_requests + nr_requests / 2,
+            Allocation,
+            "{allocated} requests are allocated, sync {sync}; nr_requests is {nr_requests}"
+        );
+        Ok(())
+    }
+
+    /// A bio was refused.
+    pub(crate) fn full(&self, sync: bool, nr_requests: u32) -> Checked {
+        let allocated = self.allocated(sync);
+        ensure!(
+            allocated >= nr_requests,
+            Allocation,
+            "full with {allocated} requests, sync {sync}; nr_requests is {nr_requests}"
+        );
+        Ok(())
+    }
+
+    /// A request that the host submitted ended.
+    pub(crate) fn finished(&mut self, cookie: u64) {
+        let extent = self.extent(cookie);
+        if extent.cookie == cookie && extent.stage != Stage::None {
+            let sync = extent.sync;
+            *extent = NO_EXTENT;
+            self.allocated[usize::from(sync)] -= 1;
+        }
+    }
+
+    /// A decision.
+    pub(crate) fn take(&mut self, model: &Model, now: Time, decision: &Decision, max_sectors: u32) -> Checked {
+        match *decision {
+            Decision::Insert { cookie, sector, nr_sectors, op, sync, .. } => {
+                let extent = self.known(cookie, &[Stage::Allocated])?;
+                let end = sector + u64::from(nr_sectors);
+                ensure!(
+                    (extent.sector, extent.end, extent.op, extent.sync) == (sector, end, op, sync),
+                    WholeBios,
+                    "{cookie:x} was inserted as {op:?} {sector}+{nr_sectors}; it is {extent:?}"
+                );
+                self.extent(cookie).stage = Stage::Inserted;
+                self.insert(now, cookie, op);
+            }
+            Decision::Merge { cookie, sector, nr_sectors, op, sync, into, side, .. } => {
+                let extent = self.known(into, &[Stage::Allocated, Stage::Inserted])?;
+                let end = sector + u64::from(nr_sectors);
+                let meets = if side == MergeSide::Back { extent.end == sector } else { end == extent.sector };
+                ensure!(
+                    meets && extent.op == op,
+                    WholeBios,
+                    "{cookie:x}, {op:?} {sector}+{nr_sectors}, joined {extent:?} on its {side:?}"
+                );
+                let grown = self.extent(into);
+                if side == MergeSide::Back {
+                    grown.end = end
+                } else {
+                    grown.sector = sector
+                }
+                let (size, sync_into) = (grown.end - grown.sector, grown.sync);
+                ensure!(size <= u64::from(max_sectors), SizeLimit, "{into:x} grew to {size} of {max_sectors} sectors");
+                ensure!(
+                    self.elevator != "cfq" || !sync || sync_into,
+                    SyncJoinsSync,
+                    "{cookie:x}, sync, joined {into:x}, async"
+                );
+            }
+            Decision::RequestMerge { cookie, into } => self.absorb(model, cookie, into, max_sectors)?,
+            Decision::Dispatch { cookie, sector, nr_sectors, .. } if cookie != u64::MAX => {
+                self.dispatch(now, cookie, sector, nr_sectors)?;
+            }
+            Decision::Switch { elevator } => {
+                ensure!(
+                    self.inserted == 0,
+                    Switching,
+                    "{elevator} took over while {} requests of {} were not dispatched",
+                    self.inserted,
+                    self.elevator
+                );
+                self.elevator = elevator;
+                self.fifo.clear();
+                self.deadline.resume();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, now: Time, cookie: u64, op: Op) {
+        self.inserted += 1;
+        match self.elevator {
+            "noop" => self.fifo.push_back(cookie),
+            "deadline" => self.deadline.insert(now, cookie, op.is_write()),
+            _ => {}
+        }
+    }
+
+    fn absorb(&mut self, model: &Model, cookie: u64, into: u64, max_sectors: u32) -> Checked {
+        let absorbed = self.known(cookie, &[Stage::Inserted])?;
+        let survivor = self.known(into, &[Stage::Inserted])?;
+        ensure!(
+            survivor.end == absorbed.sector && survivor.op == absorbed.op && model.bio(cookie).is_some(),
+            WholeBios,
+            "{absorbed:?} was absorbed by {survivor:?}"
+        );
+        let size = absorbed.end - survivor.sector;
+        ensure!(size <= u64::from(max_sectors), SizeLimit, "{into:x} grew to {size} of {max_sectors} sectors");
+        ensure!(
+            self.elevator != "cfq" || survivor.sync == absorbed.sync,
+            SyncJoinsSync,
+            "{absorbed:?} was absorbed by {survivor:?}"
+        );
+        self.extent(into).end = absorbed.end;
+        *self.extent(cookie) = NO_EXTENT;
+        self.allocated[usize::from(absorbed.sync)] -= 1;
+        self.inserted -= 1;
+        self.fifo.retain(|&queued| queued != cookie);
+        self.deadline.absorb(cookie, into, absorbed.op.is_write());
+        Ok(())
+    }
+
+    fn dispatch(&mut self, now: Time, cookie: u64, sector: Sector, nr_sectors: u32) -> Checked {
+        let extent = self.known(cookie, &[Stage::Allocated, Stage::Inserted])?;
+        ensure!(
+            (extent.sector, extent.end) == (sector, sector + u64::from(nr_sectors)),
+            WholeBios,
+            "{cookie:x} was dispatched as {sector}+{nr_sectors}; it is {extent:?}"
+        );
+        self.extent(cookie).stage = Stage::Dispatched;
+        if extent.stage == Stage::Allocated {
+            // The data of a flush sequence: it passes the elevator by.
+            return Ok(());
+        }
+        self.inserted -= 1;
+        match self.elevator {
+            "noop" => {
+                let first = self.fifo.pop_front();
+                ensure!(
+                    first == Some(cookie),
+                    FirstComeFirstServed,
+                    "{cookie:x} was dispatched, {first:x?} was inserted first"
+                );
+                Ok(())
+            }
+            "deadline" => self.deadline.dispatch(now, cookie, extent.op.is_write()),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! deadline's promise: how often an expired request may be passed over.
+//!
+//! Once a request and all that came before it in its direction have expired, every batch of that direction begins with
+//! the oldest of them. Of k before it, k + 1 such batches begin until it is served. A batch has at most B =
+//! max(`fifo_batch`, 1) requests. Between two batches of writes there are at most `writes_starved` of reads; between two
+//! of reads at most one of writes, if `writes_starved` is not 0, else any number. The batch under way may have B - 1 to
+//! go. So at most (B - 1) + (k + 1) others B + k B requests pass it over.
+
+use std::collections::VecDeque;
+
+use iosched::{MILLISECOND_NS, RequestQueue, SECOND_NS, Time};
+
+use crate::violation::{Checked, ensure};
+
+/// A request that waits.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    cookie: u64,
+    deadline: Time,
+    /// When it and all before it have expired.
+    due: Time,
+    /// Dispatches so far when that was noticed, and how many more there may be.
+    limit: Option<u64>,
+}
+
+/// The requests that deadline holds.
+#[derive(Debug)]
+pub(super) struct DeadlineAudit {
+    jiffy_ns: u64,
+    expire_ms: [u64; 2],
+    writes_starved: u64,
+    batch: u64,
+    /// Oldest first: reads, writes.
+    waiting: [VecDeque<Waiting>; 2],
+    dispatched: u64,
+    suspended: bool,
+}
+
+impl DeadlineAudit {
+    pub(super) fn new(queue: &RequestQueue, hz: u32) -> Self {
+        let mut audit = Self {
+            jiffy_ns: SECOND_NS / u64::from(hz),
+            expire_ms: [0; 2],
+            writes_starved: 0,
+            batch: 0,
+            waiting: Default::default(),
+            dispatched: 0,
+            suspended: false,
+        };
+        audit.tunables_changed(queue);
+        audit
+    }
+
+    /// The promise begins anew with the present tunables.
+    pub(super) fn tunables_changed(&mut self, queue: &RequestQueue) {
+        if queue.scheduler() != "deadline" {
+            return;
+        }
+        let read = |name| queue.tunable(name).unwrap_or(0);
+        self.expire_ms = [read("read_expire"), read("write_expire")];
+        self.writes_starved = read("writes_starved");
+        self.batch = read("fifo_batch").max(1);
+        for waiting in self.waiting.iter_mut().flatten() {
+            waiting.limit = None;
+        }
+    }
+
+    pub(super) fn suspend(&mut self) {
+        self.suspended = true;
+    }
+
+    pub(super) fn resume(&mut self) {
+        self.suspended = false;
+        self.waiting = Default::default();
+    }
+
+    pub(super) fn insert(&mut self, now: Time, cookie: u64, write: bool) {
+        let direction = usize::from(write);
+        let expire_jiffies = (self.expire_ms[direction] * MILLISECOND_NS).div_ceil(self.jiffy_ns);
+        let deadline = Time::from_ns((now.as_ns() / self.jiffy_ns + expire_jiffies) * self.jiffy_ns);
+        let waiting = &mut self.waiting[direction];
+        let due = waiting.back().map_or(deadline, |before| before.due.max(deadline));
+        waiting.push_back(Waiting { cookie, deadline, due, limit: None });
+    }
+
+    fn take(&mut self, cookie: u64, direction: usize) -> Option<(usize, Waiting)> {
+        let waiting = &mut self.waiting[direction];
+        let place = waiting.iter().position(|waiting| waiting.cookie == cookie)?;
+        waiting.remove(place).map(|taken| (place, taken))
+    }
+
+    /// The survivor takes over the place and deadline of what it absorbed, if that is earlier.
+    pub(super) fn absorb(&mut self, absorbed: u64, survivor: u64, write: bool) {
+        let direction = usize::from(write);
+        let deadline_of = |waiting: &VecDeque<Waiting>, cookie| {
+            waiting.iter().find(|waiting| waiting.cookie == cookie).map(|waiting| waiting.deadline)
+        };
+        let waiting = &self.waiting[direction];
+        let earlier = deadline_of(waiting, absorbed) < deadline_of(waiting, survivor);
+        if earlier {
+            self.take(survivor, direction);
+            if let Some(entry) = self.waiting[direction].iter_mut().find(|waiting| waiting.cookie == absorbed) {
+                entry.cookie = survivor;
+            }
+        } else {
+            self.take(absorbed, direction);
+        }
+    }
+
+    /// A request is given to the device.
+    pub(super) fn dispatch(&mut self, now: Time, cookie: u64, write: bool) -> Checked {
+        self.notice(now);
+        let taken = self.take(cookie, usize::from(write));
+        ensure!(taken.is_some(), DispatchedOnce, "{cookie:x} was dispatched and does not wait in deadline");
+        if !self.suspended {
+            if let Some((_, waiting)) = taken
+                && let Some(limit) = waiting.limit
+            {
+                ensure!(
+                    self.dispatched <= limit,
+                    BoundedWait,
+                    "{waiting:?} was served {} dispatches too late",
+                    self.dispatched - limit
+                );
+            }
+            self.dispatched += 1;
+            // Those that still wait, too: the oldest has the least patience.
+            for waiting in self.waiting.iter().filter_map(|waiting| waiting.front()) {
+                ensure!(
+                    waiting.limit.is_none_or(|limit| self.dispatched <= limit),
+                    BoundedWait,
+                    "{waiting:?} is passed over once too often, by {cookie:x}"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives those that are due by `now` their limits.
+    fn notice(&mut self, now: Time) {
+        let (dispatched, batch) = (self.dispatched, self.batch);
+        for direction in 0..2 {
+            let others = match (direction, self.writes_starved) {
+                (0, 0) => continue,
+                (0, _) => 1,
+                (_, batches) => batches,
+            };
+            for (before, waiting) in self.waiting[direction].iter_mut().enumerate() {
+                if waiting.due > now {
+                    break;
+                }
+                let before = before as u64;
+                let limit = || {
+                    let rounds = (before + 1).saturating_mul(others).saturating_mul(batch);
+                    rounds.saturating_add(before.saturating_mul(batch)).saturating_add(batch - 1)
+                };
+                waiting.limit.get_or_insert_with(|| dispatched.saturating_add(limit()));
+            }
+        }
+    }
+}

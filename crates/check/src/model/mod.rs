@@ -1,0 +1,567 @@
+//! What must hold, kept without the library's help: every bio that is under way, every request in the device, the
+//! promises of flushes, and the sums that the statistics should show.
+
+pub(crate) mod audit;
+mod deadline;
+mod flush;
+mod sums;
+
+use iosched::{Bio, BioDone, ContextId, Flags, IoError, Op, QueueConfig, Sector, Time};
+
+use crate::violation::{Checked, ensure};
+use flush::{Flushes, Served};
+pub(crate) use sums::Sums;
+
+/// Bits of a cookie that name the slot of its record.
+const SLOT_BITS: u32 = 24;
+
+/// The slot of a cookie's record.
+#[inline]
+pub(crate) fn slot_of(cookie: u64) -> usize {
+    (cookie & ((1 << SLOT_BITS) - 1)) as usize
+}
+
+/// A bio under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BioRecord {
+    /// 0: none.
+    pub(crate) cookie: u64,
+    pub(crate) sector: Sector,
+    pub(crate) submitted: Time,
+    /// The moment after which a device flush must start that serves it.
+    pub(crate) flush_after: u64,
+    pub(crate) nr_sectors: u32,
+    /// The size limit when it was submitted.
+    max_sectors: u32,
+    pub(crate) context: ContextId,
+    /// The request it founded.
+    request: u32,
+    pub(crate) op: Op,
+    /// Without those that the queue may ignore.
+    pub(crate) flags: Flags,
+    founder: bool,
+    /// The elevator was CFQ.
+    cfq: bool,
+    /// It passes the elevator by, and why.
+    pub(crate) sequence: Sequence,
+}
+
+/// Where a bio stands that needs the device's cache flushed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sequence {
+    /// It is none of these.
+    None,
+    /// Done after a flush.
+    Flush,
+    /// Its data is written after a flush.
+    Before,
+    /// Its data may be written.
+    Data,
+    /// Its data is written: done after a flush.
+    After,
+}
+
+impl BioRecord {
+    pub(crate) fn is_sync(&self) -> bool {
+        !self.op.is_write() || self.flags.contains(Flags::SYNC)
+    }
+}
+
+/// A request as the device was given it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) cookie: u64,
+    pub(crate) sector: Sector,
+    pub(crate) nr_sectors: u32,
+    pub(crate) op: Op,
+    pub(crate) sync: bool,
+    pub(crate) fua: bool,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct ContextUse {
+    alive: bool,
+    bios: u32,
+}
+
+/// The model of one queue.
+#[derive(Debug)]
+pub(crate) struct Model {
+    write_cache: bool,
+    device_fua: bool,
+    bios: Vec<BioRecord>,
+    free: Vec<u32>,
+    serial: u64,
+    /// What the device has, by request.
+    in_device: Vec<Option<Seen>>,
+    /// Counts events that flushes are ordered by.
+    moment: u64,
+    flushes: Flushes,
+    pub(crate) sums: Sums,
+    /// Requests allocated for bios and not finished.
+    pub(crate) requests: u64,
+    /// Founders of requests that were absorbed and are not done.
+    absorbed: u64,
+    requests_most: u64,
+    contexts: Vec<ContextUse>,
+    contexts_used: usize,
+    contexts_most: usize,
+}
+
+impl Model {
+    pub(crate) fn new(config: &QueueConfig, now: Time) -> Self {
+        Self {
+            write_cache: config.write_cache,
+            device_fua: config.fua,
+            bios: Vec::new(),
+            free: Vec::new(),
+            serial: 0,
+            in_device: Vec::new(),
+            moment: 0,
+            flushes: Flushes::default(),
+            sums: Sums::new(now),
+            requests: 0,
+            absorbed: 0,
+            requests_most: 0,
+            contexts: Vec::new(),
+            contexts_used: 0,
+            contexts_most: 0,
+        }
+    }
+
+    /// Bios under way.
+    pub(crate) fn live(&self) -> usize {
+        self.bios.len() - self.free.len()
+    }
+
+    /// The record of a bio under way.
+    #[inline]
+    pub(crate) fn bio(&self, cookie: u64) -> Option<&BioRecord> {
+        self.bios.get(slot_of(cookie)).filter(|record| record.cookie == cookie)
+    }
+
+    // ---- submission
+
+    /// Notes down a bio that is about to be submitted, and names it.
+    pub(crate) fn announce(&mut self, now: Time, bio: &Bio, max_sectors: u32, cfq: bool) -> u64 {
+        self.serial += 1;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.bios.push(BioRecord {
+                cookie: 0,
+                sector: 0,
+                submitted: Time::ZERO,
+                flush_after: 0,
+                nr_sectors: 0,
+                max_sectors: 0,
+                context: bio.context,
+                request: 0,
+                op: Op::Read,
+                flags: Flags::empty(),
+                founder: false,
+                cfq: false,
+                sequence: Sequence::None,
+            });
+            self.bios.len() as u32 - 1
+        });
+        let cookie = self.serial << SLOT_BITS | u64::from(slot);
+        let flags = if self.write_cache { bio.flags } else { bio.flags - Flags::PREFLUSH - Flags::FUA };
+        let sequence = if bio.op == Op::Flush {
+            Sequence::Flush
+        } else if flags.contains(Flags::PREFLUSH) {
+            Sequence::Before
+        } else if flags.contains(Flags::FUA) && !self.device_fua {
+            Sequence::Data
+        } else {
+            Sequence::None
+        };
+        self.bios[slot as usize] = BioRecord {
+            cookie,
+            sector: bio.sector,
+            submitted: now,
+            flush_after: 0,
+            nr_sectors: bio.nr_sectors,
+            max_sectors,
+            context: bio.context,
+            request: u32::MAX,
+            op: bio.op,
+            flags,
+            founder: false,
+            cfq,
+            sequence,
+        };
+        cookie
+    }
+
+    /// The bio was not taken.
+    pub(crate) fn withdraw(&mut self, cookie: u64) {
+        self.bios[slot_of(cookie)].cookie = 0;
+        self.free.push(slot_of(cookie) as u32);
+    }
+
+    fn accept(&mut self, cookie: u64) -> &mut BioRecord {
+        let record = &mut self.bios[slot_of(cookie)];
+        self.contexts[record.context.index()].bios += 1;
+        record
+    }
+
+    /// The bio became the first of request `index`. `arena`: requests alive, the device flush included.
+    pub(crate) fn founded(&mut self, now: Time, cookie: u64, index: usize, arena: usize) -> Checked {
+        self.moment += 1;
+        let moment = self.moment;
+        let record = self.accept(cookie);
+        record.founder = true;
+        record.request = index as u32;
+        record.flush_after = moment;
+        let waits = matches!(record.sequence, Sequence::Flush | Sequence::Before);
+        if waits {
+            let before = record.sequence == Sequence::Before;
+            self.flushes.wait(before);
+        }
+        self.sums.advance(now);
+        self.requests += 1;
+        self.sums.in_flight = self.requests;
+        self.requests_most = self.requests_most.max(self.requests + 1);
+        if self.in_device.len() <= index {
+            self.in_device.resize(index + 1, None);
+        }
+        ensure!(self.in_device[index].is_none(), DispatchedOnce, "rq{index} is in the device and was given out again");
+        let expected = self.requests + u64::from(self.flushes.device.is_some());
+        ensure!(arena as u64 == expected, CompletedOnce, "{arena} requests are alive, {expected} should be");
+        Ok(())
+    }
+
+    /// The bio joined a request, which then absorbed another or did not.
+    pub(crate) fn merged(
+        &mut self,
+        now: Time,
+        cookie: u64,
+        arena: usize,
+        switching: bool,
+    ) -> Result<bool, super::Violation> {
+        let record = *self.accept(cookie);
+        ensure!(!switching, Switching, "bio {cookie:x} was merged while elevators were switched");
+        ensure!(
+            record.sequence == Sequence::None && !record.flags.contains(Flags::FUA),
+            NothingCrossesAFlush,
+            "bio {cookie:x}, {:?} {:?}, was merged",
+            record.op,
+            record.flags
+        );
+        let alive = arena as u64 - u64::from(self.flushes.device.is_some());
+        ensure!(
+            alive == self.requests || alive + 1 == self.requests,
+            CompletedOnce,
+            "{alive} requests are alive after a merge, {} were before",
+            self.requests
+        );
+        self.sums.merged(record.op);
+        let absorbed = alive < self.requests;
+        if absorbed {
+            self.sums.advance(now);
+            self.sums.merged(record.op);
+            self.requests -= 1;
+            self.absorbed += 1;
+            self.sums.in_flight = self.requests;
+        }
+        Ok(absorbed)
+    }
+
+    /// The bio was done at once.
+    pub(crate) fn done_at_once(&mut self, now: Time, cookie: u64, done: &BioDone) -> Checked {
+        let record = self.bios[slot_of(cookie)];
+        self.withdraw(cookie);
+        ensure!(
+            record.op == Op::Flush && !self.write_cache,
+            NothingCrossesAFlush,
+            "{:?} was done without the device",
+            record.op
+        );
+        let expected = BioDone { cookie, context: record.context, submitted: now };
+        ensure!(*done == expected, CompletedOnce, "{done:?} was reported, {expected:?} is right");
+        Ok(())
+    }
+
+    // ---- the device
+
+    /// The device is given request `index`.
+    pub(crate) fn dispatched(&mut self, now: Time, index: usize, seen: Seen, arena: usize) -> Checked {
+        self.moment += 1;
+        if self.in_device.len() <= index {
+            self.in_device.resize(index + 1, None);
+        }
+        ensure!(self.in_device[index].is_none(), DispatchedOnce, "rq{index} was dispatched twice");
+        self.in_device[index] = Some(seen);
+        if seen.op == Op::Flush {
+            ensure!(self.write_cache, NothingCrossesAFlush, "a flush of a device without a write cache");
+            self.requests_most = self.requests_most.max(arena as u64);
+            return self.flushes.start(now, self.moment, index);
+        }
+        let Some(record) = self.bio(seen.cookie) else {
+            ensure!(false, DispatchedOnce, "rq{index} was founded by {:x}, which is not under way", seen.cookie);
+            return Ok(());
+        };
+        ensure!(
+            record.founder && record.request as usize == index,
+            DispatchedOnce,
+            "rq{index} names bio {:x}, which founded rq{}",
+            seen.cookie,
+            record.request
+        );
+        ensure!(seen.nr_sectors > 0, WholeBios, "rq{index} is empty");
+        let fua = record.flags.contains(Flags::FUA);
+        ensure!(
+            !self.write_cache || seen.fua == fua,
+            NothingCrossesAFlush,
+            "rq{index} needs_fua {}, its bio has {:?}",
+            seen.fua,
+            record.flags
+        );
+        let flush_after = record.flush_after;
+        if record.sequence == Sequence::Before {
+            ensure!(
+                self.flushes.served_after(flush_after),
+                NothingCrossesAFlush,
+                "rq{index}, PREFLUSH, was dispatched before a flush that began after its submission had completed"
+            );
+            self.bios[slot_of(seen.cookie)].sequence = Sequence::Data;
+        }
+        Ok(())
+    }
+
+    /// The device is done with request `index`, and these bios were reported.
+    pub(crate) fn completed(
+        &mut self,
+        now: Time,
+        index: usize,
+        result: Result<(), IoError>,
+        done: &[(BioDone, Result<(), IoError>)],
+    ) -> Checked {
+        self.moment += 1;
+        let Some(seen) = self.in_device[index].take() else {
+            ensure!(false, DispatchedOnce, "rq{index} completes and is not in the device");
+            return Ok(());
+        };
+        for (bio, reported) in done {
+            ensure!(*reported == result, CompletedOnce, "{bio:?} ended with {reported:?}, the device said {result:?}");
+        }
+        if seen.op == Op::Flush {
+            return self.flush_completed(now, result, done);
+        }
+        let founder = self.bio(seen.cookie).copied();
+        if result.is_ok()
+            && let Some(record) = founder
+            && record.sequence == Sequence::Data
+            && record.flags.contains(Flags::FUA)
+            && !self.device_fua
+        {
+            ensure!(
+                done.is_empty(),
+                NothingCrossesAFlush,
+                "bio {:x}, FUA on a device without, was done before a flush",
+                seen.cookie
+            );
+            let moment = self.moment;
+            let record = &mut self.bios[slot_of(seen.cookie)];
+            record.sequence = Sequence::After;
+            record.flush_after = moment;
+            self.flushes.wait(false);
+            return Ok(());
+        }
+        self.data_completed(now, index, &seen, done)
+    }
+
+    /// The bios of one request, in order.
+    fn data_completed(
+        &mut self,
+        now: Time,
+        index: usize,
+        seen: &Seen,
+        done: &[(BioDone, Result<(), IoError>)],
+    ) -> Checked {
+        let mut at = seen.sector;
+        let mut founders = 0;
+        let mut allocated = now;
+        let mut founded = false;
+        let (mut newest, mut limit) = (0, 0);
+        for (bio, _) in done {
+            let record = self.take_bio(bio)?;
+            ensure!(
+                record.sector == at && record.op == seen.op,
+                WholeBios,
+                "rq{index}, {:?} of {}+{}, holds {:?} of {}+{} where sector {at} is due",
+                seen.op,
+                seen.sector,
+                seen.nr_sectors,
+                record.op,
+                record.sector,
+                record.nr_sectors
+            );
+            at = record.sector + u64::from(record.nr_sectors);
+            if record.founder {
+                founders += 1;
+                allocated = allocated.min(record.submitted);
+            }
+            founded |= record.cookie == seen.cookie;
+            if record.cookie > newest {
+                (newest, limit) = (record.cookie, record.max_sectors);
+            }
+            if done.len() > 1 {
+                ensure!(
+                    record.sequence == Sequence::None && !record.flags.contains(Flags::FUA),
+                    NothingCrossesAFlush,
+                    "rq{index} holds {} bios, one of them {:?}",
+                    done.len(),
+                    record.flags
+                );
+                ensure!(
+                    record.cookie == seen.cookie || !record.cfq || !record.is_sync() || seen.sync,
+                    SyncJoinsSync,
+                    "rq{index} is async and holds sync bio {:x}",
+                    record.cookie
+                );
+            }
+        }
+        ensure!(
+            at == seen.sector + u64::from(seen.nr_sectors) && founded,
+            WholeBios,
+            "rq{index} was {}+{}, its bios end at {at}; the one that founded it is {}among them",
+            seen.sector,
+            seen.nr_sectors,
+            if founded { "" } else { "not " }
+        );
+        ensure!(seen.nr_sectors <= limit, SizeLimit, "rq{index} has {} sectors; {limit} were allowed", seen.nr_sectors);
+        self.absorbed -= founders - 1;
+        self.finished(now, seen.op, seen.nr_sectors, allocated);
+        Ok(())
+    }
+
+    fn finished(&mut self, now: Time, op: Op, nr_sectors: u32, allocated: Time) {
+        self.sums.advance(now);
+        if op.has_data() {
+            self.sums.completed(op, nr_sectors, now.since(allocated));
+        }
+        self.requests -= 1;
+        self.sums.in_flight = self.requests;
+    }
+
+    /// Ends a bio that was reported done.
+    #[inline]
+    fn take_bio(&mut self, done: &BioDone) -> Result<BioRecord, super::Violation> {
+        let record = self.bios.get(slot_of(done.cookie)).copied().filter(|record| record.cookie == done.cookie);
+        let Some(record) = record else {
+            return Err(super::violation::violation(
+                super::Property::CompletedOnce,
+                format!("{done:?} was reported done and is not under way"),
+            ));
+        };
+        ensure!(
+            done.context == record.context && done.submitted == record.submitted,
+            CompletedOnce,
+            "{done:?} was submitted by {:?} at {}",
+            record.context,
+            record.submitted
+        );
+        self.withdraw(done.cookie);
+        let used = &mut self.contexts[record.context.index()];
+        used.bios -= 1;
+        if !used.alive && used.bios == 0 {
+            self.contexts_used -= 1;
+        }
+        Ok(record)
+    }
+
+    fn flush_completed(
+        &mut self,
+        now: Time,
+        result: Result<(), IoError>,
+        done: &[(BioDone, Result<(), IoError>)],
+    ) -> Checked {
+        let Served { started, began, waited, waited_before } = self.flushes.complete(result.is_ok());
+        self.sums.flushed(now.since(began));
+        let expected = if result.is_ok() { waited } else { waited + waited_before };
+        ensure!(
+            done.len() == expected as usize,
+            NothingCrossesAFlush,
+            "{} bios were done with a flush that {expected} waited for",
+            done.len()
+        );
+        for (bio, _) in done {
+            let record = self.take_bio(bio)?;
+            let sequence = match record.sequence {
+                Sequence::Flush | Sequence::After => true,
+                Sequence::Before => result.is_err(),
+                Sequence::None | Sequence::Data => false,
+            };
+            ensure!(
+                sequence && started > record.flush_after,
+                NothingCrossesAFlush,
+                "bio {:x}, {:?} {:?}, was done with a flush that began at {started}; it waits since {}",
+                record.cookie,
+                record.op,
+                record.flags,
+                record.flush_after
+            );
+            self.finished(now, record.op, record.nr_sectors, record.submitted);
+        }
+        Ok(())
+    }
+
+    /// Requests that wait for a flush, or will after it.
+    pub(crate) fn waiting_for_flush(&self) -> bool {
+        self.flushes.is_busy()
+    }
+
+    // ---- processes
+
+    /// A process was given `context`.
+    pub(crate) fn started(&mut self, context: ContextId) -> Checked {
+        if self.contexts.len() <= context.index() {
+            self.contexts.resize(context.index() + 1, ContextUse::default());
+        }
+        let used = &mut self.contexts[context.index()];
+        ensure!(!used.alive && used.bios == 0, BoundedMemory, "{context:?} is in use and was given out again");
+        used.alive = true;
+        self.contexts_used += 1;
+        self.contexts_most = self.contexts_most.max(self.contexts_used);
+        Ok(())
+    }
+
+    /// The process behind `context` exited.
+    pub(crate) fn exited(&mut self, context: ContextId) {
+        let used = &mut self.contexts[context.index()];
+        used.alive = false;
+        if used.bios == 0 {
+            self.contexts_used -= 1;
+        }
+    }
+
+    /// Tables hold no more than was in use at once.
+    pub(crate) fn check_memory(&self, contexts: usize, slots: usize) -> Checked {
+        ensure!(
+            contexts <= self.contexts_most,
+            BoundedMemory,
+            "{contexts} contexts in the table, never more than {} in use",
+            self.contexts_most
+        );
+        ensure!(
+            slots as u64 <= self.requests_most,
+            BoundedMemory,
+            "{slots} slots in the arena, never more than {} in use",
+            self.requests_most
+        );
+        Ok(())
+    }
+
+    /// Nothing is under way any more.
+    pub(crate) fn check_empty(&self) -> Checked {
+        ensure!(
+            self.live() == 0 && self.requests == 0 && self.absorbed == 0,
+            CompletedOnce,
+            "{} bios in {} requests were never completed",
+            self.live(),
+            self.requests
+        );
+        ensure!(!self.flushes.is_busy(), NothingCrossesAFlush, "somebody waits for a flush that never comes");
+        Ok(())
+    }
+}

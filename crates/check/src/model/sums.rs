@@ -1,0 +1,77 @@
+//! The sums that the statistics should show.
+
+use iosched::{Op, Stat, StatGroup, Time};
+
+use crate::violation::{Checked, ensure};
+
+/// The statistics as they should be.
+#[derive(Clone, Debug)]
+pub(crate) struct Sums {
+    on: bool,
+    groups: [StatGroup; 4],
+    pub(crate) in_flight: u64,
+    busy_ns: u64,
+    weighted_ns: u64,
+    until: Time,
+}
+
+fn group(op: Op) -> usize {
+    match op {
+        Op::Read => 0,
+        Op::Write | Op::WriteZeroes => 1,
+        Op::Discard => 2,
+        Op::Flush => 3,
+    }
+}
+
+impl Sums {
+    pub(crate) fn new(now: Time) -> Self {
+        Self { on: true, groups: Default::default(), in_flight: 0, busy_ns: 0, weighted_ns: 0, until: now }
+    }
+
+    /// Time passes up to `now` with as much in flight as there is.
+    #[inline]
+    pub(crate) fn advance(&mut self, now: Time) {
+        let elapsed_ns = now.since(self.until);
+        if self.on && self.in_flight > 0 {
+            self.busy_ns += elapsed_ns;
+            self.weighted_ns = self.weighted_ns.wrapping_add(elapsed_ns.wrapping_mul(self.in_flight));
+        }
+        self.until = now;
+    }
+
+    /// Statistics are kept from now on, or are not.
+    pub(crate) fn turn(&mut self, now: Time, on: bool) {
+        self.advance(now);
+        self.on = on;
+    }
+
+    #[inline]
+    pub(crate) fn merged(&mut self, op: Op) {
+        self.groups[group(op)].merges += u64::from(self.on);
+    }
+
+    #[inline]
+    pub(crate) fn completed(&mut self, op: Op, nr_sectors: u32, time_ns: u64) {
+        if self.on {
+            let group = &mut self.groups[group(op)];
+            group.ios += 1;
+            group.sectors += u64::from(nr_sectors);
+            group.time_ns += time_ns;
+        }
+    }
+
+    pub(crate) fn flushed(&mut self, time_ns: u64) {
+        self.completed(Op::Flush, 0, time_ns);
+    }
+
+    /// Compares with what the queue shows at the same moment.
+    pub(crate) fn check(&self, shown: &Stat) -> Checked {
+        let shown_groups = [shown.reads, shown.writes, shown.discards, shown.flushes];
+        ensure!(shown_groups == self.groups, Statistics, "{shown_groups:?} is shown, {:?} is right", self.groups);
+        let times = (shown.in_flight, shown.busy_ns, shown.weighted_ns);
+        let right = (self.in_flight, self.busy_ns, self.weighted_ns);
+        ensure!(times == right, Statistics, "{times:?} in flight, busy, weighted is shown, {right:?} is right");
+        Ok(())
+    }
+}

@@ -1,0 +1,415 @@
+//! Operations: one 64-bit word each, so that a seed, a fuzzer's bytes and a shrinking list make them alike.
+
+use iosched::{Flags, IoClass, IoPriority, Op};
+
+use crate::random::Random;
+
+/// One thing a host does to a request queue. Numbers that name a task, a group or a request count among those there
+/// are at that moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A task submits a bio; if it waits for room, it is left waiting.
+    Submit {
+        /// Which task.
+        task: u8,
+        /// What to do.
+        op: Op,
+        /// How.
+        flags: Flags,
+        /// Where.
+        place: Place,
+        /// Length in sectors: the host splits what is too long for the queue.
+        nr_sectors: u16,
+        /// Whether the queue is run afterwards, wanted or not.
+        run: bool,
+    },
+    /// A task begins to collect.
+    Plug {
+        /// Which task.
+        task: u8,
+    },
+    /// A task gives what it collected to the elevator.
+    Unplug {
+        /// Which task.
+        task: u8,
+    },
+    /// The queue is asked for requests.
+    Run {
+        /// For how many at most.
+        requests: u8,
+    },
+    /// The device is done with a request.
+    Complete {
+        /// Which of those it has.
+        pick: u8,
+        /// Whether it failed.
+        failed: bool,
+        /// Time that passes first, ns.
+        after_ns: u32,
+        /// Whether the queue is run afterwards.
+        run: bool,
+    },
+    /// The host waits for the timer, if there is one.
+    Timer {
+        /// How late it comes, ns.
+        late_ns: u32,
+    },
+    /// Time passes.
+    Advance {
+        /// How much, ns.
+        ns: u64,
+    },
+    /// A tunable of the elevator is written.
+    Tunable {
+        /// Which.
+        which: u8,
+        /// What.
+        value: Value,
+    },
+    /// An attribute of the queue is written.
+    Attribute {
+        /// Which.
+        which: u8,
+        /// What.
+        value: Value,
+    },
+    /// A task's ioprio changes.
+    Priority {
+        /// Which task.
+        task: u8,
+        /// To what.
+        ioprio: IoPriority,
+    },
+    /// A process starts, if there are not too many.
+    Start {
+        /// Its priority.
+        ioprio: IoPriority,
+        /// Its cgroup.
+        cgroup: u8,
+    },
+    /// A process exits, whatever it has under way.
+    Exit {
+        /// Which task.
+        task: u8,
+    },
+    /// A cgroup is made, if there are not too many.
+    CreateCgroup {
+        /// Under which.
+        parent: u8,
+        /// Its share; may be out of range.
+        weight: u16,
+        /// Its processes' share; may be out of range.
+        leaf_weight: u16,
+    },
+    /// A cgroup's weights change.
+    Weights {
+        /// Which.
+        cgroup: u8,
+        /// Its share; may be out of range.
+        weight: u16,
+        /// Its processes' share; may be out of range.
+        leaf_weight: u16,
+    },
+    /// A task waits for another's I/O.
+    Yield {
+        /// Which task.
+        from: u8,
+        /// For which.
+        to: u8,
+    },
+    /// The elevator is switched.
+    Switch {
+        /// To which; the home elevator more often than others.
+        to: u8,
+    },
+    /// Everything under way comes to its end.
+    Drain,
+}
+
+/// Where a bio is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Anywhere.
+    At(u32),
+    /// Where the task's last one ended.
+    Onward,
+    /// Relative to a recent one, the last being 0, of anyone or of the task's own.
+    Near {
+        /// Which.
+        recent: u8,
+        /// Whether of the task's own.
+        own: bool,
+        /// How.
+        how: Near,
+        /// Whether it takes over op and flags of that one.
+        alike: bool,
+    },
+}
+
+/// How a bio lies to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Near {
+    /// It begins where the other ends.
+    Behind,
+    /// It ends where the other begins.
+    Before,
+    /// It begins where the other does.
+    Same,
+    /// It leaves room for one of its own length, to be filled later.
+    Beyond,
+}
+
+/// What is written to a tunable or attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// What it had at the beginning.
+    Default,
+    /// The smallest.
+    Min,
+    /// The largest; only where that is not absurd.
+    Max,
+    /// The smallest and a little more.
+    Small(u8),
+    /// A part of the default, in eighths.
+    Eighths(u8),
+    /// Less than the smallest.
+    TooSmall,
+    /// More than the largest.
+    TooLarge,
+    /// Not a number.
+    NotANumber,
+    /// To a name there is none of.
+    NoSuchName,
+}
+
+const COMMON: usize = 7;
+const RARE: usize = 11;
+
+/// Which operations come how often.
+#[derive(Clone)]
+pub struct Mix {
+    common: [u8; 256],
+    rare: [u8; 256],
+    flush_in_256: u8,
+    /// How often the queue is run after a submission, of eight times.
+    run_in_8: u8,
+}
+
+impl std::fmt::Debug for Mix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mix").field("flush_in_256", &self.flush_in_256).finish_non_exhaustive()
+    }
+}
+
+fn table(weights: &[u32]) -> [u8; 256] {
+    let total: u32 = weights.iter().sum();
+    let mut table = [0; 256];
+    for (slot, kind) in table.iter_mut().enumerate() {
+        let at = slot as u32 * total / 256;
+        let mut before = 0;
+        *kind = weights
+            .iter()
+            .position(|weight| {
+                before += weight;
+                at < before
+            })
+            .unwrap_or(0) as u8;
+    }
+    table
+}
+
+impl Default for Mix {
+    /// Everything often, for short lists.
+    fn default() -> Self {
+        Self { common: table(&[90, 14, 8, 40, 60, 14, 30]), rare: table(&[1; RARE]), flush_in_256: 24, run_in_8: 2 }
+    }
+}
+
+impl Mix {
+    /// A mix for a long run: what is rare elsewhere may be frequent in it, or missing.
+    #[must_use]
+    pub fn swarm(random: &mut Random) -> Self {
+        let mut scale = |weight: u32, factors: &[u32]| weight * random.pick(factors);
+        // Submit, plug and unplug, run, complete, timer and time, rare ones.
+        let common: [u32; COMMON] = [
+            scale(90, &[4, 4, 3, 6]),
+            scale(12, &[0, 0, 1, 4]),
+            scale(8, &[4]),
+            scale(20, &[1, 4, 8]),
+            scale(60, &[3, 4, 5]),
+            scale(8, &[1, 4, 8]),
+            scale(6, &[0, 1, 1, 2]),
+        ];
+        let mut rare: [u32; RARE] = std::array::from_fn(|_| scale(4, &[0, 1, 1, 4]));
+        // Draining takes many calls.
+        rare[RARE - 1] = rare[RARE - 1].min(1);
+        if rare.iter().all(|&weight| weight == 0) {
+            rare = [1; RARE];
+        }
+        Self {
+            common: table(&common),
+            rare: table(&rare),
+            flush_in_256: random.pick(&[0, 1, 1, 4, 16, 64]),
+            run_in_8: random.pick(&[0, 0, 1, 4, 8]),
+        }
+    }
+
+    /// A mix in which flushes and force-unit-access abound.
+    #[must_use]
+    pub fn flushes() -> Self {
+        Self { flush_in_256: 120, ..Self::default() }
+    }
+}
+
+/// Bits of a word, taken from the low end.
+struct Bits(u64);
+
+impl Bits {
+    #[inline]
+    fn take(&mut self, count: u32) -> u64 {
+        let bits = self.0 & ((1 << count) - 1);
+        self.0 >>= count;
+        bits
+    }
+
+    #[inline]
+    fn byte(&mut self) -> u8 {
+        self.take(8) as u8
+    }
+
+    #[inline]
+    fn one_in(&mut self, bits: u32) -> bool {
+        self.take(bits) == 0
+    }
+
+    /// Small more often than large.
+    #[inline]
+    fn span(&mut self, largest_shift: u64) -> u64 {
+        let shift = self.take(5) % (largest_shift + 1);
+        self.take(8) << shift
+    }
+
+    fn ioprio(&mut self) -> IoPriority {
+        let class = match self.take(3) {
+            0 => IoClass::RealTime,
+            1 => IoClass::Idle,
+            2 | 3 => IoClass::BestEffort,
+            _ => IoClass::None,
+        };
+        IoPriority::new(class, self.take(3) as u8)
+    }
+
+    fn value(&mut self) -> Value {
+        match self.take(4) {
+            0..=2 => Value::Default,
+            3 => Value::Min,
+            4 => Value::Max,
+            5..=7 => Value::Small(self.byte() % 32),
+            8..=11 => Value::Eighths(self.take(5) as u8),
+            12 => Value::TooSmall,
+            13 => Value::TooLarge,
+            14 => Value::NotANumber,
+            _ => Value::NoSuchName,
+        }
+    }
+
+    fn weight(&mut self) -> u16 {
+        (self.take(11) % 1200) as u16
+    }
+}
+
+const LENGTHS: [u16; 16] = [1, 1, 2, 8, 8, 8, 8, 8, 8, 8, 8, 16, 16, 64, 256, 2500];
+
+impl Operation {
+    /// The operation that `word` means under `mix`. Every word means one.
+    #[inline]
+    #[must_use]
+    pub fn decode(word: u64, mix: &Mix) -> Self {
+        let mut bits = Bits(word);
+        match mix.common[usize::from(bits.byte())] {
+            0 => Self::decode_submit(bits, mix),
+            1 => Self::Plug { task: bits.byte() },
+            2 => Self::Unplug { task: bits.byte() },
+            3 => Self::Run { requests: if bits.take(1) == 0 { u8::MAX } else { bits.take(2) as u8 + 1 } },
+            4 => Self::Complete {
+                pick: bits.byte(),
+                failed: bits.one_in(5),
+                run: !bits.one_in(3),
+                after_ns: bits.span(16) as u32,
+            },
+            5 if bits.take(1) == 0 => Self::Timer { late_ns: if bits.take(1) == 0 { 0 } else { bits.span(14) as u32 } },
+            5 => Self::Advance { ns: bits.span(22) },
+            _ => Self::decode_rare(bits, mix),
+        }
+    }
+
+    #[inline]
+    fn decode_submit(mut bits: Bits, mix: &Mix) -> Self {
+        let task = bits.byte();
+        let run = bits.take(3) < u64::from(mix.run_in_8);
+        let (op, mut flags) = match bits.take(4) {
+            0..=7 => (Op::Read, Flags::empty()),
+            8..=10 => (Op::Write, Flags::empty()),
+            11 => (Op::Write, Flags::SYNC),
+            12 => (Op::Write, Flags::SYNC | Flags::IDLE),
+            13 => (Op::Discard, Flags::empty()),
+            14 => (Op::WriteZeroes, Flags::SYNC),
+            _ => (Op::Read, Flags::AHEAD),
+        };
+        if bits.one_in(4) {
+            flags |= Flags::PRIO;
+        }
+        let nr_sectors = LENGTHS[bits.take(4) as usize];
+        let flush = bits.byte() < mix.flush_in_256;
+        let place = match bits.take(3) {
+            0 => Place::At(bits.take(22) as u32),
+            1 | 2 => Place::Onward,
+            _ => Place::Near {
+                how: match bits.take(3) {
+                    0..=2 => Near::Behind,
+                    3 | 4 => Near::Before,
+                    5 => Near::Same,
+                    _ => Near::Beyond,
+                },
+                recent: bits.take(3).min(bits.take(3)) as u8,
+                own: bits.take(2) != 0,
+                alike: bits.take(2) != 0,
+            },
+        };
+        if !flush {
+            return Self::Submit { task, op, flags, place, nr_sectors, run };
+        }
+        let sync = if nr_sectors == 8 { Flags::SYNC } else { Flags::empty() };
+        let (op, flags) = match word_of(place) % 4 {
+            0 => (Op::Flush, sync),
+            1 => (Op::Write, sync | Flags::FUA),
+            2 => (Op::Write, sync | Flags::PREFLUSH),
+            _ => (Op::Write, sync | Flags::PREFLUSH | Flags::FUA),
+        };
+        Self::Submit { task, op, flags, place, nr_sectors, run }
+    }
+
+    fn decode_rare(mut bits: Bits, mix: &Mix) -> Self {
+        match mix.rare[usize::from(bits.byte())] {
+            0 => Self::Tunable { which: bits.byte(), value: bits.value() },
+            1 => Self::Attribute { which: bits.byte(), value: bits.value() },
+            2 => Self::Priority { task: bits.byte(), ioprio: bits.ioprio() },
+            3 | 4 => Self::Start { ioprio: bits.ioprio(), cgroup: bits.byte() },
+            5 => Self::Exit { task: bits.byte() },
+            6 => Self::CreateCgroup { parent: bits.byte(), weight: bits.weight(), leaf_weight: bits.weight() },
+            7 => Self::Weights { cgroup: bits.byte(), weight: bits.weight(), leaf_weight: bits.weight() },
+            8 => Self::Yield { from: bits.byte(), to: bits.byte() },
+            9 => Self::Switch { to: bits.byte() },
+            _ => Self::Drain,
+        }
+    }
+}
+
+/// A number that differs from place to place.
+fn word_of(place: Place) -> u32 {
+    match place {
+        Place::At(sector) => sector,
+        Place::Onward => 1,
+        Place::Near { recent, own, .. } => u32::from(recent) + u32::from(own),
+    }
+}

@@ -1,0 +1,62 @@
+//! The pseudo-random numbers that operations are made of.
+
+/// A splitmix64 stream: the same seed gives the same numbers for ever.
+#[derive(Clone, Copy, Debug)]
+pub struct Random {
+    state: u64,
+}
+
+impl Random {
+    /// The stream that begins at `seed`.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// The next number.
+    #[inline]
+    pub const fn next_word(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = self.state;
+        let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`, which is not 0.
+    #[inline]
+    pub const fn below(&mut self, bound: u64) -> u64 {
+        self.next_word() % bound
+    }
+
+    /// One of `choices`, which are not empty.
+    pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+}
+
+/// A hash of everything that happened, in order: equal for equal runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Digest(u64);
+
+impl Digest {
+    /// Takes one number in.
+    #[inline]
+    pub const fn add(&mut self, number: u64) {
+        let mixed = (self.0.rotate_left(5) ^ number).wrapping_mul(0xD134_2543_DE82_EF95);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+
+    /// The hash of what was taken in.
+    #[must_use]
+    pub const fn value(self) -> u64 {
+        self.0
+    }
+}
+
+impl std::fmt::Write for Digest {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        text.bytes().for_each(|byte| self.add(u64::from(byte)));
+        Ok(())
+    }
+}

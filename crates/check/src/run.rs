@@ -1,0 +1,120 @@
+//! Runs: a list of operations, or as many as are asked for from a seed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::config::Config;
+use crate::coverage::Coverage;
+use crate::host::Host;
+use crate::operation::{Mix, Operation};
+use crate::random::Random;
+use crate::violation::{Property, Violation, ensure, violation};
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// A hash of all events but decisions.
+    pub digest: u64,
+    /// A hash of all decisions; of none if they were not recorded.
+    pub decisions: u64,
+    /// What happened how often.
+    pub coverage: Coverage,
+}
+
+/// How a run is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// Decisions are recorded and audited.
+    pub record: bool,
+    /// Operations between two comparisons of counters with contents.
+    pub check_every: u32,
+}
+
+impl Watch {
+    /// Everything, after every operation.
+    pub const CLOSE: Self = Self { record: true, check_every: 1 };
+    /// For long runs.
+    pub const FAST: Self = Self { record: false, check_every: 4096 };
+}
+
+/// Does `operations` on a new queue, then drains it.
+///
+/// # Errors
+/// The first thing that did not hold; a panic counts as one.
+pub fn run(
+    config: &Config,
+    operations: impl IntoIterator<Item = Operation>,
+    watch: Watch,
+) -> Result<Outcome, Violation> {
+    let caught = catch_unwind(AssertUnwindSafe(|| run_caught(config, operations, watch)));
+    caught.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message");
+        Err(violation(Property::NoPanic, text.to_owned()))
+    })
+}
+
+fn run_caught(
+    config: &Config,
+    operations: impl IntoIterator<Item = Operation>,
+    watch: Watch,
+) -> Result<Outcome, Violation> {
+    let mut host = Host::new(config, watch.record)?;
+    let mut until_check = watch.check_every;
+    for operation in operations {
+        host.apply(&operation)?;
+        until_check -= 1;
+        if until_check == 0 {
+            until_check = watch.check_every;
+            host.check()?;
+        }
+    }
+    host.apply(&Operation::Drain)?;
+    let (digest, decisions) = (host.digest(), host.decisions_digest());
+    Ok(Outcome { digest, decisions, coverage: *host.coverage() })
+}
+
+/// `count` operations that follow from `seed`.
+pub fn operations(seed: u64, mix: &Mix, count: u64) -> impl Iterator<Item = Operation> {
+    let mut random = Random::new(seed);
+    (0..count).map(move |_| Operation::decode(random.next_word(), mix))
+}
+
+/// Does the same operations with and without recorded decisions, and once more: the events are the same.
+///
+/// # Errors
+/// The first thing that did not hold.
+pub fn run_alike(config: &Config, operations: &[Operation]) -> Result<Outcome, Violation> {
+    let closely = run(config, operations.iter().copied(), Watch::CLOSE)?;
+    let again = run(config, operations.iter().copied(), Watch { check_every: u32::MAX, ..Watch::CLOSE })?;
+    let unrecorded = run(config, operations.iter().copied(), Watch::FAST)?;
+    ensure!(closely == again, Determinism, "{closely:?}, the second time {again:?}");
+    ensure!(closely.digest == unrecorded.digest, Determinism, "not the same events when decisions are not recorded");
+    Ok(closely)
+}
+
+/// Leaves out of a failing list whatever it fails without: what remains fails in the same way.
+#[must_use]
+pub fn shrink(config: &Config, operations: &[Operation], watch: Watch) -> Vec<Operation> {
+    let fails = |list: &[Operation]| run(config, list.iter().copied(), watch).err().map(|violation| violation.property);
+    let Some(property) = fails(operations) else { return operations.to_vec() };
+    let mut list = operations.to_vec();
+    let mut piece = list.len().div_ceil(2);
+    while piece > 0 {
+        let mut at = 0;
+        let mut shorter = false;
+        while at < list.len() {
+            let mut without = list.clone();
+            without.drain(at..(at + piece).min(list.len()));
+            if fails(&without) == Some(property) {
+                list = without;
+                shorter = true;
+            } else {
+                at += piece;
+            }
+        }
+        if !(shorter && piece == 1) {
+            piece /= 2;
+        }
+    }
+    list
+}

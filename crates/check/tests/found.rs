@@ -1,0 +1,46 @@
+//! What was found before: each failed once.
+
+use iosched::{Bio, CgroupId, ContextId, Decision, Flags, IoPriority, Op, QueueConfig, RequestQueue, Submit, Time};
+
+fn queue(scheduler: &str) -> (RequestQueue, ContextId) {
+    let mut queue = RequestQueue::new(Time::ZERO, &QueueConfig::default(), scheduler).unwrap();
+    let context = queue.create_context(1, IoPriority::default(), CgroupId::ROOT);
+    (queue, context)
+}
+
+fn read(context: ContextId, sector: u64) -> Bio {
+    Bio { op: Op::Read, flags: Flags::empty(), sector, nr_sectors: 8, context, cookie: sector }
+}
+
+fn inserts(queue: &mut RequestQueue) -> usize {
+    queue.take_decisions().filter(|(_, decision)| matches!(decision, Decision::Insert { .. })).count()
+}
+
+#[test]
+fn a_plug_that_was_full_collects_again() {
+    let (mut queue, context) = queue("noop");
+    queue.record_decisions(true);
+    queue.plug(context);
+    for number in 0..16 {
+        queue.submit(Time::ZERO, &read(context, 1000 * number));
+    }
+    assert_eq!(inserts(&mut queue), 16, "a full plug goes to the elevator");
+    queue.submit(Time::ZERO, &read(context, 99));
+    assert_eq!(inserts(&mut queue), 0, "the next one is collected");
+    assert!(queue.unplug(Time::ZERO, context));
+    assert_eq!(inserts(&mut queue), 1);
+}
+
+#[test]
+fn tunables_are_those_of_the_elevator_that_is_switched_to() {
+    let (mut queue, context) = queue("noop");
+    assert!(matches!(queue.submit(Time::ZERO, &read(context, 0)), Submit::Queued(_)));
+    let request = queue.dispatch(Time::ZERO).unwrap();
+    queue.switch(Time::ZERO, "deadline").unwrap();
+    assert!(queue.is_switching());
+    queue.set_tunable("fifo_batch", "7").unwrap();
+    assert_eq!(queue.tunable("fifo_batch"), Ok(7));
+    queue.complete(Time::ZERO, request, Ok(()), |_, _| ());
+    assert!(!queue.is_switching());
+    assert_eq!(queue.tunable("fifo_batch"), Ok(7), "the value outlives the switch");
+}
