@@ -1,5 +1,6 @@
 //! Tasks about this repository: `cargo xtask COMMAND`. One module per command.
 
+mod cost;
 mod golden;
 
 use std::process::ExitCode;
@@ -17,11 +18,18 @@ struct Cli {
 enum Command {
     /// Compare our elevators with recorded runs of Linux' own.
     Golden(golden::Args),
+    /// Measure what an elevator costs per request, beside Linux' own.
+    Cost {
+        /// Only cases whose name holds this.
+        #[arg(long, value_name = "SUBSTRING")]
+        name: Option<String>,
+    },
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Golden(args) => golden::run(&args),
+        Command::Cost { name } => cost::run(name.as_deref()).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
