@@ -19,6 +19,7 @@ mod figure;
 mod file;
 mod number;
 mod record;
+pub mod report;
 mod results;
 pub mod stat;
 

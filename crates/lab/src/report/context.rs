@@ -1,0 +1,181 @@
+//! What was compared: workload, device, settings, runs.
+
+use iosched_sim::Replay;
+use maud::{Markup, html};
+
+use super::page::name;
+use super::units::{SECTOR, bytes, count, counted, time};
+use super::view::View;
+use crate::record::{Header, SettingRecord, WorkloadKind};
+
+pub(crate) fn section(view: &View<'_>) -> Markup {
+    let header = view.header();
+    html! {
+        dl .facts {
+            dt { "Workload" }
+            dd { strong { (header.workload.name) } ", " (workload(header)) }
+            dt { "Device" }
+            dd { strong { (header.device.name) } ", " (device(header)) }
+            dt { "Host" }
+            dd { (host(header)) }
+            @if header.workload.kind == WorkloadKind::Trace {
+                dt { "Replay" }
+                dd { (replay(header.replay)) }
+            }
+            @if let Some(limit) = limit(header) {
+                dt { "Limit" }
+                dd { (limit) }
+            }
+            dt { "Runs" }
+            dd {
+                (count(header.runs.into())) " of each setting, taking turns; run " i { "i" }
+                " of all settings has the same seed. Experiment seed " (header.seed) ". "
+                (counted(view.results.simulated_ios, "I/O", "I/Os")) " and "
+                (time(view.results.simulated_ns as f64, 3)) " of device time simulated altogether, by iosched "
+                (header.version) "."
+            }
+        }
+        (settings(view))
+    }
+}
+
+fn workload(header: &Header) -> String {
+    let workload = &header.workload;
+    let mut parts = Vec::new();
+    if let Some(requests) = workload.requests {
+        let reads = workload.reads.map_or_else(String::new, |reads| format!(", {} of them reads", count(reads)));
+        parts.push(format!("{}{reads}", counted(requests, "request", "requests")));
+    }
+    parts.push(counted(workload.tasks, "process", "processes"));
+    if let Some(span) = workload.span_ns {
+        parts.push(format!("recorded over {}", time(span as f64, 3)));
+    } else {
+        parts.push("synthetic".to_owned());
+    }
+    parts.join("; ")
+}
+
+fn device(header: &Header) -> String {
+    let device = &header.device;
+    if !device.about.is_empty() {
+        return device.about.clone();
+    }
+    let cache = if device.write_cache { "write cache on" } else { "no write cache" };
+    let moves = if device.rotational { "rotational" } else { "no seeks" };
+    let depth = counted(device.depth.into(), "command", "commands");
+    format!("{}; {depth} at once; {cache}; {moves}", bytes(device.capacity_sectors as f64 * SECTOR))
+}
+
+fn host(header: &Header) -> String {
+    let host = &header.host;
+    let groups = if host.groups { "cgroups told apart" } else { "cgroups not told apart" };
+    let plug = if host.plug { "plugs as real systems" } else { "no plugs" };
+    format!("{} jiffies a second; {groups}; {plug}", count(host.hz.into()))
+}
+
+fn replay(replay: Replay) -> String {
+    match replay {
+        Replay::Open { speed } => {
+            let pace =
+                if speed == 1.0 { "at the recorded pace".to_owned() } else { format!("at {speed} times its pace") };
+            format!("open: I/Os arrive as recorded, {pace}, however fast the device is")
+        }
+        Replay::Closed => {
+            "closed: each process keeps its order and its think times, and waits for this device where it \
+                           waited for the recorded one"
+                .to_owned()
+        }
+    }
+}
+
+fn limit(header: &Header) -> Option<String> {
+    let time = header.limit.time_ns.map(|ns| format!("nothing is submitted after {}", time(ns as f64, 3)));
+    let ios = header.limit.ios.map(|ios| format!("at most {} I/Os are submitted", count(ios)));
+    let parts: Vec<String> = time.into_iter().chain(ios).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn settings(view: &View<'_>) -> Markup {
+    html! {
+        div .scroll tabindex="0" {
+            table .settings {
+                thead { tr { th scope="col" { "#" } th scope="col" { "Setting" } th scope="col" { "Values set" } } }
+                tbody {
+                    @for (setting, record) in view.settings.iter().zip(&view.header().settings) {
+                        tr {
+                            td .number { (setting.number + 1) }
+                            th scope="row" {
+                                (name(setting))
+                                @if setting.number == view.header().baseline { " " span .quiet { "baseline" } }
+                            }
+                            td { (set_values(record)) }
+                        }
+                    }
+                }
+            }
+        }
+        details {
+            summary { "All values in effect" }
+            div .scroll tabindex="0" { (all_values(view)) }
+        }
+    }
+}
+
+fn shown(value: &str, unit: &str) -> String {
+    if unit.is_empty() { value.to_owned() } else { format!("{value} {unit}") }
+}
+
+fn set_values(record: &SettingRecord) -> String {
+    let set: Vec<String> = record
+        .values
+        .iter()
+        .filter(|value| value.set)
+        .map(|value| format!("{} = {}", value.name, shown(&value.value, &value.unit)))
+        .collect();
+    if set.is_empty() { "none: all defaults".to_owned() } else { set.join(", ") }
+}
+
+/// A row per tunable and attribute that any setting has, a column per setting.
+fn all_values(view: &View<'_>) -> Markup {
+    let settings = &view.header().settings;
+    let mut rows: Vec<(bool, &str, &str)> = Vec::new();
+    for value in settings.iter().flat_map(|setting| &setting.values) {
+        let row = (value.attribute, value.name.as_str(), value.unit.as_str());
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    rows.sort_by_key(|&(attribute, ..)| attribute);
+    let value = |setting: &SettingRecord, row: (bool, &str, &str)| {
+        let found = setting.values.iter().find(|v| (v.attribute, v.name.as_str(), v.unit.as_str()) == row);
+        found.map(|v| (v.value.clone(), v.set))
+    };
+    html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { "Name" }
+                    th scope="col" { "Unit" }
+                    th scope="col" { "Of" }
+                    @for setting in &view.settings { th scope="col" .number { (name(setting)) } }
+                }
+            }
+            tbody {
+                @for row in rows {
+                    tr {
+                        th scope="row" { (row.1) }
+                        td .unit { (row.2) }
+                        td .quiet { @if row.0 { "queue" } @else { "elevator" } }
+                        @for setting in settings {
+                            @match value(setting, row) {
+                                Some((value, true)) => { td .number { strong { (value) } } }
+                                Some((value, false)) => { td .number { (value) } }
+                                None => { td .number .quiet { "–" } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

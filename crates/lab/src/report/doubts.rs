@@ -1,0 +1,54 @@
+//! What makes figures doubtful, numbered, so that tables can point at it.
+
+use maud::{Markup, html};
+
+use super::view::View;
+use crate::doubt::Doubt;
+use crate::figure::Figure;
+
+/// The list of all doubts.
+pub(crate) fn section(view: &View<'_>) -> Markup {
+    let doubts = &view.results.doubts;
+    html! {
+        @if doubts.is_empty() {
+            p .quiet { "No reservations: nothing found that makes these figures doubtful." }
+        } @else {
+            h3 id="doubts" { "Reservations, and what to do about them" }
+            ol .doubts {
+                @for (number, doubt) in doubts.iter().enumerate() {
+                    li id={ "doubt-" (number + 1) } { (doubt) "." }
+                }
+            }
+        }
+    }
+}
+
+/// Numbers of the doubts that are about `figure` in particular, under setting number `setting` or under all (`None`).
+pub(crate) fn about(view: &View<'_>, figure: Figure, setting: Option<usize>) -> Vec<usize> {
+    let label = setting.map(|number| view.header().settings[number].label.as_str());
+    let concerns = |doubt: &Doubt| match (doubt, label) {
+        (Doubt::ThinTail { figure: of, .. }, None) => *of == figure,
+        (Doubt::NoFairness { .. } | Doubt::FairnessPartial { .. }, None) => figure == Figure::Fairness,
+        (Doubt::Incomplete { alone_missing, .. }, None) => figure == Figure::Fairness && *alone_missing > 0,
+        (Doubt::ManyComparisons { fragile, .. }, Some(label)) => {
+            fragile.iter().any(|(of, about)| of == label && *about == figure)
+        }
+        _ => false,
+    };
+    let doubts = view.results.doubts.iter().enumerate();
+    doubts.filter(|(_, doubt)| concerns(doubt)).map(|(number, _)| number + 1).collect()
+}
+
+/// Points at doubts by their numbers.
+pub(crate) fn marks(numbers: &[usize]) -> Markup {
+    html! {
+        @if !numbers.is_empty() {
+            sup .marks {
+                @for (i, number) in numbers.iter().enumerate() {
+                    @if i > 0 { "," }
+                    a href={ "#doubt-" (number) } title="see the reservation of this number" { (number) }
+                }
+            }
+        }
+    }
+}

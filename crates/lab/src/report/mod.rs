@@ -1,0 +1,31 @@
+//! The report: one HTML page that says what records say, to be read on a screen or printed.
+//!
+//! Everything in it is computed from [`Records`] alone, and the same records give the same bytes. The page needs nothing
+//! else: style and plots are in it, there are no scripts, and nothing is fetched. Each setting has one colour throughout;
+//! every plot has a description and, where a plot alone would hide figures, a table.
+
+mod context;
+mod differences;
+mod doubts;
+mod figures;
+mod head;
+mod latency;
+mod page;
+mod processes;
+mod reproduce;
+mod shares;
+mod slices;
+mod svg;
+mod throughput;
+mod turns;
+mod units;
+mod view;
+
+use crate::record::Records;
+
+/// The report of `records` as one HTML page; `file` is the name they were read from or written to, for the reader to
+/// find them again.
+#[must_use]
+pub fn html(records: &Records, file: Option<&str>) -> String {
+    page::page(&view::View::of(records), file).into_string()
+}

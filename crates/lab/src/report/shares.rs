@@ -1,0 +1,244 @@
+//! Who got the device: each process' share of the bytes moved, over time.
+
+use iosched_sim::Timeline;
+use maud::{Markup, html};
+
+use super::page::{facet, facets, no_timelines};
+use super::svg::{Path, Plot, Tick, picture, px, shorten, steps_between, width_of};
+use super::throughput::{MARGIN, SIZE, edges};
+use super::units::{counted, percent, time_ticks, width};
+use super::view::{Setting, View, process, rebin, shared_width_ns};
+
+const BINS_MAX: usize = 90;
+/// Processes with a shade of their own; all others share one.
+const OWN_MAX: usize = 7;
+/// Height a band needs for a label within, pixels.
+const LABEL_HEIGHT: f64 = 13.0;
+const LABEL_SIZE: f64 = 11.0;
+
+/// A process, or all the others together, the same in all settings.
+struct Band {
+    /// Number in [`iosched_sim::Timeline::tasks`]; `None` for all the others.
+    task: Option<usize>,
+    /// Name and pid.
+    label: String,
+    /// Without the pid, if there is a name.
+    name: String,
+    /// The pid, if it is not the name.
+    pid: Option<u32>,
+    /// What stands within the band: the name if no other band has it, else the label.
+    inside: String,
+}
+
+pub(crate) fn section(view: &View<'_>) -> Markup {
+    let timelines = view.timelines();
+    if timelines.is_empty() {
+        return no_timelines();
+    }
+    let bands = bands(view, &timelines);
+    if bands.is_empty() {
+        return html! { p .quiet { "No process moved any data." } };
+    }
+    let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| *timeline), BINS_MAX);
+    html! {
+        p .legend {
+            "Each process' share of the bytes completed in bins of " (width(width_ns)) ", first run of each \
+             setting; the busiest at the bottom, in the same order everywhere. White: nothing was completed. Below each \
+             plot the shares of the whole run."
+        }
+        div .(facets(timelines.len())) {
+            @for &(setting, timeline) in &timelines { (one(view, setting, timeline, &bands, width_ns)) }
+        }
+    }
+}
+
+/// The busiest processes over all settings, then the others if there are any.
+fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> {
+    let tasks = view.tasks(timelines[0].0.number);
+    let total = |task: usize| -> u64 {
+        timelines.iter().filter_map(|(_, t)| Some(t.tasks.get(task)?.bytes.iter().sum::<u64>())).sum()
+    };
+    let slots = timelines.iter().map(|(_, t)| t.tasks.len()).max().unwrap_or(0);
+    let (mut own, mut rest) = (Vec::new(), 0u64);
+    for slot in 0..slots {
+        let task = timelines.iter().find_map(|(_, t)| t.tasks.get(slot)?.task);
+        match task {
+            Some(_) if total(slot) > 0 => own.push(slot),
+            None if total(slot) > 0 => rest = tasks.len().saturating_sub(slot) as u64,
+            _ => {}
+        }
+    }
+    own.sort_by_key(|&slot| (std::cmp::Reverse(total(slot)), slot));
+    // One other would take as much room as what stands for it.
+    let kept = if own.len() == OWN_MAX + 1 && rest == 0 { OWN_MAX } else { own.len().min(OWN_MAX) };
+    rest += (own.len() - kept) as u64;
+    let of = |&slot: &usize| {
+        let task = timelines.iter().find_map(|(_, t)| t.tasks.get(slot)?.task).and_then(|task| tasks.get(task));
+        let (name, pid) = task.map_or_else(Default::default, |task| {
+            let name = task.name.trim();
+            match name {
+                "" => (format!("pid {}", task.pid), None),
+                _ => (name.to_owned(), Some(task.pid)),
+            }
+        });
+        let label = pid.map_or_else(|| name.clone(), |pid| process(&name, pid));
+        Band { task: Some(slot), inside: name.clone(), label, name, pid }
+    };
+    let mut bands: Vec<Band> = own[..kept].iter().map(of).collect();
+    for number in 0..bands.len() {
+        if bands.iter().filter(|band| band.name == bands[number].name).count() > 1 {
+            bands[number].inside =
+                bands[number].pid.map_or_else(String::new, |pid| format!("{} {pid}", bands[number].name));
+        }
+    }
+    if rest > 0 {
+        let label = counted(rest, "other", "others");
+        bands.push(Band { task: None, name: label.clone(), inside: label.clone(), label, pid: None });
+    }
+    bands
+}
+
+/// Bytes of a band by bin; of the others, what all bands with a process of their own leave of `all`.
+fn bytes_of(band: &Band, bands: &[Band], timeline: &Timeline, width_ns: u64) -> Vec<f64> {
+    let bins = timeline.bins.len();
+    let mut bytes = vec![0u64; bins];
+    let own = |slot: usize| bands.iter().any(|band| band.task == Some(slot));
+    for (slot, task) in timeline.tasks.iter().enumerate() {
+        let counts = match band.task {
+            Some(of) => of == slot,
+            None => !own(slot),
+        };
+        if counts {
+            bytes.iter_mut().zip(&task.bytes).for_each(|(sum, bytes)| *sum += bytes);
+        }
+    }
+    rebin(&bytes, timeline.bin_ns, width_ns, |part| part.iter().sum::<u64>() as f64)
+}
+
+fn one(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, bands: &[Band], width_ns: u64) -> Markup {
+    let bytes: Vec<Vec<f64>> = bands.iter().map(|band| bytes_of(band, bands, timeline, width_ns)).collect();
+    let bins = bytes.iter().map(Vec::len).max().unwrap_or(0);
+    let totals: Vec<f64> = (0..bins).map(|bin| bytes.iter().map(|band| band[bin]).sum()).collect();
+    let all: f64 = totals.iter().sum();
+    let parts: Vec<f64> =
+        bytes.iter().map(|band| if all > 0.0 { band.iter().sum::<f64>() / all } else { 0.0 }).collect();
+    let list = html! {
+        ul .shares {
+            @for (number, (band, &part)) in bands.iter().zip(&parts).enumerate() {
+                li title=(band.label) {
+                    svg .swatch viewBox="0 0 10 10" aria-hidden="true" { rect .(shade(bands, number)) width="10" height="10" {} }
+                    span .who { (band.name) }
+                    @if let Some(pid) = band.pid { span .pid { (pid) } }
+                    span .part { (percent(part)) " %" }
+                }
+            }
+        }
+    };
+    let picture = plot(view, setting, bands, &bytes, &totals, width_ns, &parts);
+    facet(setting, &picture, &list)
+}
+
+/// The class of a band's shade.
+fn shade(bands: &[Band], number: usize) -> String {
+    if bands[number].task.is_none() { format!("p{OWN_MAX}") } else { format!("p{number}") }
+}
+
+fn plot(
+    view: &View<'_>,
+    setting: &Setting<'_>,
+    bands: &[Band],
+    bytes: &[Vec<f64>],
+    totals: &[f64],
+    width_ns: u64,
+    parts: &[f64],
+) -> Markup {
+    let horizon_ns = view.horizon_ns();
+    let plot = Plot::linear(SIZE, MARGIN, (0.0, horizon_ns as f64), (0.0, 1.0));
+    let x: Vec<f64> = edges(totals.len(), width_ns, horizon_ns).iter().map(|&at| plot.x.at(at)).collect();
+    let ticks = [0.0, 0.25, 0.5, 0.75, 1.0].map(|at| Tick { at, label: format!("{:.0}", at * 100.0) });
+    let mut below = vec![0.0; totals.len()];
+    let mut shapes = Vec::new();
+    for (number, band) in bytes.iter().enumerate() {
+        let above: Vec<f64> = below
+            .iter()
+            .zip(band.iter().zip(totals))
+            .map(|(below, (&bytes, &total))| below + if total > 0.0 { bytes / total } else { 0.0 })
+            .collect();
+        let up = |values: &[f64]| values.iter().map(|&value| plot.y.at(value)).collect::<Vec<_>>();
+        let (low, high) = (up(&below), up(&above));
+        let mut path = Path::default();
+        for stretch in stretches(totals) {
+            steps_between(&mut path, &x[stretch.start..=stretch.end], &low[stretch.clone()], &high[stretch]);
+        }
+        let label = inside(&bands[number].inside, &x, &low, &high);
+        shapes.push((number, path, label));
+        below = above;
+    }
+    let body = html! {
+        (plot.y_axis(&ticks, "%"))
+        @for (number, path, _) in &shapes {
+            path .(shade(bands, *number)) d=(path.data()) { title { (bands[*number].label) ", " (percent(parts[*number])) " %" } }
+        }
+        @for (.., label) in &shapes {
+            @if let Some((x, y, text)) = label {
+                text .halo .inside x=(px(*x)) y=(px(*y)) dy=".35em" text-anchor="middle" { (text) }
+            }
+        }
+        (plot.x_axis(&time_ticks(0.0, horizon_ns as f64, 5), false))
+    };
+    let about: Vec<String> =
+        bands.iter().zip(parts).map(|(band, &part)| format!("{} {} %", band.label, percent(part))).collect();
+    let title = format!("Shares of the device over time, {}", setting.label);
+    picture(&format!("shares-{}", setting.number), SIZE, &title, &about.join(", "), &body)
+}
+
+/// Ranges of neighbouring bins in which anything was completed.
+fn stretches(totals: &[f64]) -> Vec<std::ops::Range<usize>> {
+    let mut found: Vec<std::ops::Range<usize>> = Vec::new();
+    for bin in (0..totals.len()).filter(|&bin| totals[bin] > 0.0) {
+        match found.last_mut() {
+            Some(last) if last.end == bin => last.end += 1,
+            _ => found.push(bin..bin + 1),
+        }
+    }
+    found
+}
+
+/// Where a band is thick enough over the width of its label, if it is anywhere: centre and text.
+fn inside(name: &str, x: &[f64], low: &[f64], high: &[f64]) -> Option<(f64, f64, String)> {
+    let text = shorten(name, LABEL_SIZE, 100.0);
+    let width = width_of(&text, LABEL_SIZE) + 6.0;
+    let mut best: Option<(f64, f64, f64)> = None;
+    for from in 0..low.len() {
+        let Some(to) = (from..low.len()).find(|&to| x[to + 1] - x[from] >= width) else { break };
+        let bottom = low[from..=to].iter().copied().fold(f64::INFINITY, f64::min);
+        let top = high[from..=to].iter().copied().fold(0.0, f64::max);
+        let room = bottom - top;
+        if room >= LABEL_HEIGHT && best.is_none_or(|(most, ..)| room > most) {
+            best = Some((room, f64::midpoint(x[from], x[to + 1]), f64::midpoint(bottom, top)));
+        }
+    }
+    best.map(|(_, x, y)| (x, y, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_leave_out_what_is_empty() {
+        assert_eq!(stretches(&[0.0, 1.0, 1.0, 0.0, 2.0]), [1..3, 4..5]);
+        assert_eq!(stretches(&[]), []);
+    }
+
+    #[test]
+    fn a_label_stands_where_its_band_is_thick_enough() {
+        let x: Vec<f64> = (0..=10).map(|i| f64::from(i) * 20.0).collect();
+        let low = vec![100.0; 10];
+        let mut high = vec![95.0; 10];
+        assert_eq!(inside("ab", &x, &low, &high), None);
+        high[4..8].fill(60.0);
+        let (at, y, text) = inside("ab", &x, &low, &high).unwrap();
+        assert!(at > 80.0 && at < 160.0 && y == 80.0 && text == "ab");
+    }
+}

@@ -1,0 +1,125 @@
+//! A small layer over SVG: paths, scales, frames with axes, labels that keep their distance.
+
+mod label;
+mod plot;
+mod scale;
+
+use std::fmt::Write as _;
+
+use maud::{Markup, html};
+
+pub(crate) use label::{shorten, spread, width_of};
+pub(crate) use plot::{Margin, Plot, Tick};
+pub(crate) use scale::{Scale, log_ticks, nice_end, ticks};
+
+/// A coordinate: a tenth of a pixel is enough.
+pub(crate) fn px(value: f64) -> String {
+    let text = format!("{value:.1}");
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// The data of a path.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Path(String);
+
+impl Path {
+    fn put(&mut self, command: char, numbers: &[f64]) {
+        self.0.push(command);
+        for (i, &number) in numbers.iter().enumerate() {
+            let _ = write!(self.0, "{}{}", if i == 0 { "" } else { " " }, px(number));
+        }
+    }
+
+    /// Goes there without drawing.
+    pub(crate) fn move_to(&mut self, x: f64, y: f64) {
+        self.put('M', &[x, y]);
+    }
+
+    /// Draws to there; begins there if nothing was drawn.
+    pub(crate) fn line_to(&mut self, x: f64, y: f64) {
+        self.put(if self.0.is_empty() { 'M' } else { 'L' }, &[x, y]);
+    }
+
+    /// Draws across.
+    pub(crate) fn across(&mut self, x: f64) {
+        self.put('H', &[x]);
+    }
+
+    /// Draws up or down.
+    pub(crate) fn down(&mut self, y: f64) {
+        self.put('V', &[y]);
+    }
+
+    /// Draws back to where it began.
+    pub(crate) fn close(&mut self) {
+        self.0.push('Z');
+    }
+
+    /// A bar.
+    pub(crate) fn bar(&mut self, left: f64, top: f64, width: f64, height: f64) {
+        self.move_to(left, top);
+        self.across(left + width);
+        self.down(top + height);
+        self.across(left);
+        self.close();
+    }
+
+    /// As the attribute `d`.
+    pub(crate) fn data(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The area between `low[i]` and `high[i]` (places), each from `x[i]` to `x[i + 1]`: steps. `x` is one longer.
+pub(crate) fn steps_between(path: &mut Path, x: &[f64], low: &[f64], high: &[f64]) {
+    let (Some(&first), Some(&start)) = (x.first(), high.first()) else { return };
+    path.move_to(first, start);
+    for (i, &y) in high.iter().enumerate() {
+        if i > 0 && px(y) != px(high[i - 1]) {
+            path.down(y);
+        }
+        // What goes on at one height is one stroke.
+        if high.get(i + 1).is_none_or(|&next| px(next) != px(y)) {
+            path.across(x[i + 1]);
+        }
+    }
+    for (i, &y) in low.iter().enumerate().rev() {
+        if low.get(i + 1).is_none_or(|&next| px(next) != px(y)) {
+            path.down(y);
+        }
+        if i == 0 || px(low[i - 1]) != px(y) {
+            path.across(x[i]);
+        }
+    }
+    path.close();
+}
+
+/// A picture with its title and description for those who do not see it; `id` is unique in the page.
+pub(crate) fn picture(id: &str, size: (f64, f64), title: &str, about: &str, body: &Markup) -> Markup {
+    let (width, height) = size;
+    html! {
+        svg viewBox={ "0 0 " (px(width)) " " (px(height)) } role="img" aria-labelledby={ (id) "-t " (id) "-d" } {
+            title id={ (id) "-t" } { (title) }
+            desc id={ (id) "-d" } { (about) }
+            (body)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_short() {
+        assert_eq!([px(1.0), px(1.04), px(-0.04), px(12.35)], ["1", "1", "0", "12.3"].map(str::to_owned));
+    }
+
+    #[test]
+    fn equal_steps_are_one_stroke() {
+        let mut path = Path::default();
+        steps_between(&mut path, &[0.0, 1.0, 2.0, 3.0], &[9.0, 9.0, 9.0], &[5.0, 5.0, 4.0]);
+        assert_eq!(path.data(), "M0 5H2V4H3V9H0Z");
+    }
+}

@@ -1,0 +1,212 @@
+//! Turns of an elevator's queues, from the spans of a timeline: whose they were, and what idling cost and gave.
+
+use iosched_sim::{Span, SpanKind, Timeline};
+
+/// A queue: the process that founded it, and whether it holds sync requests.
+pub(crate) type Queue = (u32, bool);
+
+/// A queue's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+    pub(crate) queue: Queue,
+}
+
+/// A wait for the next request of the queue whose turn it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wait {
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+    /// Whether the request came in time.
+    pub(crate) paid: bool,
+    /// Whose turn it was; `None` if that turn is not known any more.
+    pub(crate) queue: Option<Queue>,
+}
+
+/// A moment at which a queue took another's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Preemption {
+    pub(crate) at_ns: u64,
+    /// Founder of the queue that came.
+    pub(crate) pid: u32,
+}
+
+/// All of them, in the order they began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Turns {
+    pub(crate) turns: Vec<Turn>,
+    pub(crate) waits: Vec<Wait>,
+    pub(crate) preemptions: Vec<Preemption>,
+}
+
+/// What a queue got in a whole run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Total {
+    pub(crate) queue: Queue,
+    pub(crate) turns: u64,
+    pub(crate) active_ns: u64,
+    pub(crate) paid_ns: u64,
+    pub(crate) vain_ns: u64,
+    /// Times it took another's place.
+    pub(crate) preemptions: u64,
+}
+
+impl Turns {
+    pub(crate) fn of(timeline: &Timeline) -> Self {
+        let mut spans: Vec<&Span> = timeline.spans.iter().collect();
+        spans.sort_by_key(|span| span.from_ns);
+        let mut found = Self::default();
+        for span in &spans {
+            match span.kind {
+                SpanKind::Active { pid, sync } => {
+                    found.turns.push(Turn { from_ns: span.from_ns, to_ns: span.to_ns, queue: (pid, sync) });
+                }
+                SpanKind::Preempt { pid } => found.preemptions.push(Preemption { at_ns: span.from_ns, pid }),
+                SpanKind::Idle { .. } => {}
+            }
+        }
+        for span in spans {
+            if let SpanKind::Idle { paid } = span.kind {
+                let queue = found.turn_at(span.from_ns).map(|turn| turn.queue);
+                found.waits.push(Wait { from_ns: span.from_ns, to_ns: span.to_ns, paid, queue });
+            }
+        }
+        found
+    }
+
+    /// The turn that lasts at a moment: the latest that began by then, if it did not end before.
+    fn turn_at(&self, at_ns: u64) -> Option<&Turn> {
+        let after = self.turns.partition_point(|turn| turn.from_ns <= at_ns);
+        self.turns[..after].last().filter(|turn| turn.to_ns >= at_ns)
+    }
+
+    /// Per queue, longest active first.
+    pub(crate) fn totals(&self) -> Vec<Total> {
+        let mut totals: Vec<Total> = Vec::new();
+        let mut order: Vec<Queue> = self.turns.iter().map(|turn| turn.queue).collect();
+        order.sort_unstable();
+        order.dedup();
+        for queue in order {
+            let mut total = Total { queue, turns: 0, active_ns: 0, paid_ns: 0, vain_ns: 0, preemptions: 0 };
+            for turn in self.turns.iter().filter(|turn| turn.queue == queue) {
+                total.turns += 1;
+                total.active_ns += turn.to_ns - turn.from_ns;
+            }
+            for wait in self.waits.iter().filter(|wait| wait.queue == Some(queue)) {
+                *if wait.paid { &mut total.paid_ns } else { &mut total.vain_ns } += wait.to_ns - wait.from_ns;
+            }
+            // A preemption tells the newcomer's founder only; a newcomer is sync wherever there is a choice.
+            let has_sync = self.turns.iter().any(|turn| turn.queue == (queue.0, true));
+            if queue.1 || !has_sync {
+                total.preemptions = self.preemptions.iter().filter(|p| p.pid == queue.0).count() as u64;
+            }
+            totals.push(total);
+        }
+        totals.sort_by_key(|total| (std::cmp::Reverse(total.active_ns), total.queue));
+        totals
+    }
+
+    /// When the last of them ends, ns.
+    pub(crate) fn end_ns(&self) -> u64 {
+        let turns = self.turns.iter().map(|turn| turn.to_ns);
+        turns.chain(self.waits.iter().map(|wait| wait.to_ns)).max().unwrap_or(0)
+    }
+
+    /// A window for a close look: the busiest second; narrower if that holds more than `most` changes of turn, wider if it holds
+    /// fewer than `fewest`; everything if that is not much longer.
+    pub(crate) fn window(&self, end_ns: u64, fewest: usize, most: usize) -> (u64, u64) {
+        const SECOND_NS: u64 = 1_000_000_000;
+        // 1, 2, 5, 10 …: from 1 ms on.
+        let lengths = (0..24u32).map(|i| [1, 2, 5][i as usize % 3] * 1_000_000 * 10u64.pow(i / 3));
+        let lengths: Vec<u64> = lengths.collect();
+        let mut number = lengths.iter().position(|&length| length == SECOND_NS).unwrap_or(0);
+        let mut best = self.busiest(lengths[number]);
+        while best.1 > most && number > 0 {
+            number -= 1;
+            best = self.busiest(lengths[number]);
+        }
+        while best.1 < fewest && number + 1 < lengths.len() && lengths[number] < end_ns {
+            let wider = self.busiest(lengths[number + 1]);
+            if wider.1 > most {
+                break;
+            }
+            number += 1;
+            best = wider;
+        }
+        let length = lengths[number];
+        if end_ns <= length + length / 2 {
+            return (0, end_ns.max(1));
+        }
+        let from = best.0.min(end_ns.saturating_sub(length));
+        (from, from + length)
+    }
+
+    /// Where a window of that length holds the most changes of turn and preemptions, and how many.
+    fn busiest(&self, length_ns: u64) -> (u64, usize) {
+        // Turns one after another of the same queue are not worth a look.
+        let other = |at: usize| at == 0 || self.turns[at - 1].queue != self.turns[at].queue;
+        let turns = (0..self.turns.len()).filter(|&at| other(at)).map(|at| self.turns[at].from_ns);
+        let mut moments: Vec<u64> = turns.collect();
+        moments.extend(self.preemptions.iter().map(|preemption| preemption.at_ns));
+        moments.sort_unstable();
+        let mut best = (0, 0);
+        let mut end = 0;
+        for (start, &from) in moments.iter().enumerate() {
+            while end < moments.len() && moments[end] < from + length_ns {
+                end += 1;
+            }
+            if end - start > best.1 {
+                best = (from, end - start);
+            }
+        }
+        best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(from_ns: u64, to_ns: u64, kind: SpanKind) -> Span {
+        Span { from_ns, to_ns, kind }
+    }
+
+    fn example() -> Turns {
+        let timeline = Timeline {
+            // In the order they ended, as timelines have them.
+            spans: vec![
+                span(2, 5, SpanKind::Idle { paid: true }),
+                span(7, 10, SpanKind::Idle { paid: false }),
+                span(0, 10, SpanKind::Active { pid: 1, sync: true }),
+                span(10, 10, SpanKind::Preempt { pid: 2 }),
+                span(10, 40, SpanKind::Active { pid: 2, sync: true }),
+                span(40, 45, SpanKind::Active { pid: 1, sync: false }),
+            ],
+            ..Timeline::default()
+        };
+        Turns::of(&timeline)
+    }
+
+    #[test]
+    fn idling_belongs_to_the_queue_whose_turn_it_was() {
+        let totals = example().totals();
+        assert_eq!(totals.iter().map(|t| t.queue).collect::<Vec<_>>(), [(2, true), (1, true), (1, false)]);
+        assert_eq!((totals[1].paid_ns, totals[1].vain_ns, totals[1].active_ns), (3, 3, 10));
+        assert_eq!(totals.iter().map(|t| t.preemptions).collect::<Vec<_>>(), [1, 0, 0]);
+    }
+
+    #[test]
+    fn the_window_is_everything_if_that_is_short_and_else_the_busiest_part() {
+        assert_eq!(example().window(45, 1, 100), (0, 45));
+        let busy = |i: u64| Turn {
+            from_ns: 50_000_000_000 + i * 10_000_000,
+            to_ns: 50_000_000_000,
+            queue: (i as u32 % 2, true),
+        };
+        let quiet = |i: u64| Turn { from_ns: i * 1_000_000_000, to_ns: i * 1_000_000_000, queue: (i as u32 % 2, true) };
+        let turns = Turns { turns: (0..50).map(quiet).chain((0..40).map(busy)).collect(), ..Turns::default() };
+        let (from, to) = turns.window(60_000_000_000, 20, 100);
+        assert_eq!((from, to), (50_000_000_000, 51_000_000_000));
+    }
+}
