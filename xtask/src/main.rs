@@ -2,6 +2,9 @@
 
 mod cost;
 mod golden;
+mod reference;
+mod soak;
+mod speed;
 
 use std::process::ExitCode;
 
@@ -24,12 +27,21 @@ enum Command {
         #[arg(long, value_name = "SUBSTRING")]
         name: Option<String>,
     },
+    /// Do random operations on every elevator, and check what must hold.
+    Soak(soak::Args),
+    /// Write the reference page of tunables from their declarations.
+    Reference(reference::Args),
+    /// Measure how many requests a second the simulator replays.
+    Speed(speed::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Golden(args) => golden::run(&args),
         Command::Cost { name } => cost::run(name.as_deref()).map(|()| ExitCode::SUCCESS),
+        Command::Soak(args) => soak::run_soak(&args),
+        Command::Reference(args) => reference::run(&args),
+        Command::Speed(args) => speed::run(&args),
     };
     done.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

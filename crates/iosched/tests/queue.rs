@@ -114,7 +114,7 @@ fn a_full_plug_empties_itself() {
     for i in 0..20 {
         submit(&mut queue, &read(i * 100, task));
     }
-    assert_eq!(dispatched(&mut queue).len(), 16);
+    assert_eq!(dispatched(&mut queue).len(), 16, "and stays open: the last four collect");
 }
 
 #[test]

@@ -1,0 +1,85 @@
+//! The reference page of all attributes and tunables, written from their declarations.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use iosched::{ELEVATORS, RequestQueue, Spec};
+
+/// Where the page stands, from the root of the repository.
+const PAGE: &str = "docs/tunables.md";
+
+/// What to do with the page.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only say whether the page is up to date.
+    #[arg(long)]
+    check: bool,
+}
+
+/// Writes the page, or checks it.
+pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PAGE);
+    if args.check {
+        if std::fs::read_to_string(&path)? == page() {
+            return Ok(std::process::ExitCode::SUCCESS);
+        }
+        eprintln!("{PAGE} is not what the declarations say: run `cargo xtask reference`");
+        return Ok(std::process::ExitCode::FAILURE);
+    }
+    std::fs::write(&path, page())?;
+    println!("{PAGE} written");
+    Ok(std::process::ExitCode::SUCCESS)
+}
+
+fn page() -> String {
+    let mut page = String::from(
+        "# Attributes and tunables\n\n\
+         Written by `cargo xtask reference` from the declarations in the code. A value out of its range is refused, and nothing \
+         changes.\n\n\
+         ## The request queue\n\n\
+         `scheduler` reads as all elevators with the present one in brackets; writing a name switches.\n\n",
+    );
+    table(&mut page, &RequestQueue::attribute_specs().collect::<Vec<_>>());
+    for elevator in ELEVATORS {
+        let _ = write!(page, "\n## {}\n\n{}.\n\n", elevator.name, capitalised(elevator.about));
+        let specs = (elevator.tunables)();
+        if specs.is_empty() {
+            page.push_str("No tunables.\n");
+        } else {
+            table(&mut page, &specs);
+        }
+    }
+    page
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn table(page: &mut String, specs: &[&Spec]) {
+    page.push_str("| name | unit | default | range | kernels | meaning |\n|---|---|---|---|---|---|\n");
+    for spec in specs {
+        let Spec { name, unit, default, min, max, doc, since, until, read_only, .. } = spec;
+        let range = if *read_only { "read-only".to_owned() } else { range(*min, *max) };
+        let until = until.unwrap_or("");
+        let _ = writeln!(page, "| `{name}` | {unit} | {default} | {range} | {since}..{until} | {doc} |");
+    }
+}
+
+/// A range; its upper end is left out where it is only what a number can hold.
+fn range(min: u64, max: u64) -> String {
+    if max >= i32::MAX as u64 / 2 { format!("{min}..") } else { format!("{min}..{max}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_up_to_date() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PAGE);
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert_eq!(written, page(), "run `cargo xtask reference`");
+    }
+}

@@ -1,0 +1,121 @@
+//! How many requests a second the simulator replays on a rotating disk, on one core.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use iosched::{Flags, Op, Time};
+use iosched_disk::Profile;
+use iosched_sim::{Plan, Replay, run as simulate};
+use iosched_trace::TraceRequest;
+use iosched_workload::{SplitMix64, Trace, Workload};
+
+/// What to measure.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Requests in the replayed trace.
+    #[arg(long, default_value_t = 1_000_000)]
+    requests: u64,
+    /// Counted rounds of each case.
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+    /// The modelled disk.
+    #[arg(long, default_value = "sata-7200")]
+    device: String,
+}
+
+/// What the next steps are to reach, in simulated requests per second.
+const GOALS: [f64; 3] = [2e6, 5e6, 10e6];
+/// What the published simulators do.
+const PUBLISHED: f64 = 0.06e6;
+
+/// A made trace: 16 processes, a quarter of them async writers.
+struct Shape {
+    name: &'static str,
+    /// Of the 16 processes, so many go on where they were; the others jump.
+    sequential: usize,
+    /// Mean time between arrivals, ns.
+    gap_ns: u64,
+    replay: Replay,
+}
+
+const OPEN: Replay = Replay::Open { speed: 1.0 };
+
+const SHAPES: &[Shape] = &[
+    Shape { name: "sequential, open loop", sequential: 16, gap_ns: 150_000, replay: OPEN },
+    Shape { name: "half random, open loop, overload", sequential: 8, gap_ns: 20_000, replay: OPEN },
+    Shape { name: "half random, closed loop", sequential: 8, gap_ns: 20_000, replay: Replay::Closed },
+];
+
+fn trace(shape: &Shape, requests: u64) -> anyhow::Result<Workload> {
+    let mut random = SplitMix64::new(1);
+    let mut at_ns = 0;
+    let mut next = [0u64; 16];
+    let items = (0..requests).map(|_| {
+        let number = random.next_u64();
+        at_ns += number % (2 * shape.gap_ns);
+        let process = (number >> 32) as usize % 16;
+        if process < shape.sequential {
+            next[process] += 8;
+        } else {
+            next[process] = (number >> 20) % 40_000_000 / 8 * 8;
+        }
+        let op = if process % 4 == 3 { Op::Write } else { Op::Read };
+        Ok(TraceRequest {
+            arrival: Time::from_ns(at_ns),
+            pid: process as u32,
+            device: None,
+            op,
+            flags: if op == Op::Read { Flags::SYNC } else { Flags::empty() },
+            sector: process as u64 * 50_000_000 + next[process] % 40_000_000,
+            nr_sectors: 8,
+            latency_ns: Some(100_000),
+        })
+    });
+    Ok(Workload::Trace(Arc::new(Trace::collect("made", 1, items)?)))
+}
+
+/// Measures every case, prints a JSON line for each and a table at the end.
+pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
+    let profile = Profile::load(&args.device)?;
+    let mut table = Vec::new();
+    for shape in SHAPES {
+        let workload = trace(shape, args.requests)?;
+        for scheduler in ["cfq", "deadline", "noop"] {
+            let plan = Plan { replay: shape.replay, ..Plan::new(&workload, &profile, scheduler.parse()?) };
+            let mut rates = Vec::new();
+            let mut simulated_s = 0.0;
+            for round in 0..=args.rounds.max(1) {
+                let start = Instant::now();
+                let result = simulate(&plan, ())?;
+                let rate = result.ios as f64 / start.elapsed().as_secs_f64();
+                simulated_s = result.finished_ns as f64 / 1e9;
+                if round > 0 {
+                    rates.push(rate);
+                }
+            }
+            rates.sort_by(f64::total_cmp);
+            let (low, median, high) = (rates[0], rates[rates.len() / 2], rates[rates.len() - 1]);
+            println!(
+                "{{\"case\":\"{}\",\"scheduler\":\"{scheduler}\",\"device\":\"{}\",\"requests\":{},\"requests_per_s\":{median:.0},\"low\":{low:.0},\"high\":{high:.0},\"simulated_s\":{simulated_s:.1}}}",
+                shape.name, args.device, args.requests
+            );
+            table.push((shape.name, scheduler, low, median, high));
+        }
+    }
+    let goals = GOALS.map(|goal| format!("{:.0}", goal / 1e6)).join(", ");
+    println!(
+        "\nmillion simulated requests a second, one core, {}; goals {goals}; published {}",
+        args.device,
+        PUBLISHED / 1e6
+    );
+    println!("{:36} {:10} {:>20} {:>12} {:>14}", "", "", "median (low-high)", "of goal 1", "of published");
+    for (shape, scheduler, low, median, high) in table {
+        let spread = format!("{:.2} ({:.2}-{:.2})", median / 1e6, low / 1e6, high / 1e6);
+        println!(
+            "{shape:36} {scheduler:10} {spread:>20} {:>10.0} % {:>12.0} x",
+            100.0 * median / GOALS[0],
+            median / PUBLISHED
+        );
+    }
+    Ok(std::process::ExitCode::SUCCESS)
+}
