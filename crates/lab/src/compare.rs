@@ -156,6 +156,16 @@ mod tests {
     }
 
     #[test]
+    fn differences_are_told_in_per_cent_and_great_rises_as_multiples() {
+        let told = |figure: Figure, values: &[f64], base: &[f64]| compare(figure, values, base).describe(figure.unit());
+        assert_eq!(told(Figure::SyncP99, &[8.1, 8.0, 7.9], &[10.0; 3]), "better by 20 % (18 to 22 %)");
+        assert_eq!(told(Figure::SyncP99, &[120.0, 120.0], &[10.0, 10.0]), "worse 12-fold");
+        assert_eq!(told(Figure::SyncP99, &[110.0, 130.0, 120.0], &[10.0; 3]), "worse 12-fold (9.5 to 14)");
+        assert_eq!(told(Figure::AsyncMean, &[5.0, 5.0], &[0.0, 0.0]), "worse by 5.0 ms");
+        assert_eq!(told(Figure::Finish, &[5.0, 5.0], &[5.0, 5.0]), "no difference");
+    }
+
+    #[test]
     fn one_run_decides_nothing() {
         let found = compare(Figure::Finish, &[5.0], &[10.0]);
         assert_eq!((found.verdict, found.interval, found.published), (Verdict::Undecided, None, None));

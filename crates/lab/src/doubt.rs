@@ -40,6 +40,13 @@ pub enum Doubt {
         /// Whether a longer recording, rather than a longer task file, is the remedy.
         trace: bool,
     },
+    /// All latencies of a kind rest on a handful of I/Os: closing sentences leave them out.
+    FewIos {
+        /// Whether of sync I/Os; else of async ones.
+        sync: bool,
+        /// I/Os of a run.
+        ios: u64,
+    },
     /// A quantile from too few I/Os.
     ThinTail {
         /// Which.
@@ -155,6 +162,11 @@ impl fmt::Display for Doubt {
                 significant(*seconds, 2),
                 if *trace { "record the server for longer" } else { "raise the tasks' totals or end_ns" }
             ),
+            Self::FewIos { sync, ios } => write!(
+                f,
+                "{} latencies rest on {ios} I/Os of a run and are left out of the conclusions; take a longer workload",
+                if *sync { "sync" } else { "async" }
+            ),
             Self::ThinTail { figure, ios, above } => {
                 let only = if *above == 0 { "none" } else { &format!("only {above}") };
                 write!(
@@ -200,7 +212,7 @@ impl fmt::Display for Doubt {
             }
             Self::FairnessPartial { counted, excluded, excluded_percent } => write!(
                 f,
-                "fairness is that of the {counted} busiest processes; {excluded} others ({} % of the I/Os) have too few I/Os or come after the busiest {}; record for longer to count them",
+                "fairness is that of the {counted} busiest processes; the rest, {excluded} with {} % of the I/Os, have fewer than {ALONE_IOS_MIN} I/Os each or come after the first {}; take a longer workload to count more",
                 significant(*excluded_percent, 2),
                 crate::fairness::ALONE_TASKS_MAX
             ),

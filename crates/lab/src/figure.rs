@@ -171,6 +171,16 @@ impl Figure {
         })
     }
 
+    /// For a latency: whether of sync I/Os.
+    #[must_use]
+    pub fn is_latency_of_sync(self) -> Option<bool> {
+        match self {
+            Self::SyncMean | Self::SyncP50 | Self::SyncP99 | Self::SyncP999 | Self::SyncWorst => Some(true),
+            Self::AsyncMean | Self::AsyncP50 | Self::AsyncP99 | Self::AsyncP999 | Self::AsyncWorst => Some(false),
+            _ => None,
+        }
+    }
+
     /// Its value in a run, in its unit; `None` if the run has no such I/O. [`Figure::Fairness`] needs more than one
     /// run and is `None` here.
     #[must_use]

@@ -15,14 +15,20 @@ use crate::stat;
 
 /// I/Os that must lie above a quantile in a run for it to be more than the worst case.
 const TAIL_IOS_MIN: u64 = 10;
+/// Latencies of fewer I/Os in a run are shown but nothing is concluded from them.
+const FEW_IOS: u64 = 30;
+/// From here on a rise is told as so many times the baseline, per cent.
+const FOLD_PERCENT: f64 = 900.0;
 /// Below this share of the time a device's scheduler hardly matters, per cent.
 const IDLE_PERCENT: f64 = 20.0;
 /// The share of the time in which it is busy enough to matter, per cent.
 const BUSY_PERCENT: f64 = 80.0;
-/// From this utilisation on a device may be overloaded, per cent, if it also finishes
+/// From this utilisation on a device may be overloaded, per cent.
 const OVERLOAD_PERCENT: f64 = 95.0;
-/// so many times later than the last arrival.
-const OVERLOAD_FACTOR: f64 = 1.2;
+/// It is if it also finishes later than the last arrival by this share of the time over which I/Os arrived,
+const OVERLOAD_LATE_SHARE: f64 = 0.05;
+/// or by this, s.
+const OVERLOAD_LATE_S: f64 = 1.0;
 
 /// A figure under one setting, over the complete rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,6 +50,16 @@ pub struct FigureResults {
     pub figure: Figure,
     /// In the order of [`Header::settings`]; `None` for a setting that does not have it.
     pub settings: Vec<Option<SettingFigure>>,
+    /// I/Os that it rests on in the run with the fewest; `None` of figures that are not latencies.
+    pub ios: Option<u64>,
+}
+
+impl FigureResults {
+    /// Whether closing sentences speak of it: a headline figure that does not rest on a handful of I/Os.
+    #[must_use]
+    pub fn concludes(&self) -> bool {
+        self.figure.is_headline() && self.ios.is_none_or(|ios| ios >= FEW_IOS)
+    }
 }
 
 /// Which settings are best for what, by the figures that closing sentences speak of.
@@ -112,7 +128,7 @@ impl Results {
         if setting == header.baseline {
             return None;
         }
-        let compared = self.figures.iter().filter(|results| results.figure.is_headline()).filter_map(|results| {
+        let compared = self.figures.iter().filter(|results| results.concludes()).filter_map(|results| {
             let comparison = results.settings.get(setting)?.as_ref()?.comparison.as_ref()?;
             Some((results.figure, comparison))
         });
@@ -157,7 +173,7 @@ impl Results {
 }
 
 impl Comparison {
-    /// "better by 18 % (15 to 21 %)", "no difference"; `unit` for differences that have no percentage.
+    /// "better by 18 % (15 to 21 %)", "worse 12-fold (9.0 to 15)", "no difference"; `unit` for differences that have no percentage.
     #[must_use]
     pub fn describe(&self, unit: &str) -> String {
         let word = match self.verdict {
@@ -169,6 +185,11 @@ impl Comparison {
             Verdict::Undecided => return "undecided".to_owned(),
         };
         let (size, interval, unit) = match (self.percent, self.interval_percent) {
+            (Some(percent), Some((low, high))) if percent >= FOLD_PERCENT => {
+                let [size, low, high] = [percent, low, high].map(|percent| significant(percent / 100.0 + 1.0, 2));
+                let interval = if low == high { String::new() } else { format!(" ({low} to {high})") };
+                return format!("{word} {size}-fold{interval}");
+            }
             (Some(percent), interval) => (percent, interval, "%"),
             (None, _) => (self.difference, self.interval, unit),
         };
@@ -210,9 +231,19 @@ fn figures(records: &Records, fairness: &Fairness) -> Vec<FigureResults> {
                 values,
             })
         });
-        all.push(FigureResults { figure, settings: settings.collect() });
+        all.push(FigureResults { figure, settings: settings.collect(), ios: fewest_ios(records, figure) });
     }
     all
+}
+
+/// I/Os that a latency rests on in the run with the fewest.
+fn fewest_ios(records: &Records, figure: Figure) -> Option<u64> {
+    let is_sync = figure.is_latency_of_sync()?;
+    let ios = records.runs.iter().map(|run| {
+        let latency = &run.result.latency;
+        if is_sync { latency.reads.count() + latency.writes_sync.count() } else { latency.writes_async.count() }
+    });
+    ios.min()
 }
 
 /// Marks the comparisons that stay significant among all of them.
@@ -235,7 +266,7 @@ fn correct_for_many(figures: &mut [FigureResults]) {
 /// For every headline figure, the setting of the best mean and those that do not differ from it.
 fn answer(figures: &[FigureResults]) -> Answer {
     let mut answer = Answer::default();
-    for results in figures.iter().filter(|results| results.figure.is_headline()) {
+    for results in figures.iter().filter(|results| results.concludes()) {
         let having: Vec<(usize, &SettingFigure)> =
             results.settings.iter().enumerate().filter_map(|(number, own)| Some((number, own.as_ref()?))).collect();
         let better = |a: f64, b: f64| match results.figure.direction() {
@@ -335,8 +366,11 @@ impl Doubts<'_> {
         let (Some(speed), Some(span_ns)) = (speed, header.workload.span_ns) else { return };
         let arrivals_s = span_ns as f64 / 1e9 / speed;
         let finish = |setting| self.of(Figure::Finish, setting).map_or(0.0, |own| own.mean);
-        let overloaded =
-            |setting: usize| utilisation(setting) >= OVERLOAD_PERCENT && finish(setting) > arrivals_s * OVERLOAD_FACTOR;
+        let overloaded = |setting: usize| {
+            let late_s = finish(setting) - arrivals_s;
+            let is_late = late_s > arrivals_s * OVERLOAD_LATE_SHARE || late_s > OVERLOAD_LATE_S;
+            utilisation(setting) >= OVERLOAD_PERCENT && is_late
+        };
         let settings = self.labels(overloaded);
         if !settings.is_empty() {
             let finish_s = (0..header.settings.len()).map(finish).fold(0.0, f64::max);
@@ -345,17 +379,18 @@ impl Doubts<'_> {
     }
 
     fn tails(&self, doubts: &mut Vec<Doubt>) {
-        for results in &self.results.figures {
-            let Some((q, is_sync)) = results.figure.quantile() else { continue };
-            let ios = self.records.runs.iter().map(|run| {
-                let latency = &run.result.latency;
-                let waited = latency.reads.count() + latency.writes_sync.count();
-                if is_sync { waited } else { latency.writes_async.count() }
-            });
-            let Some(ios) = ios.filter(|&ios| ios > 0).min() else { continue };
-            let above = ios - (q * ios as f64).ceil() as u64;
-            if above < TAIL_IOS_MIN {
-                doubts.push(Doubt::ThinTail { figure: results.figure, ios, above });
+        for (mean, sync) in [(Figure::SyncMean, true), (Figure::AsyncMean, false)] {
+            let Some(ios) = self.results.figure(mean).and_then(|results| results.ios) else { continue };
+            if ios < FEW_IOS {
+                doubts.push(Doubt::FewIos { sync, ios });
+                continue;
+            }
+            for figure in self.results.figures.iter().map(|results| results.figure) {
+                let Some((q, _)) = figure.quantile().filter(|&(_, is_sync)| is_sync == sync) else { continue };
+                let above = ios - (q * ios as f64).ceil() as u64;
+                if above < TAIL_IOS_MIN {
+                    doubts.push(Doubt::ThinTail { figure, ios, above });
+                }
             }
         }
     }
