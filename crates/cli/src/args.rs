@@ -22,6 +22,18 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Compare(Box<CompareArgs>),
+    /// Make a report of records, without running anything again
+    ///
+    /// The report is one HTML page that needs nothing else: tables and verdicts, latency distributions, throughput and
+    /// shares over time, slices, and how to make the records again. The same records give the same page.
+    Report {
+        /// A file that `iosched compare` left
+        #[arg(value_name = "RECORDS", value_hint = ValueHint::FilePath)]
+        records: PathBuf,
+        /// The page to write; - for standard output [default: the name of RECORDS, ending in .html]
+        #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        output: Option<PathBuf>,
+    },
     /// Read traces
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -115,6 +127,10 @@ pub(crate) struct CompareArgs {
     /// Where records go, line by line as runs finish
     #[arg(long, value_name = "FILE", default_value = crate::compare::RECORDS_DEFAULT, value_hint = ValueHint::FilePath)]
     pub(crate) records: PathBuf,
+
+    /// Write a report, one HTML page, to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<PathBuf>,
 
     /// Write every decision of the first run of each setting to this file, as JSON lines
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -9,7 +9,9 @@ use std::time::Instant;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use iosched_disk::Profile;
-use iosched_lab::{Control, Experiment, Finished, LabError, Progress, RecordWriter, Results, execute};
+use iosched_lab::{
+    Control, Experiment, Finished, LabError, Progress, RecordReader, RecordWriter, Records, Results, execute,
+};
 use iosched_sim::{Replay, SchedulerSetting};
 use iosched_workload::Workload;
 
@@ -63,11 +65,14 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
         eprintln!("interrupted before every setting was run once: there is nothing to compare{kept}");
         return Ok(ExitCode::from(INTERRUPTED));
     }
+    if let Some(page) = &args.report {
+        write_page(page, &html(&gathered, &args.records))?;
+    }
     let page = Page {
         header: &gathered.header,
         results: &results,
         elapsed_s: Some(elapsed_s),
-        next: records.is_some().then(|| next(&args.records, args.workload.is_none())),
+        next: records.is_some().then(|| next(&args.records, args.report.as_deref())),
     };
     output::print(&match (args.json, args.csv, args.markdown) {
         (true, ..) => show::json(&page)?,
@@ -79,12 +84,38 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
 }
 
 /// What to do next.
-fn next(_records: &Path, is_sample: bool) -> String {
-    if is_sample {
-        "iosched compare --workload FILE for a trace of your own; iosched compare --help".to_owned()
-    } else {
-        "iosched elevator show NAME tells what else can be set; iosched compare --help".to_owned()
+fn next(records: &Path, reported: Option<&Path>) -> String {
+    match reported {
+        Some(page) => format!("look at {}", page.display()),
+        None => {
+            let [from, to] =
+                [records.to_owned(), records.with_extension("html")].map(|path| quoted(&path.to_string_lossy()));
+            format!("iosched report {from} -o {to}")
+        }
     }
+}
+
+/// `iosched report`: everything again from records.
+pub(crate) fn report(path: &Path, page: Option<&Path>) -> Result<()> {
+    let with_html = path.with_extension("html");
+    let page = page.unwrap_or(&with_html);
+    if page == path {
+        return Err(usage(format_args!("{}: the page would replace the records; say where with -o", path.display())));
+    }
+    let records = RecordReader::open(path)?;
+    for warning in &records.warnings {
+        eprintln!("warning: {warning}");
+    }
+    let html = html(&records, path);
+    if page == Path::new("-") { output::print(&html) } else { write_page(page, &html) }
+}
+
+fn html(records: &Records, path: &Path) -> String {
+    iosched_lab::report::html(records, Some(&path.display().to_string()))
+}
+
+fn write_page(page: &Path, html: &str) -> Result<()> {
+    output::whole_file(page, |out| Ok(out.write_all(html.as_bytes())?))
 }
 
 /// Everything is checked before anything runs.

@@ -32,6 +32,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
     };
     match command {
         Command::Compare(args) => return compare::compare(&args),
+        Command::Report { records, output } => compare::report(&records, output.as_deref())?,
         Command::Trace(command) => tell::trace(&command)?,
         Command::Device(command) => tell::device(&command)?,
         Command::Elevator(command) => tell::elevator(&command)?,

@@ -135,6 +135,28 @@ fn tasks_files_and_every_output_format_work() {
 }
 
 #[test]
+fn a_report_is_made_of_records_without_running_again() {
+    let here = directory("report");
+    std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
+    let args = ["compare", "-w", "tasks.toml", "-n", "2", "--records", "r.jsonl", "--report", "at-once.html"];
+    let (code, out, err) = run(&here, &args);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.ends_with("next: look at at-once.html\n"), "{out}");
+    assert_eq!(run(&here, &["report", "r.jsonl", "-o", "later.html"]), (0, String::new(), String::new()));
+    assert_eq!(run(&here, &["report", "r.jsonl"]), (0, String::new(), String::new()));
+    let read = |name: &str| std::fs::read_to_string(here.join(name)).unwrap();
+    assert_eq!(read("later.html"), read("at-once.html"));
+    assert_eq!(run(&here, &["report", "r.jsonl", "-o", "-"]).1, read("r.html"));
+    let bytes = std::fs::read(here.join("r.jsonl")).unwrap();
+    std::fs::write(here.join("cut.jsonl"), &bytes[..bytes.len() - 20]).unwrap();
+    let (code, _, err) = run(&here, &["report", "cut.jsonl"]);
+    assert_eq!(code, 0);
+    assert!(err.starts_with("warning: cut.jsonl: line ") && err.contains("cut short"), "{err}");
+    refused(&here, &["report", "tasks.toml"], 2, &["tasks.toml: line 1: not a file of records"]);
+    refused(&here, &["report", "none.jsonl"], 2, &["none.jsonl: No such file"]);
+}
+
+#[test]
 fn a_file_of_the_default_name_that_is_not_ours_is_left_alone() {
     let here = directory("not-ours");
     std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
