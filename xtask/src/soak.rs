@@ -180,7 +180,7 @@ fn tell(failure: &Failure) {
     let config = Config::from_seed(home, seed);
     let (list, watch) = plan(seed);
     let list: Vec<_> = list.collect();
-    let fewest = shrink(&config, &list, watch);
+    let fewest = shrink(&list, |list| run(&config, list.iter().copied(), watch));
     println!("{config:?}");
     println!("{} of {} operations are enough:", fewest.len(), list.len());
     fewest.iter().for_each(|operation| println!("  {operation:?}"));

@@ -22,6 +22,8 @@ pub struct Config {
     pub tasks_max: u32,
     /// `nr_requests`, if not the default.
     pub nr_requests: Option<u32>,
+    /// Whether everything that can be switched on is.
+    pub switched_on: bool,
     /// First sector of the part of the device that is used.
     pub first_sector: u64,
     /// Sectors of that part.
@@ -58,6 +60,7 @@ impl Config {
             tasks,
             tasks_max: tasks + random.pick(&[0, 2, 12]),
             nr_requests: random.pick(&[None, None, Some(4), Some(5), Some(16), Some(33)]),
+            switched_on: random.below(3) == 0,
             first_sector: random.pick(&[0, 0, 1 << 40]),
             nr_sectors: random.pick(&[64, 1 << 12, 1 << 20, 1 << 24]),
             origin: Time::from_ns(random.pick(&[1_000_000_000_000, 1_000_000_000_000, 0, 1 << 60])),

@@ -74,6 +74,8 @@ coverage! {
     cooperator_splits: "cooperator splits",
     /// Turns given up; counted where decisions are recorded.
     yields: "yields",
+    /// Requests of deadline that were past their deadline; counted where decisions are recorded.
+    expired: "requests past their deadline",
     /// Waits at the end of a group's last slice; counted where decisions are recorded.
     wait_busy: "wait-busy",
 }

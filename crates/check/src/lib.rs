@@ -40,7 +40,7 @@ mod violation;
 pub use config::{Config, elevator_index};
 pub use coverage::Coverage;
 pub use host::Host;
-pub use operation::{Mix, Near, Operation, Place, Value};
+pub use operation::{Mix, Near, Operation, Place, Theme, Value};
 pub use random::{Digest, Random};
 pub use run::{Outcome, Watch, operations, run, run_alike, shrink};
 pub use violation::{Checked, Property, Violation};

@@ -221,16 +221,51 @@ fn table(weights: &[u32]) -> [u8; 256] {
 impl Default for Mix {
     /// Everything often, for short lists.
     fn default() -> Self {
-        Self { common: table(&[90, 14, 8, 40, 60, 14, 30]), rare: table(&[1; RARE]), flush_in_256: 24, run_in_8: 2 }
+        Self::of(Theme::Everything)
     }
 }
 
+/// What a mix is rich in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Theme {
+    /// Nothing more than anything else.
+    Everything,
+    /// Submissions and little else, so that much is queued and merged.
+    Queueing,
+    /// Flushes and force-unit-access.
+    Flushes,
+    /// Time and timers.
+    Time,
+    /// Writes to tunables, attributes, priorities and weights.
+    Control,
+    /// Processes that come and go.
+    Processes,
+    /// Switching elevators.
+    Switching,
+}
+
 impl Mix {
+    /// A mix for short lists.
+    #[must_use]
+    pub fn of(theme: Theme) -> Self {
+        // Submit, plug, unplug, run, complete, timer and time, rare ones.
+        let (common, rare_of_its_own, flush_in_256, run_in_8): ([u32; COMMON], &[usize], u8, u8) = match theme {
+            Theme::Everything => ([90, 14, 8, 40, 60, 14, 30], &[], 24, 2),
+            Theme::Queueing => ([160, 14, 10, 10, 40, 4, 4], &[], 4, 0),
+            Theme::Flushes => ([90, 4, 4, 30, 80, 4, 6], &[], 120, 2),
+            Theme::Time => ([90, 4, 4, 40, 60, 60, 6], &[0, 8], 4, 2),
+            Theme::Control => ([90, 4, 4, 30, 60, 10, 60], &[0, 1, 2, 7], 8, 2),
+            Theme::Processes => ([90, 10, 4, 30, 60, 10, 60], &[3, 4, 5], 8, 1),
+            Theme::Switching => ([90, 10, 4, 30, 60, 10, 40], &[9], 24, 1),
+        };
+        let rare: [u32; RARE] = std::array::from_fn(|kind| if rare_of_its_own.contains(&kind) { 12 } else { 1 });
+        Self { common: table(&common), rare: table(&rare), flush_in_256, run_in_8 }
+    }
+
     /// A mix for a long run: what is rare elsewhere may be frequent in it, or missing.
     #[must_use]
     pub fn swarm(random: &mut Random) -> Self {
         let mut scale = |weight: u32, factors: &[u32]| weight * random.pick(factors);
-        // Submit, plug and unplug, run, complete, timer and time, rare ones.
         let common: [u32; COMMON] = [
             scale(90, &[4, 4, 3, 6]),
             scale(12, &[0, 0, 1, 4]),
@@ -252,12 +287,6 @@ impl Mix {
             flush_in_256: random.pick(&[0, 1, 1, 4, 16, 64]),
             run_in_8: random.pick(&[0, 0, 1, 4, 8]),
         }
-    }
-
-    /// A mix in which flushes and force-unit-access abound.
-    #[must_use]
-    pub fn flushes() -> Self {
-        Self { flush_in_256: 120, ..Self::default() }
     }
 }
 

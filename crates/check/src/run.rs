@@ -7,7 +7,7 @@ use crate::coverage::Coverage;
 use crate::host::Host;
 use crate::operation::{Mix, Operation};
 use crate::random::Random;
-use crate::violation::{Property, Violation, ensure, violation};
+use crate::violation::{Checked, Property, Violation, ensure, violation};
 
 /// What a run came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,22 @@ pub struct Outcome {
     pub decisions: u64,
     /// What happened how often.
     pub coverage: Coverage,
+}
+
+impl Outcome {
+    /// Says whether another run of the same operations saw the same events; decisions only if both recorded them.
+    ///
+    /// # Errors
+    /// If it did not.
+    pub fn must_equal(&self, other: &Self) -> Checked {
+        let recorded = self.decisions != 0 && other.decisions != 0;
+        ensure!(
+            self.digest == other.digest && (!recorded || self.decisions == other.decisions),
+            Determinism,
+            "{self:?}, the second time {other:?}"
+        );
+        Ok(())
+    }
 }
 
 /// How a run is watched.
@@ -74,9 +90,9 @@ fn run_caught(
 }
 
 /// `count` operations that follow from `seed`.
-pub fn operations(seed: u64, mix: &Mix, count: u64) -> impl Iterator<Item = Operation> {
+pub fn operations(seed: u64, mix: Mix, count: u64) -> impl Iterator<Item = Operation> {
     let mut random = Random::new(seed);
-    (0..count).map(move |_| Operation::decode(random.next_word(), mix))
+    (0..count).map(move |_| Operation::decode(random.next_word(), &mix))
 }
 
 /// Does the same operations with and without recorded decisions, and once more: the events are the same.
@@ -87,15 +103,15 @@ pub fn run_alike(config: &Config, operations: &[Operation]) -> Result<Outcome, V
     let closely = run(config, operations.iter().copied(), Watch::CLOSE)?;
     let again = run(config, operations.iter().copied(), Watch { check_every: u32::MAX, ..Watch::CLOSE })?;
     let unrecorded = run(config, operations.iter().copied(), Watch::FAST)?;
-    ensure!(closely == again, Determinism, "{closely:?}, the second time {again:?}");
-    ensure!(closely.digest == unrecorded.digest, Determinism, "not the same events when decisions are not recorded");
+    closely.must_equal(&again)?;
+    closely.must_equal(&unrecorded)?;
     Ok(closely)
 }
 
-/// Leaves out of a failing list whatever it fails without: what remains fails in the same way.
+/// Leaves out of a failing list whatever it fails without: what remains fails in the same way. `run` does the list.
 #[must_use]
-pub fn shrink(config: &Config, operations: &[Operation], watch: Watch) -> Vec<Operation> {
-    let fails = |list: &[Operation]| run(config, list.iter().copied(), watch).err().map(|violation| violation.property);
+pub fn shrink(operations: &[Operation], run: impl Fn(&[Operation]) -> Result<Outcome, Violation>) -> Vec<Operation> {
+    let fails = |list: &[Operation]| run(list).err().map(|violation| violation.property);
     let Some(property) = fails(operations) else { return operations.to_vec() };
     let mut list = operations.to_vec();
     let mut piece = list.len().div_ceil(2);

@@ -202,6 +202,7 @@ impl Host {
         }
         if let Some(audit) = &mut self.audit {
             audit.switching();
+            audit.tunables_changed(&self.queue);
         }
         self.look_at_decisions()?;
         self.attend_to_kick()

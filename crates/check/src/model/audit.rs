@@ -66,6 +66,11 @@ impl Audit {
         self.allocated[usize::from(sync)]
     }
 
+    /// Requests of deadline that were dispatched past their deadline.
+    pub(crate) fn expired(&self) -> u64 {
+        self.deadline.expired
+    }
+
     /// The tunables may have changed.
     pub(crate) fn tunables_changed(&mut self, queue: &RequestQueue) {
         self.deadline.tunables_changed(queue);

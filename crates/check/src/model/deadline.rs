@@ -34,6 +34,8 @@ pub(super) struct DeadlineAudit {
     waiting: [VecDeque<Waiting>; 2],
     dispatched: u64,
     suspended: bool,
+    /// Requests that were past their deadline when they were dispatched.
+    pub(super) expired: u64,
 }
 
 impl DeadlineAudit {
@@ -42,10 +44,11 @@ impl DeadlineAudit {
             jiffy_ns: SECOND_NS / u64::from(hz),
             expire_ms: [0; 2],
             writes_starved: 0,
-            batch: 0,
+            batch: 1,
             waiting: Default::default(),
             dispatched: 0,
             suspended: false,
+            expired: 0,
         };
         audit.tunables_changed(queue);
         audit
@@ -116,6 +119,7 @@ impl DeadlineAudit {
             if let Some((_, waiting)) = taken
                 && let Some(limit) = waiting.limit
             {
+                self.expired += 1;
                 ensure!(
                     self.dispatched <= limit,
                     BoundedWait,

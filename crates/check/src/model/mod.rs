@@ -40,7 +40,7 @@ pub(crate) struct BioRecord {
     /// Without those that the queue may ignore.
     pub(crate) flags: Flags,
     founder: bool,
-    /// The elevator was CFQ.
+    /// The elevator was CFQ: it decided if the bio joined a request then.
     cfq: bool,
     /// It passes the elevator by, and why.
     pub(crate) sequence: Sequence,
@@ -414,7 +414,7 @@ impl Model {
                     record.flags
                 );
                 ensure!(
-                    record.cookie == seen.cookie || !record.cfq || !record.is_sync() || seen.sync,
+                    record.founder || !record.cfq || !record.is_sync() || seen.sync,
                     SyncJoinsSync,
                     "rq{index} is async and holds sync bio {:x}",
                     record.cookie

@@ -1,0 +1,125 @@
+//! What must hold, on every elevator of the registry, under short random lists of operations.
+
+use std::cell::RefCell;
+
+use iosched::ELEVATORS;
+use iosched_check::{Config, Coverage, Mix, Operation, Theme, elevator_index, run_alike, shrink};
+use proptest::prelude::*;
+use proptest::test_runner::{TestCaseError, TestError, TestRunner};
+
+/// Lists of operations tried for each elevator.
+const CASES: u32 = 24;
+/// Most operations in a list.
+const LENGTH_MAX: usize = 600;
+
+/// Lists of `theme` on the elevators `homes`. `reached`: what must have happened for the test to say anything.
+fn check_on(homes: impl IntoIterator<Item = usize>, theme: Theme, reached: fn(&Coverage) -> u64) {
+    let mix = Mix::of(theme);
+    let operation = any::<u64>().prop_map(move |word| Operation::decode(word, &mix));
+    let lists = (any::<u64>().no_shrink(), prop::collection::vec(operation, 100..LENGTH_MAX));
+    let config = ProptestConfig {
+        cases: CASES,
+        failure_persistence: None,
+        // Lists are shrunk by leaving out pieces: see `fail`.
+        max_shrink_iters: 0,
+        ..ProptestConfig::default()
+    };
+    for home in homes {
+        let coverage = RefCell::new(Coverage::default());
+        let tried = TestRunner::new(config.clone()).run(&lists, |(seed, operations)| {
+            let outcome = run_alike(&Config::from_seed(home, seed), &operations);
+            let outcome = outcome.map_err(|violation| TestCaseError::fail(violation.to_string()))?;
+            coverage.borrow_mut().add(&outcome.coverage);
+            Ok(())
+        });
+        let name = ELEVATORS[home].name;
+        match tried {
+            Ok(()) => {}
+            Err(TestError::Fail(reason, (seed, operations))) => fail(home, seed, &operations, &reason.to_string()),
+            Err(TestError::Abort(reason)) => panic!("{name}: {reason}"),
+        }
+        let coverage = coverage.into_inner();
+        assert!(reached(&coverage) > 0, "{name}: what is tested did not happen: {coverage}");
+    }
+}
+
+/// Tells which operations were enough.
+fn fail(home: usize, seed: u64, operations: &[Operation], reason: &str) {
+    let config = Config::from_seed(home, seed);
+    let fewest = shrink(operations, |list| run_alike(&config, list));
+    let fewest: String = fewest.iter().map(|operation| format!("\n  {operation:?}")).collect();
+    panic!("{}: {reason}\n{config:?}{fewest}", ELEVATORS[home].name);
+}
+
+fn check(theme: Theme, reached: fn(&Coverage) -> u64) {
+    check_on(0..ELEVATORS.len(), theme, reached);
+}
+
+fn only(name: &str) -> Option<usize> {
+    elevator_index(name)
+}
+
+#[test]
+fn every_bio_is_completed_exactly_once() {
+    check(Theme::Everything, |coverage| coverage.errors.min(coverage.exits));
+}
+
+#[test]
+fn a_request_is_its_bios_in_order() {
+    check(Theme::Queueing, |coverage| coverage.absorbed);
+}
+
+#[test]
+fn nothing_sync_joins_something_async_under_cfq() {
+    check_on(only("cfq"), Theme::Queueing, |coverage| coverage.merges);
+}
+
+#[test]
+fn nothing_crosses_a_flush() {
+    check(Theme::Flushes, |coverage| coverage.flushes);
+}
+
+#[test]
+fn allocation_keeps_to_nr_requests_and_nobody_waits_for_ever() {
+    check(Theme::Queueing, |coverage| coverage.full.min(coverage.woken));
+}
+
+#[test]
+fn statistics_and_counters_agree_with_what_happened() {
+    check(Theme::Control, |coverage| coverage.merges.min(coverage.flushes));
+}
+
+#[test]
+fn noop_serves_in_order() {
+    check_on(only("noop"), Theme::Queueing, |coverage| coverage.requests);
+}
+
+#[test]
+fn deadline_passes_an_expired_request_over_a_bounded_number_of_times() {
+    check_on(only("deadline"), Theme::Time, |coverage| coverage.expired);
+}
+
+#[test]
+fn what_waits_makes_progress() {
+    check(Theme::Time, |coverage| coverage.drains);
+}
+
+#[test]
+fn what_cfq_waits_for_comes_or_a_timer_ends_it() {
+    check_on(only("cfq"), Theme::Time, |coverage| coverage.idle.min(coverage.timers));
+}
+
+#[test]
+fn what_is_out_of_range_is_refused_and_changes_nothing() {
+    check(Theme::Control, |coverage| coverage.refused);
+}
+
+#[test]
+fn processes_come_and_go_with_requests_under_way() {
+    check(Theme::Processes, |coverage| coverage.exits.min(coverage.exits_waiting));
+}
+
+#[test]
+fn switching_elevators_loses_nothing() {
+    check(Theme::Switching, |coverage| coverage.switches.min(coverage.switches_twice));
+}

@@ -1,0 +1,43 @@
+//! Longer runs: the same seed gives the same events, and nothing that is meant to happen never does.
+
+use iosched::ELEVATORS;
+use iosched_check::{Config, Coverage, Watch, operations, run};
+
+const SEEDS: u64 = 40;
+const OPERATIONS: u64 = 3_000;
+const WATCH: Watch = Watch { record: true, check_every: 32 };
+
+fn run_seed(home: usize, seed: u64, watch: Watch) -> iosched_check::Outcome {
+    let list = operations(seed, Config::swarm(seed), OPERATIONS);
+    match run(&Config::from_seed(home, seed), list, watch) {
+        Ok(outcome) => outcome,
+        Err(violation) => panic!("{}, seed {seed}: {violation}", ELEVATORS[home].name),
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_events() {
+    for home in 0..ELEVATORS.len() {
+        for seed in 0..4 {
+            let recorded = run_seed(home, seed, WATCH);
+            assert_eq!(recorded, run_seed(home, seed, WATCH));
+            let unrecorded = run_seed(home, seed, Watch::FAST);
+            assert_eq!(recorded.digest, unrecorded.digest, "recording decisions changes nothing");
+            let other = run_seed(home, seed + 100, Watch::FAST);
+            assert_ne!(recorded.digest, other.digest, "another seed is another run");
+        }
+    }
+}
+
+#[test]
+fn everything_that_can_happen_does() {
+    let mut all = Coverage::default();
+    for home in 0..ELEVATORS.len() {
+        for seed in 1000..1000 + SEEDS {
+            all.add(&run_seed(home, seed, WATCH).coverage);
+        }
+    }
+    for (name, count) in all.counts() {
+        assert!(count > 0, "{name} never happened: {all}");
+    }
+}
