@@ -44,3 +44,32 @@ fn tunables_are_those_of_the_elevator_that_is_switched_to() {
     assert!(!queue.is_switching());
     assert_eq!(queue.tunable("fifo_batch"), Ok(7), "the value outlives the switch");
 }
+
+#[test]
+fn a_process_that_exits_during_a_switch_leaves_nothing_to_the_next() {
+    let (mut queue, first) = queue("noop");
+    let serve = |queue: &mut RequestQueue| {
+        while let Some(request) = queue.dispatch(Time::ZERO) {
+            queue.complete(Time::ZERO, request, Ok(()), |_, _| ());
+        }
+    };
+    queue.submit(Time::ZERO, &read(first, 0));
+    let request = queue.dispatch(Time::ZERO).unwrap();
+    queue.switch(Time::ZERO, "cfq").unwrap();
+    queue.submit(Time::ZERO, &read(first, 1000));
+    queue.exit(Time::ZERO, first);
+    queue.complete(Time::ZERO, request, Ok(()), |_, _| ());
+    serve(&mut queue);
+    assert_eq!(queue.waiting(), 0);
+
+    let second = queue.create_context(2, IoPriority::default(), CgroupId::ROOT);
+    assert_eq!(second, first, "the context is used again");
+    queue.record_decisions(true);
+    queue.submit(Time::ZERO, &read(second, 2000));
+    let request = queue.dispatch(Time::ZERO);
+    let active = queue.take_decisions().find_map(|(_, decision)| match decision {
+        Decision::Active { queue, .. } => Some(queue.pid),
+        _ => None,
+    });
+    assert_eq!((request.is_some(), active), (true, Some(2)));
+}

@@ -150,11 +150,20 @@ impl RequestQueue {
         self.elevator = next;
         let elevator = self.elevator.name();
         self.env.note(|| Decision::Switch { elevator });
+        let mut exited = Vec::new();
         while let Some(id) = self.held.first() {
             self.held.remove(self.env.requests.slots(), id);
             debug_assert_eq!(self.env.requests[id].stage, Stage::Held);
             self.give_to_elevator(id);
             self.insert(id);
+            let context = self.env.requests[id].context;
+            if self.env.contexts.get(context).exited && !exited.contains(&context) {
+                exited.push(context);
+            }
+        }
+        // The old elevator was told; the new one has only now met them.
+        for context in exited {
+            self.elevator.exit(&mut self.env, context);
         }
     }
 }
