@@ -136,7 +136,7 @@ impl Deadline {
             self.next = sorted.next(&env.requests, id).map(|next| (direction, next));
         }
         sorted.remove(&mut env.requests, id);
-        fifo.remove(env.requests.slots(), id);
+        fifo.remove(env.requests.list_nodes(), id);
         self.queued -= 1;
     }
 }
@@ -178,7 +178,7 @@ impl Elevator for Deadline {
         env.requests[id].deadline = Time::from_ns((env.jiffies() + expire_jiffies) * env.jiffy_ns);
         let Direction { sorted, fifo } = &mut self.directions[direction];
         sorted.insert(&mut env.requests, id);
-        fifo.push_back(env.requests.slots(), id);
+        fifo.push_back(env.requests.list_nodes(), id);
         self.queued += 1;
     }
 

@@ -28,26 +28,26 @@ impl Elevator for Noop {
     }
 
     fn former(&self, env: &Env, id: RequestId) -> Option<RequestId> {
-        env.requests[id].fifo.prev()
+        env.requests.list_links(id).prev()
     }
 
     fn latter(&self, env: &Env, id: RequestId) -> Option<RequestId> {
-        env.requests[id].fifo.next()
+        env.requests.list_links(id).next()
     }
 
     fn absorb(&mut self, env: &mut Env, _survivor: RequestId, absorbed: RequestId) {
-        self.fifo.remove(env.requests.slots(), absorbed);
+        self.fifo.remove(env.requests.list_nodes(), absorbed);
         self.queued -= 1;
     }
 
     fn insert(&mut self, env: &mut Env, id: RequestId) {
-        self.fifo.push_back(env.requests.slots(), id);
+        self.fifo.push_back(env.requests.list_nodes(), id);
         self.queued += 1;
     }
 
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
         let id = self.fifo.first()?;
-        self.fifo.remove(env.requests.slots(), id);
+        self.fifo.remove(env.requests.list_nodes(), id);
         self.queued -= 1;
         Some(id)
     }

@@ -153,7 +153,6 @@ pub struct Request {
     pub(crate) deadline: Time,
     /// The elevator's own two words.
     pub(crate) elevator: [u32; 2],
-    pub(crate) fifo: ListLinks,
     pub(crate) cookie: u64,
     pub(crate) submitted: Time,
     pub(crate) bios_before: u32,
@@ -258,6 +257,8 @@ pub struct Requests {
     slots: Vec<Request>,
     /// Apart from the requests, so that a descent of a tree touches little memory.
     sort: Vec<SortNode>,
+    /// Places in lists, apart for the same reason.
+    lists: Vec<ListLinks>,
     free: Vec<u32>,
     bios: Vec<MergedBio>,
     bios_free: u32,
@@ -265,7 +266,14 @@ pub struct Requests {
 
 impl Default for Requests {
     fn default() -> Self {
-        Self { slots: Vec::new(), sort: Vec::new(), free: Vec::new(), bios: Vec::new(), bios_free: NIL }
+        Self {
+            slots: Vec::new(),
+            sort: Vec::new(),
+            lists: Vec::new(),
+            free: Vec::new(),
+            bios: Vec::new(),
+            bios_free: NIL,
+        }
     }
 }
 
@@ -312,10 +320,10 @@ impl Kind for BySector {
     type Id = RequestId;
 }
 
-impl ListNode<Fifo> for Request {
+impl ListNode<Fifo> for ListLinks {
     #[inline]
     fn links(&mut self) -> &mut ListLinks {
-        &mut self.fifo
+        self
     }
 }
 
@@ -361,10 +369,15 @@ impl Requests {
         request.sector
     }
 
-    /// All slots, for lists.
+    /// All places in lists.
     #[inline]
-    pub(crate) fn slots(&mut self) -> &mut [Request] {
-        &mut self.slots
+    pub(crate) fn list_nodes(&mut self) -> &mut [ListLinks] {
+        &mut self.lists
+    }
+
+    /// The place of `id` in the list it is in.
+    pub(crate) fn list_links(&self, id: RequestId) -> ListLinks {
+        self.lists[id.index()]
     }
 
     /// All places by sector, for trees.
@@ -420,7 +433,6 @@ impl Requests {
             allocated: Time::ZERO,
             deadline: Time::ZERO,
             elevator: [NIL; 2],
-            fifo: ListLinks::default(),
             cookie: 0,
             submitted: Time::ZERO,
             bios_before: NIL,
@@ -428,6 +440,7 @@ impl Requests {
             bios_last: NIL,
         });
         self.sort.push(SortNode::default());
+        self.lists.push(ListLinks::default());
         number
     }
 

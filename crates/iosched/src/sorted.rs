@@ -77,7 +77,7 @@ pub(crate) fn inherit_fifo_place(
 ) {
     if requests[absorbed].deadline < requests[survivor].deadline {
         requests[survivor].deadline = requests[absorbed].deadline;
-        fifo.remove(requests.slots(), survivor);
-        fifo.insert_after(requests.slots(), absorbed, survivor);
+        fifo.remove(requests.list_nodes(), survivor);
+        fifo.insert_after(requests.list_nodes(), absorbed, survivor);
     }
 }

@@ -216,7 +216,7 @@ impl Elevator for Cfq {
         if self.queues[queue].priority_changed {
             self.refresh_priority(context, queue);
         }
-        self.queues[queue].fifo.push_back(env.requests.slots(), id);
+        self.queues[queue].fifo.push_back(env.requests.list_nodes(), id);
         self.add_sorted(env, queue, id);
 
         self.queued += 1;

@@ -341,7 +341,7 @@ impl Queue {
 
     #[inline]
     fn remove(&mut self, requests: &mut Requests, id: RequestId) {
-        self.fifo.remove(requests.slots(), id);
+        self.fifo.remove(requests.list_nodes(), id);
         self.sorted.remove(requests, id);
         self.queued -= 1;
         self.hinted -= u32::from(requests[id].flags.contains(Flags::PRIO));

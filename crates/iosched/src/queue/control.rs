@@ -136,7 +136,7 @@ impl RequestQueue {
     pub(super) fn drain(&mut self) {
         while let Some(id) = self.elevator.drain(&mut self.env) {
             self.leave_elevator(id);
-            self.released.push_back(self.env.requests.slots(), id);
+            self.released.push_back(self.env.requests.list_nodes(), id);
         }
         debug_assert_eq!(self.elevator.queued(), 0, "a drained elevator is empty");
     }
@@ -152,7 +152,7 @@ impl RequestQueue {
         self.env.note(|| Decision::Switch { elevator });
         let mut exited = Vec::new();
         while let Some(id) = self.held.first() {
-            self.held.remove(self.env.requests.slots(), id);
+            self.held.remove(self.env.requests.list_nodes(), id);
             debug_assert_eq!(self.env.requests[id].stage, Stage::Held);
             self.give_to_elevator(id);
             self.insert(id);

@@ -156,7 +156,7 @@ impl RequestQueue {
             return Submit::Full;
         };
         if switching {
-            self.held.push_back(self.env.requests.slots(), id);
+            self.held.push_back(self.env.requests.list_nodes(), id);
             return Submit::Queued(id);
         }
         if !self.plugs.is_open(bio.context) && !self.env.log.is_on() {
@@ -297,7 +297,7 @@ impl RequestQueue {
             return Some(id);
         }
         let id = self.released.first()?;
-        self.released.remove(self.env.requests.slots(), id);
+        self.released.remove(self.env.requests.list_nodes(), id);
         Some(id)
     }
 
