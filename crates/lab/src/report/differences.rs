@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::svg::{Margin, Plot, Tick, nice_end, picture, px, ticks, width_of};
+use super::page::{name, unbroken};
+use super::svg::{Margin, Plot, Tick, nice_end, picture, px, ticks};
 use super::view::{Setting, View};
 use crate::compare::Comparison;
 use crate::figure::Figure;
@@ -36,7 +37,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     let title = format!("Difference from {} in per cent", baseline.label);
     html! {
         figure .wide .narrow {
-            figcaption { "Difference from " (super::page::name(baseline)) " in per cent, with its 95 % confidence interval" }
+            figcaption { "Difference from " (name(baseline)) " in per cent, with its 95 % confidence interval" }
             div .scroll tabindex="0" { (plot(&rows, &title)) }
         }
     }
@@ -104,11 +105,8 @@ fn whisker(plot: &Plot, mark: &Mark<'_>, y: f64) -> Markup {
     let (low, high) = mark.interval.unwrap_or((mark.percent, mark.percent));
     let differs = mark.comparison.verdict.differs();
     let (_, _, right, _) = plot.inner();
-    let word = match mark.comparison.verdict {
-        crate::Verdict::NoDifference => "no difference".to_owned(),
-        crate::Verdict::Undecided => format!("{} %, undecided", significant(mark.percent, 2)),
-        verdict => format!("{} % {}", significant(mark.percent.abs(), 2), verdict.id()),
-    };
+    let said = mark.comparison.describe("");
+    let word = unbroken(said.split(" (").next().unwrap_or_default());
     let at = (plot.x.at(high).max(plot.x.at(mark.percent)) + 8.0).min(right + 8.0);
     html! {
         g .(mark.setting.class) {
@@ -119,8 +117,10 @@ fn whisker(plot: &Plot, mark: &Mark<'_>, y: f64) -> Markup {
             circle .(if differs { "dot" } else { "hollow" }) cx=(px(plot.x.at(mark.percent))) cy=(px(y)) r="4" {
                 title { (mark.setting.label) ": " (word) }
             }
-            text .own .halo x=(px(at)) y=(px(y)) dy=".35em" { (mark.setting.short) }
-            text .tick .halo x=(px(at + width_of(&mark.setting.short, 12.0) * 1.1 + 7.0)) y=(px(y)) dy=".35em" { (word) }
+            text .halo x=(px(at)) y=(px(y)) dy=".35em" {
+                tspan .own { (mark.setting.short) }
+                tspan .tick dx="6" { (word) }
+            }
         }
     }
 }

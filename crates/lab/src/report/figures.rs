@@ -16,7 +16,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     }
     html! {
         div .scroll tabindex="0" {
-            table .figures {
+            table .figures .many[view.settings.len() > 4] {
                 (head(view))
                 tbody {
                     @for results in &view.results.figures { (row(view, results)) }

@@ -156,6 +156,10 @@ fn line(plot: &Plot, d: &Distribution<'_>, end: f64, is_shared: bool) -> Markup 
         }
     }
     let dots = DOTS.iter().filter(|&&q| nines(q) <= (d.all.count() as f64).log10());
+    // The last I/O is the worst.
+    if let Some(&(x, _)) = points.last() {
+        path.line_to(x, plot.y.at(d.all.max_ns() as f64));
+    }
     html! {
         g .(d.setting.class) {
             path .line .shared[is_shared] d=(path.data()) {}

@@ -101,7 +101,12 @@ fn section(id: &str, title: &str, body: &Markup) -> Markup {
 
 /// A setting's name with its colour.
 pub(crate) fn name(setting: &Setting<'_>) -> Markup {
-    html! { span .name .(setting.class) { (swatch()) (setting.label) } }
+    html! {
+        span .name .(setting.class) {
+            (swatch())
+            @for part in setting.label.split_inclusive([':', ',', '=', '_']) { (part) wbr; }
+        }
+    }
 }
 
 /// A square of the colour of the setting it stands in.

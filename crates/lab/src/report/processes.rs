@@ -67,7 +67,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     let alike = rows.iter().all(Row::alike);
     html! {
         p .legend {
-            "Latency in ms; per run where all runs count. Slowdown: mean latency in company over mean latency alone, on the \
+            "Latency in ms, of all runs; I/Os and bytes are means of a run. Slowdown: mean latency in company over mean latency alone, on the \
              same device under the same setting; – where a process has too few I/Os, or was not run alone."
             @if idle > 0 { " " (count(idle as u64)) " more without any I/O." }
         }

@@ -16,7 +16,7 @@ pub(crate) fn section(view: &View<'_>, file: Option<&str>) -> Markup {
             }
             @if let Some(file) = file {
                 dt { "This page" }
-                dd { "is computed from the records in " code { (file) } " and from nothing else: " code { "iosched report" } }
+                dd { "is computed from the records in " code { (file) } " and from nothing else: " code { "iosched report " (file) } }
             }
             dt { "Version" }
             dd { "iosched " (header.version) ", records of format " (header.format) }

@@ -39,11 +39,14 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     if bands.is_empty() {
         return html! { p .quiet { "No process moved any data." } };
     }
+    if let [only] = bands.as_slice() {
+        return html! { p .quiet { "One process, " (only.label) ", had the device to itself." } };
+    }
     let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| *timeline), BINS_MAX);
     html! {
         p .legend {
             "Each process' share of the bytes completed in bins of " (width(width_ns)) ", first run of each \
-             setting; the busiest at the bottom, in the same order everywhere. White: nothing was completed. Below each \
+             setting; the busiest at the bottom, in the same order everywhere. Blank: nothing was completed. Below each \
              plot the shares of the whole run."
         }
         div .(facets(timelines.len())) {

@@ -16,7 +16,7 @@ const LANES_MAX: usize = 14;
 const ROWS_MAX: usize = 16;
 const LABEL: f64 = 170.0;
 /// Turns that a window should hold, at least and at most.
-const TURNS: (usize, usize) = (24, 260);
+const TURNS: (usize, usize) = (24, 120);
 
 pub(crate) fn section(view: &View<'_>) -> Markup {
     let timelines = view.timelines();
@@ -77,7 +77,9 @@ fn one(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, turns: &Turn
                 }
             }
             (summary(turns, end_ns))
-            div .scroll tabindex="0" { (plot(view, setting, turns, window)) }
+            @if !lanes_of(turns, window).is_empty() {
+                div .scroll tabindex="0" { (plot(view, setting, turns, window)) }
+            }
             div .scroll tabindex="0" { (table(view, setting, turns, end_ns)) }
             @if timeline.spans_shorter_dropped_ns > 0 {
                 p .legend {
@@ -176,7 +178,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, window: (u64, u64
             bar(&mut drawn[lane].turns, lane, part, 3.0);
         }
     }
-    for wait in &turns.waits {
+    for wait in turns.waits.iter().filter(|wait| wait.to_ns > wait.from_ns) {
         let lane = wait.queue.and_then(lane_of);
         if let (Some(lane), Some(part)) = (lane, within(wait.from_ns, wait.to_ns, window)) {
             let lane_paths = &mut drawn[lane];

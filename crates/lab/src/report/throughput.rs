@@ -50,6 +50,9 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     let horizon_ns = view.horizon_ns();
     let all: Vec<(&Setting<'_>, Rates)> =
         timelines.iter().map(|&(setting, timeline)| (setting, rates(timeline, width_ns, horizon_ns))).collect();
+    if all.iter().all(|(_, rates)| peak(rates).1 == 0.0) {
+        return html! { p .quiet { "Nothing was read or written." } };
+    }
     let top = top_of(all.iter().flat_map(|(_, rates)| &rates.all).copied().collect());
     let unit = bytes_unit(top);
     let top = nice_end(top / unit.1, 4) * unit.1;
@@ -58,7 +61,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
             "Bytes completed per second in the first run of each setting, in bins of " (width(width_ns))
             ". Dark: reads; light, on top of them: writes. A plot ends where the run did."
             @if all.iter().any(|(_, rates)| peak(rates).1 > top) {
-                " A few bins are much higher than all others: they are cut, and the highest is told beside it."
+                " A few bins are much higher than all others: they are cut, and the highest is told above."
             }
         }
         div .(facets(timelines.len())) {
@@ -84,18 +87,16 @@ fn top_of(mut rates: Vec<f64>) -> f64 {
     if highest > usual * CUT_FACTOR { usual * 1.5 } else { highest }.max(1.0)
 }
 
-/// The peak in figures where it is cut.
-fn cut(plot: &Plot, x: &[f64], (bin, rate): (usize, f64)) -> Markup {
-    let (_, top, right, _) = plot.inner();
+/// The peak in figures where it is cut: above the plot, clear of `ends` at its right.
+fn cut(plot: &Plot, x: &[f64], (bin, rate): (usize, f64), ends: &str) -> Markup {
+    let (left, top, right, _) = plot.inner();
     let label = format!("↑ {}/s", bytes(rate));
-    let room = width_of(&label, 12.0) + 6.0;
+    let half = width_of(&label, 12.0) * 0.55;
+    let last = right + 8.0 - width_of(ends, 12.0) * 1.1 - 8.0 - half;
     html! {
         @if rate > plot.y.domain().1 {
-            @if x[bin + 1] + room < right {
-                text .own .halo x=(px(x[bin + 1] + 4.0)) y=(px(top + 10.0)) { (label) }
-            } @else {
-                text .own .halo x=(px(x[bin] - 4.0)) y=(px(top + 10.0)) text-anchor="end" { (label) }
-            }
+            @let middle = f64::midpoint(x[bin], x[bin + 1]).min(last).max(left + half);
+            text .own x=(px(middle)) y=(px(top - 10.0)) text-anchor="middle" { (label) }
         }
     }
 }
@@ -106,6 +107,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, rates: &Rates, time_ns: (u64, u6
     let x: Vec<f64> = edges(rates.all.len(), width_ns, horizon_ns).iter().map(|&at| plot.x.at(at)).collect();
     let up = |values: &[f64]| values.iter().map(|&value| plot.y.at(value)).collect::<Vec<_>>();
     let (read, all) = (up(&rates.read), up(&rates.all));
+    let finished_ns = view.finished_ns(setting.number);
     let zero = vec![plot.y.at(0.0); all.len()];
     let (mut reads, mut writes) = (Path::default(), Path::default());
     steps_between(&mut reads, &x, &zero, &read);
@@ -116,21 +118,25 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, rates: &Rates, time_ns: (u64, u6
         path .area d=(writes.data()) {}
         path .solid d=(reads.data()) {}
         (plot.x_axis(&time_ticks(0.0, horizon_ns as f64, 5), false))
-        (cut(&plot, &x, peak(rates)))
-        (end(&plot, view.finished_ns(setting.number)))
+        (cut(&plot, &x, peak(rates), &ended(finished_ns)))
+        (end(&plot, finished_ns))
     };
     let (_, peak) = peak(rates);
-    let about = format!("highest {}/s; ended after {}", bytes(peak), time(view.finished_ns(setting.number) as f64, 3));
+    let about = format!("highest {}/s; ended after {}", bytes(peak), time(finished_ns as f64, 3));
     let title = format!("Throughput over time, {}", setting.label);
     picture(&format!("throughput-{}", setting.number), SIZE, &title, &about, &body)
 }
 
+fn ended(finished_ns: u64) -> String {
+    format!("done in {}", time(finished_ns as f64, 3))
+}
+
 /// Where the run ended, if there is room to say it.
-pub(crate) fn end(plot: &Plot, finished_ns: u64) -> Markup {
+fn end(plot: &Plot, finished_ns: u64) -> Markup {
     let (_, top, right, _) = plot.inner();
-    let label = format!("done in {}", time(finished_ns as f64, 3));
+    let label = ended(finished_ns);
     let at = plot.x.at(finished_ns as f64);
-    let half = width_of(&label, 12.0) / 2.0;
+    let half = width_of(&label, 12.0) * 0.55;
     let middle = at.min(right + 8.0 - half);
     html! {
         @if finished_ns > 0 {

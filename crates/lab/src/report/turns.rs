@@ -87,6 +87,12 @@ impl Turns {
         let mut order: Vec<Queue> = self.turns.iter().map(|turn| turn.queue).collect();
         order.sort_unstable();
         order.dedup();
+        // Turns may be too short to be kept, and what they interrupted is known all the same.
+        let mut others: Vec<Queue> = self.preemptions.iter().map(|preemption| (preemption.pid, true)).collect();
+        others.retain(|&(pid, _)| !order.iter().any(|queue| queue.0 == pid));
+        order.append(&mut others);
+        order.sort_unstable();
+        order.dedup();
         for queue in order {
             let mut total = Total { queue, turns: 0, active_ns: 0, paid_ns: 0, vain_ns: 0, preemptions: 0 };
             for turn in self.turns.iter().filter(|turn| turn.queue == queue) {
@@ -142,14 +148,18 @@ impl Turns {
         (from, from + length)
     }
 
-    /// Where a window of that length holds the most changes of turn and preemptions, and how many.
-    fn busiest(&self, length_ns: u64) -> (u64, usize) {
-        // Turns one after another of the same queue are not worth a look.
+    /// When another queue's turn began than that before.
+    fn changes(&self) -> Vec<u64> {
         let other = |at: usize| at == 0 || self.turns[at - 1].queue != self.turns[at].queue;
-        let turns = (0..self.turns.len()).filter(|&at| other(at)).map(|at| self.turns[at].from_ns);
-        let mut moments: Vec<u64> = turns.collect();
-        moments.extend(self.preemptions.iter().map(|preemption| preemption.at_ns));
-        moments.sort_unstable();
+        (0..self.turns.len()).filter(|&at| other(at)).map(|at| self.turns[at].from_ns).collect()
+    }
+
+    /// Where a window of that length holds the most changes of turn, and how many.
+    fn busiest(&self, length_ns: u64) -> (u64, usize) {
+        // Turns one after another of the same queue are not worth a look, unless there is nothing else.
+        let changes = self.changes();
+        let moments: Vec<u64> =
+            if changes.len() < 2 { self.turns.iter().map(|turn| turn.from_ns).collect() } else { changes };
         let mut best = (0, 0);
         let mut end = 0;
         for (start, &from) in moments.iter().enumerate() {
@@ -173,18 +183,16 @@ mod tests {
     }
 
     fn example() -> Turns {
-        let timeline = Timeline {
-            // In the order they ended, as timelines have them.
-            spans: vec![
-                span(2, 5, SpanKind::Idle { paid: true }),
-                span(7, 10, SpanKind::Idle { paid: false }),
-                span(0, 10, SpanKind::Active { pid: 1, sync: true }),
-                span(10, 10, SpanKind::Preempt { pid: 2 }),
-                span(10, 40, SpanKind::Active { pid: 2, sync: true }),
-                span(40, 45, SpanKind::Active { pid: 1, sync: false }),
-            ],
-            ..Timeline::default()
-        };
+        let mut timeline = Timeline::default();
+        // In the order they ended, as timelines have them.
+        timeline.spans = vec![
+            span(2, 5, SpanKind::Idle { paid: true }),
+            span(7, 10, SpanKind::Idle { paid: false }),
+            span(0, 10, SpanKind::Active { pid: 1, sync: true }),
+            span(10, 10, SpanKind::Preempt { pid: 2 }),
+            span(10, 40, SpanKind::Active { pid: 2, sync: true }),
+            span(40, 45, SpanKind::Active { pid: 1, sync: false }),
+        ];
         Turns::of(&timeline)
     }
 

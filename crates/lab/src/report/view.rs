@@ -122,7 +122,9 @@ mod tests {
 
     #[test]
     fn bins_are_joined_until_they_are_few_enough() {
-        let timeline = Timeline { bin_ns: 4, bins: vec![iosched_sim::Bin::default(); 100], ..Timeline::default() };
+        let mut timeline = Timeline::default();
+        timeline.bin_ns = 4;
+        timeline.bins = vec![iosched_sim::Bin::default(); 100];
         assert_eq!(shared_width_ns([&timeline].into_iter(), 50), 8);
         assert_eq!(shared_width_ns([&timeline].into_iter(), 100), 4);
         assert_eq!(rebin(&[1, 2, 3, 4, 5], 4, 8, |part| part.iter().sum::<i32>()), [3, 7, 5]);

@@ -1,0 +1,268 @@
+//! The report: a page that is well-formed, the same every time, and whole whatever was run.
+//!
+//! The golden page is made again with `RECORD_GOLDEN=1 cargo test -p iosched-lab --test report`, the records it is made
+//! of with `RECORD_GOLDEN=records`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use iosched_disk::Profile;
+use iosched_lab::{Control, Experiment, Record, RecordReader, RecordWriter, Records, Results, execute, report};
+use iosched_sim::SchedulerSetting;
+use iosched_workload::{TaskSet, Workload};
+
+fn records_of(tasks: &str, settings: &[&str], runs: u32, profile: &str) -> Records {
+    let set = TaskSet::parse("tasks.toml", tasks).unwrap();
+    let settings: Vec<SchedulerSetting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    let mut experiment = Experiment::new(Workload::Tasks(set), Profile::named(profile).unwrap(), settings).unwrap();
+    experiment.runs = runs;
+    execute(&experiment, &Control::new(1), |_| Ok(())).unwrap().records
+}
+
+/// Two readers and a writer that nobody waits for.
+const MIXED: &str = r#"
+    name = "mixed"
+    end_ns = 400_000_000
+    [[tasks]]
+    pid = 11
+    name = "reader"
+    pattern = "random"
+    range = [0, 100_000_000]
+    think_ns = 200_000
+    [[tasks]]
+    pid = 12
+    name = "scan"
+    pattern = "seq"
+    nr_sectors = 64
+    start_sector = 500_000_000
+    [[tasks]]
+    pid = 13
+    name = "flusher"
+    op = "write"
+    sync = false
+    iodepth = 8
+    pattern = "random"
+    range = [700_000_000, 900_000_000]
+"#;
+
+/// Checks that tags are closed in the order they were opened and that text holds no stray marks; gives the names of
+/// all elements and the values of all attributes.
+fn parse(html: &str) -> (BTreeSet<String>, Vec<(String, String)>) {
+    const VOID: [&str; 4] = ["meta", "br", "wbr", "link"];
+    let mut rest = html.strip_prefix("<!DOCTYPE html>").expect("a document type");
+    let (mut open, mut names, mut attributes) = (Vec::new(), BTreeSet::new(), Vec::new());
+    while let Some(at) = rest.find('<') {
+        let text = &rest[..at];
+        if open.last().is_none_or(|name| name != "style") {
+            assert!(!text.contains('>'), "a stray > in {text:?}");
+            for (i, _) in text.match_indices('&') {
+                let end = text[i..].find(';').expect("an entity that ends");
+                assert!(end <= 6, "{}", &text[i..i + end]);
+            }
+        }
+        let end = rest[at..].find('>').expect("a tag that ends") + at;
+        let tag = &rest[at + 1..end];
+        rest = &rest[end + 1..];
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop().as_deref(), Some(name), "closed in another order than opened");
+            continue;
+        }
+        let (name, mut fields) = tag.split_once(' ').unwrap_or((tag, ""));
+        names.insert(name.to_owned());
+        while let Some((field, after)) = fields.trim_start().split_once("=\"") {
+            let (value, after) = after.split_once('"').expect("a value that ends");
+            attributes.push((field.to_owned(), value.to_owned()));
+            fields = after;
+        }
+        if !VOID.contains(&name) {
+            open.push(name.to_owned());
+        }
+    }
+    assert_eq!(open, Vec::<String>::new(), "not closed");
+    (names, attributes)
+}
+
+/// Everything that every page has to be.
+#[track_caller]
+fn check(records: &Records) -> String {
+    let html = report::html(records, Some("last.jsonl"));
+    assert_eq!(html, report::html(records, Some("last.jsonl")), "another page of the same records");
+    let (names, attributes) = parse(&html);
+    assert!(!names.contains("script") && !names.contains("link") && !names.contains("img"), "{names:?}");
+    assert!(!html.contains("http"), "something to fetch");
+    for wrong in ["NaN", "inf ", "inf\"", "-inf"] {
+        assert!(!html.contains(wrong), "{wrong}");
+    }
+    let ids: Vec<&str> = attributes.iter().filter(|(name, _)| name == "id").map(|(_, id)| id.as_str()).collect();
+    let unique: BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(ids.len(), unique.len(), "an id twice");
+    for (name, value) in &attributes {
+        let targets: Vec<&str> = match name.as_str() {
+            "href" => vec![value.strip_prefix('#').expect("a place in the page")],
+            "aria-labelledby" => value.split(' ').collect(),
+            _ => continue,
+        };
+        assert!(targets.iter().all(|target| unique.contains(target)), "{name} = {value} leads nowhere");
+    }
+    for section in ["compared", "figures", "latency", "throughput", "shares", "turns", "head", "processes", "reproduce"]
+    {
+        assert!(unique.contains(section), "no section {section}");
+    }
+    html
+}
+
+fn section<'h>(html: &'h str, id: &str) -> &'h str {
+    let from = html.find(&format!("<section id=\"{id}\">")).unwrap();
+    let to = html[from..].find("</section>").unwrap();
+    &html[from..from + to]
+}
+
+#[test]
+fn the_answer_comes_first_and_everything_is_there() {
+    let records = records_of(MIXED, &["deadline", "cfq", "cfq:slice_idle=0"], 3, "sata-7200");
+    let html = check(&records);
+    let results = Results::of(&records);
+    let answer = results.answer_sentence(&records.header);
+    let at = html.find(&answer[answer.len() - 20..].replace(" %", "\u{a0}%")).expect("the answer");
+    assert!(at < html.find("<section").unwrap());
+    for (id, word) in [
+        ("figures", "async p99"),
+        ("latency", "99.9"),
+        ("throughput", "MB/s"),
+        ("shares", "flusher"),
+        ("turns", "in vain"),
+        ("turns", "deadline gives processes no turns"),
+        ("head", "GB"),
+        ("processes", "slowdown"),
+        ("reproduce", &records.header.workload.fingerprint),
+        ("reproduce", "last.jsonl"),
+    ] {
+        assert!(section(&html, id).contains(word), "{id} has no {word}");
+    }
+    assert!(html.len() < 400_000, "{} bytes", html.len());
+}
+
+#[test]
+fn a_setting_has_one_colour_throughout() {
+    let records = records_of(MIXED, &["noop", "cfq"], 2, "sata-7200");
+    let html = check(&records);
+    for (number, label) in [(0, "noop"), (1, "cfq")] {
+        let mut found = 0;
+        for (at, _) in html.match_indices(&format!("</svg>{label}<wbr>")) {
+            let from = html[..at].rfind("<span class=\"name").unwrap();
+            assert!(
+                html[from..].starts_with(&format!("<span class=\"name s{number}\">")),
+                "{}",
+                &html[from..from + 40]
+            );
+            found += 1;
+        }
+        assert!(found > 8, "{label} is named {found} times");
+        for id in ["throughput", "shares", "head"] {
+            let picture = html.find(&format!("aria-labelledby=\"{id}-{number}-t")).unwrap();
+            let figure = html[..picture].rfind("<figure").unwrap();
+            assert!(html[figure..].starts_with(&format!("<figure class=\"facet s{number}\">")), "{id}");
+        }
+    }
+}
+
+#[test]
+fn hostile_names_are_text() {
+    let evil = r#"</title><script>alert(1)</script>&"'"#;
+    let mut records = records_of(MIXED, &["deadline", "cfq"], 2, "sata-7200");
+    records.header.workload.name = evil.to_owned();
+    records.header.command = evil.to_owned();
+    records.header.device.profile = Some(evil.to_owned());
+    records.header.settings[1].label = format!("cfq:{evil}");
+    for run in &mut records.runs {
+        run.result.tasks[0].name = evil.to_owned();
+    }
+    let html = check(&records);
+    assert!(html.contains("&lt;script&gt;"));
+}
+
+#[test]
+fn one_run_of_one_setting() {
+    let html = check(&records_of(MIXED, &["cfq"], 1, "sata-7200"));
+    assert!(section(&html, "figures").contains("One run"));
+    assert!(!section(&html, "figures").contains("Difference from"));
+}
+
+#[test]
+fn one_process_without_async_writes() {
+    let tasks = "name = \"one\"\n[[tasks]]\npid = 7\npattern = \"seq\"\ntotal = 40\n";
+    let html = check(&records_of(tasks, &["noop", "cfq"], 2, "sata-7200"));
+    assert!(section(&html, "latency").contains("no async I/O"));
+    assert!(section(&html, "shares").contains("pid 7, had the device to itself"));
+}
+
+#[test]
+fn a_single_request() {
+    check(&records_of("[[tasks]]\npid = 7\npattern = \"seq\"\ntotal = 1\n", &["noop", "cfq"], 2, "sata-ssd"));
+}
+
+#[test]
+fn a_run_in_which_nothing_happens() {
+    let html = check(&records_of("name = \"nothing\"\n[[tasks]]\npid = 7\n", &["noop", "cfq"], 2, "sata-7200"));
+    assert!(section(&html, "throughput").contains("Nothing was read or written"));
+}
+
+#[test]
+fn forty_processes_and_ten_settings() {
+    let task = |i: u32| format!("[[tasks]]\npid = {}\npattern = \"random\"\nthink_ns = {}\n", 100 + i, i * 10_000);
+    let tasks: String = (0..40).map(task).collect();
+    let settings: Vec<String> = (1..=10).map(|quantum| format!("cfq:quantum={quantum}")).collect();
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let html = check(&records_of(&format!("end_ns = 200_000_000\n{tasks}"), &settings, 2, "sata-7200"));
+    assert!(section(&html, "shares").contains("33 others"));
+    assert!(html.contains("s1 dashed"), "colours begin again with dashes");
+    assert!(html.len() < 1_500_000, "{} bytes", html.len());
+}
+
+#[test]
+fn records_without_a_complete_round_still_make_a_page() {
+    let mut records = records_of(MIXED, &["noop", "cfq"], 2, "sata-7200");
+    records.runs.retain(|run| run.setting == 0);
+    records.timelines.clear();
+    records.alone.clear();
+    check(&records);
+    records.runs.clear();
+    check(&records);
+}
+
+/// Records of a small run, kept in a file, so that devices and elevators may change without the page.
+fn small() -> Records {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report-golden.jsonl");
+    if std::env::var_os("RECORD_GOLDEN").is_some_and(|what| what == "records") {
+        let tasks = "name = \"small\"\nend_ns = 12_000_000\n\
+            [[tasks]]\npid = 1\nname = \"a\"\npattern = \"random\"\nrange = [0, 1_000_000]\nthink_ns = 500_000\n\
+            [[tasks]]\npid = 2\nname = \"b\"\nop = \"write\"\nsync = false\npattern = \"seq\"\nnr_sectors = 32\n\
+            think_ns = 500_000\n";
+        let records = records_of(tasks, &["noop", "cfq"], 1, "sata-ssd");
+        let mut writer = RecordWriter::create(&file).unwrap();
+        let mut write = |record: Record| writer.write(&record).unwrap();
+        write(Record::Header(Box::new(records.header)));
+        records.runs.into_iter().for_each(|run| write(Record::Run(Box::new(run))));
+        records.timelines.into_iter().for_each(|timeline| write(Record::Timeline(Box::new(timeline))));
+    }
+    RecordReader::open(&file).unwrap()
+}
+
+#[test]
+fn the_plots_of_a_small_run_are_those_that_were_looked_at() {
+    let html = check(&small());
+    let found = ["latency", "throughput", "shares", "turns", "head"].map(|id| section(&html, id).replace("><", ">\n<"));
+    let found = format!("{}\n", found.join("\n"));
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report-golden.html");
+    if std::env::var_os("RECORD_GOLDEN").is_some() {
+        std::fs::write(&golden, &found).unwrap();
+    }
+    let expected = std::fs::read_to_string(&golden).unwrap();
+    let differ = found.lines().zip(expected.lines()).position(|(found, expected)| found != expected);
+    assert_eq!(
+        differ.map(|line| (line + 1, found.lines().nth(line), expected.lines().nth(line))),
+        None,
+        "first line that differs; RECORD_GOLDEN=1 records it again"
+    );
+    assert_eq!(found.len(), expected.len());
+}
