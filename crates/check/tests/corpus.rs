@@ -1,0 +1,35 @@
+//! The fuzz target's corpus, as it is and cut short.
+
+use std::path::Path;
+
+use iosched_check::fuzz::replay;
+use proptest::prelude::*;
+
+fn corpus() -> Vec<(String, Vec<u8>)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/operations");
+    let mut paths: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.into_iter().map(|path| (path.display().to_string(), std::fs::read(path).unwrap())).collect()
+}
+
+#[test]
+fn the_corpus_replays() {
+    let files = corpus();
+    assert!(!files.is_empty());
+    for (path, data) in files {
+        if let Err(violation) = replay(&data) {
+            panic!("{path}: {violation}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_are_a_run(data in prop::collection::vec(any::<u8>(), 0..400)) {
+        if let Err(violation) = replay(&data) {
+            return Err(TestCaseError::fail(violation.to_string()));
+        }
+    }
+}
