@@ -104,7 +104,7 @@ pub(crate) fn name(setting: &Setting<'_>) -> Markup {
     html! {
         span .name .(setting.class) {
             (swatch())
-            @for part in setting.label.split_inclusive([':', ',', '=', '_']) { (part) wbr; }
+            @for part in setting.label.split_inclusive([':', ',']) { (part) wbr; }
         }
     }
 }
