@@ -1,5 +1,7 @@
 //! The fuzz target's corpus, as it is and cut short.
 
+#![allow(clippy::disallowed_methods, reason = "the corpus is files")]
+
 use std::path::Path;
 
 use iosched_check::fuzz::replay;

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p iosched-disk --example cost [PART OF A LINE'S NAME]`
 
+#![allow(clippy::disallowed_methods, reason = "it measures this machine")]
+
 use std::time::Instant;
 
 use iosched::{Op, Time};

@@ -175,6 +175,7 @@ impl Profile {
         if !name_or_path.contains('/') && !name_or_path.ends_with(".toml") {
             return Self::named(name_or_path);
         }
+        #[expect(clippy::disallowed_methods, reason = "profiles are read before a run")]
         let text = std::fs::read_to_string(Path::new(name_or_path))
             .map_err(|source| ProfileError::Unreadable { file: name_or_path.to_owned(), source })?;
         Self::parse(name_or_path, &text)

@@ -3,6 +3,8 @@
 //! `cargo run --release -p iosched-sim --example speed -- [SCHEDULER] [DEVICE] [REQUESTS | FILE]`, as in `noop fixed 2000000`
 //! or `cfq:slice_idle=0 sata-7200 trace.blktrace.0`.
 
+#![allow(clippy::disallowed_methods, reason = "it measures this machine")]
+
 use std::sync::Arc;
 use std::time::Instant;
 

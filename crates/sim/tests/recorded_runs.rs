@@ -3,6 +3,8 @@
 //! `cargo xtask golden DIR` compares with the recordings themselves and shows where two runs part;
 //! `cargo xtask golden DIR --record FILE` writes the archives that this test reads.
 
+#![allow(clippy::disallowed_methods, reason = "the runs are independent")]
+
 #[path = "golden/event.rs"]
 mod event;
 #[path = "golden/fixture.rs"]

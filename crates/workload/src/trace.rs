@@ -1,6 +1,6 @@
 //! A recorded trace in memory, to be replayed by many runs at once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -151,7 +151,7 @@ impl Trace {
         requests: impl Iterator<Item = Result<TraceRequest, TraceError>>,
     ) -> Result<Self, WorkloadError> {
         let mut trace = Self { name: name.to_owned(), resolution_ns: resolution_ns.max(1), ..Self::default() };
-        let mut numbers: HashMap<u32, u32> = HashMap::new();
+        let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
         let mut origin_ns = None;
         for request in requests {
             trace.add(&request?, &mut numbers, &mut origin_ns);
@@ -163,7 +163,7 @@ impl Trace {
         Ok(trace)
     }
 
-    fn add(&mut self, request: &TraceRequest, numbers: &mut HashMap<u32, u32>, origin_ns: &mut Option<u64>) {
+    fn add(&mut self, request: &TraceRequest, numbers: &mut BTreeMap<u32, u32>, origin_ns: &mut Option<u64>) {
         let &TraceRequest { arrival, pid, op, flags, sector, nr_sectors, latency_ns, .. } = request;
         let has_length = (nr_sectors > 0) == op.has_data();
         let origin_ns = *origin_ns.get_or_insert(arrival.as_ns());
@@ -233,6 +233,14 @@ impl Trace {
     #[must_use]
     pub fn span_ns(&self) -> u64 {
         self.entries.last().map_or(0, |entry| entry.arrival_ns)
+    }
+
+    /// Whether the recording says when its I/Os completed, most of them at least. Without that, nobody knows which I/O
+    /// waited for which.
+    #[must_use]
+    pub fn knows_completions(&self) -> bool {
+        let known = self.entries().iter().filter(|entry| entry.latency_ns().is_some()).count();
+        2 * known > self.entries().len()
     }
 
     /// What was wrong with the file.

@@ -5,6 +5,8 @@ pub(crate) mod audit;
 mod deadline;
 mod flush;
 mod sums;
+#[cfg(test)]
+mod tests;
 
 use iosched::{Bio, BioDone, ContextId, Flags, IoError, Op, QueueConfig, Sector, Time};
 

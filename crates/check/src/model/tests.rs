@@ -1,0 +1,125 @@
+//! The model notices what does not hold.
+
+use iosched::{Bio, BioDone, CgroupId, ContextId, Flags, IoPriority, Op, QueueConfig, RequestQueue, Time};
+
+use super::{Model, Seen};
+use crate::violation::Property;
+
+const NOW: Time = Time::ZERO;
+
+fn model() -> (Model, ContextId) {
+    let config = QueueConfig::default();
+    let mut queue = RequestQueue::new(NOW, &config, "noop").unwrap();
+    let context = queue.create_context(1, IoPriority::default(), CgroupId::ROOT);
+    let mut model = Model::new(&config, NOW);
+    model.started(context).unwrap();
+    (model, context)
+}
+
+fn announce(model: &mut Model, context: ContextId, op: Op, flags: Flags, sector: u64) -> u64 {
+    let nr_sectors = if op == Op::Flush { 0 } else { 8 };
+    model.announce(NOW, &Bio { op, flags, sector, nr_sectors, context, cookie: 0 }, 16, true)
+}
+
+fn seen(cookie: u64, op: Op, sector: u64, nr_sectors: u32) -> Seen {
+    Seen { cookie, sector, nr_sectors, op, sync: false, fua: false }
+}
+
+fn done(context: ContextId, cookies: &[u64]) -> Vec<(BioDone, Result<(), iosched::IoError>)> {
+    cookies.iter().map(|&cookie| (BioDone { cookie, context, submitted: NOW }, Ok(()))).collect()
+}
+
+#[track_caller]
+fn expect<T: std::fmt::Debug>(found: Result<T, crate::Violation>, property: Property) {
+    assert_eq!(found.unwrap_err().property, property);
+}
+
+#[test]
+fn a_bio_done_twice() {
+    let (mut model, context) = model();
+    let bio = announce(&mut model, context, Op::Read, Flags::empty(), 0);
+    model.founded(NOW, bio, 0, 1).unwrap();
+    model.dispatched(NOW, 0, seen(bio, Op::Read, 0, 8), 1).unwrap();
+    model.completed(NOW, 0, Ok(()), &done(context, &[bio])).unwrap();
+    model.check_empty().unwrap();
+    expect(model.completed(NOW, 0, Ok(()), &done(context, &[bio])), Property::DispatchedOnce);
+}
+
+#[test]
+fn a_bio_never_done() {
+    let (mut model, context) = model();
+    let bio = announce(&mut model, context, Op::Read, Flags::empty(), 0);
+    model.founded(NOW, bio, 0, 1).unwrap();
+    expect(model.check_empty(), Property::CompletedOnce);
+    model.dispatched(NOW, 0, seen(bio, Op::Read, 0, 8), 1).unwrap();
+    expect(model.completed(NOW, 0, Ok(()), &[]), Property::WholeBios);
+}
+
+#[test]
+fn a_request_dispatched_twice_or_never_submitted() {
+    let (mut model, context) = model();
+    let bio = announce(&mut model, context, Op::Read, Flags::empty(), 0);
+    model.founded(NOW, bio, 0, 1).unwrap();
+    model.dispatched(NOW, 0, seen(bio, Op::Read, 0, 8), 1).unwrap();
+    expect(model.dispatched(NOW, 0, seen(bio, Op::Read, 0, 8), 1), Property::DispatchedOnce);
+    expect(model.dispatched(NOW, 1, seen(bio + 1, Op::Read, 0, 8), 1), Property::DispatchedOnce);
+}
+
+#[test]
+fn bios_out_of_order_or_too_large_or_sync_in_async() {
+    let merged = |sectors: [u64; 2], flags: Flags, order: [usize; 2]| {
+        let (mut model, context) = model();
+        let bios = [
+            announce(&mut model, context, Op::Write, Flags::empty(), sectors[0]),
+            announce(&mut model, context, Op::Write, flags, sectors[1]),
+        ];
+        model.founded(NOW, bios[0], 0, 1).unwrap();
+        model.merged(NOW, bios[1], 1, false).unwrap();
+        model.dispatched(NOW, 0, seen(bios[0], Op::Write, 0, 16), 1).unwrap();
+        model.completed(NOW, 0, Ok(()), &done(context, &order.map(|bio| bios[bio])))
+    };
+    merged([0, 8], Flags::empty(), [0, 1]).unwrap();
+    expect(merged([0, 8], Flags::empty(), [1, 0]), Property::WholeBios);
+    expect(merged([0, 16], Flags::empty(), [0, 1]), Property::WholeBios);
+    expect(merged([0, 8], Flags::SYNC, [0, 1]), Property::SyncJoinsSync);
+}
+
+#[test]
+fn a_flush_that_began_too_early() {
+    let (mut model, context) = model();
+    let early = announce(&mut model, context, Op::Flush, Flags::empty(), 0);
+    model.founded(NOW, early, 0, 1).unwrap();
+    model.dispatched(NOW, 1, seen(u64::MAX, Op::Flush, 0, 0), 2).unwrap();
+    let late = announce(&mut model, context, Op::Flush, Flags::empty(), 0);
+    model.founded(NOW, late, 2, 3).unwrap();
+    expect(model.completed(NOW, 1, Ok(()), &done(context, &[late])), Property::NothingCrossesAFlush);
+}
+
+#[test]
+fn a_write_that_did_not_wait_for_its_flush() {
+    let (mut model, context) = model();
+    let bio = announce(&mut model, context, Op::Write, Flags::PREFLUSH, 0);
+    model.founded(NOW, bio, 0, 1).unwrap();
+    expect(model.dispatched(NOW, 0, seen(bio, Op::Write, 0, 8), 1), Property::NothingCrossesAFlush);
+
+    let bio = announce(&mut model, context, Op::Write, Flags::FUA, 0);
+    model.founded(NOW, bio, 1, 2).unwrap();
+    model.dispatched(NOW, 1, Seen { fua: true, ..seen(bio, Op::Write, 0, 8) }, 2).unwrap();
+    expect(model.completed(NOW, 1, Ok(()), &done(context, &[bio])), Property::NothingCrossesAFlush);
+}
+
+#[test]
+fn statistics_that_miss_something() {
+    let (mut model, context) = model();
+    let mut queue = RequestQueue::new(NOW, &QueueConfig::default(), "noop").unwrap();
+    model.sums.check(queue.stat(NOW)).unwrap();
+    let bio = announce(&mut model, context, Op::Read, Flags::empty(), 0);
+    model.founded(NOW, bio, 0, 1).unwrap();
+    expect(model.sums.check(queue.stat(NOW)), Property::Statistics);
+}
+
+#[test]
+fn a_context_given_out_while_in_use() {
+    let (mut model, context) = model();
+    expect(model.started(context), Property::BoundedMemory);
+}

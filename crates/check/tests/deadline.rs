@@ -1,0 +1,92 @@
+//! deadline's bound on waiting is the least there is: it is met exactly.
+
+use iosched::{Bio, CgroupId, ContextId, Flags, IoPriority, Op, QueueConfig, RequestQueue, Time};
+use proptest::prelude::*;
+
+/// A queue under deadline whose reads follow one another and never end.
+struct Reads {
+    queue: RequestQueue,
+    context: ContextId,
+    next: u64,
+}
+
+impl Reads {
+    fn new(tunables: &[(&str, u64)]) -> Self {
+        let mut queue = RequestQueue::new(Time::ZERO, &QueueConfig::default(), "deadline").unwrap();
+        queue.set_attribute(Time::ZERO, "nomerges", "2").unwrap();
+        for (name, value) in tunables {
+            queue.set_tunable(name, &value.to_string()).unwrap();
+        }
+        let context = queue.create_context(1, IoPriority::default(), CgroupId::ROOT);
+        let mut reads = Self { queue, context, next: 0 };
+        (0..40).for_each(|_| reads.submit_read());
+        reads
+    }
+
+    fn submit_read(&mut self) {
+        self.submit(Op::Read, self.next * 8);
+        self.next += 1;
+    }
+
+    fn submit(&mut self, op: Op, sector: u64) {
+        let bio = Bio { op, flags: Flags::empty(), sector, nr_sectors: 8, context: self.context, cookie: sector };
+        assert!(self.queue.submit(Time::ZERO, &bio).accepted());
+    }
+
+    /// Serves one request at `now` and replaces it; says what it was.
+    fn serve(&mut self, now: Time) -> Op {
+        let request = self.queue.dispatch(now).expect("there are always reads");
+        let op = self.queue.request(request).op();
+        self.queue.complete(now, request, Ok(()), |_, _| ());
+        self.submit_read();
+        op
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The rest of the batch that is under way when the write comes, and `writes_starved` batches of reads: no more
+    /// and no less.
+    #[test]
+    fn a_write_waits_for_writes_starved_batches_of_reads(batch in 0u64..20, starved in 0u64..5, served in 1u64..40) {
+        let mut reads = Reads::new(&[("fifo_batch", batch), ("writes_starved", starved)]);
+        let length = batch.max(1);
+        for _ in 0..served {
+            prop_assert_eq!(reads.serve(Time::ZERO), Op::Read);
+        }
+        reads.submit(Op::Write, 1 << 30);
+        let mut passed_over = 0;
+        while reads.serve(Time::ZERO) == Op::Read {
+            passed_over += 1;
+        }
+        let rest = (length - served % length) % length;
+        prop_assert_eq!(passed_over, rest + starved * length);
+    }
+
+    /// A read behind the others in sector order is served when it is the oldest and has expired: with the batch that
+    /// begins after that.
+    #[test]
+    fn an_expired_read_begins_the_next_batch(batch in 1u64..20, served in 0u64..40) {
+        let mut reads = Reads::new(&[("fifo_batch", batch), ("read_expire", 100)]);
+        for _ in 0..served {
+            reads.serve(Time::ZERO);
+        }
+        // Those before it are served in order, so it is the oldest once they are.
+        reads.submit(Op::Read, 1 << 30);
+        let before = 40;
+        let served_at = |reads: &mut Reads, now| {
+            let request = reads.queue.dispatch(now).expect("there are always reads");
+            let sector = reads.queue.request(request).sector();
+            reads.queue.complete(now, request, Ok(()), |_, _| ());
+            reads.submit_read();
+            sector
+        };
+        let late = Time::from_ns(200_000_000);
+        let passed_over = (0..).take_while(|_| served_at(&mut reads, late) != 1 << 30).count() as u64;
+        // The oldest of all begins each batch, and it is the next in order anyway: 40 pass it over, and what is left of
+        // the batch in which the last of them is.
+        let first_after = (served + before).div_ceil(batch) * batch;
+        prop_assert_eq!(passed_over, first_after - served);
+    }
+}
