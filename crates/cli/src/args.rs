@@ -104,11 +104,12 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
 
-    /// How a trace's times are used [default: closed]
+    /// How a trace's times are used [default: closed if the recording says when I/Os completed, and no --speed is given;
+    /// else open]
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) replay: Option<ReplayMode>,
 
-    /// With --replay open: how many times faster than recorded
+    /// How many times faster than recorded I/Os arrive, in open replay
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 

@@ -129,7 +129,7 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
         baseline.get_or_insert_with(|| BASELINE_DEFAULT.to_owned());
     }
     let is_tasks = args.workload.as_ref().is_some_and(|path| path.extension().is_some_and(|end| end == "toml"));
-    let replay = replay(args, is_tasks)?;
+    check_replay(args, is_tasks)?;
     let workload = match &args.workload {
         Some(path) => Workload::open(path)?,
         None => sample::open()?,
@@ -141,7 +141,7 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
     experiment.profile_text = profile_text;
     experiment.runs = args.runs;
     experiment.seed = args.seed;
-    experiment.replay = replay;
+    experiment.replay = replay(args, experiment.workload());
     experiment.command = command(args, &experiment);
     Ok(experiment)
 }
@@ -150,17 +150,23 @@ fn is_file(device: &str) -> bool {
     device.contains('/') || device.ends_with(".toml")
 }
 
-fn replay(args: &CompareArgs, is_tasks: bool) -> Result<Replay> {
+fn check_replay(args: &CompareArgs, is_tasks: bool) -> Result<()> {
     if is_tasks && (args.replay.is_some() || args.speed.is_some()) {
         return Err(usage("--replay and --speed are for traces; a task file says itself when tasks submit"));
     }
-    match (args.replay.unwrap_or(ReplayMode::Closed), args.speed) {
-        (ReplayMode::Open, speed) => Ok(Replay::Open { speed: speed.unwrap_or(1.0) }),
-        (ReplayMode::Closed, None) => Ok(Replay::Closed),
-        (ReplayMode::Closed, Some(_)) => {
-            Err(usage("--speed needs --replay open: in closed replay, processes go as fast as the device lets them"))
-        }
+    if args.replay == Some(ReplayMode::Closed) && args.speed.is_some() {
+        return Err(usage(
+            "--speed needs --replay open: in closed replay, processes go as fast as the device lets them",
+        ));
     }
+    Ok(())
+}
+
+/// What was asked for; else open with a speed, or where the recording does not tell which I/O waited for which.
+fn replay(args: &CompareArgs, workload: &Workload) -> Replay {
+    let blind = matches!(workload, Workload::Trace(trace) if !trace.knows_completions());
+    let open = args.replay.map_or(args.speed.is_some() || blind, |mode| mode == ReplayMode::Open);
+    if open { Replay::Open { speed: args.speed.unwrap_or(1.0) } } else { Replay::Closed }
 }
 
 fn jobs(args: &CompareArgs) -> usize {

@@ -206,7 +206,7 @@ pub enum Note {
         capacity_sectors: u64,
     },
     /// I/Os longer than the queue's `max_sectors_kb` were sent in parts.
-    #[error("{ios} I/Os longer than max_sectors_kb ({max_sectors_kb} KiB) were split into {parts} parts")]
+    #[error("{} longer than max_sectors_kb ({max_sectors_kb} KiB), sent in {parts} parts", counted(*.ios, "I/O"))]
     Split {
         /// How many I/Os.
         ios: u64,
@@ -247,4 +247,9 @@ pub enum Note {
         /// How many.
         requests: u64,
     },
+}
+
+/// A number and what is counted.
+fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
