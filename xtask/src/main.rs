@@ -3,6 +3,7 @@
 mod cost;
 mod golden;
 mod reference;
+mod rules;
 mod soak;
 mod speed;
 
@@ -29,6 +30,8 @@ enum Command {
     },
     /// Do random operations on every elevator, and check what must hold.
     Soak(soak::Args),
+    /// Check the rules of this house.
+    Rules,
     /// Write the reference page of tunables from their declarations.
     Reference(reference::Args),
     /// Measure how many requests a second the simulator replays.
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Command::Golden(args) => golden::run(&args),
         Command::Cost { name } => cost::run(name.as_deref()).map(|()| ExitCode::SUCCESS),
         Command::Soak(args) => soak::run_soak(&args),
+        Command::Rules => rules::run(),
         Command::Reference(args) => reference::run(&args),
         Command::Speed(args) => speed::run(&args),
     };

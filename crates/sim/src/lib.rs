@@ -5,9 +5,8 @@
 //! by reference and spread over threads.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # fn example(workload: iosched_workload::Workload, profile: iosched_disk::Profile) -> Result<(), Box<dyn std::error::Error>> {
 //! use iosched_sim::{Plan, Timeline, run};
-//! # let (workload, profile): (iosched_workload::Workload, iosched_disk::Profile) = todo!();
 //! let plan = Plan { seed: 7, ..Plan::new(&workload, &profile, "noop:nr_requests=512".parse()?) };
 //! let mut timeline = Timeline::default();
 //! let result = run(&plan, &mut timeline)?;

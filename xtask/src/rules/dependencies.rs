@@ -1,0 +1,122 @@
+//! Which of our crates may depend on which, and one version of everything else.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use super::Breach;
+
+/// What a crate may depend on, tests included, of our own; `None`: on any. As in ARCHITECTURE.md.
+const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
+    ("iosched", Some(&[])),
+    ("iosched-disk", Some(&["iosched"])),
+    ("iosched-trace", Some(&["iosched"])),
+    ("iosched-check", Some(&["iosched"])),
+    ("iosched-workload", Some(&["iosched", "iosched-trace"])),
+    ("iosched-sim", Some(&["iosched", "iosched-disk", "iosched-trace", "iosched-workload"])),
+    ("iosched-lab", Some(&["iosched", "iosched-disk", "iosched-trace", "iosched-workload", "iosched-sim"])),
+    ("iosched-cli", None),
+    ("xtask", None),
+];
+
+/// One of our packages, as cargo tells of it.
+#[derive(Deserialize, Debug)]
+pub(super) struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize, Debug)]
+struct Dependency {
+    name: String,
+    req: String,
+    #[serde(default)]
+    path: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+/// Our packages.
+pub(super) fn packages(root: &Path) -> Result<Vec<Package>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .current_dir(root)
+        .output()
+        .context("cannot run cargo metadata")?;
+    if !output.status.success() {
+        bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(serde_json::from_slice::<Metadata>(&output.stdout)?.packages)
+}
+
+/// Dependencies between our crates that the table does not have, and versions that differ between crates.
+pub(super) fn check(packages: &[Package]) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    let mut versions: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    for Package { name, dependencies } in packages {
+        let Some((_, allowed)) = MAY_DEPEND_ON.iter().find(|(package, _)| package == name) else {
+            breaches.push(Breach::new(name, 0, "is not in the table of crates: xtask/src/rules/dependencies.rs"));
+            continue;
+        };
+        for Dependency { name: dependency, req, path } in dependencies {
+            if path.is_some() {
+                if allowed.is_some_and(|allowed| !allowed.contains(&dependency.as_str())) {
+                    breaches.push(Breach::new(name, 0, format!("may not depend on {dependency}")));
+                }
+                continue;
+            }
+            let (first, version) = *versions.entry(dependency).or_insert((name, req));
+            if version != req {
+                let what = format!("asks for {dependency} {req}, and {first} for {version}");
+                breaches.push(Breach::new(name, 0, what));
+            }
+        }
+    }
+    breaches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, dependencies: &[(&str, &str, bool)]) -> Package {
+        let dependencies = dependencies.iter().map(|&(name, req, ours)| Dependency {
+            name: name.to_owned(),
+            req: req.to_owned(),
+            path: ours.then(|| "/".to_owned()),
+        });
+        Package { name: name.to_owned(), dependencies: dependencies.collect() }
+    }
+
+    fn found(packages: &[Package]) -> Vec<String> {
+        check(packages).iter().map(Breach::to_string).collect()
+    }
+
+    #[test]
+    fn a_dependency_that_the_table_does_not_have() {
+        assert_eq!(
+            found(&[package("iosched", &[("iosched-sim", "*", true)])]),
+            ["iosched: may not depend on iosched-sim"]
+        );
+        assert!(found(&[package("iosched-sim", &[("iosched", "*", true)])]).is_empty());
+        assert!(found(&[package("iosched-cli", &[("iosched-sim", "*", true)])]).is_empty());
+    }
+
+    #[test]
+    fn a_crate_that_the_table_does_not_have() {
+        assert_eq!(found(&[package("iosched-new", &[])]).len(), 1);
+    }
+
+    #[test]
+    fn two_versions_of_one_dependency() {
+        let packages = [package("iosched", &[("slab", "^1", false)]), package("xtask", &[("slab", "^1.2", false)])];
+        assert_eq!(found(&packages), ["xtask: asks for slab ^1.2, and iosched for ^1"]);
+    }
+}
