@@ -73,3 +73,30 @@ fn a_process_that_exits_during_a_switch_leaves_nothing_to_the_next() {
     });
     assert_eq!((request.is_some(), active), (true, Some(2)));
 }
+
+#[test]
+fn whoever_waits_is_called_when_those_called_before_merge() {
+    let (mut queue, holder) = queue("noop");
+    queue.set_attribute(Time::ZERO, "nr_requests", "4").unwrap();
+    let write = |context, flags, sector| Bio { op: Op::Write, flags, ..read(context, sector) };
+    // Four async writes in the device, six tasks that wait to do the next ones, a sync write that theirs go on from.
+    for sector in [1000, 2000, 3000, 4000] {
+        assert!(queue.submit(Time::ZERO, &write(holder, Flags::empty(), sector)).accepted());
+    }
+    let started: Vec<_> = (0..4).map(|_| queue.dispatch(Time::ZERO).unwrap()).collect();
+    let tasks: Vec<_> = (2..8).map(|pid| queue.create_context(pid, IoPriority::default(), CgroupId::ROOT)).collect();
+    let bio_of = |task: ContextId| write(task, Flags::empty(), 8 * task.index() as u64);
+    for &task in &tasks {
+        assert_eq!(queue.submit(Time::ZERO, &bio_of(task)), Submit::Full);
+    }
+    queue.submit(Time::ZERO, &write(holder, Flags::SYNC, 0));
+
+    let mut outcomes = Vec::new();
+    for request in started {
+        queue.complete(Time::ZERO, request, Ok(()), |_, _| ());
+        while let Some(task) = queue.take_woken() {
+            outcomes.push(queue.submit(Time::ZERO, &bio_of(task)));
+        }
+    }
+    assert_eq!(outcomes, [Submit::Merged; 6], "all are called, though none of them allocates");
+}

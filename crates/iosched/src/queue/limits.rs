@@ -111,7 +111,16 @@ impl Limits {
     }
 
     /// A task that waited and may try again.
-    pub(super) fn woken(&mut self) -> Option<ContextId> {
+    pub(super) fn woken(&mut self, now: Time) -> Option<ContextId> {
+        if self.woken.is_empty() {
+            for sync in [false, true] {
+                let direction = &self.directions[usize::from(sync)];
+                // Those woken before joined other requests and allocated nothing, so no release will call the next.
+                if direction.count == 0 && !direction.waiting.is_empty() {
+                    self.wake(now, sync);
+                }
+            }
+        }
         self.woken.pop_front()
     }
 

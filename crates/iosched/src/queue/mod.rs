@@ -258,7 +258,7 @@ impl RequestQueue {
 
     /// A context that found the queue full and may submit again, if any.
     pub fn take_woken(&mut self) -> Option<ContextId> {
-        self.limits.woken()
+        self.limits.woken(self.env.now)
     }
 
     // ---- dispatch
