@@ -38,12 +38,14 @@ pub(crate) struct RbTree<K> {
     root: u32,
     first: u32,
     last: u32,
+    /// The element put in last, if it still is in: what arrives next often belongs right behind it.
+    finger: u32,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K> Default for RbTree<K> {
     fn default() -> Self {
-        Self { root: NIL, first: NIL, last: NIL, kind: PhantomData }
+        Self { root: NIL, first: NIL, last: NIL, finger: NIL, kind: PhantomData }
     }
 }
 
@@ -75,11 +77,22 @@ impl<K: Kind> RbTree<K> {
     /// Puts `id` in, behind its equals. `before(x)` says whether `id` belongs before `x`.
     #[inline]
     pub(crate) fn insert<N: RbNode<K>>(&mut self, nodes: &mut [N], id: K::Id, mut before: impl FnMut(&N) -> bool) {
-        // What arrives in order goes to the end without a descent.
-        match nodes.get(self.last as usize) {
-            None => return self.attach(nodes, id, None, false),
-            Some(last) if !before(last) => return self.attach(nodes, id, Some(K::Id::new(self.last)), false),
+        // What arrives in order finds its place without a descent.
+        match nodes.get(self.finger as usize) {
+            Some(finger) if !before(finger) => {
+                let next = if self.finger == self.last { NIL } else { neighbour(nodes, self.finger, true) };
+                match nodes.get(next as usize) {
+                    Some(node) if !before(node) => {}
+                    // Of two neighbours, one has no child on the side of the other.
+                    Some(_) if finger.links().right != NIL => {
+                        return self.attach(nodes, id, Some(K::Id::new(next)), true);
+                    }
+                    _ => return self.attach(nodes, id, Some(K::Id::new(self.finger)), false),
+                }
+            }
             Some(_) => {}
+            None if self.root == NIL => return self.attach(nodes, id, None, false),
+            None => {}
         }
         let (mut parent, mut at, mut left) = (self.root, self.root, false);
         while let Some(node) = nodes.get(at as usize) {
@@ -95,6 +108,7 @@ impl<K: Kind> RbTree<K> {
     #[inline]
     pub(crate) fn attach<N: RbNode<K>>(&mut self, nodes: &mut [N], id: K::Id, parent: Option<K::Id>, left: bool) {
         let id = id.number();
+        self.finger = id;
         let Some(parent) = parent.map(Id::number) else {
             *nodes[id as usize].links_mut() = RbLinks::default();
             (self.root, self.first, self.last) = (id, id, id);
@@ -166,8 +180,10 @@ impl<K: Kind> RbTree<K> {
         if self.last == id {
             self.last = neighbour(nodes, id, false);
         }
-        let removed = *nodes[id as usize].links();
-        let RbLinks { parent, left, right, red } = removed;
+        if self.finger == id {
+            self.finger = NIL;
+        }
+        let RbLinks { parent, left, right, red } = *nodes[id as usize].links();
         // The place that becomes one black poorer, if any: the child that moves up and its new parent.
         let (child, child_parent, lost_black);
         if left != NIL && right != NIL {
