@@ -157,6 +157,8 @@ pub enum Near {
     Same,
     /// It leaves room for one of its own length, to be filled later.
     Beyond,
+    /// It fills the room behind the other, up to the next recent one.
+    Fill,
 }
 
 /// What is written to a tunable or attribute.
@@ -398,7 +400,8 @@ impl Operation {
                     0..=2 => Near::Behind,
                     3 | 4 => Near::Before,
                     5 => Near::Same,
-                    _ => Near::Beyond,
+                    6 => Near::Beyond,
+                    _ => Near::Fill,
                 },
                 recent: bits.take(3).min(bits.take(3)) as u8,
                 own: bits.take(2) != 0,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
 /// Lists of operations tried for each elevator.
-const CASES: u32 = 24;
+const CASES: u32 = 40;
 /// Most operations in a list.
 const LENGTH_MAX: usize = 600;
 

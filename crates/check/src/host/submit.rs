@@ -6,6 +6,9 @@ use super::{Host, PLUG_MAX};
 use crate::operation::{Near, Place};
 use crate::violation::{Checked, Violation, ensure};
 
+/// Largest room between two bios that is filled, in sectors.
+const FILL_MAX: u64 = 64;
+
 /// What is left of a bio that the host splits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remainder {
@@ -42,6 +45,11 @@ impl Recent {
     fn push(&mut self, past: Past) {
         self.ring[self.next % 8] = past;
         self.next += 1;
+    }
+
+    /// The beginning of the first one behind `end`.
+    fn next_behind(&self, end: u64) -> Option<u64> {
+        self.ring.iter().map(|past| past.sector).filter(|&sector| sector > end).min()
     }
 
     #[inline]
@@ -100,12 +108,15 @@ impl Host {
             }
             Place::Onward => Remainder { op, flags, sector: self.tasks[task].last_end, nr_sectors },
             Place::Near { recent, own, how, alike } => {
-                let past = if own { self.tasks[task].recent.get(recent) } else { self.recent.get(recent) };
-                let sector = match how {
-                    Near::Behind => past.end,
-                    Near::Before => past.sector.saturating_sub(length),
-                    Near::Same => past.sector,
-                    Near::Beyond => past.end + length,
+                let ring = if own { &self.tasks[task].recent } else { &self.recent };
+                let past = ring.get(recent);
+                let room = ring.next_behind(past.end).map(|next| next - past.end).filter(|&room| room <= FILL_MAX);
+                let (sector, nr_sectors) = match how {
+                    Near::Behind => (past.end, nr_sectors),
+                    Near::Before => (past.sector.saturating_sub(length), nr_sectors),
+                    Near::Same => (past.sector, nr_sectors),
+                    Near::Beyond => (past.end + length, nr_sectors),
+                    Near::Fill => (past.end, room.map_or(nr_sectors, |room| room as u32)),
                 };
                 let alike = alike && !flags.intersects(machinery);
                 let (op, flags) = if alike { (past.op, past.flags - machinery) } else { (op, flags) };
