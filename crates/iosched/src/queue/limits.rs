@@ -81,7 +81,7 @@ impl Limits {
         direction.congested = true;
         let filled_just_now = !direction.full;
         direction.full = true;
-        let hard_limit = nr_requests + nr_requests / 2;
+        let hard_limit = nr_requests.saturating_add(nr_requests / 2);
         if (!filled_just_now && !batching) || direction.count >= hard_limit {
             if !std::mem::replace(&mut self.task(context).waits[usize::from(sync)], true) {
                 self.directions[usize::from(sync)].waiting.push_back(context);
