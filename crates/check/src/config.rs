@@ -5,6 +5,19 @@ use iosched::{ELEVATORS, QueueConfig, Time};
 use crate::operation::Mix;
 use crate::random::Random;
 
+/// Values of all tunables of an elevator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Preset {
+    /// What they are.
+    Default,
+    /// The same, and everything that can be switched on is.
+    SwitchedOn,
+    /// The smallest there are.
+    Smallest,
+    /// The largest there are, `nr_requests` included: such runs soon come to the end of time.
+    Largest,
+}
+
 /// What a run begins with. All of it follows from the elevator and the seed.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -22,8 +35,8 @@ pub struct Config {
     pub tasks_max: u32,
     /// `nr_requests`, if not the default.
     pub nr_requests: Option<u32>,
-    /// Whether everything that can be switched on is.
-    pub switched_on: bool,
+    /// What the home elevator's tunables are at the beginning.
+    pub preset: Preset,
     /// First sector of the part of the device that is used.
     pub first_sector: u64,
     /// Sectors of that part.
@@ -60,7 +73,12 @@ impl Config {
             tasks,
             tasks_max: tasks + random.pick(&[0, 2, 12]),
             nr_requests: random.pick(&[None, None, Some(4), Some(5), Some(16), Some(33)]),
-            switched_on: random.below(3) == 0,
+            preset: match random.below(40) {
+                0 => Preset::Smallest,
+                1 => Preset::Largest,
+                2..=14 => Preset::SwitchedOn,
+                _ => Preset::Default,
+            },
             first_sector: random.pick(&[0, 0, 1 << 40]),
             nr_sectors: random.pick(&[64, 1 << 12, 1 << 20, 1 << 24]),
             origin: Time::from_ns(random.pick(&[1_000_000_000_000, 1_000_000_000_000, 0, 1 << 60])),

@@ -1,7 +1,7 @@
 //! Longer runs: the same seed gives the same events, and nothing that is meant to happen never does.
 
 use iosched::ELEVATORS;
-use iosched_check::{Config, Coverage, Watch, operations, run};
+use iosched_check::{Config, Coverage, Preset, Watch, operations, run};
 
 const SEEDS: u64 = 40;
 const OPERATIONS: u64 = 3_000;
@@ -39,5 +39,18 @@ fn everything_that_can_happen_does() {
     }
     for (name, count) in all.counts() {
         assert!(count > 0, "{name} never happened: {all}");
+    }
+}
+
+#[test]
+fn the_smallest_and_the_largest_values_do_no_harm() {
+    for (home, elevator) in ELEVATORS.iter().enumerate() {
+        for (seed, preset) in (2000..2020).flat_map(|seed| [(seed, Preset::Smallest), (seed, Preset::Largest)]) {
+            let config = Config { preset, ..Config::from_seed(home, seed) };
+            let list = operations(seed, Config::swarm(seed), 600);
+            if let Err(violation) = run(&config, list, Watch::CLOSE) {
+                panic!("{}, seed {seed}, {preset:?}: {violation}", elevator.name);
+            }
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Control: processes, cgroups, tunables, attributes, switching.
 
-use iosched::{Cgroup, CgroupId, ELEVATORS, IoPriority, RequestQueue, Spec};
+use iosched::{Cgroup, CgroupId, ELEVATORS, IoPriority, RequestQueue, Spec, Unit};
 
 use super::submit::Recent;
 use super::{CGROUPS_MAX, Host, Task};
+use crate::config::Preset;
 use crate::operation::Value;
 use crate::violation::{Checked, ensure};
 
@@ -116,6 +117,30 @@ impl Host {
     }
 
     // ---- tunables and attributes
+
+    /// Gives all tunables of the home elevator their values for the beginning.
+    pub(super) fn preset(&mut self, preset: Preset) -> Checked {
+        if preset == Preset::Largest {
+            let set = self.queue.set_attribute(self.now, "nr_requests", &u32::MAX.to_string());
+            ensure!(set.is_ok(), Control, "the largest nr_requests: {set:?}");
+        }
+        let specs = (ELEVATORS[self.config.home].tunables)();
+        for spec in specs.into_iter().filter(|spec| spec.alias_of.is_none()) {
+            let value = match preset {
+                Preset::Default => continue,
+                Preset::SwitchedOn if spec.unit == Unit::Switch => 1,
+                Preset::SwitchedOn => continue,
+                Preset::Smallest => spec.min,
+                Preset::Largest => spec.max,
+            };
+            let set = self.queue.set_tunable(spec.name, &value.to_string());
+            ensure!(set.is_ok(), Control, "{}={value}: {set:?}", spec.name);
+        }
+        if let Some(audit) = &mut self.audit {
+            audit.tunables_changed(&self.queue);
+        }
+        Ok(())
+    }
 
     pub(super) fn write_tunable(&mut self, which: u8, value: Value) -> Checked {
         let scheduler = self.queue.scheduler();

@@ -6,7 +6,7 @@ mod submit;
 
 use std::fmt::Write as _;
 
-use iosched::{BioDone, CgroupId, ContextId, ELEVATORS, IoError, Op, RequestId, RequestQueue, Time, Unit};
+use iosched::{BioDone, CgroupId, ContextId, ELEVATORS, IoError, Op, RequestId, RequestQueue, Time};
 
 use crate::config::Config;
 use crate::coverage::Coverage;
@@ -95,12 +95,7 @@ impl Host {
             let set = host.queue.set_attribute(host.now, "nr_requests", &nr_requests.to_string());
             ensure!(set.is_ok(), Control, "nr_requests={nr_requests}: {set:?}");
         }
-        if config.switched_on {
-            for spec in (ELEVATORS[config.home].tunables)().into_iter().filter(|spec| spec.unit == Unit::Switch) {
-                let set = host.queue.set_tunable(spec.name, "1");
-                ensure!(set.is_ok(), Control, "{}=1: {set:?}", spec.name);
-            }
-        }
+        host.preset(config.preset)?;
         for _ in 0..config.tasks {
             host.start_task(iosched::IoPriority::default(), 0)?;
         }

@@ -107,7 +107,7 @@ impl Audit {
         let allocated = &mut self.allocated[usize::from(sync)];
         *allocated += 1;
         ensure!(
-            *allocated <= nr_requests + nr_requests / 2,
+            *allocated <= nr_requests.saturating_add(nr_requests / 2),
             Allocation,
             "{allocated} requests are allocated, sync {sync}; nr_requests is {nr_requests}"
         );
