@@ -191,7 +191,8 @@ impl Request {
         self.flags
     }
 
-    /// Whether the device must have it on stable storage when it completes.
+    /// Whether its submitter wants it on stable storage when it completes. A device that cannot do that itself may ignore
+    /// it: the queue has it followed by a flush.
     #[must_use]
     pub const fn needs_fua(&self) -> bool {
         self.flags.contains(Flags::FUA)

@@ -23,6 +23,8 @@ pub(crate) const ASSUMED_NS: u64 = 10_000_000;
 pub struct ByProcess {
     /// Numbers of entries, process after process, in order of time within each.
     order: Vec<u32>,
+    /// The entries themselves in that order: whoever follows processes reads memory in order, too.
+    entries: Vec<Entry>,
     /// Where each process begins in `order`; one more for the end.
     starts: Vec<u32>,
 }
@@ -43,12 +45,21 @@ impl ByProcess {
             order[*place as usize] = i as u32;
             *place += 1;
         }
-        Self { order, starts }
+        let entries = order.iter().map(|&number| entries[number as usize]).collect();
+        Self { order, entries, starts }
     }
 
-    /// The numbers of a process' entries, in order of time.
+    /// A process' entries, in order of time.
+    #[inline]
     #[must_use]
-    pub fn entries(&self, process: usize) -> &[u32] {
+    pub fn entries(&self, process: usize) -> &[Entry] {
+        &self.entries[self.range(process)]
+    }
+
+    /// Their numbers in [`Trace::entries`](crate::Trace::entries).
+    #[inline]
+    #[must_use]
+    pub fn numbers(&self, process: usize) -> &[u32] {
         &self.order[self.range(process)]
     }
 
@@ -71,29 +82,25 @@ pub struct ClosedLoop {
 }
 
 impl ClosedLoop {
-    pub(crate) fn of(entries: &[Entry], by_process: &ByProcess) -> Self {
+    pub(crate) fn of(by_process: &ByProcess) -> Self {
         let mut closed = Self { starts: by_process.starts.clone(), ..Self::default() };
-        closed.lags.reserve_exact(entries.len());
-        closed.think_ns.reserve_exact(entries.len());
+        closed.lags.reserve_exact(by_process.entries.len());
+        closed.think_ns.reserve_exact(by_process.entries.len());
         for process in 0..by_process.starts.len() - 1 {
-            closed.add_process(entries, by_process.entries(process));
+            closed.add_process(by_process.entries(process));
         }
         closed
     }
 
-    fn add_process(&mut self, entries: &[Entry], own: &[u32]) {
-        let entry = |i: usize| &entries[own[i] as usize];
-        let assumed_ns = if own.iter().any(|&i| entries[i as usize].latency_ns().is_none()) {
-            median_gap_ns(entries, own).min(ASSUMED_NS)
-        } else {
-            0
-        };
+    fn add_process(&mut self, own: &[Entry]) {
+        let assumed_ns =
+            if own.iter().any(|entry| entry.latency_ns().is_none()) { median_gap_ns(own).min(ASSUMED_NS) } else { 0 };
         let mut under_way: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
         let mut latest: Option<(u64, usize)> = None;
         let mut reach = 0;
         let mut later = 0;
         for i in 0..own.len() {
-            let arrival_ns = entry(i).arrival_ns;
+            let arrival_ns = own[i].arrival_ns;
             while let Some(&Reverse(done)) = under_way.peek()
                 && done.0 <= arrival_ns
             {
@@ -107,13 +114,13 @@ impl ClosedLoop {
             self.lags.push(lag);
             self.think_ns.push(think_ns);
             reach = reach.max(lag);
-            let latency_ns = entry(i).latency_ns().unwrap_or_else(|| {
+            let latency_ns = own[i].latency_ns().unwrap_or_else(|| {
                 self.unknown += 1;
                 later = later.max(i + 1);
-                while later < own.len() && entry(later).arrival_ns == arrival_ns {
+                while later < own.len() && own[later].arrival_ns == arrival_ns {
                     later += 1;
                 }
-                let gap_ns = if later < own.len() { entry(later).arrival_ns - arrival_ns } else { u64::MAX };
+                let gap_ns = if later < own.len() { own[later].arrival_ns - arrival_ns } else { u64::MAX };
                 assumed_ns.min(gap_ns)
             });
             under_way.push(Reverse((arrival_ns.saturating_add(latency_ns), i)));
@@ -144,8 +151,8 @@ impl ClosedLoop {
 }
 
 /// The median time between submissions of a process, simultaneous ones aside, ns.
-fn median_gap_ns(entries: &[Entry], own: &[u32]) -> u64 {
-    let times = own.iter().map(|&i| entries[i as usize].arrival_ns);
+fn median_gap_ns(own: &[Entry]) -> u64 {
+    let times = own.iter().map(|entry| entry.arrival_ns);
     let mut gaps: Vec<u64> = times.clone().zip(times.skip(1)).map(|(a, b)| b - a).filter(|&gap| gap > 0).collect();
     if gaps.is_empty() {
         return ASSUMED_NS;

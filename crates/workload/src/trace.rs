@@ -301,6 +301,6 @@ impl Trace {
     /// What waited for what. Found when first asked for; the runs share it.
     #[must_use]
     pub fn closed_loop(&self) -> &ClosedLoop {
-        self.closed.get_or_init(|| ClosedLoop::of(&self.entries, self.by_process()))
+        self.closed.get_or_init(|| ClosedLoop::of(self.by_process()))
     }
 }

@@ -6,6 +6,7 @@
 //! - *submit*: [`RequestQueue::submit`] merges a bio into a queued request, or allocates one and inserts it.
 //!   [`RequestQueue::plug`] and [`RequestQueue::unplug`] let a task's requests collect first. After each, the host asks
 //!   [`RequestQueue::take_kick`] whether to run the queue before it goes on.
+//!   A task that is told [`Submit::Full`] ends its plug before it waits: what it holds back may be what would make room.
 //! - *dispatch*: [`RequestQueue::dispatch`] gives out at most one request, whenever the device has room. When it
 //!   gives none, the host tries again after the next completion, submission, or [`RequestQueue::next_timer`].
 //! - *complete*: [`RequestQueue::complete`] takes a request back and reports its bios.

@@ -90,7 +90,7 @@ impl<D: Device, O: Observer> Source<D, O> for Closed<'_> {
         let tag = state.next;
         state.next += 1;
         self.rings[state.ring + (tag % state.ring_length) as usize] = PENDING;
-        let entry = &self.trace.entries()[self.trace.by_process().entries(process as usize)[tag as usize] as usize];
+        let entry = &self.trace.by_process().entries(process as usize)[tag as usize];
         let (op, flags, sector, nr_sectors) = (entry.op(), entry.flags(), entry.sector(), entry.nr_sectors);
         if core.submit(process, &NewIo { op, flags, sector, nr_sectors, tag, asked_ns: event.at_ns }) {
             self.schedule(process, core.now_ns);

@@ -60,14 +60,14 @@ impl<'a> Open<'a> {
 
     /// The process submits what it could not while it waited.
     fn catch_up<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
-        let own = self.trace.by_process().entries(task as usize);
+        let by_process = self.trace.by_process();
+        let (own, numbers) = (by_process.entries(task as usize), by_process.numbers(task as usize));
         let mut at = self.waiting[task as usize] as usize;
-        while let Some(&number) = own.get(at)
-            && (number as usize) < self.next
+        while let Some(entry) = own.get(at)
+            && (numbers[at] as usize) < self.next
             && !core.is_exhausted()
         {
             at += 1;
-            let entry = &self.entries[number as usize];
             core.count_late(1);
             if !core.submit(task, &io(entry, self.due_ns(entry))) {
                 self.waiting[task as usize] = at as u32;
@@ -99,8 +99,8 @@ impl<D: Device, O: Observer> Source<D, O> for Open<'_> {
         let asked_ns = self.next_ns;
         self.next += 1;
         if self.waiting[task as usize] == NOT_WAITING && !core.submit(task, &io(entry, asked_ns)) {
-            let own = self.trace.by_process().entries(task as usize);
-            self.waiting[task as usize] = own.partition_point(|&number| (number as usize) < self.next) as u32;
+            let numbers = self.trace.by_process().numbers(task as usize);
+            self.waiting[task as usize] = numbers.partition_point(|&number| (number as usize) < self.next) as u32;
         }
         self.schedule();
     }
