@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-use crate::collections::{Id, Kind, ListLinks, ListNode, NIL, RbLinks, RbNode};
+use crate::collections::{Id, Kind, ListLinks, NIL, RbLinks, RbNode};
 use crate::context::ContextId;
 use crate::time::Time;
 
@@ -33,6 +33,13 @@ impl Op {
     #[must_use]
     pub const fn is_write(self) -> bool {
         !matches!(self, Self::Read)
+    }
+
+    /// Whether somebody waits for it: reads, and what is flagged sync.
+    #[inline]
+    #[must_use]
+    pub const fn is_sync(self, flags: Flags) -> bool {
+        !self.is_write() || flags.contains(Flags::SYNC)
     }
 
     /// Whether elevators see it: a flush passes them by.
@@ -100,7 +107,7 @@ impl Bio {
     /// Whether somebody waits for it: reads, and writes flagged sync.
     #[must_use]
     pub const fn is_sync(&self) -> bool {
-        !self.op.is_write() || self.flags.contains(Flags::SYNC)
+        self.op.is_sync(self.flags)
     }
 }
 
@@ -151,8 +158,8 @@ pub struct Request {
     pub(crate) context: ContextId,
     pub(crate) allocated: Time,
     pub(crate) deadline: Time,
-    /// The elevator's own two words.
-    pub(crate) elevator: [u32; 2],
+    /// The elevator's own word.
+    pub(crate) elevator: u32,
     pub(crate) cookie: u64,
     pub(crate) submitted: Time,
     pub(crate) bios_before: u32,
@@ -201,7 +208,7 @@ impl Request {
     /// Whether somebody waits for it.
     #[must_use]
     pub const fn is_sync(&self) -> bool {
-        !self.op.is_write() || self.flags.contains(Flags::SYNC)
+        self.op.is_sync(self.flags)
     }
 
     /// Whose bio founded it.
@@ -321,13 +328,6 @@ impl Kind for BySector {
     type Id = RequestId;
 }
 
-impl ListNode<Fifo> for ListLinks {
-    #[inline]
-    fn links(&mut self) -> &mut ListLinks {
-        self
-    }
-}
-
 impl RbNode<BySector> for SortNode {
     #[inline]
     fn links(&self) -> &RbLinks {
@@ -433,7 +433,7 @@ impl Requests {
             context: ContextId(0),
             allocated: Time::ZERO,
             deadline: Time::ZERO,
-            elevator: [NIL; 2],
+            elevator: NIL,
             cookie: 0,
             submitted: Time::ZERO,
             bios_before: NIL,
@@ -494,26 +494,24 @@ impl Requests {
     /// All bios of `absorbed` go behind those of `survivor`. `absorbed` keeps nothing but its slot.
     pub(crate) fn append_request(&mut self, survivor: RequestId, absorbed: RequestId) {
         let Request { cookie, submitted, context, nr_sectors, allocated, bios_before, bios_after, .. } = self[absorbed];
-        let mut chain = bios_before;
-        while chain != NIL {
-            let bio = self.bios[chain as usize];
-            self.free_bio(chain);
-            self.append(survivor, MergedBio { next: NIL, ..bio });
-            chain = bio.next;
-        }
+        self.append_chain(survivor, bios_before);
         self.append(survivor, MergedBio { cookie, submitted, context, next: NIL });
-        chain = bios_after;
-        while chain != NIL {
-            let bio = self.bios[chain as usize];
-            self.free_bio(chain);
-            self.append(survivor, MergedBio { next: NIL, ..bio });
-            chain = bio.next;
-        }
+        self.append_chain(survivor, bios_after);
         let request = &mut self[absorbed];
         (request.bios_before, request.bios_after, request.bios_last) = (NIL, NIL, NIL);
         let request = &mut self[survivor];
         request.nr_sectors += nr_sectors;
         request.allocated = request.allocated.min(allocated);
+    }
+
+    /// The bios of a chain, which is no more, go behind those of `id`.
+    fn append_chain(&mut self, id: RequestId, mut chain: u32) {
+        while chain != NIL {
+            let bio = self.bios[chain as usize];
+            self.free_bio(chain);
+            self.append(id, MergedBio { next: NIL, ..bio });
+            chain = bio.next;
+        }
     }
 
     fn free_bio(&mut self, slot: u32) {

@@ -114,7 +114,7 @@ impl Cfq {
     }
 
     fn queue_of_request(env: &Env, id: RequestId) -> QueueId {
-        QueueId::new(env.requests[id].elevator[0])
+        QueueId::new(env.requests[id].elevator)
     }
 
     /// A request of a queue other than the active one may preempt it; one that was waited for ends the wait.
@@ -203,7 +203,7 @@ impl Elevator for Cfq {
     fn allocate(&mut self, env: &mut Env, id: RequestId) {
         let queue = self.queue_for(env, id);
         self.queues[queue].requests += 1;
-        env.requests[id].elevator[0] = queue.number();
+        env.requests[id].elevator = queue.number();
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-//! A doubly linked list over elements of an arena.
+//! A doubly linked list over elements of an arena, whose links stand in an array of their own.
 
 use std::marker::PhantomData;
 
@@ -27,12 +27,6 @@ impl ListLinks {
     pub(crate) fn next<I: Id>(self) -> Option<I> {
         I::some(self.next)
     }
-}
-
-/// An element that carries links of lists of kind `K`.
-pub(crate) trait ListNode<K> {
-    /// Its neighbours.
-    fn links(&mut self) -> &mut ListLinks;
 }
 
 /// A list: first and last element.
@@ -64,44 +58,44 @@ impl<K: Kind> List<K> {
 
     /// Puts `id` last.
     #[inline]
-    pub(crate) fn push_back(&mut self, nodes: &mut [impl ListNode<K>], id: K::Id) {
+    pub(crate) fn push_back(&mut self, nodes: &mut [ListLinks], id: K::Id) {
         let id = id.number();
-        *nodes[id as usize].links() = ListLinks { prev: self.tail, next: NIL };
+        nodes[id as usize] = ListLinks { prev: self.tail, next: NIL };
         if self.tail == NIL {
             self.head = id;
         } else {
-            nodes[self.tail as usize].links().next = id;
+            nodes[self.tail as usize].next = id;
         }
         self.tail = id;
     }
 
     /// Takes `id`, which is in this list, out.
     #[inline]
-    pub(crate) fn remove(&mut self, nodes: &mut [impl ListNode<K>], id: K::Id) {
+    pub(crate) fn remove(&mut self, nodes: &mut [ListLinks], id: K::Id) {
         let id = id.number();
-        let ListLinks { prev, next } = std::mem::take(nodes[id as usize].links());
+        let ListLinks { prev, next } = std::mem::take(&mut nodes[id as usize]);
         if prev == NIL {
             self.head = next;
         } else {
-            nodes[prev as usize].links().next = next;
+            nodes[prev as usize].next = next;
         }
         if next == NIL {
             self.tail = prev;
         } else {
-            nodes[next as usize].links().prev = prev;
+            nodes[next as usize].prev = prev;
         }
     }
 
     /// Puts `id`, which is in no list, right behind `at`.
-    pub(crate) fn insert_after(&mut self, nodes: &mut [impl ListNode<K>], at: K::Id, id: K::Id) {
+    pub(crate) fn insert_after(&mut self, nodes: &mut [ListLinks], at: K::Id, id: K::Id) {
         let (at, id) = (at.number(), id.number());
-        let next = nodes[at as usize].links().next;
-        *nodes[id as usize].links() = ListLinks { prev: at, next };
-        nodes[at as usize].links().next = id;
+        let next = nodes[at as usize].next;
+        nodes[id as usize] = ListLinks { prev: at, next };
+        nodes[at as usize].next = id;
         if next == NIL {
             self.tail = id;
         } else {
-            nodes[next as usize].links().prev = id;
+            nodes[next as usize].prev = id;
         }
     }
 }

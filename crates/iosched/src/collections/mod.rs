@@ -4,7 +4,7 @@
 mod list;
 mod rb_tree;
 
-pub(crate) use list::{List, ListLinks, ListNode};
+pub(crate) use list::{List, ListLinks};
 pub(crate) use rb_tree::{RbLinks, RbNode, RbTree};
 
 /// No element.

@@ -4,7 +4,7 @@ use super::attributes::{ATTRIBUTES, Attributes};
 use super::{QueueConfig, RequestQueue};
 use crate::context::{Cgroup, CgroupId, WeightError};
 use crate::decision::Decision;
-use crate::elevator::{UnknownElevator, elevator, elevator_names};
+use crate::elevator::{Elevator, UnknownElevator, elevator, elevator_names};
 use crate::request::Stage;
 use crate::time::Time;
 use crate::tunable::{Spec, TunableError};
@@ -70,7 +70,7 @@ impl RequestQueue {
     /// # Errors
     /// If there is none of that name.
     pub fn tunable(&self, name: &str) -> Result<u64, TunableError> {
-        self.next_elevator.as_ref().unwrap_or(&self.elevator).tunable(name)
+        self.incoming().tunable(name)
     }
 
     /// Writes a tunable of the elevator, while switching of the new one. On error nothing has changed.
@@ -100,7 +100,12 @@ impl RequestQueue {
     /// The name of the elevator; while switching, of the new one.
     #[must_use]
     pub fn scheduler(&self) -> &'static str {
-        self.next_elevator.as_ref().unwrap_or(&self.elevator).name()
+        self.incoming().name()
+    }
+
+    /// The elevator; while switching, the new one.
+    fn incoming(&self) -> &dyn Elevator {
+        self.next_elevator.as_deref().unwrap_or(self.elevator.as_ref())
     }
 
     /// Whether a switch waits for requests of the old elevator to complete.
@@ -133,7 +138,7 @@ impl RequestQueue {
     }
 
     /// Releases everything the elevator has queued to the dispatch list, in its order.
-    pub(super) fn drain(&mut self) {
+    fn drain(&mut self) {
         while let Some(id) = self.elevator.drain(&mut self.env) {
             self.leave_elevator(id);
             self.released.push_back(self.env.requests.list_nodes(), id);

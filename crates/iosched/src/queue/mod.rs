@@ -160,6 +160,7 @@ impl RequestQueue {
             self.held.push_back(self.env.requests.list_nodes(), id);
             return Submit::Queued(id);
         }
+        // The usual way, in one call: nothing comes between allocation and insertion.
         if !self.plugs.is_open(bio.context) && !self.env.log.is_on() {
             self.join_elevator(id);
             self.enqueue(id);
