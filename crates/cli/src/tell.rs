@@ -6,12 +6,12 @@ use std::path::Path;
 use anyhow::Result;
 use iosched::{RequestQueue, Spec};
 use iosched_disk::Profile;
+use iosched_lab::grouped;
 use iosched_trace::{Format, TraceReader, convert, summarize};
 
 use crate::args::{DeviceCommand, ElevatorCommand, TraceCommand};
 use crate::fail::usage;
 use crate::output;
-use crate::show::grouped;
 
 pub(crate) fn trace(command: &TraceCommand) -> Result<()> {
     match command {

@@ -32,7 +32,7 @@ pub use experiment::{Alone, Experiment};
 pub use fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX, Fairness};
 pub use figure::{Direction, Figure};
 pub use file::{RecordReader, RecordWriter};
-pub use number::{Decimals, significant};
+pub use number::{Decimals, grouped, significant};
 pub use record::{
     AloneRecord, DeviceRecord, Header, RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord, TimelineRecord,
     ValueRecord, WorkloadKind, WorkloadRecord,

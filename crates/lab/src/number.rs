@@ -59,9 +59,28 @@ pub fn significant(value: f64, digits: i32) -> String {
     if rounded < decimals { Decimals(rounded).show(value) } else { shown }
 }
 
+/// A whole number with a comma after every third digit: "7,638".
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!([grouped(1), grouped(999), grouped(1000), grouped(1_234_567)], ["1", "999", "1,000", "1,234,567"]);
+    }
 
     #[test]
     fn a_row_is_as_exact_as_its_smallest_mean_and_each_cell_as_its_deviation() {

@@ -158,19 +158,6 @@ fn set_block(text: &mut String, row_heads: &[String], heads_width: usize, column
     }
 }
 
-/// With a comma after every third digit.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,10 +204,5 @@ mod tests {
         assert_eq!(look.wrap("name      what", "  "), "name      what");
         let text = look.wrap("a number in a long line stays with its 99 %", "  ");
         assert_eq!(text, "a number in a long line stays with its\n  99 %");
-    }
-
-    #[test]
-    fn thousands_are_grouped() {
-        assert_eq!([grouped(1), grouped(999), grouped(1000), grouped(1_234_567)], ["1", "999", "1,000", "1,234,567"]);
     }
 }

@@ -6,7 +6,7 @@ mod text;
 
 use iosched_lab::{Decimals, FigureResults, Header, Results};
 
-pub(crate) use grid::{Look, grouped};
+pub(crate) use grid::Look;
 pub(crate) use machine::{csv, json, markdown};
 pub(crate) use text::text;
 

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use iosched_lab::{Comparison, Figure, FigureResults, Header, Verdict, WorkloadKind, significant};
+use iosched_lab::{Comparison, Figure, FigureResults, Header, Verdict, WorkloadKind, grouped, significant};
 use iosched_sim::Replay;
 
-use super::grid::{Column, Look, Tone, grouped, set};
+use super::grid::{Column, Look, Tone, set};
 use super::{Page, cells};
 
 /// The whole page.

@@ -4,8 +4,9 @@ use iosched_sim::Replay;
 use maud::{Markup, html};
 
 use super::page::name;
-use super::units::{SECTOR, bytes, count, counted, time};
+use super::units::{SECTOR, bytes, counted, time};
 use super::view::View;
+use crate::number::grouped;
 use crate::record::{Header, SettingRecord, WorkloadKind};
 
 pub(crate) fn section(view: &View<'_>) -> Markup {
@@ -28,7 +29,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
             }
             dt { "Runs" }
             dd {
-                (count(header.runs.into())) " of each setting, taking turns; run " i { "i" }
+                (grouped(header.runs.into())) " of each setting, taking turns; run " i { "i" }
                 " of all settings has the same seed. Experiment seed " (header.seed) ". "
                 (counted(view.results.simulated_ios, "I/O", "I/Os")) " and "
                 (time(view.results.simulated_ns as f64, 3)) " of device time simulated altogether, by iosched "
@@ -43,7 +44,7 @@ fn workload(header: &Header) -> String {
     let workload = &header.workload;
     let mut parts = Vec::new();
     if let Some(requests) = workload.requests {
-        let reads = workload.reads.map_or_else(String::new, |reads| format!(", {} of them reads", count(reads)));
+        let reads = workload.reads.map_or_else(String::new, |reads| format!(", {} of them reads", grouped(reads)));
         parts.push(format!("{}{reads}", counted(requests, "request", "requests")));
     }
     parts.push(counted(workload.tasks, "process", "processes"));
@@ -70,7 +71,7 @@ fn host(header: &Header) -> String {
     let host = &header.host;
     let groups = if host.groups { "cgroups told apart" } else { "cgroups not told apart" };
     let plug = if host.plug { "plugs as real systems" } else { "no plugs" };
-    format!("{} jiffies a second; {groups}; {plug}", count(host.hz.into()))
+    format!("{} jiffies a second; {groups}; {plug}", grouped(host.hz.into()))
 }
 
 fn replay(replay: Replay) -> String {
@@ -90,7 +91,7 @@ fn replay(replay: Replay) -> String {
 
 fn limit(header: &Header) -> Option<String> {
     let time = header.limit.time_ns.map(|ns| format!("nothing is submitted after {}", time(ns as f64, 3)));
-    let ios = header.limit.ios.map(|ios| format!("at most {} I/Os are submitted", count(ios)));
+    let ios = header.limit.ios.map(|ios| format!("at most {} I/Os are submitted", grouped(ios)));
     let parts: Vec<String> = time.into_iter().chain(ios).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }

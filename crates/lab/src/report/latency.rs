@@ -8,8 +8,9 @@ use maud::{Markup, html};
 
 use super::page::name;
 use super::svg::{Margin, Path, Plot, Tick, picture, px, spread, width_of};
-use super::units::{count, log_time_ticks, time};
+use super::units::{log_time_ticks, time};
 use super::view::{Setting, View};
+use crate::number::grouped;
 
 const SIZE: (f64, f64) = (500.0, 330.0);
 /// Points of a line.
@@ -231,7 +232,7 @@ fn table(distributions: &[Distribution<'_>]) -> Markup {
                 @for d in distributions {
                     tr {
                         th scope="row" { (name(d.setting)) }
-                        td .number { (count(d.all.count())) }
+                        td .number { (grouped(d.all.count())) }
                         @for &(_, q) in &listed { td .number { (time(d.all.quantile_ns(q) as f64, 2)) } }
                         td .number { (time(d.all.max_ns() as f64, 2)) }
                     }

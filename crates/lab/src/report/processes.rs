@@ -4,9 +4,9 @@ use iosched_sim::Histogram;
 use maud::{Markup, html};
 
 use super::page::name;
-use super::units::{bytes, count};
+use super::units::bytes;
 use super::view::View;
-use crate::number::significant;
+use crate::number::{grouped, significant};
 use crate::stat;
 
 const ROWS_MAX: usize = 40;
@@ -69,7 +69,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
         p .legend {
             "Latency in ms, of all runs; I/Os and bytes are means of a run. Slowdown: mean latency in company over mean latency alone, on the \
              same device under the same setting; – where a process has too few I/Os, or was not run alone."
-            @if idle > 0 { " " (count(idle as u64)) " more without any I/O." }
+            @if idle > 0 { " " (grouped(idle as u64)) " more without any I/O." }
         }
         div .scroll tabindex="0" {
             table .processes {
@@ -175,7 +175,7 @@ fn line(row: &Row, alike: bool) -> Markup {
 
 fn work(served: &Served, begins: bool) -> Markup {
     html! {
-        td .number .group[begins] { (count(served.ios_a_run().round() as u64)) }
+        td .number .group[begins] { (grouped(served.ios_a_run().round() as u64)) }
         td .number { (bytes(served.bytes_a_run())) }
     }
 }

@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::units::count;
 use super::view::View;
 use crate::fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX};
+use crate::number::grouped;
 
 pub(crate) fn section(view: &View<'_>, file: Option<&str>) -> Markup {
     let header = view.header();
@@ -47,7 +47,7 @@ fn runs(view: &View<'_>) -> Markup {
             details {
                 summary { "Seeds of the runs" }
                 p {
-                    (count(rounds.len() as u64)) " of " (count(planned.into())) " rounds are complete: "
+                    (grouped(rounds.len() as u64)) " of " (grouped(planned.into())) " rounds are complete: "
                     @for (i, &run) in rounds.iter().enumerate() {
                         @if i > 0 { ", " }
                         (run) ": " @if let Some(run) = view.records.run(run, 0) { code { (run.seed) } }

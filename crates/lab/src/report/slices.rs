@@ -6,9 +6,10 @@ use maud::{Markup, html};
 use super::page::{name, no_timelines};
 use super::svg::{Margin, Path, Plot, picture, px, shorten};
 use super::turns::{Queue, Total, Turns};
-use super::units::{count, counted, percent, time, time_ticks};
+use super::units::{counted, percent, time, time_ticks};
 use super::view::{Setting, View, process};
 use crate::doubt::listed;
+use crate::number::grouped;
 
 const WIDTH: f64 = 1044.0;
 const LANE: f64 = 22.0;
@@ -283,13 +284,13 @@ fn total_row(name: &str, total: &Total, end_ns: u64) -> Markup {
     html! {
         tr {
             th scope="row" { (name) }
-            td .number { (count(total.turns)) }
+            td .number { (grouped(total.turns)) }
             td .number { (time(total.active_ns as f64, 3)) }
             td .number { (percent(total.active_ns as f64 / end_ns.max(1) as f64)) }
             td .number { (time(total.active_ns as f64 / total.turns.max(1) as f64, 2)) }
             td .number { (time(total.paid_ns as f64, 2)) }
             td .number { (time(total.vain_ns as f64, 2)) }
-            td .number { (count(total.preemptions)) }
+            td .number { (grouped(total.preemptions)) }
         }
     }
 }

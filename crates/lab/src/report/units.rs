@@ -1,7 +1,7 @@
 //! Quantities for people.
 
 use super::svg::{Tick, log_ticks, ticks};
-use crate::number::significant;
+use crate::number::{grouped, significant};
 
 /// Bytes of a sector.
 pub(crate) const SECTOR: f64 = 512.0;
@@ -45,22 +45,9 @@ pub(crate) fn bytes_unit(max: f64) -> Unit {
     unit_of(&BYTES, max, 2.0)
 }
 
-/// A whole number with its thousands apart: "7,638".
-pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// A number and what it counts.
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
 /// A share, 0 to 1, in per cent.
@@ -104,7 +91,7 @@ mod tests {
         assert_eq!([width(64_000_000), width(1_024_000_000)], ["64 ms", "1.024 s"]);
         assert_eq!([time(999_999_999.0, 3), time(2.5e9, 2)], ["1.00 s", "2.5 s"]);
         assert_eq!([bytes(512.0), bytes(1_420_000.0)], ["512 B", "1.42 MB"]);
-        assert_eq!([count(7), count(7638), count(1_000_000)], ["7", "7,638", "1,000,000"]);
+        assert_eq!([grouped(7), grouped(7638), grouped(1_000_000)], ["7", "7,638", "1,000,000"]);
         assert_eq!([percent(0.0), percent(0.0004), percent(0.0345), percent(0.5)], ["0.0", "< 0.1", "3.5", "50"]);
     }
 
