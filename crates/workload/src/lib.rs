@@ -8,6 +8,7 @@
 mod closed;
 mod error;
 mod file;
+pub mod fio;
 mod fit;
 mod program;
 mod rng;

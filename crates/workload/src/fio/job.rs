@@ -1,0 +1,278 @@
+//! What a fio job is once every option is resolved: plain data, between the language and the engine.
+//!
+//! Names and meanings are those of fio's options (HOWTO of fio 3.33). All sizes are bytes, all times ns. The language
+//! decides what is valid by itself; what depends on the device's capacity is decided by the layout.
+
+use iosched::IoPriority;
+
+use super::value::{
+    BlockSize, CgroupMember, Client, CmdPriority, Delay, Distribution, ExitWhat, FileService, Files, LatencyTarget,
+    Mode, OpenSync, PerDirection, Percentiles, Placement, RandomGenerator, RateProcess, ReplayLog, Sequencer, Share,
+    Size, ThinkTime,
+};
+
+/// Jobs in the order of their file, copies (`numjobs`) one behind another.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobFile {
+    /// Its name, for people: the file's name without its folder.
+    pub name: String,
+    /// The jobs; at least one.
+    pub jobs: Vec<Job>,
+    /// Options that are valid in fio and have no meaning here.
+    pub ignored: Vec<IgnoredOption>,
+}
+
+/// An option that changes nothing here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IgnoredOption {
+    /// Line of the file, from 1; 0 for the command line.
+    pub line: u32,
+    /// The option's name.
+    pub option: String,
+    /// Why, as the end of a sentence: "there is no page cache to invalidate".
+    pub why: String,
+}
+
+/// One job: one process that makes I/Os. [`Job::new`] gives fio's defaults.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Its section's name, or `name`.
+    pub name: String,
+    /// Line of its section, from 1; 0 for the command line.
+    pub line: u32,
+    /// Number among the copies of its section (`numjobs`), from 0: what `offset_increment` multiplies.
+    pub copy: u32,
+    /// `description`.
+    pub description: String,
+    /// Options as they were given, its own only, `name` and value each: `job options` of fio's JSON.
+    pub options: Vec<(String, String)>,
+    /// Options it has from `[global]`, likewise.
+    pub global_options: Vec<(String, String)>,
+
+    /// Number of its group, from 0, rising with `new_group` and `stonewall`.
+    pub group: u32,
+    /// `group_reporting`.
+    pub group_reporting: bool,
+    /// `stonewall`: all jobs before it are done before it starts. Of copies only the first has it.
+    pub stonewall: bool,
+    /// `wait_for`: jobs of this name are done before it starts.
+    pub wait_for: Option<String>,
+    /// `startdelay`, from when it might have started.
+    pub start_delay: Delay,
+    /// `exitall`: when it is done, others end, too.
+    pub exit_all: Option<ExitWhat>,
+    /// `runtime`, ns after its start (and ramp); `None`: no limit.
+    pub runtime_ns: Option<u64>,
+    /// `time_based`: starts again until `runtime`.
+    pub time_based: bool,
+    /// `ramp_time`: I/Os of this time do not count, ns.
+    pub ramp_time_ns: u64,
+    /// `loops`, at least 1.
+    pub loops: u64,
+    /// `number_ios`: ends after so many.
+    pub number_ios: Option<u64>,
+
+    /// `rw`: directions.
+    pub mode: Mode,
+    /// `rw`: places.
+    pub placement: Placement,
+    /// `rw_sequencer`.
+    pub sequencer: Sequencer,
+    /// `rwmixread`: share of reads of [`Mode::ReadWrite`], per cent, 0 to 100.
+    pub rwmix_read_percent: Share,
+    /// `percentage_random`, per cent; of no meaning for sequential placement.
+    pub random_percent: PerDirection<Share>,
+
+    /// `bs`, `bsrange`, `bssplit`.
+    pub block_size: PerDirection<BlockSize>,
+    /// `bs_unaligned`: sizes of a range need not be multiples of the smallest.
+    pub bs_unaligned: bool,
+    /// `bs_is_seq_rand`: the size for reads is that of sequential I/Os, that for writes that of random ones.
+    pub bs_is_seq_rand: bool,
+    /// `blockalign`: random offsets are multiples of it, bytes; `None`: the smallest block size.
+    pub block_align: PerDirection<Option<u64>>,
+
+    /// `filename`, `directory`, `nrfiles`.
+    pub files: Files,
+    /// `size`: of all its files together; `None`: the whole device or, of files, the sum of `filesize`.
+    pub size: Option<Size>,
+    /// `io_size`: bytes moved in one loop; `None`: as `size`.
+    pub io_size: Option<Size>,
+    /// `filesize`: each file's size, drawn evenly from smallest to largest, bytes.
+    pub file_size: Option<[u64; 2]>,
+    /// `fill_device`: `size` is what there is.
+    pub fill_device: bool,
+    /// `offset`: where in each file its region begins.
+    pub offset: Size,
+    /// `offset_increment`: added for each copy before it.
+    pub offset_increment: Size,
+    /// `offset_align`: an `offset` in per cent is rounded up to a multiple of it, bytes; 0: of the smallest block.
+    pub offset_align: u64,
+    /// `file_service_type`.
+    pub file_service: FileService,
+    /// `openfiles`: open at one time; `None`: all.
+    pub open_files: Option<u32>,
+
+    /// `ioengine` by name, for people.
+    pub io_engine: String,
+    /// What it makes of `iodepth`.
+    pub client: Client,
+    /// `iodepth`, at least 1.
+    pub io_depth: u32,
+    /// `iodepth_batch` (`iodepth_batch_submit`): I/Os submitted at once, at least 1.
+    pub batch_submit: u32,
+    /// `iodepth_batch_complete_min` (`iodepth_batch_complete`): I/Os waited for at once; 0: does not wait.
+    pub batch_complete_min: u32,
+    /// `iodepth_batch_complete_max`: taken at once at most; at least `batch_complete_min`.
+    pub batch_complete_max: u32,
+    /// `iodepth_low`: once full, it lets the depth fall to this before it fills it again.
+    pub io_depth_low: u32,
+    /// `direct` (or not `buffered`).
+    pub direct: bool,
+    /// `sync`.
+    pub open_sync: OpenSync,
+    /// `fsync`: after so many writes; 0: never.
+    pub fsync_ios: u32,
+    /// `fdatasync`: after so many writes; 0: never.
+    pub fdatasync_ios: u32,
+    /// `sync_file_range` with waiting: after so many writes; 0: never.
+    pub sync_file_range_ios: u32,
+    /// `write_barrier`: every so many-th write is a barrier; 0: none.
+    pub barrier_ios: u32,
+    /// `end_fsync`.
+    pub end_fsync: bool,
+    /// `fsync_on_close`.
+    pub fsync_on_close: bool,
+
+    /// `thinktime` and what belongs to it.
+    pub think_time: ThinkTime,
+    /// `rate`, bytes/s.
+    pub rate_bytes_per_s: PerDirection<Option<u64>>,
+    /// `rate_min`, bytes/s: what it may not fall below.
+    pub rate_min_bytes_per_s: PerDirection<Option<u64>>,
+    /// `rate_iops`, I/Os/s.
+    pub rate_iops: PerDirection<Option<u64>>,
+    /// `rate_iops_min`, I/Os/s.
+    pub rate_iops_min: PerDirection<Option<u64>>,
+    /// `rate_process`.
+    pub rate_process: RateProcess,
+    /// `rate_cycle`: over which the smallest rates are averaged, ns.
+    pub rate_cycle_ns: u64,
+    /// `rate_ignore_thinktime`: think time is not made up for.
+    pub rate_ignore_think_time: bool,
+    /// `latency_target`.
+    pub latency_target: Option<LatencyTarget>,
+    /// `max_latency`: ends the job, ns.
+    pub max_latency_ns: PerDirection<Option<u64>>,
+
+    /// `random_distribution`.
+    pub distribution: Distribution,
+    /// Not `norandommap`: each block once until all were done.
+    pub random_map: bool,
+    /// `softrandommap`.
+    pub soft_random_map: bool,
+    /// `random_generator`.
+    pub random_generator: RandomGenerator,
+    /// `randseed`; `None`: fio's.
+    pub rand_seed: Option<u64>,
+    /// `randrepeat`: offsets are the same in every run; otherwise they follow from the run's seed.
+    pub rand_repeat: bool,
+    /// `allrandrepeat`: likewise everything that is drawn.
+    pub all_rand_repeat: bool,
+
+    /// `prio`, `prioclass`.
+    pub ioprio: IoPriority,
+    /// `cmdprio*`.
+    pub cmd_priority: Option<CmdPriority>,
+    /// `cgroup`, `cgroup_weight`; `None`: the root.
+    pub cgroup: Option<CgroupMember>,
+    /// `read_iolog` and what belongs to it.
+    pub replay: Option<ReplayLog>,
+    /// `percentile_list`, `*_percentiles`.
+    pub percentiles: Percentiles,
+}
+
+/// fio's block size, bytes.
+const BLOCK_BYTES: u64 = 4096;
+
+impl Job {
+    /// A job with fio's defaults: sequential reads of 4 KiB, one at a time, of one file of its own.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            line: 0,
+            copy: 0,
+            description: String::new(),
+            options: Vec::new(),
+            global_options: Vec::new(),
+            group: 0,
+            group_reporting: false,
+            stonewall: false,
+            wait_for: None,
+            start_delay: Delay::default(),
+            exit_all: None,
+            runtime_ns: None,
+            time_based: false,
+            ramp_time_ns: 0,
+            loops: 1,
+            number_ios: None,
+            mode: Mode::Read,
+            placement: Placement::default(),
+            sequencer: Sequencer::Sequential,
+            rwmix_read_percent: 50,
+            random_percent: PerDirection::all(100),
+            block_size: PerDirection::all(BlockSize::Fixed(BLOCK_BYTES)),
+            bs_unaligned: false,
+            bs_is_seq_rand: false,
+            block_align: PerDirection::all(None),
+            files: Files::Own(1),
+            size: None,
+            io_size: None,
+            file_size: None,
+            fill_device: false,
+            offset: Size::default(),
+            offset_increment: Size::default(),
+            offset_align: 0,
+            file_service: FileService::default(),
+            open_files: None,
+            io_engine: "psync".to_owned(),
+            client: Client::Sync,
+            io_depth: 1,
+            batch_submit: 1,
+            batch_complete_min: 1,
+            batch_complete_max: 1,
+            io_depth_low: 1,
+            direct: false,
+            open_sync: OpenSync::None,
+            fsync_ios: 0,
+            fdatasync_ios: 0,
+            sync_file_range_ios: 0,
+            barrier_ios: 0,
+            end_fsync: false,
+            fsync_on_close: false,
+            think_time: ThinkTime::default(),
+            rate_bytes_per_s: PerDirection::all(None),
+            rate_min_bytes_per_s: PerDirection::all(None),
+            rate_iops: PerDirection::all(None),
+            rate_iops_min: PerDirection::all(None),
+            rate_process: RateProcess::Linear,
+            rate_cycle_ns: 1_000_000_000,
+            rate_ignore_think_time: false,
+            latency_target: None,
+            max_latency_ns: PerDirection::all(None),
+            distribution: Distribution::Random,
+            random_map: true,
+            soft_random_map: false,
+            random_generator: RandomGenerator::Tausworthe,
+            rand_seed: None,
+            rand_repeat: true,
+            all_rand_repeat: false,
+            ioprio: IoPriority::default(),
+            cmd_priority: None,
+            cgroup: None,
+            replay: None,
+            percentiles: Percentiles::default(),
+        }
+    }
+}
