@@ -125,7 +125,7 @@ fn parse(line: &[u8]) -> Option<(BlkEvent, Option<ProcessName>)> {
     }
     let mut name = None;
     match (action, bracket) {
-        (Action::Complete, Some(text)) => event.error = error_number(text)?,
+        (Action::Complete | Action::Requeue, Some(text)) => event.error = error_number(text)?,
         (Action::Remap, _) | (_, None) => {}
         (_, Some(text)) => name = (pid != 0 && text != b"0" && !text.is_empty()).then(|| ProcessName::new(text)),
     }
@@ -223,8 +223,10 @@ impl BlkEvent {
         let (sector, nr_sectors) = (self.sector, self.bytes / 512);
         let _ = match (self.action, &self.payload) {
             (Action::NoteMessage, Payload::Message(text)) => write!(line, "{text}"),
-            (Action::Complete, _) if nr_sectors > 0 => write!(line, "{sector} + {nr_sectors} [{}]", self.error as u16),
-            (Action::Complete, _) => write!(line, "{sector} [{}]", self.error as u16),
+            (Action::Complete | Action::Requeue, _) if nr_sectors > 0 => {
+                write!(line, "{sector} + {nr_sectors} [{}]", self.error as u16)
+            }
+            (Action::Complete | Action::Requeue, _) => write!(line, "{sector} [{}]", self.error as u16),
             (Action::Remap, Payload::Remap { from_device, from_sector, .. }) => {
                 write!(line, "{sector} + {nr_sectors} <- ({}) {from_sector}", DeviceName(*from_device))
             }

@@ -5,7 +5,8 @@
 //! became of the requests. Both stream, with bounded memory, and survive damage: what could be read comes,
 //! what could not is in their [`Warnings`], with the place.
 //!
-//! [`summarize`] says what a trace is like, [`convert`] writes it in another format.
+//! [`summarize`] says what a trace is like, [`convert`] writes it in another format. [`EventWriter`] writes a block
+//! trace event by event, of a simulated run as of a recorded one.
 //!
 //! ```
 //! use iosched_trace::{TraceError, TraceReader, summarize};
@@ -43,6 +44,7 @@ mod text;
 mod vscsi;
 mod write;
 
+pub use blktrace::writer::EventWriter;
 pub use blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
 pub use error::{Place, TraceError, WARNINGS_MAX, Warning, WarningKind, Warnings};
 pub use reader::{EventReader, ProcessNames, ReadOptions, TraceReader};

@@ -110,6 +110,19 @@ impl TraceReader {
         Self::from_inputs(vec![input_of(reader, name)?], options)
     }
 
+    /// Reads the streams of one trace, such as the files of its CPUs in memory; each comes with its name, which stands
+    /// for it in messages and may tell its format.
+    ///
+    /// # Errors
+    /// As [`TraceReader::open_files`].
+    pub fn from_readers<R: Read + Send + 'static>(
+        readers: impl IntoIterator<Item = (String, R)>,
+        options: &ReadOptions,
+    ) -> Result<Self, TraceError> {
+        let inputs = readers.into_iter().map(|(name, reader)| input_of(reader, &name));
+        Self::from_inputs(inputs.collect::<Result<_, _>>()?, options)
+    }
+
     fn from_inputs(mut inputs: Vec<Input>, options: &ReadOptions) -> Result<Self, TraceError> {
         let format = format_of(&mut inputs, options)?;
         let body = if format.has_events() {

@@ -1,14 +1,14 @@
 //! Traces written: requests in, a file in one of the formats out, and what the format could not hold told.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::fmt;
 use std::io::{BufWriter, Write};
 
 use iosched::{Flags, MICROSECOND_NS, Op, SECOND_NS, Time};
 
-use crate::blkparse::NAMES_MAX;
-use crate::blktrace::{Category, HEADER_BYTES, MAGIC, ProcessName, VERSION};
+use crate::blktrace::writer::EventWriter;
+use crate::blktrace::{Action, BlkEvent, Category, ProcessName};
 use crate::error::TraceError;
 use crate::vscsi::{RECORD_1_BYTES, command_of_op};
 use crate::{Format, TraceReader, TraceRequest, blkreplay, csv};
@@ -56,10 +56,14 @@ impl fmt::Display for WriteReport {
 
 /// Writes requests in one format. What it holds back is written by [`TraceWriter::finish`].
 pub struct TraceWriter<W: Write> {
-    out: BufWriter<W>,
+    body: Body<W>,
     format: Format,
     report: WriteReport,
-    blktrace: BlktraceWriter,
+}
+
+enum Body<W: Write> {
+    Records(BufWriter<W>),
+    Events(BlktraceWriter<W>),
 }
 
 /// What a format keeps of a request.
@@ -95,6 +99,10 @@ impl<W: Write> TraceWriter<W> {
         if !format.is_writable() {
             return Err(TraceError::NotWritable { format });
         }
+        if format == Format::Blktrace {
+            let body = Body::Events(BlktraceWriter::new(out));
+            return Ok(Self { body, format, report: WriteReport::default() });
+        }
         let mut out = BufWriter::new(out);
         match format {
             Format::Csv => writeln!(out, "{}", csv::HEADING),
@@ -102,7 +110,7 @@ impl<W: Write> TraceWriter<W> {
             _ => Ok(()),
         }
         .map_err(TraceError::Write)?;
-        Ok(Self { out, format, report: WriteReport::default(), blktrace: BlktraceWriter::default() })
+        Ok(Self { body: Body::Records(out), format, report: WriteReport::default() })
     }
 
     /// Writes one request, not earlier than the one before; `name` is its process', if known.
@@ -115,7 +123,10 @@ impl<W: Write> TraceWriter<W> {
             return Ok(());
         }
         self.account(request);
-        let out = &mut self.out;
+        let out = match &mut self.body {
+            Body::Events(events) => return events.write(request, name),
+            Body::Records(out) => out,
+        };
         let TraceRequest { arrival, pid, op, flags, sector, nr_sectors, .. } = *request;
         match self.format {
             Format::Csv => {
@@ -134,8 +145,7 @@ impl<W: Write> TraceWriter<W> {
                 writeln!(out, "{} {device} {sector} {nr_sectors} {kind}", arrival.as_ns())
             }
             Format::Vscsi => out.write_all(&vscsi_record(request, self.report.written)),
-            Format::Blktrace => self.blktrace.write(out, request, name),
-            Format::Blkparse => Ok(()),
+            Format::Blktrace | Format::Blkparse => Ok(()),
         }
         .map_err(TraceError::Write)
     }
@@ -144,9 +154,11 @@ impl<W: Write> TraceWriter<W> {
     ///
     /// # Errors
     /// When writing fails.
-    pub fn finish(mut self) -> Result<WriteReport, TraceError> {
-        self.blktrace.complete_until(&mut self.out, Time::MAX).map_err(TraceError::Write)?;
-        self.out.flush().map_err(TraceError::Write)?;
+    pub fn finish(self) -> Result<WriteReport, TraceError> {
+        match self.body {
+            Body::Records(mut out) => out.flush().map_err(TraceError::Write)?,
+            Body::Events(events) => events.finish()?,
+        }
         Ok(self.report)
     }
 
@@ -183,85 +195,58 @@ fn vscsi_record(request: &TraceRequest, serial: u64) -> [u8; RECORD_1_BYTES] {
     record
 }
 
-/// Requests as the events of their submission and, where the latency is known, of their completion. Little-endian.
-#[derive(Default)]
-struct BlktraceWriter {
-    sequence: u32,
-    names: BTreeMap<u32, ProcessName>,
+/// Requests as the events of their submission and, where the latency is known, of their completion.
+struct BlktraceWriter<W: Write> {
+    events: EventWriter<W>,
     completions: BinaryHeap<Reverse<Completion>>,
 }
 
 /// Completions held until their time has come; beyond, they are written early and readers sort them.
 const COMPLETIONS_MAX: usize = 1 << 20;
-/// blkparse takes a time of 0 for none.
-const START: Time = Time::from_ns(SECOND_NS);
 /// The device of requests that name none: 8,0, the first SCSI disk.
 const DEVICE: u32 = 8 << 20;
 
-/// (time, sector, action, bytes, device).
-type Completion = (Time, u64, u32, u32, u32);
+/// (time, sector, category, bytes, device).
+type Completion = (Time, u64, u16, u32, u32);
 
-impl BlktraceWriter {
-    fn write(
-        &mut self,
-        out: &mut impl Write,
-        request: &TraceRequest,
-        name: Option<ProcessName>,
-    ) -> std::io::Result<()> {
-        self.complete_until(out, request.arrival)?;
+impl<W: Write> BlktraceWriter<W> {
+    fn new(out: W) -> Self {
+        Self { events: EventWriter::new(out), completions: BinaryHeap::new() }
+    }
+
+    fn write(&mut self, request: &TraceRequest, name: Option<ProcessName>) -> Result<(), TraceError> {
+        self.complete_until(request.arrival)?;
         let &TraceRequest { arrival, pid, op, flags, sector, nr_sectors, .. } = request;
-        if let Some(name) = name
-            && self.names.get(&pid) != Some(&name)
-            && self.names.len() < NAMES_MAX
-        {
-            self.names.insert(pid, name);
-            let action = u32::from(Category::NOTIFY.bits()) << 16;
-            self.record(out, arrival, (0, action, 0, 0), pid, name.bytes())?;
+        if let Some(name) = name {
+            self.events.name_process(arrival, pid, name)?;
         }
         let device = request.device.unwrap_or(DEVICE);
-        let category = Category::of(op, flags);
-        let bytes = nr_sectors << 9;
-        let action = |stage: Category, code: u32| u32::from((category | stage).bits()) << 16 | code;
-        self.record(out, arrival, (sector, action(Category::QUEUE, 1), bytes, device), pid, &[])?;
+        let queue = BlkEvent::new(Action::Queue, arrival, device, pid).with_extent(op, flags, sector, nr_sectors);
+        self.events.write(&queue)?;
         if let Some(latency_ns) = request.latency_ns {
-            let completion = (arrival + latency_ns, sector, action(Category::COMPLETE, 8), bytes, device);
-            self.completions.push(Reverse(completion));
+            let done = BlkEvent::new(Action::Complete, arrival + latency_ns, device, 0)
+                .with_extent(op, flags, sector, nr_sectors);
+            self.completions.push(Reverse((done.time, sector, done.category.bits(), done.bytes, device)));
         }
         Ok(())
     }
 
-    fn complete_until(&mut self, out: &mut impl Write, until: Time) -> std::io::Result<()> {
-        while let Some(&Reverse((time, sector, action, bytes, device))) = self.completions.peek() {
+    fn complete_until(&mut self, until: Time) -> Result<(), TraceError> {
+        while let Some(&Reverse((time, sector, category, bytes, device))) = self.completions.peek() {
             if time > until && self.completions.len() < COMPLETIONS_MAX && until != Time::MAX {
                 break;
             }
             self.completions.pop();
-            self.record(out, time, (sector, action, bytes, device), 0, &[])?;
+            let category = Category::from_bits_retain(category);
+            let done = BlkEvent { category, sector, bytes, ..BlkEvent::new(Action::Complete, time, device, 0) };
+            self.events.write(&done)?;
         }
         Ok(())
     }
 
-    fn record(
-        &mut self,
-        out: &mut impl Write,
-        time: Time,
-        (sector, action, bytes, device): (u64, u32, u32, u32),
-        pid: u32,
-        data: &[u8],
-    ) -> std::io::Result<()> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let mut header = [0; HEADER_BYTES];
-        header[0..4].copy_from_slice(&(MAGIC | u32::from(VERSION)).to_le_bytes());
-        header[4..8].copy_from_slice(&self.sequence.to_le_bytes());
-        header[8..16].copy_from_slice(&(time + START.as_ns()).as_ns().to_le_bytes());
-        header[16..24].copy_from_slice(&sector.to_le_bytes());
-        header[24..28].copy_from_slice(&bytes.to_le_bytes());
-        header[28..32].copy_from_slice(&action.to_le_bytes());
-        header[32..36].copy_from_slice(&pid.to_le_bytes());
-        header[36..40].copy_from_slice(&device.to_le_bytes());
-        header[46..48].copy_from_slice(&(data.len() as u16).to_le_bytes());
-        out.write_all(&header)?;
-        out.write_all(data)
+    fn finish(mut self) -> Result<(), TraceError> {
+        self.complete_until(Time::MAX)?;
+        self.events.finish().map(drop)
     }
 }
 

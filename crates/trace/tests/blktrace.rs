@@ -6,8 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use common::*;
-use iosched::{Flags, Op};
-use iosched_trace::{Action, DeviceName, EventReader, Format, Payload, ReadOptions, TraceReader, convert};
+use iosched::{Flags, Op, Time};
+use iosched_trace::{
+    Action, BlkEvent, DeviceName, EventReader, EventWriter, Format, Payload, ProcessName, ReadOptions, TraceReader,
+    convert,
+};
 
 #[test]
 fn every_record_is_as_blkparse_printed_it() {
@@ -215,6 +218,16 @@ fn names_find_their_files() {
 }
 
 #[test]
+fn files_in_memory_are_as_good_as_on_disk() {
+    let files = ["sqlite-insert.blktrace.0.zst", "sqlite-insert.blktrace.1.zst"]
+        .map(|name| (name.to_owned(), std::io::Cursor::new(std::fs::read(samples().join(name)).unwrap())));
+    let reader = TraceReader::from_readers(files, &ReadOptions::default()).unwrap();
+    let requests: Vec<_> = reader.map(Result::unwrap).collect();
+    let on_disk: Vec<_> = TraceReader::open(samples().join("sqlite-insert")).unwrap().map(Result::unwrap).collect();
+    assert_eq!(requests, on_disk);
+}
+
+#[test]
 fn disorder_within_a_cpu_is_mended() {
     let data = unzstd(&samples().join("sqlite-insert.blktrace.1.zst"));
     let mut shuffled = records(&data);
@@ -222,4 +235,146 @@ fn disorder_within_a_cpu_is_mended() {
     let mut reader = open(&shuffled.concat()).unwrap();
     let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
     assert_eq!(requests, read(&data).0);
+}
+
+/// All events of a trace, with what the writer decides itself left out.
+fn events_of(mut reader: EventReader) -> Vec<BlkEvent> {
+    let events: Vec<_> = reader.by_ref().map(|event| BlkEvent { sequence: 0, ..event.unwrap() }).collect();
+    assert!(reader.warnings().is_empty(), "{:?}", reader.warnings().kept());
+    events
+}
+
+fn btt(folder: &Path, name: &str) -> Option<String> {
+    let run = |program: &str, args: &[&str]| Command::new(program).args(args).current_dir(folder).output();
+    let binary = format!("{name}.bin");
+    let text = format!("{name}.text");
+    blkparse(folder, name)?;
+    run("blkparse", &["-q", "-i", name, "-d", &binary, "-o", &text]).unwrap();
+    match run("btt", &["-i", &binary]) {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "btt cannot be run ({error}), and CI skips nothing");
+            println!("skipped: btt cannot be run ({error}); the package blktrace has it");
+            None
+        }
+    }
+}
+
+#[test]
+fn events_written_again_are_the_same_to_us_and_to_blkparse_and_btt() {
+    let folder = Folder::new("events");
+    for (name, source) in [("pgbench", samples().join("pgbench.blktrace")), ("sqlite", samples().join("sqlite-insert"))]
+    {
+        for files in [1, 2] {
+            let base = format!("{name}-{files}");
+            let create = |cpu| std::fs::File::create(folder.0.join(format!("{base}.blktrace.{cpu}"))).unwrap();
+            let mut writer = EventWriter::per_cpu((0..files).map(create)).unwrap();
+            for event in EventReader::open(&source).unwrap() {
+                writer.write(&event.unwrap()).unwrap();
+            }
+            writer.finish().unwrap();
+            let before = events_of(EventReader::open(&source).unwrap());
+            let after = events_of(EventReader::open(folder.0.join(&base)).unwrap());
+            // Events of several CPUs at one time have no order; a name is written once.
+            let sorted = |events: Vec<BlkEvent>| {
+                let events = events.into_iter().filter(|event| !event.is_note());
+                let mut events: Vec<_> = events.map(|event| if files == 1 { event.on_cpu(0) } else { event }).collect();
+                events.sort_by_key(|event| (event.time, event.cpu, event.sector, event.action));
+                events
+            };
+            assert!(sorted(before) == sorted(after), "{base}");
+            let Some(theirs) = blkparse(&folder.0, &base) else { return };
+            assert_same_lines(&base, &lines_of(EventReader::open(folder.0.join(&base)).unwrap()), &theirs);
+        }
+        let (Some(one), Some(two)) = (btt(&folder.0, &format!("{name}-1")), btt(&folder.0, &format!("{name}-2")))
+        else {
+            return;
+        };
+        let table = |text: &str| text.lines().take_while(|line| !line.starts_with("# Total")).count();
+        assert_eq!(
+            one.lines().take(table(&one)).collect::<Vec<_>>(),
+            two.lines().take(table(&two)).collect::<Vec<_>>()
+        );
+    }
+}
+
+/// A life of requests as a simulator knows it: queued, one merged into the other at either end, plugged, issued, split.
+fn written_events() -> Vec<BlkEvent> {
+    let (device, pid) = (8 << 20, 77);
+    let event = |action: Action, time_ns: u64| BlkEvent::new(action, Time::from_ns(time_ns), device, pid);
+    let write = |event: BlkEvent, sector, nr_sectors| event.with_extent(Op::Write, Flags::SYNC, sector, nr_sectors);
+    vec![
+        event(Action::Plug, 10),
+        write(event(Action::Queue, 100), 1_008, 8),
+        write(event(Action::GetRequest, 120), 1_008, 8),
+        write(event(Action::Insert, 130), 1_008, 8),
+        write(event(Action::Queue, 200), 1_016, 8),
+        write(event(Action::BackMerge, 210), 1_016, 8),
+        write(event(Action::Queue, 220), 1_000, 8),
+        write(event(Action::FrontMerge, 230), 1_000, 8),
+        write(event(Action::Queue, 240), 5_000, 64),
+        write(event(Action::Split, 250), 5_000, 32).with_split(5_032),
+        write(event(Action::GetRequest, 260), 5_000, 32),
+        write(event(Action::Insert, 270), 5_000, 32),
+        write(event(Action::GetRequest, 280), 5_032, 32),
+        write(event(Action::Insert, 290), 5_032, 32),
+        event(Action::Unplug, 300).with_count(3),
+        event(Action::NoteMessage, 310).with_message("cfq77S dispatch"),
+        write(event(Action::Issue, 400), 1_000, 24),
+        write(event(Action::Issue, 410), 5_000, 32),
+        write(event(Action::Requeue, 415), 5_000, 32),
+        write(event(Action::Issue, 418), 5_000, 32),
+        write(event(Action::Issue, 420), 5_032, 32),
+        write(event(Action::Complete, 9_000), 1_000, 24),
+        write(event(Action::Complete, 9_100), 5_000, 32),
+        write(event(Action::Complete, 9_200), 5_032, 32).with_error(-5),
+        event(Action::Queue, 10_000).with_extent(Op::Flush, Flags::SYNC, 0, 0),
+        event(Action::UnplugTimer, 10_100).with_count(1),
+    ]
+}
+
+#[test]
+fn every_kind_of_event_is_read_by_us_and_by_blkparse_as_it_was_written() {
+    let folder = Folder::new("kinds");
+    let path = folder.0.join("kinds.blktrace.0");
+    let mut writer = EventWriter::new(std::fs::File::create(&path).unwrap());
+    writer.name_process(Time::ZERO, 77, ProcessName::new(b"writer")).unwrap();
+    for event in written_events() {
+        writer.write(&event).unwrap();
+    }
+    writer.finish().unwrap();
+    let events = events_of(EventReader::open(&path).unwrap());
+    let first = written_events()[0].time;
+    let expected: Vec<_> = written_events()
+        .into_iter()
+        .map(|event| BlkEvent { time: Time::from_ns(event.time.since(first)), ..event })
+        .collect();
+    assert_eq!(events[0].payload, Payload::Name(ProcessName::new(b"writer")));
+    assert_eq!(events[1..], expected);
+    let requests: Vec<_> = TraceReader::open(&path).unwrap().map(Result::unwrap).collect();
+    let latencies: Vec<_> = requests.iter().map(|request| request.latency_ns).collect();
+    assert_eq!(latencies, [Some(8_900), Some(8_800), Some(8_780), Some(8_960), None]);
+
+    let Some(theirs) = blkparse(&folder.0, "kinds") else { return };
+    assert_same_lines("kinds", &lines_of(EventReader::open(&path).unwrap()), &theirs);
+    let Some(figures) = btt(&folder.0, "kinds") else { return };
+    let row = |name: &str| {
+        let line = figures.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {figures}"));
+        line.split_whitespace().last().unwrap().to_owned()
+    };
+    assert_eq!((row("Q2Q"), row("Q2M")), ("3".to_owned(), "2".to_owned()));
+}
+
+#[test]
+fn a_long_message_is_cut_between_characters() {
+    let mut file = Vec::new();
+    let mut writer = EventWriter::new(&mut file);
+    let text = "ü".repeat(100);
+    writer.write(&BlkEvent::new(Action::NoteMessage, Time::ZERO, 8 << 20, 0).with_message(&text)).unwrap();
+    writer.finish().unwrap();
+    let event = EventReader::from_reader(std::io::Cursor::new(file), "message").unwrap().next().unwrap().unwrap();
+    assert_eq!(event.payload, Payload::Message("ü".repeat(63).into()));
 }

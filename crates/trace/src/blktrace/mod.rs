@@ -1,12 +1,14 @@
 //! Block trace events: what happened to requests on their way through the request queue.
 //!
 //! [`binary`] reads the records of one CPU, [`merge`] puts several CPUs' into one order, [`convert`] makes
-//! requests of events. blkparse's text gives the same events and goes through the same conversion.
+//! requests of events, [`writer`] writes events. blkparse's text gives the same events and goes through the same
+//! conversion.
 //! Record layout: `include/uapi/linux/blktrace_api.h` of Linux, format version 7.
 
 pub(crate) mod binary;
 pub(crate) mod convert;
 pub(crate) mod merge;
+pub(crate) mod writer;
 
 use iosched::{Flags, Op, Sector, Time};
 
@@ -16,6 +18,8 @@ pub(crate) const MAGIC: u32 = 0x6561_7400;
 pub(crate) const VERSION: u8 = 7;
 /// Bytes of a record before its data.
 pub(crate) const HEADER_BYTES: usize = 48;
+/// Most sectors of an event: lengths are in bytes, of 32 bits.
+pub(crate) const SECTORS_MAX: u32 = (1 << 23) - 1;
 /// Set in an action whose data begin with a cgroup's id of 8 bytes.
 pub(crate) const ACTION_CGROUP: u32 = 1 << 8;
 
@@ -96,6 +100,53 @@ impl Action {
             16 => Self::Abort,
             17 => Self::DriverData,
             code => Self::Other(code),
+        }
+    }
+
+    /// The inverse of [`Action::from_code`].
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::NoteProcess => 0,
+            Self::NoteTimestamp | Self::Queue => 1,
+            Self::NoteMessage | Self::BackMerge => 2,
+            Self::FrontMerge => 3,
+            Self::GetRequest => 4,
+            Self::SleepRequest => 5,
+            Self::Requeue => 6,
+            Self::Issue => 7,
+            Self::Complete => 8,
+            Self::Plug => 9,
+            Self::Unplug => 10,
+            Self::UnplugTimer => 11,
+            Self::Insert => 12,
+            Self::Split => 13,
+            Self::Bounce => 14,
+            Self::Remap => 15,
+            Self::Abort => 16,
+            Self::DriverData => 17,
+            Self::Other(code) => code,
+        }
+    }
+
+    /// The bits that say where in the queue it happens.
+    pub(crate) fn stage(self) -> Category {
+        match self {
+            Self::NoteProcess | Self::NoteTimestamp | Self::NoteMessage => Category::NOTIFY,
+            Self::Requeue => Category::REQUEUE | Category::FS,
+            Self::Issue => Category::ISSUE | Category::FS,
+            Self::Complete => Category::COMPLETE | Category::FS,
+            Self::Insert => Category::QUEUE | Category::FS,
+            Self::DriverData => Category::DRIVER,
+            Self::Split | Self::Bounce | Self::Other(_) => Category::empty(),
+            _ => Category::QUEUE,
+        }
+    }
+
+    /// The direction of events that are about no data: what the kernel writes there is a read's.
+    fn direction_without_extent(self) -> Category {
+        match self {
+            Self::Plug | Self::Unplug | Self::UnplugTimer => Category::READ,
+            _ => Category::empty(),
         }
     }
 

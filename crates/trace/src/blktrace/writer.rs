@@ -1,0 +1,245 @@
+//! Events written as blktrace's binary records, for blkparse, btt and whoever else reads them.
+//!
+//! Takes events as they happen, numbers them per CPU as the kernel does and says each process' name once. What happens
+//! when is the caller's: a simulation's observer, or another trace. Little-endian, format version 7.
+
+use std::collections::BTreeMap;
+use std::io::{BufWriter, Write};
+
+use iosched::{Flags, Op, SECOND_NS, Sector, Time};
+
+use super::{Action, BlkEvent, Category, HEADER_BYTES, MAGIC, Payload, ProcessName, VERSION};
+use crate::blkparse::NAMES_MAX;
+use crate::error::TraceError;
+
+/// Times written are this much later than given: blkparse takes a time of 0 for none.
+const START: Time = Time::from_ns(SECOND_NS);
+/// Longest message, bytes: as the kernel's (`BLK_TN_MAX_MSG`), with room for a zero at its end.
+const MESSAGE_MAX_BYTES: usize = 127;
+/// Longest data of a record.
+const DATA_MAX_BYTES: usize = u16::MAX as usize;
+
+/// Writes a block trace, event by event.
+///
+/// ```
+/// use iosched::{Flags, Op, Time};
+/// use iosched_trace::{Action, BlkEvent, EventWriter, ProcessName, TraceError, TraceReader};
+///
+/// let (device, pid) = (8 << 20, 4711);
+/// let mut file = Vec::new();
+/// let mut trace = EventWriter::new(&mut file);
+/// trace.name_process(Time::ZERO, pid, ProcessName::new(b"postgres"))?;
+/// for (action, time_ns) in [(Action::Queue, 0), (Action::GetRequest, 5), (Action::Insert, 9), (Action::Issue, 20)] {
+///     let event = BlkEvent::new(action, Time::from_ns(time_ns), device, pid);
+///     trace.write(&event.with_extent(Op::Read, Flags::SYNC, 2_048, 8))?;
+/// }
+/// let done = BlkEvent::new(Action::Complete, Time::from_ns(8_000), device, 0);
+/// trace.write(&done.with_extent(Op::Read, Flags::SYNC, 2_048, 8))?;
+/// trace.finish()?;
+///
+/// let requests: Vec<_> = TraceReader::from_reader(std::io::Cursor::new(file), "simulated", &Default::default())?
+///     .collect::<Result<_, _>>()?;
+/// assert_eq!((requests[0].pid, requests[0].latency_ns), (pid, Some(8_000)));
+/// # Ok::<(), TraceError>(())
+/// ```
+pub struct EventWriter<W: Write> {
+    cpus: Vec<Cpu<W>>,
+    names: BTreeMap<u32, ProcessName>,
+}
+
+/// One CPU's file.
+struct Cpu<W: Write> {
+    out: BufWriter<W>,
+    sequence: u32,
+}
+
+impl<W: Write> EventWriter<W> {
+    /// Begins a trace of one CPU. blkparse looks for it under the name `BASE.blktrace.0`.
+    pub fn new(out: W) -> Self {
+        Self { cpus: vec![Cpu::new(out)], names: BTreeMap::new() }
+    }
+
+    /// Begins a trace of several CPUs: the first is written to the first of `outs`, and so on. blkparse looks for them
+    /// under the names `BASE.blktrace.0`, `BASE.blktrace.1`, …
+    ///
+    /// # Errors
+    /// [`TraceError::NoFile`] if `outs` is empty.
+    pub fn per_cpu(outs: impl IntoIterator<Item = W>) -> Result<Self, TraceError> {
+        let cpus: Vec<_> = outs.into_iter().map(Cpu::new).collect();
+        if cpus.is_empty() {
+            return Err(TraceError::NoFile);
+        }
+        Ok(Self { cpus, names: BTreeMap::new() })
+    }
+
+    /// Writes one event. It goes to the file of its CPU, modulo the number of files, and is numbered anew there; its
+    /// [`BlkEvent::sequence`] is not looked at. Events of one CPU come in order of time.
+    ///
+    /// Of a message the first 127 bytes are kept, of names 16; a name that the process is known by already is not
+    /// written again.
+    ///
+    /// # Errors
+    /// [`TraceError::Write`].
+    pub fn write(&mut self, event: &BlkEvent) -> Result<(), TraceError> {
+        if let Payload::Name(name) = event.payload
+            && !self.is_news(event.pid, name)
+        {
+            return Ok(());
+        }
+        let number = event.cpu as usize % self.cpus.len();
+        self.cpus[number].write(event, number as u32).map_err(TraceError::Write)
+    }
+
+    /// Says the name of a process, if that is news; to be done before its first event.
+    ///
+    /// # Errors
+    /// [`TraceError::Write`].
+    pub fn name_process(&mut self, time: Time, pid: u32, name: ProcessName) -> Result<(), TraceError> {
+        if self.names.get(&pid) == Some(&name) {
+            return Ok(());
+        }
+        let payload = Payload::Name(name);
+        self.write(&BlkEvent { payload, ..BlkEvent::new(Action::NoteProcess, time, 0, pid) })
+    }
+
+    /// Writes what is still held, and gives back what was written to, in the order of CPUs.
+    ///
+    /// # Errors
+    /// [`TraceError::Write`].
+    pub fn finish(self) -> Result<Vec<W>, TraceError> {
+        let inner = |cpu: Cpu<W>| cpu.out.into_inner().map_err(|error| TraceError::Write(error.into_error()));
+        self.cpus.into_iter().map(inner).collect()
+    }
+
+    /// Remembers at most [`NAMES_MAX`] names; of later processes none is written.
+    fn is_news(&mut self, pid: u32, name: ProcessName) -> bool {
+        if self.names.len() >= NAMES_MAX && !self.names.contains_key(&pid) {
+            return false;
+        }
+        self.names.insert(pid, name) != Some(name)
+    }
+}
+
+impl<W: Write> Cpu<W> {
+    fn new(out: W) -> Self {
+        Self { out: BufWriter::new(out), sequence: 0 }
+    }
+
+    fn write(&mut self, event: &BlkEvent, number: u32) -> std::io::Result<()> {
+        let data = data_of(&event.payload);
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut header = [0; HEADER_BYTES];
+        header[0..4].copy_from_slice(&(MAGIC | u32::from(VERSION)).to_le_bytes());
+        header[4..8].copy_from_slice(&self.sequence.to_le_bytes());
+        header[8..16].copy_from_slice(&(event.time + START.as_ns()).as_ns().to_le_bytes());
+        header[16..24].copy_from_slice(&event.sector.to_le_bytes());
+        header[24..28].copy_from_slice(&event.bytes.to_le_bytes());
+        header[28..32].copy_from_slice(&action_word(event).to_le_bytes());
+        header[32..36].copy_from_slice(&event.pid.to_le_bytes());
+        header[36..40].copy_from_slice(&event.device.to_le_bytes());
+        header[40..44].copy_from_slice(&number.to_le_bytes());
+        header[44..46].copy_from_slice(&event.error.to_le_bytes());
+        header[46..48].copy_from_slice(&(data.len() as u16).to_le_bytes());
+        self.out.write_all(&header)?;
+        self.out.write_all(&data)
+    }
+}
+
+fn action_word(event: &BlkEvent) -> u32 {
+    u32::from(event.category.bits()) << 16 | u32::from(event.action.code())
+}
+
+fn data_of(payload: &Payload) -> Vec<u8> {
+    match payload {
+        Payload::None => Vec::new(),
+        Payload::Count(number) | Payload::SplitAt(number) => number.to_be_bytes().to_vec(),
+        Payload::Remap { from_device, from_sector, to_device } => {
+            let mut data = Vec::with_capacity(16);
+            data.extend(from_device.to_be_bytes());
+            data.extend(to_device.to_be_bytes());
+            data.extend(from_sector.to_be_bytes());
+            data
+        }
+        Payload::Name(name) => name.bytes().to_vec(),
+        Payload::WallClock { seconds, nanoseconds } => [seconds.to_le_bytes(), nanoseconds.to_le_bytes()].concat(),
+        Payload::Message(text) => text.as_bytes()[..cut(text)].to_vec(),
+        Payload::Bytes(bytes) => bytes[..bytes.len().min(DATA_MAX_BYTES)].to_vec(),
+    }
+}
+
+/// Where a message is cut: not inside a character.
+fn cut(text: &str) -> usize {
+    (0..=MESSAGE_MAX_BYTES.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
+impl BlkEvent {
+    /// An event without an extent (a plug, a note), or the start of one with: then follows [`BlkEvent::with_extent`].
+    ///
+    /// `time` is since the trace's start; `device` is `major << 20 | minor`; `pid` the process that was running, which
+    /// for what happens on submission is the submitter, 0 for an idle CPU.
+    #[must_use]
+    pub fn new(action: Action, time: Time, device: u32, pid: u32) -> Self {
+        Self {
+            time,
+            sector: 0,
+            bytes: 0,
+            action,
+            category: action.stage() | action.direction_without_extent(),
+            pid,
+            device,
+            cpu: 0,
+            sequence: 0,
+            error: 0,
+            payload: Payload::None,
+        }
+    }
+
+    /// About these sectors: for [`Action::Queue`], [`Action::BackMerge`], [`Action::FrontMerge`], [`Action::Split`] and
+    /// [`Action::Remap`] those of the bio; for [`Action::GetRequest`] those of the bio it is got for; for
+    /// [`Action::Insert`], [`Action::Requeue`], [`Action::Issue`] and [`Action::Complete`] all of the request's.
+    /// A flush has sector 0 and no length. More than 8,388,607 sectors cannot be recorded; the length saturates.
+    #[must_use]
+    pub fn with_extent(self, op: Op, flags: Flags, sector: Sector, nr_sectors: u32) -> Self {
+        let category = Category::of(op, flags) | self.action.stage();
+        Self { category, sector, bytes: nr_sectors.min(super::SECTORS_MAX) << 9, ..self }
+    }
+
+    /// With [`Action::Unplug`] and [`Action::UnplugTimer`]: how many requests were let go.
+    #[must_use]
+    pub fn with_count(self, requests: u64) -> Self {
+        Self { payload: Payload::Count(requests), ..self }
+    }
+
+    /// With [`Action::Split`]: where the second part begins.
+    #[must_use]
+    pub fn with_split(self, at: Sector) -> Self {
+        Self { payload: Payload::SplitAt(at), ..self }
+    }
+
+    /// With [`Action::Remap`]: what device and sector the bio came from.
+    #[must_use]
+    pub fn with_remap(self, from_device: u32, from_sector: Sector) -> Self {
+        let payload = Payload::Remap { from_device, from_sector, to_device: self.device };
+        Self { payload, ..self }
+    }
+
+    /// With [`Action::NoteMessage`]: what it says.
+    #[must_use]
+    pub fn with_message(self, text: &str) -> Self {
+        Self { payload: Payload::Message(text.into()), ..self }
+    }
+
+    /// With [`Action::Complete`]: 0 or an error number, negative as the kernel's are.
+    #[must_use]
+    pub const fn with_error(mut self, error: i16) -> Self {
+        self.error = error;
+        self
+    }
+
+    /// On that CPU, from 0.
+    #[must_use]
+    pub const fn on_cpu(mut self, cpu: u32) -> Self {
+        self.cpu = cpu;
+        self
+    }
+}
