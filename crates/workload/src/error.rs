@@ -40,6 +40,20 @@ pub enum WorkloadError {
         /// What would be right.
         remedy: &'static str,
     },
+    /// A job of a fio job file cannot be run.
+    #[error("{file}: line {line}: job {job}: {problem}; {remedy}")]
+    Job {
+        /// The job file.
+        file: String,
+        /// Line of the job's section, from 1.
+        line: u32,
+        /// The job's name.
+        job: String,
+        /// What is wrong.
+        problem: String,
+        /// What would be right.
+        remedy: &'static str,
+    },
     /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] iosched_trace::TraceError),

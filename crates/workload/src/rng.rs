@@ -29,6 +29,19 @@ impl SplitMix64 {
         let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
     }
+
+    /// Evenly from `0..bound`; 0 if `bound` is 0. One number of the stream is taken, so the result is biased by less
+    /// than `bound` / 2^64.
+    #[inline]
+    pub const fn below(&mut self, bound: u64) -> u64 {
+        ((self.next_u64() as u128 * bound as u128) >> 64) as u64
+    }
+
+    /// Evenly from 0 (included) to 1 (not included), in steps of 2^-53.
+    #[inline]
+    pub const fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
 }
 
 #[cfg(test)]

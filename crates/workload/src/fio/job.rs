@@ -57,7 +57,7 @@ pub struct Job {
     pub stonewall: bool,
     /// `wait_for`: jobs of this name are done before it starts.
     pub wait_for: Option<String>,
-    /// `startdelay`, from when it might have started.
+    /// `startdelay`, from the start of the run.
     pub start_delay: Delay,
     /// `exitall`: when it is done, others end, too.
     pub exit_all: Option<ExitWhat>,

@@ -3,10 +3,19 @@
 //! A [`JobFile`] holds jobs of which every option is resolved and every copy (`numjobs`) stands by itself. What a
 //! language does not say is fio's default, as of fio 3.33's HOWTO.
 
+mod distribution;
+mod generator;
 mod job;
+mod jobs;
+mod layout;
+mod random_map;
+mod service;
 mod value;
 
+pub use generator::{Generator, JobIo, Step, SyncKind};
 pub use job::{IgnoredOption, Job, JobFile};
+pub use jobs::Jobs;
+pub use layout::{FILE_ALIGN_BYTES, JobLayout, Layout, Region};
 pub use value::{
     BlockSize, CgroupMember, Client, CmdPriority, Delay, Direction, Distribution, ExitWhat, FileService,
     FileServiceOrder, Files, LatencyTarget, Mode, OpenSync, PerDirection, Percentiles, Placement, RandomGenerator,

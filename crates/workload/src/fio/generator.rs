@@ -1,0 +1,494 @@
+//! The sequence of a job's I/Os: which direction, file, place and length comes next, and when to sync.
+//!
+//! Time, depth and rates are not here. What fio does at the edges (ends of files, full maps, passes) was found by
+//! running fio 3.33 with `write_iolog`:
+//!
+//! - Each direction has its own position in each file; `:N` counts I/Os of all directions.
+//! - Only random I/Os look at the random map and enter it. A block that is taken is replaced by the next free one;
+//!   an I/O that reaches a taken block ends before it.
+//! - A file is done when its positions reach the end or its map is full; a pass, when all files are or `size` was moved.
+//! - Passes of `loops` and of an `io_size` above `size` repeat the same offsets; those of `time_based` do not.
+
+use iosched::IoPriority;
+
+use super::distribution::Spread;
+use super::job::Job;
+use super::layout::{JobLayout, Region, directions, smallest_block};
+use super::random_map::RandomMap;
+use super::service::Service;
+use super::value::{BlockSize, Direction, Distribution, Mode, PerDirection, Placement, RandomGenerator, Sequencer};
+use crate::rng::SplitMix64;
+
+/// Blocks that the random maps of a job cover at most; a bit each.
+const MAP_BLOCKS_MAX: u64 = 1 << 33;
+/// Draws of a length before the smallest is taken, near the end of a file.
+const LENGTH_DRAWS_MAX: u32 = 64;
+
+/// What a job does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Moves data.
+    Io(JobIo),
+    /// Makes what it wrote permanent.
+    Sync(SyncKind),
+}
+
+/// One I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobIo {
+    /// What it does.
+    pub direction: Direction,
+    /// Number of the file in the job.
+    pub file: u32,
+    /// Where it begins on the device, bytes.
+    pub start: u64,
+    /// How long it is, bytes; at least 1.
+    pub bytes: u64,
+    /// It is a write barrier.
+    pub barrier: bool,
+    /// Its own priority, if it has one.
+    pub priority: Option<IoPriority>,
+}
+
+/// Which call syncs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncKind {
+    /// `fsync`.
+    Fsync,
+    /// `fdatasync`.
+    Fdatasync,
+    /// `sync_file_range`: writes are waited for, the device's cache is not flushed.
+    Range,
+}
+
+/// One stream of random numbers for each purpose, so that one option does not change what another draws.
+#[derive(Clone, Debug)]
+struct Streams {
+    offset: SplitMix64,
+    origin: SplitMix64,
+    length: SplitMix64,
+    mix: SplitMix64,
+    random: SplitMix64,
+    file: SplitMix64,
+    priority: SplitMix64,
+}
+
+impl Streams {
+    fn new(seed: u64) -> Self {
+        let stream = |number| SplitMix64::entity(seed, number);
+        Self {
+            offset: stream(1),
+            length: stream(2),
+            mix: stream(3),
+            random: stream(4),
+            file: stream(5),
+            priority: stream(6),
+            origin: stream(7),
+        }
+    }
+}
+
+/// One file of the job at work.
+#[derive(Clone, Debug)]
+struct File {
+    region: Region,
+    /// Behind the last I/O of each direction, from the region's start; may be negative when going backward.
+    next: PerDirection<i64>,
+    /// Where the last I/O of each direction began.
+    last: PerDirection<u64>,
+    /// Whether a direction has begun.
+    begun: PerDirection<bool>,
+    map: Option<RandomMap>,
+    spread: PerDirection<Option<Spread>>,
+}
+
+/// A job's I/Os, one after another.
+#[derive(Clone, Debug)]
+pub struct Generator<'a> {
+    job: &'a Job,
+    seed: u64,
+    files: Vec<File>,
+    service: Service,
+    streams: Streams,
+    /// The unit of the random maps, bytes.
+    map_block: u64,
+    /// Bytes of a pass, and altogether.
+    pass_bytes: u64,
+    total_bytes: u64,
+    passes_left: u64,
+    /// Bytes of this pass, and altogether. Of `TrimWrite` only what is written.
+    pass_done: u64,
+    done: u64,
+    ios: u64,
+    writes: u64,
+    /// I/Os until a new random offset.
+    until_random: u32,
+    /// The direction that was asked for and not used.
+    chosen: Option<Direction>,
+    /// What was trimmed and is to be written: file, place and length.
+    trimmed: Option<(u32, u64, u64)>,
+    /// Writes since which no sync was given out.
+    synced: [u64; 3],
+    finished: bool,
+}
+
+impl<'a> Generator<'a> {
+    /// The I/Os of `job`, laid out by `layout`. `seed`: of its random numbers; see [`super::Jobs::seed`].
+    #[must_use]
+    pub fn new(job: &'a Job, layout: &JobLayout, seed: u64) -> Self {
+        let map_block = smallest_block(job);
+        let size = layout.size_bytes;
+        let rewrites = matches!(job.mode, Mode::Write | Mode::ReadWrite)
+            && matches!(job.placement, Placement::Random { .. })
+            && !uses_map(job);
+        let io_size = layout.io_size_bytes;
+        let mut generator = Self {
+            job,
+            seed,
+            files: Vec::new(),
+            service: Service::new(job, layout.regions.len()),
+            streams: Streams::new(seed),
+            map_block,
+            pass_bytes: if rewrites { size.max(io_size.unwrap_or(0)) } else { size },
+            total_bytes: io_size.unwrap_or(size).saturating_mul(job.loops),
+            passes_left: job.loops,
+            pass_done: 0,
+            done: 0,
+            ios: 0,
+            writes: 0,
+            until_random: 0,
+            chosen: None,
+            trimmed: None,
+            synced: [0; 3],
+            finished: false,
+        };
+        generator.files = layout.regions.iter().map(|&region| generator.file(region)).collect();
+        let blocks: u64 = generator.files.iter().map(|file| file.region.length / map_block).sum();
+        if uses_map(job) && blocks <= MAP_BLOCKS_MAX {
+            for file in &mut generator.files {
+                file.map = Some(RandomMap::new((file.region.length / map_block).max(1)));
+            }
+        }
+        generator
+    }
+
+    /// Whether a job's random maps would take more memory than they may.
+    #[must_use]
+    pub fn map_is_too_large(job: &Job, layout: &JobLayout) -> bool {
+        let blocks: u64 = layout.regions.iter().map(|region| region.length / smallest_block(job)).sum();
+        uses_map(job) && !job.soft_random_map && blocks > MAP_BLOCKS_MAX
+    }
+
+    fn file(&mut self, region: Region) -> File {
+        let mut spread = PerDirection::all(None);
+        if matches!(self.job.placement, Placement::Random { .. }) {
+            for &direction in directions(self.job.mode) {
+                let align = self.align(direction);
+                let blocks = (region.length - self.least(direction).min(region.length)) / align + 1;
+                *spread.of_mut(direction) =
+                    Some(Spread::new(&self.job.distribution, direction, blocks, align, &mut self.streams.origin));
+            }
+        }
+        File {
+            region,
+            next: PerDirection::all(0),
+            last: PerDirection::all(0),
+            begun: PerDirection::all(false),
+            map: None,
+            spread,
+        }
+    }
+
+    /// The smallest block of a direction, bytes.
+    fn least(&self, direction: Direction) -> u64 {
+        let sizes = &self.job.block_size;
+        match self.job.bs_is_seq_rand {
+            true => sizes.read.min_bytes().min(sizes.write.min_bytes()),
+            false => sizes.of(direction).min_bytes(),
+        }
+        .max(1)
+    }
+
+    /// What random offsets of a direction are multiples of, bytes.
+    fn align(&self, direction: Direction) -> u64 {
+        self.job.block_align.of(direction).filter(|&bytes| bytes > 0).unwrap_or_else(|| self.least(direction))
+    }
+
+    /// The direction of the next I/O. Asking twice gives the same, until [`next`](Self::next).
+    pub fn direction(&mut self) -> Direction {
+        if let Some(chosen) = self.chosen {
+            return chosen;
+        }
+        let direction = match self.job.mode {
+            Mode::Read => Direction::Read,
+            Mode::Write => Direction::Write,
+            Mode::Trim => Direction::Trim,
+            Mode::TrimWrite if self.trimmed.is_some() => Direction::Write,
+            Mode::TrimWrite => Direction::Trim,
+            Mode::ReadWrite if self.streams.mix.below(100) < self.job.rwmix_read_percent.into() => Direction::Read,
+            Mode::ReadWrite => Direction::Write,
+        };
+        self.chosen = Some(direction);
+        direction
+    }
+
+    /// The next I/O shall go in `direction` instead of the one that was drawn.
+    pub fn redirect(&mut self, direction: Direction) {
+        if self.job.mode == Mode::ReadWrite {
+            self.chosen = Some(direction);
+        }
+    }
+
+    /// Whether a sync is due before the next I/O.
+    #[must_use]
+    pub fn sync_due(&self) -> Option<SyncKind> {
+        let every = [self.job.fsync_ios, self.job.fdatasync_ios, self.job.sync_file_range_ios];
+        let kinds = [SyncKind::Fsync, SyncKind::Fdatasync, SyncKind::Range];
+        (0..3)
+            .find(|&i| every[i] > 0 && self.writes > self.synced[i] && self.writes.is_multiple_of(u64::from(every[i])))
+            .map(|i| kinds[i])
+    }
+
+    /// What comes next; `None`: the job has done all it had to do.
+    #[expect(clippy::should_implement_trait, reason = "with direction() and redirect() it is more than an iterator")]
+    pub fn next(&mut self) -> Option<Step> {
+        if let Some(kind) = self.sync_due() {
+            // One sync covers the weaker ones that are due with it.
+            self.synced = [self.writes; 3];
+            return Some(Step::Sync(kind));
+        }
+        while !self.finished {
+            if self.is_exhausted() {
+                self.finished = true;
+                break;
+            }
+            if self.pass_done >= self.pass_bytes || self.service.is_done() {
+                self.end_pass();
+                continue;
+            }
+            let direction = self.direction();
+            if let Some(io) = self.io(direction) {
+                return Some(Step::Io(self.given(io)));
+            }
+        }
+        None
+    }
+
+    fn is_exhausted(&self) -> bool {
+        let enough = !self.job.time_based && self.done >= self.total_bytes;
+        enough || self.job.number_ios.is_some_and(|most| self.ios >= most)
+    }
+
+    /// A pass is over: another one begins, or the job is done.
+    fn end_pass(&mut self) {
+        self.passes_left = self.passes_left.saturating_sub(1);
+        let largest = directions(self.job.mode).iter().map(|&d| self.job.block_size.of(d).max_bytes()).max();
+        let left = self.total_bytes.saturating_sub(self.done);
+        // An empty pass would repeat for ever.
+        let more = self.pass_done > 0
+            && (self.job.time_based
+                || self.passes_left > 0
+                || self.job.io_size.is_some() && left >= largest.unwrap_or(0));
+        if !more {
+            self.finished = true;
+            return;
+        }
+        self.pass_done = 0;
+        self.until_random = 0;
+        self.trimmed = None;
+        self.chosen = None;
+        self.service.begin();
+        for file in &mut self.files {
+            file.next = PerDirection::all(0);
+            file.begun = PerDirection::all(false);
+            if let Some(map) = &mut file.map {
+                map.clear();
+            }
+        }
+        if !self.job.time_based {
+            self.streams = Streams::new(self.seed);
+        }
+    }
+
+    /// Books what is given out.
+    fn given(&mut self, io: JobIo) -> JobIo {
+        self.chosen = None;
+        self.ios += 1;
+        self.service.served();
+        let counts = self.job.mode != Mode::TrimWrite || io.direction == Direction::Write;
+        if counts {
+            self.pass_done += io.bytes;
+            self.done += io.bytes;
+        }
+        let mut io = io;
+        if io.direction == Direction::Write {
+            self.writes += 1;
+            let every = u64::from(self.job.barrier_ios);
+            io.barrier = every > 0 && self.writes.is_multiple_of(every);
+        }
+        io.priority = self.priority(&io);
+        io
+    }
+
+    fn priority(&mut self, io: &JobIo) -> Option<IoPriority> {
+        let settings = self.job.cmd_priority.as_ref()?;
+        let drawn = self.streams.priority.below(100) as u32;
+        let mut share = 0;
+        for split in settings.split.of(io.direction).iter().filter(|split| split.bytes == io.bytes) {
+            share += split.percent;
+            if drawn < share {
+                return Some(split.priority);
+            }
+        }
+        (drawn < *settings.percentage.of(io.direction)).then(|| *settings.priority.of(io.direction))
+    }
+
+    /// An I/O of the next file in turn; `None` if that file is done, which is noted.
+    fn io(&mut self, direction: Direction) -> Option<JobIo> {
+        if direction == Direction::Write
+            && let Some((file, start, bytes)) = self.trimmed.take()
+        {
+            return Some(JobIo { direction, file, start, bytes, barrier: false, priority: None });
+        }
+        let file = self.service.choose(&mut self.streams.file);
+        let random = self.draws_random(direction);
+        let placed = if random {
+            self.place_randomly(file, direction)
+        } else {
+            let behind = self.place_behind(file, direction);
+            match self.job.placement {
+                Placement::Random { .. } => behind.or_else(|| self.place_randomly(file, direction)),
+                Placement::Sequential { .. } => behind,
+            }
+        };
+        let Some((offset, bytes)) = placed else {
+            self.service.done(file);
+            return None;
+        };
+        let state = &mut self.files[file as usize];
+        *state.last.of_mut(direction) = offset;
+        *state.next.of_mut(direction) = (offset + bytes) as i64;
+        *state.begun.of_mut(direction) = true;
+        let start = state.region.start() + offset;
+        if self.job.mode == Mode::TrimWrite {
+            self.trimmed = Some((file, start, bytes));
+        }
+        Some(JobIo { direction, file, start, bytes, barrier: false, priority: None })
+    }
+
+    /// Whether the next offset is a random one.
+    fn draws_random(&mut self, direction: Direction) -> bool {
+        let Placement::Random { ios_per_offset } = self.job.placement else {
+            return false;
+        };
+        let fresh = self.until_random == 0;
+        self.until_random = if fresh { ios_per_offset.max(1) } else { self.until_random } - 1;
+        let percent = *self.job.random_percent.of(direction);
+        fresh && (percent >= 100 || self.streams.random.below(100) < percent.into())
+    }
+
+    /// Offset and length behind the last I/O of this direction in this file; `None` at the end of the file.
+    fn place_behind(&mut self, number: u32, direction: Direction) -> Option<(u64, u64)> {
+        let file = &self.files[number as usize];
+        let length = file.region.length;
+        let skip = match self.job.placement {
+            Placement::Sequential { skip_bytes } => skip_bytes,
+            Placement::Random { .. } => 0,
+        };
+        let next = *file.next.of(direction);
+        let offset = match (*file.begun.of(direction), self.job.sequencer) {
+            (true, Sequencer::Identical) if matches!(self.job.placement, Placement::Random { .. }) => {
+                *file.last.of(direction) as i64
+            }
+            (true, _) => next.saturating_add(skip),
+            (false, _) if skip < 0 => (length as i64).saturating_add(skip),
+            (false, _) => next,
+        };
+        let offset = u64::try_from(offset).ok().filter(|&offset| offset < length)?;
+        let bytes = self.length(direction, false, length - offset)?;
+        Some((offset, bytes))
+    }
+
+    /// A random offset and a length; `None` if all blocks of the file are done.
+    fn place_randomly(&mut self, number: u32, direction: Direction) -> Option<(u64, u64)> {
+        let align = self.align(direction);
+        let file = &mut self.files[number as usize];
+        let spread = file.spread.of(direction).as_ref()?;
+        let length = file.region.length;
+        let mut offset = spread.draw(&mut self.streams.offset) * align;
+        if let Some(map) = &file.map {
+            offset = map.next_free((offset / self.map_block).min(length / self.map_block - 1))? * self.map_block;
+        }
+        let room = length - offset;
+        let mut bytes = match self.length(direction, true, room) {
+            Some(bytes) => bytes,
+            // The last free blocks may be smaller than this direction's smallest.
+            None if self.files[number as usize].map.is_some() => room,
+            None => return None,
+        };
+        if let Some(map) = &mut self.files[number as usize].map {
+            let first = offset / self.map_block;
+            let wanted = bytes.div_ceil(self.map_block);
+            let free = (0..wanted).take_while(|i| map.is_free(first + i)).count() as u64;
+            (first..first + free).for_each(|block| map.set(block));
+            if free < wanted {
+                bytes = free * self.map_block;
+            }
+        }
+        Some((offset, bytes))
+    }
+
+    /// A length that fits into `room` bytes.
+    fn length(&mut self, direction: Direction, random: bool, room: u64) -> Option<u64> {
+        let sizes = match (self.job.bs_is_seq_rand, random) {
+            (false, _) => self.job.block_size.of(direction),
+            (true, false) => &self.job.block_size.read,
+            (true, true) => &self.job.block_size.write,
+        };
+        let least = sizes.min_bytes().max(1);
+        if least > room {
+            return None;
+        }
+        for _ in 0..LENGTH_DRAWS_MAX {
+            let bytes = draw_length(sizes, self.job.bs_unaligned, &mut self.streams.length);
+            if bytes <= room {
+                return Some(bytes);
+            }
+        }
+        Some(least)
+    }
+}
+
+/// A length, of whatever room there is.
+fn draw_length(sizes: &BlockSize, unaligned: bool, rng: &mut SplitMix64) -> u64 {
+    match sizes {
+        BlockSize::Fixed(bytes) => *bytes,
+        BlockSize::Range { min, max } if unaligned => min + rng.below((max - min).saturating_add(1)),
+        BlockSize::Range { min, max } => {
+            let least = (*min).max(1);
+            (rng.below(*max) + 1).div_ceil(least).saturating_mul(least).min(*max)
+        }
+        BlockSize::Split(sizes) => {
+            let drawn = rng.below(100) as u32;
+            let mut share = 0;
+            let found = sizes.iter().find(|size| {
+                share += size.percent;
+                drawn < share
+            });
+            found.or(sizes.last()).map_or(1, |size| size.bytes)
+        }
+    }
+}
+
+/// Whether random I/Os do each block once: not of skewed distributions, nor of aligned offsets.
+fn uses_map(job: &Job) -> bool {
+    let once = job.random_map || job.random_generator == RandomGenerator::Lfsr;
+    let aligned = directions(job.mode).iter().any(|&direction| job.block_align.of(direction).is_some());
+    matches!(job.placement, Placement::Random { .. })
+        && once
+        && !aligned
+        && matches!(job.distribution, Distribution::Random)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! A job file as a workload: all of it, or one job of it by itself.
+
+use std::sync::Arc;
+
+use super::job::{Job, JobFile};
+use super::layout::Layout;
+use crate::error::WorkloadError;
+use crate::fio::Generator;
+use crate::rng::SplitMix64;
+
+/// Seeds of jobs whose numbers are the same in every run begin here, unless `randseed` says otherwise.
+const SEED_DEFAULT: u64 = 0x0F10_5EED;
+
+/// Jobs to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Jobs {
+    file: Arc<JobFile>,
+    alone: Option<usize>,
+}
+
+impl Jobs {
+    /// All jobs of a file.
+    #[must_use]
+    pub fn new(file: JobFile) -> Self {
+        Self { file: Arc::new(file), alone: None }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> &JobFile {
+        &self.file
+    }
+
+    /// One job by itself. Its files lie where they lie in company, and it makes the same I/Os; it waits for nobody.
+    /// `None` if there is no job of that number.
+    #[must_use]
+    pub fn only(&self, number: usize) -> Option<Self> {
+        let number = self.iter().nth(number)?.0;
+        Some(Self { file: Arc::clone(&self.file), alone: Some(number) })
+    }
+
+    /// Whether it is one job by itself.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.alone.is_some()
+    }
+
+    /// The jobs to run, with their numbers in the file.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &Job)> {
+        let all = self.file.jobs.iter().enumerate();
+        all.filter(|(number, _)| self.alone.is_none_or(|alone| alone == *number))
+    }
+
+    /// How many there are to run.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// Lays out the files of all jobs on a device of `capacity_bytes`.
+    ///
+    /// # Errors
+    /// As [`Layout::new`]; also if random maps would take too much memory.
+    pub fn layout(&self, capacity_bytes: u64) -> Result<Layout, WorkloadError> {
+        let layout = Layout::new(&self.file, capacity_bytes)?;
+        for (job, laid) in self.file.jobs.iter().zip(&layout.jobs) {
+            if Generator::map_is_too_large(job, laid) {
+                return Err(WorkloadError::Job {
+                    file: self.file.name.clone(),
+                    line: job.line,
+                    job: job.name.clone(),
+                    problem: "the map of its random blocks would take more than 1 GiB".to_owned(),
+                    remedy: "set norandommap or softrandommap, a larger bs or a smaller size",
+                });
+            }
+        }
+        Ok(layout)
+    }
+
+    /// The seed of a job's random numbers: with `randrepeat` (fio's default) or `allrandrepeat` the same in every run,
+    /// otherwise by the run's seed.
+    #[must_use]
+    pub fn seed(&self, number: usize, run_seed: u64) -> u64 {
+        let job = &self.file.jobs[number];
+        let repeats = job.rand_repeat || job.all_rand_repeat;
+        let given = job.rand_seed.unwrap_or(SEED_DEFAULT);
+        let base = if repeats { given } else { SplitMix64::entity(run_seed, given).next_u64() };
+        SplitMix64::entity(base, number as u64).next_u64()
+    }
+}

@@ -1,0 +1,405 @@
+//! Where the files of jobs lie on the device.
+//!
+//! A name in `/dev/` is the device itself, from its first byte to its last; a run has one device, so jobs name one.
+//! All other files lie one behind another from the device's first byte on, in the order in which jobs first name
+//! them, each at a multiple of [`FILE_ALIGN_BYTES`] and in one piece: as a fresh file system of large extents would
+//! place them. Files of one name are one file, as large as the job that needs most of it.
+//!
+//! What `size`, `filesize`, `offset` and `io_size` mean together is fio's rule, found by running fio 3.33: `size`
+//! is divided evenly among files whose size is not given, and begins at `offset`; with `filesize` it is a limit.
+
+use std::collections::BTreeMap;
+
+use super::job::{Job, JobFile};
+use super::value::{Direction, Files, Mode, Placement, Size};
+use crate::error::WorkloadError;
+use crate::rng::SplitMix64;
+
+/// What files' places are multiples of, bytes: a file system's block.
+pub const FILE_ALIGN_BYTES: u64 = 4096;
+/// Files of all jobs together at most.
+const FILES_MAX: usize = 1 << 22;
+/// The stream that draws the sizes of files.
+const FILE_SIZE_STREAM: u64 = 0xF11E;
+
+/// The part of a file that a job uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Where the file begins on the device, bytes.
+    pub file_start: u64,
+    /// Where in the file the region begins, bytes.
+    pub offset: u64,
+    /// How long it is, bytes; at least one block of the job.
+    pub length: u64,
+}
+
+impl Region {
+    /// Where it begins on the device, bytes.
+    #[must_use]
+    pub const fn start(&self) -> u64 {
+        self.file_start + self.offset
+    }
+}
+
+/// What one job works on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobLayout {
+    /// Its files' regions, at least one.
+    pub regions: Vec<Region>,
+    /// `size`: what one pass over them moves, bytes.
+    pub size_bytes: u64,
+    /// `io_size`, if it was given, bytes.
+    pub io_size_bytes: Option<u64>,
+}
+
+/// Where everything lies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// By job, in the order of the file.
+    pub jobs: Vec<JobLayout>,
+}
+
+/// A file as jobs name it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Name<'a> {
+    Shared(&'a str),
+    Own(&'a str, u32, u32),
+}
+
+/// A region before its file has a place.
+struct Wanted {
+    /// Number of the file; `None`: the device.
+    file: Option<usize>,
+    offset: u64,
+    length: u64,
+}
+
+impl Layout {
+    /// Lays out the files of all jobs on a device of `capacity_bytes`.
+    ///
+    /// # Errors
+    /// Something does not fit, or sizes that are needed are missing; the error names job and line.
+    pub fn new(file: &JobFile, capacity_bytes: u64) -> Result<Self, WorkloadError> {
+        let mut builder = Builder {
+            file,
+            capacity_bytes,
+            device: None,
+            names: BTreeMap::new(),
+            lengths: Vec::new(),
+            given: Vec::new(),
+            regions: 0,
+        };
+        let mut jobs = Vec::with_capacity(file.jobs.len());
+        for (number, job) in file.jobs.iter().enumerate() {
+            jobs.push((job, builder.job(number, job)?));
+        }
+        let mut starts = Vec::with_capacity(builder.lengths.len());
+        let mut end = 0u64;
+        for &length in &builder.lengths {
+            starts.push(end);
+            end = end.saturating_add(length).saturating_add(FILE_ALIGN_BYTES - 1) & !(FILE_ALIGN_BYTES - 1);
+        }
+        if let Some((job, _)) = jobs.iter().find(|(_, (wanted, ..))| wanted.iter().any(|w| w.file.is_some()))
+            && end > capacity_bytes
+        {
+            let problem = format!("the files of all jobs take {end} bytes, the device has {capacity_bytes}");
+            return Err(builder.error(job, problem, "make size or filesize smaller, or take a larger device"));
+        }
+        let place = |(_, (wanted, size_bytes, io_size_bytes)): (&Job, (Vec<Wanted>, u64, Option<u64>))| JobLayout {
+            regions: wanted
+                .into_iter()
+                .map(|Wanted { file, offset, length }| Region {
+                    file_start: file.map_or(0, |number| starts[number]),
+                    offset,
+                    length,
+                })
+                .collect(),
+            size_bytes,
+            io_size_bytes,
+        };
+        Ok(Self { jobs: jobs.into_iter().map(place).collect() })
+    }
+}
+
+struct Builder<'a> {
+    file: &'a JobFile,
+    capacity_bytes: u64,
+    /// The name under which the device was first used.
+    device: Option<&'a str>,
+    names: BTreeMap<Name<'a>, usize>,
+    /// Of each file, what its jobs need.
+    lengths: Vec<u64>,
+    /// Of each file, its size by `filesize`.
+    given: Vec<Option<u64>>,
+    regions: usize,
+}
+
+impl<'a> Builder<'a> {
+    fn error(&self, job: &Job, problem: String, remedy: &'static str) -> WorkloadError {
+        WorkloadError::Job { file: self.file.name.clone(), line: job.line, job: job.name.clone(), problem, remedy }
+    }
+
+    /// What a job wants: its regions, `size` and `io_size`.
+    fn job(&mut self, number: usize, job: &'a Job) -> Result<(Vec<Wanted>, u64, Option<u64>), WorkloadError> {
+        if job.replay.is_some() {
+            let problem = "read_iolog cannot be replayed as a job".to_owned();
+            return Err(self.error(job, problem, "give the log itself as the workload"));
+        }
+        let names: Vec<Name<'a>> = match &job.files {
+            Files::Named(names) => names.iter().map(|name| Name::Shared(name)).collect(),
+            Files::Own(count) => (0..*count).map(|i| Name::Own(&job.name, job.copy, i)).collect(),
+        };
+        self.regions += names.len();
+        if names.is_empty() || self.regions > FILES_MAX {
+            let problem = format!("{} files; all jobs together have 1 to {FILES_MAX}", self.regions);
+            return Err(self.error(job, problem, "take a smaller nrfiles or numjobs"));
+        }
+        let count = names.len() as u64;
+        let mut sizes = SplitMix64::entity(FILE_SIZE_STREAM, number as u64);
+        let mut wanted = Vec::with_capacity(names.len());
+        for name in names {
+            wanted.push(match name {
+                Name::Shared(name) if is_device(name) => self.device_region(job, name, count)?,
+                _ => self.file_region(job, name, count, &mut sizes)?,
+            });
+        }
+        let whole: u64 = wanted.iter().fold(0, |sum: u64, w| sum.saturating_add(w.length));
+        let size_bytes = match job.size {
+            Some(Size::Bytes(bytes)) if !job.fill_device => bytes.min(whole),
+            _ => whole,
+        };
+        let io_size_bytes = job.io_size.map(|size| match size {
+            Size::Bytes(bytes) => bytes,
+            Size::Percent(percent) => per_cent(whole, percent),
+        });
+        let least = smallest_block(job);
+        if let Some(short) = wanted.iter().find(|w| w.length < least) {
+            let problem = format!("{} bytes of a file are less than one block of {least}", short.length);
+            return Err(self.error(job, problem, "take a larger size, a smaller offset or a smaller bs"));
+        }
+        Ok((wanted, size_bytes, io_size_bytes))
+    }
+
+    fn device_region(&mut self, job: &Job, name: &'a str, count: u64) -> Result<Wanted, WorkloadError> {
+        let first = *self.device.get_or_insert(name);
+        if first != name {
+            let problem = format!("filename {name}: the jobs use {first} already, and a run has one device");
+            return Err(self.error(job, problem, "run the jobs of each device by themselves"));
+        }
+        let whole = self.capacity_bytes;
+        let offset = offset_in(job, whole);
+        if offset >= whole {
+            let problem = format!("offset {offset} lies behind the end of the device, which has {whole} bytes");
+            return Err(self.error(job, problem, "take a smaller offset or offset_increment"));
+        }
+        let room = whole - offset;
+        let length = match job.size {
+            _ if job.fill_device => room,
+            None => room,
+            Some(Size::Percent(percent)) => per_cent(whole, percent).min(room),
+            Some(Size::Bytes(bytes)) if bytes / count <= room => bytes / count,
+            Some(Size::Bytes(bytes)) => {
+                let problem = format!("size {bytes} from offset {offset} on: the device has {whole} bytes");
+                return Err(self.error(job, problem, "take a smaller size or offset, or a larger device"));
+            }
+        };
+        Ok(Wanted { file: None, offset, length })
+    }
+
+    fn file_region(
+        &mut self,
+        job: &Job,
+        name: Name<'a>,
+        count: u64,
+        sizes: &mut SplitMix64,
+    ) -> Result<Wanted, WorkloadError> {
+        let next = self.lengths.len();
+        let number = *self.names.entry(name).or_insert(next);
+        if number == next {
+            self.lengths.push(0);
+            self.given.push(job.file_size.map(|[min, max]| draw_size(sizes, min, max, smallest_block(job))));
+        }
+        let given = self.given[number].or_else(|| job.file_size.map(|[_, max]| max));
+        let needs_size = |option: &str| {
+            let problem = format!("{option} is in per cent of a file whose size is not given");
+            self.error(job, problem, "set filesize, or give bytes")
+        };
+        if given.is_none() && [job.offset, job.offset_increment].iter().any(|s| matches!(s, Size::Percent(1..))) {
+            return Err(needs_size("offset"));
+        }
+        let offset = offset_in(job, given.unwrap_or(0));
+        let length = match (job.size, given) {
+            (None, None) => {
+                let problem = "its files have no size".to_owned();
+                return Err(self.error(
+                    job,
+                    problem,
+                    "set size or filesize, or filename=/dev/... for the whole device",
+                ));
+            }
+            (Some(Size::Percent(_)), None) => return Err(needs_size("size")),
+            (None, Some(given)) => given.saturating_sub(offset),
+            (Some(Size::Percent(percent)), Some(given)) => per_cent(given, percent).min(given.saturating_sub(offset)),
+            (Some(Size::Bytes(bytes)), Some(given)) => bytes.min(given.saturating_sub(offset)),
+            (Some(Size::Bytes(bytes)), None) => bytes / count,
+        };
+        let end = offset.saturating_add(length).max(given.unwrap_or(0));
+        self.lengths[number] = self.lengths[number].max(end);
+        Ok(Wanted { file: Some(number), offset, length })
+    }
+}
+
+/// Whether a name means the device.
+fn is_device(name: &str) -> bool {
+    name.starts_with("/dev/")
+}
+
+fn per_cent(of: u64, percent: u32) -> u64 {
+    (u128::from(of) * u128::from(percent) / 100) as u64
+}
+
+/// Where a job begins in a file of `length` bytes.
+fn offset_in(job: &Job, length: u64) -> u64 {
+    let align = if job.offset_align > 0 { job.offset_align } else { smallest_block(job) };
+    let bytes = |size: Size| match size {
+        Size::Bytes(bytes) => bytes,
+        Size::Percent(percent) => {
+            let exact = per_cent(length, percent);
+            exact.div_ceil(align).saturating_mul(align)
+        }
+    };
+    bytes(job.offset).saturating_add(bytes(job.offset_increment).saturating_mul(job.copy.into()))
+}
+
+/// The smallest block a job may move.
+pub(crate) fn smallest_block(job: &Job) -> u64 {
+    let used = directions(job.mode);
+    let mut sizes: Vec<u64> = used.iter().map(|&d| job.block_size.of(d).min_bytes()).collect();
+    if job.bs_is_seq_rand {
+        let mixed = job.random_percent.read < 100 || job.random_percent.write < 100;
+        let random = matches!(job.placement, Placement::Random { .. });
+        sizes = [(job.block_size.read.min_bytes(), !random || mixed), (job.block_size.write.min_bytes(), random)]
+            .into_iter()
+            .filter_map(|(bytes, used)| used.then_some(bytes))
+            .collect();
+    }
+    sizes.into_iter().min().unwrap_or(1).max(1)
+}
+
+/// The directions of a mode.
+pub(crate) const fn directions(mode: Mode) -> &'static [Direction] {
+    match mode {
+        Mode::Read => &[Direction::Read],
+        Mode::Write => &[Direction::Write],
+        Mode::Trim => &[Direction::Trim],
+        Mode::ReadWrite => &[Direction::Read, Direction::Write],
+        Mode::TrimWrite => &[Direction::Trim, Direction::Write],
+    }
+}
+
+/// A file's size, a multiple of a block if there is room for one.
+fn draw_size(rng: &mut SplitMix64, min: u64, max: u64, block: u64) -> u64 {
+    let (min, max) = (min.min(max), max.max(min));
+    let drawn = min + rng.below((max - min).saturating_add(1));
+    if min == max { drawn } else { (drawn - drawn % block).max(min) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fio::BlockSize;
+    use crate::fio::PerDirection;
+
+    const MIB: u64 = 1 << 20;
+
+    fn file(jobs: Vec<Job>) -> JobFile {
+        JobFile { name: "t.fio".to_owned(), jobs, ignored: Vec::new() }
+    }
+
+    fn named(name: &str) -> Job {
+        Job { files: Files::Named(vec![name.to_owned()]), ..Job::new("j") }
+    }
+
+    #[test]
+    fn jobs_on_the_device_share_it_and_files_lie_behind_one_another() {
+        let own = |name| Job { size: Some(Size::Bytes(MIB + 1)), ..Job::new(name) };
+        let layout = Layout::new(&file(vec![named("/dev/sda"), own("a"), own("b")]), 8 * MIB).unwrap();
+        let starts: Vec<_> = layout.jobs.iter().map(|job| (job.regions[0].start(), job.regions[0].length)).collect();
+        assert_eq!(starts, [(0, 8 * MIB), (0, MIB + 1), (MIB + 4096, MIB + 1)]);
+    }
+
+    #[test]
+    fn size_is_divided_among_files_and_begins_at_the_offset() {
+        let job = Job {
+            files: Files::Own(4),
+            size: Some(Size::Bytes(4 * MIB)),
+            offset: Size::Bytes(64 << 10),
+            ..Job::new("a")
+        };
+        let layout = Layout::new(&file(vec![job]), 64 * MIB).unwrap();
+        assert_eq!(layout.jobs[0].size_bytes, 4 * MIB);
+        let regions: Vec<_> = layout.jobs[0].regions.iter().map(|r| (r.file_start, r.offset, r.length)).collect();
+        let step = MIB + (64 << 10);
+        assert_eq!(regions, [0, 1, 2, 3].map(|i| (i * step, 64 << 10, MIB)));
+    }
+
+    #[test]
+    fn per_cent_are_of_the_device_or_of_the_given_file_size() {
+        let job = Job { size: Some(Size::Percent(50)), offset: Size::Percent(25), ..named("/dev/sda") };
+        let layout = Layout::new(&file(vec![job]), 16 * MIB).unwrap();
+        assert_eq!((layout.jobs[0].regions[0].start(), layout.jobs[0].size_bytes), (4 * MIB, 8 * MIB));
+        let job = Job { size: Some(Size::Percent(50)), file_size: Some([4 * MIB; 2]), ..Job::new("a") };
+        let layout = Layout::new(&file(vec![job.clone()]), 16 * MIB).unwrap();
+        assert_eq!(layout.jobs[0].size_bytes, 2 * MIB);
+        let error = Layout::new(&file(vec![Job { file_size: None, ..job }]), 16 * MIB).unwrap_err();
+        assert!(error.to_string().contains("set filesize"), "{error}");
+    }
+
+    #[test]
+    fn copies_begin_further_on() {
+        let copy =
+            |copy| Job { copy, offset_increment: Size::Bytes(MIB), size: Some(Size::Bytes(MIB)), ..named("/dev/x") };
+        let layout = Layout::new(&file(vec![copy(0), copy(1), copy(2)]), 16 * MIB).unwrap();
+        let starts: Vec<_> = layout.jobs.iter().map(|job| job.regions[0].start()).collect();
+        assert_eq!(starts, [0, MIB, 2 * MIB]);
+    }
+
+    #[test]
+    fn a_shared_file_is_as_large_as_its_largest_user_needs() {
+        let shared = |size| Job { size: Some(Size::Bytes(size)), ..named("data") };
+        let next = Job { size: Some(Size::Bytes(MIB)), ..Job::new("b") };
+        let layout = Layout::new(&file(vec![shared(MIB), shared(3 * MIB), next]), 16 * MIB).unwrap();
+        assert_eq!(layout.jobs[2].regions[0].start(), 3 * MIB);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error_that_names_job_and_line() {
+        let told = |job: Job| Layout::new(&file(vec![Job { line: 7, ..job }]), 16 * MIB).unwrap_err().to_string();
+        let cases = [
+            (Job { size: Some(Size::Bytes(17 * MIB)), ..Job::new("a") }, "take 17825792 bytes"),
+            (Job { size: Some(Size::Bytes(17 * MIB)), ..named("/dev/sda") }, "the device has 16777216"),
+            (Job { offset: Size::Bytes(16 * MIB), ..named("/dev/sda") }, "behind the end"),
+            (Job::new("a"), "no size"),
+            (Job { size: Some(Size::Bytes(512)), ..Job::new("a") }, "less than one block"),
+            (Job { files: Files::Named(vec!["/dev/a".into(), "/dev/b".into()]), ..Job::new("a") }, "one device"),
+        ];
+        for (job, expected) in cases {
+            let told = told(job);
+            assert!(told.starts_with("t.fio: line 7: job ") && told.contains(expected), "{told}");
+        }
+    }
+
+    #[test]
+    fn drawn_file_sizes_lie_in_their_range_and_are_whole_blocks() {
+        let job = Job {
+            files: Files::Own(100),
+            file_size: Some([64 << 10, MIB]),
+            block_size: PerDirection::all(BlockSize::Fixed(4096)),
+            ..Job::new("a")
+        };
+        let layout = Layout::new(&file(vec![job]), 200 * MIB).unwrap();
+        let lengths: Vec<u64> = layout.jobs[0].regions.iter().map(|region| region.length).collect();
+        assert!(lengths.iter().all(|l| (64 << 10..=MIB).contains(l) && l % 4096 == 0));
+        assert!(lengths.iter().collect::<std::collections::BTreeSet<_>>().len() > 50);
+    }
+}

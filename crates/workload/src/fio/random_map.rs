@@ -1,0 +1,153 @@
+//! Which blocks of a file were done in this pass: a bit each, with bits above that say where all are done.
+
+/// Bits of a word.
+const WORD: u64 = 64;
+
+/// A map of blocks. Memory: 1 bit a block, and a 63rd more.
+#[derive(Clone, Debug)]
+pub(super) struct RandomMap {
+    blocks: u64,
+    done: u64,
+    /// The lowest level has a bit a block; above, a bit is set if the word below is full.
+    levels: Vec<Vec<u64>>,
+}
+
+impl RandomMap {
+    /// A map of `blocks`, at least 1, none done.
+    pub(super) fn new(blocks: u64) -> Self {
+        let mut levels = Vec::new();
+        let mut bits = blocks;
+        loop {
+            let words = bits.div_ceil(WORD);
+            levels.push(vec![0u64; words as usize]);
+            if words == 1 {
+                break;
+            }
+            bits = words;
+        }
+        let mut map = Self { blocks, done: 0, levels };
+        map.close_ends();
+        map
+    }
+
+    /// Bits behind the end count as done, so that no search finds them.
+    fn close_ends(&mut self) {
+        let mut bits = self.blocks;
+        for level in &mut self.levels {
+            if !bits.is_multiple_of(WORD)
+                && let Some(last) = level.last_mut()
+            {
+                *last |= u64::MAX << (bits % WORD);
+            }
+            bits = bits.div_ceil(WORD);
+        }
+    }
+
+    /// Nothing is done.
+    pub(super) fn clear(&mut self) {
+        self.done = 0;
+        for level in &mut self.levels {
+            level.fill(0);
+        }
+        self.close_ends();
+    }
+
+    /// Whether everything is done.
+    pub(super) const fn is_full(&self) -> bool {
+        self.done == self.blocks
+    }
+
+    #[inline]
+    pub(super) fn is_free(&self, block: u64) -> bool {
+        block < self.blocks && self.levels[0][(block / WORD) as usize] >> (block % WORD) & 1 == 0
+    }
+
+    /// `block`, which was free, is done.
+    #[inline]
+    pub(super) fn set(&mut self, block: u64) {
+        debug_assert!(self.is_free(block));
+        self.done += 1;
+        let mut bit = block;
+        for level in &mut self.levels {
+            let word = &mut level[(bit / WORD) as usize];
+            *word |= 1 << (bit % WORD);
+            if *word != u64::MAX {
+                return;
+            }
+            bit /= WORD;
+        }
+    }
+
+    /// The first free block at or behind `block`; else the first from the start. `None` if all are done.
+    pub(super) fn next_free(&self, block: u64) -> Option<u64> {
+        if self.is_full() {
+            return None;
+        }
+        self.free_from(block).or_else(|| self.free_from(0))
+    }
+
+    fn free_from(&self, block: u64) -> Option<u64> {
+        let mut bit = block;
+        let mut height = 0;
+        loop {
+            let level = self.levels.get(height)?;
+            let word = level.get((bit / WORD) as usize)?;
+            let free = !word & u64::MAX << (bit % WORD);
+            if free != 0 {
+                let mut found = bit / WORD * WORD + u64::from(free.trailing_zeros());
+                for level in self.levels[..height].iter().rev() {
+                    found = found * WORD + u64::from((!level[found as usize]).trailing_zeros());
+                }
+                return Some(found);
+            }
+            bit = bit / WORD + 1;
+            height += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn finds_the_next_free_block_and_comes_round(
+            blocks in 1u64..10_000,
+            starts in proptest::collection::vec(0u64..10_000, 1..400),
+            clear in any::<bool>(),
+        ) {
+            let mut map = RandomMap::new(blocks);
+            let mut free: std::collections::BTreeSet<u64> = (0..blocks).collect();
+            for (i, start) in starts.iter().map(|start| start % blocks).enumerate() {
+                let expected = free.range(start..).next().or_else(|| free.iter().next()).copied();
+                prop_assert_eq!(map.next_free(start), expected);
+                prop_assert_eq!(map.is_free(start), free.contains(&start));
+                for block in expected.iter().flat_map(|&b| b..(b + 70).min(blocks)) {
+                    if free.remove(&block) {
+                        map.set(block);
+                    }
+                }
+                prop_assert_eq!(map.is_full(), free.is_empty());
+                if clear && i == 50 {
+                    map.clear();
+                    free = (0..blocks).collect();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_block_is_given_once() {
+        for blocks in [1, 63, 64, 65, 4096, 4097, 300_000] {
+            let mut map = RandomMap::new(blocks);
+            let mut given = 0;
+            while let Some(block) = map.next_free(given * 7919 % blocks) {
+                map.set(block);
+                given += 1;
+            }
+            assert_eq!(given, blocks);
+        }
+    }
+}
