@@ -7,7 +7,12 @@
 //! - Only random I/Os look at the random map and enter it. A block that is taken is replaced by the next free one;
 //!   an I/O that reaches a taken block ends before it.
 //! - A file is done when its positions reach the end or its map is full; a pass, when all files are or `size` was moved.
-//! - Passes of `loops` and of an `io_size` above `size` repeat the same offsets; those of `time_based` do not.
+//! - Without a map random I/Os go on until `io_size`, or `size`, was moved.
+//! - Passes of `loops` and of an `io_size` above `size` repeat the same offsets with `randrepeat`; those of `time_based`
+//!   do not.
+//!
+//! Two oddities of fio are not repeated: going backward from offset 0, its first I/O is at the start of the file; and
+//! with a map and another block size for each direction, it does some blocks twice and others never.
 
 use iosched::IoPriority;
 
@@ -138,9 +143,7 @@ impl<'a> Generator<'a> {
     pub fn new(job: &'a Job, layout: &JobLayout, seed: u64) -> Self {
         let map_block = smallest_block(job);
         let size = layout.size_bytes;
-        let rewrites = matches!(job.mode, Mode::Write | Mode::ReadWrite)
-            && matches!(job.placement, Placement::Random { .. })
-            && !uses_map(job);
+        let endless = matches!(job.placement, Placement::Random { .. }) && !uses_map(job);
         let io_size = layout.io_size_bytes;
         let mut generator = Self {
             job,
@@ -149,7 +152,7 @@ impl<'a> Generator<'a> {
             service: Service::new(job, layout.regions.len()),
             streams: Streams::new(seed),
             map_block,
-            pass_bytes: if rewrites { size.max(io_size.unwrap_or(0)) } else { size },
+            pass_bytes: if endless { size.max(io_size.unwrap_or(0)) } else { size },
             total_bytes: io_size.unwrap_or(size).saturating_mul(job.loops),
             passes_left: job.loops,
             pass_done: 0,
@@ -305,7 +308,7 @@ impl<'a> Generator<'a> {
                 map.clear();
             }
         }
-        if !self.job.time_based {
+        if !self.job.time_based && (self.job.rand_repeat || self.job.all_rand_repeat) {
             self.streams = Streams::new(self.seed);
         }
     }
@@ -463,10 +466,11 @@ impl<'a> Generator<'a> {
 fn draw_length(sizes: &BlockSize, unaligned: bool, rng: &mut SplitMix64) -> u64 {
     match sizes {
         BlockSize::Fixed(bytes) => *bytes,
-        BlockSize::Range { min, max } if unaligned => min + rng.below((max - min).saturating_add(1)),
         BlockSize::Range { min, max } => {
+            // fio's law: the smallest plus an even number below the largest; what is above the largest is cut.
+            let bytes = min + rng.below(*max);
             let least = (*min).max(1);
-            (rng.below(*max) + 1).div_ceil(least).saturating_mul(least).min(*max)
+            (if unaligned { bytes } else { bytes - bytes % least }).min(*max)
         }
         BlockSize::Split(sizes) => {
             let drawn = rng.below(100) as u32;
