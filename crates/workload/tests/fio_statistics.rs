@@ -3,6 +3,8 @@
 //!
 //! fio runs each job with its `null` engine and `write_iolog`; nothing is read or written but the log.
 
+#![expect(clippy::disallowed_methods, reason = "another program is run, and its log read")]
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
