@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use iosched_sim::SchedulerSetting;
 
+use crate::device::DeviceCommand;
+
 /// Choose, tune and run I/O schedulers, with evidence.
 ///
 /// Without a command, compares noop, deadline and cfq on a recorded pgbench run that comes with iosched, on a modelled
@@ -178,18 +180,6 @@ pub(crate) enum TraceCommand {
         /// Its format: blktrace, blkreplay, vscsi, mqsim or csv [default: by the end of OUT's name]
         #[arg(long, value_name = "FORMAT", value_parser = format)]
         format: Option<iosched_trace::Format>,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum DeviceCommand {
-    /// List the profiles that come with iosched
-    List,
-    /// Say what a device is like
-    Show {
-        /// A profile of `iosched device list`, or a file (with a / or *.toml)
-        #[arg(value_name = "PROFILE|FILE")]
-        device: String,
     },
 }
 

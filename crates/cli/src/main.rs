@@ -3,6 +3,7 @@
 
 mod args;
 mod compare;
+mod device;
 mod fail;
 mod output;
 mod sample;
@@ -34,7 +35,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Compare(args) => return compare::compare(&args),
         Command::Report { records, output } => compare::report(&records, output.as_deref())?,
         Command::Trace(command) => tell::trace(&command)?,
-        Command::Device(command) => tell::device(&command)?,
+        Command::Device(command) => device::device(&command)?,
         Command::Elevator(command) => tell::elevator(&command)?,
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -1,15 +1,14 @@
-//! What iosched knows: traces, devices, schedulers.
+//! What iosched knows: traces and schedulers.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Result;
 use iosched::{RequestQueue, Spec};
-use iosched_disk::Profile;
 use iosched_lab::grouped;
 use iosched_trace::{Format, TraceReader, convert, summarize};
 
-use crate::args::{DeviceCommand, ElevatorCommand, TraceCommand};
+use crate::args::{ElevatorCommand, TraceCommand};
 use crate::fail::usage;
 use crate::output;
 
@@ -62,46 +61,6 @@ fn format_of_name(path: &Path) -> Option<Format> {
     let extension = path.extension()?.to_str()?;
     let extension = if extension == "load" { "blkreplay" } else { extension };
     Format::from_name(extension).filter(|format| format.is_writable())
-}
-
-pub(crate) fn device(command: &DeviceCommand) -> Result<()> {
-    let mut text = String::new();
-    match command {
-        DeviceCommand::List => {
-            for name in Profile::names() {
-                let _ = writeln!(text, "{name:16}{}", Profile::named(name)?.about());
-            }
-        }
-        DeviceCommand::Show { device } => {
-            let profile = Profile::load(device)?;
-            let card = profile.card();
-            let gigabytes = card.capacity_sectors as f64 * 512.0 / 1e9;
-            let yes = |yes: bool| if yes { "yes" } else { "no" };
-            let _ = writeln!(text, "{}: {}\n", profile.name(), profile.about());
-            for (name, unit, value) in [
-                ("capacity", "GB", format!("{gigabytes:.1}")),
-                ("commands at once", "", card.depth.to_string()),
-                ("largest command", "KiB", grouped(card.max_hw_sectors_kb.into())),
-                ("seeking costs", "", yes(card.rotational).to_owned()),
-                ("volatile write cache", "", yes(card.write_cache).to_owned()),
-                ("force unit access", "", yes(card.fua).to_owned()),
-            ] {
-                let _ = writeln!(text, "{name:24}{unit:>6}{value:>12}");
-            }
-            if !profile.anchors().is_empty() {
-                let width = profile.anchors().iter().map(|anchor| anchor.figure.len()).max().unwrap_or(0).max(24);
-                let _ = writeln!(text, "\nfigures of the real device that the model is held to:");
-                for anchor in profile.anchors() {
-                    let _ = writeln!(
-                        text,
-                        "{:width$}{:>6}{:>12}   {}",
-                        anchor.figure, anchor.unit, anchor.value, anchor.source
-                    );
-                }
-            }
-        }
-    }
-    output::print(&text)
 }
 
 pub(crate) fn elevator(command: &ElevatorCommand) -> Result<()> {

@@ -191,7 +191,12 @@ fn devices_and_elevators_are_told_from_their_declarations() {
     let (_, list, _) = run(&here, &["device", "list"]);
     assert!(list.contains("sata-7200"), "{list}");
     let (_, card, _) = run(&here, &["device", "show", "sata-7200"]);
-    assert!(card.contains("random_read_4k_depth_1") && card.contains("1000.2"), "{card}");
+    assert!(card.contains("random read, depth 32") && card.contains("1000.2"), "{card}");
+    let (_, card, _) = run(&here, &["device", "show", "sata-7200", "--json"]);
+    let card: serde_json::Value = serde_json::from_str(&card).unwrap();
+    let figures = card["figures"].as_array().unwrap();
+    assert!(figures.iter().any(|row| row["figure"] == "random_read_4k_depth_32" && row["unit"] == "IOPS"), "{card}");
+    assert!(figures.iter().filter(|row| !row["anchor"].is_null()).all(|row| row["deviation"].is_number()), "{card}");
     let (_, list, _) = run(&here, &["elevator", "list"]);
     for elevator in iosched::ELEVATORS {
         assert!(list.contains(elevator.name) && list.contains(elevator.about));

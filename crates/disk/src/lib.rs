@@ -28,6 +28,7 @@ mod config;
 mod disk;
 mod fixed;
 pub mod hdd;
+pub mod measure;
 mod profile;
 mod ssd;
 

@@ -6,19 +6,25 @@
 use std::io;
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, within};
 use crate::disk::{Disk, DiskConfig};
 use crate::fixed::{Fixed, FixedConfig};
 use crate::hdd::{Hdd, HddConfig};
+use crate::measure::{self, Figure, Unit};
 use crate::ssd::{Ssd, SsdConfig};
 use crate::{AnyDevice, Card, Device};
 
 /// The profiles that come with this crate: name and text.
 const EMBEDDED: &[(&str, &str)] = &[
+    ("sata-2005", include_str!("../profiles/sata-2005.toml")),
     ("sata-7200", include_str!("../profiles/sata-7200.toml")),
+    ("sata-7200-slow", include_str!("../profiles/sata-7200-slow.toml")),
+    ("sata-desktop", include_str!("../profiles/sata-desktop.toml")),
     ("sata-ssd", include_str!("../profiles/sata-ssd.toml")),
+    ("scsi-10k", include_str!("../profiles/scsi-10k.toml")),
+    ("scsi-15k", include_str!("../profiles/scsi-15k.toml")),
 ];
 
 /// What is wrong with a profile.
@@ -93,15 +99,15 @@ pub enum Model {
 }
 
 /// A figure of the real device.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Anchor {
-    /// What was measured, as `random_read_4k_depth_32`.
-    pub figure: String,
-    /// Its value.
+    /// What was measured.
+    pub figure: Figure,
+    /// Its value, more than 0.
     pub value: f64,
-    /// The value's unit.
-    pub unit: String,
+    /// The value's unit: one of what the figure is a measure of.
+    pub unit: Unit,
     /// Who says so: data sheet, paper or measurement.
     pub source: String,
 }
@@ -145,6 +151,7 @@ impl Profile {
         let about = file.about.clone();
         let model = file.model().map_err(invalid)?;
         let prototype = model.build().map_err(invalid)?;
+        validate_anchors(&anchors, &model, prototype.card()).map_err(invalid)?;
         Ok(Self { name: name.to_owned(), about: about.unwrap_or_else(|| model.about()), model, anchors, prototype })
     }
 
@@ -211,9 +218,9 @@ impl Profile {
         &self.anchors
     }
 
-    /// The figure of the real device that is called `figure`.
+    /// What is known of the real device's `figure`.
     #[must_use]
-    pub fn anchor(&self, figure: &str) -> Option<&Anchor> {
+    pub fn anchor(&self, figure: Figure) -> Option<&Anchor> {
         self.anchors.iter().find(|anchor| anchor.figure == figure)
     }
 
@@ -231,6 +238,29 @@ impl Profile {
     pub fn build(&self, seed: u64) -> Box<dyn Device + Send> {
         Box::new(self.device(seed))
     }
+}
+
+/// Refuses anchors that nobody could measure.
+fn validate_anchors(anchors: &[Anchor], model: &Model, card: &Card) -> Result<(), ConfigError> {
+    for (i, Anchor { figure, value, unit, .. }) in anchors.iter().enumerate() {
+        let field = |name| format!("anchors[{i}].{name}");
+        if !measure::applies(model, card, *figure) {
+            let remedy = "the figures it has are those of its kind, see docs/devices.md";
+            return Err(ConfigError::new(&field("figure"), format!("such a device has no {figure}"), remedy));
+        }
+        if anchors[..i].iter().any(|other| other.figure == *figure) {
+            let remedy = "one value counts: the best known";
+            return Err(ConfigError::new(&field("figure"), format!("{figure} is there already"), remedy));
+        }
+        if unit.quantity() != figure.quantity() {
+            let units: Vec<_> = Unit::ALL.iter().filter(|unit| unit.quantity() == figure.quantity()).collect();
+            let units = units.iter().map(|unit| unit.name()).collect::<Vec<_>>().join(" or ");
+            let problem = format!("{figure} is not measured in {unit}");
+            return Err(ConfigError::new(&field("unit"), problem, format!("its unit is {units}")));
+        }
+        within(&field("value"), *value, f64::MIN_POSITIVE..=1e12)?;
+    }
+    Ok(())
 }
 
 impl File {
@@ -274,6 +304,17 @@ impl Model {
             Self::Hdd(config) => AnyDevice::Hdd(Box::new(Hdd::new(config)?)),
             Self::Ssd(config) => AnyDevice::Ssd(Box::new(Ssd::new(config)?)),
         })
+    }
+
+    /// As a profile's `kind` names it.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Fixed(_) => "fixed",
+            Self::Disk(_) => "disk",
+            Self::Hdd(_) => "hdd",
+            Self::Ssd(_) => "ssd",
+        }
     }
 
     /// The line shown for a profile that brings none.

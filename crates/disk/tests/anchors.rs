@@ -1,109 +1,45 @@
-//! The profiles against what is known of the devices they are of: measured by driving the models.
+//! The profiles against what is known of the devices they are of.
 //!
 //! `cargo test -p iosched-disk --test anchors -- --nocapture` prints the figures.
 
-mod common;
-
-use common::{Random, at_once, closed_loop};
-use iosched::Op::{self, Flush, Read, Write};
-use iosched_disk::{AnyDevice, Profile};
+use iosched_disk::measure::{Figure, Quantity, Unit, data_sheet, measure, measure_anchor};
+use iosched_disk::{Device, Profile};
 
 /// How far a model may be from the real device.
 const TOLERANCE: f64 = 0.10;
 
-fn check(profile: &Profile, figure: &str, measured: f64) {
-    let anchor = profile.anchor(figure).expect("the profile has this anchor");
-    let off = measured / anchor.value - 1.0;
-    let name = profile.name();
-    println!(
-        "{name} {figure}: {measured:.2} {}, {} by {} ({:+.1} %)",
-        anchor.unit,
-        anchor.value,
-        anchor.source,
-        off * 100.0
-    );
-    assert!(off.abs() <= TOLERANCE, "{name}: {figure} is {measured} {}, not {}", anchor.unit, anchor.value);
-}
-
-/// MB/s of reading or writing `total` sectors one after another from `start` on, 128 KiB at a time.
-fn sequential(device: &mut AnyDevice, depth: u32, op: Op, start: u64, total: u64) -> f64 {
-    let mut sector = start;
-    let outcomes = closed_loop(device, depth, || {
-        sector += 256;
-        (sector <= start + total).then(|| at_once(op, sector - 256, 256))
-    });
-    let first = outcomes[0].done_ns;
-    let last = outcomes[outcomes.len() - 1].done_ns;
-    (total - 256) as f64 * 512.0 / 1e6 / ((last - first) as f64 / 1e9)
-}
-
-/// Mean time between completions of 4 KiB commands anywhere, in ns.
-fn random(profile: &Profile, depth: u32, op: Op, total: u32) -> f64 {
-    let mut device = profile.device(u64::from(depth));
-    let blocks = profile.card().capacity_sectors / 8;
-    let (mut random, mut left) = (Random(5), total);
-    let outcomes = closed_loop(&mut device, depth, || {
-        left = left.checked_sub(1)?;
-        Some(at_once(op, random.below(blocks) * 8, 8))
-    });
-    outcomes[outcomes.len() - 1].done_ns as f64 / f64::from(total)
-}
-
 #[test]
-fn sata_7200() {
-    let profile = Profile::named("sata-7200").unwrap();
-    let AnyDevice::Hdd(hdd) = profile.device(0) else { panic!("an hdd") };
-    let capacity_sectors = profile.card().capacity_sectors;
-    let mut pairs = Random(11);
-    let total = 200_000;
-    let seeks_ns: u64 =
-        (0..total).map(|_| hdd.seek_ns(pairs.below(capacity_sectors), pairs.below(capacity_sectors))).sum();
-    check(&profile, "average_read_seek", seeks_ns as f64 / total as f64 / 1e6);
-
-    // 500 MB each: of the middle it is the mean over the disk, as the rate falls evenly.
-    let span = 1_000_000 / 256 * 256;
-    let outer = sequential(&mut profile.device(1), 1, Read, 0, span);
-    check(&profile, "sequential_read_outer_edge", outer);
-    let inner = sequential(&mut profile.device(1), 1, Read, (capacity_sectors - span) / 8 * 8, span);
-    check(&profile, "sequential_read_inner_edge", inner);
-    let parts = 16;
-    let slowness: f64 = (0..parts)
-        .map(|i| {
-            sequential(&mut profile.device(1), 1, Read, capacity_sectors / parts * i / 8 * 8, span / 4 / 256 * 256)
-        })
-        .map(|rate| 1.0 / rate)
-        .sum();
-    check(&profile, "sequential_read_average", parts as f64 / slowness);
-
-    check(&profile, "random_read_4k_depth_1", random(&profile, 1, Read, 20_000) / 1e6);
-    check(&profile, "random_read_4k_depth_32", 1e9 / random(&profile, 32, Read, 20_000));
-}
-
-#[test]
-fn sata_7200_writes_as_fast_as_it_reads() {
-    let profile = Profile::named("sata-7200").unwrap();
-    let read = sequential(&mut profile.device(1), 1, Read, 0, 4_000_000 / 256 * 256);
-    // Far more than the cache holds.
-    let written = sequential(&mut profile.device(1), 1, Write, 0, 4_000_000 / 256 * 256);
-    assert!((written / read - 1.0).abs() < 0.05, "read {read} MB/s, written {written} MB/s");
-}
-
-#[test]
-fn sata_ssd() {
-    let profile = Profile::named("sata-ssd").unwrap();
-    for (op, depth, figure) in [
-        (Read, 1, "random_read_4k_depth_1"),
-        (Read, 32, "random_read_4k_depth_32"),
-        (Write, 1, "random_write_4k_depth_1"),
-        (Write, 32, "random_write_4k_depth_32"),
-    ] {
-        check(&profile, figure, 1e9 / random(&profile, depth, op, 100_000));
+fn every_profile_meets_its_anchors() {
+    let mut off = Vec::new();
+    for name in Profile::names() {
+        let profile = Profile::named(name).unwrap();
+        for anchor in profile.anchors() {
+            let measured = measure_anchor(&profile, anchor).expect("an anchor of a figure it has");
+            let deviation = measured.deviation().expect("it has an anchor");
+            let line = format!(
+                "{name} {}: {:.2} {}, not {} by {} ({:+.1} %)",
+                anchor.figure,
+                measured.value,
+                anchor.unit,
+                anchor.value,
+                anchor.source,
+                deviation * 100.0
+            );
+            println!("{line}");
+            if deviation.abs() > TOLERANCE {
+                off.push(line);
+            }
+        }
     }
-    check(&profile, "sequential_read", sequential(&mut profile.device(1), 8, Read, 0, 2_560_000));
-    check(&profile, "sequential_write", sequential(&mut profile.device(1), 8, Write, 0, 2_560_000));
-    let mut commands = vec![at_once(Flush, 0, 0), at_once(Write, 0, 8)];
-    let outcomes = closed_loop(&mut profile.device(1), 1, || commands.pop());
-    check(&profile, "flush_after_write", outcomes[1].latency_ns() as f64 / 1e6);
+    assert!(off.is_empty(), "off by more than 10 %:\n{}", off.join("\n"));
+}
+
+#[test]
+fn a_rotating_disk_writes_as_fast_as_it_reads() {
+    let profile = Profile::named("sata-7200").unwrap();
+    let read = measure(&profile, Figure::SequentialReadOuterEdge).unwrap();
+    let written = measure(&profile, Figure::SequentialWriteOuterEdge).unwrap();
+    assert!((written / read - 1.0).abs() < 0.05, "read {read} B/s, written {written} B/s");
 }
 
 #[test]
@@ -112,7 +48,52 @@ fn every_profile_that_comes_along_is_sound() {
         let profile = Profile::named(name).unwrap();
         assert_eq!(profile.name(), name);
         assert!(!profile.about().is_empty() && !profile.anchors().is_empty());
-        assert_eq!(profile.card(), iosched_disk::Device::card(&profile.device(3)));
+        assert_eq!(profile.card(), profile.device(3).card());
     }
     assert!(Profile::names().is_sorted());
+}
+
+#[test]
+fn a_data_sheet_has_every_anchor_and_the_usual_figures_and_is_the_same_each_time() {
+    let profile = Profile::named("sata-ssd").unwrap();
+    let sheet = data_sheet(&profile);
+    for anchor in profile.anchors() {
+        assert!(sheet.figures.iter().any(|measured| measured.anchor.as_ref() == Some(anchor)));
+    }
+    assert!(sheet.figures.iter().all(|measured| measured.value.is_finite() && measured.value > 0.0));
+    assert!(sheet.figures.windows(2).all(|pair| pair[0].figure < pair[1].figure));
+    assert_eq!(sheet.distributions.len(), 4);
+    assert_eq!(sheet.figures, data_sheet(&profile).figures);
+}
+
+const FIXED: &str = "kind = \"fixed\"\n[fixed]\ndepth = 1\nparallel = 1\nlat_ns = 1000\nns_per_sector = 1\n";
+
+#[test]
+fn anchors_nobody_could_measure_are_refused_with_what_would_be_right() {
+    let check = |figure: &str, value: &str, unit: &str, said: &[&str]| {
+        let anchor =
+            format!("[[anchors]]\nfigure = \"{figure}\"\nvalue = {value}\nunit = \"{unit}\"\nsource = \"me\"\n");
+        let error = Profile::parse("mine.toml", &format!("{FIXED}{anchor}")).unwrap_err().to_string();
+        for part in ["mine.toml"].iter().chain(said) {
+            assert!(error.contains(part), "{part:?} is not in {error:?}");
+        }
+    };
+    check("speed", "1.0", "IOPS", &["line 8", "no figure \"speed\"", "random_read_4k_depth_1"]);
+    check("random_read_4k_depth_1", "1.0", "ms", &["anchors[0].unit", "not measured in ms", "its unit is IOPS"]);
+    check("random_read_4k_latency", "1.0", "IOPS", &["its unit is ms or us"]);
+    check("random_read_4k_latency", "1.0", "ns", &["line 10", "ns"]);
+    check("random_read_4k_latency", "0.0", "ms", &["anchors[0].value", "out of range"]);
+    check("random_read_4k_latency", "nan", "ms", &["anchors[0].value", "out of range"]);
+    check("average_read_seek", "1.0", "ms", &["anchors[0].figure", "no average_read_seek"]);
+    let twice =
+        "[[anchors]]\nfigure = \"random_read_4k_depth_1\"\nvalue = 1.0\nunit = \"IOPS\"\nsource = \"me\"\n".repeat(2);
+    let error = Profile::parse("mine.toml", &format!("{FIXED}{twice}")).unwrap_err().to_string();
+    assert!(error.contains("anchors[1].figure: random_read_4k_depth_1 is there already"), "{error}");
+}
+
+#[test]
+fn every_quantity_has_a_unit() {
+    for quantity in [Quantity::Time, Quantity::Rate, Quantity::Throughput, Quantity::Ratio] {
+        assert!(Unit::ALL.iter().any(|unit| unit.quantity() == quantity));
+    }
 }

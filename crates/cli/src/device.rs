@@ -1,0 +1,209 @@
+//! `iosched device`: the modelled devices, and what each is like beside the real one.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use clap::Subcommand;
+use iosched::Op;
+use iosched_disk::Profile;
+use iosched_disk::measure::{DataSheet, Distribution, Measured, data_sheet};
+use iosched_lab::grouped;
+use serde_json::{Value, json};
+
+use crate::output;
+
+/// Columns of a latency plot.
+const PLOT_COLUMNS: usize = 32;
+/// A share of latencies by height.
+const PLOT_BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Quantiles that are told: name and share.
+const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
+/// How far a model may be from the real device.
+const TOLERANCE: f64 = 0.1;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeviceCommand {
+    /// List the profiles that come with iosched
+    List {
+        /// Print them as one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say what a device is like: rates, latencies and flushes as measured on the model, beside the real device's
+    Show {
+        /// A profile of `iosched device list`, or a file (with a / or *.toml)
+        #[arg(value_name = "PROFILE|FILE")]
+        device: String,
+        /// Print everything as one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) fn device(command: &DeviceCommand) -> Result<()> {
+    let text = match command {
+        DeviceCommand::List { json: false } => {
+            let mut text = String::new();
+            for name in Profile::names() {
+                let _ = writeln!(text, "{name:18}{}", Profile::named(name)?.about());
+            }
+            text
+        }
+        DeviceCommand::List { json: true } => {
+            let list = Profile::names().map(|name| {
+                let profile = Profile::named(name)?;
+                Ok(json!({ "name": name, "kind": profile.model().kind(), "about": profile.about() }))
+            });
+            serde_json::to_string_pretty(&list.collect::<Result<Vec<_>>>()?)? + "\n"
+        }
+        DeviceCommand::Show { device, json } => {
+            let profile = Profile::load(device)?;
+            let sheet = data_sheet(&profile);
+            if *json {
+                serde_json::to_string_pretty(&as_json(&profile, &sheet)?)? + "\n"
+            } else {
+                as_text(&profile, &sheet)
+            }
+        }
+    };
+    output::print(&text)
+}
+
+fn as_text(profile: &Profile, sheet: &DataSheet) -> String {
+    let card = profile.card();
+    let gigabytes = card.capacity_sectors as f64 * 512.0 / 1e9;
+    let yes = |yes: bool| if yes { "yes" } else { "no" };
+    let mut text = format!("{}: {}\n\n", profile.name(), profile.about());
+    for (name, unit, value) in [
+        ("capacity", "GB", format!("{gigabytes:.1}")),
+        ("commands at once", "", card.depth.to_string()),
+        ("largest command", "KiB", grouped(card.max_hw_sectors_kb.into())),
+        ("seeking costs", "", yes(card.rotational).to_owned()),
+        ("volatile write cache", "", yes(card.write_cache).to_owned()),
+        ("force unit access", "", yes(card.fua).to_owned()),
+    ] {
+        let _ = writeln!(text, "{name:32}{unit:>5}{value:>11}");
+    }
+    let _ = writeln!(text, "\n{:37}{:>11}{:>11}{:>9}", "", "model", "real", "off");
+    for measured in &sheet.figures {
+        let Measured { figure, value, unit, anchor } = measured;
+        let _ = write!(text, "{:32}{unit:>5}{:>11}", figure.title(), rounded(*value));
+        if let (Some(anchor), Some(deviation)) = (anchor, measured.deviation()) {
+            let _ = write!(text, "{:>11}{:>+7.1} %   {}", rounded(anchor.value), deviation * 100.0, anchor.source);
+        }
+        text.push('\n');
+    }
+    text.push('\n');
+    latencies(&mut text, &sheet.distributions);
+    let _ = writeln!(text, "\n{}", answer(&sheet.figures));
+    text
+}
+
+/// Quantiles and a plot of each distribution; the plots have one axis.
+fn latencies(text: &mut String, distributions: &[Distribution]) {
+    let extreme = |share| distributions.iter().map(move |distribution| distribution.latencies.quantile_ns(share));
+    let from_ns = extreme(0.0).min().unwrap_or(0).max(1) as f64;
+    let to_ns = (extreme(1.0).max().unwrap_or(0) as f64).max(from_ns * 1.01);
+    let (factor, unit) = if extreme(0.5).max().unwrap_or(0) < 1_000_000 { (1e3, "us") } else { (1e6, "ms") };
+    let _ = write!(text, "{:32}{:>5}", "latency of 4 KiB", "");
+    for (name, _) in QUANTILES {
+        let _ = write!(text, "{name:>9}");
+    }
+    let _ = writeln!(text, "   from {} to {} {unit}", rounded(from_ns / factor), rounded(to_ns / factor));
+    for Distribution { op, depth, latencies } in distributions {
+        let direction = if *op == Op::Read { "read" } else { "write" };
+        let _ = write!(text, "{:32}{unit:>5}", format!("random {direction}, depth {depth}"));
+        for (_, share) in QUANTILES {
+            let _ = write!(text, "{:>9}", rounded(latencies.quantile_ns(share) as f64 / factor));
+        }
+        let _ = writeln!(text, "   {}", plot(&latencies.histogram(from_ns, to_ns, PLOT_COLUMNS)).trim_end());
+    }
+}
+
+fn plot(counts: &[u64]) -> String {
+    let most = counts.iter().copied().max().unwrap_or(0).max(1);
+    let bar = |count: u64| match count {
+        0 => ' ',
+        count => PLOT_BARS[((count * 8).div_ceil(most) as usize).clamp(1, 8) - 1],
+    };
+    counts.iter().map(|&count| bar(count)).collect()
+}
+
+/// How well the model does, in a sentence.
+fn answer(figures: &[Measured]) -> String {
+    let known: Vec<_> = figures.iter().filter_map(|measured| Some((measured.figure, measured.deviation()?))).collect();
+    let off: Vec<_> = known.iter().filter(|(_, deviation)| deviation.abs() > TOLERANCE).collect();
+    let worst = known.iter().map(|(_, deviation)| deviation.abs()).fold(0.0, f64::max) * 100.0;
+    match (known.len(), off.len()) {
+        (0, _) => "nothing is known of the real device: the profile has no anchors".to_owned(),
+        (1, 0) => format!("the figure known of the real device is met within {worst:.1} %"),
+        (all, 0) => format!("the {all} figures known of the real device are met within {worst:.1} %"),
+        (all, some) => {
+            let names: Vec<_> = off.iter().map(|(figure, _)| figure.title()).collect();
+            format!("{some} of the {all} figures known of the real device off by more than 10 %: {}", names.join("; "))
+        }
+    }
+}
+
+/// Three significant digits, or all before the point.
+fn rounded(value: f64) -> String {
+    match value {
+        value if value >= 999.5 => grouped(value.round() as u64),
+        value if value >= 99.95 => format!("{value:.0}"),
+        value if value >= 9.995 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
+fn as_json(profile: &Profile, sheet: &DataSheet) -> Result<Value> {
+    let card = profile.card();
+    let figures = sheet.figures.iter().map(|measured| {
+        let mut value = serde_json::to_value(measured)?;
+        value["title"] = measured.figure.title().into();
+        value["deviation"] = measured.deviation().into();
+        Ok(value)
+    });
+    let latencies = sheet.distributions.iter().map(|Distribution { op, depth, latencies }| {
+        let mut row = json!({
+            "op": if *op == Op::Read { "read" } else { "write" },
+            "depth": depth,
+            "commands": latencies.len(),
+            "mean_ns": latencies.mean_ns(),
+        });
+        for (name, share) in QUANTILES {
+            row[format!("{}_ns", name.replace('.', "_"))] = latencies.quantile_ns(share).into();
+        }
+        row
+    });
+    Ok(json!({
+        "name": profile.name(),
+        "kind": profile.model().kind(),
+        "about": profile.about(),
+        "capacity_sectors": card.capacity_sectors,
+        "depth": card.depth,
+        "max_hw_sectors_kb": card.max_hw_sectors_kb,
+        "rotational": card.rotational,
+        "write_cache": card.write_cache,
+        "fua": card.fua,
+        "figures": figures.collect::<Result<Vec<_>>>()?,
+        "latencies": latencies.collect::<Vec<_>>(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_three_digits() {
+        assert_eq!(
+            [0.0, 0.456, 9.996, 12.34, 99.96, 123.4, 98_765.4].map(rounded),
+            ["0.00", "0.46", "10.0", "12.3", "100", "123", "98,765"]
+        );
+    }
+
+    #[test]
+    fn a_plot_shows_the_least_and_the_most() {
+        assert_eq!(plot(&[0, 1, 800, 400]), " ▁█▄");
+    }
+}

@@ -1,0 +1,233 @@
+//! The figures a device is known by: names, what each means, and in which units it may be given.
+//!
+//! The list is closed, so that an anchor is either measured or refused, never passed over.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// What a figure is a measure of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// A duration, counted in ns.
+    Time,
+    /// Commands per second.
+    Rate,
+    /// Bytes per second.
+    Throughput,
+    /// A ratio of two figures.
+    Ratio,
+}
+
+/// A unit an anchor may be written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unit {
+    /// Milliseconds.
+    #[serde(rename = "ms")]
+    Milliseconds,
+    /// Microseconds.
+    #[serde(rename = "us")]
+    Microseconds,
+    /// Commands per second.
+    #[serde(rename = "IOPS")]
+    Iops,
+    /// Millions of bytes per second.
+    #[serde(rename = "MB/s")]
+    MegabytesPerSecond,
+    /// A factor.
+    #[serde(rename = "times")]
+    Times,
+}
+
+impl Unit {
+    /// All of them.
+    pub const ALL: &[Self] =
+        &[Self::Milliseconds, Self::Microseconds, Self::Iops, Self::MegabytesPerSecond, Self::Times];
+
+    /// As a profile writes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Milliseconds => "ms",
+            Self::Microseconds => "us",
+            Self::Iops => "IOPS",
+            Self::MegabytesPerSecond => "MB/s",
+            Self::Times => "times",
+        }
+    }
+
+    /// What it is a unit of.
+    #[must_use]
+    pub const fn quantity(self) -> Quantity {
+        match self {
+            Self::Milliseconds | Self::Microseconds => Quantity::Time,
+            Self::Iops => Quantity::Rate,
+            Self::MegabytesPerSecond => Quantity::Throughput,
+            Self::Times => Quantity::Ratio,
+        }
+    }
+
+    /// How many of what the quantity is counted in it is: ns, IOPS, bytes per second.
+    #[must_use]
+    pub const fn factor(self) -> f64 {
+        match self {
+            Self::Milliseconds | Self::MegabytesPerSecond => 1e6,
+            Self::Microseconds => 1e3,
+            Self::Iops | Self::Times => 1.0,
+        }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// No figure is called that.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no figure {name:?}; there are {known}")]
+pub struct UnknownFigure {
+    /// The name asked for.
+    pub name: String,
+    /// The names there are.
+    pub known: String,
+}
+
+macro_rules! figures {
+    ($($variant:ident $name:literal $quantity:ident $title:literal: $doc:literal,)*) => {
+        /// Something a device is known by. Commands are of 4 KiB if random and of 128 KiB if sequential, aligned to
+        /// that; random ones go anywhere on the device unless said otherwise.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Figure {
+            $(#[doc = $doc] $variant,)*
+        }
+
+        impl Figure {
+            /// All of them, in the order in which they are shown.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// As a profile writes it.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// What it is a measure of.
+            #[must_use]
+            pub const fn quantity(self) -> Quantity {
+                match self { $(Self::$variant => Quantity::$quantity,)* }
+            }
+
+            /// As a table names it.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title,)* }
+            }
+
+            /// What it is, in a sentence.
+            #[must_use]
+            pub const fn doc(self) -> &'static str {
+                match self { $(Self::$variant => $doc,)* }
+            }
+        }
+    };
+}
+
+figures! {
+    AverageReadSeek "average_read_seek" Time "average seek, read":
+        "Mean time of the arm between two random sectors, rotation left out.",
+    AverageWriteSeek "average_write_seek" Time "average seek, write":
+        "The same until it can write.",
+    TrackToTrackReadSeek "track_to_track_read_seek" Time "single-track seek, read":
+        "Time of the arm from one cylinder to the next.",
+    TrackToTrackWriteSeek "track_to_track_write_seek" Time "single-track seek, write":
+        "The same until it can write.",
+    FullStrokeReadSeek "full_stroke_read_seek" Time "full-stroke seek, read":
+        "Time of the arm from the first sector to the last.",
+    FullStrokeWriteSeek "full_stroke_write_seek" Time "full-stroke seek, write":
+        "The same until it can write.",
+    RandomRead4kLatency "random_read_4k_latency" Time "random read, one at a time":
+        "Mean latency of 4 KiB random reads, one at a time.",
+    RandomRead4kDepth1 "random_read_4k_depth_1" Rate "random read, depth 1":
+        "4 KiB random reads a second, one at a time.",
+    RandomRead4kDepth32 "random_read_4k_depth_32" Rate "random read, depth 32":
+        "4 KiB random reads a second, 32 outstanding.",
+    RandomRead4kDepth256 "random_read_4k_depth_256" Rate "random read, depth 256":
+        "4 KiB random reads a second, 256 outstanding.",
+    RandomWrite4kLatency "random_write_4k_latency" Time "random write, one at a time":
+        "Mean latency of 4 KiB random writes, one at a time, the first 200 of a new device: what a cache acknowledges.",
+    RandomWrite4kDepth1 "random_write_4k_depth_1" Rate "random write, depth 1":
+        "4 KiB random writes a second, one at a time, once caches are full.",
+    RandomWrite4kDepth32 "random_write_4k_depth_32" Rate "random write, depth 32":
+        "4 KiB random writes a second, 32 outstanding, once caches are full.",
+    SteadyRandomWrite4kDepth32 "steady_random_write_4k_depth_32" Rate "random write, steady state":
+        "4 KiB random writes a second, 32 outstanding, on flash that was filled and overwritten at random before.",
+    SequentialReadOuterEdge "sequential_read_outer_edge" Throughput "sequential read, first sectors":
+        "Rate of sequential reads from the first sector on: a rotating disk's outer edge.",
+    SequentialReadAverage "sequential_read_average" Throughput "sequential read, average":
+        "Rate of sequential reads of the whole device.",
+    SequentialReadInnerEdge "sequential_read_inner_edge" Throughput "sequential read, last sectors":
+        "Rate of sequential reads up to the last sector: a rotating disk's inner edge.",
+    SequentialWriteOuterEdge "sequential_write_outer_edge" Throughput "sequential write, first sectors":
+        "Rate of sequential writes from the first sector on, once caches are full.",
+    SequentialWriteInnerEdge "sequential_write_inner_edge" Throughput "sequential write, last sectors":
+        "Rate of sequential writes up to the last sector, once caches are full.",
+    FlushAfterWrite "flush_after_write" Time "flush after one write":
+        "Latency of a flush right after one 4 KiB write was acknowledged.",
+    FlushAfter4ScatteredWrites "flush_after_4_scattered_writes" Time "flush after 4 random writes":
+        "Mean latency of a flush right after 4 random 4 KiB writes were acknowledged.",
+    FlushAfter16ScatteredWrites "flush_after_16_scattered_writes" Time "flush after 16 random writes":
+        "Mean latency of a flush right after 16 random 4 KiB writes were acknowledged.",
+    FlushAfter64ScatteredWrites "flush_after_64_scattered_writes" Time "flush after 64 random writes":
+        "Mean latency of a flush right after 64 random 4 KiB writes were acknowledged.",
+    ShortStrokeHalf "short_stroke_half" Ratio "random read on half, gain":
+        "4 KiB random reads a second on the first half of the device, one at a time, over those on all of it.",
+    ShortStrokeTenth "short_stroke_tenth" Ratio "random read on a tenth, gain":
+        "4 KiB random reads a second on the first tenth of the device, one at a time, over those on all of it.",
+}
+
+impl Figure {
+    /// The unit a table shows it in, for a value counted as its quantity is.
+    #[must_use]
+    pub fn unit_for(self, value: f64) -> Unit {
+        match self.quantity() {
+            Quantity::Time if value < 1e6 => Unit::Microseconds,
+            Quantity::Time => Unit::Milliseconds,
+            Quantity::Rate => Unit::Iops,
+            Quantity::Throughput => Unit::MegabytesPerSecond,
+            Quantity::Ratio => Unit::Times,
+        }
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Figure {
+    type Err = UnknownFigure;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFigure> {
+        Self::ALL.iter().copied().find(|figure| figure.name() == name).ok_or_else(|| UnknownFigure {
+            name: name.to_owned(),
+            known: Self::ALL.iter().map(|figure| figure.name()).collect::<Vec<_>>().join(", "),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Figure {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for Figure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}

@@ -1,0 +1,114 @@
+//! The host that measures: keeps a device busy, and writes down how long each command took.
+
+use iosched::{Op, Time};
+
+use super::latency::Latencies;
+use crate::{Command, Device};
+
+/// splitmix64: what goes where must not change with a library's version.
+#[derive(Clone, Debug)]
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn below(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((u128::from(z ^ (z >> 31)) * u128::from(below)) >> 64) as u64
+    }
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Next {
+    pub(super) op: Op,
+    pub(super) sector: u64,
+    pub(super) nr_sectors: u32,
+}
+
+/// What a closed loop did.
+#[derive(Clone, Debug)]
+pub(super) struct Done {
+    /// Latency of every command.
+    pub(super) latencies: Latencies,
+    /// When the first that counts was complete, in ns.
+    first_ns: u64,
+    /// When the last was.
+    pub(super) last_ns: u64,
+    /// Commands complete after the first that counts.
+    counted: u64,
+}
+
+impl Done {
+    /// Commands a second.
+    pub(super) fn rate(&self) -> f64 {
+        self.counted as f64 * 1e9 / (self.last_ns - self.first_ns).max(1) as f64
+    }
+}
+
+/// Keeps `depth` commands outstanding from `now_ns` on, as many of them in the device as it takes, until `next` has no
+/// more. The rate counts from the completion of the command numbered `warm_up` on.
+pub(super) fn closed_loop<D: Device>(
+    device: &mut D,
+    now_ns: u64,
+    depth: u32,
+    warm_up: u64,
+    mut next: impl FnMut() -> Option<Next>,
+) -> Done {
+    let depth = depth.min(device.card().depth) as usize;
+    let mut submitted_ns = vec![0; depth];
+    let mut done = Done { latencies: Latencies::default(), first_ns: now_ns, last_ns: now_ns, counted: 0 };
+    let mut completed = 0;
+    let mut outstanding = 0;
+    let mut free: Vec<u32> = (0..depth as u32).rev().collect();
+    let mut now = Time::from_ns(now_ns);
+    loop {
+        while let Some(&tag) = free.last() {
+            let Some(Next { op, sector, nr_sectors }) = next() else { break };
+            free.pop();
+            outstanding += 1;
+            submitted_ns[tag as usize] = now.as_ns();
+            device.submit(now, Command { tag, op, sector, nr_sectors, fua: false });
+        }
+        if outstanding == 0 {
+            return done;
+        }
+        let Some(at) = device.next_event() else { return done };
+        now = at;
+        while let Some(tag) = device.advance(now) {
+            outstanding -= 1;
+            free.push(tag);
+            done.latencies.record(now.as_ns() - submitted_ns[tag as usize]);
+            done.last_ns = now.as_ns();
+            if completed == warm_up {
+                done.first_ns = done.last_ns;
+            }
+            done.counted += u64::from(completed > warm_up);
+            completed += 1;
+        }
+    }
+}
+
+/// `count` commands of 4 KiB anywhere below `end_sector`.
+pub(super) fn random(op: Op, end_sector: u64, count: u64, seed: u64) -> impl FnMut() -> Option<Next> {
+    let blocks = (end_sector / 8).max(1);
+    let (mut random, mut left) = (Random(seed), count);
+    move || {
+        left = left.checked_sub(1)?;
+        Some(Next { op, sector: random.below(blocks) * 8, nr_sectors: 8.min(end_sector) as u32 })
+    }
+}
+
+/// `count` commands of 128 KiB one after another from `start` on.
+pub(super) fn sequential(op: Op, start: u64, count: u64) -> impl FnMut() -> Option<Next> {
+    let mut i = 0;
+    move || {
+        i += 1;
+        (i <= count).then(|| Next {
+            op,
+            sector: start + (i - 1) * u64::from(super::SEQUENTIAL_SECTORS),
+            nr_sectors: super::SEQUENTIAL_SECTORS,
+        })
+    }
+}

@@ -1,0 +1,328 @@
+//! What a modelled device does, measured by driving it as a benchmark would: the figures that data sheets
+//! and reviews give, beside those of the real device.
+//!
+//! `iosched device show`, the tables of docs/devices.md and the tests of the anchors all ask here, so that they cannot
+//! disagree. Measuring is deterministic: the same profile gives the same figures.
+
+mod figure;
+mod host;
+mod latency;
+
+use iosched::Op;
+use serde::Serialize;
+
+pub use self::figure::{Figure, Quantity, Unit, UnknownFigure};
+use self::host::{Done, Next, Random, closed_loop, random, sequential};
+pub use self::latency::Latencies;
+use crate::profile::{Anchor, Model, Profile};
+use crate::{AnyDevice, Card};
+
+/// Sectors of a sequential command: 128 KiB.
+const SEQUENTIAL_SECTORS: u32 = 256;
+/// Commands from which a random rate of a rotating disk, or of anything else, is taken.
+const RANDOM_ROTATING: u64 = 8_000;
+const RANDOM_OTHER: u64 = 60_000;
+/// Bytes that are read or written for a sequential rate, if the device has so many.
+const SEQUENTIAL_BYTES: u64 = 512 << 20;
+/// Places at which the average sequential rate is taken.
+const AVERAGE_PLACES: u64 = 16;
+/// Pairs of sectors between which the average seek is taken.
+const SEEKS: u64 = 100_000;
+/// Flushes whose mean is taken.
+const FLUSHES: u64 = 40;
+/// Writes after a rest that a cache of any size should take.
+const WRITES_AFTER_REST: u64 = 200;
+/// Rest between them and the writes before, in ns.
+const REST_NS: u64 = 2_000_000_000;
+
+/// A figure as measured on a model, beside the real device's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// Which figure.
+    pub figure: Figure,
+    /// The model's value, in `unit`.
+    pub value: f64,
+    /// The anchor's unit; if there is none, the one that suits the value.
+    pub unit: Unit,
+    /// What the profile says of the real device.
+    pub anchor: Option<Anchor>,
+}
+
+impl Measured {
+    /// How far the model is from the real device, as a share of the real value: 0.1 is 10 % more. `None` without anchor.
+    #[must_use]
+    pub fn deviation(&self) -> Option<f64> {
+        self.anchor.as_ref().map(|anchor| self.value / anchor.value - 1.0)
+    }
+}
+
+/// How latencies of one kind of command are distributed.
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    /// Read or write, 4 KiB, random.
+    pub op: Op,
+    /// Commands outstanding.
+    pub depth: u32,
+    /// Their latencies, sorted.
+    pub latencies: Latencies,
+}
+
+/// All that is told of a device.
+#[derive(Clone, Debug)]
+pub struct DataSheet {
+    /// The figures that such a device is asked for, and all that have an anchor.
+    pub figures: Vec<Measured>,
+    /// Latencies of random reads and writes.
+    pub distributions: Vec<Distribution>,
+}
+
+/// Whether devices like this one have the figure: flash has no seeks, a disk has no depth of 256.
+#[must_use]
+pub fn applies(model: &Model, card: &Card, figure: Figure) -> bool {
+    match figure {
+        Figure::AverageReadSeek
+        | Figure::AverageWriteSeek
+        | Figure::TrackToTrackReadSeek
+        | Figure::TrackToTrackWriteSeek
+        | Figure::FullStrokeReadSeek
+        | Figure::FullStrokeWriteSeek => matches!(model, Model::Hdd(_)),
+        Figure::RandomRead4kDepth256 => card.depth >= 256,
+        Figure::SteadyRandomWrite4kDepth32 => false,
+        _ => true,
+    }
+}
+
+/// Measures one figure, counted as its quantity is (ns, IOPS, bytes per second). `None` if a device of this kind has no such
+/// figure: flash has no seeks.
+#[must_use]
+pub fn measure(profile: &Profile, figure: Figure) -> Option<f64> {
+    if !applies(profile.model(), profile.card(), figure) {
+        return None;
+    }
+    let bench = Bench::new(profile);
+    let capacity = bench.capacity;
+    Some(match figure {
+        Figure::AverageReadSeek => bench.average_seek()?,
+        Figure::AverageWriteSeek => bench.average_seek()? + bench.write_settle_ns()?,
+        Figure::TrackToTrackReadSeek => bench.least_seek()?,
+        Figure::TrackToTrackWriteSeek => bench.least_seek()? + bench.write_settle_ns()?,
+        Figure::FullStrokeReadSeek => bench.full_stroke()?,
+        Figure::FullStrokeWriteSeek => bench.full_stroke()? + bench.write_settle_ns()?,
+        Figure::RandomRead4kLatency => bench.random(Op::Read, 1, capacity).latencies.mean_ns(),
+        Figure::RandomRead4kDepth1 => bench.random(Op::Read, 1, capacity).rate(),
+        Figure::RandomRead4kDepth32 => bench.random(Op::Read, 32, capacity).rate(),
+        Figure::RandomRead4kDepth256 => bench.random(Op::Read, 256, capacity).rate(),
+        Figure::RandomWrite4kLatency => bench.writes_after_rest().latencies.mean_ns(),
+        Figure::RandomWrite4kDepth1 => bench.random(Op::Write, 1, capacity).rate(),
+        Figure::RandomWrite4kDepth32 => bench.random(Op::Write, 32, capacity).rate(),
+        Figure::SteadyRandomWrite4kDepth32 => return None,
+        Figure::SequentialReadOuterEdge => bench.sequential(Op::Read, Place::First),
+        Figure::SequentialReadAverage => bench.sequential_average(),
+        Figure::SequentialReadInnerEdge => bench.sequential(Op::Read, Place::Last),
+        Figure::SequentialWriteOuterEdge => bench.sequential(Op::Write, Place::First),
+        Figure::SequentialWriteInnerEdge => bench.sequential(Op::Write, Place::Last),
+        Figure::FlushAfterWrite => bench.flush_after(1),
+        Figure::FlushAfter4ScatteredWrites => bench.flush_after(4),
+        Figure::FlushAfter16ScatteredWrites => bench.flush_after(16),
+        Figure::FlushAfter64ScatteredWrites => bench.flush_after(64),
+        Figure::ShortStrokeHalf => bench.short_stroke(2),
+        Figure::ShortStrokeTenth => bench.short_stroke(10),
+    })
+}
+
+/// Measures the figure of an anchor. `None` if a device of this kind has no such figure.
+#[must_use]
+pub fn measure_anchor(profile: &Profile, anchor: &Anchor) -> Option<Measured> {
+    let value = measure(profile, anchor.figure)? / anchor.unit.factor();
+    Some(Measured { figure: anchor.figure, value, unit: anchor.unit, anchor: Some(anchor.clone()) })
+}
+
+/// Measures all that is told of a device.
+#[must_use]
+pub fn data_sheet(profile: &Profile) -> DataSheet {
+    let asked = |figure: &Figure| profile.anchor(*figure).is_some() || is_usual(profile, *figure);
+    let figures = Figure::ALL.iter().copied().filter(asked).filter_map(|figure| match profile.anchor(figure) {
+        Some(anchor) => measure_anchor(profile, anchor),
+        None => measure(profile, figure).map(|value| {
+            let unit = figure.unit_for(value);
+            Measured { figure, value: value / unit.factor(), unit, anchor: None }
+        }),
+    });
+    let bench = Bench::new(profile);
+    let distributions = [(Op::Read, 1), (Op::Read, 32), (Op::Write, 1), (Op::Write, 32)].map(|(op, depth)| {
+        let mut latencies = bench.random(op, depth, bench.capacity).latencies;
+        latencies.sort();
+        Distribution { op, depth: depth.min(bench.depth()), latencies }
+    });
+    DataSheet { figures: figures.collect(), distributions: distributions.into() }
+}
+
+/// Whether devices like this one are asked for the figure even if nobody measured the real one.
+fn is_usual(profile: &Profile, figure: Figure) -> bool {
+    match figure {
+        Figure::RandomRead4kDepth1
+        | Figure::RandomRead4kDepth32
+        | Figure::RandomWrite4kDepth1
+        | Figure::RandomWrite4kDepth32
+        | Figure::SequentialReadOuterEdge
+        | Figure::SequentialWriteOuterEdge => true,
+        Figure::SequentialReadInnerEdge | Figure::SequentialWriteInnerEdge => profile.card().rotational,
+        Figure::FlushAfterWrite | Figure::FlushAfter16ScatteredWrites => profile.card().write_cache,
+        Figure::RandomRead4kDepth256 => true,
+        _ => false,
+    }
+}
+
+/// Where sequential commands begin.
+#[derive(Clone, Copy)]
+enum Place {
+    First,
+    Last,
+    /// One of [`AVERAGE_PLACES`].
+    Part(u64),
+}
+
+/// A device on the bench: each measurement begins with a new one.
+struct Bench<'a> {
+    profile: &'a Profile,
+    capacity: u64,
+}
+
+impl<'a> Bench<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        Self { profile, capacity: profile.card().capacity_sectors }
+    }
+
+    fn depth(&self) -> u32 {
+        self.profile.card().depth
+    }
+
+    /// The seek time between two sectors, in ns.
+    fn seek(&self) -> Option<impl Fn(u64, u64) -> u64> {
+        let AnyDevice::Hdd(hdd) = self.profile.device(0) else { return None };
+        Some(move |from, to| hdd.seek_ns(from, to))
+    }
+
+    fn average_seek(&self) -> Option<f64> {
+        let seek_ns = self.seek()?;
+        let mut pairs = Random(11);
+        let sum: u64 = (0..SEEKS).map(|_| seek_ns(pairs.below(self.capacity), pairs.below(self.capacity))).sum();
+        Some(sum as f64 / SEEKS as f64)
+    }
+
+    /// The shortest seek there is from the first sector: to the first sector that needs one.
+    fn least_seek(&self) -> Option<f64> {
+        let seek_ns = self.seek()?;
+        let (mut none, mut some) = (0, self.capacity - 1);
+        while some - none > 1 {
+            let middle = none.midpoint(some);
+            if seek_ns(0, middle) == 0 { none = middle } else { some = middle }
+        }
+        Some(seek_ns(0, some) as f64)
+    }
+
+    fn full_stroke(&self) -> Option<f64> {
+        Some(self.seek()?(0, self.capacity - 1) as f64)
+    }
+
+    fn write_settle_ns(&self) -> Option<f64> {
+        match self.profile.model() {
+            Model::Hdd(config) => Some(config.write_settle_ns as f64),
+            _ => None,
+        }
+    }
+
+    /// 4 KiB commands anywhere below `end_sector`. Of writes only the second half counts towards the rate.
+    fn random(&self, op: Op, depth: u32, end_sector: u64) -> Done {
+        let count = if self.profile.card().rotational { RANDOM_ROTATING } else { RANDOM_OTHER };
+        let warm_up = if op == Op::Write { count / 2 } else { 0 };
+        let mut device = self.profile.device(u64::from(depth));
+        closed_loop(&mut device, 0, depth, warm_up, random(op, end_sector, count, 5))
+    }
+
+    fn writes_after_rest(&self) -> Done {
+        let mut device = self.profile.device(1);
+        closed_loop(&mut device, 0, 1, 0, random(Op::Write, self.capacity, WRITES_AFTER_REST, 6))
+    }
+
+    /// Bytes a second of 128 KiB commands one after another; one at a time on rotating disks, which read ahead, and 32 elsewhere.
+    /// The first quarter does not count: it may go into a cache.
+    fn sequential(&self, op: Op, place: Place) -> f64 {
+        let chunk = u64::from(SEQUENTIAL_SECTORS);
+        let chunks = self.capacity / chunk;
+        if chunks == 0 {
+            return 0.0;
+        }
+        let share = if matches!(place, Place::Part(_)) { 4 } else { 1 };
+        let count = (SEQUENTIAL_BYTES / share / 512 / chunk).min(chunks);
+        let first = match place {
+            Place::First => 0,
+            Place::Last => chunks - count,
+            Place::Part(part) => (chunks - count) / AVERAGE_PLACES * part,
+        };
+        let depth = if self.profile.card().rotational { 1 } else { 32 };
+        let mut device = self.profile.device(1);
+        let done = closed_loop(&mut device, 0, depth, count / 4, sequential(op, first * chunk, count));
+        done.rate() * (chunk * 512) as f64
+    }
+
+    fn sequential_average(&self) -> f64 {
+        let slowness: f64 = (0..AVERAGE_PLACES).map(|part| 1.0 / self.sequential(Op::Read, Place::Part(part))).sum();
+        AVERAGE_PLACES as f64 / slowness
+    }
+
+    /// Mean latency of a flush right after so many random writes, in ns.
+    fn flush_after(&self, writes: u64) -> f64 {
+        let mut device = self.profile.device(1);
+        let mut places = Random(7);
+        let blocks = self.capacity / 8;
+        let (mut now_ns, mut sum) = (0, 0.0);
+        for _ in 0..FLUSHES {
+            let mut left = writes;
+            let written = closed_loop(&mut device, now_ns, 1, 0, || {
+                left = left.checked_sub(1)?;
+                Some(Next { op: Op::Write, sector: places.below(blocks) * 8, nr_sectors: 8 })
+            });
+            let mut flush = Some(Next { op: Op::Flush, sector: 0, nr_sectors: 0 });
+            let flushed = closed_loop(&mut device, written.last_ns, 1, 0, || flush.take());
+            sum += flushed.latencies.mean_ns();
+            now_ns = flushed.last_ns + REST_NS;
+        }
+        sum / FLUSHES as f64
+    }
+
+    /// How much faster random reads are on the first `part`-th of the device.
+    fn short_stroke(&self, part: u64) -> f64 {
+        self.random(Op::Read, 1, self.capacity / part).rate() / self.random(Op::Read, 1, self.capacity).rate()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_of_known_latency_is_measured_as_what_it_is() {
+        let text = "kind = \"fixed\"\n[fixed]\ndepth = 4\nparallel = 2\nlat_ns = 100_000\nns_per_sector = 0\n";
+        let profile = Profile::parse("known", text).unwrap();
+        let measured = |figure| measure(&profile, figure).unwrap();
+        assert!((measured(Figure::RandomRead4kLatency) - 100_000.0).abs() < 1e-6);
+        assert!((measured(Figure::RandomRead4kDepth1) - 10_000.0).abs() < 1e-6);
+        assert!((measured(Figure::RandomRead4kDepth32) - 20_000.0).abs() < 20.0);
+        // Two commands of 128 KiB in 0.1 ms.
+        assert!((measured(Figure::SequentialReadOuterEdge) - 2.621_44e9).abs() < 3e7);
+        assert!((measured(Figure::FlushAfterWrite) - 100_000.0).abs() < 1e-6);
+        assert_eq!(measure(&profile, Figure::AverageReadSeek), None);
+        assert_eq!(measure(&profile, Figure::RandomRead4kDepth256), None);
+    }
+
+    #[test]
+    fn figures_are_found_by_their_names_and_others_are_refused() {
+        for &figure in Figure::ALL {
+            assert_eq!(figure.name().parse(), Ok(figure));
+            assert_eq!(figure.unit_for(1.0).quantity(), figure.quantity());
+        }
+        let error = "seek".parse::<Figure>().unwrap_err().to_string();
+        assert!(error.contains("\"seek\"") && error.contains("average_read_seek"), "{error}");
+    }
+}
