@@ -61,7 +61,7 @@ pub(crate) enum Command {
 /// Say which scheduler and settings serve a workload best on a device, and how sure that is.
 ///
 /// Every setting is run on the same workload and the same seeds: run i of one setting is compared with run i of the
-/// others. Per figure, a setting is better or worse than the baseline if the 95 % confidence interval of the mean paired
+/// others. With several devices that is done on each of them, and the end says which setting wins where. Per figure, a setting is better or worse than the baseline if the 95 % confidence interval of the mean paired
 /// difference leaves no doubt that there is one, and it is at least 0.5 % of the baseline (2 % for quantiles, which are
 /// not known more exactly); else there is no difference. Beside it, * marks what the published rule calls a difference:
 /// means that are further apart than either standard deviation.
@@ -70,7 +70,7 @@ pub(crate) enum Command {
 /// device under the same setting; of the 16 busiest processes with 30 I/Os or more.
 ///
 /// Ctrl-C keeps the runs that are finished, after the current ones; a second Ctrl-C ends those, too. Only complete
-/// rounds (one run of every setting) count.
+/// rounds (one run of every setting on every device) count.
 #[derive(Args, Debug)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArgs {
@@ -79,9 +79,10 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) workload: Option<PathBuf>,
 
-    /// The device to do it to: a profile of `iosched device list`, or a file (with a / or *.toml)
-    #[arg(short, long, value_name = "PROFILE|FILE", default_value = crate::compare::DEVICE_DEFAULT)]
-    pub(crate) device: String,
+    /// The device to do it to: a profile of `iosched device list`, or a file (with a / or *.toml); once per device, to
+    /// see which setting wins where
+    #[arg(short, long = "device", value_name = "PROFILE|FILE", default_value = crate::compare::DEVICE_DEFAULT)]
+    pub(crate) devices: Vec<String>,
 
     /// A scheduler and what to set of it or of the queue, as cfq or cfq:slice_idle=0,quantum=32,nr_requests=512;
     /// once per setting to compare [default: noop, deadline and cfq]
@@ -93,7 +94,7 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "SETTING", value_parser = setting)]
     pub(crate) baseline: Option<SchedulerSetting>,
 
-    /// Runs of each setting; they differ in where the platters are at the start and in arrivals within the recording's
+    /// Runs of each setting on each device; they differ in where the platters are at the start and in arrivals within the recording's
     /// resolution
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
@@ -115,11 +116,11 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// Print everything as one JSON document
+    /// Print everything as one JSON document; of several devices with a list of their results and an overview
     #[arg(long, group = "format")]
     pub(crate) json: bool,
 
-    /// Print a line per figure and setting, comma-separated
+    /// Print a line per figure and setting, comma-separated; of several devices with a first column that names them
     #[arg(long, group = "format")]
     pub(crate) csv: bool,
 
@@ -135,7 +136,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
 
-    /// Write every decision of the first run of each setting to this file, as JSON lines
+    /// Write every decision of the first run of each setting on each device to this file, as JSON lines
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) decisions: Option<PathBuf>,
 }
@@ -144,6 +145,7 @@ const COMPARE_EXAMPLES: &str = "\
 Examples:
   iosched compare --workload server.blktrace --scheduler deadline --scheduler cfq:slice_idle=0
   iosched compare --workload server.blktrace --replay open --speed 2
+  iosched compare --workload server.blktrace --device sata-7200 --device sata-ssd --device ./mine.toml
   iosched compare --workload jobs.toml --device sata-ssd --runs 20 --csv";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

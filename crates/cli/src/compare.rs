@@ -9,9 +9,7 @@ use std::time::Instant;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use iosched_disk::Profile;
-use iosched_lab::{
-    Control, Experiment, Finished, LabError, Progress, RecordReader, RecordWriter, Records, Results, execute,
-};
+use iosched_lab::{Control, Experiment, Finished, LabError, Progress, RecordReader, RecordWriter, Records, execute};
 use iosched_sim::{Replay, SchedulerSetting};
 use iosched_workload::Workload;
 
@@ -58,8 +56,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     {
         write_decisions(&experiment, path)?;
     }
-    let results = Results::of(&gathered);
-    if results.rounds == 0 {
+    if gathered.rounds().is_empty() {
         let kept =
             if records.is_some() { format!("; what was run is in {}", args.records.display()) } else { String::new() };
         eprintln!("interrupted before every setting was run once: there is nothing to compare{kept}");
@@ -68,12 +65,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     if let Some(page) = &args.report {
         write_page(page, &html(&gathered, &args.records))?;
     }
-    let page = Page {
-        header: &gathered.header,
-        results: &results,
-        elapsed_s: Some(elapsed_s),
-        next: records.is_some().then(|| next(&args.records, args.report.as_deref())),
-    };
+    let page =
+        Page::of(&gathered, Some(elapsed_s), records.is_some().then(|| next(&args.records, args.report.as_deref())));
     output::print(&match (args.json, args.csv, args.markdown) {
         (true, ..) => show::json(&page)?,
         (_, true, _) => show::csv(&page),
@@ -120,8 +113,7 @@ fn write_page(page: &Path, html: &str) -> Result<()> {
 
 /// Everything is checked before anything runs.
 fn experiment(args: &CompareArgs) -> Result<Experiment> {
-    let profile = Profile::load(&args.device)?;
-    let profile_text = if is_file(&args.device) { std::fs::read_to_string(&args.device).ok() } else { None };
+    let profiles = args.devices.iter().map(|device| Profile::load(device)).collect::<Result<Vec<_>, _>>()?;
     let mut settings = args.schedulers.clone();
     let mut baseline = args.baseline.as_ref().map(ToString::to_string);
     if settings.is_empty() {
@@ -134,11 +126,18 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
         Some(path) => Workload::open(path)?,
         None => sample::open()?,
     };
-    let mut experiment = Experiment::new(workload, profile, settings)?;
+    let mut profiles = profiles.into_iter();
+    let first = profiles.next().ok_or_else(|| usage("there is nothing to run on: name at least one device"))?;
+    let mut experiment = Experiment::new(workload, first, settings)?;
+    profiles.try_for_each(|profile| experiment.add_device(profile))?;
+    for (number, device) in args.devices.iter().enumerate().filter(|(_, device)| is_file(device)) {
+        if let Ok(text) = std::fs::read_to_string(device) {
+            experiment.keep_profile_text(number, text);
+        }
+    }
     if let Some(baseline) = baseline {
         experiment.set_baseline(&baseline)?;
     }
-    experiment.profile_text = profile_text;
     experiment.runs = args.runs;
     experiment.seed = args.seed;
     experiment.replay = replay(args, experiment.workload());
@@ -181,7 +180,9 @@ fn command(args: &CompareArgs, experiment: &Experiment) -> String {
     if let Some(path) = &args.workload {
         option("--workload", path.display().to_string());
     }
-    option("--device", args.device.clone());
+    for device in &args.devices {
+        option("--device", device.clone());
+    }
     for setting in experiment.settings() {
         option("--scheduler", setting.label.clone());
     }

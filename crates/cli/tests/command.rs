@@ -135,6 +135,60 @@ fn tasks_files_and_every_output_format_work() {
 }
 
 #[test]
+fn several_devices_are_compared_in_one_command() {
+    let here = directory("devices");
+    std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
+    std::fs::write(
+        here.join("fixed.toml"),
+        "kind = \"fixed\"\n[fixed]\ndepth = 4\nparallel = 4\nlat_ns = 200_000\nns_per_sector = 500\n",
+    )
+    .unwrap();
+    let common = ["compare", "-w", "tasks.toml", "-d", "sata-7200", "-d", "./fixed.toml", "-s", "noop", "-s", "cfq"];
+    let with = |more: &[&str]| {
+        let (code, out, err) = run(&here, &[common.as_slice(), &["-n", "3"], more].concat());
+        assert_eq!((code, err.as_str()), (0, ""));
+        out
+    };
+    let text = with(&["--report", "all.html"]);
+    for part in ["sata-7200: 1 TB", "3 runs each on each device", "doubtful on ./fixed.toml:", "best where", "finish "]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(text.matches("against noop (95 % confidence").count(), 2, "{text}");
+    assert_eq!(run(&here, &["report", "last.jsonl", "-o", "later.html"]), (0, String::new(), String::new()));
+    let read = |name: &str| std::fs::read_to_string(here.join(name)).unwrap();
+    assert_eq!(read("later.html"), read("all.html"));
+    let csv = with(&["--csv"]);
+    assert!(csv.starts_with("device,figure,unit,setting,mean,"), "{csv}");
+    for device in ["sata-7200", "./fixed.toml"] {
+        // The same lines as of this device alone.
+        let alone = ["compare", "-w", "tasks.toml", "-d", device, "-s", "noop", "-s", "cfq", "-n", "3", "--csv"];
+        let (_, alone, _) = run(&here, &alone);
+        let own: Vec<&str> = csv.lines().filter_map(|line| line.strip_prefix(device)?.strip_prefix(',')).collect();
+        assert_eq!(own, alone.lines().skip(1).collect::<Vec<_>>(), "{device}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&with(&["--json"])).unwrap();
+    assert_eq!(json["devices"][1]["device"], "./fixed.toml");
+    assert_eq!(json["devices"][0]["figures"][0]["settings"][1]["setting"], "cfq");
+    assert_eq!(json["overview"]["figures"][0]["devices"][1]["device"], "./fixed.toml");
+    assert_eq!(
+        json["plan"]["command"],
+        "iosched compare --workload tasks.toml --device sata-7200 --device ./fixed.toml --scheduler noop \
+         --scheduler cfq --baseline noop --runs 3 --seed 1"
+    );
+    assert!(json["plan"]["devices"][1]["profile"].as_str().unwrap().contains("lat_ns"));
+    let markdown = with(&["--markdown"]);
+    assert!(markdown.contains("\n## `sata-7200`\n") && markdown.contains("\n## Which setting wins where\n"));
+    assert!(markdown.contains("\n| `./fixed.toml` | "), "{markdown}");
+    let one =
+        run(&here, &["compare", "-w", "tasks.toml", "-d", "sata-7200", "-d", "sata-ssd", "-s", "cfq", "-n", "2"]).1;
+    let heads = one.lines().find(|line| line.contains("sata-7200") && line.contains("sata-ssd"));
+    assert!(heads.is_some(), "devices side by side: {one}");
+    std::fs::remove_file(here.join("last.jsonl")).unwrap();
+    refused(&here, &["compare", "-d", "sata-ssd", "-d", "sata-ssd"], 2, &["device sata-ssd is given twice"]);
+}
+
+#[test]
 fn a_report_is_made_of_records_without_running_again() {
     let here = directory("report");
     std::fs::write(here.join("tasks.toml"), TASKS).unwrap();

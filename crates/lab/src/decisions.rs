@@ -1,4 +1,4 @@
-//! Every decision of the first run of each setting, as JSON lines.
+//! Every decision of the first run of each setting on each device, as JSON lines.
 
 use std::io::Write;
 
@@ -9,36 +9,41 @@ use serde_json::{Value, json};
 use crate::error::LabError;
 use crate::experiment::Experiment;
 
-/// Runs run 0 of every setting again and writes what elevator and queue decided: one line per decision, with the
-/// setting's label, the time in ns (`t`) and the event (`ev`). A run is a function of its plan, so these are the
-/// decisions of the run that was recorded.
+/// Runs run 0 of every setting on every device again and writes what elevator and queue decided: one line per decision,
+/// with the device's name if there are several, the setting's label, the time in ns (`t`) and the event (`ev`). A run is
+/// a function of its plan, so these are the decisions of the run that was recorded.
 ///
 /// # Errors
 /// A run fails, or writing does.
 pub fn write_decisions(experiment: &Experiment, out: &mut impl Write) -> Result<(), LabError> {
-    for (number, setting) in experiment.settings().iter().enumerate() {
-        let plan = experiment.plan(number, 0);
-        let seed = plan.seed;
-        let mut written = Ok(());
-        let watch = Decisions(|now_ns: u64, decision: &Decision| {
-            if written.is_ok() {
-                written = writeln!(out, "{}", line(&setting.label, now_ns, decision));
-            }
-        });
-        run(&plan, watch).map_err(|source| LabError::Run {
-            label: setting.label.clone(),
-            run: 0,
-            seed,
-            source: Box::new(source),
-        })?;
-        written.map_err(|source| LabError::Io { file: "decisions".to_owned(), source })?;
+    let several = experiment.profiles().len() > 1;
+    for (device, profile) in experiment.profiles().enumerate() {
+        let name = several.then(|| profile.name());
+        for (setting, record) in experiment.settings().iter().enumerate() {
+            let plan = experiment.plan(device, setting, 0);
+            let seed = plan.seed;
+            let mut written = Ok(());
+            let watch = Decisions(|now_ns: u64, decision: &Decision| {
+                if written.is_ok() {
+                    written = writeln!(out, "{}", line(name, &record.label, now_ns, decision));
+                }
+            });
+            run(&plan, watch).map_err(|source| LabError::Run {
+                name: experiment.name(device, setting),
+                run: 0,
+                seed,
+                source: Box::new(source),
+            })?;
+            written.map_err(|source| LabError::Io { file: "decisions".to_owned(), source })?;
+        }
     }
     Ok(())
 }
 
-fn line(label: &str, now_ns: u64, decision: &Decision) -> Value {
+fn line(device: Option<&str>, label: &str, now_ns: u64, decision: &Decision) -> Value {
     let mut line = json!({ "setting": label, "t": now_ns });
     if let (Value::Object(line), Value::Object(event)) = (&mut line, event(decision)) {
+        line.extend(device.map(|name| ("device".to_owned(), name.into())));
         line.extend(event);
     }
     line

@@ -154,7 +154,7 @@ impl fmt::Display for Doubt {
             }
             Self::FewRuns { rounds } => write!(
                 f,
-                "{rounds} runs give wide intervals; the published method takes {RUNS_PUBLISHED}: --runs {RUNS_PUBLISHED}"
+                "{rounds} runs are fewer than the published method's {RUNS_PUBLISHED}; more make narrower intervals: --runs {RUNS_PUBLISHED}"
             ),
             Self::Short { seconds, trace } => write!(
                 f,
@@ -167,18 +167,20 @@ impl fmt::Display for Doubt {
                 "{} latencies rest on {ios} I/Os of a run and are left out of the conclusions; take a longer workload",
                 if *sync { "sync" } else { "async" }
             ),
-            Self::ThinTail { figure, ios, above } => {
-                let only = if *above == 0 { "none" } else { &format!("only {above}") };
-                write!(
-                    f,
-                    "{}: {only} of a run's {ios} I/Os lie above it, so it is nearly the worst case; take a longer workload, or read a lower quantile",
-                    figure.name()
-                )
-            }
+            Self::ThinTail { figure, ios, above: 0 } => write!(
+                f,
+                "{}: none of a run's {ios} I/Os lie above it, so it is the worst case; take a longer workload, or read a lower quantile",
+                figure.name()
+            ),
+            Self::ThinTail { figure, ios, above } => write!(
+                f,
+                "{}: only {above} of a run's {ios} I/Os lie above it, so a few I/Os decide it; take a longer workload, or read a lower quantile",
+                figure.name()
+            ),
             Self::Idle { settings, utilisation_percent, speed } => {
                 write!(
                     f,
-                    "{}: the device has work for at most {} % of the time, so schedulers hardly matter; ",
+                    "{}: the device has work for at most {} % of the time, so this says little about a busier one; ",
                     listed(settings),
                     significant(*utilisation_percent, 2)
                 )?;
@@ -189,19 +191,19 @@ impl fmt::Display for Doubt {
             }
             Self::Overload { settings, arrivals_s, finish_s } => write!(
                 f,
-                "{}: the device cannot keep up; what arrived in {} s took up to {} s, and latencies tell the length of the replay; use --replay closed, a lower --speed or a faster device",
+                "{}: the device cannot keep up; what arrived in {} s took up to {} s, and latencies depend on how long the recording is; use --replay closed, a lower --speed or a faster device",
                 listed(settings),
                 significant(*arrivals_s, 3),
                 significant(*finish_s, 3)
             ),
             Self::NoVariance { settings, runs } => write!(
                 f,
-                "{}: all {runs} runs are the same: nothing is left to chance on this device, and differences are exact for this workload only; one run tells as much: --runs 1, or vary the workload",
+                "{}: all {runs} runs are the same whatever their seeds, so the deviation of 0 says nothing about a slightly different workload; one run tells as much: --runs 1, or vary the workload",
                 listed(settings)
             ),
             Self::ChangedNothing { setting, same_as } => write!(
                 f,
-                "{setting} gives the same as {same_as} in every figure of every run: what they differ in changed nothing for this workload on this device; leave one out"
+                "{setting} gives the same as {same_as} in every figure of every run: what they differ in makes no difference to this workload on this device; leave one out"
             ),
             Self::NoFairness { tasks } => {
                 let there = if *tasks == 1 { "there is 1" } else { &format!("there are {tasks}") };
@@ -212,7 +214,7 @@ impl fmt::Display for Doubt {
             }
             Self::FairnessPartial { counted, excluded, excluded_percent } => write!(
                 f,
-                "fairness is that of the {counted} busiest processes; the rest, {excluded} with {} % of the I/Os, have fewer than {ALONE_IOS_MIN} I/Os each or come after the first {}; take a longer workload to count more",
+                "fairness is that of the {counted} busiest processes; the rest, {excluded} with {} % of the I/Os, have fewer than {ALONE_IOS_MIN} I/Os in a run or come after the first {}; take a longer workload to count more",
                 significant(*excluded_percent, 2),
                 crate::fairness::ALONE_TASKS_MAX
             ),

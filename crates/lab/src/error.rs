@@ -17,6 +17,12 @@ pub enum LabError {
         /// Its label.
         label: String,
     },
+    /// The same device twice.
+    #[error("the device {name} is given twice; give each once")]
+    TwiceTheSameDevice {
+        /// Its name.
+        name: String,
+    },
     /// No runs.
     #[error("0 runs give no figures; take at least 1, better 10")]
     NoRuns,
@@ -29,13 +35,18 @@ pub enum LabError {
         labels: Vec<String>,
     },
     /// A setting that is not possible on this device.
-    #[error(transparent)]
-    Setting(Box<SettingError>),
+    #[error("{source}, on the device {device}")]
+    Setting {
+        /// The device.
+        device: String,
+        /// Why.
+        source: Box<SettingError>,
+    },
     /// A run failed.
-    #[error("{label}, run {run} (seed {seed}): {source}")]
+    #[error("{name}, run {run} (seed {seed}): {source}")]
     Run {
-        /// The setting.
-        label: String,
+        /// The setting, and the device if there are several.
+        name: String,
         /// The run.
         run: u32,
         /// Its seed.
@@ -44,10 +55,10 @@ pub enum LabError {
         source: Box<SimError>,
     },
     /// The simulator itself failed.
-    #[error("{label}, run {run} (seed {seed}): the simulator failed, which is a bug: {message}")]
+    #[error("{name}, run {run} (seed {seed}): the simulator failed, which is a bug: {message}")]
     Bug {
-        /// The setting.
-        label: String,
+        /// The setting, and the device if there are several.
+        name: String,
         /// The run.
         run: u32,
         /// Its seed.
@@ -93,10 +104,4 @@ pub enum LabError {
         /// What is wrong.
         problem: String,
     },
-}
-
-impl From<SettingError> for LabError {
-    fn from(error: SettingError) -> Self {
-        Self::Setting(Box::new(error))
-    }
 }

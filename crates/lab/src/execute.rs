@@ -1,7 +1,7 @@
 //! Runs an experiment on several threads.
 //!
-//! Settings take turns: every round runs each of them once, with one seed, and the next round begins with another
-//! setting. Then the tasks run alone. Records are handed on in the order of the plan, whoever finishes first, so they do
+//! Settings take turns: every round runs each of them once on every device, with one seed, and the next round begins with
+//! another. Then the tasks run alone. Records are handed on in the order of the plan, whoever finishes first, so they do
 //! not depend on the number of threads.
 
 use std::collections::BTreeMap;
@@ -70,15 +70,22 @@ pub struct Finished {
 /// One run to be made.
 #[derive(Clone, Copy, Debug)]
 enum Job<'a> {
-    Run { run: u32, setting: usize },
-    Alone { setting: usize, alone: &'a Alone },
+    Run { run: u32, cell: Cell },
+    Alone { cell: Cell, alone: &'a Alone },
+}
+
+/// A setting on a device, each by its number.
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    device: usize,
+    setting: usize,
 }
 
 impl Job<'_> {
-    fn run_and_setting(self) -> (u32, usize) {
+    const fn run_and_cell(self) -> (u32, Cell) {
         match self {
-            Self::Run { run, setting } => (run, setting),
-            Self::Alone { setting, .. } => (0, setting),
+            Self::Run { run, cell } => (run, cell),
+            Self::Alone { cell, .. } => (0, cell),
         }
     }
 }
@@ -145,13 +152,20 @@ pub fn execute(
     Ok(Finished { records: gathered.records, interrupted: done < jobs.len() })
 }
 
+/// Every setting on every device.
+fn cells(experiment: &Experiment) -> Vec<Cell> {
+    let settings = experiment.settings().len();
+    let devices = experiment.profiles().len();
+    (0..devices).flat_map(|device| (0..settings).map(move |setting| Cell { device, setting })).collect()
+}
+
 /// Whatever is wrong with a plan is said before anything runs.
 fn check_all(experiment: &Experiment) -> Result<(), LabError> {
-    for (setting, record) in experiment.settings().iter().enumerate() {
-        let plan = experiment.plan(setting, 0);
+    for Cell { device, setting } in cells(experiment) {
+        let plan = experiment.plan(device, setting, 0);
         let seed = plan.seed;
         check(&plan).map_err(|source| LabError::Run {
-            label: record.label.clone(),
+            name: experiment.name(device, setting),
             run: 0,
             seed,
             source: Box::new(source),
@@ -162,48 +176,49 @@ fn check_all(experiment: &Experiment) -> Result<(), LabError> {
 
 /// Everything to be run, in the order it is begun and recorded.
 fn jobs<'a>(experiment: &Experiment, alone: &'a [Alone]) -> Vec<Job<'a>> {
-    let settings = experiment.settings().len();
-    let round = |run: u32| (0..settings).map(move |turn| Job::Run { run, setting: (turn + run as usize) % settings });
-    let runs = (0..experiment.runs).flat_map(round);
-    let alone = (0..settings).flat_map(|setting| alone.iter().map(move |alone| Job::Alone { setting, alone }));
+    let cells = &cells(experiment);
+    let round = |run: u32| (0..cells.len()).map(move |turn| cells[(turn + run as usize) % cells.len()]);
+    let runs = (0..experiment.runs).flat_map(|run| round(run).map(move |cell| Job::Run { run, cell }));
+    let alone = cells.iter().flat_map(|&cell| alone.iter().map(move |alone| Job::Alone { cell, alone }));
     runs.chain(alone).collect()
 }
 
 /// Makes one run; `None` if it was ended by `control`.
 fn carry_out(experiment: &Experiment, control: &Control, job: Job<'_>) -> Result<Option<Vec<Record>>, LabError> {
-    let (number, setting) = job.run_and_setting();
-    let mut plan = Plan { interrupt: Some(&control.abort), ..experiment.plan(setting, number) };
+    let (number, cell) = job.run_and_cell();
+    let mut plan = Plan { interrupt: Some(&control.abort), ..experiment.plan(cell.device, cell.setting, number) };
     if let Job::Alone { alone, .. } = job {
         plan.workload = &alone.workload;
     }
     let seed = plan.seed;
-    let label = || experiment.settings()[setting].label.clone();
-    let outcome = catch_unwind(AssertUnwindSafe(|| records_of(&plan, job, setting)));
+    let name = || experiment.name(cell.device, cell.setting);
+    let outcome = catch_unwind(AssertUnwindSafe(|| records_of(&plan, job)));
     match outcome {
         Ok(Ok(records)) => Ok(Some(records)),
         Ok(Err(SimError::Interrupted { .. })) => Ok(None),
-        Ok(Err(source)) => Err(LabError::Run { label: label(), run: number, seed, source: Box::new(source) }),
+        Ok(Err(source)) => Err(LabError::Run { name: name(), run: number, seed, source: Box::new(source) }),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-            Err(LabError::Bug { label: label(), run: number, seed, message: text.to_owned() })
+            Err(LabError::Bug { name: name(), run: number, seed, message: text.to_owned() })
         }
     }
 }
 
-fn records_of(plan: &Plan<'_>, job: Job<'_>, setting: usize) -> Result<Vec<Record>, SimError> {
+fn records_of(plan: &Plan<'_>, job: Job<'_>) -> Result<Vec<Record>, SimError> {
     let seed = plan.seed;
-    let record = |run, result| Record::Run(Box::new(RunRecord { setting, run, seed, result }));
+    let (run_number, Cell { device, setting }) = job.run_and_cell();
+    let record = |result| Record::Run(Box::new(RunRecord { device, setting, run: run_number, seed, result }));
     Ok(match job {
         Job::Run { run: 0, .. } => {
             let mut timeline = Timeline::default();
             let result = run(plan, &mut timeline)?;
-            vec![record(0, result), Record::Timeline(Box::new(TimelineRecord { setting, timeline }))]
+            vec![record(result), Record::Timeline(Box::new(TimelineRecord { device, setting, timeline }))]
         }
-        Job::Run { run: number, .. } => vec![record(number, run(plan, ())?)],
+        Job::Run { .. } => vec![record(run(plan, ())?)],
         Job::Alone { alone, .. } => {
             let RunResult { tasks, .. } = run(plan, ())?;
-            let of_task = |result| AloneRecord { setting, task: alone.task, seed, result };
+            let of_task = |result| AloneRecord { device, setting, task: alone.task, seed, result };
             tasks.into_iter().take(1).map(|task| Record::Alone(Box::new(of_task(task)))).collect()
         }
     })

@@ -2,7 +2,7 @@
 
 use iosched::{QueueConfig, RequestQueue, Time};
 use iosched_disk::{Card, Profile};
-use iosched_sim::{Host, Limit, Plan, Replay, SchedulerSetting};
+use iosched_sim::{Host, Limit, Plan, Replay, SchedulerSetting, SettingError};
 use iosched_workload::{SplitMix64, TaskSet, Trace, Workload};
 
 use crate::error::LabError;
@@ -12,16 +12,15 @@ use crate::record::{DeviceRecord, Header, RECORDS_FORMAT, SettingRecord, ValueRe
 /// Warnings of a workload's file that are kept in records.
 const WARNINGS_MAX: usize = 16;
 
-/// A workload, a device, and the settings to compare. [`Experiment::new`] proves every setting possible.
+/// A workload, devices, and the settings to compare on each. [`Experiment::new`] and [`Experiment::add_device`] prove
+/// every setting possible.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     workload: Workload,
-    profile: Profile,
+    devices: Vec<Tried>,
     settings: Vec<SettingRecord>,
-    /// The text of the profile, if it came from a file: it is kept in the records.
-    pub profile_text: Option<String>,
     baseline: usize,
-    /// Runs of each setting.
+    /// Runs of each setting on each device.
     pub runs: u32,
     /// Every run's seed follows from it.
     pub seed: u64,
@@ -33,6 +32,16 @@ pub struct Experiment {
     pub limit: Limit,
     /// The command line that makes the records again: kept in them.
     pub command: String,
+}
+
+/// A device that settings are tried on.
+#[derive(Clone, Debug)]
+struct Tried {
+    profile: Profile,
+    /// The text of the profile, if it came from a file.
+    text: Option<String>,
+    /// What is in effect under each setting.
+    values: Vec<Vec<ValueRecord>>,
 }
 
 /// A task of the workload by itself.
@@ -65,29 +74,55 @@ impl Experiment {
         if settings.is_empty() {
             return Err(LabError::NoSettings);
         }
-        let host = Host::default();
         let mut records: Vec<SettingRecord> = Vec::new();
         for setting in settings {
             let label = setting.to_string();
             if records.iter().any(|known| known.label == label) {
                 return Err(LabError::TwiceTheSame { label });
             }
-            let values = values(&setting, &queue_config(profile.card(), &host))?;
-            records.push(SettingRecord { label, setting, values });
+            records.push(SettingRecord { label, setting });
         }
-        Ok(Self {
+        let mut experiment = Self {
             workload,
-            profile,
+            devices: Vec::new(),
             settings: records,
-            profile_text: None,
             baseline: 0,
             runs: 10,
             seed: 1,
             replay: Replay::Closed,
-            host,
+            host: Host::default(),
             limit: Limit::default(),
             command: String::new(),
-        })
+        };
+        experiment.add_device(profile)?;
+        Ok(experiment)
+    }
+
+    /// Compares the settings on this device as well.
+    ///
+    /// # Errors
+    /// There is one of that name, or a setting is not possible on it.
+    pub fn add_device(&mut self, profile: Profile) -> Result<(), LabError> {
+        let name = profile.name();
+        if self.devices.iter().any(|known| known.profile.name() == name) {
+            return Err(LabError::TwiceTheSameDevice { name: name.to_owned() });
+        }
+        let config = queue_config(profile.card(), &self.host);
+        let of_setting = |record: &SettingRecord| {
+            values(&record.setting, &config)
+                .map_err(|source| LabError::Setting { device: name.to_owned(), source: Box::new(source) })
+        };
+        let values = self.settings.iter().map(of_setting).collect::<Result<_, _>>()?;
+        self.devices.push(Tried { profile, text: None, values });
+        Ok(())
+    }
+
+    /// Keeps the text of a device's profile in the records: for profiles that came from files.
+    ///
+    /// # Panics
+    /// There is no device of that number.
+    pub fn keep_profile_text(&mut self, device: usize, text: String) {
+        self.devices[device].text = Some(text);
     }
 
     /// Makes the setting of that label the baseline.
@@ -109,10 +144,9 @@ impl Experiment {
         &self.workload
     }
 
-    /// The device.
-    #[must_use]
-    pub fn profile(&self) -> &Profile {
-        &self.profile
+    /// The devices, in the order they were given.
+    pub fn profiles(&self) -> impl ExactSizeIterator<Item = &Profile> {
+        self.devices.iter().map(|device| &device.profile)
     }
 
     /// The settings, in the order they were given.
@@ -121,7 +155,21 @@ impl Experiment {
         &self.settings
     }
 
-    /// The seed of run number `run`, the same for every setting. Below 2^53, so that every reader of JSON keeps it.
+    /// What people call a setting on a device: its label, with the device's name if there are several.
+    ///
+    /// # Panics
+    /// There is no device or setting of that number.
+    #[must_use]
+    pub fn name(&self, device: usize, setting: usize) -> String {
+        let label = &self.settings[setting].label;
+        if self.devices.len() == 1 {
+            label.clone()
+        } else {
+            format!("{label} on {}", self.devices[device].profile.name())
+        }
+    }
+
+    /// The seed of run number `run`, the same for every setting and device. Below 2^53, so that every reader of JSON keeps it.
     #[must_use]
     pub fn run_seed(&self, run: u32) -> u64 {
         SplitMix64::entity(self.seed, run.into()).next_u64() >> 11
@@ -130,12 +178,12 @@ impl Experiment {
     /// The plan of one run.
     ///
     /// # Panics
-    /// There is no setting of that number.
+    /// There is no device or setting of that number.
     #[must_use]
-    pub fn plan(&self, setting: usize, run: u32) -> Plan<'_> {
+    pub fn plan(&self, device: usize, setting: usize, run: u32) -> Plan<'_> {
         Plan {
             workload: &self.workload,
-            profile: &self.profile,
+            profile: &self.devices[device].profile,
             scheduler: self.settings[setting].setting.clone(),
             seed: self.run_seed(run),
             replay: self.replay,
@@ -173,22 +221,12 @@ impl Experiment {
     /// The first record: the plan.
     #[must_use]
     pub fn header(&self) -> Header {
-        let card = self.profile.card();
         Header {
             format: RECORDS_FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             command: self.command.clone(),
             workload: workload_record(&self.workload),
-            device: DeviceRecord {
-                name: self.profile.name().to_owned(),
-                about: self.profile.about().to_owned(),
-                fingerprint: Fingerprint::default().bytes(format!("{:?}", self.profile.model()).as_bytes()).text(),
-                profile: self.profile_text.clone(),
-                capacity_sectors: card.capacity_sectors,
-                depth: card.depth,
-                rotational: card.rotational,
-                write_cache: card.write_cache,
-            },
+            devices: self.devices.iter().map(device_record).collect(),
             settings: self.settings.clone(),
             baseline: self.baseline,
             seed: self.seed,
@@ -198,6 +236,22 @@ impl Experiment {
             limit: self.limit,
             alone: self.alone_tasks(),
         }
+    }
+}
+
+fn device_record(device: &Tried) -> DeviceRecord {
+    let profile = &device.profile;
+    let card = profile.card();
+    DeviceRecord {
+        name: profile.name().to_owned(),
+        about: profile.about().to_owned(),
+        fingerprint: Fingerprint::default().bytes(format!("{:?}", profile.model()).as_bytes()).text(),
+        profile: device.text.clone(),
+        capacity_sectors: card.capacity_sectors,
+        depth: card.depth,
+        rotational: card.rotational,
+        write_cache: card.write_cache,
+        values: device.values.clone(),
     }
 }
 
@@ -221,9 +275,9 @@ fn only_task(set: &TaskSet, number: usize) -> Option<TaskSet> {
 }
 
 /// All tunables and attributes with their values in effect.
-fn values(setting: &SchedulerSetting, config: &QueueConfig) -> Result<Vec<ValueRecord>, LabError> {
+fn values(setting: &SchedulerSetting, config: &QueueConfig) -> Result<Vec<ValueRecord>, SettingError> {
     let queue = setting.build(Time::ZERO, config)?;
-    let registered = iosched::elevator(&setting.name).map_err(iosched_sim::SettingError::from)?;
+    let registered = iosched::elevator(&setting.name)?;
     let is_set = |name: &str| setting.tunables.iter().chain(&setting.attributes).any(|(known, _)| known == name);
     let record = |spec: &iosched::Spec, value: String, attribute| ValueRecord {
         name: spec.name.to_owned(),

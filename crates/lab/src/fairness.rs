@@ -4,7 +4,7 @@
 //! same setting. The figure is Jain's index over the tasks' slowdowns. Tasks of few I/Os have no stable mean, and runs
 //! alone cost time: so the busiest [`ALONE_TASKS_MAX`] count, with at least [`ALONE_IOS_MIN`] I/Os each.
 
-use crate::record::Records;
+use crate::record::OnDevice;
 use crate::stat;
 
 /// Tasks that are run alone at most: the busiest.
@@ -28,15 +28,15 @@ pub struct Fairness {
 impl Fairness {
     /// Of all complete rounds.
     #[must_use]
-    pub fn of(records: &Records) -> Self {
-        let settings = records.header.settings.len();
+    pub fn of(records: OnDevice<'_>) -> Self {
+        let settings = records.header().settings.len();
         let runs: Vec<_> = (0..settings).map(|setting| records.complete_runs(setting)).collect();
         let counts = |task: usize| {
             let alone = |setting| records.alone(setting, task).is_some_and(|a| a.result.latency.sum_ns() > 0);
             let busy = |own: &crate::RunRecord| own.result.tasks.get(task).is_some_and(|t| t.ios >= ALONE_IOS_MIN);
             (0..settings).all(alone) && runs.iter().flatten().all(|run| busy(run))
         };
-        let tasks: Vec<usize> = records.header.alone.iter().copied().filter(|&task| counts(task)).collect();
+        let tasks: Vec<usize> = records.header().alone.iter().copied().filter(|&task| counts(task)).collect();
         let slowdown = |setting: usize, run: &crate::RunRecord, task: usize| {
             let alone = records.alone(setting, task).map_or(0.0, |a| a.result.latency.mean_ns());
             run.result.tasks[task].latency.mean_ns() / alone

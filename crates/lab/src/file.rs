@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::error::LabError;
 use crate::record::{Header, RECORDS_FORMAT, Record, Records};
 
@@ -80,7 +82,8 @@ impl RecordReader {
                 Ok(record) => {
                     if !records.add(record) {
                         let problem =
-                            "a record of a setting that the plan does not have, or one that is there twice".to_owned();
+                            "a record of a device or setting that the plan does not have, or one that is there twice"
+                                .to_owned();
                         return Err(LabError::BadRecord { file: file.to_owned(), line: number, problem });
                     }
                 }
@@ -104,19 +107,53 @@ fn header(line: &[u8], file: &str) -> Result<Header, LabError> {
     if line.is_empty() {
         return Err(not_records("it is empty".to_owned()));
     }
-    let value: serde_json::Value = serde_json::from_slice(line).map_err(|error| not_records(error.to_string()))?;
-    let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
-    if value.get("record").and_then(serde_json::Value::as_str) == Some("header") && format > RECORDS_FORMAT.into() {
-        let version = value.get("version").and_then(serde_json::Value::as_str).unwrap_or("?").to_owned();
+    let mut value: Value = serde_json::from_slice(line).map_err(|error| not_records(error.to_string()))?;
+    let format = value.get("format").and_then(Value::as_u64).unwrap_or(0);
+    if value.get("record").and_then(Value::as_str) == Some("header") && format > RECORDS_FORMAT.into() {
+        let version = value.get("version").and_then(Value::as_str).unwrap_or("?").to_owned();
         return Err(LabError::LaterFormat {
             file: file.to_owned(),
             format: u32::try_from(format).unwrap_or(u32::MAX),
             version,
         });
     }
+    if format == 1 {
+        of_format_1(&mut value);
+    }
     match serde_json::from_value(value) {
-        Ok(Record::Header(header)) if header.baseline < header.settings.len() => Ok(*header),
+        Ok(Record::Header(header)) => match inconsistency(&header) {
+            None => Ok(*header),
+            Some(problem) => Err(not_records(problem.to_owned())),
+        },
         Ok(_) => Err(not_records("the first line is another record".to_owned())),
         Err(error) => Err(not_records(error.to_string())),
+    }
+}
+
+/// What no plan can be, though it is written as one.
+fn inconsistency(header: &Header) -> Option<&'static str> {
+    if header.devices.is_empty() {
+        return Some("the plan has no device");
+    }
+    if header.baseline >= header.settings.len() {
+        return Some("the baseline is not one of the settings");
+    }
+    let whole = header.devices.iter().all(|device| device.values.len() == header.settings.len());
+    (!whole).then_some("a device does not have values for every setting")
+}
+
+/// A header of format 1 becomes one of format 2: there was one device, and the values in effect on it stood with the
+/// settings. What is not as it should be is left for the reader to find.
+fn of_format_1(header: &mut Value) {
+    let settings = header.get_mut("settings").and_then(Value::as_array_mut);
+    let values: Vec<Value> = settings
+        .into_iter()
+        .flatten()
+        .filter_map(|setting| setting.as_object_mut().and_then(|setting| setting.remove("values")))
+        .collect();
+    let Some(header) = header.as_object_mut() else { return };
+    if let Some(Value::Object(mut device)) = header.remove("device") {
+        device.insert("values".to_owned(), values.into());
+        header.insert("devices".to_owned(), Value::Array(vec![device.into()]));
     }
 }

@@ -1,8 +1,9 @@
 //! The lab: what to run, what it gave, what that says.
 //!
-//! An [`Experiment`] (workload x device x settings x runs) is executed by [`execute`] and gives [`Record`]s: raw
-//! figures, JSON lines, never changed. [`Results::of`] computes everything that is told to people from records alone:
-//! means and deviations, paired comparisons against the baseline, verdicts, doubts, and the answer. So a report can be
+//! An [`Experiment`] (workload x devices x settings x runs) is executed by [`execute`] and gives [`Record`]s: raw
+//! figures, JSON lines, never changed. [`Results::of`] computes everything that is told to people of a device from records
+//! alone: means and deviations, paired comparisons against the baseline, verdicts, doubts, and the answer;
+//! [`Overview::of`] computes which setting wins where. So a report can be
 //! made again at any time without running anything.
 //!
 //! Runs are simulations: a function of their plan. Records are the same bytes whatever the number of threads.
@@ -18,6 +19,7 @@ mod fairness;
 mod figure;
 mod file;
 mod number;
+mod overview;
 mod record;
 pub mod report;
 mod results;
@@ -33,8 +35,9 @@ pub use fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX, Fairness};
 pub use figure::{Direction, Figure};
 pub use file::{RecordReader, RecordWriter};
 pub use number::{Decimals, grouped, significant};
+pub use overview::{FigureOverview, Margin, Outcome, Overview, labels};
 pub use record::{
-    AloneRecord, DeviceRecord, Header, RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord, TimelineRecord,
-    ValueRecord, WorkloadKind, WorkloadRecord,
+    AloneRecord, DeviceRecord, Header, OnDevice, RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord,
+    TimelineRecord, ValueRecord, WorkloadKind, WorkloadRecord,
 };
 pub use results::{Answer, FigureResults, Results, SettingFigure};

@@ -1,14 +1,16 @@
 //! Records: what was run and what it gave, raw. Results are computed from these and from nothing else.
 //!
 //! A file of records is JSON lines: the [`Header`] first, then one line per run as it finished, one per run of a
-//! process alone, one timeline per setting. The lines come in the order of the plan, so the same plan gives the same
-//! bytes; a file whose writing was cut short is a valid prefix.
+//! process alone, one timeline per setting, of every device. The lines come in the order of the plan, so the same plan
+//! gives the same bytes; a file whose writing was cut short is a valid prefix.
+//!
+//! Format 2 holds any number of devices. Files of format 1, which held one, are read as well.
 
 use iosched_sim::{Host, Limit, Replay, RunResult, SchedulerSetting, TaskResult, Timeline};
 use serde::{Deserialize, Serialize};
 
 /// Version of the format of records; raised when old readers would misunderstand new files.
-pub const RECORDS_FORMAT: u32 = 1;
+pub const RECORDS_FORMAT: u32 = 2;
 
 /// One line of a file of records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,18 +18,18 @@ pub const RECORDS_FORMAT: u32 = 1;
 pub enum Record {
     /// The plan. Always the first line.
     Header(Box<Header>),
-    /// One run of one setting.
+    /// One run of one setting on one device.
     Run(Box<RunRecord>),
-    /// One task of the workload alone on the device.
+    /// One task of the workload alone on a device.
     Alone(Box<AloneRecord>),
-    /// When things happened in run 0 of one setting.
+    /// When things happened in run 0 of one setting on one device.
     Timeline(Box<TimelineRecord>),
 }
 
 /// The plan: what the records are of, and all that is needed to make them again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// [`RECORDS_FORMAT`] of the writer.
+    /// [`RECORDS_FORMAT`] of the writer, also where that was an earlier one.
     pub format: u32,
     /// Version of iosched that ran it.
     pub version: String,
@@ -35,15 +37,15 @@ pub struct Header {
     pub command: String,
     /// What was done.
     pub workload: WorkloadRecord,
-    /// To what device.
-    pub device: DeviceRecord,
+    /// To what devices, in the order they were given; at least one.
+    pub devices: Vec<DeviceRecord>,
     /// Under which settings, in the order they were given.
     pub settings: Vec<SettingRecord>,
     /// Number in `settings` of the one that others are compared with.
     pub baseline: usize,
     /// The experiment's seed; the runs' seeds follow from it.
     pub seed: u64,
-    /// Runs planned of each setting.
+    /// Runs planned of each setting on each device.
     pub runs: u32,
     /// How a trace is replayed.
     pub replay: Replay,
@@ -107,6 +109,9 @@ pub struct DeviceRecord {
     pub rotational: bool,
     /// Whether it acknowledges writes from a volatile cache.
     pub write_cache: bool,
+    /// For each of [`Header::settings`], every tunable of the elevator and every attribute of the queue with the value
+    /// in effect on this device.
+    pub values: Vec<Vec<ValueRecord>>,
 }
 
 /// One setting under comparison.
@@ -116,8 +121,6 @@ pub struct SettingRecord {
     pub label: String,
     /// Elevator and what was set of it.
     pub setting: SchedulerSetting,
-    /// Every tunable of the elevator and every attribute of the queue with the value in effect on this device.
-    pub values: Vec<ValueRecord>,
 }
 
 /// One tunable or attribute with its value in effect.
@@ -135,9 +138,17 @@ pub struct ValueRecord {
     pub set: bool,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+const fn is_first(number: &usize) -> bool {
+    *number == 0
+}
+
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
+    /// Number of the device in [`Header::devices`]; not written for the first.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub device: usize,
     /// Number of the setting in [`Header::settings`].
     pub setting: usize,
     /// Number of the run, from 0. Runs of one number share a seed: they are compared with each other.
@@ -151,6 +162,9 @@ pub struct RunRecord {
 /// One task's run without the others, with the seed of run 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AloneRecord {
+    /// Number of the device in [`Header::devices`]; not written for the first.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub device: usize,
     /// Number of the setting in [`Header::settings`].
     pub setting: usize,
     /// Number of the task in [`RunResult::tasks`] of the runs in company.
@@ -164,6 +178,9 @@ pub struct AloneRecord {
 /// The timeline of run 0 of one setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimelineRecord {
+    /// Number of the device in [`Header::devices`]; not written for the first.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub device: usize,
     /// Number of the setting in [`Header::settings`].
     pub setting: usize,
     /// What happened when.
@@ -175,14 +192,43 @@ pub struct TimelineRecord {
 pub struct Records {
     /// The plan.
     pub header: Header,
-    /// Runs, by run and setting.
+    /// Runs, by run, device and setting.
     pub runs: Vec<RunRecord>,
-    /// Runs of tasks alone, by setting and task.
+    /// Runs of tasks alone, by device, setting and task.
     pub alone: Vec<AloneRecord>,
-    /// Timelines, by setting.
+    /// Timelines, by device and setting.
     pub timelines: Vec<TimelineRecord>,
     /// What was wrong with the file they were read from, in sentences.
     pub warnings: Vec<String>,
+}
+
+impl RunRecord {
+    const fn key(&self) -> (u32, usize, usize) {
+        (self.run, self.device, self.setting)
+    }
+}
+
+impl AloneRecord {
+    const fn key(&self) -> (usize, usize, usize) {
+        (self.device, self.setting, self.task)
+    }
+}
+
+impl TimelineRecord {
+    const fn key(&self) -> (usize, usize) {
+        (self.device, self.setting)
+    }
+}
+
+/// Puts `new` where its key belongs; `false` if there is one of that key.
+fn insert<T, K: Ord>(sorted: &mut Vec<T>, new: T, key: impl Fn(&T) -> K) -> bool {
+    match sorted.binary_search_by_key(&key(&new), key) {
+        Ok(_) => false,
+        Err(at) => {
+            sorted.insert(at, new);
+            true
+        }
+    }
 }
 
 impl Records {
@@ -192,62 +238,119 @@ impl Records {
         Self { header, runs: Vec::new(), alone: Vec::new(), timelines: Vec::new(), warnings: Vec::new() }
     }
 
-    /// Takes a record in. A header is not taken, nor one of a setting that the plan does not have; then `false`.
+    /// Takes a record in. A header is not taken, nor one of a device or setting that the plan does not have, nor one
+    /// that is there already; then `false`.
     pub fn add(&mut self, record: Record) -> bool {
-        let settings = self.header.settings.len();
+        let planned = |device, setting| device < self.header.devices.len() && setting < self.header.settings.len();
         match record {
-            Record::Header(_) => return false,
-            Record::Run(run) if run.setting < settings => {
-                let key = (run.run, run.setting);
-                match self.runs.binary_search_by_key(&key, |r| (r.run, r.setting)) {
-                    Ok(_) => return false,
-                    Err(at) => self.runs.insert(at, *run),
-                }
+            Record::Run(run) if planned(run.device, run.setting) => insert(&mut self.runs, *run, RunRecord::key),
+            Record::Alone(alone) if planned(alone.device, alone.setting) => {
+                insert(&mut self.alone, *alone, AloneRecord::key)
             }
-            Record::Alone(alone) if alone.setting < settings => {
-                let key = (alone.setting, alone.task);
-                match self.alone.binary_search_by_key(&key, |a| (a.setting, a.task)) {
-                    Ok(_) => return false,
-                    Err(at) => self.alone.insert(at, *alone),
-                }
+            Record::Timeline(timeline) if planned(timeline.device, timeline.setting) => {
+                insert(&mut self.timelines, *timeline, TimelineRecord::key)
             }
-            Record::Timeline(timeline) if timeline.setting < settings => {
-                match self.timelines.binary_search_by_key(&timeline.setting, |t| t.setting) {
-                    Ok(_) => return false,
-                    Err(at) => self.timelines.insert(at, *timeline),
-                }
-            }
-            _ => return false,
+            _ => false,
         }
-        true
+    }
+
+    /// Rounds that are complete: numbers of runs that every setting has on every device. Only these are compared, and
+    /// only these make means, so that every figure is of the same seeds.
+    #[must_use]
+    pub fn rounds(&self) -> Vec<u32> {
+        let cells = self.header.devices.len() * self.header.settings.len();
+        let rounds = self.runs.chunk_by(|a, b| a.run == b.run);
+        rounds.filter(|round| round.len() == cells).map(|round| round[0].run).collect()
+    }
+
+    /// What they say of device number `device`; `None` if there is none.
+    #[must_use]
+    pub fn on(&self, device: usize) -> Option<OnDevice<'_>> {
+        (device < self.header.devices.len()).then_some(OnDevice { records: self, device })
+    }
+
+    /// What they say of each device, in the order of [`Header::devices`].
+    pub fn devices(&self) -> impl ExactSizeIterator<Item = OnDevice<'_>> {
+        (0..self.header.devices.len()).map(|device| OnDevice { records: self, device })
+    }
+}
+
+/// What records say of one device.
+#[derive(Clone, Copy, Debug)]
+pub struct OnDevice<'a> {
+    records: &'a Records,
+    device: usize,
+}
+
+impl<'a> OnDevice<'a> {
+    /// The records of all devices.
+    #[must_use]
+    pub const fn all(self) -> &'a Records {
+        self.records
+    }
+
+    /// The plan.
+    #[must_use]
+    pub const fn header(self) -> &'a Header {
+        &self.records.header
+    }
+
+    /// Its number in [`Header::devices`].
+    #[must_use]
+    pub const fn number(self) -> usize {
+        self.device
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(self) -> &'a DeviceRecord {
+        &self.records.header.devices[self.device]
+    }
+
+    /// Its runs, by run and setting.
+    pub fn runs(self) -> impl Iterator<Item = &'a RunRecord> {
+        self.records.runs.iter().filter(move |run| run.device == self.device)
+    }
+
+    /// Its runs of tasks alone, by setting and task.
+    #[must_use]
+    pub fn alone_runs(self) -> &'a [AloneRecord] {
+        let all = &self.records.alone;
+        let [from, to] = [self.device, self.device + 1].map(|device| all.partition_point(|a| a.device < device));
+        &all[from..to]
+    }
+
+    /// Its timelines, by setting.
+    pub fn timelines(self) -> impl Iterator<Item = &'a TimelineRecord> {
+        self.records.timelines.iter().filter(move |timeline| timeline.device == self.device)
     }
 
     /// The run `run` of setting number `setting`, if it was run.
     #[must_use]
-    pub fn run(&self, run: u32, setting: usize) -> Option<&RunRecord> {
-        let at = self.runs.binary_search_by_key(&(run, setting), |r| (r.run, r.setting)).ok()?;
-        Some(&self.runs[at])
+    pub fn run(self, run: u32, setting: usize) -> Option<&'a RunRecord> {
+        let key = (run, self.device, setting);
+        let at = self.records.runs.binary_search_by_key(&key, RunRecord::key).ok()?;
+        Some(&self.records.runs[at])
     }
 
     /// What task number `task` got alone under setting number `setting`, if that was run.
     #[must_use]
-    pub fn alone(&self, setting: usize, task: usize) -> Option<&AloneRecord> {
-        let at = self.alone.binary_search_by_key(&(setting, task), |a| (a.setting, a.task)).ok()?;
-        Some(&self.alone[at])
+    pub fn alone(self, setting: usize, task: usize) -> Option<&'a AloneRecord> {
+        let key = (self.device, setting, task);
+        let at = self.records.alone.binary_search_by_key(&key, AloneRecord::key).ok()?;
+        Some(&self.records.alone[at])
     }
 
-    /// Rounds that are complete: numbers of runs that every setting has. Only these are compared, and only these
-    /// make means, so that every figure is of the same seeds.
+    /// How many of the planned runs of tasks alone are missing.
     #[must_use]
-    pub fn rounds(&self) -> Vec<u32> {
-        let settings = self.header.settings.len();
-        let rounds = self.runs.chunk_by(|a, b| a.run == b.run);
-        rounds.filter(|round| round.len() == settings).map(|round| round[0].run).collect()
+    pub fn alone_missing(self) -> usize {
+        let planned = self.header().alone.len() * self.header().settings.len();
+        planned.saturating_sub(self.alone_runs().len())
     }
 
     /// The runs of setting number `setting` in complete rounds, in their order.
     #[must_use]
-    pub fn complete_runs(&self, setting: usize) -> Vec<&RunRecord> {
-        self.rounds().into_iter().filter_map(|run| self.run(run, setting)).collect()
+    pub fn complete_runs(self, setting: usize) -> Vec<&'a RunRecord> {
+        self.records.rounds().into_iter().filter_map(|run| self.run(run, setting)).collect()
     }
 }

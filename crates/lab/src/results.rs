@@ -1,4 +1,4 @@
-//! Results: what records say. Computed from records alone.
+//! Results: what records say of one device. Computed from records alone.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED, listed};
 use crate::fairness::Fairness;
 use crate::figure::Figure;
 use crate::number::significant;
-use crate::record::{Header, Records, WorkloadKind};
+use crate::record::{Header, OnDevice, WorkloadKind};
 use crate::stat;
 
 /// I/Os that must lie above a quantile in a run for it to be more than the worst case.
@@ -72,12 +72,12 @@ pub struct Answer {
     pub alike: Vec<Figure>,
 }
 
-/// What records say.
+/// What records say of one device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// Complete rounds; all figures are of these.
     pub rounds: u32,
-    /// Virtual time of all runs together, those of processes alone included, ns.
+    /// Virtual time of all its runs together, those of processes alone included, ns.
     pub simulated_ns: u64,
     /// I/Os simulated in them.
     pub simulated_ios: u64,
@@ -92,19 +92,19 @@ pub struct Results {
 impl Results {
     /// Computes them.
     #[must_use]
-    pub fn of(records: &Records) -> Self {
+    pub fn of(records: OnDevice<'_>) -> Self {
         let fairness = Fairness::of(records);
         let mut figures = figures(records, &fairness);
         correct_for_many(&mut figures);
-        let alone = records.alone.iter().map(|alone| {
+        let alone = records.alone_runs().iter().map(|alone| {
             let end_ns = alone.result.last_completion_ns.unwrap_or(0);
             (end_ns, alone.result.ios)
         });
-        let runs = records.runs.iter().map(|run| (run.result.finished_ns, run.result.ios));
+        let runs = records.runs().map(|run| (run.result.finished_ns, run.result.ios));
         let (simulated_ns, simulated_ios) =
             runs.chain(alone).fold((0u64, 0u64), |(ns, ios), (n, i)| (ns.saturating_add(n), ios + i));
         let mut results = Self {
-            rounds: records.rounds().len() as u32,
+            rounds: records.all().rounds().len() as u32,
             simulated_ns,
             simulated_ios,
             answer: answer(&figures),
@@ -204,8 +204,8 @@ impl Comparison {
     }
 }
 
-fn figures(records: &Records, fairness: &Fairness) -> Vec<FigureResults> {
-    let header = &records.header;
+fn figures(records: OnDevice<'_>, fairness: &Fairness) -> Vec<FigureResults> {
+    let header = records.header();
     let runs: Vec<_> = (0..header.settings.len()).map(|setting| records.complete_runs(setting)).collect();
     let values = |figure: Figure, setting: usize| -> Option<Vec<f64>> {
         let values: Vec<f64> = match figure {
@@ -237,9 +237,9 @@ fn figures(records: &Records, fairness: &Fairness) -> Vec<FigureResults> {
 }
 
 /// I/Os that a latency rests on in the run with the fewest.
-fn fewest_ios(records: &Records, figure: Figure) -> Option<u64> {
+fn fewest_ios(records: OnDevice<'_>, figure: Figure) -> Option<u64> {
     let is_sync = figure.is_latency_of_sync()?;
-    let ios = records.runs.iter().map(|run| {
+    let ios = records.runs().map(|run| {
         let latency = &run.result.latency;
         if is_sync { latency.reads.count() + latency.writes_sync.count() } else { latency.writes_async.count() }
     });
@@ -296,7 +296,7 @@ fn one_digit(value: f64) -> f64 {
 
 /// Looks for what is doubtful.
 struct Doubts<'a> {
-    records: &'a Records,
+    records: OnDevice<'a>,
     results: &'a Results,
     fairness: &'a Fairness,
 }
@@ -304,9 +304,9 @@ struct Doubts<'a> {
 impl Doubts<'_> {
     fn all(&self) -> Vec<Doubt> {
         let mut doubts = Vec::new();
-        let warnings = self.records.warnings.iter();
+        let warnings = self.records.all().warnings.iter();
         doubts.extend(warnings.map(|problem| Doubt::RecordsDamaged { problem: problem.clone() }));
-        let workload = &self.records.header.workload;
+        let workload = &self.records.header().workload;
         if let Some(first) = workload.warnings.first() {
             doubts.push(Doubt::WorkloadDamaged { first: first.clone(), total: workload.warnings_total });
         }
@@ -321,7 +321,7 @@ impl Doubts<'_> {
     }
 
     fn labels(&self, wanted: impl Fn(usize) -> bool) -> Vec<String> {
-        let settings = self.records.header.settings.iter().enumerate();
+        let settings = self.records.header().settings.iter().enumerate();
         settings.filter(|(number, _)| wanted(*number)).map(|(_, setting)| setting.label.clone()).collect()
     }
 
@@ -330,10 +330,9 @@ impl Doubts<'_> {
     }
 
     fn runs(&self, doubts: &mut Vec<Doubt>) {
-        let header = &self.records.header;
+        let header = self.records.header();
         let rounds = self.results.rounds;
-        let alone_planned = header.alone.len() * header.settings.len();
-        let alone_missing = alone_planned.saturating_sub(self.records.alone.len()) as u64;
+        let alone_missing = self.records.alone_missing() as u64;
         if rounds < header.runs || alone_missing > 0 {
             doubts.push(Doubt::Incomplete { rounds, planned: header.runs, alone_missing });
         }
@@ -349,7 +348,7 @@ impl Doubts<'_> {
     }
 
     fn load(&self, doubts: &mut Vec<Doubt>) {
-        let header = &self.records.header;
+        let header = self.records.header();
         let utilisation = |setting| self.of(Figure::Utilisation, setting).map_or(100.0, |own| own.mean);
         let idle = self.labels(|setting| utilisation(setting) < IDLE_PERCENT);
         let is_trace = header.workload.kind == WorkloadKind::Trace;
@@ -425,12 +424,11 @@ impl Doubts<'_> {
 
     fn company(&self, doubts: &mut Vec<Doubt>) {
         let counted = self.fairness.tasks.len() as u64;
-        let complete = self.records.alone.len() == self.records.header.alone.len() * self.records.header.settings.len();
-        if self.results.rounds == 0 || !complete {
+        if self.results.rounds == 0 || self.records.alone_missing() > 0 {
             return;
         }
         if counted < 2 {
-            let first = self.records.runs.first().map(|run| run.result.tasks.as_slice()).unwrap_or_default();
+            let first = self.records.runs().next().map(|run| run.result.tasks.as_slice()).unwrap_or_default();
             let busy = first.iter().filter(|task| task.ios >= crate::fairness::ALONE_IOS_MIN).count();
             doubts.push(Doubt::NoFairness { tasks: busy as u64 });
         } else if self.fairness.excluded > 0 {
@@ -447,7 +445,7 @@ impl Doubts<'_> {
                 let Some(comparison) = own.as_ref().and_then(|own| own.comparison.as_ref()) else { continue };
                 comparisons += 1;
                 if comparison.verdict.differs() && !comparison.survives_all {
-                    fragile.push((self.records.header.settings[setting].label.clone(), results.figure));
+                    fragile.push((self.records.header().settings[setting].label.clone(), results.figure));
                 }
             }
         }
@@ -458,10 +456,10 @@ impl Doubts<'_> {
 
     /// What the simulator noted in the first run of each setting, each note once.
     fn notes(&self, doubts: &mut Vec<Doubt>) {
-        let settings = self.records.header.settings.len();
+        let settings = self.records.header().settings.len();
         let mut found: Vec<(&Note, Vec<usize>)> = Vec::new();
         for setting in 0..settings {
-            let Some(run) = self.records.runs.iter().find(|run| run.setting == setting) else { continue };
+            let Some(run) = self.records.runs().find(|run| run.setting == setting) else { continue };
             for note in &run.result.notes {
                 match found.iter_mut().find(|(known, _)| *known == note) {
                     Some((_, of)) => of.push(setting),

@@ -65,6 +65,11 @@ fn records(experiment: &Experiment) -> Records {
     execute(experiment, &Control::new(2), |_| Ok(())).unwrap().records
 }
 
+/// What they say of the first device.
+fn results(records: &Records) -> Results {
+    Results::of(records.on(0).unwrap())
+}
+
 /// The file of records that an experiment leaves.
 fn file(experiment: &Experiment, jobs: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -94,7 +99,7 @@ fn records_come_back_from_their_file_with_the_same_results() {
     let read = RecordReader::read(bytes.as_slice(), "last.jsonl").unwrap();
     let kept = records(&experiment);
     assert_eq!(read, kept);
-    assert_eq!(Results::of(&read), Results::of(&kept));
+    assert_eq!(results(&read), results(&kept));
     assert_eq!((read.runs.len(), read.timelines.len(), read.alone.len()), (6, 2, 4));
 }
 
@@ -108,7 +113,7 @@ fn a_file_that_was_cut_short_is_read_as_far_as_it_goes() {
     assert_eq!((read.runs.len(), read.rounds()), (2, vec![0]));
     assert_eq!(read.warnings.len(), 1);
     assert!(read.warnings[0].starts_with("last.jsonl: line 6 is cut short"), "{}", read.warnings[0]);
-    let doubts = Results::of(&read).doubts;
+    let doubts = results(&read).doubts;
     assert!(doubts.iter().any(|doubt| matches!(doubt, Doubt::Incomplete { rounds: 1, planned: 3, .. })), "{doubts:?}");
     // Cut between two lines, nothing is lost and nothing is said.
     assert_eq!(RecordReader::read(&bytes[..ends[4]], "x").unwrap().warnings, [] as [String; 0]);
@@ -130,7 +135,7 @@ fn what_is_no_file_of_records_is_refused_with_the_line() {
 #[test]
 fn a_setting_that_changes_nothing_makes_no_difference_and_is_told() {
     let experiment = experiment(tasks(), &["cfq", "cfq:quantum=8"], 3);
-    let results = Results::of(&records(&experiment));
+    let results = results(&records(&experiment));
     for figure in &results.figures {
         let comparison = figure.settings[1].as_ref().unwrap().comparison.unwrap();
         assert_eq!(comparison.verdict, Verdict::NoDifference, "{:?}", figure.figure);
@@ -150,12 +155,12 @@ fn a_known_shift_is_found_with_its_size_and_direction() {
     let experiment = experiment(tasks(), &["noop", "cfq:quantum=8"], 5);
     let mut records = records(&experiment);
     for run in 0..5 {
-        let base = records.run(run, 0).unwrap().result.clone();
+        let base = records.on(0).unwrap().run(run, 0).unwrap().result.clone();
         let own = records.runs.iter_mut().find(|own| own.run == run && own.setting == 1).unwrap();
         own.result = base;
         own.result.finished_ns = own.result.finished_ns / 10 * 11;
     }
-    let results = Results::of(&records);
+    let results = results(&records);
     let comparison = |figure| results.figure(figure).unwrap().settings[1].as_ref().unwrap().comparison.unwrap();
     let finish = comparison(Figure::Finish);
     assert_eq!(finish.verdict, Verdict::Worse);
@@ -202,7 +207,7 @@ fn an_interrupted_experiment_keeps_its_complete_rounds() {
     .unwrap();
     assert!(interrupted);
     assert!((8..20).contains(&records.runs.len()), "{}", records.runs.len());
-    let results = Results::of(&records);
+    let results = results(&records);
     assert_eq!(results.rounds as usize, records.runs.len() / 3);
     assert!(
         results.figures.iter().all(|f| f.settings.iter().flatten().all(|s| s.values.len() == results.rounds as usize))
@@ -226,20 +231,21 @@ fn an_error_of_the_observer_ends_the_experiment() {
 #[test]
 fn fairness_is_of_slowdowns_against_running_alone() {
     let records = records(&experiment(tasks(), &["noop", "cfq"], 3));
-    let fairness = Fairness::of(&records);
+    let of_device = records.on(0).unwrap();
+    let fairness = Fairness::of(of_device);
     assert_eq!((fairness.tasks.as_slice(), fairness.excluded), ([0, 1, 2].as_slice(), 0));
     for setting in 0..2 {
         let indices = fairness.indices(setting);
         assert_eq!(indices.len(), 3);
         assert!(indices.iter().all(|index| (1.0 / 3.0..=1.0).contains(index)), "{indices:?}");
         // By hand from the records.
-        let run = records.run(0, setting).unwrap();
+        let run = of_device.run(0, setting).unwrap();
         let slowdowns = [0, 1, 2].map(|task| {
-            run.result.tasks[task].latency.mean_ns() / records.alone(setting, task).unwrap().result.latency.mean_ns()
+            run.result.tasks[task].latency.mean_ns() / of_device.alone(setting, task).unwrap().result.latency.mean_ns()
         });
         let (sum, squares) = slowdowns.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
         assert!((indices[0] - sum * sum / (3.0 * squares)).abs() < 1e-12);
-        assert_eq!(records.alone(setting, 1).unwrap().result.pid, 2);
+        assert_eq!(of_device.alone(setting, 1).unwrap().result.pid, 2);
     }
 }
 
@@ -247,14 +253,14 @@ fn fairness_is_of_slowdowns_against_running_alone() {
 fn one_process_has_no_fairness() {
     let text = "[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 50\n";
     let workload = Workload::Tasks(TaskSet::parse("one.toml", text).unwrap());
-    let results = Results::of(&records(&experiment(workload, &["noop", "cfq"], 2)));
+    let results = results(&records(&experiment(workload, &["noop", "cfq"], 2)));
     assert_eq!(results.figure(Figure::Fairness), None);
     assert!(results.doubts.contains(&Doubt::NoFairness { tasks: 1 }), "{:?}", results.doubts);
 }
 
 #[test]
 fn one_run_is_shown_but_decides_nothing() {
-    let results = Results::of(&records(&experiment(tasks(), &["noop", "cfq"], 1)));
+    let results = results(&records(&experiment(tasks(), &["noop", "cfq"], 1)));
     let own = results.figure(Figure::Finish).unwrap().settings[1].clone().unwrap();
     assert_eq!((own.sd, own.comparison.unwrap().verdict), (None, Verdict::Undecided));
     assert!(results.doubts.contains(&Doubt::FewRuns { rounds: 1 }));
@@ -265,7 +271,7 @@ fn a_device_buried_in_requests_and_one_that_idles_are_told() {
     let with_gap = |gap_ns| {
         let mut experiment = experiment(trace(400, gap_ns), &["noop"], 2);
         experiment.replay = Replay::Open { speed: 1.0 };
-        Results::of(&records(&experiment)).doubts
+        results(&records(&experiment)).doubts
     };
     let buried = with_gap(100_000);
     assert!(buried.iter().any(|doubt| matches!(doubt, Doubt::Overload { .. })), "{buried:?}");
@@ -277,7 +283,7 @@ fn a_device_buried_in_requests_and_one_that_idles_are_told() {
 fn every_value_in_effect_is_in_the_header() {
     let experiment = experiment(tasks(), &["deadline", "cfq:slice_idle=0,nr_requests=512"], 1);
     let header = experiment.header();
-    let values = &header.settings[1].values;
+    let values = &header.devices[0].values[1];
     let value = |name: &str| values.iter().find(|value| value.name == name).unwrap();
     assert_eq!((value("slice_idle").value.as_str(), value("slice_idle").set), ("0", true));
     assert_eq!((value("quantum").value.as_str(), value("quantum").set), ("8", false));

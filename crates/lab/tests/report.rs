@@ -7,14 +7,22 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use iosched_disk::Profile;
-use iosched_lab::{Control, Experiment, Record, RecordReader, RecordWriter, Records, Results, execute, report};
+use iosched_lab::{
+    Control, Experiment, Overview, Record, RecordReader, RecordWriter, Records, Results, execute, report,
+};
 use iosched_sim::SchedulerSetting;
 use iosched_workload::{TaskSet, Workload};
 
 fn records_of(tasks: &str, settings: &[&str], runs: u32, profile: &str) -> Records {
+    records_on(tasks, settings, runs, &[profile])
+}
+
+fn records_on(tasks: &str, settings: &[&str], runs: u32, profiles: &[&str]) -> Records {
     let set = TaskSet::parse("tasks.toml", tasks).unwrap();
     let settings: Vec<SchedulerSetting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
-    let mut experiment = Experiment::new(Workload::Tasks(set), Profile::named(profile).unwrap(), settings).unwrap();
+    let profile = |name: &str| Profile::named(name).unwrap();
+    let mut experiment = Experiment::new(Workload::Tasks(set), profile(profiles[0]), settings).unwrap();
+    profiles[1..].iter().for_each(|name| experiment.add_device(profile(name)).unwrap());
     experiment.runs = runs;
     execute(&experiment, &Control::new(1), |_| Ok(())).unwrap().records
 }
@@ -104,10 +112,15 @@ fn check(records: &Records) -> String {
         };
         assert!(targets.iter().all(|target| unique.contains(target)), "{name} = {value} leads nowhere");
     }
-    for section in ["compared", "figures", "latency", "throughput", "shares", "turns", "head", "processes", "reproduce"]
-    {
-        assert!(unique.contains(section), "no section {section}");
+    let devices = records.header.devices.len();
+    let place =
+        |device: usize, id: &str| if devices > 1 { format!("device{}-{id}", device + 1) } else { id.to_owned() };
+    for id in ["figures", "latency", "throughput", "shares", "turns", "head", "processes"] {
+        for device in 0..devices {
+            assert!(unique.contains(place(device, id).as_str()), "no section {}", place(device, id));
+        }
     }
+    assert!(unique.contains("compared") && unique.contains("reproduce"));
     html
 }
 
@@ -121,7 +134,7 @@ fn section<'h>(html: &'h str, id: &str) -> &'h str {
 fn the_answer_comes_first_and_everything_is_there() {
     let records = records_of(MIXED, &["deadline", "cfq", "cfq:slice_idle=0"], 3, "sata-7200");
     let html = check(&records);
-    let results = Results::of(&records);
+    let results = Results::of(records.on(0).unwrap());
     let answer = results.answer_sentence(&records.header);
     let at = html.find(&answer[answer.len() - 20..].replace(" %", "\u{a0}%")).expect("the answer");
     assert!(at < html.find("<section").unwrap());
@@ -140,6 +153,43 @@ fn the_answer_comes_first_and_everything_is_there() {
         assert!(section(&html, id).contains(word), "{id} has no {word}");
     }
     assert!(html.len() < 400_000, "{} bytes", html.len());
+}
+
+#[test]
+fn of_several_devices_it_is_told_who_wins_where_before_each_has_its_section() {
+    let records = records_on(MIXED, &["deadline", "cfq"], 3, &["sata-7200", "sata-ssd"]);
+    let html = check(&records);
+    let results: Vec<Results> = records.devices().map(Results::of).collect();
+    let answer = Overview::of(&records, &results).sentence(&records.header);
+    let said = html.find(&answer[answer.len() - 20..].replace(" %", "\u{a0}%")).expect("the answer");
+    let wins = html.find("<table class=\"wins\">").expect("the overview");
+    let devices =
+        ["device1", "device2"].map(|id| html.find(&format!("<section class=\"device\" id=\"{id}\">")).unwrap());
+    assert!(said < wins && wins < devices[0] && devices[0] < devices[1]);
+    let table = &html[wins..wins + html[wins..].find("</table>").unwrap()];
+    for (device, own) in ["sata-7200", "sata-ssd"].iter().zip(&results) {
+        let row = &table[table.find(device).expect("a row")..];
+        for (settings, _) in &own.answer.best {
+            let label = &records.header.settings[settings[0]].label;
+            assert!(row.contains(&format!("</svg>{label}<wbr>")), "{device} {label}");
+        }
+    }
+    assert_eq!(html.matches("Position on the device over time, cfq").count(), 2);
+    // Of one setting there is no winner, and its figures stand side by side.
+    let html = check(&records_on(MIXED, &["cfq"], 2, &["sata-7200", "sata-ssd"]));
+    assert!(!html.contains("<table class=\"wins\">"));
+    assert!(html.find("<table class=\"figures\">").unwrap() < html.find("id=\"device1\"").unwrap());
+}
+
+#[test]
+fn several_devices_of_which_nothing_is_complete_still_make_a_page() {
+    let mut records = records_on(MIXED, &["noop", "cfq"], 2, &["sata-7200", "sata-ssd"]);
+    records.runs.retain(|run| run.device == 0);
+    records.timelines.retain(|own| own.device == 0);
+    records.alone.clear();
+    check(&records);
+    records.runs.clear();
+    check(&records);
 }
 
 #[test]
@@ -172,7 +222,7 @@ fn hostile_names_are_text() {
     let mut records = records_of(MIXED, &["deadline", "cfq"], 2, "sata-7200");
     records.header.workload.name = evil.to_owned();
     records.header.command = evil.to_owned();
-    records.header.device.profile = Some(evil.to_owned());
+    records.header.devices[0].profile = Some(evil.to_owned());
     records.header.settings[1].label = format!("cfq:{evil}");
     for run in &mut records.runs {
         run.result.tasks[0].name = evil.to_owned();

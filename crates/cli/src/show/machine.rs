@@ -3,14 +3,81 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use iosched_lab::{Comparison, FigureResults, SettingFigure};
-use serde_json::{Value, json};
+use iosched_lab::{
+    Comparison, DeviceRecord, Doubt, FigureOverview, FigureResults, Header, Outcome, Overview, SettingFigure,
+};
+use serde_json::{Map, Value, json};
 
-use super::{Page, cells};
+use super::overview::{ahead, title};
+use super::{Page, Sheet, cells};
 
-/// Everything in one document.
+/// Everything in one document: of one device its results beside the plan; of several a list of them, and the overview.
 pub(crate) fn json(page: &Page<'_>) -> Result<String> {
-    let Page { header, results, .. } = page;
+    let mut document = json!({ "plan": page.header });
+    let fields = document.as_object_mut().into_iter();
+    match (&page.overview, page.sheets.as_slice()) {
+        (None, sheets) => fields.zip(sheets).for_each(|(fields, sheet)| fields.extend(results(sheet))),
+        (Some(own), sheets) => {
+            let device = |sheet: &Sheet<'_>| {
+                let mut device = Map::from_iter([("device".to_owned(), sheet.device.name.as_str().into())]);
+                device.extend(results(sheet));
+                Value::Object(device)
+            };
+            let devices: Vec<Value> = sheets.iter().map(device).collect();
+            fields.for_each(|fields| {
+                fields.insert("devices".to_owned(), devices.clone().into());
+                fields.insert("overview".to_owned(), overview(page.header, own));
+            });
+        }
+    }
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+fn overview(header: &Header, overview: &Overview) -> Value {
+    let names = |settings: &[usize]| -> Vec<&str> {
+        settings.iter().map(|&setting| header.settings[setting].label.as_str()).collect()
+    };
+    let device = |(device, outcome): (&DeviceRecord, &Outcome)| {
+        let outcome = match outcome {
+            Outcome::Unknown => json!({ "outcome": "unknown" }),
+            Outcome::Alike => json!({ "outcome": "alike" }),
+            Outcome::Best { settings, margin } => json!({
+                "outcome": "best",
+                "settings": names(settings),
+                "setting": names(&[margin.setting])[0],
+                "than": names(&[margin.than])[0],
+                "comparison": margin.comparison,
+            }),
+        };
+        let mut fields = Map::from_iter([("device".to_owned(), device.name.as_str().into())]);
+        fields.extend(outcome.as_object().cloned().unwrap_or_default());
+        Value::Object(fields)
+    };
+    let figure = |own: &FigureOverview| {
+        json!({
+            "figure": own.figure.id(),
+            "devices": header.devices.iter().zip(&own.devices).map(device).collect::<Vec<_>>(),
+            "best_everywhere": names(&own.everywhere),
+        })
+    };
+    json!({
+        "figures": overview.figures.iter().map(figure).collect::<Vec<_>>(),
+        "shared_doubts": overview.shared_doubts.iter().map(doubt).collect::<Vec<_>>(),
+        "sentence": overview.sentence(header),
+    })
+}
+
+fn doubt(doubt: &Doubt) -> Value {
+    let mut value = serde_json::to_value(doubt).unwrap_or(Value::Null);
+    if let Value::Object(fields) = &mut value {
+        fields.insert("message".to_owned(), doubt.to_string().into());
+    }
+    value
+}
+
+/// All of one device.
+fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
+    let Sheet { header, results, .. } = sheet;
     let label = |setting: usize| header.settings[setting].label.as_str();
     let figure = |results: &FigureResults| {
         let own = |(setting, own): (usize, &Option<SettingFigure>)| {
@@ -30,13 +97,6 @@ pub(crate) fn json(page: &Page<'_>) -> Result<String> {
             "settings": settings,
         })
     };
-    let doubt = |doubt: &iosched_lab::Doubt| {
-        let mut value = serde_json::to_value(doubt).unwrap_or(Value::Null);
-        if let Value::Object(fields) = &mut value {
-            fields.insert("message".to_owned(), doubt.to_string().into());
-        }
-        value
-    };
     let best: Vec<Value> = results
         .answer
         .best
@@ -52,7 +112,6 @@ pub(crate) fn json(page: &Page<'_>) -> Result<String> {
         })
         .collect();
     let document = json!({
-        "plan": header,
         "rounds": results.rounds,
         "simulated_ns": results.simulated_ns,
         "simulated_ios": results.simulated_ios,
@@ -61,19 +120,25 @@ pub(crate) fn json(page: &Page<'_>) -> Result<String> {
         "sentences": sentences,
         "answer": { "best": best, "alike": results.answer.alike, "sentence": results.answer_sentence(header) },
     });
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
+    document.as_object().cloned().unwrap_or_default()
 }
 
-/// A line per figure and setting. Numbers are not rounded; differences are value minus baseline, in the unit.
+/// A line per figure and setting, and device if there are several. Numbers are not rounded; differences are value minus
+/// baseline, in the unit.
 pub(crate) fn csv(page: &Page<'_>) -> String {
-    let mut text = "figure,unit,setting,mean,sd,n,diff,ci_low,ci_high,verdict,published_rule,survives_all\n".to_owned();
-    for results in &page.results.figures {
-        for (setting, own) in results.settings.iter().enumerate() {
-            let Some(own) = own else { continue };
-            let label = field(&page.header.settings[setting].label);
-            let (id, unit, mean, n) = (results.figure.id(), results.figure.unit(), own.mean, own.values.len());
-            let comparison = own.comparison.as_ref().map_or_else(|| ",,,baseline,,".to_owned(), compared);
-            let _ = writeln!(text, "{id},{unit},{label},{mean},{},{n},{comparison}", optional(own.sd));
+    let several = page.overview.is_some();
+    let mut text = if several { "device," } else { "" }.to_owned();
+    text.push_str("figure,unit,setting,mean,sd,n,diff,ci_low,ci_high,verdict,published_rule,survives_all\n");
+    for Sheet { header, device, results, .. } in &page.sheets {
+        let device = if several { field(&device.name) + "," } else { String::new() };
+        for results in &results.figures {
+            for (setting, own) in results.settings.iter().enumerate() {
+                let Some(own) = own else { continue };
+                let label = field(&header.settings[setting].label);
+                let (id, unit, mean, n) = (results.figure.id(), results.figure.unit(), own.mean, own.values.len());
+                let comparison = own.comparison.as_ref().map_or_else(|| ",,,baseline,,".to_owned(), compared);
+                let _ = writeln!(text, "{device}{id},{unit},{label},{mean},{},{n},{comparison}", optional(own.sd));
+            }
         }
     }
     text
@@ -100,15 +165,76 @@ fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-/// The figures and the verdicts, each a table, then what is doubtful and the answer.
+/// The figures and the verdicts, each a table, then what is doubtful and the answer; of several devices one after the
+/// other, and then which setting wins where.
 pub(crate) fn markdown(page: &Page<'_>) -> String {
-    let Page { header, results, .. } = page;
-    let labels: Vec<String> = header.settings.iter().map(|setting| format!("`{}`", setting.label)).collect();
+    let header = page.header;
+    let Some(overview) = &page.overview else {
+        let of_one = |sheet: &Sheet<'_>| {
+            let DeviceRecord { name, about, .. } = sheet.device;
+            let head = format!("`{}` on `{name}` ({about}), {} runs each\n\n", header.workload.name, page.rounds());
+            head + &sheet_markdown(sheet)
+        };
+        return page.sheets.iter().map(of_one).collect();
+    };
     let mut text = format!(
-        "`{}` on `{}` ({}), {} runs each\n\n",
-        header.workload.name, header.device.name, header.device.about, results.rounds
+        "`{}` on {} devices, {} runs each on each device\n",
+        header.workload.name,
+        page.sheets.len(),
+        page.rounds()
     );
-    let _ = writeln!(text, "| figure | unit | {} |\n|---|---|{}", labels.join(" | "), "---:|".repeat(labels.len()));
+    for sheet in &page.sheets {
+        let DeviceRecord { name, about, .. } = sheet.device;
+        let _ = write!(text, "\n## `{name}`\n\n{about}\n\n{}", sheet_markdown(sheet));
+    }
+    let _ = writeln!(text, "\n## Which setting wins where");
+    if !overview.figures.is_empty() {
+        let _ = writeln!(text, "\n{}\n\n{}", capital(&title(header)), wins(header, overview));
+    }
+    text.push_str(&doubts("Doubtful on every device", &overview.shared_doubts));
+    let _ = writeln!(text, "\n{}", overview.sentence(header));
+    text
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect()
+}
+
+/// A row per device, a column per figure.
+fn wins(header: &Header, overview: &Overview) -> String {
+    let heads: Vec<&str> = overview.figures.iter().map(|own| own.figure.name()).collect();
+    let mut text = format!("| device | {} |\n|---|{}", heads.join(" | "), "---|".repeat(heads.len()));
+    for (number, device) in header.devices.iter().enumerate() {
+        let cell = |own: &FigureOverview| match &own.devices[number] {
+            Outcome::Unknown => "-".to_owned(),
+            Outcome::Alike => "no difference".to_owned(),
+            Outcome::Best { settings, margin } => {
+                let best: Vec<String> = settings.iter().map(|&s| format!("`{}`", header.settings[s].label)).collect();
+                format!("{}: {}", best.join(", "), ahead(header, own, margin))
+            }
+        };
+        let cells: Vec<String> = overview.figures.iter().map(cell).collect();
+        let _ = write!(text, "\n| `{}` | {} |", device.name, cells.join(" | "));
+    }
+    text
+}
+
+fn doubts(title: &str, doubts: &[Doubt]) -> String {
+    let mut text = String::new();
+    if !doubts.is_empty() {
+        let _ = writeln!(text, "\n{title}:\n");
+    }
+    for doubt in doubts {
+        let _ = writeln!(text, "- {}", doubt.to_string().replace('*', "\\*"));
+    }
+    text
+}
+
+fn sheet_markdown(sheet: &Sheet<'_>) -> String {
+    let Sheet { header, results, .. } = sheet;
+    let labels: Vec<String> = header.settings.iter().map(|setting| format!("`{}`", setting.label)).collect();
+    let mut text = format!("| figure | unit | {} |\n|---|---|{}\n", labels.join(" | "), "---:|".repeat(labels.len()));
     for figure in &results.figures {
         let cell = |cell| match cell {
             None => "-".to_owned(),
@@ -139,12 +265,7 @@ pub(crate) fn markdown(page: &Page<'_>) -> String {
             let _ = writeln!(text, "| {} | {} |", figure.figure.name(), cells.join(" | "));
         }
     }
-    if !results.doubts.is_empty() {
-        text.push_str("\nDoubtful:\n\n");
-        for doubt in &results.doubts {
-            let _ = writeln!(text, "- {}", doubt.to_string().replace('*', "\\*"));
-        }
-    }
+    text.push_str(&doubts("Doubtful", &sheet.doubts));
     let _ = writeln!(text, "\n{}", results.answer_sentence(header));
     text
 }

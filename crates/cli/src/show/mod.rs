@@ -2,9 +2,10 @@
 
 mod grid;
 mod machine;
+mod overview;
 mod text;
 
-use iosched_lab::{Decimals, FigureResults, Header, Results};
+use iosched_lab::{Decimals, DeviceRecord, Doubt, FigureResults, Header, Overview, Records, Results};
 
 pub(crate) use grid::Look;
 pub(crate) use machine::{csv, json, markdown};
@@ -15,17 +16,62 @@ pub(crate) use text::text;
 pub(crate) struct Page<'a> {
     /// The plan.
     pub(crate) header: &'a Header,
-    /// What came of it.
-    pub(crate) results: &'a Results,
+    /// What came of it, device by device.
+    pub(crate) sheets: Vec<Sheet<'a>>,
+    /// What the devices say together; `None` of one.
+    pub(crate) overview: Option<Overview>,
     /// How long that took, s; not shown if not known.
     pub(crate) elapsed_s: Option<f64>,
     /// What to do next.
     pub(crate) next: Option<String>,
 }
 
-/// Mean and deviation of every setting: "3.12" and "0.02".
-fn cells(results: &FigureResults) -> Vec<Option<(String, Option<String>)>> {
-    let values: Vec<_> = results.settings.iter().map(|own| own.as_ref().map(|own| (own.mean, own.sd))).collect();
+/// One device.
+#[derive(Clone, Debug)]
+pub(crate) struct Sheet<'a> {
+    /// The plan.
+    pub(crate) header: &'a Header,
+    /// The device.
+    pub(crate) device: &'a DeviceRecord,
+    /// What came of it there.
+    pub(crate) results: Results,
+    /// What is doubtful there; what is so on every device stands in the overview.
+    pub(crate) doubts: Vec<Doubt>,
+}
+
+impl<'a> Page<'a> {
+    /// Everything that `records` say.
+    pub(crate) fn of(records: &'a Records, elapsed_s: Option<f64>, next: Option<String>) -> Self {
+        let header = &records.header;
+        let results: Vec<Results> = records.devices().map(Results::of).collect();
+        let overview = (results.len() > 1).then(|| Overview::of(records, &results));
+        let sheet = |(device, results): (&'a DeviceRecord, Results)| {
+            let doubts = match &overview {
+                Some(overview) => overview.own_doubts(&results).cloned().collect(),
+                None => results.doubts.clone(),
+            };
+            Sheet { header, device, results, doubts }
+        };
+        let sheets = header.devices.iter().zip(results).map(sheet).collect();
+        Self { header, sheets, overview, elapsed_s, next }
+    }
+
+    /// Complete rounds; the same on every device.
+    pub(crate) fn rounds(&self) -> u32 {
+        self.sheets.first().map_or(0, |sheet| sheet.results.rounds)
+    }
+}
+
+/// Mean and deviation: "3.12" and "0.02"; `None` where a figure is not known.
+type Cell = Option<(String, Option<String>)>;
+
+/// Those of every setting.
+fn cells(results: &FigureResults) -> Vec<Cell> {
+    row(results.settings.iter().map(|own| own.as_ref().map(|own| (own.mean, own.sd))).collect())
+}
+
+/// A row of a table.
+fn row(values: Vec<Option<(f64, Option<f64>)>>) -> Vec<Cell> {
     let known: Vec<_> = values.iter().copied().flatten().collect();
     let mut decimals = Decimals::row(&known).into_iter();
     let mut show = |(mean, sd): (f64, Option<f64>)| {

@@ -2,33 +2,68 @@
 
 use std::fmt::Write as _;
 
-use iosched_lab::{Comparison, Figure, FigureResults, Header, Verdict, WorkloadKind, grouped, significant};
+use iosched_lab::{Comparison, Doubt, Figure, FigureResults, Header, Verdict, WorkloadKind, grouped, significant};
 use iosched_sim::Replay;
 
 use super::grid::{Column, Look, Tone, set};
-use super::{Page, cells};
+use super::overview::{by_device, closing};
+use super::{Cell, Page, Sheet, cells};
 
 /// The whole page.
 pub(crate) fn text(page: &Page<'_>, look: &Look) -> String {
     let look = *look;
     let mut text = heading(page, look);
-    let _ = write!(text, "\n{}", figures(page, look));
-    if page.header.settings.len() > 1 {
-        let _ = write!(text, "\n{}", verdicts(page, look));
+    // One setting on several devices: its figures side by side.
+    let side_by_side = page.overview.is_some() && page.header.settings.len() == 1;
+    if side_by_side {
+        let _ = write!(text, "\n{}", by_device(page, look));
     }
-    if !page.results.doubts.is_empty() {
-        text.push_str("\ndoubtful:\n");
-        for doubt in &page.results.doubts {
-            let _ = writeln!(text, "{}", look.wrap(&format!("  - {doubt}"), "    "));
+    for sheet in &page.sheets {
+        if !side_by_side {
+            text.push('\n');
+            if page.overview.is_some() {
+                let about = format!("{}: {}", sheet.device.name, sheet.device.about);
+                let _ = writeln!(text, "{}\n", look.wrap(about.trim_end_matches([':', ' ']), "  "));
+            }
+            text.push_str(&figures(sheet, look));
         }
+        if page.header.settings.len() > 1 {
+            let _ = write!(text, "\n{}", verdicts(sheet, look));
+        }
+        let title = match page.overview {
+            Some(_) => format!("doubtful on {}:", sheet.device.name),
+            None => "doubtful:".to_owned(),
+        };
+        text.push_str(&doubts(&title, &sheet.doubts, look));
     }
-    text.push_str(&closing(page, look));
+    match &page.overview {
+        Some(overview) => {
+            text.push_str(&doubts("doubtful on every device:", &overview.shared_doubts, look));
+            let _ = write!(text, "\n{}", closing(page, overview, look));
+        }
+        None => text.extend(page.sheets.first().map(|sheet| answer(sheet, look))),
+    }
+    if let Some(next) = &page.next {
+        let _ = writeln!(text, "next: {next}");
+    }
+    text
+}
+
+/// A list, after an empty line; nothing if there are none.
+fn doubts(title: &str, doubts: &[Doubt], look: Look) -> String {
+    let mut text = String::new();
+    if !doubts.is_empty() {
+        let _ = writeln!(text, "\n{title}");
+    }
+    for doubt in doubts {
+        let _ = writeln!(text, "{}", look.wrap(&format!("  - {doubt}"), "    "));
+    }
     text
 }
 
 /// Two columns: what, and what is to be known of it.
 fn heading(page: &Page<'_>, look: Look) -> String {
-    let Header { workload, device, runs, .. } = page.header;
+    let Header { workload, devices, runs, .. } = page.header;
     let mut about = Vec::new();
     about.extend(workload.requests.map(|n| format!("{} requests", grouped(n))));
     about.extend(workload.reads.map(|n| format!("{} reads", grouped(n))));
@@ -40,7 +75,8 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     };
     about.push(format!("{} {plural}", grouped(workload.tasks)));
     about.extend(workload.span_ns.map(|ns| format!("{} s recorded", seconds(ns))));
-    let mut rows = vec![(workload.name.as_str(), about.join(", ")), (device.name.as_str(), device.about.clone())];
+    let mut rows = vec![(workload.name.as_str(), about.join(", "))];
+    rows.extend(devices.iter().map(|device| (device.name.as_str(), device.about.clone())));
     if workload.kind == WorkloadKind::Trace {
         rows.push(match page.header.replay {
             Replay::Closed => {
@@ -56,13 +92,14 @@ fn heading(page: &Page<'_>, look: Look) -> String {
         let indent = " ".repeat(width + 3);
         let _ = writeln!(text, "{}", look.wrap(&format!("{name:width$}   {about}"), &indent));
     }
-    let rounds = page.results.rounds;
+    let rounds = page.rounds();
+    let each = if devices.len() > 1 { "each on each device" } else { "each" };
     let times = match rounds {
-        1 => "1 run each".to_owned(),
-        n if n < *runs => format!("{n} of {runs} runs each, paired by seed"),
-        n => format!("{n} runs each, paired by seed"),
+        1 => format!("1 run {each}"),
+        n if n < *runs => format!("{n} of {runs} runs {each}, paired by seed"),
+        n => format!("{n} runs {each}, paired by seed"),
     };
-    let simulated = seconds(page.results.simulated_ns);
+    let simulated = seconds(page.sheets.iter().map(|sheet| sheet.results.simulated_ns).sum());
     let elapsed = page.elapsed_s.map_or(String::new(), |s| format!(" in {} s", significant(s, 2)));
     let _ = writeln!(text, "{}", look.wrap(&format!("{times}; {simulated} s of disk time simulated{elapsed}"), ""));
     text
@@ -74,12 +111,15 @@ fn seconds(ns: u64) -> String {
     if seconds < 1000.0 { significant(seconds, 3) } else { grouped(seconds.round() as u64) }
 }
 
+fn row_heads(sheet: &Sheet<'_>) -> Vec<String> {
+    heads(&sheet.results.figures.iter().map(|results| results.figure).collect::<Vec<_>>())
+}
+
 /// "sync p99        ms".
-fn row_heads(page: &Page<'_>) -> Vec<String> {
-    let figures = || page.results.figures.iter().map(|results| results.figure);
-    let names = figures().map(|figure| figure.name().len()).max().unwrap_or(0);
-    let units = figures().map(|figure| figure.unit().len()).max().unwrap_or(0);
-    figures().map(|figure| format!("{:names$}   {:>units$}", figure.name(), figure.unit())).collect()
+pub(super) fn heads(figures: &[Figure]) -> Vec<String> {
+    let names = figures.iter().map(|figure| figure.name().len()).max().unwrap_or(0);
+    let units = figures.iter().map(|figure| figure.unit().len()).max().unwrap_or(0);
+    figures.iter().map(|figure| format!("{:names$}   {:>units$}", figure.name(), figure.unit())).collect()
 }
 
 fn head_of(header: &Header, setting: usize) -> (String, Option<String>) {
@@ -87,43 +127,51 @@ fn head_of(header: &Header, setting: usize) -> (String, Option<String>) {
     (header.settings[setting].label.clone(), baseline)
 }
 
-fn figures(page: &Page<'_>, look: Look) -> String {
-    let rows: Vec<_> = page.results.figures.iter().map(cells).collect();
+fn figures(sheet: &Sheet<'_>, look: Look) -> String {
+    let rows: Vec<Vec<Cell>> = sheet.results.figures.iter().map(cells).collect();
     let column = |setting: usize| {
-        let cells = || rows.iter().map(|row| row[setting].as_ref());
-        let before = |text: &str| text.find('.').unwrap_or(text.len());
-        let widest = cells().flatten().map(|(mean, _)| before(mean)).max().unwrap_or(0);
-        let after = cells().flatten().map(|(mean, _)| mean.len() - before(mean)).max().unwrap_or(0);
-        let show = |cell: Option<&(String, Option<String>)>| match cell {
-            None => " ".repeat(widest.saturating_sub(1)) + "-",
-            Some((mean, sd)) => {
-                let mean = format!("{}{mean}", " ".repeat(widest - before(mean)));
-                match sd {
-                    Some(sd) => format!("{mean:0$} ± {sd}", widest + after),
-                    None => mean,
-                }
-            }
-        };
-        let (head, note) = head_of(page.header, setting);
-        Column { head, note, cells: cells().map(|cell| (show(cell), Tone::Plain)).collect() }
+        let (head, note) = head_of(sheet.header, setting);
+        figures_column(head, note, rows.iter().map(|row| row[setting].as_ref()))
     };
-    let columns: Vec<Column> = (0..page.header.settings.len()).map(column).collect();
-    set(&row_heads(page), &columns, look)
+    let columns: Vec<Column> = (0..sheet.header.settings.len()).map(column).collect();
+    set(&row_heads(sheet), &columns, look)
 }
 
-fn verdicts(page: &Page<'_>, look: Look) -> String {
-    let header = page.header;
+/// A column of figures; decimal points stand below each other.
+pub(super) fn figures_column<'c>(
+    head: String,
+    note: Option<String>,
+    cells: impl Iterator<Item = Option<&'c (String, Option<String>)>> + Clone,
+) -> Column {
+    let before = |text: &str| text.find('.').unwrap_or(text.len());
+    let widest = cells.clone().flatten().map(|(mean, _)| before(mean)).max().unwrap_or(0);
+    let after = cells.clone().flatten().map(|(mean, _)| mean.len() - before(mean)).max().unwrap_or(0);
+    let show = |cell: Option<&(String, Option<String>)>| match cell {
+        None => " ".repeat(widest.saturating_sub(1)) + "-",
+        Some((mean, sd)) => {
+            let mean = format!("{}{mean}", " ".repeat(widest - before(mean)));
+            match sd {
+                Some(sd) => format!("{mean:0$} ± {sd}", widest + after),
+                None => mean,
+            }
+        }
+    };
+    Column { head, note, cells: cells.map(|cell| (show(cell), Tone::Plain)).collect() }
+}
+
+fn verdicts(sheet: &Sheet<'_>, look: Look) -> String {
+    let header = sheet.header;
     let columns: Vec<Column> = (0..header.settings.len())
         .filter(|&setting| setting != header.baseline)
         .map(|setting| Column {
             head: header.settings[setting].label.clone(),
             note: None,
-            cells: page.results.figures.iter().map(|results| verdict_cell(results, setting)).collect(),
+            cells: sheet.results.figures.iter().map(|results| verdict_cell(results, setting)).collect(),
         })
         .collect();
     let baseline = &header.settings[header.baseline].label;
     let title = format!("against {baseline} (95 % confidence; * outside both standard deviations):");
-    format!("{}\n{}", look.wrap(&title, ""), set(&row_heads(page), &columns, look))
+    format!("{}\n{}", look.wrap(&title, ""), set(&row_heads(sheet), &columns, look))
 }
 
 fn verdict_cell(results: &FigureResults, setting: usize) -> (String, Tone) {
@@ -142,14 +190,15 @@ fn verdict(comparison: &Comparison, figure: Figure) -> (String, Tone) {
     (format!("{}{mark}", comparison.describe(figure.unit())), tone)
 }
 
-fn closing(page: &Page<'_>, look: Look) -> String {
-    let header = page.header;
+/// What is said of one device at the end: every setting against the baseline, and the answer.
+fn answer(sheet: &Sheet<'_>, look: Look) -> String {
+    let header = sheet.header;
     let mut text = String::new();
     if header.settings.len() > 1 {
         let _ = writeln!(text, "\nagainst {}:", header.settings[header.baseline].label);
         let width = header.settings.iter().map(|setting| setting.label.chars().count()).max().unwrap_or(0).min(30);
         for (number, setting) in header.settings.iter().enumerate() {
-            if let Some(sentence) = page.results.sentence(header, number) {
+            if let Some(sentence) = sheet.results.sentence(header, number) {
                 let indent = " ".repeat(width + 4);
                 let _ = writeln!(text, "{}", look.wrap(&format!("  {:width$}  {sentence}", setting.label), &indent));
             }
@@ -157,10 +206,7 @@ fn closing(page: &Page<'_>, look: Look) -> String {
     } else {
         text.push('\n');
     }
-    let _ = writeln!(text, "{}", look.wrap(&page.results.answer_sentence(header), "      "));
-    if let Some(next) = &page.next {
-        let _ = writeln!(text, "next: {next}");
-    }
+    let _ = writeln!(text, "{}", look.wrap(&sheet.results.answer_sentence(header), "      "));
     text
 }
 
@@ -168,31 +214,36 @@ fn closing(page: &Page<'_>, look: Look) -> String {
 mod tests {
     use super::*;
     use iosched_disk::Profile;
-    use iosched_lab::{AloneRecord, Experiment, Record, Records, Results, RunRecord};
+    use iosched_lab::{AloneRecord, Experiment, Record, Records, RunRecord};
     use iosched_sim::{RunResult, TaskResult};
     use iosched_workload::{TaskSet, Workload};
 
     const EXPECTED: &str = include_str!("../../tests/page.txt");
     const EXPECTED_NARROW: &str = include_str!("../../tests/page-narrow.txt");
+    const EXPECTED_DEVICES: &str = include_str!("../../tests/page-devices.txt");
 
     /// Records made by hand, so that the page shows what is expected whatever elevators do.
-    fn records() -> Records {
+    fn records(devices: &[&str]) -> Records {
         let tasks = "name = \"two\"\n[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 100\n[[tasks]]\npid = 2\npattern = \"random\"\ntotal = 100\n";
         let workload = Workload::Tasks(TaskSet::parse("two.toml", tasks).unwrap());
         let settings = ["deadline", "noop", "cfq:slice_idle=0,quantum=32"];
         let settings = settings.map(|setting| setting.parse().unwrap()).to_vec();
-        let mut experiment = Experiment::new(workload, Profile::named("sata-7200").unwrap(), settings).unwrap();
+        let mut experiment = Experiment::new(workload, Profile::named(devices[0]).unwrap(), settings).unwrap();
+        devices[1..].iter().for_each(|name| experiment.add_device(Profile::named(name).unwrap()).unwrap());
         experiment.runs = 3;
         let header = experiment.header();
         let mut records = Records::new(header);
-        for setting in 0..3 {
+        for (device, setting) in (0..devices.len()).flat_map(|device| (0..3).map(move |setting| (device, setting))) {
             for run in 0..3 {
-                let result = result([10, 11, 8][setting], u64::from(run), [1, 1, 4][setting]);
-                records.add(Record::Run(Box::new(RunRecord { setting, run, seed: run.into(), result })));
+                // On the second device the settings are equally fast, and the third is fair.
+                let ms = if device == 0 { [10, 11, 8][setting] } else { 2 };
+                let spread = if device == 0 { [1, 1, 4] } else { [4, 4, 1] }[setting];
+                let result = result(ms, u64::from(run), spread);
+                records.add(Record::Run(Box::new(RunRecord { device, setting, run, seed: run.into(), result })));
             }
             for task in 0..2 {
                 let result = result(5, 0, 1).tasks.swap_remove(task);
-                records.add(Record::Alone(Box::new(AloneRecord { setting, task, seed: 0, result })));
+                records.add(Record::Alone(Box::new(AloneRecord { device, setting, task, seed: 0, result })));
             }
         }
         records
@@ -219,11 +270,9 @@ mod tests {
         result
     }
 
-    fn check(look: Look, expected: &str, file: &str) {
-        let records = records();
-        let results = Results::of(&records);
-        let next = Some("iosched compare --help".to_owned());
-        let page = Page { header: &records.header, results: &results, elapsed_s: Some(0.8), next };
+    fn check(devices: &[&str], look: Look, expected: &str, file: &str) {
+        let records = records(devices);
+        let page = Page::of(&records, Some(0.8), Some("iosched compare --help".to_owned()));
         let found = text(&page, &look);
         if std::env::var_os("IOSCHED_RERECORD").is_some() {
             std::fs::write(format!("{}/tests/{file}", env!("CARGO_MANIFEST_DIR")), &found).unwrap();
@@ -237,13 +286,19 @@ mod tests {
 
     #[test]
     fn the_page_is_as_recorded() {
-        check(Look { width: None, colours: false }, EXPECTED, "page.txt");
+        check(&["sata-7200"], Look { width: None, colours: false }, EXPECTED, "page.txt");
     }
 
     #[test]
     fn a_narrow_page_keeps_within_its_width() {
-        check(Look { width: Some(60), colours: false }, EXPECTED_NARROW, "page-narrow.txt");
+        check(&["sata-7200"], Look { width: Some(60), colours: false }, EXPECTED_NARROW, "page-narrow.txt");
         let tables = EXPECTED_NARROW.lines().filter(|line| !line.starts_with("next:"));
         assert_eq!(tables.filter(|line| line.chars().count() > 60).collect::<Vec<_>>(), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn the_page_of_several_devices_is_as_recorded() {
+        let look = Look { width: None, colours: false };
+        check(&["sata-7200", "sata-ssd"], look, EXPECTED_DEVICES, "page-devices.txt");
     }
 }

@@ -1,4 +1,4 @@
-//! What was compared: workload, device, settings, runs.
+//! What was compared: workload, devices, settings, runs.
 
 use iosched_sim::Replay;
 use maud::{Markup, html};
@@ -7,16 +7,22 @@ use super::page::name;
 use super::units::{SECTOR, bytes, counted, time};
 use super::view::View;
 use crate::number::grouped;
-use crate::record::{Header, SettingRecord, WorkloadKind};
+use crate::record::{DeviceRecord, Header, ValueRecord, WorkloadKind};
 
-pub(crate) fn section(view: &View<'_>) -> Markup {
-    let header = view.header();
+/// Of one device, or of all of them; of one, the values in effect on it, too.
+pub(crate) fn section(views: &[View<'_>]) -> Markup {
+    let Some(first) = views.first() else { return html! {} };
+    let header = first.header();
+    let ios = views.iter().map(|view| view.results.simulated_ios).sum();
+    let simulated_ns: f64 = views.iter().map(|view| view.results.simulated_ns as f64).sum();
     html! {
         dl .facts {
             dt { "Workload" }
             dd { strong { (header.workload.name) } ", " (workload(header)) }
-            dt { "Device" }
-            dd { strong { (header.device.name) } ", " (device(header)) }
+            dt { @if first.several { "Devices" } @else { "Device" } }
+            @for view in views {
+                dd { strong { (view.device().name) } ", " (device(view.device())) }
+            }
             dt { "Host" }
             dd { (host(header)) }
             @if header.workload.kind == WorkloadKind::Trace {
@@ -29,14 +35,25 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
             }
             dt { "Runs" }
             dd {
-                (grouped(header.runs.into())) " of each setting, taking turns; run " i { "i" }
-                " of all settings has the same seed. Experiment seed " (header.seed) ". "
-                (counted(view.results.simulated_ios, "I/O", "I/Os")) " and "
-                (time(view.results.simulated_ns as f64, 3)) " of device time simulated altogether, by iosched "
+                (grouped(header.runs.into())) " of each setting" @if first.several { " on each device" } ", taking turns; run " i { "i" }
+                " of all settings" @if first.several { " and devices" } " has the same seed. Experiment seed " (header.seed) ". "
+                (counted(ios, "I/O", "I/Os")) " and "
+                (time(simulated_ns, 3)) " of device time simulated altogether, by iosched "
                 (header.version) "."
             }
         }
-        (settings(view))
+        (settings(first))
+        @if !first.several { (values(first)) }
+    }
+}
+
+/// The values in effect on a device, folded away.
+pub(crate) fn values(view: &View<'_>) -> Markup {
+    html! {
+        details {
+            summary { "All values in effect" }
+            div .scroll tabindex="0" { (all_values(view)) }
+        }
     }
 }
 
@@ -56,8 +73,7 @@ fn workload(header: &Header) -> String {
     parts.join("; ")
 }
 
-fn device(header: &Header) -> String {
-    let device = &header.device;
+pub(crate) fn device(device: &DeviceRecord) -> String {
     if !device.about.is_empty() {
         return device.about.clone();
     }
@@ -102,22 +118,18 @@ fn settings(view: &View<'_>) -> Markup {
             table .settings {
                 thead { tr { th scope="col" { "#" } th scope="col" { "Setting" } th scope="col" { "Values set" } } }
                 tbody {
-                    @for (setting, record) in view.settings.iter().zip(&view.header().settings) {
+                    @for (setting, values) in view.settings.iter().zip(&view.device().values) {
                         tr {
                             td .number { (setting.number + 1) }
                             th scope="row" {
                                 (name(setting))
                                 @if setting.number == view.header().baseline { " " span .quiet { "baseline" } }
                             }
-                            td { (set_values(record)) }
+                            td { (set_values(values)) }
                         }
                     }
                 }
             }
-        }
-        details {
-            summary { "All values in effect" }
-            div .scroll tabindex="0" { (all_values(view)) }
         }
     }
 }
@@ -126,9 +138,8 @@ fn shown(value: &str, unit: &str) -> String {
     if unit.is_empty() { value.to_owned() } else { format!("{value} {unit}") }
 }
 
-fn set_values(record: &SettingRecord) -> String {
-    let set: Vec<String> = record
-        .values
+fn set_values(values: &[ValueRecord]) -> String {
+    let set: Vec<String> = values
         .iter()
         .filter(|value| value.set)
         .map(|value| format!("{} = {}", value.name, shown(&value.value, &value.unit)))
@@ -138,17 +149,17 @@ fn set_values(record: &SettingRecord) -> String {
 
 /// A row per tunable and attribute that any setting has, a column per setting.
 fn all_values(view: &View<'_>) -> Markup {
-    let settings = &view.header().settings;
+    let settings = &view.device().values;
     let mut rows: Vec<(bool, &str, &str)> = Vec::new();
-    for value in settings.iter().flat_map(|setting| &setting.values) {
+    for value in settings.iter().flatten() {
         let row = (value.attribute, value.name.as_str(), value.unit.as_str());
         if !rows.contains(&row) {
             rows.push(row);
         }
     }
     rows.sort_by_key(|&(attribute, ..)| attribute);
-    let value = |setting: &SettingRecord, row: (bool, &str, &str)| {
-        let found = setting.values.iter().find(|v| (v.attribute, v.name.as_str(), v.unit.as_str()) == row);
+    let value = |values: &[ValueRecord], row: (bool, &str, &str)| {
+        let found = values.iter().find(|v| (v.attribute, v.name.as_str(), v.unit.as_str()) == row);
         found.map(|v| (v.value.clone(), v.set))
     };
     html! {

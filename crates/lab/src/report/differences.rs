@@ -38,7 +38,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     html! {
         figure .wide .narrow {
             figcaption { "Difference from " (name(baseline)) " in per cent, with its 95 % confidence interval" }
-            div .scroll tabindex="0" { (plot(&rows, &title)) }
+            div .scroll tabindex="0" { (plot(view, &rows, &title)) }
         }
     }
 }
@@ -52,7 +52,7 @@ fn marks<'a>(view: &'a View<'_>, figures: &'a [Option<crate::SettingFigure>]) ->
     marks.collect()
 }
 
-fn plot(rows: &[(Figure, Vec<Mark<'_>>)], title: &str) -> Markup {
+fn plot(view: &View<'_>, rows: &[(Figure, Vec<Mark<'_>>)], title: &str) -> Markup {
     let marks = || rows.iter().flat_map(|(_, marks)| marks);
     let ends = || marks().flat_map(|m| [m.percent, m.interval.map_or(0.0, |i| i.0), m.interval.map_or(0.0, |i| i.1)]);
     let limit = |value: f64| nice_end(value.min(PERCENT_MAX), 4);
@@ -80,7 +80,7 @@ fn plot(rows: &[(Figure, Vec<Mark<'_>>)], title: &str) -> Markup {
     };
     let about: Vec<String> = marks().map(|mark| described(mark)).collect();
     picture(
-        "differences",
+        &view.id("differences"),
         (WIDTH, height),
         title,
         &format!("The table below has all of it. {}", about.join("; ")),

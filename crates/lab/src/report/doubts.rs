@@ -8,19 +8,27 @@ use crate::figure::Figure;
 
 /// The list of all doubts.
 pub(crate) fn section(view: &View<'_>) -> Markup {
-    let doubts = &view.results.doubts;
+    let doubts = &view.doubts;
     html! {
         @if doubts.is_empty() {
-            p .quiet { "No reservations: nothing found that makes these figures doubtful." }
+            p .quiet {
+                @if view.several { "No reservations but those that hold on every device." }
+                @else { "No reservations: nothing found that makes these figures doubtful." }
+            }
         } @else {
-            h3 id="doubts" { "Reservations, and what to do about them" }
+            (heading(view, &view.id("doubts")))
             ol .doubts {
                 @for (number, doubt) in doubts.iter().enumerate() {
-                    li id={ "doubt-" (number + 1) } { (doubt) "." }
+                    li id=(view.id(&format!("doubt-{}", number + 1))) { (doubt) "." }
                 }
             }
         }
     }
+}
+
+fn heading(view: &View<'_>, id: &str) -> Markup {
+    const TITLE: &str = "Reservations, and what to do about them";
+    html! { @if view.several { h4 id=(id) { (TITLE) } } @else { h3 id=(id) { (TITLE) } } }
 }
 
 /// Numbers of the doubts that are about `figure` in particular, under setting number `setting` or under all (`None`).
@@ -35,18 +43,18 @@ pub(crate) fn about(view: &View<'_>, figure: Figure, setting: Option<usize>) -> 
         }
         _ => false,
     };
-    let doubts = view.results.doubts.iter().enumerate();
+    let doubts = view.doubts.iter().enumerate();
     doubts.filter(|(_, doubt)| concerns(doubt)).map(|(number, _)| number + 1).collect()
 }
 
 /// Points at doubts by their numbers.
-pub(crate) fn marks(numbers: &[usize]) -> Markup {
+pub(crate) fn marks(view: &View<'_>, numbers: &[usize]) -> Markup {
     html! {
         @if !numbers.is_empty() {
             sup .marks {
                 @for (i, number) in numbers.iter().enumerate() {
                     @if i > 0 { "," }
-                    a href={ "#doubt-" (number) } title="see the reservation of this number" { (number) }
+                    a href={ "#" (view.id(&format!("doubt-{number}"))) } title="see the reservation of this number" { (number) }
                 }
             }
         }

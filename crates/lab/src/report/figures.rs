@@ -62,7 +62,7 @@ fn row(view: &View<'_>, results: &FigureResults) -> Markup {
     };
     html! {
         tr .begins[begins_group(figure)] {
-            th scope="row" title={ (figure.doc()) "; " (arrow) } { (figure.name()) (marks(&about(view, figure, None))) }
+            th scope="row" title={ (figure.doc()) "; " (arrow) } { (figure.name()) (marks(view, &about(view, figure, None))) }
             td .unit { (figure.unit()) }
             @for (setting, own) in results.settings.iter().enumerate() {
                 td .number {
@@ -84,7 +84,7 @@ fn cell(view: &View<'_>, figure: Figure, setting: usize, own: &SettingFigure, de
             br;
             (verdict(comparison, figure))
             (published(comparison))
-            (marks(&about(view, figure, Some(setting))))
+            (marks(view, &about(view, figure, Some(setting))))
         }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
             "Position on the device at dispatch, in bins of " (width(width_ns)) ", first run of each setting: the \
              shade reaches from the lowest to the highest, the line joins the last of each bin. The less the line has to \
              travel, the less the device seeks. Requests went to " (bytes(low)) " to " (bytes(high)) " of "
-            (bytes(view.header().device.capacity_sectors as f64 * SECTOR)) "."
+            (bytes(view.device().capacity_sectors as f64 * SECTOR)) "."
         }
         div .(facets(timelines.len())) {
             @for &(setting, timeline) in &timelines {
@@ -86,5 +86,5 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, width_ns: u
     };
     let title = format!("Position on the device over time, {}", setting.label);
     let about = format!("from bin to bin the last positions lie {} apart altogether", bytes(travelled as f64 * SECTOR));
-    picture(&format!("head-{}", setting.number), SIZE, &title, &about, &body)
+    picture(&view.id(&format!("head-{}", setting.number)), SIZE, &title, &about, &body)
 }

@@ -38,8 +38,8 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
              runs together, bands from the lowest to the highest run. The lower line is the faster one."
         }
         div .pair {
-            (kind("sync", "Sync: reads, and writes that somebody waits for", &sync))
-            (kind("async", "Async: writes that nobody waits for", &nobody_waits))
+            (kind(&view.id("latency-sync"), "Sync: reads, and writes that somebody waits for", &sync))
+            (kind(&view.id("latency-async"), "Async: writes that nobody waits for", &nobody_waits))
         }
         @if sync.is_empty() { p .quiet { "No I/O that anybody waits for was completed." } }
         @if nobody_waits.is_empty() { p .quiet { "There is no async I/O in this workload." } }
@@ -110,7 +110,7 @@ fn plot(id: &str, title: &str, distributions: &[Distribution<'_>]) -> Markup {
             )
         })
         .collect();
-    picture(&format!("latency-{id}"), SIZE, title, &about.join("; "), &body)
+    picture(id, SIZE, title, &about.join("; "), &body)
 }
 
 /// 0, 50, 90, 99, 99.9 … up to `end` nines.

@@ -1,5 +1,7 @@
 //! The report: one HTML page that says what records say, to be read on a screen or printed.
 //!
+//! Of several devices it begins with who wins where, and then has for each device what a page of one device has.
+//!
 //! Everything in it is computed from [`Records`] alone, and the same records give the same bytes. The page needs nothing
 //! else: style and plots are in it, there are no scripts, and nothing is fetched. Each setting has one colour throughout;
 //! every plot has a description and, where a plot alone would hide figures, a table.
@@ -13,6 +15,7 @@ mod latency;
 mod page;
 mod processes;
 mod reproduce;
+mod several;
 mod shares;
 mod slices;
 mod svg;
@@ -27,5 +30,10 @@ use crate::record::Records;
 /// find them again.
 #[must_use]
 pub fn html(records: &Records, file: Option<&str>) -> String {
-    page::page(&view::View::of(records), file).into_string()
+    let mut views: Vec<view::View<'_>> = records.devices().map(view::View::of).collect();
+    match views.as_mut_slice() {
+        [one] => page::page(one, file),
+        all => several::page(records, all, file),
+    }
+    .into_string()
 }

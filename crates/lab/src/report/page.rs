@@ -6,11 +6,28 @@ use super::units::counted;
 use super::view::{Setting, View};
 use super::{context, differences, doubts, figures, head, latency, processes, reproduce, shares, slices, throughput};
 use crate::doubt::listed;
+use crate::record::Header;
 
 const STYLE: &str = include_str!("style.css");
 
+/// The page of one device.
 pub(crate) fn page(view: &View<'_>, file: Option<&str>) -> Markup {
-    let title = title(view);
+    let title = title(view.header());
+    let one = std::slice::from_ref(view);
+    document(
+        view.header(),
+        &title,
+        &html! {
+            (answer(view, &title))
+            (section("compared", "What was compared", &context::section(one)))
+            @for (id, title, body) in sections(view) { (section(id, title, &body)) }
+            (section("reproduce", "How to reproduce this", &reproduce::section(one, file)))
+        },
+    )
+}
+
+/// A whole page of that title with that body.
+pub(crate) fn document(header: &Header, title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -18,67 +35,76 @@ pub(crate) fn page(view: &View<'_>, file: Option<&str>) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                meta name="generator" content={ "iosched " (view.header().version) };
+                meta name="generator" content={ "iosched " (header.version) };
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
-            body {
-                main {
-                    (answer(view, &title))
-                    (section("compared", "What was compared", &context::section(view)))
-                    (section("figures", "Figures and verdicts", &html! {
-                        (differences::section(view))
-                        (figures::section(view))
-                        (doubts::section(view))
-                    }))
-                    (section("latency", "Latency", &latency::section(view)))
-                    (section("throughput", "Throughput over time", &throughput::section(view)))
-                    (section("shares", "Who got the device", &shares::section(view)))
-                    (section("turns", "Turns, idling and preemption", &slices::section(view)))
-                    (section("head", "Where the device was sent", &head::section(view)))
-                    (section("processes", "Processes", &processes::section(view)))
-                    (section("reproduce", "How to reproduce this", &reproduce::section(view, file)))
-                }
-            }
+            body { main { (body) } }
         }
     }
 }
 
-fn title(view: &View<'_>) -> String {
-    let labels: Vec<String> = view.settings.iter().map(|setting| setting.label.to_owned()).collect();
-    format!("{} on {}", listed(&labels), view.header().workload.name)
+/// What there is to be told of a device: name of the place, title, body.
+pub(crate) fn sections(view: &View<'_>) -> [(&'static str, &'static str, Markup); 7] {
+    let figures = html! {
+        (differences::section(view))
+        (figures::section(view))
+        (doubts::section(view))
+    };
+    [
+        ("figures", "Figures and verdicts", figures),
+        ("latency", "Latency", latency::section(view)),
+        ("throughput", "Throughput over time", throughput::section(view)),
+        ("shares", "Who got the device", shares::section(view)),
+        ("turns", "Turns, idling and preemption", slices::section(view)),
+        ("head", "Where the device was sent", head::section(view)),
+        ("processes", "Processes", processes::section(view)),
+    ]
+}
+
+/// What is compared on which workload.
+pub(crate) fn title(header: &Header) -> String {
+    let labels: Vec<String> = header.settings.iter().map(|setting| setting.label.clone()).collect();
+    format!("{} on {}", listed(&labels), header.workload.name)
 }
 
 /// The answer, before anything else.
 fn answer(view: &View<'_>, title: &str) -> Markup {
-    let header = view.header();
-    let doubts = view.results.doubts.len() as u64;
-    let sentences = view.settings.iter().filter_map(|s| Some((s, view.results.sentence(header, s.number)?)));
     html! {
         header {
             h1 { (title) }
-            p .lead { (unbroken(&sentence(&view.results.answer_sentence(header)))) }
-            @if let Some(baseline) = view.baseline().filter(|_| view.settings.len() > 1) {
-                p .against { "Against " (name(baseline)) ":" }
-                dl .sentences {
-                    @for (setting, said) in sentences {
-                        dt { (name(setting)) }
-                        dd { (unbroken(&said)) }
-                    }
+            p .lead { (unbroken(&sentence(&view.results.answer_sentence(view.header())))) }
+            (against(view))
+        }
+    }
+}
+
+/// What is to be said of each setting against the baseline, and that there are doubts.
+pub(crate) fn against(view: &View<'_>) -> Markup {
+    let header = view.header();
+    let doubts = view.doubts.len() as u64;
+    let sentences = view.settings.iter().filter_map(|s| Some((s, view.results.sentence(header, s.number)?)));
+    html! {
+        @if let Some(baseline) = view.baseline().filter(|_| view.settings.len() > 1) {
+            p .against { "Against " (name(baseline)) ":" }
+            dl .sentences {
+                @for (setting, said) in sentences {
+                    dt { (name(setting)) }
+                    dd { (unbroken(&said)) }
                 }
             }
-            @if doubts > 0 {
-                p .quiet {
-                    a href="#doubts" { (counted(doubts, "reservation", "reservations")) }
-                    @if doubts == 1 { " goes" } @else { " go" } " with these figures."
-                }
+        }
+        @if doubts > 0 {
+            p .quiet {
+                a href={ "#" (view.id("doubts")) } { (counted(doubts, "reservation", "reservations")) }
+                @if doubts == 1 { " goes" } @else { " go" } " with these figures."
             }
         }
     }
 }
 
 /// With a capital and a full stop.
-fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
     let end = if text.is_empty() || text.ends_with('.') { "" } else { "." };
@@ -90,7 +116,7 @@ pub(crate) fn unbroken(text: &str) -> String {
     text.replace(" %", "\u{a0}%")
 }
 
-fn section(id: &str, title: &str, body: &Markup) -> Markup {
+pub(crate) fn section(id: &str, title: &str, body: &Markup) -> Markup {
     html! {
         section id=(id) {
             h2 { (title) }

@@ -6,8 +6,10 @@ use super::view::View;
 use crate::fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX};
 use crate::number::grouped;
 
-pub(crate) fn section(view: &View<'_>, file: Option<&str>) -> Markup {
-    let header = view.header();
+/// Of one device, or of all of them.
+pub(crate) fn section(views: &[View<'_>], file: Option<&str>) -> Markup {
+    let Some(first) = views.first() else { return html! {} };
+    let header = first.header();
     html! {
         dl .facts {
             @if !header.command.is_empty() {
@@ -24,23 +26,27 @@ pub(crate) fn section(view: &View<'_>, file: Option<&str>) -> Markup {
             dd { (header.seed) }
             dt { "Workload" }
             dd { (header.workload.name) ", fingerprint " code { (header.workload.fingerprint) } }
-            dt { "Device" }
-            dd { (header.device.name) ", fingerprint " code { (header.device.fingerprint) } }
-        }
-        @if let Some(profile) = &header.device.profile {
-            details {
-                summary { "Profile of the device" }
-                pre { (profile) }
+            dt { @if first.several { "Devices" } @else { "Device" } }
+            @for device in &header.devices {
+                dd { (device.name) ", fingerprint " code { (device.fingerprint) } }
             }
         }
-        (runs(view))
+        @for device in &header.devices {
+            @if let Some(profile) = &device.profile {
+                details {
+                    summary { "Profile of " @if first.several { (device.name) } @else { "the device" } }
+                    pre { (profile) }
+                }
+            }
+        }
+        (runs(first))
         (method())
     }
 }
 
 /// Every run with its seed.
 fn runs(view: &View<'_>) -> Markup {
-    let rounds = view.records.rounds();
+    let rounds = view.records.all().rounds();
     let planned = view.header().runs;
     html! {
         @if !rounds.is_empty() {

@@ -192,7 +192,7 @@ fn plot(
     let about: Vec<String> =
         bands.iter().zip(parts).map(|(band, &part)| format!("{} {} %", band.label, percent(part))).collect();
     let title = format!("Shares of the device over time, {}", setting.label);
-    picture(&format!("shares-{}", setting.number), SIZE, &title, &about.join(", "), &body)
+    picture(&view.id(&format!("shares-{}", setting.number)), SIZE, &title, &about.join(", "), &body)
 }
 
 /// Ranges of neighbouring bins in which anything was completed.

@@ -222,7 +222,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, window: (u64, u64
         time(window.0 as f64, 3),
         time(window.1 as f64, 3)
     );
-    picture(&format!("turns-{}", setting.number), size, &title, &about, &body)
+    picture(&view.id(&format!("turns-{}", setting.number)), size, &title, &about, &body)
 }
 
 /// Queues with a turn in the window, longest active there first.

@@ -124,7 +124,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, rates: &Rates, time_ns: (u64, u6
     let (_, peak) = peak(rates);
     let about = format!("highest {}/s; ended after {}", bytes(peak), time(finished_ns as f64, 3));
     let title = format!("Throughput over time, {}", setting.label);
-    picture(&format!("throughput-{}", setting.number), SIZE, &title, &about, &body)
+    picture(&view.id(&format!("throughput-{}", setting.number)), SIZE, &title, &about, &body)
 }
 
 fn ended(finished_ns: u64) -> String {

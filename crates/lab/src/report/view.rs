@@ -2,8 +2,9 @@
 
 use iosched_sim::{TaskResult, Timeline};
 
+use crate::doubt::Doubt;
 use crate::fairness::Fairness;
-use crate::record::{Header, Records};
+use crate::record::{DeviceRecord, Header, OnDevice};
 use crate::results::Results;
 
 /// Colours that settings have of their own; more settings begin again, with dashed lines.
@@ -25,18 +26,22 @@ pub(crate) struct Setting<'a> {
     pub(crate) class: String,
 }
 
-/// Records and results, and names.
+/// Records and results of one device, and names.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
-    pub(crate) records: &'a Records,
+    pub(crate) records: OnDevice<'a>,
     pub(crate) results: Results,
     pub(crate) fairness: Fairness,
     pub(crate) settings: Vec<Setting<'a>>,
+    /// The doubts that are told with this device: all of them, or those that not every device shares.
+    pub(crate) doubts: Vec<Doubt>,
+    /// Whether it is one device of several on the page.
+    pub(crate) several: bool,
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn of(records: &'a Records) -> Self {
-        let settings = records.header.settings.iter().enumerate().map(|(number, setting)| {
+    pub(crate) fn of(records: OnDevice<'a>) -> Self {
+        let settings = records.header().settings.iter().enumerate().map(|(number, setting)| {
             let label = setting.label.as_str();
             let dashes = if number < COLOURS { "" } else { " dashed" };
             Setting {
@@ -50,11 +55,28 @@ impl<'a> View<'a> {
                 class: format!("s{}{dashes}", number % COLOURS),
             }
         });
-        Self { records, results: Results::of(records), fairness: Fairness::of(records), settings: settings.collect() }
+        let results = Results::of(records);
+        Self {
+            records,
+            fairness: Fairness::of(records),
+            settings: settings.collect(),
+            doubts: results.doubts.clone(),
+            results,
+            several: records.header().devices.len() > 1,
+        }
     }
 
     pub(crate) fn header(&self) -> &'a Header {
-        &self.records.header
+        self.records.header()
+    }
+
+    pub(crate) fn device(&self) -> &'a DeviceRecord {
+        self.records.device()
+    }
+
+    /// The name of a place in the page: of its own for every device.
+    pub(crate) fn id(&self, name: &str) -> String {
+        if self.several { format!("{}-{name}", device_id(self.records.number())) } else { name.to_owned() }
     }
 
     /// The baseline.
@@ -64,7 +86,7 @@ impl<'a> View<'a> {
 
     /// Settings with the timeline of their first run, as far as there are such.
     pub(crate) fn timelines(&self) -> Vec<(&Setting<'a>, &'a Timeline)> {
-        let timelines = self.records.timelines.iter();
+        let timelines = self.records.timelines();
         timelines.filter_map(|own| Some((self.settings.get(own.setting)?, &own.timeline))).collect()
     }
 
@@ -75,7 +97,7 @@ impl<'a> View<'a> {
 
     /// The tasks of a setting's first run.
     pub(crate) fn tasks(&self, setting: usize) -> &'a [TaskResult] {
-        let run = self.records.runs.iter().find(|run| run.setting == setting);
+        let run = self.records.runs().find(|run| run.setting == setting);
         run.map_or(&[], |run| run.result.tasks.as_slice())
     }
 
@@ -90,6 +112,11 @@ impl<'a> View<'a> {
         });
         ends.max().unwrap_or(0).max(1)
     }
+}
+
+/// The place of a device in a page of several.
+pub(crate) fn device_id(number: usize) -> String {
+    format!("device{}", number + 1)
 }
 
 /// How a process is called: "postgres (812)"; without a name "pid 812".

@@ -1,0 +1,91 @@
+//! The end of a page of several devices: which setting wins where, by how much, and what holds everywhere.
+
+use std::fmt::Write as _;
+
+use iosched_lab::{Figure, FigureOverview, Header, Margin, Outcome, Overview, labels};
+
+use super::grid::{Column, Look, Tone, set};
+use super::text::{figures_column, heads};
+use super::{Cell, Page, Sheet, row};
+
+/// A table of who wins, a sentence per device, and the answer.
+pub(crate) fn closing(page: &Page<'_>, overview: &Overview, look: Look) -> String {
+    let header = page.header;
+    let mut text = String::new();
+    if !overview.figures.is_empty() {
+        let _ = writeln!(text, "{}", look.wrap(&title(header), "  "));
+        let _ = writeln!(text, "{}", wins(header, overview, look));
+    }
+    if header.settings.len() < 2 {
+        let _ = writeln!(text, "{}", look.wrap(&overview.sentence(header), "      "));
+        return text;
+    }
+    let width = header.devices.iter().map(|device| device.name.chars().count()).max().unwrap_or(0).min(30);
+    let indent = " ".repeat(width + 4);
+    for sheet in &page.sheets {
+        let sentence = format!("  {:width$}  {}", sheet.device.name, sheet.results.answer_sentence(header));
+        let _ = writeln!(text, "{}", look.wrap(&sentence, &indent));
+    }
+    let _ = writeln!(text, "{}", look.wrap(&overview.sentence(header), "      "));
+    text
+}
+
+/// The figures of one setting, a column per device.
+pub(super) fn by_device(page: &Page<'_>, look: Look) -> String {
+    let known = |figure: &Figure| page.sheets.iter().any(|sheet| sheet.results.figure(*figure).is_some());
+    let figures: Vec<Figure> = Figure::ALL.iter().copied().filter(known).collect();
+    let of = |figure: Figure| {
+        let value = |sheet: &Sheet<'_>| {
+            let own = sheet.results.figure(figure)?.settings.first()?.as_ref()?;
+            Some((own.mean, own.sd))
+        };
+        row(page.sheets.iter().map(value).collect())
+    };
+    let rows: Vec<Vec<Cell>> = figures.iter().map(|&figure| of(figure)).collect();
+    let column = |(number, sheet): (usize, &Sheet<'_>)| {
+        figures_column(sheet.device.name.clone(), None, rows.iter().map(move |row| row[number].as_ref()))
+    };
+    let columns: Vec<Column> = page.sheets.iter().enumerate().map(column).collect();
+    format!("{}\n\n{}", page.header.settings[0].label, set(&heads(&figures), &columns, look))
+}
+
+pub(super) fn title(header: &Header) -> String {
+    let baseline = &header.settings[header.baseline].label;
+    format!("best where, and how much better than {baseline} (than the next best where {baseline} is among the best):")
+}
+
+/// Two rows per figure: who, and by how much. A column per device.
+fn wins(header: &Header, overview: &Overview, look: Look) -> String {
+    let heads: Vec<String> =
+        overview.figures.iter().flat_map(|own| [own.figure.name().to_owned(), String::new()]).collect();
+    let column = |(number, device): (usize, &iosched_lab::DeviceRecord)| Column {
+        head: device.name.clone(),
+        note: None,
+        cells: overview.figures.iter().flat_map(|own| cells(header, own, number)).collect(),
+    };
+    let columns: Vec<Column> = header.devices.iter().enumerate().map(column).collect();
+    set(&heads, &columns, look)
+}
+
+fn cells(header: &Header, own: &FigureOverview, device: usize) -> [(String, Tone); 2] {
+    match &own.devices[device] {
+        Outcome::Unknown => [("-".to_owned(), Tone::Faint), Default::default()],
+        Outcome::Alike => [("no difference".to_owned(), Tone::Faint), Default::default()],
+        Outcome::Best { settings, margin } => {
+            [(labels(header, settings), Tone::Plain), (ahead(header, own, margin), Tone::Good)]
+        }
+    }
+}
+
+/// "better by 18 % (15 to 21 %)", with whom it is compared unless that is the baseline.
+pub(super) fn ahead(header: &Header, own: &FigureOverview, margin: &Margin) -> String {
+    let said = margin.comparison.describe(own.figure.unit());
+    if margin.than == header.baseline {
+        return said;
+    }
+    let than = &header.settings[margin.than].label;
+    match said.split_once(" (") {
+        Some((what, interval)) => format!("{what} than {than} ({interval}"),
+        None => format!("{said} than {than}"),
+    }
+}

@@ -1,0 +1,169 @@
+//! What several devices say together: which setting wins where, by how much, and which is safe everywhere.
+//!
+//! Devices are never compared with each other's figures here: a setting wins on a device against the other settings on
+//! the same device. Computed from the results of each device, and so from records alone.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Direction;
+use crate::compare::{Comparison, compare};
+use crate::doubt::{Doubt, listed};
+use crate::figure::Figure;
+use crate::record::{Header, Records};
+use crate::results::{FigureResults, Results, SettingFigure};
+
+/// How far the best setting is ahead.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Margin {
+    /// The setting of the best mean, its number in [`Header::settings`].
+    pub setting: usize,
+    /// The setting it is compared with: the baseline, or the next best where the baseline is among the best.
+    pub than: usize,
+    /// `setting` against `than`.
+    pub comparison: Comparison,
+}
+
+/// Who wins in one figure on one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// Some settings are better than the others.
+    Best {
+        /// Numbers of those between which there is no difference and than which none is better.
+        settings: Vec<usize>,
+        /// By how much.
+        margin: Margin,
+    },
+    /// No setting differs from the best.
+    Alike,
+    /// Too few runs, one setting, or a figure that the device does not have or that rests on too few I/Os.
+    Unknown,
+}
+
+/// One figure on all devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FigureOverview {
+    /// Which.
+    pub figure: Figure,
+    /// Who wins, in the order of [`Header::devices`].
+    pub devices: Vec<Outcome>,
+    /// Numbers of the settings that are among the best on every device where that is known; all of them if none
+    /// differs anywhere.
+    pub everywhere: Vec<usize>,
+}
+
+/// What several devices say together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overview {
+    /// The headline figures that at least one device has.
+    pub figures: Vec<FigureOverview>,
+    /// Doubts that every device shares, in the order of the first.
+    pub shared_doubts: Vec<Doubt>,
+}
+
+impl Overview {
+    /// Computes it from the results of each device of `records`, in their order.
+    #[must_use]
+    pub fn of(records: &Records, devices: &[Results]) -> Self {
+        let shared = |doubt: &&Doubt| devices.iter().all(|results| results.doubts.contains(doubt));
+        let first = devices.first().map_or(&[] as &[Doubt], |results| &results.doubts);
+        Self {
+            figures: Figure::ALL.iter().filter_map(|&figure| overview(&records.header, devices, figure)).collect(),
+            shared_doubts: first.iter().filter(shared).cloned().collect(),
+        }
+    }
+
+    /// Doubts of a device that not every device shares.
+    pub fn own_doubts<'a>(&'a self, results: &'a Results) -> impl Iterator<Item = &'a Doubt> {
+        results.doubts.iter().filter(|doubt| !self.shared_doubts.contains(doubt))
+    }
+
+    /// What holds on every device, in a sentence.
+    #[must_use]
+    pub fn sentence(&self, header: &Header) -> String {
+        let settings = header.settings.len();
+        if settings < 2 {
+            return "one setting, nothing to compare it with: name another with --scheduler".to_owned();
+        }
+        let mut safe: Vec<(&[usize], Vec<Figure>)> = Vec::new();
+        let (mut depends, mut alike) = (Vec::new(), Vec::new());
+        for own in &self.figures {
+            let differs = own.devices.iter().any(|outcome| matches!(outcome, Outcome::Best { .. }));
+            if !differs {
+                alike.push(own.figure);
+            } else if own.everywhere.is_empty() {
+                depends.push(own.figure);
+            } else if let Some((_, figures)) = safe.iter_mut().find(|(known, _)| *known == own.everywhere) {
+                figures.push(own.figure);
+            } else {
+                safe.push((&own.everywhere, vec![own.figure]));
+            }
+        }
+        safe.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.len()));
+        let names = |figures: &[Figure]| listed(&figures.iter().map(|f| f.name().to_owned()).collect::<Vec<_>>());
+        let mut parts: Vec<String> = safe
+            .iter()
+            .map(|(settings, figures)| format!("{} for {}", labels(header, settings), names(figures)))
+            .collect();
+        if !parts.is_empty() {
+            parts = vec![format!("among the best on every device: {}", parts.join("; "))];
+        }
+        if !depends.is_empty() {
+            let what = if parts.is_empty() { "among the best on every device" } else { "so" };
+            parts.push(format!("no setting is {what} for {}: choose by device", names(&depends)));
+        }
+        if !alike.is_empty() {
+            parts.push(format!("no difference between settings on any device in {}", names(&alike)));
+        }
+        if parts.is_empty() { "too few runs to say which is best".to_owned() } else { parts.join("; ") }
+    }
+}
+
+/// The labels of settings, in words.
+#[must_use]
+pub fn labels(header: &Header, settings: &[usize]) -> String {
+    listed(&settings.iter().map(|&setting| header.settings[setting].label.clone()).collect::<Vec<_>>())
+}
+
+/// `None` if nothing is known of the figure on any device.
+fn overview(header: &Header, devices: &[Results], figure: Figure) -> Option<FigureOverview> {
+    let outcomes: Vec<Outcome> = devices.iter().map(|results| outcome(header, results, figure)).collect();
+    let mut everywhere: Vec<usize> = (0..header.settings.len()).collect();
+    for outcome in &outcomes {
+        if let Outcome::Best { settings, .. } = outcome {
+            everywhere.retain(|setting| settings.contains(setting));
+        }
+    }
+    let known = outcomes.iter().any(|outcome| *outcome != Outcome::Unknown);
+    known.then_some(FigureOverview { figure, devices: outcomes, everywhere })
+}
+
+fn outcome(header: &Header, results: &Results, figure: Figure) -> Outcome {
+    if header.settings.len() < 2 || results.rounds < 2 {
+        return Outcome::Unknown;
+    }
+    if results.answer.alike.contains(&figure) {
+        return Outcome::Alike;
+    }
+    let group = results.answer.best.iter().find(|(_, figures)| figures.contains(&figure));
+    let (Some((settings, _)), Some(all)) = (group, results.figure(figure)) else { return Outcome::Unknown };
+    match margin(header, all, settings) {
+        Some(margin) => Outcome::Best { settings: settings.clone(), margin },
+        None => Outcome::Unknown,
+    }
+}
+
+fn margin(header: &Header, all: &FigureResults, best: &[usize]) -> Option<Margin> {
+    let having = |setting: usize| Some((setting, all.settings.get(setting)?.as_ref()?));
+    let leading = |settings: &mut dyn Iterator<Item = usize>| {
+        settings.filter_map(having).min_by(|a: &(usize, &SettingFigure), b| match all.figure.direction() {
+            Direction::Higher => b.1.mean.total_cmp(&a.1.mean),
+            _ => a.1.mean.total_cmp(&b.1.mean),
+        })
+    };
+    let (setting, own) = leading(&mut best.iter().copied())?;
+    let baseline = having(header.baseline).filter(|_| !best.contains(&header.baseline));
+    let next = || leading(&mut (0..all.settings.len()).filter(|setting| !best.contains(setting)));
+    let (than, other) = baseline.or_else(next)?;
+    Some(Margin { setting, than, comparison: compare(all.figure, &own.values, &other.values) })
+}

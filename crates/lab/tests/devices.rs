@@ -1,0 +1,259 @@
+//! Experiments on several devices.
+
+use std::path::Path;
+
+use iosched_disk::Profile;
+use iosched_lab::{
+    Control, Doubt, Experiment, Figure, LabError, Outcome, Overview, Progress, RECORDS_FORMAT, Record, RecordReader,
+    RecordWriter, Records, Results, execute,
+};
+use iosched_workload::{TaskSet, Workload};
+
+/// A sequential reader, a random one, and a writer that nobody waits for.
+const TASKS: &str = r#"
+name = "three"
+[[tasks]]
+pid = 1
+pattern = "seq"
+nr_sectors = 64
+total = 60
+[[tasks]]
+pid = 2
+pattern = "random"
+range = [1000000, 90000000]
+total = 40
+[[tasks]]
+pid = 3
+op = "write"
+sync = false
+pattern = "random"
+range = [200000000, 290000000]
+iodepth = 4
+total = 50
+"#;
+
+fn profile(name: &str) -> Profile {
+    match name {
+        "fixed" => Profile::parse(
+            name,
+            "kind = \"fixed\"\n[fixed]\ndepth = 4\nparallel = 4\nlat_ns = 200_000\nns_per_sector = 500\n",
+        )
+        .unwrap(),
+        _ => Profile::named(name).unwrap(),
+    }
+}
+
+fn experiment(devices: &[&str], settings: &[&str], runs: u32) -> Experiment {
+    let settings = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    let workload = Workload::Tasks(TaskSet::parse("three.toml", TASKS).unwrap());
+    let mut experiment = Experiment::new(workload, profile(devices[0]), settings).unwrap();
+    devices[1..].iter().for_each(|device| experiment.add_device(profile(device)).unwrap());
+    experiment.runs = runs;
+    experiment
+}
+
+fn records(experiment: &Experiment) -> Records {
+    execute(experiment, &Control::new(2), |_| Ok(())).unwrap().records
+}
+
+fn results(records: &Records) -> Vec<Results> {
+    records.devices().map(Results::of).collect()
+}
+
+fn file(experiment: &Experiment, jobs: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = RecordWriter::new(&mut bytes);
+    execute(experiment, &Control::new(jobs), |progress| {
+        if let Progress::Record(record) = progress {
+            writer.write(record).unwrap();
+        }
+        Ok(())
+    })
+    .unwrap();
+    bytes
+}
+
+#[test]
+fn a_device_has_the_same_results_in_company_as_by_itself() {
+    const DEVICES: [&str; 3] = ["sata-7200", "fixed", "sata-ssd"];
+    let together = results(&records(&experiment(&DEVICES, &["noop", "cfq"], 3)));
+    for (device, own) in DEVICES.iter().zip(together) {
+        assert_eq!(results(&records(&experiment(&[device], &["noop", "cfq"], 3))), [own], "{device}");
+    }
+}
+
+#[test]
+fn every_round_runs_every_setting_on_every_device_with_one_seed() {
+    let experiment = experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 3);
+    let mut order = Vec::new();
+    execute(&experiment, &Control::new(1), |progress| {
+        if let Progress::Record(Record::Run(run)) = progress {
+            assert_eq!(run.seed, experiment.run_seed(run.run));
+            order.push((run.run, run.device, run.setting));
+        }
+        Ok(())
+    })
+    .unwrap();
+    let of_round = |number: u32| -> Vec<_> {
+        order.iter().filter(|(run, ..)| *run == number).map(|&(_, device, setting)| (device, setting)).collect()
+    };
+    assert_eq!(of_round(0), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+    assert_eq!(of_round(1), [(0, 1), (1, 0), (1, 1), (0, 0)]);
+    assert_eq!(of_round(2), [(1, 0), (1, 1), (0, 0), (0, 1)]);
+}
+
+#[test]
+fn the_file_is_the_same_whatever_the_number_of_jobs_and_comes_back_whole() {
+    let experiment = experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 3);
+    let bytes = file(&experiment, 1);
+    assert_eq!(bytes, file(&experiment, 4));
+    let read = RecordReader::read(bytes.as_slice(), "last.jsonl").unwrap();
+    assert_eq!(read, records(&experiment));
+    assert_eq!((read.runs.len(), read.timelines.len(), read.alone.len()), (12, 4, 12));
+}
+
+#[test]
+fn a_round_counts_once_every_device_has_it() {
+    let mut records = records(&experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 3));
+    records.runs.retain(|run| (run.run, run.device, run.setting) != (1, 1, 0));
+    assert_eq!(records.rounds(), [0, 2]);
+    for own in results(&records) {
+        assert_eq!(own.rounds, 2);
+        assert!(own.figures.iter().flat_map(|f| f.settings.iter().flatten()).all(|s| s.values.len() == 2));
+        assert!(own.doubts.iter().any(|doubt| matches!(doubt, Doubt::Incomplete { rounds: 2, planned: 3, .. })));
+    }
+}
+
+#[test]
+fn an_experiment_cut_short_keeps_what_it_wrote() {
+    let bytes = file(&experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 3), 2);
+    let ends: Vec<usize> = bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).collect();
+    // Header, four runs with their timelines, half of another run.
+    let read = RecordReader::read(&bytes[..(ends[8] + ends[9]) / 2], "last.jsonl").unwrap();
+    assert_eq!((read.runs.len(), read.rounds(), read.warnings.len()), (4, vec![0], 1));
+    let read = RecordReader::read(&bytes[..ends[6]], "last.jsonl").unwrap();
+    assert_eq!(read.rounds(), [] as [u32; 0], "the second device is not complete");
+}
+
+#[test]
+fn records_of_devices_that_the_plan_does_not_have_are_refused() {
+    let mut bytes = file(&experiment(&["sata-7200"], &["noop"], 1), 1);
+    let line = String::from_utf8(bytes.split(|b| *b == b'\n').nth(1).unwrap().to_vec()).unwrap();
+    bytes.extend(line.replacen("\"record\":\"run\"", "\"record\":\"run\",\"device\":1", 1).bytes());
+    bytes.push(b'\n');
+    let error = RecordReader::read(bytes.as_slice(), "x.jsonl").unwrap_err().to_string();
+    assert!(error.starts_with("x.jsonl: line ") && error.contains("a device or setting that the plan"), "{error}");
+    let none = String::from_utf8(bytes).unwrap().replacen("\"devices\":[{", "\"devices\":[],\"rest\":[{", 1);
+    let error = RecordReader::read(none.as_bytes(), "x.jsonl").unwrap_err().to_string();
+    assert!(error.contains("x.jsonl: line 1: ") && error.contains("the plan has no device"), "{error}");
+}
+
+#[test]
+fn files_of_the_first_format_are_read_as_those_of_one_device() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records-format-1.jsonl");
+    let old = RecordReader::open(&path).unwrap();
+    assert_eq!(old.header.format, 1, "this file stays as the first format was");
+    assert_eq!((old.header.devices.len(), old.header.settings.len()), (1, 2));
+    let device = &old.header.devices[0];
+    assert_eq!((device.name.as_str(), device.values.len()), ("sata-ssd", 2));
+    let slice = device.values[1].iter().find(|value| value.name == "slice_idle").unwrap();
+    assert_eq!((slice.value.as_str(), slice.unit.as_str()), ("0", "ms"), "the default where nothing rotates");
+    assert_eq!((old.runs.len(), old.timelines.len(), old.rounds()), (2, 2, vec![0]));
+    // Written in the present format they say the same.
+    let mut present = old;
+    present.header.format = RECORDS_FORMAT;
+    let mut bytes = Vec::new();
+    let mut writer = RecordWriter::new(&mut bytes);
+    writer.write(&Record::Header(Box::new(present.header.clone()))).unwrap();
+    present.runs.iter().for_each(|run| writer.write(&Record::Run(Box::new(run.clone()))).unwrap());
+    present.timelines.iter().for_each(|own| writer.write(&Record::Timeline(Box::new(own.clone()))).unwrap());
+    assert_eq!(RecordReader::read(bytes.as_slice(), "again").unwrap(), present);
+}
+
+#[test]
+fn a_device_given_twice_is_refused() {
+    let mut experiment = experiment(&["sata-7200"], &["noop"], 1);
+    let error = experiment.add_device(profile("sata-7200")).unwrap_err();
+    assert!(matches!(error, LabError::TwiceTheSameDevice { .. }));
+    assert_eq!(error.to_string(), "the device sata-7200 is given twice; give each once");
+}
+
+/// Makes setting 1 of a device so many times slower than setting 0 in every run, in all that is measured of time.
+fn shift(records: &mut Records, device: usize, percent: u64) {
+    for run in 0..records.header.runs {
+        let base = records.on(device).unwrap().run(run, 0).unwrap().result.clone();
+        let own = records.runs.iter_mut().find(|own| (own.run, own.device, own.setting) == (run, device, 1)).unwrap();
+        own.result = base;
+        own.result.finished_ns = own.result.finished_ns / 100 * percent;
+    }
+}
+
+#[test]
+fn who_wins_where_and_by_how_much_is_told_against_the_baseline_or_the_next_best() {
+    let experiment = experiment(&["sata-7200", "sata-ssd", "fixed"], &["noop", "cfq"], 4);
+    let mut records = records(&experiment);
+    shift(&mut records, 0, 90);
+    shift(&mut records, 1, 125);
+    shift(&mut records, 2, 100);
+    let overview = Overview::of(&records, &results(&records));
+    let finish = overview.figures.iter().find(|own| own.figure == Figure::Finish).unwrap();
+    let best = |device: usize| match &finish.devices[device] {
+        Outcome::Best { settings, margin } => {
+            (settings.clone(), margin.setting, margin.than, margin.comparison.percent.unwrap().round())
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(best(0), (vec![1], 1, 0, -10.0));
+    // 100 is 20 % better than 125.
+    assert_eq!(best(1), (vec![0], 0, 1, -20.0));
+    assert_eq!(finish.devices[2], Outcome::Alike);
+    assert_eq!(finish.everywhere, [] as [usize; 0]);
+    let sentence = overview.sentence(&records.header);
+    assert!(
+        sentence.starts_with(
+            "no setting is among the best on every device for finish: choose by device; no difference between"
+        ),
+        "{sentence}"
+    );
+    // Where it makes no difference anywhere else, who wins once wins everywhere.
+    shift(&mut records, 1, 100);
+    let overview = Overview::of(&records, &results(&records));
+    let sentence = overview.sentence(&records.header);
+    assert!(sentence.starts_with("among the best on every device: cfq for finish; no difference"), "{sentence}");
+}
+
+#[test]
+fn too_few_runs_and_a_single_setting_decide_nothing() {
+    let one_run = records(&experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 1));
+    let overview = Overview::of(&one_run, &results(&one_run));
+    assert!(overview.figures.is_empty());
+    assert_eq!(overview.sentence(&one_run.header), "too few runs to say which is best");
+    assert!(overview.shared_doubts.contains(&Doubt::FewRuns { rounds: 1 }));
+    let one_setting = records(&experiment(&["sata-7200", "sata-ssd"], &["cfq"], 2));
+    let overview = Overview::of(&one_setting, &results(&one_setting));
+    assert!(overview.sentence(&one_setting.header).starts_with("one setting"));
+}
+
+#[test]
+fn doubts_are_told_once_if_every_device_has_them() {
+    let records = records(&experiment(&["sata-7200", "fixed"], &["noop", "cfq"], 3));
+    let results = results(&records);
+    let overview = Overview::of(&records, &results);
+    assert!(overview.shared_doubts.contains(&Doubt::FewRuns { rounds: 3 }));
+    let own: Vec<&Doubt> = overview.own_doubts(&results[1]).collect();
+    assert!(own.iter().any(|doubt| matches!(doubt, Doubt::NoVariance { .. })), "{own:?}");
+    for own in &results {
+        assert_eq!(overview.own_doubts(own).count() + overview.shared_doubts.len(), own.doubts.len());
+    }
+}
+
+#[test]
+fn decisions_name_the_device_where_there_are_several() {
+    let mut text = Vec::new();
+    iosched_lab::write_decisions(&experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 1), &mut text).unwrap();
+    let lines: Vec<serde_json::Value> =
+        String::from_utf8(text).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for device in ["sata-7200", "sata-ssd"] {
+        assert!(lines.iter().any(|line| line["device"] == device && line["setting"] == "cfq"), "{device}");
+    }
+}
