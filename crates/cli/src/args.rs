@@ -163,8 +163,8 @@ pub(crate) enum ReplayMode {
 pub(crate) enum TraceCommand {
     /// Say what a trace is like: span, requests, sizes, processes, depth over time
     Info {
-        /// A file of any known format (blktrace, blkparse, blkreplay, vscsi, mqsim, csv; also .gz and .zst), or what
-        /// the names of blktrace's per-CPU files begin with
+        /// A file of any known format (blktrace, blkparse, fio's I/O logs, MSR, SPC, FIU, Alibaba, Tencent, blkreplay,
+        /// vscsi, MQSim, CSV; also .gz and .zst), or what the names of blktrace's per-CPU files begin with
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: PathBuf,
         /// Print everything as one JSON document
@@ -179,7 +179,8 @@ pub(crate) enum TraceCommand {
         /// The file to write; - for standard output
         #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
         output: PathBuf,
-        /// Its format: blktrace, blkreplay, vscsi, mqsim or csv [default: by the end of OUT's name]
+        /// Its format: blktrace, fio-v2, fio-v3, msr, spc, fiu, alibaba, tencent, blkreplay, vscsi, mqsim or csv
+        /// [default: by the end of OUT's name]
         #[arg(long, value_name = "FORMAT", value_parser = format)]
         format: Option<iosched_trace::Format>,
     },
@@ -208,10 +209,7 @@ fn speed(text: &str) -> Result<f64, String> {
 
 fn format(text: &str) -> Result<iosched_trace::Format, String> {
     use iosched_trace::Format;
-    let writable = Format::ALL.into_iter().filter(|format| format.is_writable());
-    let names: Vec<&str> = writable.clone().map(Format::name).collect();
-    writable
-        .into_iter()
-        .find(|format| format.name() == text)
-        .ok_or_else(|| format!("formats that can be written are {}", names.join(", ")))
+    Format::from_name(text)
+        .filter(|format| format.is_writable())
+        .ok_or_else(|| format!("formats that can be written are {}", Format::writable_names()))
 }

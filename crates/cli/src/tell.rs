@@ -26,9 +26,13 @@ fn convert_trace(input: &Path, path: &Path, format: Option<Format>) -> Result<()
     let format = match format.or_else(|| format_of_name(path)) {
         Some(format) => format,
         None => {
+            let writable = Format::ALL.into_iter().filter(|format| format.is_writable());
+            let first = writable.filter_map(|format| format.spec().extensions.first().copied());
+            let endings: Vec<_> = first.map(|ending| format!(".{ending}")).collect();
             return Err(usage(format_args!(
-                "{}: the name does not tell the format; say --format FORMAT, or end it in .blktrace, .load, .vscsi, .mqsim or .csv",
-                path.display()
+                "{}: the name does not tell the format; say --format FORMAT, or end it in one of {}",
+                path.display(),
+                endings.join(", ")
             )));
         }
     };
@@ -58,9 +62,7 @@ fn unwrap_write(error: iosched_trace::TraceError) -> anyhow::Error {
 }
 
 fn format_of_name(path: &Path) -> Option<Format> {
-    let extension = path.extension()?.to_str()?;
-    let extension = if extension == "load" { "blkreplay" } else { extension };
-    Format::from_name(extension).filter(|format| format.is_writable())
+    Format::of_file_name(path.file_name()?.to_str()?).filter(|format| format.is_writable())
 }
 
 pub(crate) fn elevator(command: &ElevatorCommand) -> Result<()> {

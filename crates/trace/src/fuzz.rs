@@ -15,13 +15,19 @@ const REQUESTS_MAX: usize = 100_000;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 14] = [
     ("blktrace", blktrace),
     ("blkparse", blkparse),
     ("blkreplay", blkreplay),
     ("vscsi", vscsi),
     ("mqsim", mqsim),
     ("csv", csv),
+    ("fio", fio),
+    ("msr", msr),
+    ("spc", spc),
+    ("fiu", fiu),
+    ("alibaba", alibaba),
+    ("tencent", tencent),
     ("detect", detect),
     ("convert", converted),
 ];
@@ -56,6 +62,37 @@ pub fn mqsim(data: &[u8]) {
 /// The reader of our columns.
 pub fn csv(data: &[u8]) {
     read(data, Some(Format::Csv));
+}
+
+/// The reader of fio's I/O logs, as both versions.
+pub fn fio(data: &[u8]) {
+    read(data, Some(Format::FioV2));
+    read(data, Some(Format::FioV3));
+}
+
+/// The reader of the traces of Microsoft Research Cambridge.
+pub fn msr(data: &[u8]) {
+    read(data, Some(Format::Msr));
+}
+
+/// The reader of the Storage Performance Council's format.
+pub fn spc(data: &[u8]) {
+    read(data, Some(Format::Spc));
+}
+
+/// The reader of the traces of Florida International University.
+pub fn fiu(data: &[u8]) {
+    read(data, Some(Format::Fiu));
+}
+
+/// The reader of Alibaba's traces.
+pub fn alibaba(data: &[u8]) {
+    read(data, Some(Format::Alibaba));
+}
+
+/// The reader of Tencent's traces.
+pub fn tencent(data: &[u8]) {
+    read(data, Some(Format::Tencent));
 }
 
 /// Detection, decompression and whatever reader they choose.

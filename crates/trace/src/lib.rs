@@ -26,20 +26,27 @@
 //! name of one of them or by what their names begin with.
 #![forbid(unsafe_code)]
 
+mod alibaba;
 mod blkparse;
 mod blkreplay;
 mod blktrace;
 mod csv;
 mod decompress;
 mod error;
+mod fio;
+mod fiu;
+mod format;
 pub mod fuzz;
 mod input;
 mod mqsim;
+mod msr;
 mod open;
 mod reader;
 mod record;
 mod reorder;
+mod spc;
 mod summary;
+mod tencent;
 mod text;
 mod vscsi;
 mod write;
@@ -47,10 +54,12 @@ mod write;
 pub use blktrace::writer::EventWriter;
 pub use blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
 pub use error::{Place, TraceError, WARNINGS_MAX, Warning, WarningKind, Warnings};
+pub use format::{Format, FormatSpec, Holds};
 pub use reader::{EventReader, ProcessNames, ReadOptions, TraceReader};
-pub use record::{DeviceName, Format, TraceRequest};
+pub use record::{DeviceName, TraceRequest};
 pub use summary::{
     BINS_MAX, Count, DEVICES_MAX, DeviceSummary, LatencySummary, PROCESSES_MAX, ProcessSummary, SizeBucket, Summarizer,
     TimeBin, TraceSummary, summarize,
 };
+pub use text::DeviceNames;
 pub use write::{TraceWriter, WriteReport, convert};

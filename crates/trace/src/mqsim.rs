@@ -1,17 +1,27 @@
 //! MQSim's text: `arrival_ns device sector sectors type` a line, type 0 to write and 1 to read.
 
+use std::io::{self, Write};
+
 use iosched::{Op, Time};
 
 use crate::TraceRequest;
-use crate::text::{Line, LineFormat, Words, number, number_u32, plain};
+use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, Words, any_line, number, number_u32, plain};
 
 pub(crate) struct Mqsim;
 
 impl LineFormat for Mqsim {
     const EXPECTED: &'static str = "\"arrival_ns device sector sectors type\", type 0 (write) or 1 (read)";
 
-    fn parse(&mut self, line: &[u8]) -> Line {
+    fn parse(&mut self, line: &[u8], _: &mut Names) -> Line {
         request(line).map_or(Line::Bad, Line::Request)
+    }
+}
+
+impl RecordFormat for Mqsim {
+    fn write(&mut self, out: &mut dyn Write, request: &TraceRequest, _: Labels<'_>) -> io::Result<()> {
+        let TraceRequest { arrival, op, sector, nr_sectors, .. } = *request;
+        let device = request.device.unwrap_or(0);
+        writeln!(out, "{} {device} {sector} {nr_sectors} {}", arrival.as_ns(), u8::from(op == Op::Read))
     }
 }
 
@@ -32,5 +42,5 @@ fn request(line: &[u8]) -> Option<TraceRequest> {
 
 /// Whether `head` is the start of such a file.
 pub(crate) fn sniff(head: &[u8]) -> bool {
-    head.split(|&b| b == b'\n').take(16).any(|line| request(line).is_some())
+    any_line(head, request)
 }

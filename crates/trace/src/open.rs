@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::blktrace::binary;
 use crate::error::TraceError;
 use crate::input::{HEAD_BYTES, Input};
-use crate::{Format, blkparse, blkreplay, csv, mqsim, vscsi};
+use crate::{Format, alibaba, blkparse, blkreplay, csv, fio, fiu, mqsim, msr, spc, tencent, vscsi};
 
 /// The files `path` stands for: itself; its siblings of other CPUs, if it is named as one CPU's; if there is no
 /// such file, the per-CPU files that begin with its name, or itself compressed.
@@ -43,7 +43,7 @@ fn split_cpu(file_name: &str) -> Option<(&str, u32)> {
     Some((base, cpu.parse().ok()?))
 }
 
-fn strip_compression(file_name: &str) -> &str {
+pub(crate) fn strip_compression(file_name: &str) -> &str {
     file_name.strip_suffix(".gz").or_else(|| file_name.strip_suffix(".zst")).unwrap_or(file_name)
 }
 
@@ -120,7 +120,14 @@ fn of_content(head: &[u8], name: &str) -> Result<Option<Format>, TraceError> {
     }
     let whole_lines = head.iter().rposition(|&b| b == b'\n').map_or(head, |end| &head[..end]);
     Ok(match whole_lines {
+        lines if fio::sniff(lines) == Some(fio::Version::Two) => Some(Format::FioV2),
+        lines if fio::sniff(lines) == Some(fio::Version::Three) => Some(Format::FioV3),
         lines if csv::sniff(lines) => Some(Format::Csv),
+        lines if msr::sniff(lines) => Some(Format::Msr),
+        lines if alibaba::sniff(lines) => Some(Format::Alibaba),
+        lines if tencent::sniff(lines) => Some(Format::Tencent),
+        lines if spc::sniff(lines) => Some(Format::Spc),
+        lines if fiu::sniff(lines) => Some(Format::Fiu),
         lines if blkreplay::sniff(lines) => Some(Format::Blkreplay),
         lines if blkparse::sniff(lines) => Some(Format::Blkparse),
         lines if mqsim::sniff(lines) => Some(Format::Mqsim),
@@ -129,17 +136,8 @@ fn of_content(head: &[u8], name: &str) -> Result<Option<Format>, TraceError> {
 }
 
 fn of_name(name: &str) -> Option<Format> {
-    let name = strip_compression(name);
     if split_cpu(name).is_some_and(|(base, _)| base.ends_with(".blktrace")) {
         return Some(Format::Blktrace);
     }
-    let (_, extension) = name.rsplit_once('.')?;
-    match extension {
-        "blktrace" => Some(Format::Blktrace),
-        "vscsi" => Some(Format::Vscsi),
-        "csv" => Some(Format::Csv),
-        "load" => Some(Format::Blkreplay),
-        "mqsim" => Some(Format::Mqsim),
-        _ => None,
-    }
+    Format::of_file_name(name)
 }

@@ -14,9 +14,9 @@ use crate::blktrace::{BlkEvent, EventSource, Payload, ProcessName};
 use crate::error::{TraceError, WarningKind, Warnings};
 use crate::input::{HEAD_BYTES, Input};
 use crate::reorder::Reorder;
-use crate::text::{RequestSource, TextReader};
+use crate::text::{DeviceNames, Names, RequestSource, TextReader};
 use crate::vscsi::{self, VscsiReader};
-use crate::{Format, TraceRequest, blkreplay, csv, mqsim, open};
+use crate::{Format, TraceRequest, alibaba, blkreplay, csv, fio, fiu, mqsim, msr, open, spc, tencent};
 
 /// Requests held to mend disorder, in formats that are written in the order of completion or by several writers.
 const WINDOW_REQUESTS: usize = 4_096;
@@ -68,7 +68,7 @@ struct Requests {
     /// What times are reduced by; `None` until the first is known.
     origin: Option<Time>,
     warnings: Warnings,
-    names: ProcessNames,
+    names: Names,
 }
 
 impl TraceReader {
@@ -161,8 +161,26 @@ impl TraceReader {
     pub fn process_names(&self) -> &ProcessNames {
         match &self.body {
             Body::Events { events, .. } => &events.names,
-            Body::Requests(requests) => &requests.names,
+            Body::Requests(requests) => &requests.names.processes,
         }
+    }
+
+    /// Names of devices by the number that stands for them in [`TraceRequest::device`], as far as they are known by
+    /// now, where the format has names: fio's files, the hosts' disks of MSR's traces.
+    #[must_use]
+    pub fn device_names(&self) -> &DeviceNames {
+        static NONE: DeviceNames = DeviceNames::new();
+        match &self.body {
+            Body::Events { .. } => &NONE,
+            Body::Requests(requests) => &requests.names.devices,
+        }
+    }
+
+    /// What a device is called: its name if it has one, else as [`Format::device_text`] says.
+    #[must_use]
+    pub fn device_text(&self, device: u32) -> String {
+        let name = self.device_names().get(&device);
+        name.map_or_else(|| self.format.device_text(device), ToString::to_string)
     }
 
     /// What arrivals were reduced by, ns: the time of the first record where the format's times have another
@@ -229,29 +247,37 @@ impl Iterator for TraceReader {
 
 impl Requests {
     fn new(mut input: Input, format: Format, options: &ReadOptions) -> Self {
-        let has_own_origin = matches!(format, Format::Vscsi | Format::Mqsim);
         let source: Box<dyn RequestSource> = match format {
             Format::Vscsi => {
                 let version = vscsi::sniff(input.peek(HEAD_BYTES)).unwrap_or(vscsi::Version::One);
                 Box::new(VscsiReader::new(input, version))
             }
+            Format::FioV2 => Box::new(TextReader::new(input, fio::Fio::new(fio::Version::Two))),
+            Format::FioV3 => Box::new(TextReader::new(input, fio::Fio::new(fio::Version::Three))),
+            Format::Msr => Box::new(TextReader::new(input, msr::Msr)),
+            Format::Spc => Box::new(TextReader::new(input, spc::Spc)),
+            Format::Fiu => Box::new(TextReader::new(input, fiu::Fiu)),
+            Format::Alibaba => Box::new(TextReader::new(input, alibaba::Alibaba)),
+            Format::Tencent => Box::new(TextReader::new(input, tencent::Tencent)),
             Format::Mqsim => Box::new(TextReader::new(input, mqsim::Mqsim)),
             Format::Csv => Box::new(TextReader::new(input, csv::Csv::new())),
-            _ => Box::new(TextReader::new(input, blkreplay::Blkreplay::new())),
+            Format::Blktrace | Format::Blkparse | Format::Blkreplay => {
+                Box::new(TextReader::new(input, blkreplay::Blkreplay::new()))
+            }
         };
         Self {
             source,
             window: Reorder::new(WINDOW_REQUESTS),
             device: options.device,
-            origin: if has_own_origin { None } else { Some(Time::ZERO) },
+            origin: if format.spec().from_first { None } else { Some(Time::ZERO) },
             warnings: Warnings::default(),
-            names: ProcessNames::new(),
+            names: Names::default(),
         }
     }
 
     fn next(&mut self) -> Option<TraceRequest> {
         while !self.window.is_full() {
-            let Some(request) = self.source.next_request(&mut self.warnings) else { break };
+            let Some(request) = self.source.next_request(&mut self.warnings, &mut self.names) else { break };
             if self.device.is_none_or(|device| request.device == Some(device)) {
                 self.window.push(request.arrival.as_ns(), 0, request);
             }

@@ -1,10 +1,15 @@
-//! What line formats share: numbers, fields, and the loop from lines to requests.
+//! What line formats share: numbers, fields, names, and the loop from lines to requests.
 
-use iosched::{Op, Time};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
 
-use crate::TraceRequest;
+use iosched::{Op, SECTOR_BYTES, Time};
+
+use crate::blkparse::NAMES_MAX;
+use crate::blktrace::ProcessName;
 use crate::error::{Place, WarningKind, Warnings};
 use crate::input::{Input, excerpt};
+use crate::{Format, ProcessNames, TraceRequest};
 
 /// What a line is.
 pub(crate) enum Line {
@@ -20,12 +25,89 @@ pub(crate) trait LineFormat: Send {
     /// What a line should look like, for messages.
     const EXPECTED: &'static str;
 
-    fn parse(&mut self, line: &[u8]) -> Line;
+    fn parse(&mut self, line: &[u8], names: &mut Names) -> Line;
+}
+
+/// Names that a trace gives to numbers; of at most [`NAMES_MAX`] processes and as many devices.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) processes: ProcessNames,
+    pub(crate) devices: DeviceNames,
+    numbers: BTreeMap<Box<str>, u32>,
+}
+
+/// Names of devices by number, of the first 65,536.
+pub type DeviceNames = BTreeMap<u32, Box<str>>;
+
+/// Longest name of a device, bytes: a path of fio's.
+const DEVICE_NAME_MAX_BYTES: usize = 4096;
+
+impl Names {
+    pub(crate) fn process(&mut self, pid: u32, name: ProcessName) {
+        if self.processes.len() < NAMES_MAX || self.processes.contains_key(&pid) {
+            self.processes.insert(pid, name);
+        }
+    }
+
+    /// The number of the device called `name`: the first is 0. `None` if the name is no text or there are too many.
+    pub(crate) fn device(&mut self, name: &[u8]) -> Option<u32> {
+        let name = std::str::from_utf8(name).ok().filter(|name| name.len() <= DEVICE_NAME_MAX_BYTES)?;
+        if let Some(&number) = self.numbers.get(name) {
+            return Some(number);
+        }
+        let number = self.devices.len() as u32;
+        (self.devices.len() < NAMES_MAX).then(|| {
+            self.devices.insert(number, name.into());
+            self.numbers.insert(name.into(), number);
+            number
+        })
+    }
+}
+
+/// What a request is called beside its numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Labels<'a> {
+    pub(crate) process: Option<ProcessName>,
+    pub(crate) device: Option<&'a str>,
+}
+
+/// Writes requests in a format of one record each. Requests are only those that the format holds, with the operation
+/// they are to be written as.
+pub(crate) trait RecordFormat {
+    /// What stands above the first.
+    fn begin(&mut self, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&mut self, out: &mut dyn Write, request: &TraceRequest, labels: Labels<'_>) -> io::Result<()>;
+
+    /// What stands below the last.
+    fn end(&mut self, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The writer of such a format; `None` of one that has none.
+pub(crate) fn record_format(format: Format) -> Option<Box<dyn RecordFormat>> {
+    Some(match format {
+        Format::Blktrace | Format::Blkparse => return None,
+        Format::FioV2 => Box::new(crate::fio::FioWriter::new(crate::fio::Version::Two)),
+        Format::FioV3 => Box::new(crate::fio::FioWriter::new(crate::fio::Version::Three)),
+        Format::Msr => Box::new(crate::msr::Msr),
+        Format::Spc => Box::new(crate::spc::Spc),
+        Format::Fiu => Box::new(crate::fiu::Fiu),
+        Format::Alibaba => Box::new(crate::alibaba::Alibaba),
+        Format::Tencent => Box::new(crate::tencent::Tencent),
+        Format::Blkreplay => Box::new(crate::blkreplay::Blkreplay::new()),
+        Format::Vscsi => Box::new(crate::vscsi::VscsiWriter::default()),
+        Format::Mqsim => Box::new(crate::mqsim::Mqsim),
+        Format::Csv => Box::new(crate::csv::Csv::new()),
+    })
 }
 
 /// Gives requests one by one as they are in the file; damage goes to the warnings.
 pub(crate) trait RequestSource: Send {
-    fn next_request(&mut self, warnings: &mut Warnings) -> Option<TraceRequest>;
+    fn next_request(&mut self, warnings: &mut Warnings, names: &mut Names) -> Option<TraceRequest>;
 
     /// How far it has read.
     fn place(&self) -> Place;
@@ -48,13 +130,13 @@ impl<F: LineFormat> RequestSource for TextReader<F> {
         self.input.line_place(0)
     }
 
-    fn next_request(&mut self, warnings: &mut Warnings) -> Option<TraceRequest> {
+    fn next_request(&mut self, warnings: &mut Warnings, names: &mut Names) -> Option<TraceRequest> {
         loop {
             let Some((line, length)) = self.input.line(warnings) else {
                 self.input.warn_failure(warnings);
                 return None;
             };
-            match self.format.parse(line) {
+            match self.format.parse(line, names) {
                 Line::Request(request) => return Some(request),
                 Line::Other => {}
                 Line::Bad if line.trim_ascii().is_empty() => {}
@@ -102,6 +184,29 @@ pub(crate) fn number(digits: &[u8]) -> Option<u64> {
 #[inline]
 pub(crate) fn number_u32(digits: &[u8]) -> Option<u32> {
     number(digits)?.try_into().ok()
+}
+
+/// The sectors that hold `length` bytes from `offset` on: begun ones counted. `None` if there are none or too many.
+pub(crate) fn sectors_of_bytes(offset: u64, length: u64) -> Option<(u64, u32)> {
+    let end = offset.checked_add(length)?.div_ceil(SECTOR_BYTES);
+    let sector = offset / SECTOR_BYTES;
+    let nr_sectors = u32::try_from(end - sector).ok().filter(|_| length > 0)?;
+    Some((sector, nr_sectors))
+}
+
+/// First byte and length in bytes.
+pub(crate) fn bytes_of(request: &TraceRequest) -> (u128, u64) {
+    (u128::from(request.sector) * u128::from(SECTOR_BYTES), u64::from(request.nr_sectors) * SECTOR_BYTES)
+}
+
+/// Fields apart by commas, without the blanks around them.
+pub(crate) fn comma_fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|&b| b == b',').map(<[u8]>::trim_ascii)
+}
+
+/// Whether one of the first lines of `head` is a request.
+pub(crate) fn any_line(head: &[u8], request: impl Fn(&[u8]) -> Option<TraceRequest>) -> bool {
+    head.split(|&b| b == b'\n').take(16).any(|line| request(line.trim_ascii_end()).is_some())
 }
 
 /// `seconds` or `seconds.fraction`, in ns; digits beyond the ninth are dropped.

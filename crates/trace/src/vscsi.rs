@@ -1,15 +1,17 @@
 //! The binary records of VMware's vscsiStats, versions 1 and 2: SCSI commands of one virtual disk,
 //! little-endian, times in microseconds. Version 2 has response times.
 
+use std::io::{self, Write};
+
 use iosched::{MICROSECOND_NS, Op, SECTOR_BYTES, Time};
 
 use crate::TraceRequest;
 use crate::error::{Place, WarningKind, Warnings};
 use crate::input::Input;
-use crate::text::{RequestSource, plain};
+use crate::text::{Labels, Names, RecordFormat, RequestSource, plain};
 
 /// Bytes of a record of version 1: serial, length, segments, command, version, block, time.
-pub(crate) const RECORD_1_BYTES: usize = 32;
+const RECORD_1_BYTES: usize = 32;
 /// Bytes of a record of version 2: command, version, serial, length, segments, block, time, response time.
 const RECORD_2_BYTES: usize = 40;
 
@@ -113,7 +115,7 @@ impl RequestSource for VscsiReader {
         self.input.place()
     }
 
-    fn next_request(&mut self, warnings: &mut Warnings) -> Option<TraceRequest> {
+    fn next_request(&mut self, warnings: &mut Warnings, _: &mut Names) -> Option<TraceRequest> {
         loop {
             let record = self.record(warnings)?;
             let (command, length, block, time_us, response_us) = match self.version {
@@ -155,12 +157,33 @@ fn op_of_command(command: u16) -> Option<Op> {
 }
 
 /// The operation code that stands for `op` when writing.
-pub(crate) const fn command_of_op(op: Op) -> u16 {
+const fn command_of_op(op: Op) -> u16 {
     match op {
         Op::Read => 0x28,
         Op::Write => 0x2a,
         Op::Discard => 0x42,
         Op::WriteZeroes => 0x41,
         Op::Flush => 0x35,
+    }
+}
+
+/// Writes records of version 1, numbered from 1.
+#[derive(Default)]
+pub(crate) struct VscsiWriter {
+    serial: u32,
+}
+
+impl RecordFormat for VscsiWriter {
+    fn write(&mut self, out: &mut dyn Write, request: &TraceRequest, _: Labels<'_>) -> io::Result<()> {
+        self.serial = self.serial.wrapping_add(1);
+        let mut record = [0; RECORD_1_BYTES];
+        record[0..4].copy_from_slice(&self.serial.to_le_bytes());
+        record[4..8].copy_from_slice(&(request.nr_sectors << 9).to_le_bytes());
+        record[8..12].copy_from_slice(&1u32.to_le_bytes());
+        record[12..14].copy_from_slice(&command_of_op(request.op).to_le_bytes());
+        record[14..16].copy_from_slice(&0x0100u16.to_le_bytes());
+        record[16..24].copy_from_slice(&request.sector.to_le_bytes());
+        record[24..32].copy_from_slice(&(request.arrival.as_ns() / MICROSECOND_NS).to_le_bytes());
+        out.write_all(&record)
     }
 }

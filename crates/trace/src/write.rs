@@ -5,13 +5,13 @@ use std::collections::BinaryHeap;
 use std::fmt;
 use std::io::{BufWriter, Write};
 
-use iosched::{Flags, MICROSECOND_NS, Op, SECOND_NS, Time};
+use iosched::{Op, Time};
 
 use crate::blktrace::writer::EventWriter;
 use crate::blktrace::{Action, BlkEvent, Category, ProcessName};
 use crate::error::TraceError;
-use crate::vscsi::{RECORD_1_BYTES, command_of_op};
-use crate::{Format, TraceReader, TraceRequest, blkreplay, csv};
+use crate::text::{Labels, RecordFormat, record_format};
+use crate::{Format, FormatSpec, Holds, TraceReader, TraceRequest};
 
 /// What was written, and what of it the format has no place for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -30,7 +30,9 @@ pub struct WriteReport {
     pub devices_lost: u64,
     /// Requests written that lost their latency.
     pub latencies_lost: u64,
-    /// Requests written whose time was rounded down to the format's resolution.
+    /// Requests written that lost their time: they are read as all of one moment.
+    pub times_lost: u64,
+    /// Requests written whose time or latency was rounded down to the format's resolution.
     pub times_rounded: u64,
 }
 
@@ -44,6 +46,7 @@ impl fmt::Display for WriteReport {
             (self.pids_lost, "without their process"),
             (self.devices_lost, "without their device"),
             (self.latencies_lost, "without their latency"),
+            (self.times_lost, "without their time"),
             (self.times_rounded, "with their time rounded down"),
         ] {
             if count > 0 {
@@ -57,97 +60,58 @@ impl fmt::Display for WriteReport {
 /// Writes requests in one format. What it holds back is written by [`TraceWriter::finish`].
 pub struct TraceWriter<W: Write> {
     body: Body<W>,
-    format: Format,
+    holds: Holds,
+    resolution_ns: u64,
     report: WriteReport,
 }
 
 enum Body<W: Write> {
-    Records(BufWriter<W>),
+    Records(BufWriter<W>, Box<dyn RecordFormat>),
     Events(BlktraceWriter<W>),
 }
 
-/// What a format keeps of a request.
-struct Keeps {
-    flags: Flags,
-    pid: bool,
-    device: bool,
-    latency: bool,
-    time_ns: u64,
-}
-
-impl Keeps {
-    const fn of(format: Format) -> Self {
-        let nothing = Self { flags: Flags::empty(), pid: false, device: false, latency: false, time_ns: 1 };
-        match format {
-            Format::Blktrace | Format::Blkparse => {
-                Self { flags: Flags::IDLE.complement(), pid: true, device: true, latency: true, time_ns: 1 }
-            }
-            Format::Csv => Self { flags: Flags::SYNC, pid: true, ..nothing },
-            Format::Blkreplay => Self { flags: Flags::AHEAD, ..nothing },
-            Format::Mqsim => Self { device: true, ..nothing },
-            Format::Vscsi => Self { time_ns: MICROSECOND_NS, ..nothing },
-        }
-    }
-}
-
 impl<W: Write> TraceWriter<W> {
-    /// Begins a trace in `format`: blktrace (all in one CPU's file), blkreplay, vscsi (version 1), MQSim or CSV.
+    /// Begins a trace in `format`: blktrace in one CPU's file, vscsi in version 1.
     ///
     /// # Errors
     /// When the format cannot be written, or writing fails.
     pub fn new(out: W, format: Format) -> Result<Self, TraceError> {
-        if !format.is_writable() {
-            return Err(TraceError::NotWritable { format });
-        }
-        if format == Format::Blktrace {
-            let body = Body::Events(BlktraceWriter::new(out));
-            return Ok(Self { body, format, report: WriteReport::default() });
-        }
-        let mut out = BufWriter::new(out);
-        match format {
-            Format::Csv => writeln!(out, "{}", csv::HEADING),
-            Format::Blkreplay => writeln!(out, "{}", blkreplay::HEADING),
-            _ => Ok(()),
-        }
-        .map_err(TraceError::Write)?;
-        Ok(Self { body: Body::Records(out), format, report: WriteReport::default() })
+        let FormatSpec { holds, resolution_ns, .. } = format.spec();
+        let holds = holds.ok_or(TraceError::NotWritable { format })?;
+        let body = match record_format(format) {
+            None => Body::Events(BlktraceWriter::new(out)),
+            Some(mut records) => {
+                let mut out = BufWriter::new(out);
+                records.begin(&mut out).map_err(TraceError::Write)?;
+                Body::Records(out, records)
+            }
+        };
+        Ok(Self { body, holds, resolution_ns, report: WriteReport::default() })
     }
 
-    /// Writes one request, not earlier than the one before; `name` is its process', if known.
+    /// Writes one request, not earlier than the one before; `process` is its process' name, `device` its device's, if
+    /// known.
     ///
     /// # Errors
     /// When writing fails.
-    pub fn write(&mut self, request: &TraceRequest, name: Option<ProcessName>) -> Result<(), TraceError> {
-        if !holds(self.format, request) {
+    pub fn write(
+        &mut self,
+        request: &TraceRequest,
+        process: Option<ProcessName>,
+        device: Option<&str>,
+    ) -> Result<(), TraceError> {
+        let Some(op) = self.holds.op_of(request) else {
             self.report.left_out += 1;
             return Ok(());
-        }
-        self.account(request);
-        let out = match &mut self.body {
-            Body::Events(events) => return events.write(request, name),
-            Body::Records(out) => out,
         };
-        let TraceRequest { arrival, pid, op, flags, sector, nr_sectors, .. } = *request;
-        match self.format {
-            Format::Csv => {
-                let (letter, sync) = (op.letter(), u8::from(flags.contains(Flags::SYNC)));
-                writeln!(out, "{},{pid},{letter},{sync},{sector},{nr_sectors}", arrival.as_ns())
+        self.account(request, op);
+        let request = TraceRequest { op, ..*request };
+        match &mut self.body {
+            Body::Events(events) => events.write(&request, process),
+            Body::Records(out, records) => {
+                records.write(out, &request, Labels { process, device }).map_err(TraceError::Write)
             }
-            Format::Blkreplay => {
-                let (seconds, ns) = (arrival.as_ns() / SECOND_NS, arrival.as_ns() % SECOND_NS);
-                let ahead = if flags.contains(Flags::AHEAD) { "A" } else { "" };
-                let letters = format_args!("{}{ahead}", op.letter());
-                writeln!(out, "{seconds:7}.{ns:09} ; {sector:12} ; {nr_sectors:4} ; {letters} ; 0.0 ; 0.0")
-            }
-            Format::Mqsim => {
-                let kind = u8::from(op == Op::Read);
-                let device = request.device.unwrap_or(0);
-                writeln!(out, "{} {device} {sector} {nr_sectors} {kind}", arrival.as_ns())
-            }
-            Format::Vscsi => out.write_all(&vscsi_record(request, self.report.written)),
-            Format::Blktrace | Format::Blkparse => Ok(()),
         }
-        .map_err(TraceError::Write)
     }
 
     /// Ends the trace and says what was lost.
@@ -156,43 +120,27 @@ impl<W: Write> TraceWriter<W> {
     /// When writing fails.
     pub fn finish(self) -> Result<WriteReport, TraceError> {
         match self.body {
-            Body::Records(mut out) => out.flush().map_err(TraceError::Write)?,
+            Body::Records(mut out, mut records) => {
+                records.end(&mut out).and_then(|()| out.flush()).map_err(TraceError::Write)?;
+            }
             Body::Events(events) => events.finish()?,
         }
         Ok(self.report)
     }
 
-    fn account(&mut self, request: &TraceRequest) {
-        let keeps = Keeps::of(self.format);
-        let report = &mut self.report;
+    fn account(&mut self, request: &TraceRequest, op: Op) {
+        let Self { holds, report, .. } = self;
+        let is_rounded = |ns: u64| !ns.is_multiple_of(self.resolution_ns);
         report.written += 1;
-        report.ops_replaced += u64::from(request.op == Op::WriteZeroes && self.format == Format::Blktrace);
-        report.flags_lost += u64::from(!keeps.flags.contains(request.flags));
-        report.pids_lost += u64::from(!keeps.pid && request.pid != 0);
-        report.devices_lost += u64::from(!keeps.device && request.device.is_some());
-        report.latencies_lost += u64::from(!keeps.latency && request.latency_ns.is_some());
-        report.times_rounded += u64::from(!request.arrival.as_ns().is_multiple_of(keeps.time_ns));
+        report.ops_replaced += u64::from(op != request.op);
+        report.flags_lost += u64::from(!holds.flags.contains(request.flags));
+        report.pids_lost += u64::from(!holds.processes && request.pid != 0);
+        report.devices_lost += u64::from(!holds.devices && request.device.is_some());
+        report.latencies_lost += u64::from(!holds.latencies && request.latency_ns.is_some());
+        report.times_lost += u64::from(!holds.times && request.arrival != Time::ZERO);
+        let latency_rounded = holds.latencies && request.latency_ns.is_some_and(is_rounded);
+        report.times_rounded += u64::from(holds.times && (is_rounded(request.arrival.as_ns()) || latency_rounded));
     }
-}
-
-fn holds(format: Format, request: &TraceRequest) -> bool {
-    match format {
-        Format::Csv => true,
-        Format::Blktrace | Format::Vscsi => request.nr_sectors < 1 << 23,
-        _ => matches!(request.op, Op::Read | Op::Write),
-    }
-}
-
-fn vscsi_record(request: &TraceRequest, serial: u64) -> [u8; RECORD_1_BYTES] {
-    let mut record = [0; RECORD_1_BYTES];
-    record[0..4].copy_from_slice(&(serial as u32).to_le_bytes());
-    record[4..8].copy_from_slice(&(request.nr_sectors << 9).to_le_bytes());
-    record[8..12].copy_from_slice(&1u32.to_le_bytes());
-    record[12..14].copy_from_slice(&command_of_op(request.op).to_le_bytes());
-    record[14..16].copy_from_slice(&0x0100u16.to_le_bytes());
-    record[16..24].copy_from_slice(&request.sector.to_le_bytes());
-    record[24..32].copy_from_slice(&(request.arrival.as_ns() / MICROSECOND_NS).to_le_bytes());
-    record
 }
 
 /// Requests as the events of their submission and, where the latency is known, of their completion.
@@ -258,8 +206,9 @@ pub fn convert(reader: &mut TraceReader, out: impl Write, format: Format) -> Res
     let mut writer = TraceWriter::new(out, format)?;
     while let Some(request) = reader.next() {
         let request = request?;
-        let name = reader.process_names().get(&request.pid).copied();
-        writer.write(&request, name)?;
+        let process = reader.process_names().get(&request.pid).copied();
+        let device = request.device.and_then(|device| reader.device_names().get(&device));
+        writer.write(&request, process, device.map(AsRef::as_ref))?;
     }
     writer.finish()
 }

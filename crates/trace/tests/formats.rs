@@ -6,7 +6,7 @@ use std::io::Write as _;
 
 use common::*;
 use iosched::{Flags, Op};
-use iosched_trace::{Format, TraceReader, TraceRequest, convert, summarize};
+use iosched_trace::{Format, ReadOptions, TraceReader, TraceRequest, convert, summarize};
 
 fn essence(requests: &[TraceRequest]) -> Vec<(u64, Op, u64, u32)> {
     requests.iter().map(|r| (r.arrival.as_ns(), r.op, r.sector, r.nr_sectors)).collect()
@@ -78,7 +78,10 @@ fn blkparse_lines_of_all_kinds_are_read() {
 fn what_a_format_holds_survives_conversion() {
     let source = samples().join("pgbench.blktrace");
     let before: Vec<_> = TraceReader::open(&source).unwrap().map(Result::unwrap).collect();
-    for format in [Format::Csv, Format::Blkreplay, Format::Mqsim, Format::Vscsi] {
+    for format in Format::ALL
+        .into_iter()
+        .filter(|format| format.is_writable() && !format.has_events() && *format != Format::FioV2)
+    {
         let mut out = Vec::new();
         let report = convert(&mut TraceReader::open(&source).unwrap(), &mut out, format).unwrap();
         let mut reader = open(&out).unwrap();
@@ -87,8 +90,7 @@ fn what_a_format_holds_survives_conversion() {
         assert!(reader.warnings().is_empty());
         assert_eq!(after.len() as u64, report.written);
         assert_eq!(report.written + report.left_out, 7_638);
-        let has_all = report.left_out == 0;
-        let kept = before.iter().filter(|request| has_all || matches!(request.op, Op::Read | Op::Write));
+        let kept = before.iter().filter(|request| format.spec().holds.unwrap().ops.contains(&request.op));
         for (before, after) in kept.zip(&after) {
             assert_eq!((before.op, before.sector, before.nr_sectors), (after.op, after.sector, after.nr_sectors));
             assert!(
@@ -124,7 +126,7 @@ fn what_cannot_be_told_says_so() {
         (&b""[..], "input: the trace is empty (0 bytes)"),
         (
             b"hello\nworld\n",
-            "input: not a trace in a known format; known are blktrace, blkparse, blkreplay, vscsi, mqsim, csv",
+            "input: not a trace in a known format; known are blktrace, blkparse, fio-v2, fio-v3, msr, spc, fiu, alibaba, tencent, blkreplay, vscsi, mqsim, csv",
         ),
         (b"\x06\x74\x61\x65aaaa", "input: a block trace of version 6; version 7 can be read"),
     ] {
@@ -179,5 +181,130 @@ fn traces_nobody_here_wrote_are_read() {
         let summary = summarize(&mut reader).unwrap();
         assert_eq!((summary.format, summary.all.requests, summary.reads.requests), (format, requests, reads), "{name}");
         assert_eq!(summary.warnings_total, 0, "{name}: {:?}", summary.warnings);
+    }
+}
+
+/// What a file of the corpus gives: format, requests and warnings.
+fn of_corpus(name: &str) -> (Format, Vec<TraceRequest>, Vec<String>) {
+    let data = corpus(name);
+    let (requests, warnings) = read(&data);
+    (open(&data).unwrap().format(), requests, warnings)
+}
+
+#[test]
+fn fio_logs_are_read_in_both_versions() {
+    let (format, requests, warnings) = of_corpus("fio/v2");
+    assert_eq!((format, warnings.len()), (Format::FioV2, 0), "{warnings:?}");
+    let expected = [
+        (0, Op::Read, 8, 16),
+        // Not aligned: begun sectors are whole ones.
+        (1_500_000, Op::Write, 0, 3),
+        (1_520_000, Op::Discard, 2_048, 128),
+        (1_520_000, Op::Flush, 0, 0),
+        (1_520_000, Op::Flush, 0, 0),
+    ];
+    assert_eq!(essence(&requests), expected);
+    let devices: Vec<_> = requests.iter().map(|request| request.device).collect();
+    assert_eq!(devices, [Some(0), Some(1), Some(0), Some(0), Some(1)]);
+
+    let (format, requests, warnings) = of_corpus("fio/v3");
+    let expected = [
+        (149_000, Op::Read, 120, 8),
+        (5_916_000, Op::Write, 1_512, 8),
+        (307_731_000, Op::Flush, 0, 0),
+        (307_783_000, Op::Discard, 816, 8),
+    ];
+    assert_eq!((format, essence(&requests)), (Format::FioV3, expected.to_vec()));
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].starts_with("input: line 6, byte 107: found \"5920 /tmp/f nonsense 1 2\""), "{warnings:?}");
+    // A version 3 log has no waits.
+    assert_eq!(read(b"fio version 3 iolog\n0 f wait 5 0\n0 f sync\n").1.len(), 1);
+}
+
+#[test]
+fn msr_traces_are_read_by_host_and_disk() {
+    let data = corpus("msr/heading");
+    let mut reader = open(&data).unwrap();
+    let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+    let expected = [
+        (0, Op::Read, 6_160_455, 48),
+        (1_332_047_100, Op::Read, 1, 1),
+        (1_332_052_600, Op::Write, 5_185_533, 8),
+        (1_332_052_600, Op::Write, 1, 1),
+    ];
+    assert_eq!((reader.format(), essence(&requests)), (Format::Msr, expected.to_vec()));
+    let latencies: Vec<_> = requests.iter().map(|request| request.latency_ns).collect();
+    assert_eq!(latencies, [Some(4_128_600), Some(700), Some(196_300), None]);
+    let names: Vec<_> = requests.iter().map(|request| reader.device_text(request.device.unwrap())).collect();
+    assert_eq!(names, ["web.1", "usr.0", "web.1", "web.2"]);
+    assert_eq!(reader.warnings().total(), 1);
+}
+
+#[test]
+fn spc_traces_are_read() {
+    let (format, requests, warnings) = of_corpus("spc/optional");
+    let expected = [
+        (551_706_000, Op::Write, 20_941_264, 16),
+        (554_041_000, Op::Write, 20_939_840, 16),
+        (900_000_000, Op::Read, 5, 1),
+        (1_000_000_000, Op::Read, 3_072, 3),
+    ];
+    assert_eq!((format, essence(&requests), warnings.len()), (Format::Spc, expected.to_vec(), 1));
+    assert_eq!(requests[3].device, Some(2));
+    assert!(requests.iter().all(|request| request.latency_ns.is_none()));
+}
+
+#[test]
+fn fiu_traces_are_read_with_their_processes() {
+    let mut reader = open(&corpus("fiu/names")).unwrap();
+    let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+    let expected =
+        [(0, Op::Write, 904_265_560, 8), (600_000, Op::Read, 3_345_071, 16), (1_600_000, Op::Write, 3_345_087, 8)];
+    assert_eq!((reader.format(), essence(&requests)), (Format::Fiu, expected.to_vec()));
+    let names: Vec<_> = reader.process_names().iter().map(|(pid, name)| (*pid, name.to_text())).collect();
+    assert_eq!(names, [(16, "two words".to_owned()), (4_892, "syslogd".to_owned())]);
+    assert_eq!(reader.device_text(requests[1].device.unwrap()), "8,1");
+    assert_eq!(reader.warnings().total(), 1);
+}
+
+#[test]
+fn alibaba_and_tencent_traces_are_read_by_volume() {
+    let (format, requests, warnings) = of_corpus("alibaba/heading");
+    let expected = [(0, Op::Write, 0, 3), (215_000, Op::Write, 17_173_304, 32), (261_000, Op::Read, 115_449_856, 704)];
+    assert_eq!((format, essence(&requests), warnings.len()), (Format::Alibaba, expected.to_vec(), 1));
+    assert_eq!(requests[2].device, Some(725));
+
+    let (format, requests, warnings) = of_corpus("tencent/plain");
+    let expected =
+        [(0, Op::Read, 12_910_952, 128), (0, Op::Read, 78_643_200, 256), (1_000_000_000, Op::Write, 6_265_688, 8)];
+    assert_eq!((format, essence(&requests), warnings.len()), (Format::Tencent, expected.to_vec(), 1));
+    let one = ReadOptions { device: Some(1_360), ..ReadOptions::default() };
+    assert_eq!(read_with(&corpus("tencent/plain"), &one).0.len(), 1);
+}
+
+#[test]
+fn all_columns_of_our_own_are_read() {
+    let mut reader = open(&corpus("csv/all")).unwrap();
+    let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+    assert_eq!(
+        essence(&requests),
+        [(0, Op::Read, 100, 8), (10, Op::Write, 100, 8), (20, Op::Flush, 0, 0), (30, Op::WriteZeroes, 7, 8)]
+    );
+    assert_eq!((requests[0].latency_ns, requests[0].flags), (Some(5_000), Flags::SYNC | Flags::PRIO | Flags::AHEAD));
+    assert_eq!((requests[1].device, requests[1].latency_ns, requests[1].flags), (None, None, Flags::empty()));
+    assert_eq!(reader.process_names()[&8].to_text(), "a, \"b\"");
+    assert_eq!(reader.warnings().total(), 2);
+}
+
+#[test]
+fn no_format_is_taken_for_another() {
+    for format in Format::ALL.into_iter().filter(|format| format.is_writable()) {
+        let mut out = Vec::new();
+        convert(&mut open(&corpus("csv/all")).unwrap(), &mut out, format).unwrap();
+        assert_eq!(open(&out).unwrap().format(), format);
+        // However it is called.
+        let named =
+            TraceReader::from_reader(std::io::Cursor::new(out), "trace.mqsim", &ReadOptions::default()).unwrap();
+        assert_eq!(named.format(), format);
     }
 }

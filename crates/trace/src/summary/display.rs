@@ -5,7 +5,6 @@ use std::fmt;
 use iosched::SECTOR_BYTES;
 
 use super::{Count, TimeBin, TraceSummary};
-use crate::record::DeviceName;
 
 /// Most rows of processes and of time.
 const ROWS_MAX: usize = 16;
@@ -97,11 +96,7 @@ impl TraceSummary {
         if self.devices.len() > 1 {
             writeln!(f, "\n{:28}{:>13}{:>13}", "device", "requests", "size KiB")?;
             for device in &self.devices {
-                let name = match device.device {
-                    Some(number) if self.format.has_events() => DeviceName(number).to_string(),
-                    Some(number) => number.to_string(),
-                    None => "?".to_owned(),
-                };
+                let name = printable(device.name.as_deref().unwrap_or("?"));
                 let size = kib(device.size_sectors as f64 * SECTOR_BYTES as f64);
                 writeln!(f, "{name:28}{:>13}{size:>13}", grouped(device.requests))?;
             }

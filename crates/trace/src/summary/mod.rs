@@ -86,10 +86,12 @@ pub struct ProcessSummary {
 }
 
 /// One device's part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSummary {
     /// Its number as in [`TraceRequest::device`].
     pub device: Option<u32>,
+    /// What it is called, if the trace tells; `major,minor` of device numbers.
+    pub name: Option<String>,
     /// Requests to it.
     pub requests: u64,
     /// The sector behind the last one asked for: the size it must have, sectors.
@@ -300,6 +302,7 @@ impl Summarizer {
         let [reads, writes, discards, write_zeroes, flushes] = self.counts;
         let devices = self.devices.into_iter().map(|(device, state)| DeviceSummary {
             device,
+            name: device.map(|device| reader.device_text(device)),
             requests: state.requests,
             size_sectors: state.size_sectors,
         });

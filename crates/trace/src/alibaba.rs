@@ -1,0 +1,53 @@
+//! Alibaba's block traces: `device,opcode,offset,length,timestamp` a line, opcode R or W, bytes and µs.
+
+use std::io::{self, Write};
+
+use iosched::{MICROSECOND_NS, Op, Time};
+
+use crate::TraceRequest;
+use crate::text::{
+    Labels, Line, LineFormat, Names, RecordFormat, any_line, bytes_of, comma_fields, number, number_u32, plain,
+    sectors_of_bytes,
+};
+
+pub(crate) struct Alibaba;
+
+impl LineFormat for Alibaba {
+    const EXPECTED: &'static str =
+        "\"device,R or W,offset,length,timestamp\", offset and length (over 0) in bytes, timestamp in µs";
+
+    fn parse(&mut self, line: &[u8], _: &mut Names) -> Line {
+        match request(line) {
+            Some(request) => Line::Request(request),
+            None if line.starts_with(b"device_id,") => Line::Other,
+            None => Line::Bad,
+        }
+    }
+}
+
+fn request(line: &[u8]) -> Option<TraceRequest> {
+    let mut fields = comma_fields(line);
+    let device = number_u32(fields.next()?)?;
+    let op = match fields.next()? {
+        b"R" => Op::Read,
+        b"W" => Op::Write,
+        _ => return None,
+    };
+    let (sector, nr_sectors) = sectors_of_bytes(number(fields.next()?)?, number(fields.next()?)?)?;
+    let arrival = Time::from_ns(number(fields.next()?)?.checked_mul(MICROSECOND_NS)?);
+    let request = TraceRequest { device: Some(device), ..plain(arrival, op, sector, nr_sectors) };
+    fields.next().is_none().then_some(request)
+}
+
+/// Whether `head` is the start of such a file.
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    any_line(head, request)
+}
+
+impl RecordFormat for Alibaba {
+    fn write(&mut self, out: &mut dyn Write, request: &TraceRequest, _: Labels<'_>) -> io::Result<()> {
+        let (offset, length) = bytes_of(request);
+        let time_us = request.arrival.as_ns() / MICROSECOND_NS;
+        writeln!(out, "{},{},{offset},{length},{time_us}", request.device.unwrap_or(0), request.op.letter())
+    }
+}

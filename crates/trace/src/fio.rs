@@ -1,0 +1,160 @@
+//! fio's I/O logs, versions 2 and 3: what fio's `write_iolog` writes and its `read_iolog` replays.
+//!
+//! After a first line that names the version, `file action [offset length]` a line, in bytes; in version 3 with a time
+//! before. fio's manual does not give its unit; fio 3.33 writes and replays µs. In version 2 the action `wait` passes
+//! time: µs since the previous wait, says the manual, and so it is read. It is not written: fio 3.33 takes it as the ms
+//! since its start to wait until, so that a log that follows the manual stands still for hours. A log of version 2
+//! is replayed as fast as the device goes; one of version 3 in time.
+//!
+//! A file is a device, numbered in the order of first mention. `sync` and `datasync` are flushes;
+//! `sync_file_range` starts writing what is dirty of a file, which says nothing about the device, and is passed over.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use iosched::{MICROSECOND_NS, Op, Time};
+
+use crate::TraceRequest;
+use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, Words, bytes_of, number, plain, sectors_of_bytes};
+
+/// Most files told apart when writing.
+const FILES_MAX: usize = crate::blkparse::NAMES_MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    Two,
+    Three,
+}
+
+impl Version {
+    const fn heading(self) -> &'static str {
+        match self {
+            Self::Two => "fio version 2 iolog",
+            Self::Three => "fio version 3 iolog",
+        }
+    }
+}
+
+/// Reads either version.
+pub(crate) struct Fio {
+    version: Version,
+    now: Time,
+}
+
+impl Fio {
+    pub(crate) fn new(version: Version) -> Self {
+        Self { version, now: Time::ZERO }
+    }
+
+    fn line(&mut self, line: &[u8], names: &mut Names) -> Option<Line> {
+        let mut words = Words::new(line);
+        let ns = |us: &[u8]| number(us)?.checked_mul(MICROSECOND_NS);
+        if self.version == Version::Three {
+            self.now = Time::from_ns(ns(words.next()?)?);
+        }
+        let file = words.next()?;
+        let op = match words.next()? {
+            b"read" => Op::Read,
+            b"write" => Op::Write,
+            b"trim" => Op::Discard,
+            b"sync" | b"datasync" => Op::Flush,
+            b"wait" if self.version == Version::Two => {
+                self.now = Time::from_ns(self.now.as_ns().checked_add(ns(words.next()?)?)?);
+                return Some(Line::Other);
+            }
+            b"add" | b"open" | b"close" | b"sync_file_range" => return Some(Line::Other),
+            _ => return None,
+        };
+        if op == Op::Flush {
+            return Some(Line::Request(TraceRequest { device: names.device(file), ..plain(self.now, op, 0, 0) }));
+        }
+        let (offset, length) = (number(words.next()?)?, number(words.next()?)?);
+        // fio passes over transfers of no length.
+        if length == 0 {
+            return Some(Line::Other);
+        }
+        let (sector, nr_sectors) = sectors_of_bytes(offset, length)?;
+        if words.next().is_some() {
+            return None;
+        }
+        Some(Line::Request(TraceRequest { device: names.device(file), ..plain(self.now, op, sector, nr_sectors) }))
+    }
+}
+
+impl LineFormat for Fio {
+    const EXPECTED: &'static str = "\"file action\" or \"file action offset length\", in version 3 with a time in µs before; actions are add, open, close, read, write, trim, sync, datasync, sync_file_range and, in version 2, wait";
+
+    fn parse(&mut self, line: &[u8], names: &mut Names) -> Line {
+        if version_of(line).is_some() {
+            return Line::Other;
+        }
+        self.line(line, names).unwrap_or(Line::Bad)
+    }
+}
+
+fn version_of(line: &[u8]) -> Option<Version> {
+    [Version::Two, Version::Three].into_iter().find(|version| line.trim_ascii() == version.heading().as_bytes())
+}
+
+/// The version, if `head` is the start of such a file.
+pub(crate) fn sniff(head: &[u8]) -> Option<Version> {
+    version_of(head.split(|&b| b == b'\n').next()?)
+}
+
+/// Writes either version.
+pub(crate) struct FioWriter {
+    version: Version,
+    files: BTreeSet<String>,
+    last_us: u64,
+}
+
+impl FioWriter {
+    pub(crate) fn new(version: Version) -> Self {
+        Self { version, files: BTreeSet::new(), last_us: 0 }
+    }
+
+    fn line(&self, out: &mut dyn Write, line: std::fmt::Arguments<'_>) -> io::Result<()> {
+        match self.version {
+            Version::Two => writeln!(out, "{line}"),
+            Version::Three => writeln!(out, "{} {line}", self.last_us),
+        }
+    }
+}
+
+impl RecordFormat for FioWriter {
+    fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}", self.version.heading())
+    }
+
+    /// Files are called as in the log they come from, else after the device's number: `replay_redirect` names another.
+    fn write(&mut self, out: &mut dyn Write, request: &TraceRequest, labels: Labels<'_>) -> io::Result<()> {
+        self.last_us = request.arrival.as_ns() / MICROSECOND_NS;
+        let file = file_name(request.device, labels.device);
+        if !self.files.contains(&file) && self.files.len() < FILES_MAX {
+            self.line(out, format_args!("{file} add"))?;
+            self.line(out, format_args!("{file} open"))?;
+            self.files.insert(file.clone());
+        }
+        let (offset, length) = bytes_of(request);
+        match request.op {
+            Op::Read => self.line(out, format_args!("{file} read {offset} {length}")),
+            Op::Write | Op::WriteZeroes => self.line(out, format_args!("{file} write {offset} {length}")),
+            Op::Discard => self.line(out, format_args!("{file} trim {offset} {length}")),
+            Op::Flush => self.line(out, format_args!("{file} sync 0 0")),
+        }
+    }
+
+    fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.files.iter().try_for_each(|file| self.line(out, format_args!("{file} close")))
+    }
+}
+
+/// fio takes at most 256 bytes, without blanks.
+fn file_name(device: Option<u32>, name: Option<&str>) -> String {
+    let fits = |name: &&str| !name.is_empty() && name.len() < 256 && name.bytes().all(|b| b.is_ascii_graphic());
+    match (name.filter(fits), device) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(device)) => format!("device-{device}"),
+        (None, None) => "device".to_owned(),
+    }
+}

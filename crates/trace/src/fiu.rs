@@ -1,0 +1,71 @@
+//! The traces of Florida International University: `ns pid process LBA sectors R|W major minor [md5]` a line, with
+//! sectors of 512 bytes. A process called `?` has no name.
+
+use std::io::{self, Write};
+
+use iosched::{Op, Time};
+
+use crate::blktrace::ProcessName;
+use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, Words, any_line, number, number_u32, plain};
+use crate::{DeviceName, TraceRequest};
+
+/// Most words of a line: a process' name may hold blanks, 16 bytes of them at most.
+const WORDS_MAX: usize = 24;
+const UNNAMED: &[u8] = b"?";
+
+pub(crate) struct Fiu;
+
+impl LineFormat for Fiu {
+    const EXPECTED: &'static str =
+        "\"ns pid process LBA sectors R|W major minor md5\", LBA and sectors (over 0) of 512 bytes";
+
+    fn parse(&mut self, line: &[u8], names: &mut Names) -> Line {
+        request(line, names).map_or(Line::Bad, Line::Request)
+    }
+}
+
+/// Fields are counted from both ends: in the middle is the name.
+fn request(line: &[u8], names: &mut Names) -> Option<TraceRequest> {
+    let words: Vec<&[u8]> = Words::new(line).take(WORDS_MAX + 1).collect();
+    let op_of = |word: &[u8]| match word {
+        b"R" | b"Read" => Some(Op::Read),
+        b"W" | b"Write" => Some(Op::Write),
+        _ => None,
+    };
+    let count = words.len();
+    if !(8..=WORDS_MAX).contains(&count) {
+        return None;
+    }
+    let op_at = [count - 4, count - 3].into_iter().find(|&at| at >= 5 && op_of(words[at]).is_some())?;
+    let arrival = Time::from_ns(number(words[0])?);
+    let pid = number_u32(words[1])?;
+    let name = words[2..op_at - 2].join(&b' ');
+    let sector = number(words[op_at - 2])?;
+    let nr_sectors = number_u32(words[op_at - 1]).filter(|&sectors| sectors > 0)?;
+    let (major, minor) = (number_u32(words[op_at + 1])?, number_u32(words[op_at + 2])?);
+    if name != UNNAMED {
+        names.process(pid, ProcessName::new(&name));
+    }
+    let device = DeviceName::new(major, minor)?;
+    Some(TraceRequest { pid, device: Some(device.0), ..plain(arrival, op_of(words[op_at])?, sector, nr_sectors) })
+}
+
+/// Whether `head` is the start of such a file.
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    any_line(head, |line| request(line, &mut Names::default()))
+}
+
+impl RecordFormat for Fiu {
+    /// Without the hash: contents are not known.
+    fn write(&mut self, out: &mut dyn Write, request: &TraceRequest, labels: Labels<'_>) -> io::Result<()> {
+        let TraceRequest { arrival, pid, op, sector, nr_sectors, device, .. } = *request;
+        let name = labels.process.map(ProcessName::to_text).unwrap_or_default();
+        let name: Vec<&str> =
+            name.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty()).collect();
+        let name = if name.is_empty() { "?".to_owned() } else { name.join(" ") };
+        let device = device.unwrap_or(0);
+        let (major, minor) = (device >> 20, device & 0xf_ffff);
+        let ns = arrival.as_ns();
+        writeln!(out, "{ns} {pid} {name} {sector} {nr_sectors} {} {major} {minor}", op.letter())
+    }
+}

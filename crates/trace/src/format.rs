@@ -1,0 +1,410 @@
+//! The formats of traces, declared once: names, how they are recognised, what they hold. Options, messages, what
+//! [`TraceWriter`](crate::TraceWriter) reports as lost, and `docs/traces.md` come from here.
+
+use std::fmt;
+
+use iosched::{Flags, MICROSECOND_NS, Op, SECOND_NS, SECTOR_BYTES, Sector};
+
+use crate::record::{DeviceName, TraceRequest};
+
+/// The formats of traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Format {
+    /// blktrace's binary records, one file per CPU.
+    Blktrace,
+    /// blkparse's default text.
+    Blkparse,
+    /// fio's I/O log, version 2.
+    #[serde(rename = "fio-v2")]
+    FioV2,
+    /// fio's I/O log, version 3.
+    #[serde(rename = "fio-v3")]
+    FioV3,
+    /// The columns of the traces of Microsoft Research Cambridge.
+    Msr,
+    /// The Storage Performance Council's trace format.
+    Spc,
+    /// The text of the traces of Florida International University.
+    Fiu,
+    /// The columns of Alibaba's block traces.
+    Alibaba,
+    /// The columns of the traces of Tencent's cloud block storage.
+    Tencent,
+    /// blkreplay's text.
+    Blkreplay,
+    /// vscsiStats' binary records, versions 1 and 2.
+    Vscsi,
+    /// MQSim's text.
+    Mqsim,
+    /// Our own comma-separated columns.
+    Csv,
+}
+
+/// What is to be known of a format.
+#[derive(Clone, Copy, Debug)]
+pub struct FormatSpec {
+    /// Its name in options and messages.
+    pub name: &'static str,
+    /// What it is and who writes it.
+    pub about: &'static str,
+    /// The ends of file names that stand for it, the one to write first; [`Format::of_file_name`] goes by them.
+    pub extensions: &'static [&'static str],
+    /// How its files are recognised.
+    pub recognised: &'static str,
+    /// What a record looks like, with units.
+    pub record: &'static str,
+    /// What is read of it that the other columns do not say.
+    pub read: &'static str,
+    /// Whether times are reduced by the first record's when read; else they are as written.
+    pub from_first: bool,
+    /// How exact its times are, ns: a simulator may move an arrival by less than this without contradicting the trace.
+    pub resolution_ns: u64,
+    /// What it has a place for when written; `None` if it cannot be written.
+    pub holds: Option<Holds>,
+}
+
+/// What a written file holds of requests. What it does not is lost, and counted in
+/// [`WriteReport`](crate::WriteReport).
+#[derive(Clone, Copy, Debug)]
+pub struct Holds {
+    /// What can be written. [`Op::WriteZeroes`] is written as a write where it is not among them; others are left out.
+    pub ops: &'static [Op],
+    /// Flags.
+    pub flags: Flags,
+    /// Whether there is a place for times.
+    pub times: bool,
+    /// Processes, and their names.
+    pub processes: bool,
+    /// Devices.
+    pub devices: bool,
+    /// Latencies.
+    pub latencies: bool,
+    /// Longest request, sectors. Longer ones are left out.
+    pub sectors_max: u32,
+    /// The last sector a request may end at. Those beyond are left out.
+    pub end_max: Sector,
+}
+
+const READ_WRITE: &[Op] = &[Op::Read, Op::Write];
+
+/// Reads and writes, when and where.
+const PLAIN: Holds = Holds {
+    ops: READ_WRITE,
+    flags: Flags::empty(),
+    times: true,
+    processes: false,
+    devices: false,
+    latencies: false,
+    sectors_max: u32::MAX,
+    end_max: Sector::MAX,
+};
+
+/// The same, with positions in bytes of 64 bits.
+const PLAIN_BYTES: Holds = Holds { end_max: u64::MAX / SECTOR_BYTES, ..PLAIN };
+
+const FIO: Holds = Holds { ops: &[Op::Read, Op::Write, Op::Discard, Op::Flush], devices: true, ..PLAIN_BYTES };
+
+/// Longest in formats that give bytes in 32 bits.
+const SECTORS_MAX_32_BITS: u32 = crate::blktrace::SECTORS_MAX;
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Blktrace,
+        Self::Blkparse,
+        Self::FioV2,
+        Self::FioV3,
+        Self::Msr,
+        Self::Spc,
+        Self::Fiu,
+        Self::Alibaba,
+        Self::Tencent,
+        Self::Blkreplay,
+        Self::Vscsi,
+        Self::Mqsim,
+        Self::Csv,
+    ];
+
+    /// What is to be known of it.
+    #[must_use]
+    pub const fn spec(self) -> FormatSpec {
+        match self {
+            Self::Blktrace => BLKTRACE,
+            Self::Blkparse => BLKPARSE,
+            Self::FioV2 => FIO_V2,
+            Self::FioV3 => FIO_V3,
+            Self::Msr => MSR,
+            Self::Spc => SPC,
+            Self::Fiu => FIU,
+            Self::Alibaba => ALIBABA,
+            Self::Tencent => TENCENT,
+            Self::Blkreplay => BLKREPLAY,
+            Self::Vscsi => VSCSI,
+            Self::Mqsim => MQSIM,
+            Self::Csv => CSV,
+        }
+    }
+
+    /// Its name in options and messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.spec().name
+    }
+
+    /// The format of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// The format that the end of a file's name stands for, `.gz` and `.zst` left out of account.
+    #[must_use]
+    pub fn of_file_name(name: &str) -> Option<Self> {
+        let (_, extension) = crate::open::strip_compression(name).rsplit_once('.')?;
+        Self::ALL.into_iter().find(|format| format.spec().extensions.contains(&extension))
+    }
+
+    /// How exact its times are, ns: a simulator may move an arrival by less than this without contradicting the trace.
+    #[must_use]
+    pub const fn resolution_ns(self) -> u64 {
+        self.spec().resolution_ns
+    }
+
+    /// Whether [`TraceWriter`](crate::TraceWriter) writes it.
+    #[must_use]
+    pub const fn is_writable(self) -> bool {
+        self.spec().holds.is_some()
+    }
+
+    /// Whether it records what becomes of a request, so that [`EventReader`](crate::EventReader) reads it.
+    #[must_use]
+    pub const fn has_events(self) -> bool {
+        matches!(self, Self::Blktrace | Self::Blkparse)
+    }
+
+    /// How [`TraceRequest::device`] reads for people: `major,minor` where the format has device numbers, else plain.
+    #[must_use]
+    pub fn device_text(self, device: u32) -> String {
+        match self {
+            Self::Blktrace | Self::Blkparse | Self::Fiu => DeviceName(device).to_string(),
+            _ => device.to_string(),
+        }
+    }
+
+    pub(crate) fn names() -> String {
+        Self::ALL.map(Self::name).join(", ")
+    }
+
+    /// Names of formats that can be written, for messages.
+    #[must_use]
+    pub fn writable_names() -> String {
+        let names: Vec<_> = Self::ALL.into_iter().filter(|f| f.is_writable()).map(Self::name).collect();
+        names.join(", ")
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Holds {
+    /// What it is written as; `None` if it is left out.
+    pub(crate) fn op_of(&self, request: &TraceRequest) -> Option<Op> {
+        if request.nr_sectors > self.sectors_max || request.end() > self.end_max {
+            return None;
+        }
+        match request.op {
+            op if self.ops.contains(&op) => Some(op),
+            Op::WriteZeroes => Some(Op::Write),
+            _ => None,
+        }
+    }
+}
+
+const BLKTRACE: FormatSpec = FormatSpec {
+    name: "blktrace",
+    about: "Linux' blktrace: binary records of what happened to each request, version 7, a file per CPU",
+    extensions: &["blktrace"],
+    recognised: "the magic 0x65617400, in either byte order; or a name ending in .blktrace.N",
+    record: "48 bytes and data; times in ns, sectors of 512 bytes, lengths in bytes",
+    read: "submissions (Q) with their latency (C); all events by EventReader; names of processes",
+    from_first: true,
+    resolution_ns: 1,
+    holds: Some(Holds {
+        ops: &[Op::Read, Op::Write, Op::Discard, Op::Flush],
+        flags: Flags::IDLE.complement(),
+        times: true,
+        processes: true,
+        devices: true,
+        latencies: true,
+        sectors_max: SECTORS_MAX_32_BITS,
+        end_max: Sector::MAX,
+    }),
+};
+
+const BLKPARSE: FormatSpec = FormatSpec {
+    name: "blkparse",
+    about: "the text blkparse prints by default",
+    extensions: &["blkparse"],
+    recognised: "a line of its shape",
+    record: "`major,minor cpu sequence seconds.ns pid action RWBS sector + sectors [process]`",
+    read: "as of blktrace, but for what blkparse does not print",
+    from_first: false,
+    resolution_ns: 1,
+    holds: None,
+};
+
+const FIO_V2: FormatSpec = FormatSpec {
+    name: "fio-v2",
+    about: "fio's I/O log, version 2 (`read_iolog`, before fio 3.31 also `write_iolog`)",
+    extensions: &[],
+    recognised: "its first line, `fio version 2 iolog`",
+    record: "`file action [offset length]`, offset and length in bytes; `wait` in µs",
+    read: "read, write, trim, sync and datasync (as flushes), by file; times are sums of waits, 0 without. \
+           sync_file_range is passed over: it says nothing of the device",
+    from_first: false,
+    resolution_ns: MICROSECOND_NS,
+    // fio's manual has `wait` in µs after the previous one, fio 3.33 waits until so many ms after its start.
+    holds: Some(Holds { times: false, ..FIO }),
+};
+
+const FIO_V3: FormatSpec = FormatSpec {
+    name: "fio-v3",
+    about: "fio's I/O log, version 3 (`write_iolog` and `read_iolog` since fio 3.31)",
+    extensions: &["iolog"],
+    recognised: "its first line, `fio version 3 iolog`",
+    record: "`time file action [offset length]`, time in µs (as fio 3.33 writes and replays it), offset and length in \
+             bytes",
+    read: "read, write, trim, sync and datasync (as flushes), by file; sync_file_range is passed over",
+    from_first: false,
+    resolution_ns: MICROSECOND_NS,
+    holds: Some(FIO),
+};
+
+const MSR: FormatSpec = FormatSpec {
+    name: "msr",
+    about: "the traces of Microsoft Research Cambridge (SNIA IOTTA 388)",
+    extensions: &["msr"],
+    recognised: "a line of its shape: seven columns, the fourth Read or Write",
+    record: "`timestamp,host,disk,type,offset,size,response`: Windows file time and response in 100 ns, offset and \
+             size in bytes",
+    read: "all; a volume is a host's disk (`host.disk`); an empty response is an unknown one",
+    from_first: true,
+    resolution_ns: 100,
+    holds: Some(Holds { devices: true, latencies: true, ..PLAIN_BYTES }),
+};
+
+const SPC: FormatSpec = FormatSpec {
+    name: "spc",
+    about: "the Storage Performance Council's format (UMass: Financial, WebSearch)",
+    extensions: &["spc"],
+    recognised: "a line of its shape: `number,number,number,R or W,seconds`",
+    record: "`ASU,LBA,size,opcode,timestamp`: LBA of 512 bytes, size in bytes, seconds",
+    read: "all five columns; further ones are passed over. A device is an application storage unit (ASU)",
+    from_first: false,
+    resolution_ns: MICROSECOND_NS,
+    holds: Some(Holds { devices: true, ..PLAIN }),
+};
+
+const FIU: FormatSpec = FormatSpec {
+    name: "fiu",
+    about: "the traces of Florida International University (SNIA IOTTA 390, 391, 414)",
+    extensions: &["fiu"],
+    recognised: "a line of its shape: blanks between eight or nine columns, the sixth R or W",
+    record: "`ns pid process LBA sectors R|W major minor [md5]`, of 512 bytes",
+    read: "all but the hash; names of processes; a process called ? has no name",
+    from_first: true,
+    resolution_ns: 1,
+    holds: Some(Holds { processes: true, devices: true, ..PLAIN }),
+};
+
+const ALIBABA: FormatSpec = FormatSpec {
+    name: "alibaba",
+    about: "Alibaba's block traces (block-traces of 2020)",
+    extensions: &["alibaba"],
+    recognised: "a line of its shape: `number,R or W,number,number,number`",
+    record: "`device,opcode,offset,length,timestamp`: bytes, µs",
+    read: "all",
+    from_first: true,
+    resolution_ns: MICROSECOND_NS,
+    holds: Some(Holds { devices: true, ..PLAIN_BYTES }),
+};
+
+const TENCENT: FormatSpec = FormatSpec {
+    name: "tencent",
+    about: "the traces of Tencent's cloud block storage (SNIA IOTTA 27917)",
+    extensions: &["tencent"],
+    recognised: "a line of its shape: five numbers between commas, the fourth 0 or 1",
+    record: "`timestamp,offset,size,type,volume`: seconds, sectors of 512 bytes, 0 to read and 1 to write",
+    read: "all; times are whole seconds",
+    from_first: true,
+    resolution_ns: SECOND_NS,
+    holds: Some(Holds { devices: true, ..PLAIN }),
+};
+
+const BLKREPLAY: FormatSpec = FormatSpec {
+    name: "blkreplay",
+    about: "blkreplay's loads",
+    extensions: &["load", "blkreplay"],
+    recognised: "the heading `start ; sector; …`, or a line of its shape",
+    record: "`seconds ; sector ; sectors ; op ; …`, of 512 bytes",
+    read: "the first four columns; op also with blkparse's letters",
+    from_first: false,
+    resolution_ns: 1,
+    holds: Some(Holds { flags: Flags::AHEAD, ..PLAIN }),
+};
+
+const VSCSI: FormatSpec = FormatSpec {
+    name: "vscsi",
+    about: "VMware's vscsiStats, versions 1 and 2: SCSI commands of one virtual disk",
+    extensions: &["vscsi"],
+    recognised: "the version in the first two records",
+    record: "32 or 40 bytes: blocks of 512 bytes, lengths in bytes, times in µs",
+    read: "read, write, unmap, write same and synchronize cache; response times of version 2",
+    from_first: true,
+    resolution_ns: MICROSECOND_NS,
+    // Version 1. Version 2 has no way to say that a response time is unknown.
+    holds: Some(Holds {
+        ops: &[Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush],
+        sectors_max: SECTORS_MAX_32_BITS,
+        ..PLAIN
+    }),
+};
+
+const MQSIM: FormatSpec = FormatSpec {
+    name: "mqsim",
+    about: "the input of the simulator MQSim",
+    extensions: &["mqsim"],
+    recognised: "a line of its shape: five numbers between blanks, the last 0 or 1",
+    record: "`arrival_ns device sector sectors type`, of 512 bytes, 0 to write and 1 to read",
+    read: "all",
+    from_first: true,
+    resolution_ns: 1,
+    holds: Some(Holds { devices: true, ..PLAIN }),
+};
+
+const CSV: FormatSpec = FormatSpec {
+    name: "csv",
+    about: "our own columns: whatever is known, in text",
+    extensions: &["csv"],
+    recognised: "a heading that names at least arrival_ns, op, sector and nr_sectors",
+    record: "`arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process`, in any order: op R, W, D, Z or \
+             F; sync 0 or 1; flags letters of I (idle), P (priority), F (FUA), B (preflush), A (readahead)",
+    read: "all; pid, sync and what follows nr_sectors may be missing, as columns or in a line",
+    from_first: false,
+    resolution_ns: 1,
+    holds: Some(Holds {
+        ops: &[Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush],
+        flags: Flags::all(),
+        times: true,
+        processes: true,
+        devices: true,
+        latencies: true,
+        sectors_max: u32::MAX,
+        end_max: Sector::MAX,
+    }),
+};
