@@ -139,6 +139,11 @@ pub(crate) struct CompareArgs {
     /// Write every decision of the first run of each setting on each device to this file, as JSON lines
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) decisions: Option<PathBuf>,
+
+    /// Write the first run of each setting on each device to this directory, in blktrace's binary format: look at it with
+    /// blkparse -i DIR/cfq, and what blkparse -d makes of it with btt; decisions of cfq are messages in it
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) blktrace: Option<PathBuf>,
 }
 
 const COMPARE_EXAMPLES: &str = "\

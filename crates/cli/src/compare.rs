@@ -16,7 +16,7 @@ use iosched_workload::Workload;
 use crate::args::{CompareArgs, ReplayMode};
 use crate::fail::{INTERRUPTED, usage};
 use crate::show::{self, Page};
-use crate::{output, sample};
+use crate::{blktrace, output, sample};
 
 /// The device if none is named.
 pub(crate) const DEVICE_DEFAULT: &str = "sata-7200";
@@ -28,6 +28,7 @@ const BASELINE_DEFAULT: &str = "deadline";
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     let experiment = experiment(args)?;
+    args.blktrace.as_deref().map_or(Ok(()), blktrace::prepare)?;
     let control = Arc::new(Control::new(jobs(args)));
     on_interrupt(&control)?;
     let started = Instant::now();
@@ -51,6 +52,11 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     bar.finish_and_clear();
     let Finished { records: gathered, interrupted } = finished?;
     let elapsed_s = started.elapsed().as_secs_f64();
+    if let Some(directory) = &args.blktrace
+        && !interrupted
+    {
+        blktrace::write(&experiment, directory)?;
+    }
     if let Some(path) = &args.decisions
         && !interrupted
     {

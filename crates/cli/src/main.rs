@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod blktrace;
 mod compare;
 mod device;
 mod fail;

@@ -177,6 +177,15 @@ fn several_devices_are_compared_in_one_command() {
          --scheduler cfq --baseline noop --runs 3 --seed 1"
     );
     assert!(json["plan"]["devices"][1]["profile"].as_str().unwrap().contains("lat_ns"));
+    with(&["--csv", "--blktrace", "traces"]);
+    let mut traces: Vec<_> = std::fs::read_dir(here.join("traces")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    traces.sort();
+    let expected =
+        ["fixed.cfq", "fixed.noop", "sata-7200.cfq", "sata-7200.noop"].map(|base| format!("{base}.blktrace.0"));
+    assert_eq!(traces, expected.map(std::ffi::OsString::from));
+    let (code, info, _) = run(&here, &["trace", "info", "traces/fixed.cfq.blktrace.0"]);
+    assert_eq!(code, 0);
+    assert!(info.contains("blktrace: 150 requests"), "{info}");
     let markdown = with(&["--markdown"]);
     assert!(markdown.contains("\n## `sata-7200`\n") && markdown.contains("\n## Which setting wins where\n"));
     assert!(markdown.contains("\n| `./fixed.toml` | "), "{markdown}");
@@ -185,6 +194,7 @@ fn several_devices_are_compared_in_one_command() {
     let heads = one.lines().find(|line| line.contains("sata-7200") && line.contains("sata-ssd"));
     assert!(heads.is_some(), "devices side by side: {one}");
     std::fs::remove_file(here.join("last.jsonl")).unwrap();
+    refused(&here, &["compare", "--blktrace", "tasks.toml"], 2, &["tasks.toml: no directory for block traces"]);
     refused(&here, &["compare", "-d", "sata-ssd", "-d", "sata-ssd"], 2, &["device sata-ssd is given twice"]);
 }
 

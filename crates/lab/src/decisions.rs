@@ -53,7 +53,7 @@ fn queue(name: &QueueName) -> Value {
     json!({ "pid": name.pid, "sync": name.sync })
 }
 
-fn workload(workload: Workload) -> &'static str {
+pub(crate) fn workload(workload: Workload) -> &'static str {
     match workload {
         Workload::Async => "async",
         Workload::SyncNoIdle => "sync_noidle",
@@ -62,7 +62,7 @@ fn workload(workload: Workload) -> &'static str {
 }
 
 /// As `ionice` calls them.
-fn class_name(class: IoClass) -> &'static str {
+pub(crate) fn class_name(class: IoClass) -> &'static str {
     match class {
         IoClass::None => "none",
         IoClass::RealTime => "realtime",

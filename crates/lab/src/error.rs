@@ -1,6 +1,7 @@
 //! What goes wrong in the lab.
 
 use iosched_sim::{SettingError, SimError};
+use iosched_trace::TraceError;
 
 use crate::record::RECORDS_FORMAT;
 
@@ -66,6 +67,9 @@ pub enum LabError {
         /// What it said.
         message: String,
     },
+    /// A block trace cannot be written.
+    #[error(transparent)]
+    Trace(Box<TraceError>),
     /// A file cannot be read or written.
     #[error("{file}: {source}")]
     Io {

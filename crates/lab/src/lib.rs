@@ -9,6 +9,7 @@
 //! Runs are simulations: a function of their plan. Records are the same bytes whatever the number of threads.
 #![forbid(unsafe_code)]
 
+mod blktrace;
 mod compare;
 mod decisions;
 mod doubt;
@@ -25,6 +26,7 @@ pub mod report;
 mod results;
 pub mod stat;
 
+pub use blktrace::write_blktrace;
 pub use compare::{Comparison, SIGNIFICANCE, Verdict, compare};
 pub use decisions::write_decisions;
 pub use doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED};

@@ -26,7 +26,7 @@ mod timeline;
 
 pub use engine::{check, run};
 pub use histogram::Histogram;
-pub use observer::{Change, Completed, Decisions, Dispatched, Observer};
+pub use observer::{Change, Completed, Decisions, Dispatched, Observer, Submitted, Taken};
 pub use plan::{Host, Limit, Plan, Replay, SimError};
 pub use result::{Latencies, Note, QueueStat, QueueStatGroup, RunResult, TaskResult};
 pub use scenario::{ScenarioError, run_scenario};

@@ -1,6 +1,40 @@
 //! Who watches a run: a generic that compiles to nothing when nobody does.
 
-use iosched::{Decision, Op};
+use iosched::{Decision, Flags, Op};
+
+/// What the queue did with a bio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is the first of a new request.
+    Allocated,
+    /// It joined a request.
+    Merged,
+    /// No request was free: its task waits, and the bio comes again.
+    Full,
+    /// It is done already: a flush of a device that needs none.
+    Done,
+}
+
+/// A bio that was handed to the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// Number of its task.
+    pub task: usize,
+    /// Its ordinal, from 1: what decisions call its cookie.
+    pub bio: u64,
+    /// What it does.
+    pub op: Op,
+    /// How.
+    pub flags: Flags,
+    /// First sector.
+    pub sector: u64,
+    /// Length in sectors; 0 for a flush.
+    pub nr_sectors: u32,
+    /// Whether it comes again after the queue was full.
+    pub again: bool,
+    /// What became of it.
+    pub taken: Taken,
+}
 
 /// A request on its way to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +90,24 @@ pub trait Observer {
     /// Whether the queue records decisions for [`decision`](Self::decision).
     const DECISIONS: bool = false;
 
+    /// There is a task of that number, process id and name: said of each before the run begins.
+    fn task(&mut self, task: usize, pid: u32, name: &str) {
+        let _ = (task, pid, name);
+    }
+
     /// The run begins. `tasks` is the number of tasks, `depth` the commands the device takes at once.
     fn begin(&mut self, tasks: usize, depth: u32) {
         let _ = (tasks, depth);
+    }
+
+    /// From now on requests of `task` collect on its plug (`open`), or do not any more.
+    fn plug(&mut self, now_ns: u64, task: usize, open: bool) {
+        let _ = (now_ns, task, open);
+    }
+
+    /// A bio was handed to the queue; what was decided about it comes after.
+    fn submitted(&mut self, now_ns: u64, bio: &Submitted) {
+        let _ = (now_ns, bio);
     }
 
     /// The queue or its elevator decided something. Cookies are ordinals of bios, from 1.
@@ -93,8 +142,22 @@ impl Observer for () {}
 impl<O: Observer> Observer for &mut O {
     const DECISIONS: bool = O::DECISIONS;
 
+    fn task(&mut self, task: usize, pid: u32, name: &str) {
+        (**self).task(task, pid, name);
+    }
+
     fn begin(&mut self, tasks: usize, depth: u32) {
         (**self).begin(tasks, depth);
+    }
+
+    #[inline]
+    fn plug(&mut self, now_ns: u64, task: usize, open: bool) {
+        (**self).plug(now_ns, task, open);
+    }
+
+    #[inline]
+    fn submitted(&mut self, now_ns: u64, bio: &Submitted) {
+        (**self).submitted(now_ns, bio);
     }
 
     #[inline]
@@ -126,9 +189,26 @@ impl<O: Observer> Observer for &mut O {
 impl<A: Observer, B: Observer> Observer for (A, B) {
     const DECISIONS: bool = A::DECISIONS || B::DECISIONS;
 
+    fn task(&mut self, task: usize, pid: u32, name: &str) {
+        self.0.task(task, pid, name);
+        self.1.task(task, pid, name);
+    }
+
     fn begin(&mut self, tasks: usize, depth: u32) {
         self.0.begin(tasks, depth);
         self.1.begin(tasks, depth);
+    }
+
+    #[inline]
+    fn plug(&mut self, now_ns: u64, task: usize, open: bool) {
+        self.0.plug(now_ns, task, open);
+        self.1.plug(now_ns, task, open);
+    }
+
+    #[inline]
+    fn submitted(&mut self, now_ns: u64, bio: &Submitted) {
+        self.0.submitted(now_ns, bio);
+        self.1.submitted(now_ns, bio);
     }
 
     #[inline]

@@ -4,7 +4,7 @@ use iosched::{Bio, CgroupId, ContextId, Decision, Flags, IoPriority, Op, Request
 use iosched::{Submit, Time};
 use iosched_disk::{Command, Device};
 
-use crate::observer::{Completed, Dispatched, Observer};
+use crate::observer::{Completed, Dispatched, Observer, Submitted, Taken};
 use crate::result::{Latencies, Note, RunResult, TaskResult};
 
 /// The queue's time at the start of a run: far enough from zero that no elevator mistakes a moment for "never".
@@ -162,6 +162,9 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     /// The run begins.
     pub(super) fn begin(&mut self) {
+        for (number, task) in self.tasks.iter().enumerate() {
+            self.observer.task(number, task.pid, &task.name);
+        }
         self.observer.begin(self.owners.len(), self.depth);
     }
 
@@ -197,7 +200,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         let slot = self.allocate_io(Io { asked_ns, tag, task, nr_sectors, parts, op, sync });
         self.submitted += 1;
         self.tasks[task as usize].first_submit_ns.get_or_insert(asked_ns);
-        self.send(task, Partial { slot, op, flags, sector, nr_sectors })
+        self.send(task, Partial { slot, op, flags, sector, nr_sectors }, false)
     }
 
     /// Keeps an I/O within the device.
@@ -225,15 +228,17 @@ impl<D: Device, O: Observer> Core<D, O> {
         parts
     }
 
-    /// Sends what is left of an I/O, or keeps it if the queue is full.
+    /// Sends what is left of an I/O, or keeps it if the queue is full; `again` after it was.
     #[inline]
-    fn send(&mut self, task: u32, mut left: Partial) -> bool {
+    fn send(&mut self, task: u32, mut left: Partial, mut again: bool) -> bool {
         let context = self.owners[task as usize].context;
         loop {
             let nr_sectors = left.nr_sectors.min(self.part_max(left.op));
             let cookie = (self.bios + 1) << SLOT_BITS | u64::from(left.slot);
             let bio = Bio { op: left.op, flags: left.flags, sector: left.sector, nr_sectors, context, cookie };
-            match self.queue.submit(ORIGIN + self.now_ns, &bio) {
+            let submit = self.queue.submit(ORIGIN + self.now_ns, &bio);
+            self.observe(task, &bio, again, submit);
+            match submit {
                 Submit::Queued(_) | Submit::Merged => {}
                 Submit::Done(done) => self.done.push(done.cookie),
                 Submit::Full => {
@@ -241,6 +246,7 @@ impl<D: Device, O: Observer> Core<D, O> {
                     return false;
                 }
             }
+            again = false;
             self.bios += 1;
             self.attend();
             left.sector += u64::from(nr_sectors);
@@ -249,6 +255,19 @@ impl<D: Device, O: Observer> Core<D, O> {
                 return true;
             }
         }
+    }
+
+    #[inline]
+    fn observe(&mut self, task: u32, bio: &Bio, again: bool, submit: Submit) {
+        let taken = match submit {
+            Submit::Queued(_) => Taken::Allocated,
+            Submit::Merged => Taken::Merged,
+            Submit::Done(_) => Taken::Done,
+            Submit::Full => Taken::Full,
+        };
+        let &Bio { op, flags, sector, nr_sectors, .. } = bio;
+        let bio = Submitted { task: task as usize, bio: self.bios + 1, op, flags, sector, nr_sectors, again, taken };
+        self.observer.submitted(self.now_ns, &bio);
     }
 
     #[cold]
@@ -262,7 +281,7 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// Sends what `task` could not send when the queue was full. `true` if it may go on with other I/Os.
     pub(super) fn resume(&mut self, task: u32) -> bool {
         match self.owners[task as usize].partial.take() {
-            Some(left) => self.send(task, left),
+            Some(left) => self.send(task, left, true),
             None => true,
         }
     }
@@ -280,6 +299,7 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     /// `task` collects what it submits from now on.
     pub(super) fn plug(&mut self, task: u32) {
+        self.observer.plug(self.now_ns, task as usize, true);
         self.queue.plug(self.owners[task as usize].context);
     }
 
@@ -290,6 +310,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             self.attend();
         }
         self.report_decisions();
+        self.observer.plug(self.now_ns, task as usize, false);
     }
 
     /// `task` exits.

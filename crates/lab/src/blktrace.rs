@@ -1,0 +1,276 @@
+//! A simulated run as a block trace, for blkparse, btt and whatever else reads what blktrace records.
+//!
+//! What the kernel's queue would have traced is traced: bios (`Q`), allocation (`G`) or the wait for it (`S`), plugs (`P`,
+//! `U`), insertion (`I`), merges (`M`, `F`), dispatch (`D`) and completion (`C`). Decisions of CFQ are messages, named as
+//! CFQ names its queues (`cfq4711S`), in our words. I/Os that are too long for the queue appear in the parts that it was
+//! given. All is of CPU 0 of device 8,0; dispatches are of the process that founded the request, completions of pid 0.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write;
+
+use iosched::{Decision, Flags, MergeSide, Op, QueueName, Time};
+use iosched_sim::{Completed, Dispatched, Observer, Submitted, Taken, run};
+use iosched_trace::{Action, BlkEvent, EventWriter, Payload, ProcessName, TraceError};
+
+use crate::decisions::{class_name, workload};
+use crate::error::LabError;
+use crate::experiment::Experiment;
+
+/// 8,0, as the kernel numbers devices in traces: the first disk.
+const DEVICE: u32 = 8 << 20;
+/// The cookie that decisions give the queue's own flushes is above any bio's ordinal.
+const BIOS_MAX: u64 = 1 << 35;
+
+/// Runs run 0 of a setting on a device again and writes it as a block trace of one CPU, blktrace's binary format. A run
+/// is a function of its plan, so this is the run that was recorded. blkparse looks for a trace under the name
+/// `BASE.blktrace.0`.
+///
+/// # Errors
+/// The run fails, or writing does.
+///
+/// # Panics
+/// There is no device or setting of that number.
+pub fn write_blktrace(
+    experiment: &Experiment,
+    device: usize,
+    setting: usize,
+    out: &mut impl Write,
+) -> Result<(), LabError> {
+    let plan = experiment.plan(device, setting, 0);
+    let seed = plan.seed;
+    let mut tracer = Tracer::new(EventWriter::new(out));
+    run(&plan, &mut tracer).map_err(|source| LabError::Run {
+        name: experiment.name(device, setting),
+        run: 0,
+        seed,
+        source: Box::new(source),
+    })?;
+    let written = tracer.written.and_then(|()| tracer.out.finish());
+    written.map(|_| ()).map_err(|error| LabError::Trace(Box::new(error)))
+}
+
+/// What is known of a task.
+#[derive(Debug, Default)]
+struct Task {
+    pid: u32,
+    plugged: bool,
+    /// Founding bios of requests on its plug.
+    held: Vec<u64>,
+    /// Requests that its plug let go of in this turn.
+    let_go: u64,
+    /// Flushes under way.
+    flushes: u64,
+}
+
+/// A request that is not done.
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    task: usize,
+    op: Op,
+    flags: Flags,
+    sector: u64,
+    nr_sectors: u32,
+}
+
+struct Tracer<W: Write> {
+    out: EventWriter<W>,
+    /// The first error; nothing is written after it.
+    written: Result<(), TraceError>,
+    tasks: Vec<Task>,
+    /// By founding bio.
+    live: BTreeMap<u64, Live>,
+    /// The founding bio of the request that was dispatched last.
+    dispatched: u64,
+}
+
+impl<W: Write> Tracer<W> {
+    fn new(out: EventWriter<W>) -> Self {
+        Self { out, written: Ok(()), tasks: Vec::new(), live: BTreeMap::new(), dispatched: 0 }
+    }
+
+    fn write(&mut self, event: &BlkEvent) {
+        if self.written.is_ok() {
+            self.written = self.out.write(event);
+        }
+    }
+
+    fn pid(&self, task: usize) -> u32 {
+        self.tasks.get(task).map_or(0, |task| task.pid)
+    }
+
+    fn event(&mut self, action: Action, now_ns: u64, pid: u32, io: &Live) {
+        let nr_sectors = if io.op == Op::Flush { 0 } else { io.nr_sectors };
+        let sector = if io.op == Op::Flush { 0 } else { io.sector };
+        let event = BlkEvent::new(action, Time::from_ns(now_ns), DEVICE, pid);
+        self.write(&event.with_extent(io.op, io.flags, sector, nr_sectors));
+    }
+
+    fn without_extent(&mut self, action: Action, now_ns: u64, pid: u32, payload: Payload) {
+        self.write(&BlkEvent { payload, ..BlkEvent::new(action, Time::from_ns(now_ns), DEVICE, pid) });
+    }
+
+    /// A request goes to the elevator; the last from a plug ends the plug's turn.
+    fn insert(&mut self, now_ns: u64, bio: u64) {
+        let Some(io) = self.live.get(&bio).copied() else { return };
+        self.event(Action::Insert, now_ns, self.pid(io.task), &io);
+        let Some(task) = self.tasks.get_mut(io.task) else { return };
+        let Some(at) = task.held.iter().position(|&held| held == bio) else { return };
+        task.held.swap_remove(at);
+        task.let_go += 1;
+        if task.held.is_empty() {
+            let (pid, count) = (task.pid, std::mem::take(&mut task.let_go));
+            self.without_extent(Action::Unplug, now_ns, pid, Payload::Count(count));
+        }
+    }
+
+    /// The request that a bio joined is larger by it.
+    fn grow(&mut self, into: u64, nr_sectors: u32, front: Option<u64>) {
+        if let Some(io) = self.live.get_mut(&into) {
+            io.nr_sectors += nr_sectors;
+            io.sector = front.unwrap_or(io.sector);
+        }
+    }
+}
+
+/// Whether it may take the way of flushes, past plug and elevator.
+fn flushes(bio: &Submitted) -> bool {
+    bio.op == Op::Flush || bio.flags.intersects(Flags::PREFLUSH | Flags::FUA)
+}
+
+impl<W: Write> Observer for Tracer<W> {
+    const DECISIONS: bool = true;
+
+    fn task(&mut self, _number: usize, pid: u32, name: &str) {
+        self.tasks.push(Task { pid, ..Task::default() });
+        // Every process has a name for blkparse.
+        let name = if name.is_empty() { &format!("task-{pid}") } else { name };
+        if self.written.is_ok() {
+            self.written = self.out.name_process(Time::ZERO, pid, ProcessName::new(name.as_bytes()));
+        }
+    }
+
+    fn plug(&mut self, _now_ns: u64, task: usize, open: bool) {
+        self.tasks[task].plugged = open;
+    }
+
+    fn submitted(&mut self, now_ns: u64, bio: &Submitted) {
+        let &Submitted { task, op, flags, sector, nr_sectors, again, taken, .. } = bio;
+        if taken == Taken::Done {
+            return;
+        }
+        let (pid, io) = (self.pid(task), Live { task, op, flags, sector, nr_sectors });
+        if !again {
+            self.event(Action::Queue, now_ns, pid, &io);
+            self.tasks[task].flushes += u64::from(op == Op::Flush);
+        }
+        match taken {
+            Taken::Full if !again => self.event(Action::SleepRequest, now_ns, pid, &io),
+            Taken::Allocated => {
+                self.event(Action::GetRequest, now_ns, pid, &io);
+                // A flush has no request of its own in the device.
+                if op != Op::Flush {
+                    self.live.insert(bio.bio, io);
+                }
+                let own = &mut self.tasks[task];
+                if own.plugged && !flushes(bio) {
+                    own.held.push(bio.bio);
+                    if own.held.len() == 1 {
+                        self.without_extent(Action::Plug, now_ns, pid, Payload::None);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn decision(&mut self, now_ns: u64, decision: &Decision) {
+        match *decision {
+            Decision::Insert { cookie, .. } => self.insert(now_ns, cookie),
+            Decision::Merge { pid, sector, nr_sectors, op, into, side, .. } => {
+                let Some(founder) = self.live.get(&into).copied() else { return };
+                let io = Live { op, sector, nr_sectors, ..founder };
+                let (action, front) = match side {
+                    MergeSide::Back => (Action::BackMerge, None),
+                    MergeSide::Front => (Action::FrontMerge, Some(sector)),
+                };
+                self.event(action, now_ns, pid, &io);
+                self.grow(into, nr_sectors, front);
+            }
+            Decision::RequestMerge { cookie, into } => {
+                if let Some(gone) = self.live.remove(&cookie) {
+                    self.grow(into, gone.nr_sectors, None);
+                }
+            }
+            Decision::Dispatch { cookie, .. } => self.dispatched = cookie,
+            Decision::Complete { cookie } => {
+                if let Some(io) = self.live.remove(&cookie) {
+                    self.event(Action::Complete, now_ns, 0, &io);
+                }
+            }
+            _ => {
+                if let Some(message) = message(decision) {
+                    self.without_extent(Action::NoteMessage, now_ns, 0, Payload::Message(message.into()));
+                }
+            }
+        }
+    }
+
+    fn dispatched(&mut self, now_ns: u64, request: &Dispatched, _waiting: usize, _in_device: u32) {
+        let &Dispatched { task, op, sector, nr_sectors } = request;
+        let pid = self.pid(task);
+        let bio = self.dispatched;
+        if bio > BIOS_MAX {
+            // The queue's own flush is not of any bio; its end is known by the same cookie.
+            self.live.insert(bio, Live { task, op, flags: Flags::empty(), sector, nr_sectors });
+        }
+        if let Some(io) = self.live.get(&bio).copied() {
+            debug_assert_eq!((io.op, io.sector, io.nr_sectors), (op, sector, nr_sectors));
+            self.event(Action::Issue, now_ns, pid, &io);
+        }
+    }
+
+    fn completed(&mut self, now_ns: u64, io: &Completed) {
+        let Some(task) = self.tasks.get_mut(io.task).filter(|task| io.op == Op::Flush && task.flushes > 0) else {
+            return;
+        };
+        // A flush is done with the device's, of which it has no part of its own.
+        task.flushes -= 1;
+        let flush = Live { task: io.task, op: Op::Flush, flags: Flags::SYNC, sector: 0, nr_sectors: 0 };
+        self.event(Action::Complete, now_ns, 0, &flush);
+    }
+}
+
+/// What CFQ decided, in words; `None` for what has an event of its own or is not CFQ's.
+fn message(decision: &Decision) -> Option<String> {
+    let name = |queue: &QueueName| format!("cfq{}{}", queue.pid, if queue.sync { 'S' } else { 'A' });
+    let mut text = String::from("cfq ");
+    let of = |queue: &QueueName, what: &str| Some(format!("{} {what}", name(queue)));
+    match decision {
+        Decision::Active { queue, class, workload: kind, cgroup } => {
+            let (class, kind) = (class_name(*class), workload(*kind));
+            return of(queue, &format!("active class={class} kind={kind} cgroup={}", cgroup.index()));
+        }
+        Decision::Expire { queue, timed_out } => {
+            return of(queue, if *timed_out { "expired, rest of its slice counts" } else { "expired" });
+        }
+        Decision::Preempt { queue } => return of(queue, "preempts"),
+        Decision::Slice { queue, slice_ns } => return of(queue, &format!("slice_ns={slice_ns}")),
+        Decision::IdleWindow { queue, worth } => {
+            return of(queue, if *worth { "worth idling for" } else { "not worth idling for" });
+        }
+        Decision::WaitBusy { queue } => return of(queue, "last of its group, one more wait"),
+        Decision::CooperatorMerge { queue, into_pid } => return of(queue, &format!("joins cfq{into_pid}S")),
+        Decision::CooperatorSplit { queue } => return of(queue, "splits"),
+        Decision::HwTag { value } => write!(text, "hw_tag={value}"),
+        Decision::IdleArm { wait_ns } => write!(text, "idles wait_ns={wait_ns}"),
+        Decision::IdleCancel => write!(text, "stops idling"),
+        Decision::IdleFire => write!(text, "idled in vain"),
+        Decision::WorkloadSlice { slice_ns } => write!(text, "kind of work slice_ns={slice_ns}"),
+        Decision::Served { cgroup, vtime } => write!(text, "served cgroup={} vtime={vtime}", cgroup.index()),
+        Decision::Yield { pid, to_pid } => write!(text, "pid {pid} yields to {to_pid}"),
+        _ => return None,
+    }
+    .ok()?;
+    Some(text)
+}
