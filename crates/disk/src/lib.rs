@@ -6,7 +6,7 @@
 //!
 //! - [`Fixed`] and [`Disk`]: the devices of the recorded runs of Linux' elevators, to the nanosecond;
 //! - [`Hdd`]: a rotating disk with zones, a seek curve, rotation, read-ahead, a write cache and command queueing;
-//! - [`Ssd`]: dies behind a shared link and a write buffer.
+//! - [`Ssd`]: flash dies behind a link and a write buffer, and the cleaning of blocks.
 //!
 //! ```
 //! use iosched::{Op, Time};
@@ -30,15 +30,15 @@ mod fixed;
 pub mod hdd;
 pub mod measure;
 mod profile;
-mod ssd;
+pub mod ssd;
 
 pub use any::AnyDevice;
 pub use config::ConfigError;
 pub use disk::{Disk, DiskConfig};
 pub use fixed::{Fixed, FixedConfig, FixedStep};
 pub use hdd::{Hdd, HddConfig};
-pub use profile::{Anchor, Model, Profile, ProfileError};
-pub use ssd::{Ssd, SsdConfig, SsdInterfaceConfig};
+pub use profile::{Anchor, Model, Profile, ProfileError, StartState};
+pub use ssd::{Ssd, SsdConfig};
 
 use iosched::{Op, Sector, Time};
 

@@ -13,16 +13,18 @@ use crate::disk::{Disk, DiskConfig};
 use crate::fixed::{Fixed, FixedConfig};
 use crate::hdd::{Hdd, HddConfig};
 use crate::measure::{self, Figure, Unit};
-use crate::ssd::{Ssd, SsdConfig};
+use crate::ssd::{Ssd, SsdConfig, SsdStartConfig};
 use crate::{AnyDevice, Card, Device};
 
 /// The profiles that come with this crate: name and text.
 const EMBEDDED: &[(&str, &str)] = &[
+    ("nvme", include_str!("../profiles/nvme.toml")),
     ("sata-2005", include_str!("../profiles/sata-2005.toml")),
     ("sata-7200", include_str!("../profiles/sata-7200.toml")),
     ("sata-7200-slow", include_str!("../profiles/sata-7200-slow.toml")),
     ("sata-desktop", include_str!("../profiles/sata-desktop.toml")),
     ("sata-ssd", include_str!("../profiles/sata-ssd.toml")),
+    ("sata-ssd-plp", include_str!("../profiles/sata-ssd-plp.toml")),
     ("scsi-10k", include_str!("../profiles/scsi-10k.toml")),
     ("scsi-15k", include_str!("../profiles/scsi-15k.toml")),
 ];
@@ -98,6 +100,28 @@ pub enum Model {
     Ssd(Box<SsdConfig>),
 }
 
+/// What was written to a device before a run. Only flash differs by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartState {
+    /// Nothing: as new, or wholly discarded.
+    Fresh,
+    /// All of it, and overwritten at random until that changes nothing any more.
+    Steady,
+}
+
+impl StartState {
+    const ALL: [Self; 2] = [Self::Fresh, Self::Steady];
+
+    /// As it is written behind a profile's name, after a colon.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Steady => "steady",
+        }
+    }
+}
+
 /// A figure of the real device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -155,11 +179,15 @@ impl Profile {
         Ok(Self { name: name.to_owned(), about: about.unwrap_or_else(|| model.about()), model, anchors, prototype })
     }
 
-    /// The profile of that name that comes with this crate.
+    /// The profile of that name that comes with this crate; `NAME:fresh` and `NAME:steady` are as
+    /// [`starting`](Self::starting).
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is none of that name, or it cannot start so.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
+        if let Some((name, state)) = split_state(name) {
+            return Self::named(name)?.starting(state);
+        }
         match EMBEDDED.iter().find(|(known, _)| *known == name) {
             Some((name, text)) => Self::parse(name, text),
             None => Err(ProfileError::Unknown {
@@ -174,11 +202,15 @@ impl Profile {
         EMBEDDED.iter().map(|&(name, _)| name)
     }
 
-    /// The profile of a name, or of a file if `name_or_path` holds a `/` or ends in `.toml`.
+    /// The profile of a name, or of a file if `name_or_path` holds a `/` or ends in `.toml`; either with `:fresh` or
+    /// `:steady` behind it, as [`starting`](Self::starting).
     ///
     /// # Errors
-    /// No such name or file, or the file is not a profile.
+    /// No such name or file, or the file is not a profile, or it cannot start so.
     pub fn load(name_or_path: &str) -> Result<Self, ProfileError> {
+        if let Some((name_or_path, state)) = split_state(name_or_path) {
+            return Self::load(name_or_path)?.starting(state);
+        }
         if !name_or_path.contains('/') && !name_or_path.ends_with(".toml") {
             return Self::named(name_or_path);
         }
@@ -186,6 +218,33 @@ impl Profile {
         let text = std::fs::read_to_string(Path::new(name_or_path))
             .map_err(|source| ProfileError::Unreadable { file: name_or_path.to_owned(), source })?;
         Self::parse(name_or_path, &text)
+    }
+
+    /// The same device, but with flash in that state at the start. Its name tells. Anchors of writes, which are of fresh devices,
+    /// do not come along to the steady state.
+    ///
+    /// # Errors
+    /// It is not an `ssd`.
+    pub fn starting(&self, state: StartState) -> Result<Self, ProfileError> {
+        let name = format!("{}:{}", self.name, state.name());
+        let invalid = |source| ProfileError::Invalid { file: name.clone(), source };
+        let Model::Ssd(config) = &self.model else {
+            let problem = format!("a device of kind {} starts in no state but one", self.model.kind());
+            let remedy = format!("only an ssd can be {}", state.name());
+            return Err(invalid(ConfigError::new("ssd.start", problem, remedy)));
+        };
+        let start = match state {
+            StartState::Fresh => SsdStartConfig::FRESH,
+            StartState::Steady => SsdStartConfig::STEADY,
+        };
+        let model = Model::Ssd(Box::new(SsdConfig { start, ..(**config).clone() }));
+        let prototype = model.build().map_err(invalid)?;
+        let about = format!("{}, {}", self.about, state.name());
+        let mut anchors = self.anchors.clone();
+        if state == StartState::Steady {
+            anchors.retain(|anchor| !anchor.figure.is_of_fresh_flash());
+        }
+        Ok(Self { name, about, model, anchors, prototype })
     }
 
     /// The name or path it was loaded by.
@@ -238,6 +297,12 @@ impl Profile {
     pub fn build(&self, seed: u64) -> Box<dyn Device + Send> {
         Box::new(self.device(seed))
     }
+}
+
+/// A profile's name or path, and the state behind it.
+fn split_state(name: &str) -> Option<(&str, StartState)> {
+    let (name, state) = name.rsplit_once(':')?;
+    StartState::ALL.into_iter().find(|known| known.name() == state).map(|state| (name, state))
 }
 
 /// Refuses anchors that nobody could measure.
@@ -334,8 +399,8 @@ impl Model {
                 format!("{size}, {} rpm, NCQ {}, write cache {cache}", config.rpm, config.depth)
             }
             Self::Ssd(config) => {
-                let (size, buffer_kb) = (size(config.capacity_sectors), config.buffer_sectors / 2);
-                format!("{size}, SSD, {} dies, depth {}, write buffer {buffer_kb} KiB", config.dies, config.depth)
+                let (size, buffer_kb) = (size(config.capacity_sectors), config.buffer.sectors / 2);
+                format!("{size}, SSD, {} dies, depth {}, write buffer {buffer_kb} KiB", config.flash.dies, config.depth)
             }
         }
     }

@@ -237,14 +237,14 @@ proptest! {
         let profile = Profile::named("sata-ssd").unwrap();
         let Model::Ssd(config) = profile.model() else { unreachable!("sata-ssd is an ssd") };
         let mut config = (**config).clone();
-        config.buffer_sectors = 64;
+        config.buffer.sectors = 64;
         let mut device = Ssd::new(&config).unwrap();
         let mut list = commands.iter().copied();
         let outcomes = closed_loop(&mut device, depth, || list.next());
         prop_assert_eq!(outcomes.len(), commands.len());
         for outcome in &outcomes {
             let least_ns = match outcome.command.op {
-                Read => config.read_ns + config.interface.read_latency_ns,
+                Read => config.interface.read_latency_ns + config.interface.read_command_ns,
                 _ => config.interface.write_latency_ns,
             };
             prop_assert!(outcome.latency_ns() >= least_ns, "{:?}", outcome);

@@ -203,6 +203,21 @@ impl Figure {
     }
 }
 
+impl Figure {
+    /// Whether it is another one once flash has to be cleaned, so that what is known of a fresh device says nothing.
+    #[must_use]
+    pub const fn is_of_fresh_flash(self) -> bool {
+        matches!(
+            self,
+            Self::RandomWrite4kLatency
+                | Self::RandomWrite4kDepth1
+                | Self::RandomWrite4kDepth32
+                | Self::SequentialWriteOuterEdge
+                | Self::SequentialWriteInnerEdge
+        )
+    }
+}
+
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())

@@ -14,7 +14,8 @@ use serde::Serialize;
 pub use self::figure::{Figure, Quantity, Unit, UnknownFigure};
 use self::host::{Done, Next, Random, closed_loop, random, sequential};
 pub use self::latency::Latencies;
-use crate::profile::{Anchor, Model, Profile};
+use crate::profile::{Anchor, Model, Profile, StartState};
+use crate::ssd::SsdStartConfig;
 use crate::{AnyDevice, Card};
 
 /// Sectors of a sequential command: 128 KiB.
@@ -87,7 +88,7 @@ pub fn applies(model: &Model, card: &Card, figure: Figure) -> bool {
         | Figure::FullStrokeReadSeek
         | Figure::FullStrokeWriteSeek => matches!(model, Model::Hdd(_)),
         Figure::RandomRead4kDepth256 => card.depth >= 256,
-        Figure::SteadyRandomWrite4kDepth32 => false,
+        Figure::SteadyRandomWrite4kDepth32 => matches!(model, Model::Ssd(_)),
         _ => true,
     }
 }
@@ -115,7 +116,13 @@ pub fn measure(profile: &Profile, figure: Figure) -> Option<f64> {
         Figure::RandomWrite4kLatency => bench.writes_after_rest().latencies.mean_ns(),
         Figure::RandomWrite4kDepth1 => bench.random(Op::Write, 1, capacity).rate(),
         Figure::RandomWrite4kDepth32 => bench.random(Op::Write, 32, capacity).rate(),
-        Figure::SteadyRandomWrite4kDepth32 => return None,
+        Figure::SteadyRandomWrite4kDepth32 => {
+            if matches!(profile.model(), Model::Ssd(config) if config.start == SsdStartConfig::STEADY) {
+                return Some(bench.random(Op::Write, 32, capacity).rate());
+            }
+            let steady = profile.starting(StartState::Steady).ok()?;
+            Bench::new(&steady).random(Op::Write, 32, capacity).rate()
+        }
         Figure::SequentialReadOuterEdge => bench.sequential(Op::Read, Place::First),
         Figure::SequentialReadAverage => bench.sequential_average(),
         Figure::SequentialReadInnerEdge => bench.sequential(Op::Read, Place::Last),
@@ -168,7 +175,7 @@ fn is_usual(profile: &Profile, figure: Figure) -> bool {
         | Figure::SequentialWriteOuterEdge => true,
         Figure::SequentialReadInnerEdge | Figure::SequentialWriteInnerEdge => profile.card().rotational,
         Figure::FlushAfterWrite | Figure::FlushAfter16ScatteredWrites => profile.card().write_cache,
-        Figure::RandomRead4kDepth256 => true,
+        Figure::RandomRead4kDepth256 | Figure::SteadyRandomWrite4kDepth32 => true,
         _ => false,
     }
 }

@@ -1,0 +1,248 @@
+//! The write buffer: pages on their way to the dies, in the order in which they came.
+//!
+//! Pages gather until a die can be given as many as it programs at once: a unit. A unit's room is free again when it and all
+//! units before it are programmed.
+
+use std::collections::VecDeque;
+
+/// What a die is given to program at once.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unit {
+    pages: u32,
+    /// Stretches of pages it is made of.
+    extents: u32,
+    programmed: bool,
+}
+
+/// The buffer.
+#[derive(Clone, Debug)]
+pub(super) struct Buffer {
+    pages_max: u32,
+    unit_pages: u32,
+    /// Pages held, those being programmed included.
+    pages: u32,
+    /// First page and number of pages, of all units, in order.
+    extents: VecDeque<(u64, u32)>,
+    /// Units given to dies, in order.
+    units: VecDeque<Unit>,
+    /// Number of the first of them.
+    oldest: u64,
+    /// What gathers.
+    open: Unit,
+    held: PageSet,
+}
+
+impl Buffer {
+    /// A buffer of so many pages, of which a die programs `unit_pages` at once.
+    pub(super) fn new(pages_max: u32, unit_pages: u32) -> Self {
+        Self {
+            pages_max,
+            unit_pages,
+            pages: 0,
+            extents: VecDeque::new(),
+            units: VecDeque::new(),
+            oldest: 0,
+            open: Unit::default(),
+            held: PageSet::default(),
+        }
+    }
+
+    /// Pages there is room for.
+    #[inline]
+    pub(super) const fn room(&self) -> u32 {
+        self.pages_max - self.pages
+    }
+
+    /// Pages held.
+    #[inline]
+    pub(super) const fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    /// Whether a page is held.
+    #[inline]
+    pub(super) fn holds(&self, page: u64) -> bool {
+        self.pages > 0 && self.held.contains(page)
+    }
+
+    /// Takes pages from `first` on, at most `nr` and at most what completes a unit; returns how many. There is room for one.
+    #[inline]
+    pub(super) fn take(&mut self, first: u64, nr: u32) -> u32 {
+        let taken = nr.min(self.unit_pages - self.open.pages).min(self.room());
+        for page in first..first + u64::from(taken) {
+            self.held.insert(page);
+        }
+        self.extents.push_back((first, taken));
+        self.open.pages += taken;
+        self.open.extents += 1;
+        self.pages += taken;
+        taken
+    }
+
+    /// Whether what gathered is a unit.
+    #[inline]
+    pub(super) const fn is_unit(&self) -> bool {
+        self.open.pages == self.unit_pages
+    }
+
+    /// Gives what gathered to a die: the number of the unit. `None` if nothing gathered.
+    #[inline]
+    pub(super) fn issue(&mut self) -> Option<u64> {
+        if self.open.pages == 0 {
+            return None;
+        }
+        self.units.push_back(std::mem::take(&mut self.open));
+        Some(self.oldest + self.units.len() as u64 - 1)
+    }
+
+    /// The first unit that is not programmed yet, or the next to be issued: all before are programmed.
+    #[inline]
+    pub(super) const fn oldest(&self) -> u64 {
+        self.oldest
+    }
+
+    /// The number of the next unit.
+    #[inline]
+    pub(super) fn next_unit(&self) -> u64 {
+        self.oldest + self.units.len() as u64
+    }
+
+    /// Unit `number` is programmed.
+    #[inline]
+    pub(super) fn programmed(&mut self, number: u64) {
+        self.units[(number - self.oldest) as usize].programmed = true;
+        while let Some(unit) = self.units.front().copied().filter(|unit| unit.programmed) {
+            self.units.pop_front();
+            self.oldest += 1;
+            self.pages -= unit.pages;
+            for _ in 0..unit.extents {
+                let Some((first, nr)) = self.extents.pop_front() else { break };
+                for page in first..first + u64::from(nr) {
+                    self.held.remove(page);
+                }
+            }
+        }
+    }
+}
+
+/// A set of pages that counts how often each is in it. Open addressing with linear probing; nothing depends on the order inside.
+#[derive(Clone, Debug, Default)]
+struct PageSet {
+    /// Page and count; a count of 0 is an empty place. A power of two of them, at most half in use.
+    places: Vec<(u64, u32)>,
+    used: usize,
+}
+
+impl PageSet {
+    #[inline]
+    fn home(&self, page: u64) -> usize {
+        (page.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & (self.places.len() - 1)
+    }
+
+    /// The place of a page, or the empty one where it would be.
+    #[inline]
+    fn place(&self, page: u64) -> usize {
+        let mut at = self.home(page);
+        while self.places[at].1 > 0 && self.places[at].0 != page {
+            at = (at + 1) & (self.places.len() - 1);
+        }
+        at
+    }
+
+    #[inline]
+    fn contains(&self, page: u64) -> bool {
+        self.used > 0 && self.places[self.place(page)].1 > 0
+    }
+
+    #[inline]
+    fn insert(&mut self, page: u64) {
+        if self.used * 2 >= self.places.len() {
+            self.grow();
+        }
+        let at = self.place(page);
+        self.used += usize::from(self.places[at].1 == 0);
+        self.places[at] = (page, self.places[at].1 + 1);
+    }
+
+    fn grow(&mut self) {
+        let larger = vec![(0, 0); (self.places.len() * 2).max(64)];
+        let old = std::mem::replace(&mut self.places, larger);
+        for (page, count) in old.into_iter().filter(|&(_, count)| count > 0) {
+            let at = self.place(page);
+            self.places[at] = (page, count);
+        }
+    }
+
+    /// Takes a page out once.
+    #[inline]
+    fn remove(&mut self, page: u64) {
+        let mut hole = self.place(page);
+        if self.places[hole].1 > 1 {
+            self.places[hole].1 -= 1;
+            return;
+        }
+        self.used -= 1;
+        // What was pushed past the hole moves back.
+        let mask = self.places.len() - 1;
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            if self.places[at].1 == 0 {
+                break;
+            }
+            let home = self.home(self.places[at].0);
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
+                self.places[hole] = self.places[at];
+                hole = at;
+            }
+        }
+        self.places[hole] = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_set_holds_what_went_in_more_often_than_out(steps in prop::collection::vec((0u64..200, any::<bool>()), 1..400)) {
+            let (mut set, mut model) = (PageSet::default(), BTreeMap::<u64, u32>::new());
+            for (page, insert) in steps {
+                // Pages that share a home are wanted.
+                let page = page << 40;
+                if insert {
+                    set.insert(page);
+                    *model.entry(page).or_default() += 1;
+                } else if model.get(&page).is_some_and(|&count| count > 0) {
+                    set.remove(page);
+                    *model.entry(page).or_default() -= 1;
+                }
+                for page in 0..200u64 {
+                    let page = page << 40;
+                    prop_assert_eq!(set.contains(page), model.get(&page).is_some_and(|&count| count > 0));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_is_held_until_its_unit_and_those_before_are_programmed() {
+        let mut buffer = Buffer::new(8, 4);
+        assert_eq!(buffer.take(100, 6), 4);
+        assert!(buffer.is_unit());
+        assert_eq!(buffer.issue(), Some(0));
+        assert_eq!(buffer.take(104, 2), 2);
+        assert_eq!(buffer.take(100, 9), 2);
+        assert_eq!((buffer.issue(), buffer.issue(), buffer.room()), (Some(1), None, 0));
+        buffer.programmed(1);
+        assert_eq!((buffer.room(), buffer.oldest(), buffer.holds(104)), (0, 0, true));
+        buffer.programmed(0);
+        assert_eq!((buffer.room(), buffer.oldest(), buffer.next_unit()), (8, 2, 2));
+        assert!(!buffer.holds(100) && !buffer.holds(104));
+    }
+}

@@ -1,0 +1,231 @@
+//! Parameters of the `ssd` model.
+
+use serde::Deserialize;
+
+use crate::config::{self, ConfigError, within};
+
+/// Sectors of a mapped page: 4 KiB, what flash translation layers map by.
+pub(super) const PAGE_SECTORS: u32 = 8;
+/// Erase units beyond the capacity that cleaning needs to go on at all.
+const SPARE_BLOCKS_MIN: u64 = 8;
+/// Most blocks: with more, too few pages of each would be followed.
+const BLOCKS_MAX: u64 = 1 << 14;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Parameters of [`Ssd`](super::Ssd).
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SsdConfig {
+    /// Size in sectors of 512 bytes.
+    pub capacity_sectors: u64,
+    /// Commands it takes at once, 1 to 65,535.
+    pub depth: u32,
+    /// Largest command in KiB; 32,767 if absent.
+    #[serde(default = "config::default_max_hw_sectors_kb")]
+    pub max_hw_sectors_kb: u32,
+    /// Whether the host may ask for force-unit-access.
+    #[serde(default)]
+    pub fua: bool,
+    /// The dies.
+    pub flash: SsdFlashConfig,
+    /// Where writes wait for the dies.
+    pub buffer: SsdBufferConfig,
+    /// Space beyond the capacity, and how it is won back.
+    pub cleaning: SsdCleaningConfig,
+    /// What was written before the run; nothing if absent.
+    #[serde(default)]
+    pub start: SsdStartConfig,
+    /// The link to the host.
+    pub interface: SsdInterfaceConfig,
+}
+
+/// The dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SsdFlashConfig {
+    /// Dies that work at the same time, 1 to 4,096.
+    pub dies: u32,
+    /// Channels that the dies share evenly, 1 to `dies`.
+    pub channels: u32,
+    /// Rate of each channel, in bytes per second, a million to a trillion.
+    pub channel_bytes_per_second: u64,
+    /// Sectors a die reads at once, 1 to 65,536: also the unit in which addresses go round the dies.
+    pub read_sectors: u32,
+    /// How long that takes, in ns, up to a second.
+    pub read_ns: u64,
+    /// Sectors a die programs at once, a multiple of 8 up to 65,536.
+    pub program_sectors: u32,
+    /// How long that takes, in ns, up to a second.
+    pub program_ns: u64,
+    /// Sectors a die erases at once, on all its planes, a multiple of `program_sectors` up to 2^24.
+    pub erase_sectors: u32,
+    /// How long that takes, in ns, up to a second.
+    pub erase_ns: u64,
+    /// What a read waits when it interrupts programming or erasing, in ns, up to a second.
+    pub suspend_ns: u64,
+    /// How often one programming or erasing may be interrupted; 0 for never.
+    pub suspends_max: u32,
+    /// Reads that a die does in a row while it has something to program or erase, at least 1.
+    pub reads_in_a_row: u32,
+}
+
+/// The write buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SsdBufferConfig {
+    /// Its size in sectors: at least twice what a die programs at once, up to 2^24.
+    pub sectors: u32,
+    /// Whether capacitors keep it alive when power fails, so that flushes and forced writes wait for nothing.
+    #[serde(default)]
+    pub power_loss_protection: bool,
+    /// Whether the device says that it has a volatile cache; if absent, it does unless power loss is provided for.
+    #[serde(default)]
+    pub reported: Option<bool>,
+    /// What a flush costs beyond programming what was written: when something was written if the buffer is volatile, and
+    /// always if it is not. In ns, up to a thousand seconds.
+    pub flush_ns: u64,
+}
+
+/// Garbage collection.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SsdCleaningConfig {
+    /// Flash beyond the capacity that pages can be written to, in percent of the capacity, 2 to 400.
+    pub spare_percent: f64,
+    /// Which block is cleaned.
+    #[serde(default)]
+    pub victim: SsdVictim,
+}
+
+/// How the block to clean is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SsdVictim {
+    /// The one with the fewest valid pages.
+    #[default]
+    Greedy,
+    /// The one with the most to win for the work, older ones before: (1 - u) x age / 2u, with u the share of valid pages
+    /// (Rosenblum and Ousterhout, "The design and implementation of a log-structured file system", 1992, as used for flash by
+    /// Kawaguchi and others, 1995).
+    CostBenefit,
+}
+
+/// What was written before the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SsdStartConfig {
+    /// Share of the capacity that was written once, from the first sector on, in percent.
+    #[serde(default)]
+    pub filled_percent: u32,
+    /// 4 KiB writes anywhere in it after that, in percent of the capacity, up to 1,000. 200 leads to the steady state.
+    #[serde(default)]
+    pub overwritten_percent: u32,
+}
+
+impl SsdStartConfig {
+    /// As new.
+    pub const FRESH: Self = Self { filled_percent: 0, overwritten_percent: 0 };
+    /// Full, and overwritten at random until nothing changes any more.
+    pub const STEADY: Self = Self { filled_percent: 100, overwritten_percent: 200 };
+}
+
+/// The link to the host and the work per command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SsdInterfaceConfig {
+    /// Work for a read beside the link, in ns, up to a second.
+    pub read_latency_ns: u64,
+    /// Work for a write beside the link, in ns, up to a second.
+    pub write_latency_ns: u64,
+    /// What a read occupies the link beyond its data, in ns, up to a second.
+    pub read_command_ns: u64,
+    /// What any other command occupies the link beyond its data, in ns, up to a second.
+    pub write_command_ns: u64,
+    /// Rate of the link, in bytes per second, a million to a trillion.
+    pub bytes_per_second: u64,
+    /// Whether data goes both ways at the same time, as with PCIe, each way at the full rate.
+    #[serde(default)]
+    pub full_duplex: bool,
+}
+
+impl SsdConfig {
+    /// Checks every parameter.
+    ///
+    /// # Errors
+    /// Names the first that is out of range or contradicts another.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        within("ssd.capacity_sectors", self.capacity_sectors, 1..=config::CAPACITY_SECTORS_MAX)?;
+        within("ssd.depth", self.depth, 1..=config::DEPTH_MAX)?;
+        within("ssd.max_hw_sectors_kb", self.max_hw_sectors_kb, 4..=config::MAX_HW_SECTORS_KB)?;
+        self.flash.validate()?;
+        within("ssd.buffer.sectors", self.buffer.sectors, 2 * self.flash.program_sectors..=1 << 24)?;
+        within("ssd.buffer.flush_ns", self.buffer.flush_ns, 0..=config::LATENCY_NS_MAX)?;
+        self.validate_cleaning()?;
+        within("ssd.start.filled_percent", self.start.filled_percent, 0..=100)?;
+        within("ssd.start.overwritten_percent", self.start.overwritten_percent, 0..=1000)?;
+        let interface = &self.interface;
+        within("ssd.interface.read_latency_ns", interface.read_latency_ns, 0..=SECOND_NS)?;
+        within("ssd.interface.write_latency_ns", interface.write_latency_ns, 0..=SECOND_NS)?;
+        within("ssd.interface.read_command_ns", interface.read_command_ns, 0..=SECOND_NS)?;
+        within("ssd.interface.write_command_ns", interface.write_command_ns, 0..=SECOND_NS)?;
+        within("ssd.interface.bytes_per_second", interface.bytes_per_second, 1_000_000..=1_000_000_000_000)
+    }
+
+    fn validate_cleaning(&self) -> Result<(), ConfigError> {
+        let field = "ssd.cleaning.spare_percent";
+        within(field, self.cleaning.spare_percent, 2.0..=400.0)?;
+        let (blocks, needed) = (self.blocks(), self.capacity_sectors.div_ceil(self.block_sectors()) + SPARE_BLOCKS_MIN);
+        if blocks < needed {
+            let problem = format!("it makes {blocks} blocks of one erase unit on each die");
+            let remedy = format!("there are at least {needed}: more to spare, or smaller ssd.flash.erase_sectors");
+            return Err(ConfigError::new(field, problem, remedy));
+        }
+        if blocks > BLOCKS_MAX {
+            let problem = format!("there are {blocks} blocks of one erase unit on each die");
+            return Err(ConfigError::new(
+                "ssd.flash.erase_sectors",
+                problem,
+                format!("it is larger: {BLOCKS_MAX} blocks at most"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Sectors of a block: an erase unit on every die.
+    pub(super) fn block_sectors(&self) -> u64 {
+        u64::from(self.flash.erase_sectors) * u64::from(self.flash.dies)
+    }
+
+    /// How many blocks there are.
+    pub(super) fn blocks(&self) -> u64 {
+        let sectors = self.capacity_sectors as f64 * (1.0 + self.cleaning.spare_percent / 100.0);
+        (sectors / self.block_sectors() as f64) as u64
+    }
+}
+
+impl SsdFlashConfig {
+    fn validate(&self) -> Result<(), ConfigError> {
+        within("ssd.flash.dies", self.dies, 1..=4096)?;
+        within("ssd.flash.channels", self.channels, 1..=self.dies)?;
+        let channel = self.channel_bytes_per_second;
+        within("ssd.flash.channel_bytes_per_second", channel, 1_000_000..=1_000_000_000_000)?;
+        within("ssd.flash.read_sectors", self.read_sectors, 1..=65_536)?;
+        within("ssd.flash.read_ns", self.read_ns, 0..=SECOND_NS)?;
+        within("ssd.flash.program_sectors", self.program_sectors, PAGE_SECTORS..=65_536)?;
+        within("ssd.flash.program_ns", self.program_ns, 0..=SECOND_NS)?;
+        within("ssd.flash.erase_sectors", self.erase_sectors, self.program_sectors..=1 << 24)?;
+        for (field, value, of) in [
+            ("ssd.flash.program_sectors", self.program_sectors, PAGE_SECTORS),
+            ("ssd.flash.erase_sectors", self.erase_sectors, self.program_sectors),
+        ] {
+            if !value.is_multiple_of(of) {
+                let problem = format!("{value} is not a multiple of {of}");
+                return Err(ConfigError::new(field, problem, format!("it is {of} times a whole number")));
+            }
+        }
+        within("ssd.flash.erase_ns", self.erase_ns, 0..=SECOND_NS)?;
+        within("ssd.flash.suspend_ns", self.suspend_ns, 0..=SECOND_NS)?;
+        within("ssd.flash.suspends_max", self.suspends_max, 0..=1_000_000)?;
+        within("ssd.flash.reads_in_a_row", self.reads_in_a_row, 1..=1_000_000)
+    }
+}

@@ -1,0 +1,247 @@
+//! One die: reads go first, interrupt what takes long, and must let it finish in the end.
+
+use std::collections::VecDeque;
+
+/// A read that has no command to report to: a page that is completed before it is written.
+pub(super) const NOBODY: u32 = u32::MAX;
+
+/// What a die reads for a command.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// The command's place, or [`NOBODY`].
+    pub(super) slot: u32,
+    /// Sectors that go on to the host.
+    pub(super) sectors: u32,
+    pub(super) busy_ns: u64,
+}
+
+/// What a die has to do when nobody waits for a read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub(super) kind: WorkKind,
+    pub(super) busy_ns: u64,
+}
+
+/// What it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WorkKind {
+    /// Programs the buffer's unit of that number.
+    Program(u64),
+    /// Reads pages that are moved.
+    MoveOut,
+    /// Programs them.
+    MoveIn,
+    Erase,
+}
+
+impl WorkKind {
+    /// Whether data crosses the channel first.
+    const fn needs_channel(self) -> bool {
+        matches!(self, Self::Program(_) | Self::MoveIn)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Doing {
+    Nothing,
+    Reading(Part),
+    Working { work: Work, end_ns: u64, suspends: u32 },
+}
+
+/// What came to an end.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Finished {
+    Read(Part),
+    Work(WorkKind),
+}
+
+/// Times and limits that all dies share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) suspend_ns: u64,
+    pub(super) suspends_max: u32,
+    pub(super) reads_in_a_row: u32,
+    /// Time of a unit on the channel.
+    pub(super) unit_ns: u64,
+}
+
+/// A die.
+#[derive(Clone, Debug)]
+pub(super) struct Die {
+    doing: Doing,
+    reads: VecDeque<Part>,
+    work: VecDeque<Work>,
+    /// Work that a read interrupted, what is left of it in ns, and how often that happened.
+    suspended: Option<(Work, u64, u32)>,
+    /// Reads since work was done.
+    in_a_row: u32,
+    /// Counts what was begun, so that the announced end of something interrupted is known to be void.
+    begun: u32,
+}
+
+impl Die {
+    pub(super) const fn new() -> Self {
+        Self {
+            doing: Doing::Nothing,
+            reads: VecDeque::new(),
+            work: VecDeque::new(),
+            suspended: None,
+            in_a_row: 0,
+            begun: 0,
+        }
+    }
+
+    /// Number of what is being done: an end announced for another number is void.
+    #[inline]
+    pub(super) const fn begun(&self) -> u32 {
+        self.begun
+    }
+
+    /// Takes a read; tells when what is being done ends, if that changed.
+    #[inline]
+    pub(super) fn read(&mut self, now_ns: u64, part: Part, channel_free_ns: &mut u64, limits: &Limits) -> Option<u64> {
+        self.reads.push_back(part);
+        match self.doing {
+            Doing::Working { work, end_ns, suspends }
+                if suspends < limits.suspends_max && work.kind != WorkKind::MoveOut && end_ns > now_ns =>
+            {
+                self.suspended = Some((work, end_ns - now_ns, suspends + 1));
+                self.in_a_row = 0;
+                self.doing = Doing::Nothing;
+                self.begin(now_ns + limits.suspend_ns, channel_free_ns, limits)
+            }
+            _ => self.begin(now_ns, channel_free_ns, limits),
+        }
+    }
+
+    /// Takes work; tells when what is being done ends, if that changed.
+    #[inline]
+    pub(super) fn add(&mut self, now_ns: u64, work: Work, channel_free_ns: &mut u64, limits: &Limits) -> Option<u64> {
+        self.work.push_back(work);
+        self.begin(now_ns, channel_free_ns, limits)
+    }
+
+    /// Ends what is being done, at `now_ns`.
+    #[inline]
+    pub(super) fn finish(&mut self) -> Option<Finished> {
+        match std::mem::replace(&mut self.doing, Doing::Nothing) {
+            Doing::Nothing => None,
+            Doing::Reading(part) => Some(Finished::Read(part)),
+            Doing::Working { work, .. } => Some(Finished::Work(work.kind)),
+        }
+    }
+
+    /// Begins what comes next; tells when that ends, or `None` if nothing is to be done or something is being done.
+    #[inline]
+    pub(super) fn begin(&mut self, now_ns: u64, channel_free_ns: &mut u64, limits: &Limits) -> Option<u64> {
+        if !matches!(self.doing, Doing::Nothing) {
+            return None;
+        }
+        let waits = self.suspended.is_some() || !self.work.is_empty();
+        if (!waits || self.in_a_row < limits.reads_in_a_row)
+            && let Some(part) = self.reads.pop_front()
+        {
+            self.in_a_row = if waits { self.in_a_row + 1 } else { 0 };
+            self.doing = Doing::Reading(part);
+            self.begun = self.begun.wrapping_add(1);
+            return Some(now_ns + part.busy_ns);
+        }
+        let (work, end_ns, suspends) = match self.suspended.take() {
+            Some((work, left_ns, suspends)) => (work, now_ns + left_ns, suspends),
+            None => {
+                let work = self.work.pop_front()?;
+                let mut start_ns = now_ns;
+                if work.kind.needs_channel() {
+                    start_ns = start_ns.max(*channel_free_ns) + limits.unit_ns;
+                    *channel_free_ns = start_ns;
+                }
+                (work, start_ns + work.busy_ns, 0)
+            }
+        };
+        self.in_a_row = 0;
+        self.doing = Doing::Working { work, end_ns, suspends };
+        self.begun = self.begun.wrapping_add(1);
+        Some(end_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { suspend_ns: 10, suspends_max: 2, reads_in_a_row: 3, unit_ns: 5 };
+    const PROGRAM: Work = Work { kind: WorkKind::Program(0), busy_ns: 1000 };
+
+    fn part(slot: u32) -> Part {
+        Part { slot, sectors: 8, busy_ns: 100 }
+    }
+
+    /// Does everything up to the end; when each thing ended, reads by slot, work as none.
+    fn finish_all(die: &mut Die, mut end: Option<u64>) -> Vec<(u64, Option<u32>)> {
+        let (mut ends, mut channel) = (Vec::new(), 0);
+        while let Some(now_ns) = end {
+            ends.push(match die.finish().unwrap() {
+                Finished::Read(part) => (now_ns, Some(part.slot)),
+                Finished::Work(_) => (now_ns, None),
+            });
+            end = die.begin(now_ns, &mut channel, &LIMITS);
+        }
+        ends
+    }
+
+    #[test]
+    fn a_read_interrupts_a_program_which_ends_as_much_later() {
+        let (mut die, mut channel) = (Die::new(), 0);
+        assert_eq!(die.add(0, PROGRAM, &mut channel, &LIMITS), Some(1005));
+        let begun = die.begun();
+        let end = die.read(205, part(1), &mut channel, &LIMITS);
+        assert_eq!(end, Some(315));
+        assert_ne!(die.begun(), begun, "the end that was announced is void");
+        assert_eq!(finish_all(&mut die, end), [(315, Some(1)), (1115, None)]);
+    }
+
+    #[test]
+    fn a_program_that_was_interrupted_often_enough_is_left_alone() {
+        let (mut die, mut channel) = (Die::new(), 0);
+        die.add(0, PROGRAM, &mut channel, &LIMITS);
+        for (slot, at_ns) in [(1, 100), (2, 300)] {
+            let end = die.read(at_ns, part(slot), &mut channel, &LIMITS);
+            assert_eq!(end, Some(at_ns + 110));
+            die.finish();
+            die.begin(at_ns + 110, &mut channel, &LIMITS);
+        }
+        assert_eq!(die.read(600, part(3), &mut channel, &LIMITS), None);
+        // 1005 and two times suspend and read.
+        assert_eq!(finish_all(&mut die, Some(1225)), [(1225, None), (1325, Some(3))]);
+    }
+
+    #[test]
+    fn reads_do_not_starve_work() {
+        let (mut die, mut channel) = (Die::new(), 0);
+        let end = die.read(0, part(0), &mut channel, &LIMITS);
+        for slot in 1..8 {
+            die.read(0, part(slot), &mut channel, &LIMITS);
+        }
+        die.add(0, PROGRAM, &mut channel, &LIMITS);
+        let order: Vec<_> = finish_all(&mut die, end).into_iter().map(|(_, slot)| slot).collect();
+        assert_eq!(order[..4], [Some(0), Some(1), Some(2), Some(3)]);
+        assert_eq!(order[4], None, "{order:?}");
+    }
+
+    #[test]
+    fn what_is_being_done_is_not_given_up_for_what_comes_next() {
+        let (mut die, mut channel) = (Die::new(), 0);
+        die.add(0, PROGRAM, &mut channel, &LIMITS);
+        die.finish();
+        assert_eq!(die.add(1005, PROGRAM, &mut channel, &LIMITS), Some(2010));
+        assert_eq!(die.begin(1005, &mut channel, &LIMITS), None);
+        assert_eq!(finish_all(&mut die, Some(2010)), [(2010, None)]);
+    }
+
+    #[test]
+    fn programs_share_the_channel() {
+        let (mut one, mut other, mut channel) = (Die::new(), Die::new(), 0);
+        assert_eq!(one.add(0, PROGRAM, &mut channel, &LIMITS), Some(1005));
+        assert_eq!(other.add(0, PROGRAM, &mut channel, &LIMITS), Some(1010));
+    }
+}

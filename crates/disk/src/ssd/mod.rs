@@ -1,0 +1,584 @@
+//! `ssd`: flash dies on channels behind one link, a write buffer, and a flash translation layer that has to clean.
+//!
+//! - A read goes to the die that its address says, interrupts programming or erasing there, crosses the die's channel and then the
+//!   link. What is still in the write buffer is not read from flash.
+//! - A write crosses the link into the buffer and is acknowledged there; the buffer fills units that are programmed on one die after
+//!   the other. When it is full, writes wait for programs.
+//! - Pages written again leave holes. Once few free blocks are left, blocks are cleaned as the host writes: the pages still
+//!   valid are moved, page by page in step with the host's, and the block is erased. So writes become slower by what
+//!   cleaning programs; a device may [start](SsdStartConfig) in that state.
+//! - A flush programs what is in the buffer and waits for it, unless the buffer outlives a loss of power.
+//!
+//! Left out: wear and bad blocks, caching in single-level cells, cleaning while idle, reading faster what was never written, where
+//! on the dies the pages of an address lie after it was written again, limits on power and heat.
+
+mod buffer;
+mod config;
+mod die;
+mod ftl;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::{Arc, OnceLock};
+
+use iosched::{Op, Time};
+
+use self::buffer::Buffer;
+use self::config::PAGE_SECTORS;
+pub use self::config::{
+    SsdBufferConfig, SsdCleaningConfig, SsdConfig, SsdFlashConfig, SsdInterfaceConfig, SsdStartConfig, SsdVictim,
+};
+use self::die::{Die, Finished, Limits, NOBODY, Part, Work, WorkKind};
+use self::ftl::Ftl;
+pub use self::ftl::SsdWear;
+use crate::completions::Completions;
+use crate::config::ConfigError;
+use crate::{Card, Command, Device};
+
+/// Bits behind the point of a link's or a channel's time per sector.
+const LINK_BITS: u32 = 16;
+
+/// Parameters as the model needs them.
+#[derive(Clone, Debug)]
+struct Settings {
+    limits: Limits,
+    read_sectors: u64,
+    read_ns: u64,
+    program_ns: u64,
+    erase_ns: u64,
+    unit_pages: u64,
+    channel_sector: u64,
+    link_sector: u64,
+    full_duplex: bool,
+    read_latency_ns: u64,
+    write_latency_ns: u64,
+    read_command_ns: u64,
+    write_command_ns: u64,
+    power_loss_protection: bool,
+    flush_ns: u64,
+}
+
+/// What all devices of a profile share: what they are, and the accounts they start with, made when the first one writes.
+#[derive(Debug)]
+struct Template {
+    config: SsdConfig,
+    start: OnceLock<Ftl>,
+}
+
+/// What happens at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A die ends what it is doing, if it is still that.
+    Die { die: u32, begun: u32 },
+    /// Part of a read is ready to cross the link.
+    Fetched { slot: u32, sectors: u32 },
+}
+
+/// A read whose parts are on their way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reading {
+    parts: u32,
+    tag: u32,
+    sequence: u64,
+}
+
+/// A command other than a read, in the order in which they cross the link.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    at_ns: u64,
+    command: Command,
+    sequence: u64,
+}
+
+/// A write that waits for room, or the part of it that does.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    first_page: u64,
+    pages: u32,
+    fua: bool,
+    tag: u32,
+    sequence: u64,
+}
+
+/// A flush or a forced write that waits for units to be programmed.
+#[derive(Clone, Copy, Debug)]
+struct Barrier {
+    /// The first unit it does not wait for.
+    unit: u64,
+    /// What a flush takes beyond that; none for a forced write.
+    extra_ns: Option<u64>,
+    tag: u32,
+    sequence: u64,
+}
+
+/// Flash behind one link.
+#[derive(Clone, Debug)]
+pub struct Ssd {
+    card: Card,
+    settings: Settings,
+    template: Arc<Template>,
+    /// The accounts, once something was written.
+    ftl: Option<Box<Ftl>>,
+    dies: Vec<Die>,
+    /// When each channel is free, in ns.
+    channels: Vec<u64>,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    /// Counts events, so that those of one moment happen in the order in which they were foreseen.
+    foreseen: u64,
+    /// When the link is free, from the device and to it; the same if it is half duplex.
+    link_out_ns: u64,
+    link_in_ns: u64,
+    arrivals: VecDeque<Arrival>,
+    readings: Vec<Reading>,
+    free_slots: Vec<u32>,
+    buffer: Buffer,
+    waiting: VecDeque<Waiting>,
+    barriers: VecDeque<Barrier>,
+    /// The die that programs next, the one that is read next for cleaning, and the one that erases next.
+    next_die: u32,
+    next_source: u32,
+    next_erase: u32,
+    /// Pages moved and not yet given to a die, and erase units to be erased.
+    owed_pages: u64,
+    owed_erases: u64,
+    /// Whether something was written since the last flush.
+    written: bool,
+    /// When the last flush is done, as far as that is known, in ns.
+    stable_ns: u64,
+    done: Completions,
+    submitted: u64,
+}
+
+impl Ssd {
+    /// An idle device with an empty buffer.
+    ///
+    /// # Errors
+    /// As [`SsdConfig::validate`].
+    pub fn new(config: &SsdConfig) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let SsdConfig { flash, interface, buffer, .. } = config;
+        let per_sector = |bytes_per_second: u64| ((512_000_000_000 << LINK_BITS) / u128::from(bytes_per_second)) as u64;
+        let channel_sector = per_sector(flash.channel_bytes_per_second);
+        Ok(Self {
+            card: Card {
+                capacity_sectors: config.capacity_sectors,
+                depth: config.depth,
+                rotational: false,
+                write_cache: buffer.reported.unwrap_or(!buffer.power_loss_protection),
+                fua: config.fua,
+                max_hw_sectors_kb: config.max_hw_sectors_kb,
+            },
+            settings: Settings {
+                limits: Limits {
+                    suspend_ns: flash.suspend_ns,
+                    suspends_max: flash.suspends_max,
+                    reads_in_a_row: flash.reads_in_a_row,
+                    unit_ns: (u64::from(flash.program_sectors) * channel_sector) >> LINK_BITS,
+                },
+                read_sectors: u64::from(flash.read_sectors),
+                read_ns: flash.read_ns,
+                program_ns: flash.program_ns,
+                erase_ns: flash.erase_ns,
+                unit_pages: u64::from(flash.program_sectors / PAGE_SECTORS),
+                channel_sector,
+                link_sector: per_sector(interface.bytes_per_second),
+                full_duplex: interface.full_duplex,
+                read_latency_ns: interface.read_latency_ns,
+                write_latency_ns: interface.write_latency_ns,
+                read_command_ns: interface.read_command_ns,
+                write_command_ns: interface.write_command_ns,
+                power_loss_protection: buffer.power_loss_protection,
+                flush_ns: buffer.flush_ns,
+            },
+            template: Arc::new(Template { config: config.clone(), start: OnceLock::new() }),
+            ftl: None,
+            dies: (0..flash.dies).map(|_| Die::new()).collect(),
+            channels: vec![0; flash.channels as usize],
+            events: BinaryHeap::new(),
+            foreseen: 0,
+            link_out_ns: 0,
+            link_in_ns: 0,
+            arrivals: VecDeque::new(),
+            readings: Vec::new(),
+            free_slots: Vec::new(),
+            buffer: Buffer::new(buffer.sectors / PAGE_SECTORS, flash.program_sectors / PAGE_SECTORS),
+            waiting: VecDeque::new(),
+            barriers: VecDeque::new(),
+            next_die: 0,
+            next_source: 0,
+            next_erase: 0,
+            owed_pages: 0,
+            owed_erases: 0,
+            written: false,
+            stable_ns: 0,
+            done: Completions::new(config.depth.min(1024)),
+            submitted: 0,
+        })
+    }
+
+    /// What happened to the flash since the start.
+    #[must_use]
+    pub fn wear(&self) -> SsdWear {
+        self.ftl.as_ref().map_or_else(SsdWear::default, |ftl| ftl.wear())
+    }
+
+    /// Sectors in the write buffer, in whole pages of 4 KiB.
+    #[must_use]
+    pub fn buffered_sectors(&self) -> u64 {
+        u64::from(self.buffer.pages() * PAGE_SECTORS)
+    }
+
+    fn ftl(&mut self) -> &mut Ftl {
+        let template = &self.template;
+        self.ftl.get_or_insert_with(|| {
+            let config = &template.config;
+            if config.start == SsdStartConfig::FRESH {
+                // Memory that was never touched is free only as long as it is not copied.
+                return Box::new(Ftl::new(config));
+            }
+            Box::new(template.start.get_or_init(|| Ftl::new(config)).clone())
+        })
+    }
+
+    #[inline]
+    const fn link_ns(&self, nr_sectors: u32) -> u64 {
+        (nr_sectors as u64 * self.settings.link_sector) >> LINK_BITS
+    }
+
+    #[inline]
+    fn foresee(&mut self, at_ns: u64, event: Event) {
+        self.foreseen += 1;
+        self.events.push(Reverse((at_ns, self.foreseen, event)));
+    }
+
+    #[inline]
+    fn foresee_die(&mut self, die: u32, end_ns: Option<u64>) {
+        if let Some(end_ns) = end_ns {
+            let begun = self.dies[die as usize].begun();
+            self.foresee(end_ns, Event::Die { die, begun });
+        }
+    }
+
+    #[inline]
+    fn channel_of(&self, die: u32) -> usize {
+        die as usize % self.channels.len()
+    }
+
+    #[inline]
+    fn give_read(&mut self, now_ns: u64, die: u32, part: Part) {
+        let channel = self.channel_of(die);
+        let end_ns = self.dies[die as usize].read(now_ns, part, &mut self.channels[channel], &self.settings.limits);
+        self.foresee_die(die, end_ns);
+    }
+
+    #[inline]
+    fn give_work(&mut self, now_ns: u64, die: u32, kind: WorkKind) {
+        let busy_ns = match kind {
+            WorkKind::Program(_) | WorkKind::MoveIn => self.settings.program_ns,
+            WorkKind::MoveOut => self.settings.read_ns,
+            WorkKind::Erase => self.settings.erase_ns,
+        };
+        let channel = self.channel_of(die);
+        let work = Work { kind, busy_ns };
+        let end_ns = self.dies[die as usize].add(now_ns, work, &mut self.channels[channel], &self.settings.limits);
+        self.foresee_die(die, end_ns);
+    }
+
+    #[inline]
+    fn slot(&mut self, reading: Reading) -> u32 {
+        if let Some(slot) = self.free_slots.pop() {
+            self.readings[slot as usize] = reading;
+            return slot;
+        }
+        self.readings.push(reading);
+        (self.readings.len() - 1) as u32
+    }
+
+    #[inline]
+    fn read(&mut self, now_ns: u64, command: &Command, sequence: u64) {
+        let slot = self.slot(Reading { parts: 1, tag: command.tag, sequence });
+        let (start, end) = (command.sector, command.sector + u64::from(command.nr_sectors.max(1)));
+        let read_sectors = self.settings.read_sectors;
+        let (first, last) = (start / read_sectors, (end - 1) / read_sectors);
+        let dies = self.dies.len() as u64;
+        let (mut parts, mut buffered) = (0, 0);
+        // The units that a die has of the command are read one after the other.
+        for i in 0..(last - first + 1).min(dies) {
+            let (mut units, mut sectors) = (0, 0);
+            let mut unit = first + i;
+            while unit <= last {
+                let (from, to) = ((unit * read_sectors).max(start), ((unit + 1) * read_sectors).min(end));
+                if self.is_buffered(from, to) {
+                    buffered += (to - from) as u32;
+                } else {
+                    units += 1;
+                    sectors += (to - from) as u32;
+                }
+                unit += dies;
+            }
+            if units > 0 {
+                parts += 1;
+                let part = Part { slot, sectors, busy_ns: units * self.settings.read_ns };
+                self.give_read(now_ns, ((first + i) % dies) as u32, part);
+            }
+        }
+        if buffered > 0 || parts == 0 {
+            parts += 1;
+            self.foresee(now_ns, Event::Fetched { slot, sectors: buffered });
+        }
+        self.readings[slot as usize].parts = parts;
+    }
+
+    /// Whether all of `from..to` is still in the write buffer.
+    #[inline]
+    fn is_buffered(&self, from: u64, to: u64) -> bool {
+        let page = u64::from(PAGE_SECTORS);
+        self.buffer.pages() > 0 && (from / page..to.div_ceil(page)).all(|page| self.buffer.holds(page))
+    }
+
+    /// Takes a command other than a read over the link.
+    #[inline]
+    fn send(&mut self, now_ns: u64, command: Command, sequence: u64) {
+        let nr_sectors = if matches!(command.op, Op::Discard) { 0 } else { command.nr_sectors };
+        let took_ns = self.settings.write_command_ns + self.link_ns(nr_sectors);
+        let free_ns = if self.settings.full_duplex { self.link_in_ns } else { self.link_out_ns };
+        let at_ns = free_ns.max(now_ns) + took_ns;
+        if self.settings.full_duplex {
+            self.link_in_ns = at_ns;
+        } else {
+            self.link_out_ns = at_ns;
+        }
+        self.arrivals.push_back(Arrival { at_ns, command, sequence });
+    }
+
+    #[inline]
+    fn complete(&mut self, at_ns: u64, sequence: u64, tag: u32) {
+        self.done.push(Time::from_ns(at_ns + self.settings.write_latency_ns), sequence, tag);
+    }
+
+    fn arrive(&mut self, now_ns: u64, command: &Command, sequence: u64) {
+        let page = u64::from(PAGE_SECTORS);
+        let (start, end) = (command.sector, command.sector + u64::from(command.nr_sectors));
+        let tag = command.tag;
+        match command.op {
+            Op::Write | Op::WriteZeroes => {
+                let (first_page, end_page) = (start / page, end.div_ceil(page).max(start / page + 1));
+                let pages = (end_page - first_page) as u32;
+                self.complete_pages(now_ns, start, end);
+                let fua = command.fua && !self.settings.power_loss_protection;
+                self.waiting.push_back(Waiting { first_page, pages, fua, tag, sequence });
+                self.admit(now_ns);
+            }
+            Op::Flush => self.flush(now_ns, tag, sequence),
+            Op::Discard => {
+                self.ftl().discard(start.div_ceil(page), end / page);
+                self.complete(now_ns, sequence, tag);
+            }
+            Op::Read => {}
+        }
+    }
+
+    /// Reads the rest of the pages that `start..end` does not cover: they are written as a whole.
+    #[inline]
+    fn complete_pages(&mut self, now_ns: u64, start: u64, end: u64) {
+        let page = u64::from(PAGE_SECTORS);
+        let (first, last) = (start / page, end.max(start + 1).div_ceil(page) - 1);
+        let head = !start.is_multiple_of(page);
+        let tail = !end.is_multiple_of(page) && (last != first || !head);
+        for page_wanted in [head.then_some(first), tail.then_some(last)].into_iter().flatten() {
+            if !self.buffer.holds(page_wanted) {
+                let die = page_wanted * page / self.settings.read_sectors % self.dies.len() as u64;
+                let part = Part { slot: NOBODY, sectors: 0, busy_ns: self.settings.read_ns };
+                self.give_read(now_ns, die as u32, part);
+            }
+        }
+    }
+
+    /// Takes waiting writes into the buffer, as far as there is room.
+    #[inline]
+    fn admit(&mut self, now_ns: u64) {
+        while let Some(mut write) = self.waiting.front().copied() {
+            while write.pages > 0 && self.buffer.room() > 0 {
+                let taken = self.buffer.take(write.first_page, write.pages);
+                let end_page = write.first_page + u64::from(taken);
+                self.ftl_write(write.first_page, end_page);
+                (write.first_page, write.pages) = (end_page, write.pages - taken);
+                if self.buffer.is_unit() {
+                    self.issue(now_ns);
+                }
+            }
+            self.written = true;
+            if write.pages > 0 {
+                self.waiting[0] = write;
+                return;
+            }
+            self.waiting.pop_front();
+            let Waiting { fua, tag, sequence, .. } = write;
+            if fua {
+                self.issue(now_ns);
+                self.barriers.push_back(Barrier { unit: self.buffer.next_unit(), extra_ns: None, tag, sequence });
+            } else {
+                self.complete(now_ns, sequence, tag);
+            }
+        }
+    }
+
+    #[inline]
+    fn ftl_write(&mut self, first_page: u64, end_page: u64) {
+        let blocks = self.dies.len() as u64;
+        let ftl = self.ftl();
+        let before = ftl.wear();
+        ftl.write(first_page, end_page);
+        let now = ftl.wear();
+        self.owed_pages += now.moved_pages - before.moved_pages;
+        self.owed_erases += (now.erased_blocks - before.erased_blocks) * blocks;
+    }
+
+    /// Gives what gathered in the buffer to the next die, and to others what cleaning owes.
+    fn issue(&mut self, now_ns: u64) {
+        let Some(unit) = self.buffer.issue() else { return };
+        let die = self.turn(|ssd| &mut ssd.next_die);
+        self.give_work(now_ns, die, WorkKind::Program(unit));
+        while self.owed_pages >= self.settings.unit_pages {
+            self.owed_pages -= self.settings.unit_pages;
+            let source = self.turn(|ssd| &mut ssd.next_source);
+            self.give_work(now_ns, source, WorkKind::MoveOut);
+            let die = self.turn(|ssd| &mut ssd.next_die);
+            self.give_work(now_ns, die, WorkKind::MoveIn);
+        }
+        if self.owed_erases > 0 {
+            self.owed_erases -= 1;
+            let die = self.turn(|ssd| &mut ssd.next_erase);
+            self.give_work(now_ns, die, WorkKind::Erase);
+        }
+    }
+
+    /// The die whose turn it is.
+    #[inline]
+    fn turn(&mut self, which: impl Fn(&mut Self) -> &mut u32) -> u32 {
+        let dies = self.dies.len() as u32;
+        let next = which(self);
+        let die = *next;
+        *next = if die + 1 == dies { 0 } else { die + 1 };
+        die
+    }
+
+    fn flush(&mut self, now_ns: u64, tag: u32, sequence: u64) {
+        if self.settings.power_loss_protection {
+            return self.complete(now_ns + self.settings.flush_ns, sequence, tag);
+        }
+        self.issue(now_ns);
+        let extra_ns = Some(if std::mem::take(&mut self.written) { self.settings.flush_ns } else { 0 });
+        self.barriers.push_back(Barrier { unit: self.buffer.next_unit(), extra_ns, tag, sequence });
+        self.release(now_ns);
+    }
+
+    /// Completes what waited for units that are all programmed now.
+    #[inline]
+    fn release(&mut self, now_ns: u64) {
+        while let Some(&Barrier { unit, extra_ns, tag, sequence }) = self.barriers.front() {
+            if unit > self.buffer.oldest() {
+                return;
+            }
+            self.barriers.pop_front();
+            let Some(extra_ns) = extra_ns else {
+                self.complete(now_ns, sequence, tag);
+                continue;
+            };
+            // A flush of nothing new waits for the flush before it.
+            self.stable_ns = self.stable_ns.max(now_ns + extra_ns);
+            self.complete(self.stable_ns, sequence, tag);
+        }
+    }
+
+    #[inline]
+    fn die_ends(&mut self, now_ns: u64, die: u32) {
+        let finished = self.dies[die as usize].finish();
+        let channel = self.channel_of(die);
+        match finished {
+            Some(Finished::Read(Part { slot, sectors, .. })) if slot != NOBODY => {
+                let took_ns = (u64::from(sectors) * self.settings.channel_sector) >> LINK_BITS;
+                let at_ns = self.channels[channel].max(now_ns) + took_ns;
+                self.channels[channel] = at_ns;
+                self.foresee(at_ns, Event::Fetched { slot, sectors });
+            }
+            Some(Finished::Work(WorkKind::Program(unit))) => {
+                self.buffer.programmed(unit);
+                self.release(now_ns);
+                self.admit(now_ns);
+            }
+            _ => {}
+        }
+        let end_ns = self.dies[die as usize].begin(now_ns, &mut self.channels[channel], &self.settings.limits);
+        self.foresee_die(die, end_ns);
+    }
+
+    /// A part of a read crosses the link; the last one brings the command to its end.
+    #[inline]
+    fn fetched(&mut self, now_ns: u64, slot: u32, sectors: u32) {
+        let link_ns = self.link_ns(sectors);
+        let reading = &mut self.readings[slot as usize];
+        reading.parts -= 1;
+        let Reading { parts, tag, sequence } = *reading;
+        let command_ns = if parts == 0 { self.settings.read_command_ns } else { 0 };
+        self.link_out_ns = self.link_out_ns.max(now_ns) + command_ns + link_ns;
+        if parts == 0 {
+            self.free_slots.push(slot);
+            self.done.push(Time::from_ns(self.link_out_ns + self.settings.read_latency_ns), sequence, tag);
+        }
+    }
+
+    /// Does everything that is due at `now_ns`.
+    #[inline]
+    fn run(&mut self, now_ns: u64) {
+        loop {
+            let event_ns = self.events.peek().map_or(u64::MAX, |&Reverse((at_ns, ..))| at_ns);
+            let arrival_ns = self.arrivals.front().map_or(u64::MAX, |arrival| arrival.at_ns);
+            if event_ns.min(arrival_ns) > now_ns {
+                return;
+            }
+            if event_ns <= arrival_ns {
+                match self.events.pop() {
+                    Some(Reverse((_, _, Event::Die { die, begun }))) if self.dies[die as usize].begun() == begun => {
+                        self.die_ends(event_ns, die);
+                    }
+                    Some(Reverse((_, _, Event::Fetched { slot, sectors }))) => self.fetched(event_ns, slot, sectors),
+                    _ => {}
+                }
+            } else if let Some(Arrival { at_ns, command, sequence }) = self.arrivals.pop_front() {
+                self.arrive(at_ns, &command, sequence);
+            }
+        }
+    }
+}
+
+impl Device for Ssd {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    #[inline]
+    fn submit(&mut self, now: Time, command: Command) {
+        let now_ns = now.as_ns();
+        self.run(now_ns);
+        let sequence = self.submitted;
+        self.submitted += 1;
+        match command.op {
+            Op::Read => self.read(now_ns, &command, sequence),
+            _ => self.send(now_ns, command, sequence),
+        }
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        let event = self.events.peek().map(|&Reverse((at_ns, ..))| Time::from_ns(at_ns));
+        let arrival = self.arrivals.front().map(|arrival| Time::from_ns(arrival.at_ns));
+        event.into_iter().chain(arrival).chain(self.done.next()).min()
+    }
+
+    #[inline]
+    fn advance(&mut self, now: Time) -> Option<u32> {
+        self.run(now.as_ns());
+        self.done.pop(now)
+    }
+}

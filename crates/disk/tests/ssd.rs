@@ -1,0 +1,216 @@
+//! What flash does, one behaviour each.
+
+mod common;
+
+use common::{Outcome, Random, at_once, closed_loop};
+use iosched::Op::{self, Discard, Flush, Read, Write};
+use iosched_disk::ssd::{Ssd, SsdConfig, SsdStartConfig};
+use iosched_disk::{Command, Device, Model, Profile};
+
+fn config() -> SsdConfig {
+    match Profile::named("sata-ssd").unwrap().model() {
+        Model::Ssd(config) => (**config).clone(),
+        _ => unreachable!("sata-ssd is an ssd"),
+    }
+}
+
+/// 256 MiB: small enough to be written over and over.
+fn small() -> SsdConfig {
+    let mut config = config();
+    config.capacity_sectors = 1 << 19;
+    config.flash.erase_sectors = 256;
+    config.buffer.sectors = 2048;
+    config.cleaning.spare_percent = 10.0;
+    config
+}
+
+fn list(device: &mut Ssd, depth: u32, commands: &[(u64, Command)]) -> Vec<Outcome> {
+    let mut commands = commands.iter().copied();
+    closed_loop(device, depth, || commands.next())
+}
+
+/// 4 KiB commands anywhere, as many as `count`, `depth` at a time; ns per command.
+fn random_ns(device: &mut Ssd, op: Op, depth: u32, count: u64) -> u64 {
+    let (mut random, mut left, blocks) = (Random(3), count, device.card().capacity_sectors / 8);
+    let outcomes = closed_loop(device, depth, || {
+        left = left.checked_sub(1)?;
+        Some(at_once(op, random.below(blocks) * 8, 8))
+    });
+    (outcomes[outcomes.len() - 1].done_ns - outcomes[0].submitted_ns) / count
+}
+
+#[test]
+fn what_is_still_in_the_buffer_is_not_read_from_flash() {
+    let config = config();
+    let outcomes = list(
+        &mut Ssd::new(&config).unwrap(),
+        1,
+        &[
+            at_once(Write, 800, 16),
+            at_once(Read, 808, 8),
+            at_once(Read, 808, 16),
+            (1_000_000_000, at_once(Flush, 0, 0).1),
+            at_once(Read, 808, 8),
+        ],
+    );
+    assert!(outcomes[1].latency_ns() < config.flash.read_ns, "{outcomes:?}");
+    assert!(outcomes[2].latency_ns() > config.flash.read_ns, "half of it was never written: {outcomes:?}");
+    assert!(outcomes[4].latency_ns() > config.flash.read_ns, "{outcomes:?}");
+}
+
+#[test]
+fn a_full_buffer_makes_writes_wait_for_programs() {
+    let mut config = config();
+    config.buffer.sectors = 2 * config.flash.program_sectors;
+    config.interface.bytes_per_second = 10_000_000_000;
+    config.interface.write_command_ns = 0;
+    let per_write_ns = random_ns(&mut Ssd::new(&config).unwrap(), Write, 32, 4000);
+    // Two units at most are under way, of four writes each.
+    let floor_ns = config.flash.program_ns / 8;
+    assert!((floor_ns..floor_ns * 5 / 4).contains(&per_write_ns), "{per_write_ns}, {floor_ns}");
+}
+
+#[test]
+fn a_write_larger_than_the_buffer_goes_through_it_in_pieces() {
+    let mut config = config();
+    config.buffer.sectors = 2 * config.flash.program_sectors;
+    let mut device = Ssd::new(&config).unwrap();
+    let outcomes = list(&mut device, 1, &[at_once(Write, 3, 4096), at_once(Flush, 0, 0)]);
+    assert_eq!(outcomes.len(), 2);
+    assert!(device.buffered_sectors() == 0);
+}
+
+#[test]
+fn a_flush_waits_for_what_was_written_and_another_for_nothing() {
+    let config = config();
+    let list = |commands: &[_]| list(&mut Ssd::new(&config).unwrap(), 1, commands);
+    let outcomes = list(&[at_once(Write, 0, 8), at_once(Flush, 0, 0), at_once(Flush, 0, 0)]);
+    assert!(outcomes[0].latency_ns() < 100_000);
+    assert!(outcomes[1].latency_ns() > config.flash.program_ns + config.buffer.flush_ns, "{outcomes:?}");
+    assert!(outcomes[2].latency_ns() < 100_000, "{outcomes:?}");
+}
+
+#[test]
+fn with_power_loss_protection_a_flush_waits_for_nothing() {
+    let mut config = config();
+    config.buffer.power_loss_protection = true;
+    config.buffer.flush_ns = 1000;
+    let mut device = Ssd::new(&config).unwrap();
+    assert!(!device.card().write_cache);
+    let fua = (0, Command { tag: 0, op: Write, sector: 0, nr_sectors: 8, fua: true });
+    let outcomes = list(&mut device, 1, &[fua, at_once(Flush, 0, 0)]);
+    assert!(outcomes.iter().all(|outcome| outcome.latency_ns() < 100_000), "{outcomes:?}");
+    config.buffer.reported = Some(true);
+    assert!(Ssd::new(&config).unwrap().card().write_cache);
+}
+
+#[test]
+fn a_forced_write_waits_for_its_program() {
+    let config = config();
+    let fua = (0, Command { tag: 0, op: Write, sector: 0, nr_sectors: 8, fua: true });
+    let outcomes = list(&mut Ssd::new(&config).unwrap(), 1, &[fua]);
+    assert!(outcomes[0].latency_ns() > config.flash.program_ns, "{outcomes:?}");
+}
+
+#[test]
+fn reads_interrupt_programs_and_programs_still_end() {
+    let run = |suspends_max| {
+        let mut config = small();
+        config.flash.suspends_max = suspends_max;
+        config.start = SsdStartConfig::STEADY;
+        let mut device = Ssd::new(&config).unwrap();
+        let (mut random, mut i) = (Random(9), 0);
+        let outcomes = closed_loop(&mut device, 8, || {
+            i += 1;
+            let op = if i % 4 == 0 { Write } else { Read };
+            (i <= 20_000).then(|| at_once(op, random.below(1 << 16) * 8, 8))
+        });
+        let reads = outcomes.iter().filter(|outcome| outcome.command.op == Read);
+        let mut reads: Vec<u64> = reads.map(Outcome::latency_ns).collect();
+        reads.sort_unstable();
+        (reads[reads.len() * 9 / 10], outcomes.len())
+    };
+    let ((interrupting_ns, all), (waiting_ns, _)) = (run(4), run(0));
+    assert_eq!(all, 20_000);
+    assert!(interrupting_ns * 3 < waiting_ns * 2, "{interrupting_ns} interrupting, {waiting_ns} waiting");
+}
+
+#[test]
+fn in_the_steady_state_random_writes_are_slower_by_what_cleaning_programs() {
+    let fresh = small();
+    let mut device = Ssd::new(&fresh).unwrap();
+    let fresh_ns = random_ns(&mut device, Write, 32, 30_000);
+    assert_eq!(device.wear().write_amplification(), 1.0);
+    let mut device = Ssd::new(&SsdConfig { start: SsdStartConfig::STEADY, ..fresh }).unwrap();
+    let steady_ns = random_ns(&mut device, Write, 32, 60_000);
+    let amplification = device.wear().write_amplification();
+    assert!(amplification > 3.0, "{amplification}");
+    assert!(
+        steady_ns as f64 > fresh_ns as f64 * amplification * 0.5,
+        "{fresh_ns}, then {steady_ns} at {amplification}"
+    );
+    assert!(device.wear().erased_blocks > 0);
+}
+
+#[test]
+fn discarding_everything_makes_a_device_as_new() {
+    let config = SsdConfig { start: SsdStartConfig::STEADY, ..small() };
+    let mut device = Ssd::new(&config).unwrap();
+    list(&mut device, 1, &[at_once(Discard, 0, 1 << 19)]);
+    random_ns(&mut device, Write, 32, 20_000);
+    assert_eq!(device.wear().moved_pages, 0, "nothing that was valid stood in the way");
+}
+
+#[test]
+fn writing_a_part_of_a_page_reads_the_rest() {
+    // With one die, a read that comes at the same time has to wait for that.
+    let read_ns = |nr_sectors| {
+        let mut config = config();
+        (config.flash.dies, config.flash.channels, config.flash.erase_sectors) = (1, 1, 1 << 20);
+        let commands = [at_once(Write, 16, nr_sectors), (12_000, at_once(Read, 800, 8).1)];
+        list(&mut Ssd::new(&config).unwrap(), 2, &commands)[1].latency_ns()
+    };
+    assert!(read_ns(1) > read_ns(8) + config().flash.read_ns / 2, "{} after a part, {}", read_ns(1), read_ns(8));
+}
+
+#[test]
+fn devices_of_one_profile_start_alike_and_do_not_share_what_follows() {
+    let profile = Profile::named("sata-ssd:steady").unwrap();
+    assert_eq!((profile.name(), profile.about().ends_with("steady")), ("sata-ssd:steady", true));
+    let run = |count| {
+        let mut device = profile.device(1);
+        let (mut random, mut left) = (Random(3), count);
+        closed_loop(&mut device, 32, || {
+            left -= 1;
+            (left >= 0).then(|| at_once(Write, random.below(1 << 20) * 8, 8))
+        })
+    };
+    assert_eq!(run(3000), run(3000));
+}
+
+#[test]
+fn states_are_refused_where_they_mean_nothing() {
+    let error = Profile::named("sata-7200:steady").unwrap_err().to_string();
+    assert!(error.contains("sata-7200:steady") && error.contains("only an ssd can be steady"), "{error}");
+    assert!(Profile::named("sata-ssd:fresh").is_ok());
+    assert!(Profile::named("sata-ssd:full").unwrap_err().to_string().contains("no device profile \"sata-ssd:full\""));
+}
+
+#[test]
+fn wrong_parameters_are_named() {
+    let check = |change: fn(&mut SsdConfig), part: &str| {
+        let mut config = config();
+        change(&mut config);
+        let error = Ssd::new(&config).unwrap_err().to_string();
+        assert!(error.contains(part), "{part:?} is not in {error:?}");
+    };
+    check(|config| config.flash.dies = 0, "ssd.flash.dies: 0 is out of range");
+    check(|config| config.flash.channels = 17, "ssd.flash.channels: 17 is out of range; it is from 1 to 16");
+    check(|config| config.flash.program_sectors = 12, "ssd.flash.program_sectors: 12 is not a multiple of 8");
+    check(|config| config.flash.erase_sectors += 8, "ssd.flash.erase_sectors: 65544 is not a multiple of 32");
+    check(|config| config.buffer.sectors = 32, "ssd.buffer.sectors");
+    check(|config| config.cleaning.spare_percent = f64::NAN, "ssd.cleaning.spare_percent: NaN is out of range");
+    check(|config| config.flash.erase_sectors = 1 << 23, "ssd.cleaning.spare_percent: it makes 15 blocks");
+    check(|config| config.flash.erase_sectors = 32, "ssd.flash.erase_sectors: there are");
+    check(|config| config.start.filled_percent = 101, "ssd.start.filled_percent");
+}
