@@ -45,6 +45,12 @@ pub(crate) enum Command {
     /// Tell about schedulers and what can be set of them
     #[command(subcommand)]
     Elevator(ElevatorCommand),
+    /// Make profiles of what others know of devices
+    #[command(subcommand)]
+    Import(crate::import::ImportCommand),
+    /// Compare models with what was measured of real devices
+    #[command(subcommand)]
+    Validate(crate::validate::ValidateCommand),
     /// Print completions for a shell
     Completions {
         /// Which shell

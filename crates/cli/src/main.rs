@@ -6,10 +6,12 @@ mod blktrace;
 mod compare;
 mod device;
 mod fail;
+mod import;
 mod output;
 mod sample;
 mod show;
 mod tell;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -38,6 +40,8 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Trace(command) => tell::trace(&command)?,
         Command::Device(command) => device::device(&command)?,
         Command::Elevator(command) => tell::elevator(&command)?,
+        Command::Import(command) => import::import(&command)?,
+        Command::Validate(command) => validate::run(&command)?,
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "iosched", &mut text);

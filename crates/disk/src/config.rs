@@ -55,3 +55,7 @@ pub(crate) const fn default_capacity_sectors() -> u64 {
 pub(crate) const fn default_max_hw_sectors_kb() -> u32 {
     MAX_HW_SECTORS_KB
 }
+
+pub(crate) const fn yes() -> bool {
+    true
+}

@@ -26,6 +26,7 @@ mod any;
 mod completions;
 mod config;
 mod disk;
+pub mod disksim;
 mod fixed;
 pub mod hdd;
 pub mod measure;

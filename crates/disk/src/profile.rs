@@ -18,6 +18,12 @@ use crate::{AnyDevice, Card, Device};
 
 /// The profiles that come with this crate: name and text.
 const EMBEDDED: &[(&str, &str)] = &[
+    ("atlas10k", include_str!("../profiles/atlas10k.toml")),
+    ("atlas_III", include_str!("../profiles/atlas_III.toml")),
+    ("barracuda", include_str!("../profiles/barracuda.toml")),
+    ("cheetah4LP", include_str!("../profiles/cheetah4LP.toml")),
+    ("cheetah9LP", include_str!("../profiles/cheetah9LP.toml")),
+    ("ibm18es", include_str!("../profiles/ibm18es.toml")),
     ("nvme", include_str!("../profiles/nvme.toml")),
     ("sata-2005", include_str!("../profiles/sata-2005.toml")),
     ("sata-7200", include_str!("../profiles/sata-7200.toml")),
@@ -179,8 +185,8 @@ impl Profile {
         Ok(Self { name: name.to_owned(), about: about.unwrap_or_else(|| model.about()), model, anchors, prototype })
     }
 
-    /// The profile of that name that comes with this crate; `NAME:fresh` and `NAME:steady` are as
-    /// [`starting`](Self::starting).
+    /// The profile of that name that comes with this crate, capitals and small letters being alike; `NAME:fresh` and
+    /// `NAME:steady` are as [`starting`](Self::starting).
     ///
     /// # Errors
     /// There is none of that name, or it cannot start so.
@@ -188,7 +194,7 @@ impl Profile {
         if let Some((name, state)) = split_state(name) {
             return Self::named(name)?.starting(state);
         }
-        match EMBEDDED.iter().find(|(known, _)| *known == name) {
+        match EMBEDDED.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
             Some((name, text)) => Self::parse(name, text),
             None => Err(ProfileError::Unknown {
                 name: name.to_owned(),

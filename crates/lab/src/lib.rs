@@ -25,6 +25,7 @@ mod record;
 pub mod report;
 mod results;
 pub mod stat;
+pub mod validate;
 
 pub use blktrace::write_blktrace;
 pub use compare::{Comparison, SIGNIFICANCE, Verdict, compare};

@@ -1,6 +1,8 @@
 //! Compression, told by magic: gzip through flate2, Zstandard through ruzstd (one adapter: [`ZstdReader`]).
 
-use std::io::{self, BufRead, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
@@ -19,6 +21,42 @@ impl Compression {
             _ => None,
         }
     }
+}
+
+/// `reader`, decompressed if its first bytes say that it is compressed; tells whether it was.
+///
+/// # Errors
+/// The first bytes cannot be read.
+pub(crate) fn plain(reader: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + Send>, bool)> {
+    let mut reader = BufReader::with_capacity(64 * 1024, reader);
+    let compression = loop {
+        match reader.fill_buf() {
+            Ok(head) => break Compression::of(head),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    };
+    Ok(match compression {
+        None => (Box::new(reader), false),
+        Some(Compression::Gzip) => (Box::new(flate2::bufread::MultiGzDecoder::new(reader)), true),
+        Some(Compression::Zstd) => (Box::new(ZstdReader::new(reader)), true),
+    })
+}
+
+/// The text in a file of at most `bytes_max`, decompressed if it is compressed with gzip or Zstandard: for text that is
+/// no trace of its own.
+///
+/// # Errors
+/// It cannot be read, is damaged, is larger, or is no UTF-8.
+pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    let file = File::open(path)?;
+    let (reader, _) = plain(Box::new(file))?;
+    let mut text = String::new();
+    reader.take(bytes_max + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > bytes_max {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it is larger than {bytes_max} bytes")));
+    }
+    Ok(text)
 }
 
 /// All frames of a Zstandard file, one after the other. When a frame is damaged or cut short, everything

@@ -1,9 +1,9 @@
 //! Bytes and lines of one file, decompressed if need be, with their offsets.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 use std::sync::Arc;
 
-use crate::decompress::{Compression, ZstdReader};
+use crate::decompress::plain;
 use crate::error::{Place, TraceError, WarningKind, Warnings};
 
 /// A window on the file: the longest record and the longest line fit, with room to read well ahead.
@@ -30,19 +30,7 @@ pub(crate) struct Input {
 impl Input {
     /// Reads `reader`, decompressing by magic.
     pub(crate) fn new(reader: Box<dyn Read + Send>, name: &str) -> io::Result<Self> {
-        let mut reader = BufReader::with_capacity(64 * 1024, reader);
-        let compression = loop {
-            match reader.fill_buf() {
-                Ok(head) => break Compression::of(head),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        };
-        let reader: Box<dyn Read + Send> = match compression {
-            None => Box::new(reader),
-            Some(Compression::Gzip) => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
-            Some(Compression::Zstd) => Box::new(ZstdReader::new(reader)),
-        };
+        let (reader, decompressed) = plain(reader)?;
         Ok(Self {
             reader,
             buffer: vec![0; BUFFER_BYTES],
@@ -53,7 +41,7 @@ impl Input {
             at_end: false,
             failure: None,
             name: name.into(),
-            decompressed: compression.is_some(),
+            decompressed,
         })
     }
 

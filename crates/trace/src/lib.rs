@@ -53,6 +53,7 @@ mod write;
 
 pub use blktrace::writer::EventWriter;
 pub use blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
+pub use decompress::read_text;
 pub use error::{Place, TraceError, WARNINGS_MAX, Warning, WarningKind, Warnings};
 pub use format::{Format, FormatSpec, Holds};
 pub use reader::{EventReader, ProcessNames, ReadOptions, TraceReader};

@@ -1,5 +1,7 @@
 //! Parameters of the `hdd` model.
 
+use std::ops::Range;
+
 use serde::Deserialize;
 
 use crate::config::{self, ConfigError, within};
@@ -22,10 +24,21 @@ pub struct HddConfig {
     pub rpm: f64,
     /// Surfaces with a head, 1 to 64.
     pub heads: u32,
+    /// What the medium gives and takes at once, in bytes, 512 to 65,536: a sector of 512, or a block of 4,096 of which the
+    /// host sees eight.
+    #[serde(default = "default_physical_block_bytes")]
+    pub physical_block_bytes: u32,
+    /// In which order the tracks of a cylinder are numbered.
+    #[serde(default)]
+    pub track_order: TrackOrder,
     /// From one head to another of the same cylinder until it can read or write, in ns, less than a revolution.
     pub head_switch_ns: u64,
     /// What a write needs to settle beyond a read after a seek or a head switch, in ns, less than a revolution.
     pub write_settle_ns: u64,
+    /// What a read on the cylinder of a write before it needs to settle, in ns, less than a revolution; if absent, a seek
+    /// of one cylinder. The element that reads is not where the one that writes is, so the arm moves a little.
+    #[serde(default)]
+    pub write_to_read_ns: Option<u64>,
     /// Time by which the default skews exceed the switch they cover, in ns, less than a revolution.
     #[serde(default)]
     pub skew_margin_ns: u64,
@@ -80,8 +93,22 @@ pub struct SeekPoint {
     pub ns: u64,
 }
 
+/// In which order the tracks of a zone are numbered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrackOrder {
+    /// Every cylinder from the first head to the last.
+    #[default]
+    Ascending,
+    /// Every other cylinder of a zone from the last head to the first, so that the head stays when the cylinder changes.
+    Serpentine,
+}
+
 /// Neighbouring cylinders with tracks of one length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+///
+/// A *slot* is a place for a sector on the medium. Slots are counted from the first of the zone on; some hold no
+/// sector: those in front, spare ones, and slipped ones, which were found bad before the disk was sold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneConfig {
     /// How many, at least 1.
@@ -96,6 +123,25 @@ pub struct ZoneConfig {
     /// margin need.
     #[serde(default)]
     pub cylinder_skew_sectors: Option<u32>,
+    /// Cylinders between the zone before and this one that hold nothing for the host.
+    #[serde(default)]
+    pub unused_cylinders_before: u32,
+    /// Where the zone's first slot is, in sectors of this zone behind the index mark; if absent, where skew from the zone
+    /// before leads.
+    #[serde(default)]
+    pub first_slot_sectors: Option<u32>,
+    /// Slots at the beginning of the zone that hold nothing.
+    #[serde(default)]
+    pub unused_slots_before: u64,
+    /// Spare slots at the end of each region; slipped slots of the region are among them. At most a quarter of the region.
+    #[serde(default)]
+    pub spare_slots: u32,
+    /// Cylinders of a region; if absent, the whole zone is one.
+    #[serde(default)]
+    pub spare_region_cylinders: Option<u32>,
+    /// Slots that were slipped: the sectors from there on lie one slot further. Ascending.
+    #[serde(default)]
+    pub slips: Vec<u64>,
 }
 
 /// The link to the host and the work per command.
@@ -106,6 +152,23 @@ pub struct InterfaceConfig {
     pub command_ns: u64,
     /// Rate of the link after encoding and framing, in bytes per second, a million to a trillion.
     pub bytes_per_second: u64,
+    /// Where the work of a kind of command differs from `command_ns`.
+    #[serde(default)]
+    pub overheads: OverheadsConfig,
+}
+
+/// Work per command by kind, in ns, up to a second each: [after a read, after a write].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OverheadsConfig {
+    /// Reads of what is in the cache.
+    pub read_hit_ns: Option<[u64; 2]>,
+    /// Reads from the medium.
+    pub read_miss_ns: Option<[u64; 2]>,
+    /// Writes into the cache.
+    pub write_hit_ns: Option<[u64; 2]>,
+    /// Writes that wait for the medium.
+    pub write_miss_ns: Option<[u64; 2]>,
 }
 
 /// The order of commands: shortest positioning time first, but for old ones.
@@ -130,6 +193,16 @@ pub struct ReadCacheConfig {
     /// `read_ahead_sectors`.
     #[serde(default)]
     pub sequential_read_ahead_sectors: u32,
+    /// Whether it keeps what passes under the head between its arrival on the track and the first sector wanted.
+    #[serde(default)]
+    pub read_on_arrival: bool,
+    /// Whether reading ahead may replace, within the segment, what the host has asked for already; else it ends
+    /// when the segment is full, until the host reads on.
+    #[serde(default = "config::yes")]
+    pub replace_requested: bool,
+    /// Whether what was written takes a segment, to be read from there.
+    #[serde(default)]
+    pub keep_written: bool,
 }
 
 /// The volatile write cache.
@@ -138,9 +211,9 @@ pub struct ReadCacheConfig {
 pub struct WriteCacheConfig {
     /// Whether writes are acknowledged from it.
     pub enabled: bool,
-    /// Its size in sectors, up to 2^24; it takes no single write of more than a quarter of it.
+    /// Its size in sectors, up to 2^24; a longer write goes past it.
     pub sectors: u32,
-    /// Separate stretches it can hold, 2 to 65,535.
+    /// Separate stretches it can hold, 1 to 65,535.
     pub extents: u32,
     /// Above this share of either it is written back in competition with reads, in percent, 1 to 100.
     pub high_percent: u32,
@@ -164,14 +237,15 @@ impl HddConfig {
         within("hdd.max_hw_sectors_kb", self.max_hw_sectors_kb, 4..=config::MAX_HW_SECTORS_KB)?;
         within("hdd.rpm", self.rpm, 1_000.0..=100_000.0)?;
         within("hdd.heads", self.heads, 1..=64)?;
+        within("hdd.physical_block_bytes", self.physical_block_bytes, 512..=65_536)?;
         let revolution_ns = (60e9 / self.rpm) as u64;
         within("hdd.head_switch_ns", self.head_switch_ns, 0..=revolution_ns)?;
         within("hdd.write_settle_ns", self.write_settle_ns, 0..=revolution_ns)?;
+        within("hdd.write_to_read_ns", self.write_to_read_ns.unwrap_or(0), 0..=revolution_ns)?;
         within("hdd.skew_margin_ns", self.skew_margin_ns, 0..=revolution_ns)?;
         self.validate_zones()?;
         self.seek.validate()?;
-        within("hdd.interface.command_ns", self.interface.command_ns, 0..=1_000_000_000)?;
-        within("hdd.interface.bytes_per_second", self.interface.bytes_per_second, 1_000_000..=1_000_000_000_000)?;
+        self.interface.validate()?;
         within("hdd.queue.starvation_ns", self.queue.starvation_ns, 0..=config::LATENCY_NS_MAX)?;
         self.read_cache.validate()?;
         self.write_cache.validate()
@@ -184,15 +258,10 @@ impl HddConfig {
         }
         let (mut sectors, mut cylinders, mut last_sectors) = (0u64, 0u64, 0u64);
         for (i, zone) in self.zones.iter().enumerate() {
-            let field = |name| format!("hdd.zones[{i}].{name}");
-            within(&field("cylinders"), zone.cylinders, 1..=1 << 28)?;
-            within(&field("sectors_per_track"), zone.sectors_per_track, 8..=65_536)?;
-            let most = zone.sectors_per_track - 1;
-            within(&field("track_skew_sectors"), zone.track_skew_sectors.unwrap_or(0), 0..=most)?;
-            within(&field("cylinder_skew_sectors"), zone.cylinder_skew_sectors.unwrap_or(0), 0..=most)?;
-            last_sectors = u64::from(zone.cylinders) * u64::from(zone.sectors_per_track) * u64::from(self.heads);
+            zone.validate(i, self.heads)?;
+            last_sectors = zone.sectors(self.heads);
             sectors = sectors.saturating_add(last_sectors);
-            cylinders += u64::from(zone.cylinders);
+            cylinders += u64::from(zone.cylinders) + u64::from(zone.unused_cylinders_before);
         }
         within("hdd.zones: cylinders in all", cylinders, 1..=1 << 28)?;
         let fits = sectors.saturating_sub(last_sectors) + 1..=sectors;
@@ -200,6 +269,113 @@ impl HddConfig {
             let problem = format!("{} do not end in the last zone", self.capacity_sectors);
             let remedy = format!("the zones hold {sectors}, so it is from {} to that", fits.start());
             return Err(ConfigError::new("hdd.capacity_sectors", problem, remedy));
+        }
+        Ok(())
+    }
+}
+
+const fn default_physical_block_bytes() -> u32 {
+    512
+}
+
+impl ZoneConfig {
+    /// Slots of the zone.
+    pub(crate) fn slots(&self, heads: u32) -> u64 {
+        u64::from(self.cylinders) * u64::from(heads) * u64::from(self.sectors_per_track)
+    }
+
+    /// Slots of each region but the last, which may be shorter.
+    fn region_slots(&self, heads: u32) -> u64 {
+        let cylinders = self.spare_region_cylinders.unwrap_or(self.cylinders);
+        u64::from(cylinders) * u64::from(heads) * u64::from(self.sectors_per_track)
+    }
+
+    /// The slots that hold no sector: stretches in ascending order, none empty.
+    pub(crate) fn holes(&self, heads: u32) -> Vec<Range<u64>> {
+        let (slots, region_slots) = (self.slots(heads), self.region_slots(heads));
+        let mut slips = self.slips.iter().copied().peekable();
+        let mut holes = Vec::new();
+        let mut add = |hole: Range<u64>| {
+            let start = hole.start.max(holes.last().map_or(0, |last: &Range<u64>| last.end));
+            if start < hole.end {
+                holes.push(start..hole.end);
+            }
+        };
+        add(0..self.unused_slots_before);
+        let regions = if self.spare_slots == 0 { 1 } else { slots.div_ceil(region_slots) };
+        for region in 0..regions {
+            let end = if region + 1 == regions { slots } else { (region + 1) * region_slots };
+            let mut spare = u64::from(self.spare_slots);
+            while let Some(slip) = slips.next_if(|&slip| slip < end) {
+                add(slip..slip + 1);
+                spare = spare.saturating_sub(1);
+            }
+            add(end - spare..end);
+        }
+        holes
+    }
+
+    /// Sectors the zone holds for the host.
+    fn sectors(&self, heads: u32) -> u64 {
+        self.slots(heads) - self.holes(heads).iter().map(|hole| hole.end - hole.start).sum::<u64>()
+    }
+
+    fn validate(&self, index: usize, heads: u32) -> Result<(), ConfigError> {
+        let field = |name| format!("hdd.zones[{index}].{name}");
+        within(&field("cylinders"), self.cylinders, 1..=1 << 28)?;
+        within(&field("sectors_per_track"), self.sectors_per_track, 8..=65_536)?;
+        let most = self.sectors_per_track - 1;
+        within(&field("track_skew_sectors"), self.track_skew_sectors.unwrap_or(0), 0..=most)?;
+        within(&field("cylinder_skew_sectors"), self.cylinder_skew_sectors.unwrap_or(0), 0..=most)?;
+        within(&field("first_slot_sectors"), self.first_slot_sectors.unwrap_or(0), 0..=most)?;
+        within(&field("unused_cylinders_before"), self.unused_cylinders_before, 0..=1 << 28)?;
+        let slots = self.slots(heads);
+        let region_cylinders = self.spare_region_cylinders.unwrap_or(self.cylinders);
+        within(&field("spare_region_cylinders"), region_cylinders, 1..=self.cylinders)?;
+        // The last region may be short: it holds its spares and at least as many sectors.
+        let last = slots - (slots - 1) / self.region_slots(heads) * self.region_slots(heads);
+        within(&field("spare_slots"), u64::from(self.spare_slots), 0..=last / 4)?;
+        within(&field("unused_slots_before"), self.unused_slots_before, 0..=slots / 4)?;
+        if self.spare_slots > 0 {
+            within(&field("spare_region_cylinders: regions"), slots.div_ceil(self.region_slots(heads)), 1..=1 << 16)?;
+        }
+        within(&field("slips: how many"), self.slips.len() as u64, 0..=(slots / 4).min(1 << 20))?;
+        if let Some(pair) = self.slips.windows(2).find(|pair| pair[1] <= pair[0]) {
+            let problem = format!("{} comes after {}", pair[1], pair[0]);
+            return Err(ConfigError::new(&field("slips"), problem, "slots ascend"));
+        }
+        within(&field("slips"), self.slips.last().copied().unwrap_or(0), 0..=slots - 1)?;
+        if self.spare_slots == 0 {
+            return Ok(());
+        }
+        let region_of = |slip: &u64| slip / self.region_slots(heads);
+        let crowded = self
+            .slips
+            .chunk_by(|a, b| region_of(a) == region_of(b))
+            .find(|chunk| chunk.len() as u64 > u64::from(self.spare_slots));
+        match crowded {
+            None => Ok(()),
+            Some(chunk) => Err(ConfigError::new(
+                &field("slips"),
+                format!("{} are in the region of slot {}", chunk.len(), chunk[0]),
+                format!("a region has {} spares, and slips take them", self.spare_slots),
+            )),
+        }
+    }
+}
+
+impl InterfaceConfig {
+    /// Work per kind of command, [after a read, after a write].
+    pub(crate) fn overheads(&self) -> [[u64; 2]; 4] {
+        let OverheadsConfig { read_hit_ns, read_miss_ns, write_hit_ns, write_miss_ns } = self.overheads;
+        [read_hit_ns, read_miss_ns, write_hit_ns, write_miss_ns].map(|ns| ns.unwrap_or([self.command_ns; 2]))
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        within("hdd.interface.command_ns", self.command_ns, 0..=1_000_000_000)?;
+        within("hdd.interface.bytes_per_second", self.bytes_per_second, 1_000_000..=1_000_000_000_000)?;
+        for ns in self.overheads().into_iter().flatten() {
+            within("hdd.interface.overheads", ns, 0..=1_000_000_000)?;
         }
         Ok(())
     }
@@ -256,7 +432,7 @@ impl ReadCacheConfig {
 impl WriteCacheConfig {
     fn validate(&self) -> Result<(), ConfigError> {
         within("hdd.write_cache.sectors", self.sectors, 32..=1 << 24)?;
-        within("hdd.write_cache.extents", self.extents, 2..=65_535)?;
+        within("hdd.write_cache.extents", self.extents, 1..=65_535)?;
         within("hdd.write_cache.high_percent", self.high_percent, 1..=100)?;
         within("hdd.write_cache.idle_ns", self.idle_ns, 0..=config::LATENCY_NS_MAX)?;
         within("hdd.write_cache.destage_sectors", self.destage_sectors, 8..=self.sectors)?;

@@ -1,9 +1,10 @@
 //! Where a sector is: zone, cylinder, head and angle.
 //!
 //! Sectors fill a track, then the other tracks of the cylinder head by head, then the next cylinder inwards.
-//! From one track to the next the first sector is skewed, so that reading on loses no revolution.
+//! From one track to the next the first sector is skewed, so that reading on loses no revolution. Slots that hold no
+//! sector, spare and slipped ones above all, are stepped over.
 
-use super::config::HddConfig;
+use super::config::{HddConfig, TrackOrder, ZoneConfig};
 use super::seek::SeekTable;
 use super::spindle::{Angle, Spindle};
 
@@ -37,6 +38,14 @@ impl Divisor {
     }
 }
 
+/// From a sector on, how many slots of the zone before it hold nothing.
+#[derive(Clone, Copy, Debug)]
+struct Skip {
+    /// The sector, counted from the zone's first.
+    from: u64,
+    slots: u64,
+}
+
 /// Neighbouring cylinders with tracks of one length.
 #[derive(Clone, Debug)]
 struct Zone {
@@ -50,11 +59,13 @@ struct Zone {
     sector_ns: u64,
     /// Sectors in a nanosecond, in units of 2^-32.
     sectors_per_ns: u64,
-    /// Where the zone's first sector is.
+    /// Where the zone's first slot is.
     first_angle: Angle,
     track_skew: Angle,
-    /// From the first sector of a cylinder to that of the next.
+    /// From the first slot of a cylinder to that of the next.
     cylinder_step: Angle,
+    /// Ascending; empty if every slot holds a sector.
+    skips: Vec<Skip>,
 }
 
 /// Where the head has to be for a sector, and where it comes along.
@@ -64,8 +75,10 @@ pub(crate) struct Place {
     pub(crate) angle: Angle,
     pub(crate) head: u16,
     zone: u16,
-    /// Sector within its track.
-    sector: u32,
+    /// Slot within its track.
+    pub(crate) slot: u32,
+    /// Sectors that follow each other without a gap from here on, on this track.
+    run: u32,
 }
 
 /// The layout of a disk. Immutable.
@@ -76,31 +89,37 @@ pub(crate) struct Geometry {
     hints: Vec<u16>,
     hint_shift: u32,
     heads: Divisor,
+    serpentine: bool,
+    pub(crate) seeks: SeekTable,
     pub(crate) capacity_sectors: u64,
     pub(crate) head_switch_ns: u64,
-    cylinder_switch_ns: u64,
 }
 
 impl Geometry {
     /// The layout that a valid configuration describes.
-    pub(crate) fn new(config: &HddConfig, seeks: &SeekTable, spindle: &Spindle) -> Self {
+    pub(crate) fn new(config: &HddConfig, spindle: &Spindle) -> Self {
+        let cylinders = config.zones.iter().map(|zone| zone.unused_cylinders_before + zone.cylinders).sum();
+        let seeks = SeekTable::new(&config.seek, cylinders);
         let cylinder_switch_ns = seeks.ns(1).max(config.head_switch_ns);
-        let mut zones = Vec::with_capacity(config.zones.len());
-        let (mut first_lbn, mut first_cylinder, mut first_angle) = (0, 0, 0u32);
+        let mut zones: Vec<Zone> = Vec::with_capacity(config.zones.len());
+        let (mut first_lbn, mut first_cylinder, mut next_angle) = (0, 0, 0u32);
         for zone in &config.zones {
             let sectors = u64::from(zone.sectors_per_track);
-            let skew = |given: Option<u32>, switch_ns: u64| -> Angle {
+            let angle = |slots: u64| (((slots % sectors) << 32) / sectors) as Angle;
+            let skew = |given: Option<u32>, switch_ns: u64| {
                 let needed = ((switch_ns + config.skew_margin_ns) * sectors).div_ceil(spindle.revolution_ns());
-                let skew_sectors = given.map_or(needed, u64::from) % sectors;
-                (u128::from(skew_sectors << 32) / u128::from(sectors)) as Angle
+                angle(given.map_or(needed, u64::from))
             };
             let track_skew = skew(zone.track_skew_sectors, config.head_switch_ns);
             let cylinder_skew = skew(zone.cylinder_skew_sectors, cylinder_switch_ns);
             let cylinder_step = track_skew.wrapping_mul(config.heads - 1).wrapping_add(cylinder_skew);
-            let end_lbn = first_lbn + u64::from(zone.cylinders) * u64::from(config.heads) * sectors;
+            let skips = skips(zone, config.heads);
+            let held = zone.slots(config.heads) - skips.last().map_or(0, |last| last.slots);
+            first_cylinder += zone.unused_cylinders_before;
+            let first_angle = zone.first_slot_sectors.map_or(next_angle, |slots| angle(slots.into()));
             zones.push(Zone {
                 first_lbn,
-                end_lbn,
+                end_lbn: first_lbn + held,
                 first_cylinder,
                 sectors_per_track: Divisor::new(zone.sectors_per_track),
                 sector_angle: u64::MAX / sectors,
@@ -109,10 +128,11 @@ impl Geometry {
                 first_angle,
                 track_skew,
                 cylinder_step,
+                skips,
             });
-            first_angle = first_angle.wrapping_add(cylinder_step.wrapping_mul(zone.cylinders));
+            next_angle = first_angle.wrapping_add(cylinder_step.wrapping_mul(zone.cylinders));
             first_cylinder += zone.cylinders;
-            first_lbn = end_lbn;
+            first_lbn += held;
         }
         let mut hint_shift = 0;
         while first_lbn >> hint_shift > ZONE_HINTS {
@@ -124,9 +144,10 @@ impl Geometry {
             hint_shift,
             zones,
             heads: Divisor::new(config.heads),
+            serpentine: config.track_order == TrackOrder::Serpentine,
+            seeks,
             capacity_sectors: config.capacity_sectors,
             head_switch_ns: config.head_switch_ns,
-            cylinder_switch_ns,
         }
     }
 
@@ -139,56 +160,94 @@ impl Geometry {
             index += 1;
         }
         let zone = &self.zones[index as usize];
-        let (track, sector) = zone.sectors_per_track.divide(lbn - zone.first_lbn);
-        let (cylinder, head) = self.heads.divide(track);
-        let cylinder = zone.first_cylinder + cylinder as u32;
-        let place = Place { cylinder, angle: 0, head: head as u16, zone: index, sector };
-        Place { angle: self.track_angle(&place).wrapping_add(zone.angle_of(sector)), ..place }
+        let (slots_before, run_max) = zone.skipped(lbn - zone.first_lbn);
+        let (track, slot) = zone.sectors_per_track.divide(lbn - zone.first_lbn + slots_before);
+        let (cylinder, order) = self.heads.divide(track);
+        let reversed = self.serpentine && cylinder % 2 == 1;
+        let angle = zone.track_angle(cylinder as u32, order).wrapping_add(zone.angle_of(slot));
+        Place {
+            cylinder: zone.first_cylinder + cylinder as u32,
+            angle,
+            head: (if reversed { self.heads.divisor - 1 - order } else { order }) as u16,
+            zone: index,
+            slot,
+            run: u64::from(zone.sectors_per_track.divisor - slot).min(run_max) as u32,
+        }
     }
 
-    /// The angle of the first sector on the track of `place`.
-    #[inline]
-    fn track_angle(&self, place: &Place) -> Angle {
+    /// How many sectors before `lbn`, which is at `place`, the head sees that reaches the track `wait_ns` earlier. Only
+    /// those count that follow each other without a gap up to it.
+    pub(crate) fn seen_before(&self, lbn: u64, place: &Place, wait_ns: u64) -> u64 {
         let zone = &self.zones[place.zone as usize];
-        let cylinders = (place.cylinder - zone.first_cylinder).wrapping_mul(zone.cylinder_step);
-        zone.first_angle.wrapping_add(cylinders).wrapping_add(zone.track_skew.wrapping_mul(u32::from(place.head)))
+        let sector = lbn - zone.first_lbn;
+        let behind = zone.skips.partition_point(|skip| skip.from <= sector);
+        let run_start = if behind == 0 { 0 } else { zone.skips[behind - 1].from };
+        let passed = ((u128::from(wait_ns) * u128::from(zone.sectors_per_ns)) >> 32) as u64;
+        passed.min(u64::from(place.slot)).min(sector - run_start)
     }
 
-    /// The first sector of the track behind that of `place`, and what it takes to get there in ns.
+    /// What it takes to get from one place to another, in ns, without rotation.
     #[inline]
-    fn next_track(&self, place: &Place) -> (Place, u64) {
-        let mut next = Place { sector: 0, ..*place };
-        let switch_ns = if u32::from(place.head) + 1 < self.heads.divisor {
-            next.head += 1;
-            self.head_switch_ns
-        } else {
-            next.head = 0;
-            next.cylinder += 1;
-            if self.zones.get(next.zone as usize + 1).is_some_and(|zone| zone.first_cylinder <= next.cylinder) {
-                next.zone += 1;
-            }
-            self.cylinder_switch_ns
-        };
-        next.angle = self.track_angle(&next);
-        (next, switch_ns)
+    fn switch_ns(&self, from: &Place, to: &Place) -> u64 {
+        let seek_ns = self.seeks.ns(from.cylinder.abs_diff(to.cylinder));
+        if from.head == to.head { seek_ns } else { seek_ns.max(self.head_switch_ns) }
     }
+}
+
+/// The skips that the holes of a zone make.
+fn skips(zone: &ZoneConfig, heads: u32) -> Vec<Skip> {
+    let mut slots = 0;
+    let skip = |hole: std::ops::Range<u64>| {
+        let from = hole.start - slots;
+        slots += hole.end - hole.start;
+        Skip { from, slots }
+    };
+    let mut skips: Vec<Skip> = zone.holes(heads).into_iter().map(skip).collect();
+    // Of stretches that touch, the last counts them all.
+    skips.dedup_by(|later, earlier| {
+        let touch = later.from == earlier.from;
+        if touch {
+            earlier.slots = later.slots;
+        }
+        touch
+    });
+    skips
 }
 
 impl Zone {
     #[inline]
-    const fn angle_of(&self, sector: u32) -> Angle {
-        ((sector as u64).wrapping_mul(self.sector_angle) >> 32) as Angle
+    const fn angle_of(&self, slot: u32) -> Angle {
+        ((slot as u64).wrapping_mul(self.sector_angle) >> 32) as Angle
+    }
+
+    /// The angle of the first slot on a track: that of number `order` in the zone's cylinder of number `cylinder`.
+    #[inline]
+    const fn track_angle(&self, cylinder: u32, order: u32) -> Angle {
+        let to_cylinder = self.first_angle.wrapping_add(cylinder.wrapping_mul(self.cylinder_step));
+        to_cylinder.wrapping_add(self.track_skew.wrapping_mul(order))
+    }
+
+    /// How many slots before a sector hold nothing, and how many sectors follow before the next such slot.
+    #[inline]
+    fn skipped(&self, sector: u64) -> (u64, u64) {
+        if self.skips.is_empty() {
+            return (0, u64::MAX);
+        }
+        let behind = self.skips.partition_point(|skip| skip.from <= sector);
+        let before = if behind == 0 { 0 } else { self.skips[behind - 1].slots };
+        (before, self.skips.get(behind).map_or(u64::MAX, |next| next.from - sector))
     }
 }
 
 /// A head that follows the tracks from some sector on: the one thing that tells when a sector has passed by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pass {
-    /// A sector on the present track that was, or will be, followed from its beginning.
+    /// A sector of the present run that was, or will be, followed from its beginning.
     lbn: u64,
     /// When it comes under the head, in ns.
     at_ns: u64,
-    track_end: u64,
+    /// The sector at which the run ends: at the end of the track, or before a slot that holds nothing.
+    run_end: u64,
     sector_ns: u64,
     sectors_per_ns: u64,
     pub(crate) place: Place,
@@ -202,7 +261,7 @@ impl Pass {
         Self {
             lbn,
             at_ns,
-            track_end: lbn + u64::from(zone.sectors_per_track.divisor - place.sector),
+            run_end: lbn + u64::from(place.run),
             sector_ns: zone.sector_ns,
             sectors_per_ns: zone.sectors_per_ns,
             place,
@@ -214,19 +273,19 @@ impl Pass {
         self.at_ns + (((end - self.lbn) * self.sector_ns) >> TRANSFER_BITS)
     }
 
-    /// Moves on to the next track, to be at its first sector.
+    /// Moves on to the next run, to be at its first sector.
     #[inline(never)]
     fn turn(&mut self, geometry: &Geometry, spindle: &Spindle) {
-        let (next, switch_ns) = geometry.next_track(&self.place);
-        let ready_ns = self.end_ns(self.track_end) + switch_ns;
+        let next = geometry.locate(self.run_end);
+        let ready_ns = self.end_ns(self.run_end) + geometry.switch_ns(&self.place, &next);
         let at_ns = ready_ns + spindle.wait_ns(spindle.angle_at(ready_ns), next.angle);
-        *self = Self::new(geometry, next, self.track_end, at_ns);
+        *self = Self::new(geometry, next, self.run_end, at_ns);
     }
 
     /// When the sectors before `end` have passed by, in ns; `end` is not before the present position.
     #[inline]
     pub(crate) fn passed_ns(mut self, geometry: &Geometry, spindle: &Spindle, end: u64) -> u64 {
-        while end > self.track_end {
+        while end > self.run_end {
             self.turn(geometry, spindle);
         }
         self.end_ns(end.max(self.lbn))
@@ -236,12 +295,12 @@ impl Pass {
     #[inline]
     pub(crate) fn follow(&mut self, geometry: &Geometry, spindle: &Spindle, now_ns: u64, end: u64) -> u64 {
         loop {
-            let track_end = self.track_end.min(end).max(self.lbn);
+            let run_end = self.run_end.min(end).max(self.lbn);
             let elapsed_ns = now_ns.saturating_sub(self.at_ns);
             // A nanosecond more, so that rounding never withholds a sector whose end `passed_ns` announced for now.
-            let passed = ((elapsed_ns + 1).saturating_mul(self.sectors_per_ns + 1) >> 32).min(track_end - self.lbn);
+            let passed = ((elapsed_ns + 1).saturating_mul(self.sectors_per_ns + 1) >> 32).min(run_end - self.lbn);
             let lbn = self.lbn + if elapsed_ns == 0 { 0 } else { passed };
-            if lbn < self.track_end || lbn >= end {
+            if lbn < self.run_end || lbn >= end {
                 return lbn;
             }
             self.turn(geometry, spindle);
@@ -251,5 +310,100 @@ impl Pass {
     /// Sectors of the present track.
     pub(crate) fn track_sectors(&self, geometry: &Geometry) -> u64 {
         u64::from(geometry.zones[self.place.zone as usize].sectors_per_track.divisor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Model, Profile};
+
+    /// Two heads, ten sectors a track, four cylinders, and another zone behind.
+    fn config(zone: ZoneConfig) -> HddConfig {
+        let profile = Profile::named("sata-7200").unwrap();
+        let Model::Hdd(config) = profile.model() else { unreachable!("sata-7200 is an hdd") };
+        let zone = ZoneConfig { cylinders: 4, sectors_per_track: 10, ..zone };
+        let last = ZoneConfig { cylinders: 1000, sectors_per_track: 8, ..ZoneConfig::default() };
+        HddConfig { heads: 2, zones: vec![zone, last], capacity_sectors: 1000, ..(**config).clone() }
+    }
+
+    /// Cylinder, head and slot of sectors.
+    fn places(config: &HddConfig, sectors: impl IntoIterator<Item = u64>) -> Vec<(u32, u16, u32)> {
+        let geometry = Geometry::new(config, &Spindle::new(config.rpm));
+        let place = |sector| geometry.locate(sector);
+        sectors.into_iter().map(place).map(|place| (place.cylinder, place.head, place.slot)).collect()
+    }
+
+    #[test]
+    fn sectors_fill_tracks_then_cylinders_then_zones() {
+        let config = config(ZoneConfig::default());
+        let expected = [(0, 0, 0), (0, 0, 9), (0, 1, 0), (1, 0, 0), (3, 1, 9), (4, 0, 0)];
+        assert_eq!(places(&config, [0, 9, 10, 20, 79, 80]), expected);
+    }
+
+    #[test]
+    fn every_other_cylinder_of_a_serpentine_is_filled_upwards() {
+        let config = HddConfig { track_order: TrackOrder::Serpentine, ..config(ZoneConfig::default()) };
+        let expected = [(0, 0, 0), (0, 1, 0), (1, 1, 0), (1, 0, 0), (2, 0, 0)];
+        assert_eq!(places(&config, [0, 10, 20, 30, 40]), expected);
+    }
+
+    #[test]
+    fn slipped_slots_are_stepped_over() {
+        let config = config(ZoneConfig { slips: vec![2, 3, 12], ..ZoneConfig::default() });
+        let expected = [(0, 0, 1), (0, 0, 4), (0, 1, 1), (0, 1, 3), (3, 1, 9), (4, 0, 0)];
+        assert_eq!(places(&config, [1, 2, 9, 10, 76, 77]), expected);
+    }
+
+    #[test]
+    fn spares_end_their_region_and_slips_take_them() {
+        let region = ZoneConfig { spare_slots: 3, spare_region_cylinders: Some(2), ..ZoneConfig::default() };
+        // 37 sectors in 40 slots.
+        assert_eq!(places(&config(region.clone()), [36, 37, 73, 74]), [(1, 1, 6), (2, 0, 0), (3, 1, 6), (4, 0, 0)]);
+        let config = config(ZoneConfig { slips: vec![5, 45], ..region });
+        assert_eq!(
+            places(&config, [4, 5, 36, 37, 41, 42]),
+            [(0, 0, 4), (0, 0, 6), (1, 1, 7), (2, 0, 0), (2, 0, 4), (2, 0, 6)]
+        );
+    }
+
+    #[test]
+    fn unused_slots_and_cylinders_come_before() {
+        let mut config = config(ZoneConfig { unused_slots_before: 13, ..ZoneConfig::default() });
+        config.zones[1].unused_cylinders_before = 5;
+        assert_eq!(places(&config, [0, 66, 67]), [(0, 1, 3), (3, 1, 9), (9, 0, 0)]);
+    }
+
+    #[test]
+    fn a_zone_begins_where_it_says() {
+        let zone = ZoneConfig { first_slot_sectors: Some(5), ..ZoneConfig::default() };
+        let geometry = Geometry::new(&config(zone), &Spindle::new(7200.0));
+        assert_eq!(geometry.locate(0).angle, 1 << 31);
+    }
+
+    #[test]
+    fn a_pass_waits_for_a_slipped_slot_to_go_by() {
+        let spindle = Spindle::new(7200.0);
+        let slot_ns = spindle.revolution_ns() / 10;
+        let geometry = Geometry::new(&config(ZoneConfig { slips: vec![4], ..ZoneConfig::default() }), &spindle);
+        let pass = Pass::new(&geometry, geometry.locate(2), 2, 0);
+        // At rest the angle of sector 2 is not under the head: what counts is the time from one sector to another.
+        let mut spindle = spindle;
+        spindle.start = geometry.locate(2).angle;
+        let passed = |end| pass.passed_ns(&geometry, &spindle, end);
+        assert!(passed(4).abs_diff(2 * slot_ns) < 1000);
+        assert!(passed(5).abs_diff(4 * slot_ns) < 1000, "{} and {slot_ns}", passed(5));
+    }
+
+    #[test]
+    fn a_head_that_comes_early_sees_what_lies_before() {
+        let spindle = Spindle::new(7200.0);
+        let slot_ns = spindle.revolution_ns() / 10;
+        let geometry = Geometry::new(&config(ZoneConfig { slips: vec![4], ..ZoneConfig::default() }), &spindle);
+        let seen = |lbn, wait_ns| geometry.seen_before(lbn, &geometry.locate(lbn), wait_ns);
+        assert_eq!(seen(3, slot_ns * 5 / 2), 2);
+        assert_eq!(seen(3, slot_ns * 9), 3, "no further than the track");
+        assert_eq!(seen(7, slot_ns * 9), 3, "no further than the slipped slot");
+        assert_eq!(seen(9, slot_ns * 9), 0);
     }
 }

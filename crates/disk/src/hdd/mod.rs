@@ -10,8 +10,8 @@
 //! free while something waits. What the head does in between, reading ahead above all, is worked out from its
 //! pass when it matters.
 //!
-//! Left out: defects, spare sectors, thermal recalibration, reading a track from where the head happens to
-//! arrive, contention of a medium transfer with other transfers on the link.
+//! Left out: sectors remapped in use, thermal recalibration, retries, reading the end of a command before its beginning
+//! where the head arrives in between, contention of a medium transfer with other transfers on the link.
 
 mod config;
 mod geometry;
@@ -27,13 +27,12 @@ use std::sync::Arc;
 use iosched::{Op, Time};
 
 pub use self::config::{
-    HddConfig, InterfaceConfig, QueueConfig, ReadCacheConfig, SeekConfig, SeekFormula, SeekPoint, WriteCacheConfig,
-    ZoneConfig,
+    HddConfig, InterfaceConfig, OverheadsConfig, QueueConfig, ReadCacheConfig, SeekConfig, SeekFormula, SeekPoint,
+    TrackOrder, WriteCacheConfig, ZoneConfig,
 };
 use self::geometry::{Geometry, Pass};
 use self::queue::{Head, Pending, Queue};
 use self::read_cache::ReadCache;
-use self::seek::SeekTable;
 use self::spindle::Spindle;
 use self::write_cache::WriteCache;
 use crate::completions::Completions;
@@ -46,25 +45,33 @@ const NEVER_NS: u64 = u64::MAX;
 const LINK_BITS: u32 = 16;
 /// Extents weighed against each other when the next to write back is chosen.
 const DESTAGE_CHOICE: usize = 32;
-/// Sectors of a read that cross the link after the last came from the medium: the rest crossed before.
-const TAIL_SECTORS: u64 = 8;
 
-/// What never changes: shared by all disks of a type.
-#[derive(Debug)]
-struct Layout {
-    geometry: Geometry,
-    seeks: SeekTable,
+/// What a command does first, for the work it costs.
+#[derive(Clone, Copy)]
+enum Work {
+    ReadHit,
+    ReadMiss,
+    WriteHit,
+    WriteMiss,
 }
 
 /// Parameters as the model needs them.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     command_ns: u64,
+    /// By [`Work`], [after a read, after a write].
+    overheads_ns: [[u64; 2]; 4],
+    /// Sectors the medium gives at once: those of a read that cross the link after its last came from the medium.
+    block_sectors: u64,
     /// Time of a sector on the link, with [`LINK_BITS`] behind the point.
     link_sector: u64,
     write_settle_ns: u64,
+    write_to_read_ns: u64,
     read_ahead_sectors: u64,
     sequential_read_ahead_sectors: u64,
+    read_on_arrival: bool,
+    replace_requested: bool,
+    keep_written: bool,
     write_cache: bool,
     idle_ns: u64,
     destage_sectors: u64,
@@ -103,7 +110,8 @@ enum Choice {
 #[derive(Clone, Debug)]
 pub struct Hdd {
     card: Card,
-    layout: Arc<Layout>,
+    /// What never changes: shared by all disks of a type.
+    geometry: Arc<Geometry>,
     settings: Settings,
     spindle: Spindle,
     /// The way of the head since it was last positioned.
@@ -114,6 +122,10 @@ pub struct Hdd {
     committed_end: u64,
     /// The read segment that the pass fills.
     filling: Option<usize>,
+    /// Whether the pass is, or the latest was, a write.
+    writing: bool,
+    /// Whether the command before was a write.
+    after_write: bool,
     /// Until when the head is not free.
     busy_until_ns: u64,
     /// When the medium was last busy with a read.
@@ -131,6 +143,7 @@ pub struct Hdd {
     flushes: VecDeque<Flush>,
     done: Completions,
     submitted: u64,
+    medium_commands: u64,
 }
 
 impl Hdd {
@@ -140,10 +153,8 @@ impl Hdd {
     /// As [`HddConfig::validate`].
     pub fn new(config: &HddConfig) -> Result<Self, ConfigError> {
         config.validate()?;
-        let cylinders = config.zones.iter().map(|zone| zone.cylinders).sum();
         let spindle = Spindle::new(config.rpm);
-        let seeks = SeekTable::new(&config.seek, cylinders);
-        let geometry = Geometry::new(config, &seeks, &spindle);
+        let geometry = Geometry::new(config, &spindle);
         let pass = Pass::new(&geometry, geometry.locate(0), 0, 0);
         let depth = config.depth as usize;
         Ok(Self {
@@ -155,13 +166,18 @@ impl Hdd {
                 fua: config.fua,
                 max_hw_sectors_kb: config.max_hw_sectors_kb,
             },
-            layout: Arc::new(Layout { geometry, seeks }),
             settings: Settings {
                 command_ns: config.interface.command_ns,
+                overheads_ns: config.interface.overheads(),
+                block_sectors: u64::from(config.physical_block_bytes / 512),
                 link_sector: ((512_000_000_000 << LINK_BITS) / u128::from(config.interface.bytes_per_second)) as u64,
                 write_settle_ns: config.write_settle_ns,
+                write_to_read_ns: config.write_to_read_ns.unwrap_or_else(|| geometry.seeks.ns(1)),
                 read_ahead_sectors: u64::from(config.read_cache.read_ahead_sectors),
                 sequential_read_ahead_sectors: u64::from(config.read_cache.sequential_read_ahead_sectors),
+                read_on_arrival: config.read_cache.read_on_arrival,
+                replace_requested: config.read_cache.replace_requested,
+                keep_written: config.read_cache.keep_written,
                 write_cache: config.write_cache.enabled,
                 idle_ns: config.write_cache.idle_ns,
                 destage_sectors: u64::from(config.write_cache.destage_sectors),
@@ -173,18 +189,22 @@ impl Hdd {
             pass_end: 0,
             committed_end: 0,
             filling: None,
+            writing: false,
+            after_write: false,
             busy_until_ns: 0,
             read_ns: 0,
             cached_ns: 0,
             link_free_ns: 0,
             wake_ns: NEVER_NS,
-            queue: Queue::new(config.depth, config.queue.starvation_ns, config.write_settle_ns),
+            queue: Queue::new(config.depth, config.queue.starvation_ns),
             read_cache: ReadCache::new(&config.read_cache),
             write_cache: WriteCache::new(&config.write_cache),
             waiting: VecDeque::with_capacity(depth),
             flushes: VecDeque::with_capacity(depth),
             done: Completions::new(config.depth),
             submitted: 0,
+            medium_commands: 0,
+            geometry: Arc::new(geometry),
         })
     }
 
@@ -200,6 +220,12 @@ impl Hdd {
         self.write_cache.dirty_sectors()
     }
 
+    /// Commands that the head was sent for: neither reads from the cache, nor writes into it, nor their writing back.
+    #[must_use]
+    pub fn medium_commands(&self) -> u64 {
+        self.medium_commands
+    }
+
     /// Time of a revolution, in ns.
     #[must_use]
     pub fn revolution_ns(&self) -> u64 {
@@ -209,8 +235,8 @@ impl Hdd {
     /// Time to move the arm between the cylinders of two sectors, in ns, without rotation.
     #[must_use]
     pub fn seek_ns(&self, from: u64, to: u64) -> u64 {
-        let Layout { geometry, seeks } = &*self.layout;
-        seeks.ns(geometry.locate(from).cylinder.abs_diff(geometry.locate(to).cylinder))
+        let place = |lbn| self.geometry.locate(lbn).cylinder;
+        self.geometry.seeks.ns(place(from).abs_diff(place(to)))
     }
 
     #[inline]
@@ -218,17 +244,29 @@ impl Hdd {
         (nr_sectors * self.settings.link_sector) >> LINK_BITS
     }
 
-    /// Completes a command that needs the link only.
+    /// The work that a command costs, in ns.
     #[inline]
-    fn transfer(&mut self, now_ns: u64, tag: u32, sequence: u64, nr_sectors: u64) {
-        self.link_free_ns = self.link_free_ns.max(now_ns) + self.settings.command_ns + self.link_ns(nr_sectors);
+    const fn overhead_ns(&self, work: Work) -> u64 {
+        self.settings.overheads_ns[work as usize][self.after_write as usize]
+    }
+
+    /// Completes a command that needs the link only, `overhead_ns` after the link is free for it.
+    #[inline]
+    fn transfer(&mut self, now_ns: u64, tag: u32, sequence: u64, nr_sectors: u64, overhead_ns: u64) {
+        self.link_free_ns = self.link_free_ns.max(now_ns) + overhead_ns + self.link_ns(nr_sectors);
         self.done.push(Time::from_ns(self.link_free_ns), sequence, tag);
+    }
+
+    /// Completes a read from the cache.
+    #[inline]
+    fn hit(&mut self, now_ns: u64, command: &Command, sequence: u64, nr_sectors: u64) {
+        self.transfer(now_ns, command.tag, sequence, nr_sectors, self.overhead_ns(Work::ReadHit));
     }
 
     /// Brings the pass to `now_ns`; returns the sector it has reached.
     #[inline]
     fn follow(&mut self, now_ns: u64) -> u64 {
-        let reached = self.pass.follow(&self.layout.geometry, &self.spindle, now_ns, self.pass_end);
+        let reached = self.pass.follow(&self.geometry, &self.spindle, now_ns, self.pass_end);
         if let Some(segment) = self.filling {
             self.read_cache.grow(segment, reached);
         }
@@ -247,10 +285,11 @@ impl Hdd {
         let (start, end) = (command.sector, self.end(command));
         let nr_sectors = end - start;
         let segment = match self.read_present(now_ns, start, end) {
-            Present::Held => return self.transfer(now_ns, command.tag, sequence, nr_sectors),
+            Present::Held => return self.hit(now_ns, command, sequence, nr_sectors),
             Present::At(media_ns) => {
-                let link_ns = self.link_ns(nr_sectors.min(TAIL_SECTORS));
-                let at_ns = media_ns.max(now_ns + self.settings.command_ns) + link_ns;
+                let tail_ns = self.link_ns(nr_sectors.min(self.settings.block_sectors));
+                let linked_ns = now_ns + self.overhead_ns(Work::ReadHit) + self.link_ns(nr_sectors);
+                let at_ns = linked_ns.max(media_ns + tail_ns);
                 return self.done.push(Time::from_ns(at_ns), sequence, command.tag);
             }
             Present::Absent => self.read_cache.find(start).filter(|&segment| !self.read_cache.is_empty(segment)),
@@ -259,22 +298,23 @@ impl Hdd {
         if let Some(segment) = segment {
             self.read_cache.touch(segment);
             if end <= self.read_cache.end(segment) {
-                return self.transfer(now_ns, command.tag, sequence, nr_sectors);
+                return self.hit(now_ns, command, sequence, nr_sectors);
             }
             first = self.read_cache.end(segment);
         }
         if !self.write_cache.is_clean() && self.write_cache.covers(start, end) {
-            return self.transfer(now_ns, command.tag, sequence, nr_sectors);
+            return self.hit(now_ns, command, sequence, nr_sectors);
         }
         self.queue.push(Pending {
             tag: command.tag,
             sequence,
             submitted_ns: now_ns,
+            ready_ns: now_ns + self.overhead_ns(Work::ReadMiss),
             start: first,
             end,
             write: false,
             continues: segment.map(|segment| segment as u32),
-            place: self.layout.geometry.locate(first),
+            place: self.geometry.locate(first),
         });
     }
 
@@ -283,7 +323,7 @@ impl Hdd {
     fn read_present(&mut self, now_ns: u64, start: u64, end: u64) -> Present {
         let Some(segment) = self.filling else { return Present::Absent };
         let reached = self.follow(now_ns);
-        if start < self.read_cache.start(segment) || start > reached + self.pass.track_sectors(&self.layout.geometry) {
+        if start < self.read_cache.start(segment) || start > reached + self.pass.track_sectors(&self.geometry) {
             return Present::Absent;
         }
         let alone = self.queue.is_empty() && !self.is_urgent();
@@ -295,7 +335,7 @@ impl Hdd {
             }
             return Present::Held;
         }
-        let Layout { geometry, .. } = &*self.layout;
+        let geometry = &*self.geometry;
         if end > self.committed_end {
             if !(alone && runs) {
                 return Present::Absent;
@@ -312,17 +352,18 @@ impl Hdd {
     }
 
     /// The host took everything before `end` from the segment being filled, which reaches to `reached`: reading ahead
-    /// may go further, or begin again if it had to stop and half of what it was ahead is used up.
+    /// may go further, or begin again if it had to stop.
     #[inline]
     fn read_on(&mut self, now_ns: u64, end: u64, reached: u64, runs: bool) {
-        let wanted = (end + self.settings.read_ahead_sectors).min(self.layout.geometry.capacity_sectors);
+        let wanted = (end + self.settings.read_ahead_sectors).min(self.geometry.capacity_sectors);
         if runs {
             self.pass_end = self.pass_end.max(wanted);
-        } else if self.busy_until_ns <= now_ns && reached + self.settings.read_ahead_sectors / 2 < wanted {
-            let place = self.layout.geometry.locate(reached);
+        } else if self.busy_until_ns <= now_ns && reached < wanted {
+            let place = self.geometry.locate(reached);
             let at_ns = now_ns + self.head(now_ns).positioning_ns(&place, false);
-            self.pass = Pass::new(&self.layout.geometry, place, reached, at_ns);
+            self.pass = Pass::new(&self.geometry, place, reached, at_ns);
             self.pass_end = wanted;
+            self.writing = false;
         }
     }
 
@@ -331,11 +372,23 @@ impl Hdd {
         let (start, end) = (command.sector, self.end(command));
         let nr_sectors = end - start;
         let Command { tag, .. } = *command;
+        self.forget(now_ns, start, end);
         if !self.settings.write_cache || command.fua || !self.write_cache.takes(nr_sectors) {
-            let place = self.layout.geometry.locate(start);
+            let place = self.geometry.locate(start);
             let continues = None;
+            let ready_ns = now_ns + self.overhead_ns(Work::WriteMiss);
             let submitted_ns = now_ns;
-            self.queue.push(Pending { tag, sequence, submitted_ns, start, end, write: true, continues, place });
+            self.queue.push(Pending {
+                tag,
+                sequence,
+                submitted_ns,
+                ready_ns,
+                start,
+                end,
+                write: true,
+                continues,
+                place,
+            });
         } else if self.waiting.is_empty() && self.write_cache.has_room(nr_sectors) {
             self.cache(now_ns, tag, sequence, start, end);
         } else {
@@ -347,16 +400,32 @@ impl Hdd {
     #[inline]
     fn cache(&mut self, now_ns: u64, tag: u32, sequence: u64, start: u64, end: u64) {
         let first = self.write_cache.is_empty();
-        self.write_cache.insert(&self.layout.geometry, start, end);
-        self.transfer(now_ns, tag, sequence, end - start);
+        self.write_cache.insert(&self.geometry, start, end);
+        if self.settings.keep_written {
+            let segment = self.read_cache.begin(start);
+            self.read_cache.grow(segment, end);
+        }
+        self.transfer(now_ns, tag, sequence, end - start, self.overhead_ns(Work::WriteHit));
         if first {
             self.cached_ns = self.link_free_ns;
         }
     }
 
+    /// Read segments no longer hold what is written.
+    #[inline]
+    fn forget(&mut self, now_ns: u64, start: u64, end: u64) {
+        if let Some(segment) = self.filling {
+            self.follow(now_ns);
+            if self.read_cache.overlaps(segment, start, end) {
+                self.filling = None;
+            }
+        }
+        self.read_cache.cut(start, end);
+    }
+
     fn flush(&mut self, now_ns: u64, tag: u32, sequence: u64) {
         if self.write_cache.is_clean() {
-            return self.transfer(now_ns, tag, sequence, 0);
+            return self.transfer(now_ns, tag, sequence, 0, self.settings.command_ns);
         }
         let epoch = self.write_cache.end_epoch();
         self.flushes.push_back(Flush { tag, sequence, submitted_ns: now_ns, epoch });
@@ -373,10 +442,10 @@ impl Hdd {
     #[inline]
     fn head(&self, at_ns: u64) -> Head<'_> {
         Head {
-            geometry: &self.layout.geometry,
-            seeks: &self.layout.seeks,
+            geometry: &self.geometry,
             spindle: &self.spindle,
             write_settle_ns: self.settings.write_settle_ns,
+            read_settle_ns: if self.writing { self.settings.write_to_read_ns } else { 0 },
             cylinder: self.pass.place.cylinder,
             head: self.pass.place.head,
             angle: self.spindle.angle_at(at_ns),
@@ -487,15 +556,20 @@ impl Hdd {
     #[inline]
     fn serve(&mut self, at_ns: u64, pending: &Pending) {
         let &Pending { start, end, place, .. } = pending;
-        let ready_ns = at_ns.max(pending.submitted_ns + self.settings.command_ns);
-        let meets_ns = ready_ns + self.head(ready_ns).positioning_ns(&place, pending.write);
-        let Layout { geometry, .. } = &*self.layout;
+        let ready_ns = at_ns.max(pending.ready_ns);
+        let (moved_ns, wait_ns) = self.head(ready_ns).moved_and_wait_ns(&place, pending.write);
+        let meets_ns = ready_ns + moved_ns + wait_ns;
+        let geometry = &*self.geometry;
         self.pass = Pass::new(geometry, place, start, meets_ns);
         let media_ns = self.pass.passed_ns(geometry, &self.spindle, end);
         (self.committed_end, self.pass_end, self.busy_until_ns) = (end, end, media_ns);
+        self.writing = pending.write;
+        self.medium_commands += 1;
+        let nr_sectors = end - start;
         if pending.write {
             self.filling = None;
-            return self.done.push(Time::from_ns(media_ns), pending.sequence, pending.tag);
+            let linked_ns = ready_ns + self.link_ns(nr_sectors);
+            return self.done.push(Time::from_ns(media_ns.max(linked_ns)), pending.sequence, pending.tag);
         }
         let last = geometry.capacity_sectors;
         let continues = pending.continues.map(|segment| segment as usize);
@@ -505,24 +579,33 @@ impl Hdd {
                 self.busy_until_ns = self.pass.passed_ns(geometry, &self.spindle, self.committed_end);
                 segment
             }
+            None if self.settings.read_on_arrival => {
+                self.read_cache.begin(start - geometry.seen_before(start, &place, wait_ns))
+            }
             None => self.read_cache.begin(start),
         };
         self.pass_end = (end + self.settings.read_ahead_sectors).min(last);
+        if !self.settings.replace_requested {
+            self.pass_end = self.pass_end.min(self.read_cache.full_end(segment)).max(self.committed_end);
+        }
         self.filling = Some(segment);
         self.read_ns = self.busy_until_ns;
-        let link_ns = self.link_ns((end - start).min(TAIL_SECTORS));
-        self.done.push(Time::from_ns(media_ns + link_ns), pending.sequence, pending.tag);
+        let first_block_ns = self.pass.passed_ns(geometry, &self.spindle, end.min(start + self.settings.block_sectors));
+        let tail_ns = self.link_ns(nr_sectors.min(self.settings.block_sectors));
+        let at_ns = (media_ns + tail_ns).max(first_block_ns + self.link_ns(nr_sectors));
+        self.done.push(Time::from_ns(at_ns), pending.sequence, pending.tag);
     }
 
     /// Begins to write back the extent at a position of the write cache.
     fn destage(&mut self, at_ns: u64, position: usize) {
-        let Layout { geometry, .. } = &*self.layout;
+        let geometry = &*self.geometry;
         let chunk = self.write_cache.take(geometry, position, self.settings.destage_sectors);
         let meets_ns = at_ns + self.head(at_ns).positioning_ns(&chunk.place, true);
         self.pass = Pass::new(geometry, chunk.place, chunk.start, meets_ns);
         self.busy_until_ns = self.pass.passed_ns(geometry, &self.spindle, chunk.end);
         (self.committed_end, self.pass_end) = (chunk.end, chunk.end);
         self.filling = None;
+        self.writing = true;
     }
 }
 
@@ -551,11 +634,17 @@ impl Device for Hdd {
         let sequence = self.submitted;
         self.submitted += 1;
         match command.op {
-            Op::Read => self.read(now_ns, &command, sequence),
-            Op::Write | Op::WriteZeroes => self.write(now_ns, &command, sequence),
+            Op::Read => {
+                self.read(now_ns, &command, sequence);
+                self.after_write = false;
+            }
+            Op::Write | Op::WriteZeroes => {
+                self.write(now_ns, &command, sequence);
+                self.after_write = true;
+            }
             Op::Flush => self.flush(now_ns, command.tag, sequence),
             // Rotating disks have no use for it.
-            Op::Discard => self.transfer(now_ns, command.tag, sequence, 0),
+            Op::Discard => self.transfer(now_ns, command.tag, sequence, 0, self.settings.command_ns),
         }
         self.reschedule(now_ns);
         if self.wake_ns <= now_ns {

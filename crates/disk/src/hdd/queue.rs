@@ -2,7 +2,6 @@
 //! waited too long.
 
 use super::geometry::{Geometry, Place};
-use super::seek::SeekTable;
 use super::spindle::{Angle, Spindle};
 
 /// A command that needs the medium.
@@ -12,6 +11,8 @@ pub(crate) struct Pending {
     /// Its number in order of submission.
     pub(crate) sequence: u64,
     pub(crate) submitted_ns: u64,
+    /// When the head may be sent to it.
+    pub(crate) ready_ns: u64,
     /// First sector the medium has to give or take.
     pub(crate) start: u64,
     /// The sector behind its last.
@@ -26,9 +27,11 @@ pub(crate) struct Pending {
 #[derive(Clone, Copy)]
 pub(crate) struct Head<'a> {
     pub(crate) geometry: &'a Geometry,
-    pub(crate) seeks: &'a SeekTable,
     pub(crate) spindle: &'a Spindle,
+    /// What a write needs after any move.
     pub(crate) write_settle_ns: u64,
+    /// What a read needs where the head does not seek.
+    pub(crate) read_settle_ns: u64,
     pub(crate) cylinder: u32,
     pub(crate) head: u16,
     /// The angle under the heads now.
@@ -39,19 +42,38 @@ impl Head<'_> {
     /// How long until the head is at `place`, ready to read or write, in ns.
     #[inline]
     pub(crate) fn positioning_ns(&self, place: &Place, write: bool) -> u64 {
-        self.reach_ns(&Key::new(place, if write { self.write_settle_ns as u32 } else { 0 }))
+        self.positioning_of_ns(&Key::new(place, write))
     }
 
     #[inline(always)]
-    fn reach_ns(&self, key: &Key) -> u64 {
-        let mut move_ns = self.seeks.ns(key.cylinder.abs_diff(self.cylinder));
+    fn positioning_of_ns(&self, key: &Key) -> u64 {
+        let (moved_ns, wait_ns) = self.reach_ns(key);
+        moved_ns + wait_ns
+    }
+
+    /// How long until the head is on the track of `place` and ready, and how long it waits there, in ns.
+    #[inline]
+    pub(crate) fn moved_and_wait_ns(&self, place: &Place, write: bool) -> (u64, u64) {
+        self.reach_ns(&Key::new(place, write))
+    }
+
+    #[inline(always)]
+    fn reach_ns(&self, key: &Key) -> (u64, u64) {
+        let mut move_ns = self.geometry.seeks.ns(key.cylinder.abs_diff(self.cylinder));
         // Asked first because it can be foreseen: most seeks take longer.
-        if move_ns < self.geometry.head_switch_ns && key.head != self.head {
-            move_ns = self.geometry.head_switch_ns;
+        if move_ns < self.geometry.head_switch_ns.max(self.read_settle_ns) {
+            if key.head != self.head {
+                move_ns = move_ns.max(self.geometry.head_switch_ns);
+            }
+            if !key.write {
+                move_ns = move_ns.max(self.read_settle_ns);
+            }
         }
-        move_ns += if move_ns == 0 { 0 } else { u64::from(key.settle_ns) };
+        if key.write && move_ns > 0 {
+            move_ns += self.write_settle_ns;
+        }
         let arrival = self.angle.wrapping_add(self.spindle.turned(move_ns));
-        move_ns + self.spindle.wait_ns(arrival, key.angle)
+        (move_ns, self.spindle.wait_ns(arrival, key.angle))
     }
 }
 
@@ -62,7 +84,6 @@ pub(crate) struct Queue {
     /// What a choice looks at, apart from the rest.
     keys: Vec<Key>,
     starvation_ns: u64,
-    write_settle_ns: u32,
     /// No command in the queue was submitted before this.
     oldest_ns: u64,
 }
@@ -72,26 +93,24 @@ pub(crate) struct Queue {
 struct Key {
     cylinder: u32,
     angle: Angle,
-    settle_ns: u32,
     head: u16,
+    write: bool,
 }
 
 impl Key {
     #[inline]
-    fn new(place: &Place, settle_ns: u32) -> Self {
+    fn new(place: &Place, write: bool) -> Self {
         let &Place { cylinder, angle, head, .. } = place;
-        Self { cylinder, angle, settle_ns, head }
+        Self { cylinder, angle, head, write }
     }
 }
 
 impl Queue {
-    pub(crate) fn new(depth: u32, starvation_ns: u64, write_settle_ns: u64) -> Self {
+    pub(crate) fn new(depth: u32, starvation_ns: u64) -> Self {
         Self {
             pending: Vec::with_capacity(depth as usize),
             keys: Vec::with_capacity(depth as usize),
             starvation_ns,
-            // Less than a revolution, so it fits.
-            write_settle_ns: write_settle_ns as u32,
             oldest_ns: u64::MAX,
         }
     }
@@ -103,7 +122,7 @@ impl Queue {
 
     #[inline]
     pub(crate) fn push(&mut self, pending: Pending) {
-        self.keys.push(Key::new(&pending.place, if pending.write { self.write_settle_ns } else { 0 }));
+        self.keys.push(Key::new(&pending.place, pending.write));
         self.oldest_ns = self.oldest_ns.min(pending.submitted_ns);
         self.pending.push(pending);
     }
@@ -131,7 +150,7 @@ impl Queue {
     pub(crate) fn nearest(&self, head: &Head<'_>) -> Option<(usize, u64)> {
         match &self.keys[..] {
             [] => None,
-            [key] => Some((0, head.reach_ns(key))),
+            [key] => Some((0, head.positioning_of_ns(key))),
             keys => Some(nearest_of(keys, head)),
         }
     }
@@ -143,7 +162,7 @@ fn nearest_of(keys: &[Key], head: &Head<'_>) -> (usize, u64) {
     // Time and index in one number, so that no branch depends on which is less.
     let mut nearest = u64::MAX;
     for (index, key) in keys.iter().enumerate() {
-        nearest = nearest.min((head.reach_ns(key) << 16) | index as u64);
+        nearest = nearest.min((head.positioning_of_ns(key) << 16) | index as u64);
     }
     ((nearest & 0xFFFF) as usize, nearest >> 16)
 }

@@ -60,6 +60,34 @@ impl ReadCache {
         self.start[segment].wrapping_add(self.length[segment])
     }
 
+    /// The sector at which `segment` is full, if nothing is dropped from its front.
+    #[inline]
+    pub(crate) fn full_end(&self, segment: usize) -> u64 {
+        self.start[segment] + self.segment_sectors
+    }
+
+    /// Whether `segment` holds some of `start..end`.
+    #[inline]
+    pub(crate) fn overlaps(&self, segment: usize, start: u64, end: u64) -> bool {
+        self.start[segment] < end && start < self.end(segment)
+    }
+
+    /// Takes `start..end` out of all segments, with what lies behind it in one that begins before it.
+    #[inline]
+    pub(crate) fn cut(&mut self, start: u64, end: u64) {
+        for (own_start, length) in self.start.iter_mut().zip(&mut self.length) {
+            let own_end = own_start.wrapping_add(*length);
+            if *own_start < end && start < own_end {
+                if start <= *own_start {
+                    *length = own_end.saturating_sub(end);
+                    *own_start = own_end - *length;
+                } else {
+                    *length = start - *own_start;
+                }
+            }
+        }
+    }
+
     /// Notes that `segment` was of use.
     #[inline]
     pub(crate) fn touch(&mut self, segment: usize) {
@@ -104,8 +132,15 @@ mod tests {
     use super::*;
 
     fn cache(segments: u32) -> ReadCache {
-        let config =
-            ReadCacheConfig { segments, segment_sectors: 100, read_ahead_sectors: 0, sequential_read_ahead_sectors: 0 };
+        let config = ReadCacheConfig {
+            segments,
+            segment_sectors: 100,
+            read_ahead_sectors: 0,
+            sequential_read_ahead_sectors: 0,
+            read_on_arrival: false,
+            replace_requested: true,
+            keep_written: false,
+        };
         ReadCache::new(&config)
     }
 
@@ -124,6 +159,21 @@ mod tests {
         let segment = cache.begin(0);
         cache.grow(segment, 250);
         assert_eq!((cache.start(segment), cache.end(segment)), (150, 250));
+    }
+
+    #[test]
+    fn what_is_written_is_held_no_longer() {
+        let mut cache = cache(2);
+        for lbn in [0, 1000] {
+            let segment = cache.begin(lbn);
+            cache.grow(segment, lbn + 50);
+        }
+        let (low, high) = (cache.find(0).unwrap(), cache.find(1000).unwrap());
+        assert!(cache.overlaps(low, 49, 60) && !cache.overlaps(low, 50, 60));
+        cache.cut(40, 1010);
+        assert_eq!([(cache.start(low), cache.end(low)), (cache.start(high), cache.end(high))], [(0, 40), (1010, 1050)]);
+        cache.cut(0, 2000);
+        assert!(cache.is_empty(low) && cache.is_empty(high));
     }
 
     #[test]

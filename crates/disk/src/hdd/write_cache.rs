@@ -104,7 +104,7 @@ impl WriteCache {
     /// Whether a write of so many sectors is small enough to be taken at all.
     #[inline]
     pub(crate) fn takes(&self, nr_sectors: u64) -> bool {
-        nr_sectors * 4 <= self.sectors_max
+        nr_sectors <= self.sectors_max
     }
 
     #[inline]
@@ -300,7 +300,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::config::{HddConfig, WriteCacheConfig};
-    use super::super::seek::SeekTable;
     use super::super::spindle::Spindle;
     use super::*;
     use crate::{Model, Profile};
@@ -309,7 +308,7 @@ mod tests {
         let profile = Profile::named("sata-7200").unwrap();
         let Model::Hdd(config) = profile.model() else { unreachable!("sata-7200 is an hdd") };
         let config: &HddConfig = config;
-        Geometry::new(config, &SeekTable::new(&config.seek, 345_360), &Spindle::new(config.rpm))
+        Geometry::new(config, &Spindle::new(config.rpm))
     }
 
     const CONFIG: WriteCacheConfig = WriteCacheConfig {

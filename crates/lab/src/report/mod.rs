@@ -22,6 +22,7 @@ mod svg;
 mod throughput;
 mod turns;
 mod units;
+mod validation;
 mod view;
 
 use crate::record::Records;
@@ -36,4 +37,10 @@ pub fn html(records: &Records, file: Option<&str>) -> String {
         all => several::page(records, all, file),
     }
     .into_string()
+}
+
+/// A validation as one HTML page.
+#[must_use]
+pub fn validation_html(validation: &crate::validate::Validation) -> String {
+    validation::document(validation).into_string()
 }

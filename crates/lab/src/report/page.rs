@@ -15,7 +15,7 @@ pub(crate) fn page(view: &View<'_>, file: Option<&str>) -> Markup {
     let title = title(view.header());
     let one = std::slice::from_ref(view);
     document(
-        view.header(),
+        &view.header().version,
         &title,
         &html! {
             (answer(view, &title))
@@ -27,7 +27,7 @@ pub(crate) fn page(view: &View<'_>, file: Option<&str>) -> Markup {
 }
 
 /// A whole page of that title with that body.
-pub(crate) fn document(header: &Header, title: &str, body: &Markup) -> Markup {
+pub(crate) fn document(version: &str, title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -35,7 +35,7 @@ pub(crate) fn document(header: &Header, title: &str, body: &Markup) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                meta name="generator" content={ "iosched " (header.version) };
+                meta name="generator" content={ "iosched " (version) };
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }

@@ -20,7 +20,7 @@ pub(crate) fn page(records: &Records, views: &mut [View<'_>], file: Option<&str>
     }
     let title = format!("{}, {} devices", title(header), views.len());
     document(
-        header,
+        &header.version,
         &title,
         &html! {
             header {

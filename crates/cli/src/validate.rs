@@ -1,0 +1,109 @@
+//! `iosched validate`: models against what was measured.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, Subcommand, ValueHint};
+use iosched::Op;
+use iosched_disk::Profile;
+use iosched_disk::disksim::service_times;
+use iosched_lab::grouped;
+use iosched_lab::validate::{Closeness, Validation, validate};
+use serde_json::json;
+
+use crate::fail::usage;
+use crate::{import, output};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ValidateCommand {
+    /// Compare a model's response times with those that were measured of a real disk
+    ///
+    /// The trace has a request a line: `R|W Hit|Miss block count service_us next_us`, in blocks of 512 bytes, with the time to the
+    /// request's completion and from there to the next request. The model gets the same requests, each as long after the
+    /// completion of the one before. The measure is the root mean square of the distance between the two
+    /// distributions of response times (Ruemmler and Wilkes, 1994); the last line says it.
+    Disk(DiskArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DiskArgs {
+    /// The model: a profile of `iosched device list`, or a file (with a / or *.toml)
+    #[arg(short, long, value_name = "PROFILE|FILE")]
+    profile: String,
+    /// What the real disk did; also .gz and .zst
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    trace: PathBuf,
+    /// Decides where the platters are at the start
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print everything as one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Write a report, one HTML page: the distributions, and where they differ
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    report: Option<PathBuf>,
+}
+
+pub(crate) fn run(command: &ValidateCommand) -> Result<()> {
+    let ValidateCommand::Disk(args) = command;
+    let profile = Profile::load(&args.profile)?;
+    let name = args.trace.display().to_string();
+    let text = import::read(&args.trace)?;
+    let services = service_times(&name, &text, profile.card().capacity_sectors).map_err(usage)?;
+    let validation = validate(&profile, &name, &services, args.seed);
+    if let Some(page) = &args.report {
+        let html = iosched_lab::report::validation_html(&validation);
+        output::whole_file(page, |out| Ok(out.write_all(html.as_bytes())?))?;
+    }
+    output::print(&if args.json { as_json(&validation)? } else { as_text(&validation) })
+}
+
+fn as_json(validation: &Validation) -> Result<String> {
+    let document = json!({
+        "device": validation.device,
+        "about": validation.about,
+        "trace": validation.trace,
+        "seed": validation.seed,
+        "all": validation.overall(),
+        "kinds": validation.kinds(),
+    });
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+fn as_text(validation: &Validation) -> String {
+    let overall = validation.overall();
+    let kinds = validation.kinds();
+    let reads = validation.served.iter().filter(|served| served.service.op == Op::Read).count();
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{}    {} requests, one at a time, {} reads",
+        validation.trace,
+        grouped(overall.requests as u64),
+        grouped(reads as u64)
+    );
+    let _ = writeln!(text, "{}    {}\n", validation.device, validation.about);
+    let width = kinds.iter().map(|kind| kind.name.len()).max().unwrap_or(0).max(12);
+    let _ = writeln!(text, "{:width$}                   mean, ms            median, ms          p95, ms", "");
+    let _ =
+        writeln!(text, "{:width$} requests   rms ms  measured simulated  measured simulated  measured simulated", "");
+    let mut row = |name: &str, c: &Closeness| {
+        let at = |quantile: f64| c.quantiles.iter().find(|pair| pair.quantile == quantile);
+        let _ = write!(text, "{name:width$} {:>8} {:8.3}", grouped(c.requests as u64), c.rms_ms);
+        let _ = write!(text, "  {:8.3}  {:8.3}", c.measured_mean_ms, c.mean_ms);
+        for pair in [at(0.5), at(0.95)].into_iter().flatten() {
+            let _ = write!(text, "  {:8.3}  {:8.3}", pair.measured_ms, pair.simulated_ms);
+        }
+        text.push('\n');
+    };
+    row("all", &overall);
+    kinds.iter().for_each(|kind| row(&kind.name, &kind.closeness));
+    let Closeness { rms_ms, mean_ms, measured_mean_ms, requests, .. } = overall;
+    let _ = writeln!(
+        text,
+        "\nrms_ms {rms_ms:.3} mean_ms {mean_ms:.2} measured_mean_ms {measured_mean_ms:.2} requests {requests}"
+    );
+    text
+}

@@ -1,0 +1,291 @@
+//! From a description to the parameters of the `hdd` model.
+
+use super::error::DiskSimError;
+use super::parameters::{self, Block, Located, Value, whole};
+use super::seeks;
+use crate::hdd::{
+    HddConfig, InterfaceConfig, OverheadsConfig, QueueConfig, ReadCacheConfig, SeekConfig, TrackOrder,
+    WriteCacheConfig, ZoneConfig,
+};
+
+/// Longest time of a mechanical parameter or an overhead, ms.
+const MS_MAX: f64 = 1_000.0;
+
+/// The three files, each as (what it is called in errors, text).
+#[derive(Clone, Copy, Debug)]
+pub struct Sources<'t> {
+    /// Geometry and mechanics, `*.model`.
+    pub model: (&'t str, &'t str),
+    /// Seek times, `*.seek`.
+    pub seek: (&'t str, &'t str),
+    /// Bus, cache and overheads, `*.diskspecs`.
+    pub specs: (&'t str, &'t str),
+}
+
+/// A disk as DiskSim describes it.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// What the description calls the disk.
+    pub name: String,
+    /// The parameters of the model.
+    pub config: HddConfig,
+    /// What the description says and the model does otherwise, a sentence each.
+    pub remarks: Vec<String>,
+    /// A seek of one cylinder, as the description gives it apart from the seek times, ns.
+    pub one_cylinder_ns: u64,
+    /// A seek over all cylinders, the same, ns.
+    pub full_seek_ns: u64,
+    pub(super) files: [String; 3],
+}
+
+impl Description {
+    /// Reads a description.
+    ///
+    /// # Errors
+    /// A file is not what it should be, a field that is needed is missing, or the disk has something that the model
+    /// cannot have: always with file and line.
+    pub fn read(sources: &Sources<'_>) -> Result<Self, DiskSimError> {
+        let model = parameters::parse(sources.model.0, sources.model.1)?;
+        let specs = parameters::parse(sources.specs.0, sources.specs.1)?;
+        let seek = seeks::parse(sources.seek.0, sources.seek.1)?;
+        let file = sources.model.0;
+        let mechanics = Mechanics::read(file, model.block(file, "Mechanical Model")?)?;
+        let layout = model.block(file, "Layout Model")?;
+        let heads = model.whole(file, "Number of data surfaces", 64)?.max(1);
+        let mut remarks = Vec::new();
+        let zones = zones(file, layout, &mut remarks)?;
+        let specs_file = sources.specs.0;
+        let config = HddConfig {
+            capacity_sectors: whole(file, "Block count", model.required(file, "Block count")?, 1 << 40)?,
+            depth: specs.whole(specs_file, "Max queue length", 256)?.max(1),
+            max_hw_sectors_kb: crate::config::MAX_HW_SECTORS_KB,
+            fua: false,
+            rpm: mechanics.rpm,
+            heads,
+            physical_block_bytes: 512,
+            track_order: track_order(file, layout, &zones)?,
+            head_switch_ns: mechanics.head_switch_ns,
+            write_settle_ns: mechanics.write_settle_ns,
+            write_to_read_ns: None,
+            skew_margin_ns: 0,
+            seek: SeekConfig::Table(seek),
+            zones,
+            interface: interface(specs_file, &specs)?,
+            queue: QueueConfig { starvation_ns: 1_000_000_000 },
+            read_cache: read_cache(specs_file, &specs, &mut remarks)?,
+            write_cache: write_cache(specs_file, &specs)?,
+        };
+        config
+            .validate()
+            .map_err(|error| DiskSimError::of(file, error.to_string(), "the description contradicts itself"))?;
+        let name = if specs.name.is_empty() { model.name } else { specs.name };
+        let files = [sources.model.0, sources.seek.0, sources.specs.0].map(str::to_owned);
+        let Mechanics { one_cylinder_ns, full_seek_ns, .. } = mechanics;
+        Ok(Self { name, config, remarks, one_cylinder_ns, full_seek_ns, files })
+    }
+}
+
+struct Mechanics {
+    rpm: f64,
+    head_switch_ns: u64,
+    write_settle_ns: u64,
+    one_cylinder_ns: u64,
+    full_seek_ns: u64,
+}
+
+impl Mechanics {
+    fn read(file: &str, block: &Block) -> Result<Self, DiskSimError> {
+        let kind = block.required(file, "Seek type")?;
+        if kind.value != Value::Words("extracted".to_owned()) {
+            let problem = "the seek type is not extracted";
+            return Err(DiskSimError::at(file, kind.line, problem, "seek times come from a table of measured ones"));
+        }
+        Ok(Self {
+            rpm: block.number(file, "Rotation speed (in rpms)", (1_000.0, 100_000.0))?,
+            head_switch_ns: ns(file, block, "Head switch time")?,
+            write_settle_ns: ns(file, block, "Add. write settling delay")?,
+            one_cylinder_ns: ns(file, block, "Single cylinder seek time")?,
+            full_seek_ns: ns(file, block, "Full strobe seek time")?,
+        })
+    }
+}
+
+/// A time in ms, as ns.
+fn ns(file: &str, block: &Block, name: &str) -> Result<u64, DiskSimError> {
+    Ok((block.number(file, name, (0.0, MS_MAX))? * 1e6).round() as u64)
+}
+
+/// Where the spares are.
+#[derive(Clone, Copy)]
+enum Sparing {
+    None,
+    EachCylinder,
+    EndOfDisk,
+    EachRange(u32),
+    EachZone,
+}
+
+fn sparing(file: &str, layout: &Block) -> Result<Sparing, DiskSimError> {
+    let located = layout.required(file, "Sparing scheme used")?;
+    match whole(file, "Sparing scheme used", located, u64::from(u32::MAX))? {
+        0 => Ok(Sparing::None),
+        2 => Ok(Sparing::EachCylinder),
+        7 => Ok(Sparing::EndOfDisk),
+        8 => Ok(Sparing::EachRange(layout.whole(file, "Rangesize for sparing", 1 << 28)?.max(1))),
+        9 => Ok(Sparing::EachZone),
+        other => Err(DiskSimError::at(
+            file,
+            located.line,
+            format!("sparing scheme {other} is not known here"),
+            "0 (none), 2 (at the end of each cylinder), 7 (of the disk), 8 (of each range of cylinders) and 9 (of each zone) are",
+        )),
+    }
+}
+
+fn zones(file: &str, layout: &Block, remarks: &mut Vec<String>) -> Result<Vec<ZoneConfig>, DiskSimError> {
+    let sparing = sparing(file, layout)?;
+    let mut zones = Vec::new();
+    let (mut next_cylinder, mut defects) = (0, 0);
+    for located in layout.list(file, "Zones")? {
+        let Value::Block(zone) = &located.value else {
+            return Err(DiskSimError::at(file, located.line, "this is no zone", "a zone is `type { ... }`"));
+        };
+        let first = zone.whole(file, "First cylinder number", 1 << 28)?;
+        let last = zone.whole(file, "Last cylinder number", 1 << 28)?;
+        if first < next_cylinder || last < first {
+            let problem = format!("a zone of cylinders {first} to {last} behind {next_cylinder} others");
+            return Err(DiskSimError::at(file, zone.line, problem, "zones follow each other inwards"));
+        }
+        defects += zone.list(file, "defects")?.len() / 2;
+        let spare_slots = match sparing {
+            Sparing::None | Sparing::EndOfDisk => 0,
+            _ => zone.whole(file, "Number of spares", u32::MAX)?,
+        };
+        let spare_region_cylinders = match sparing {
+            Sparing::EachCylinder => Some(1),
+            Sparing::EachRange(cylinders) => Some(cylinders.min(last - first + 1)),
+            _ => None,
+        };
+        let skew = |name| zone.number(file, name, (0.0, 65_535.0)).map(|sectors| Some(sectors.round() as u32));
+        zones.push(ZoneConfig {
+            cylinders: last - first + 1,
+            sectors_per_track: zone.whole(file, "Blocks per track", 65_536)?,
+            track_skew_sectors: skew("Skew for track switch")?,
+            cylinder_skew_sectors: skew("Skew for cylinder switch")?,
+            unused_cylinders_before: first - next_cylinder,
+            first_slot_sectors: skew("Offset of first block")?,
+            unused_slots_before: zone.whole(file, "Empty space at zone front", u32::MAX)?.into(),
+            spare_slots,
+            spare_region_cylinders,
+            slips: slips(file, zone.list(file, "slips")?)?,
+        });
+        next_cylinder = last + 1;
+    }
+    if defects > 0 {
+        remarks.push(format!("{defects} remapped sectors are taken to be where they were before"));
+    }
+    Ok(zones)
+}
+
+/// Slipped slots, sorted, each once.
+fn slips(file: &str, list: &[Located]) -> Result<Vec<u64>, DiskSimError> {
+    let mut slips: Vec<u64> =
+        list.iter().map(|slip| whole(file, "slips", slip, u64::from(u32::MAX))).collect::<Result<_, _>>()?;
+    slips.sort_unstable();
+    slips.dedup();
+    Ok(slips)
+}
+
+fn track_order(file: &str, layout: &Block, zones: &[ZoneConfig]) -> Result<TrackOrder, DiskSimError> {
+    let name = "LBN-to-PBN mapping scheme";
+    let located = layout.required(file, name)?;
+    let scheme = whole(file, name, located, u64::from(u32::MAX))?;
+    let mut first = 0;
+    let even = zones.iter().all(|zone| {
+        let is_even = (first + zone.unused_cylinders_before).is_multiple_of(2);
+        first += zone.unused_cylinders_before + zone.cylinders;
+        is_even
+    });
+    match scheme {
+        0 => Ok(TrackOrder::Ascending),
+        1 => Ok(TrackOrder::Serpentine),
+        2 if even => Ok(TrackOrder::Serpentine),
+        2 => {
+            let problem = "mapping scheme 2, and a zone that begins on an odd cylinder";
+            Err(DiskSimError::at(
+                file,
+                located.line,
+                problem,
+                "the model turns at the beginning of each zone, as scheme 1",
+            ))
+        }
+        other => {
+            let problem = format!("mapping scheme {other} is not known");
+            Err(DiskSimError::at(file, located.line, problem, "0, 1 and 2 are"))
+        }
+    }
+}
+
+fn interface(file: &str, specs: &Block) -> Result<InterfaceConfig, DiskSimError> {
+    let scale = specs.number(file, "Time scale for overheads", (0.0, 1_000.0))?;
+    let every_ms = specs.number(file, "Per-request overhead time", (0.0, MS_MAX))?;
+    let pair = |name: &str| -> Result<[u64; 2], DiskSimError> {
+        let ns = |after: &str| {
+            let ms = specs.number(file, &format!("{name} over. after {after}"), (0.0, MS_MAX))?;
+            Ok((((ms + every_ms) * scale) * 1e6).round().min(1e9) as u64)
+        };
+        Ok([ns("read")?, ns("write")?])
+    };
+    let overheads = OverheadsConfig {
+        read_hit_ns: Some(pair("Read hit")?),
+        read_miss_ns: Some(pair("Read miss")?),
+        write_hit_ns: Some(pair("Write hit")?),
+        write_miss_ns: Some(pair("Write miss")?),
+    };
+    // A sector in less than half a nanosecond, or in more than half a millisecond, is beyond any link.
+    let sector_ms = specs.number(file, "Bulk sector transfer time", (0.000_000_6, 0.5))?;
+    Ok(InterfaceConfig {
+        command_ns: overheads.read_hit_ns.map_or(0, |ns| ns[0]),
+        bytes_per_second: (512.0 / (sector_ms / 1e3)).round() as u64,
+        overheads,
+    })
+}
+
+fn read_cache(file: &str, specs: &Block, remarks: &mut Vec<String>) -> Result<ReadCacheConfig, DiskSimError> {
+    let segment_sectors = specs.whole(file, "Segment size (in blks)", 1 << 24)?.max(1);
+    let caches = specs.whole(file, "Enable caching in buffer", 2)? > 0;
+    let reads_ahead = match specs.whole(file, "Buffer continuous read", 4)? {
+        0 => false,
+        limit @ (1 | 2) => {
+            let end = if limit == 1 { "track" } else { "cylinder" };
+            remarks.push(format!("reading ahead ends with the segment, not with the {end}"));
+            true
+        }
+        _ => true,
+    };
+    let read_ahead_sectors = specs.whole(file, "Maximum read-ahead (blks)", 1 << 24)?.min(segment_sectors);
+    Ok(ReadCacheConfig {
+        segments: if caches { specs.whole(file, "Number of buffer segments", 256)?.max(1) } else { 1 },
+        segment_sectors,
+        read_ahead_sectors: if caches && reads_ahead { read_ahead_sectors } else { 0 },
+        sequential_read_ahead_sectors: 0,
+        read_on_arrival: specs.flag(file, "Immediate buffer read")?,
+        replace_requested: specs.flag(file, "Read-ahead over requested")?,
+        keep_written: specs.flag(file, "Allow read hits on write data")?,
+    })
+}
+
+fn write_cache(file: &str, specs: &Block) -> Result<WriteCacheConfig, DiskSimError> {
+    let segment_sectors = specs.whole(file, "Segment size (in blks)", 1 << 20)?;
+    let segments = specs.whole(file, "Maximum number of write segments", 256)?.max(1);
+    let sectors = (segment_sectors * segments).clamp(32, 1 << 24);
+    Ok(WriteCacheConfig {
+        enabled: specs.whole(file, "Fast write level", 2)? > 0,
+        sectors,
+        extents: segments,
+        high_percent: 100,
+        idle_ns: 0,
+        destage_sectors: segment_sectors.clamp(8, sectors),
+        flush_ns: 0,
+    })
+}

@@ -1,0 +1,53 @@
+//! Measured seek times: a head line, then `distance in cylinders, time in ms` a line.
+
+use super::error::DiskSimError;
+use crate::hdd::SeekPoint;
+
+/// Reads seek times.
+pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<SeekPoint>, DiskSimError> {
+    let mut points: Vec<SeekPoint> = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        if line.trim().is_empty() || (points.is_empty() && line.starts_with("Seek distances measured")) {
+            continue;
+        }
+        let point = line.split_once(',').and_then(|(cylinders, ms)| {
+            let ms = ms.trim().parse::<f64>().ok().filter(|ms| (0.0..=1_000.0).contains(ms))?;
+            Some(SeekPoint { cylinders: cylinders.trim().parse().ok()?, ns: (ms * 1e6).round() as u64 })
+        });
+        let Some(point) = point else {
+            let remedy = "a line is a distance in cylinders, a comma, and a time in ms up to 1000";
+            return Err(DiskSimError::at(file, number, format!("{line:?} is no seek time"), remedy));
+        };
+        if points.last().map_or(1, |last| last.cylinders + 1) > point.cylinders
+            || (points.is_empty() && point.cylinders != 1)
+        {
+            let problem = format!("a seek of {} cylinders", point.cylinders);
+            return Err(DiskSimError::at(file, number, problem, "distances ascend, from 1 on"));
+        }
+        points.push(point);
+    }
+    if points.is_empty() {
+        return Err(DiskSimError::of(file, "there is no seek time in it", "one of a cylinder is the least"));
+    }
+    Ok(points)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_read_in_ns() {
+        let points = parse("a.seek", "Seek distances measured: 2\n1,\t1.24500\n3,\t1.5\n").unwrap();
+        assert_eq!(points.iter().map(|p| (p.cylinders, p.ns)).collect::<Vec<_>>(), [(1, 1_245_000), (3, 1_500_000)]);
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        let message = |text: &str| parse("a.seek", text).unwrap_err().to_string();
+        assert!(message("Seek distances measured: 1\n1 1.2\n").starts_with("a.seek:2: \"1 1.2\" is no seek time"));
+        assert!(message("1,1.2\n1,1.3\n").starts_with("a.seek:2: a seek of 1 cylinders; distances ascend"));
+        assert!(message("2,1.2\n").contains("from 1 on"));
+        assert!(message("Seek distances measured: 0\n").contains("no seek time in it"));
+    }
+}

@@ -1,0 +1,96 @@
+//! What a real disk did: a request a line, sent one at a time.
+//!
+//! `R|W Hit|Miss block count service_us next_us`: whether its cache seemed to answer, the first block and the
+//! number of blocks of 512 bytes, from the request to its completion, and from there to the next request.
+
+use iosched::Op;
+
+use super::error::DiskSimError;
+
+/// Longest time that is read, in us: a thousand seconds.
+const US_MAX: f64 = 1e9;
+
+/// A request to a real disk, and what it took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Read or write.
+    pub op: Op,
+    /// First sector.
+    pub sector: u64,
+    /// Length in sectors, at least 1.
+    pub nr_sectors: u32,
+    /// From the request to its completion, ns.
+    pub service_ns: u64,
+    /// From its completion to the next request, ns.
+    pub next_ns: u64,
+}
+
+/// Reads requests of a disk of so many sectors.
+///
+/// # Errors
+/// A line is no request, or the request is not on the disk; or there is none.
+pub fn service_times(file: &str, text: &str, capacity_sectors: u64) -> Result<Vec<Service>, DiskSimError> {
+    let mut services = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let Some(service) = parse(line) else {
+            let remedy = "a line is `R|W Hit|Miss block count service_us next_us`";
+            return Err(DiskSimError::at(file, number, format!("{line:?} is no measured request"), remedy));
+        };
+        if service.sector + u64::from(service.nr_sectors) > capacity_sectors {
+            let problem = format!("sector {} and the {} behind it", service.sector, service.nr_sectors - 1);
+            let remedy = format!("the disk has {capacity_sectors}: the trace is of another");
+            return Err(DiskSimError::at(file, number, problem, remedy));
+        }
+        services.push(service);
+    }
+    if services.is_empty() {
+        return Err(DiskSimError::of(file, "there is no request in it", "one is the least"));
+    }
+    Ok(services)
+}
+
+fn parse(line: &str) -> Option<Service> {
+    let mut fields = line.split_ascii_whitespace();
+    let op = match fields.next()? {
+        "R" => Op::Read,
+        "W" => Op::Write,
+        _ => return None,
+    };
+    fields.next().filter(|seemed| matches!(*seemed, "Hit" | "Miss"))?;
+    let sector = fields.next()?.parse().ok().filter(|&sector: &u64| sector < 1 << 48)?;
+    let nr_sectors = fields.next()?.parse().ok().filter(|count| (1..=1 << 24).contains(count))?;
+    let mut ns = || {
+        let us: f64 = fields.next()?.parse().ok()?;
+        (0.0..=US_MAX).contains(&us).then(|| (us * 1e3).round() as u64)
+    };
+    let (service_ns, next_ns) = (ns()?, ns()?);
+    fields.next().is_none().then_some(Service { op, sector, nr_sectors, service_ns, next_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_a_request() {
+        let services = service_times("a.trace", "R Hit    3962268  12   6657.00000  64047.00000\n\n", 1 << 30).unwrap();
+        let service =
+            Service { op: Op::Read, sector: 3_962_268, nr_sectors: 12, service_ns: 6_657_000, next_ns: 64_047_000 };
+        assert_eq!(services, [service]);
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        let message = |text: &str| service_times("a.trace", text, 1000).unwrap_err().to_string();
+        assert!(
+            message("R Hit 1 4 5.0 6.0\nR Hit 1 4 5.0\n").starts_with("a.trace:2: \"R Hit 1 4 5.0\" is no measured")
+        );
+        assert!(message("R Hit 999 4 5.0 6.0\n").contains("sector 999 and the 3 behind it; the disk has 1000"));
+        assert!(message("W Hit 1 0 5.0 6.0\n").contains("no measured request"));
+        assert!(message("W Hit 1 1 -5.0 6.0\n").contains("no measured request"));
+        assert!(message("\n").contains("no request in it"));
+    }
+}

@@ -1,0 +1,256 @@
+//! A device model against what a real disk did, request by request.
+//!
+//! The requests of the real disk are sent to the model one at a time, each as long after the completion of the one before
+//! as it was sent then. Where the platters were is not known, so single requests cannot be compared; distributions can.
+//! The measure is the root mean square of the horizontal distance between the two distributions of response times
+//! (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994, who call it the demerit figure).
+
+use iosched::{Op, Time};
+use iosched_disk::disksim::Service;
+use iosched_disk::{AnyDevice, Command, Device, Profile};
+use serde::Serialize;
+
+/// Quantiles that are told of each distribution.
+pub const QUANTILES: [f64; 6] = [0.05, 0.25, 0.5, 0.75, 0.95, 0.99];
+
+/// A request, what it took, and what the model takes for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// The request as measured.
+    pub service: Service,
+    /// What the model takes, ns.
+    pub simulated_ns: u64,
+    /// Whether the model needed the medium for it; `None` if the model does not tell.
+    pub from_medium: Option<bool>,
+    /// Sectors between the end of the request before and its start; `None` for the first.
+    pub distance: Option<u64>,
+}
+
+/// How near two distributions of response times are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Closeness {
+    /// Requests.
+    pub requests: usize,
+    /// Mean of what was measured, ms.
+    pub measured_mean_ms: f64,
+    /// Mean of what the model takes, ms.
+    pub mean_ms: f64,
+    /// Root mean square distance between the distributions, ms.
+    pub rms_ms: f64,
+    /// Both at [`QUANTILES`].
+    pub quantiles: Vec<QuantilePair>,
+}
+
+/// One quantile of both distributions.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct QuantilePair {
+    /// Which, 0 to 1.
+    pub quantile: f64,
+    /// Of what was measured, ms.
+    pub measured_ms: f64,
+    /// Of what the model takes, ms.
+    pub simulated_ms: f64,
+}
+
+/// Requests of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Kind {
+    /// Which: "reads", "reads from the medium, within 1 MiB".
+    pub name: String,
+    /// How near the distributions of these requests are.
+    #[serde(flatten)]
+    pub closeness: Closeness,
+}
+
+/// What a comparison gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Validation {
+    /// The profile, by the name it was loaded by.
+    pub device: String,
+    /// What it is, in a line.
+    pub about: String,
+    /// The trace, as the caller calls it.
+    pub trace: String,
+    /// Where the platters were at the start follows from it.
+    pub seed: u64,
+    /// Size of the device, sectors.
+    pub capacity_sectors: u64,
+    /// The requests in the order in which they were sent, at least 1.
+    pub served: Vec<Served>,
+}
+
+/// Sends the requests to a device made of `profile`. There is at least one, and all are within its capacity.
+#[must_use]
+pub fn validate(profile: &Profile, trace: &str, services: &[Service], seed: u64) -> Validation {
+    let mut device = profile.device(seed);
+    let mut now = Time::ZERO;
+    let mut end: Option<u64> = None;
+    let served = services.iter().map(|service| {
+        let before = medium_commands(&device);
+        let &Service { op, sector, nr_sectors, .. } = service;
+        device.submit(now, Command { tag: 0, op, sector, nr_sectors, fua: false });
+        let done = completion(&mut device, now);
+        let simulated_ns = done.since(now);
+        now = done + service.next_ns;
+        let distance = end.map(|end| end.abs_diff(sector));
+        end = Some(sector + u64::from(nr_sectors));
+        // A cached write is not what the head moves for.
+        let from_medium = medium_commands(&device).zip(before).map(|(after, before)| after > before);
+        Served { service: *service, simulated_ns, from_medium, distance }
+    });
+    let served = served.collect();
+    Validation {
+        device: profile.name().to_owned(),
+        about: profile.about().to_owned(),
+        trace: trace.to_owned(),
+        seed,
+        capacity_sectors: profile.card().capacity_sectors,
+        served,
+    }
+}
+
+/// When the one command under way is complete.
+fn completion(device: &mut AnyDevice, submitted: Time) -> Time {
+    let mut at = submitted;
+    while device.advance(at).is_none() {
+        match device.next_event() {
+            Some(next) => at = next,
+            None => unreachable!("a device completes what it was sent"),
+        }
+    }
+    at
+}
+
+fn medium_commands(device: &AnyDevice) -> Option<u64> {
+    match device {
+        AnyDevice::Hdd(hdd) => Some(hdd.medium_commands()),
+        _ => None,
+    }
+}
+
+impl Validation {
+    /// All requests.
+    #[must_use]
+    pub fn overall(&self) -> Closeness {
+        closeness(&self.served, |_| true).unwrap_or_else(|| unreachable!("there is at least one request"))
+    }
+
+    /// Kinds of requests of which there are any: reads and writes, from the cache and from the medium as the model has
+    /// it, and reads from the medium by their distance from the request before.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Kind> {
+        let is_read = |served: &Served| served.service.op == Op::Read;
+        let mut kinds = Vec::new();
+        let mut add = |name: &str, is_in: &dyn Fn(&Served) -> bool| {
+            let closeness = closeness(&self.served, is_in);
+            kinds.extend(closeness.map(|closeness| Kind { name: name.to_owned(), closeness }));
+        };
+        add("reads", &is_read);
+        add("writes", &|served| !is_read(served));
+        add("reads from the cache", &|served| is_read(served) && served.from_medium == Some(false));
+        let from_medium = |served: &Served| is_read(served) && served.from_medium == Some(true);
+        add("reads from the medium", &from_medium);
+        let mib = 2048;
+        let per_cent = self.capacity_sectors / 100;
+        for (name, near, far) in [
+            ("  within 1 MiB of the one before", 0, mib),
+            ("  within 1 % of the disk", mib, per_cent.max(mib)),
+            ("  within 10 % of the disk", per_cent.max(mib), per_cent.max(mib) * 10),
+            ("  further", per_cent.max(mib) * 10, u64::MAX),
+        ] {
+            add(name, &|served| from_medium(served) && served.distance.is_some_and(|d| (near..far).contains(&d)));
+        }
+        kinds
+    }
+
+    /// Response times of the requests `is_in` chooses, sorted, ns: measured, and of the model.
+    #[must_use]
+    pub fn sorted_ns(&self, is_in: impl Fn(&Served) -> bool) -> (Vec<u64>, Vec<u64>) {
+        sorted_ns(&self.served, is_in)
+    }
+}
+
+fn sorted_ns(served: &[Served], is_in: impl Fn(&Served) -> bool) -> (Vec<u64>, Vec<u64>) {
+    let chosen = || served.iter().filter(|served| is_in(served));
+    let mut measured: Vec<u64> = chosen().map(|served| served.service.service_ns).collect();
+    let mut simulated: Vec<u64> = chosen().map(|served| served.simulated_ns).collect();
+    measured.sort_unstable();
+    simulated.sort_unstable();
+    (measured, simulated)
+}
+
+fn closeness(served: &[Served], is_in: impl Fn(&Served) -> bool) -> Option<Closeness> {
+    let (measured, simulated) = sorted_ns(served, is_in);
+    let requests = measured.len();
+    if requests == 0 {
+        return None;
+    }
+    let mean_ms = |ns: &[u64]| ns.iter().map(|&ns| ns as f64).sum::<f64>() / requests as f64 / 1e6;
+    let quantiles = QUANTILES.map(|quantile| QuantilePair {
+        quantile,
+        measured_ms: at(&measured, quantile) / 1e6,
+        simulated_ms: at(&simulated, quantile) / 1e6,
+    });
+    Some(Closeness {
+        requests,
+        measured_mean_ms: mean_ms(&measured),
+        mean_ms: mean_ms(&simulated),
+        rms_ms: rms(&measured, &simulated) / 1e6,
+        quantiles: quantiles.to_vec(),
+    })
+}
+
+/// A quantile of sorted values: the smallest that so large a share of them does not exceed.
+fn at(sorted: &[u64], quantile: f64) -> f64 {
+    let rank = (quantile * sorted.len() as f64).ceil() as usize;
+    sorted[rank.clamp(1, sorted.len()) - 1] as f64
+}
+
+/// Root mean square distance of two distributions given as sorted values, as many of each: those of one rank are
+/// the ends of the horizontal line between the two curves at that height.
+#[must_use]
+pub fn rms(a: &[u64], b: &[u64]) -> f64 {
+    debug_assert_eq!(a.len(), b.len());
+    let squares = a.iter().zip(b).map(|(&a, &b)| (a.abs_diff(b) as f64).powi(2));
+    (squares.sum::<f64>() / a.len().max(1) as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_is_that_of_equal_ranks() {
+        assert_eq!(rms(&[1, 2, 3], &[1, 2, 3]), 0.0);
+        assert_eq!(rms(&[0, 10], &[3, 14]), (12.5f64).sqrt());
+    }
+
+    #[test]
+    fn a_model_of_itself_has_no_distance() {
+        let profile = Profile::named("sata-7200").unwrap();
+        let services: Vec<Service> = (0..200u64)
+            .map(|i| Service {
+                op: if i % 3 == 0 { Op::Write } else { Op::Read },
+                sector: i * i * 7919 * 8 % 1_000_000_000,
+                nr_sectors: 8,
+                service_ns: 0,
+                next_ns: 40_000_000,
+            })
+            .collect();
+        let first = validate(&profile, "self", &services, 3);
+        let measured: Vec<Service> =
+            first.served.iter().map(|served| Service { service_ns: served.simulated_ns, ..served.service }).collect();
+        let again = validate(&profile, "self", &measured, 3);
+        let overall = again.overall();
+        assert_eq!((overall.rms_ms, overall.requests), (0.0, 200));
+        assert_eq!(overall.mean_ms, overall.measured_mean_ms);
+        let kinds = again.kinds();
+        let requests =
+            |name: &str| kinds.iter().find(|kind| kind.name == name).map_or(0, |kind| kind.closeness.requests);
+        assert_eq!((requests("reads"), requests("writes")), (133, 67));
+        assert_eq!(requests("reads from the cache") + requests("reads from the medium"), 133);
+        // Another place of the platters moves single requests, not the distribution by much.
+        let other = validate(&profile, "self", &measured, 4).overall();
+        assert!(other.rms_ms > 0.0 && other.rms_ms < 1.5, "{}", other.rms_ms);
+    }
+}
