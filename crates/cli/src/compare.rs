@@ -126,7 +126,9 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
         settings = SCHEDULERS_DEFAULT.into_iter().map(SchedulerSetting::defaults).collect();
         baseline.get_or_insert_with(|| BASELINE_DEFAULT.to_owned());
     }
-    let is_tasks = args.workload.as_ref().is_some_and(|path| path.extension().is_some_and(|end| end == "toml"));
+    let is_tasks = args.workload.as_ref().is_some_and(|path| {
+        path.extension().is_some_and(|end| ["toml", "fio", "job", "ini"].iter().any(|own| end == *own))
+    });
     check_replay(args, is_tasks)?;
     let workload = match &args.workload {
         Some(path) => Workload::open(path)?,
@@ -196,7 +198,7 @@ fn command(args: &CompareArgs, experiment: &Experiment) -> String {
     option("--runs", args.runs.to_string());
     option("--seed", args.seed.to_string());
     match experiment.replay {
-        _ if matches!(experiment.workload(), Workload::Tasks(_)) => {}
+        _ if !matches!(experiment.workload(), Workload::Trace(_)) => {}
         Replay::Closed => option("--replay", "closed".to_owned()),
         Replay::Open { speed } => {
             option("--replay", "open".to_owned());

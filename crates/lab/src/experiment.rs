@@ -200,6 +200,8 @@ impl Experiment {
         let ios: Vec<u64> = match &self.workload {
             Workload::Trace(trace) => trace.processes().iter().map(|process| process.requests).collect(),
             Workload::Tasks(set) => task_ios(set),
+            // How many I/Os a job makes may depend on the device.
+            Workload::Jobs(jobs) => vec![u64::MAX; jobs.count()],
         };
         let mut tasks: Vec<usize> = (0..ios.len()).filter(|&task| ios[task] >= ALONE_IOS_MIN).collect();
         tasks.sort_by_key(|&task| (std::cmp::Reverse(ios[task]), task));
@@ -214,6 +216,7 @@ impl Experiment {
         let workload = match &self.workload {
             Workload::Trace(trace) => Workload::Trace(trace.only(task)?.into()),
             Workload::Tasks(set) => Workload::Tasks(only_task(set, task)?),
+            Workload::Jobs(jobs) => Workload::Jobs(jobs.only(task)?),
         };
         Some(Alone { task, workload })
     }
@@ -303,6 +306,17 @@ fn values(setting: &SchedulerSetting, config: &QueueConfig) -> Result<Vec<ValueR
 fn workload_record(workload: &Workload) -> WorkloadRecord {
     match workload {
         Workload::Trace(trace) => trace_record(trace),
+        Workload::Jobs(jobs) => WorkloadRecord {
+            name: jobs.file().name.clone(),
+            kind: WorkloadKind::Jobs,
+            fingerprint: Fingerprint::default().bytes(format!("{:?}", jobs.file().jobs).as_bytes()).text(),
+            tasks: jobs.count() as u64,
+            requests: None,
+            reads: None,
+            span_ns: None,
+            warnings: Vec::new(),
+            warnings_total: 0,
+        },
         Workload::Tasks(set) => {
             let ios = task_ios(set).into_iter().try_fold(0u64, |sum, ios| (ios < u64::MAX).then(|| sum + ios));
             WorkloadRecord {

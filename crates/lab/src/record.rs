@@ -65,6 +65,8 @@ pub enum WorkloadKind {
     Trace,
     /// Synthetic tasks.
     Tasks,
+    /// fio jobs.
+    Jobs,
 }
 
 /// What is to be known of a workload.

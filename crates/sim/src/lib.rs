@@ -17,6 +17,7 @@
 
 mod engine;
 mod histogram;
+mod job_result;
 mod observer;
 mod plan;
 mod result;
@@ -26,6 +27,7 @@ mod timeline;
 
 pub use engine::{check, run};
 pub use histogram::Histogram;
+pub use job_result::{DirectionResult, JobResult, SAMPLE_NS, Samples};
 pub use observer::{Change, Completed, Decisions, Dispatched, Observer, Submitted, Taken};
 pub use plan::{Host, Limit, Plan, Replay, SimError};
 pub use result::{Latencies, Note, QueueStat, QueueStatGroup, RunResult, TaskResult};

@@ -128,6 +128,9 @@ pub enum SimError {
         /// Virtual time, ns.
         at_ns: u64,
     },
+    /// The workload cannot be put on the device.
+    #[error(transparent)]
+    Workload(#[from] iosched_workload::WorkloadError),
     /// A cgroup's weight.
     #[error(transparent)]
     Weight(#[from] iosched::WeightError),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
+use crate::job_result::JobResult;
 
 /// The result of one run. All moments are ns since the run's start.
 ///
@@ -31,6 +32,18 @@ pub struct RunResult {
     pub events: u64,
     /// What a reader of the figures should know.
     pub notes: Vec<Note>,
+    /// Of fio jobs: one a job, in the order of `tasks`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobResult>,
+    /// From when I/Os count, ns; later than 0 if all fio jobs have a `ramp_time`. Requests, the queue's statistics and
+    /// the device's busy time count from the start in any case.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub counted_from_ns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 impl RunResult {
@@ -40,11 +53,12 @@ impl RunResult {
         if self.finished_ns == 0 { 0.0 } else { self.device_busy_ns as f64 / self.finished_ns as f64 }
     }
 
-    /// Bytes moved per second of the run.
+    /// Bytes moved per second of the run that counts.
     #[must_use]
     pub fn throughput_bytes_per_s(&self) -> f64 {
         let bytes = (self.bytes_read + self.bytes_written) as f64;
-        if self.finished_ns == 0 { 0.0 } else { bytes * 1e9 / self.finished_ns as f64 }
+        let counted_ns = self.finished_ns.saturating_sub(self.counted_from_ns);
+        if counted_ns == 0 { 0.0 } else { bytes * 1e9 / counted_ns as f64 }
     }
 }
 
@@ -241,12 +255,45 @@ pub enum Note {
         /// When, ns.
         at_ns: u64,
     },
+    /// Buffered jobs.
+    #[error(
+        "{} buffered I/O, but the simulation has no page cache: every I/O goes to the device, writes as if by writeback; set direct=1 to say what is meant", jobs_do(*.jobs)
+    )]
+    NoPageCache {
+        /// How many jobs.
+        jobs: u64,
+    },
+    /// `cmdprio_*`.
+    #[error(
+        "{ios} I/Os have a priority of their own (cmdprio): Linux 4.19's elevators go by the process' and ignore it"
+    )]
+    PriorityPerIo {
+        /// How many I/Os.
+        ios: u64,
+    },
+    /// I/Os that are no whole sectors.
+    #[error("{ios} I/Os do not begin and end at multiples of 512 bytes: the sectors they touch were moved whole")]
+    PartSectors {
+        /// How many I/Os.
+        ios: u64,
+    },
+    /// A job's own limit ended it.
+    #[error("job {job} was ended by its limit: rate_min, rate_iops_min, max_latency or latency_target was not kept")]
+    JobFailed {
+        /// Its name.
+        job: String,
+    },
     /// Records of the trace that could not be used.
     #[error("{requests} records of the trace lie beyond any device or lifetime and were left out")]
     LeftOut {
         /// How many.
         requests: u64,
     },
+}
+
+/// So many jobs do something.
+fn jobs_do(jobs: u64) -> String {
+    format!("{} do{}", counted(jobs, "job"), if jobs == 1 { "es" } else { "" })
 }
 
 /// A number and what is counted.

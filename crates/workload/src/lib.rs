@@ -37,6 +37,8 @@ pub enum Workload {
     Tasks(TaskSet),
     /// A recording that is replayed.
     Trace(Arc<Trace>),
+    /// fio jobs.
+    Jobs(fio::Jobs),
 }
 
 impl Workload {
@@ -60,6 +62,7 @@ impl Workload {
         match self {
             Self::Tasks(tasks) => &tasks.name,
             Self::Trace(trace) => trace.name(),
+            Self::Jobs(jobs) => &jobs.file().name,
         }
     }
 
@@ -69,6 +72,7 @@ impl Workload {
         match self {
             Self::Tasks(tasks) => tasks.only(task).map(Self::Tasks),
             Self::Trace(trace) => trace.only(task).map(|trace| Self::Trace(Arc::new(trace))),
+            Self::Jobs(jobs) => jobs.only(task).map(Self::Jobs),
         }
     }
 
@@ -78,6 +82,7 @@ impl Workload {
         match self {
             Self::Tasks(tasks) => tasks.tasks.len(),
             Self::Trace(trace) => trace.processes().len(),
+            Self::Jobs(jobs) => jobs.count(),
         }
     }
 }

@@ -67,7 +67,11 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     let mut about = Vec::new();
     about.extend(workload.requests.map(|n| format!("{} requests", grouped(n))));
     about.extend(workload.reads.map(|n| format!("{} reads", grouped(n))));
-    let what = if workload.kind == WorkloadKind::Trace { "process" } else { "task" };
+    let what = match workload.kind {
+        WorkloadKind::Trace => "process",
+        WorkloadKind::Tasks => "task",
+        WorkloadKind::Jobs => "job",
+    };
     let plural = match (workload.tasks, what) {
         (1, what) => what.to_owned(),
         (_, "process") => "processes".to_owned(),

@@ -56,6 +56,8 @@ struct Partial {
 struct Owner {
     context: ContextId,
     partial: Option<Partial>,
+    /// Its I/Os do not count now.
+    uncounted: bool,
 }
 
 /// How often what a note tells of happened.
@@ -99,6 +101,8 @@ pub(super) struct Core<D, O> {
     device_busy_ns: u64,
     latency: Latencies,
     tasks: Vec<TaskResult>,
+    /// Tasks whose I/Os do not count now.
+    uncounted: u32,
     counts: Counts,
 }
 
@@ -143,6 +147,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             device_busy_ns: 0,
             latency: Latencies::default(),
             tasks: Vec::new(),
+            uncounted: 0,
             counts: Counts::default(),
             queue,
             device,
@@ -156,8 +161,17 @@ impl<D: Device, O: Observer> Core<D, O> {
             self.task_of_context.resize(context.index() + 1, NONE);
         }
         self.task_of_context[context.index()] = self.owners.len() as u32;
-        self.owners.push(Owner { context, partial: None });
+        self.owners.push(Owner { context, partial: None, uncounted: false });
         self.tasks.push(TaskResult { pid, name: name.to_owned(), ioprio: ioprio.to_string(), ..TaskResult::default() });
+    }
+
+    /// From now on completions of `task` count, or do not. All do unless told otherwise.
+    pub(super) fn count(&mut self, task: u32, counts: bool) {
+        let uncounted = &mut self.owners[task as usize].uncounted;
+        if *uncounted == counts {
+            *uncounted = !counts;
+            self.uncounted = if counts { self.uncounted - 1 } else { self.uncounted + 1 };
+        }
     }
 
     /// The run begins.
@@ -438,6 +452,10 @@ impl<D: Device, O: Observer> Core<D, O> {
     fn account(&mut self, io: &Io) {
         let &Io { asked_ns, task, nr_sectors, op, sync, .. } = io;
         let latency_ns = self.now_ns - asked_ns;
+        self.finished_ns = self.now_ns;
+        if self.uncounted > 0 && self.owners[task as usize].uncounted {
+            return;
+        }
         let bytes = u64::from(nr_sectors) * SECTOR_BYTES;
         let task_result = &mut self.tasks[task as usize];
         match (op, sync) {
@@ -454,7 +472,6 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
         task_result.latency.record(latency_ns);
         task_result.last_completion_ns = Some(self.now_ns);
-        self.finished_ns = self.now_ns;
         let io = Completed { task: task as usize, op, nr_sectors, sync, latency_ns };
         self.observer.completed(self.now_ns, &io);
     }
@@ -510,6 +527,8 @@ impl<D: Device, O: Observer> Core<D, O> {
             queue: self.queue.stat(now).into(),
             events,
             notes: self.notes,
+            jobs: Vec::new(),
+            counted_from_ns: 0,
         }
     }
 }

@@ -7,17 +7,20 @@
 mod closed;
 mod core;
 mod heap;
+mod jobs;
 mod open;
 mod tasks;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iosched::{CgroupId, QueueConfig, RequestQueue, Time};
+use iosched::{CgroupId, QueueConfig, RequestQueue, SECTOR_BYTES, Time};
 use iosched_disk::Device;
+use iosched_workload::fio::Jobs;
 use iosched_workload::{Fit, TaskSet, Trace, Workload};
 
 use self::core::Core;
 pub(crate) use self::core::ORIGIN;
+use crate::job_result::JobResult;
 use crate::observer::Observer;
 use crate::plan::{Limit, Plan, Replay, SimError};
 use crate::result::{Note, RunResult};
@@ -53,6 +56,15 @@ trait Source<D: Device, O: Observer> {
     fn notes(&self, notes: &mut Vec<Note>) {
         let _ = notes;
     }
+
+    /// What it tells of each job, if it consists of jobs, and from when on I/Os count, ns; the run ends now.
+    fn jobs(self, now_ns: u64) -> (Vec<JobResult>, u64)
+    where
+        Self: Sized,
+    {
+        let _ = now_ns;
+        (Vec::new(), 0)
+    }
 }
 
 /// Runs a plan. Everything that can be wrong with it is found before the run begins.
@@ -64,6 +76,7 @@ pub fn run(plan: &Plan<'_>, observer: impl Observer) -> Result<RunResult, SimErr
     match plan.workload {
         Workload::Tasks(set) => run_tasks(machine, set, observer),
         Workload::Trace(trace) => run_trace(machine, trace, plan.replay, observer),
+        Workload::Jobs(jobs) => run_jobs(machine, jobs, observer),
     }
 }
 
@@ -72,7 +85,11 @@ pub fn run(plan: &Plan<'_>, observer: impl Observer) -> Result<RunResult, SimErr
 /// # Errors
 /// As [`run`].
 pub fn check(plan: &Plan<'_>) -> Result<(), SimError> {
-    prepare(plan).map(drop)
+    let machine = prepare(plan)?;
+    if let Workload::Jobs(jobs) = plan.workload {
+        jobs.layout(machine.device.card().capacity_sectors * SECTOR_BYTES)?;
+    }
+    Ok(())
 }
 
 fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, SimError> {
@@ -153,6 +170,19 @@ pub(crate) fn run_trace<D: Device>(
     }
 }
 
+/// Runs fio jobs.
+fn run_jobs<D: Device>(machine: Machine<'_, D>, set: &Jobs, observer: impl Observer) -> Result<RunResult, SimError> {
+    let Machine { mut queue, device, plug, seed, limit, interrupt } = machine;
+    let layout = set.layout(device.card().capacity_sectors * SECTOR_BYTES)?;
+    let cgroups = jobs::create_cgroups(&mut queue, set)?;
+    let names = jobs::names(set);
+    let mut core = Core::new(queue, device, observer);
+    for (number, job) in set.iter() {
+        core.add_task(number as u32 + 1, &names[number], job.ioprio, cgroups[number]);
+    }
+    drive(core, jobs::Jobs::new(set, &layout, seed, plug), limit, interrupt)
+}
+
 /// The event loop.
 fn drive<D: Device, O: Observer, S: Source<D, O>>(
     mut core: Core<D, O>,
@@ -208,7 +238,8 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
     }
     core.notes.extend(limited);
     source.notes(&mut core.notes);
-    Ok(core.into_result(events))
+    let (jobs, counted_from_ns) = source.jobs(core.now_ns);
+    Ok(RunResult { jobs, counted_from_ns, ..core.into_result(events) })
 }
 
 /// Tells the workload of the I/Os that are done.

@@ -24,8 +24,8 @@ use super::service::Service;
 use super::value::{BlockSize, Direction, Distribution, Mode, PerDirection, Placement, RandomGenerator, Sequencer};
 use crate::rng::SplitMix64;
 
-/// Blocks that the random maps of a job cover at most; a bit each.
-const MAP_BLOCKS_MAX: u64 = 1 << 33;
+/// Blocks that the random maps of all jobs cover at most; a bit each.
+pub(super) const MAP_BLOCKS_MAX: u64 = 1 << 33;
 /// Draws of a length before the smallest is taken, near the end of a file.
 const LENGTH_DRAWS_MAX: u32 = 64;
 
@@ -166,8 +166,7 @@ impl<'a> Generator<'a> {
             finished: false,
         };
         generator.files = layout.regions.iter().map(|&region| generator.file(region)).collect();
-        let blocks: u64 = generator.files.iter().map(|file| file.region.length / map_block).sum();
-        if uses_map(job) && blocks <= MAP_BLOCKS_MAX {
+        if Self::map_blocks(job, layout) > 0 {
             for file in &mut generator.files {
                 file.map = Some(RandomMap::new((file.region.length / map_block).max(1)));
             }
@@ -175,11 +174,12 @@ impl<'a> Generator<'a> {
         generator
     }
 
-    /// Whether a job's random maps would take more memory than they may.
+    /// Blocks that a job's random maps cover; 0 if it has none, or goes on without where they are too large.
     #[must_use]
-    pub fn map_is_too_large(job: &Job, layout: &JobLayout) -> bool {
+    pub fn map_blocks(job: &Job, layout: &JobLayout) -> u64 {
         let blocks: u64 = layout.regions.iter().map(|region| region.length / smallest_block(job)).sum();
-        uses_map(job) && !job.soft_random_map && blocks > MAP_BLOCKS_MAX
+        let without = !uses_map(job) || job.soft_random_map && blocks > MAP_BLOCKS_MAX;
+        if without { 0 } else { blocks }
     }
 
     fn file(&mut self, region: Region) -> File {

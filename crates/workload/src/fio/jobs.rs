@@ -6,6 +6,7 @@ use super::job::{Job, JobFile};
 use super::layout::Layout;
 use crate::error::WorkloadError;
 use crate::fio::Generator;
+use crate::fio::generator::MAP_BLOCKS_MAX;
 use crate::rng::SplitMix64;
 
 /// Seeds of jobs whose numbers are the same in every run begin here, unless `randseed` says otherwise.
@@ -63,13 +64,16 @@ impl Jobs {
     /// As [`Layout::new`]; also if random maps would take too much memory.
     pub fn layout(&self, capacity_bytes: u64) -> Result<Layout, WorkloadError> {
         let layout = Layout::new(&self.file, capacity_bytes)?;
-        for (job, laid) in self.file.jobs.iter().zip(&layout.jobs) {
-            if Generator::map_is_too_large(job, laid) {
+        let mut blocks = 0u64;
+        for (number, job) in self.iter() {
+            let own = Generator::map_blocks(job, &layout.jobs[number]);
+            blocks = blocks.saturating_add(own);
+            if own > 0 && blocks > MAP_BLOCKS_MAX {
                 return Err(WorkloadError::Job {
                     file: self.file.name.clone(),
                     line: job.line,
                     job: job.name.clone(),
-                    problem: "the map of its random blocks would take more than 1 GiB".to_owned(),
+                    problem: "with it, the maps of random blocks would take more than 1 GiB".to_owned(),
                     remedy: "set norandommap or softrandommap, a larger bs or a smaller size",
                 });
             }

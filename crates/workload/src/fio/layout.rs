@@ -19,6 +19,8 @@ use crate::rng::SplitMix64;
 pub const FILE_ALIGN_BYTES: u64 = 4096;
 /// Files of all jobs together at most.
 const FILES_MAX: usize = 1 << 22;
+/// Longest I/O, bytes.
+const IO_BYTES_MAX: u64 = 1 << 40;
 /// The stream that draws the sizes of files.
 const FILE_SIZE_STREAM: u64 = 0xF11E;
 
@@ -144,6 +146,15 @@ impl<'a> Builder<'a> {
         if job.replay.is_some() {
             let problem = "read_iolog cannot be replayed as a job".to_owned();
             return Err(self.error(job, problem, "give the log itself as the workload"));
+        }
+        if job.time_based && job.runtime_ns.is_none() {
+            let problem = "time_based without a runtime never ends".to_owned();
+            return Err(self.error(job, problem, "set runtime"));
+        }
+        let longest = directions(job.mode).iter().map(|&d| job.block_size.of(d).max_bytes()).max().unwrap_or(0);
+        if longest > IO_BYTES_MAX {
+            let problem = format!("an I/O of {longest} bytes; the most is {IO_BYTES_MAX}");
+            return Err(self.error(job, problem, "take a smaller bs"));
         }
         let names: Vec<Name<'a>> = match &job.files {
             Files::Named(names) => names.iter().map(|name| Name::Shared(name)).collect(),

@@ -64,7 +64,7 @@ fn random_is_each_block_once_a_pass() {
 fn loops_repeat_the_order_and_time_based_draws_another() {
     let loops = starts(&Job { loops: 2, ..on_device(RANDOM) }, MIB);
     assert_eq!((loops.len(), &loops[..256]), (512, &loops[256..]));
-    let endless = starts(&Job { time_based: true, ..on_device(RANDOM) }, MIB);
+    let endless = starts(&Job { time_based: true, runtime_ns: Some(1), ..on_device(RANDOM) }, MIB);
     assert_eq!(endless.len(), 10_000);
     assert_ne!(endless[..256], endless[256..512]);
     assert_eq!(endless[256..512].iter().copied().collect::<BTreeSet<_>>().len(), 256);

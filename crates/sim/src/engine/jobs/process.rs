@@ -1,0 +1,440 @@
+//! One job at work: what it does next, given what is done. It knows the time, but neither queue nor device.
+//!
+//! As fio's own loop does, a job fills its depth, submits in batches, takes completions in batches once the depth is
+//! full, and lets everything under way complete before it sleeps or syncs.
+
+use std::collections::VecDeque;
+
+use iosched_workload::SplitMix64;
+use iosched_workload::fio::{Client, Direction, Generator, Job, JobIo, JobLayout, Mode, Step, SyncKind};
+
+use super::pace::Pace;
+use super::stats::Stats;
+use super::target::{Search, Verdict};
+use crate::job_result::JobResult;
+
+/// Streams of random numbers that are not the generator's.
+const PACE_STREAM: u64 = 101;
+const DELAY_STREAM: u64 = 102;
+
+/// What the job wants done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Submit what it has queued.
+    Submit,
+    /// Flush the device.
+    Flush,
+    /// Let it sleep until this moment, ns.
+    Sleep(u64),
+    /// It waits for completions.
+    Wait,
+    /// It is done.
+    End,
+}
+
+/// What it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// Nothing: it runs.
+    No,
+    /// So many completions.
+    Completions(usize),
+    /// A moment.
+    Asleep,
+    /// The queue to have room.
+    Allocation,
+    /// Its flush.
+    Flush,
+}
+
+/// Where it is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    Waiting,
+    Running,
+    Ended,
+}
+
+/// What is done once nothing is under way.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    Think(u64),
+    SleepUntil(u64),
+    Flush,
+    GoOn,
+}
+
+/// An I/O of the job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub(super) io: JobIo,
+    pub(super) asked_ns: u64,
+    /// When the queue had taken it.
+    pub(super) issued_ns: u64,
+}
+
+/// A job at work.
+pub(super) struct Process<'a> {
+    pub(super) job: &'a Job,
+    pub(super) life: Life,
+    /// When the latest event that is to make it run is due; others are stale.
+    pub(super) wake_ns: Option<u64>,
+    generator: Generator<'a>,
+    pace: Pace,
+    seed: u64,
+    search: Option<Search>,
+    depth: u32,
+    waits: Waits,
+    stopping: bool,
+    /// The depth was full: it takes completions until it has fallen enough.
+    taking: bool,
+    then: Option<Then>,
+    /// `u64::MAX`: not yet.
+    started_ns: u64,
+    ends_ns: u64,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Drawn, and not submitted.
+    queued: VecDeque<u32>,
+    /// Completed, and not taken notice of.
+    completed: VecDeque<u32>,
+    /// Drawn, and not taken notice of.
+    current: u32,
+    /// Wrote since it last synced.
+    dirty: bool,
+    flush_asked_ns: u64,
+    stats: Stats,
+}
+
+impl<'a> Process<'a> {
+    pub(super) fn new(job: &'a Job, layout: &JobLayout, seed: u64) -> Self {
+        Self {
+            job,
+            life: Life::Waiting,
+            wake_ns: None,
+            generator: Generator::new(job, layout, seed),
+            pace: Pace::new(job, 0, SplitMix64::entity(seed, PACE_STREAM)),
+            seed,
+            search: None,
+            depth: if job.client == Client::Async { job.io_depth.max(1) } else { 1 },
+            waits: Waits::No,
+            stopping: false,
+            taking: false,
+            then: None,
+            started_ns: u64::MAX,
+            ends_ns: u64::MAX,
+            slots: Vec::new(),
+            free: Vec::new(),
+            queued: VecDeque::new(),
+            completed: VecDeque::new(),
+            current: 0,
+            dirty: false,
+            flush_asked_ns: 0,
+            stats: Stats::new(job),
+        }
+    }
+
+    /// When it may start at the earliest, ns: `startdelay`.
+    pub(super) fn delay_ns(&self) -> u64 {
+        let delay = self.job.start_delay;
+        let span = delay.max_ns.saturating_sub(delay.min_ns).saturating_add(1);
+        delay.min_ns + SplitMix64::entity(self.seed, DELAY_STREAM).below(span)
+    }
+
+    /// It begins. Returns when its figures begin to count, ns.
+    pub(super) fn begin(&mut self, now_ns: u64) -> u64 {
+        self.life = Life::Running;
+        self.started_ns = now_ns;
+        self.pace = Pace::new(self.job, now_ns, SplitMix64::entity(self.seed, PACE_STREAM));
+        self.search = self.job.latency_target.map(|target| Search::new(target, self.depth, now_ns));
+        let counted_ns = now_ns.saturating_add(self.job.ramp_time_ns);
+        self.ends_ns = self.job.runtime_ns.map_or(u64::MAX, |runtime_ns| counted_ns.saturating_add(runtime_ns));
+        self.stats.begin(now_ns, counted_ns);
+        counted_ns
+    }
+
+    /// From when its I/Os count in the run's figures, ns: the end of its `ramp_time`; 0 without.
+    pub(super) fn counted_ns(&self) -> u64 {
+        let ramps = self.job.ramp_time_ns > 0 && self.started_ns != u64::MAX;
+        if ramps { self.started_ns.saturating_add(self.job.ramp_time_ns) } else { 0 }
+    }
+
+    /// It is to issue no more.
+    pub(super) fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// An event has come that may let it run. `false`: it waits for something else.
+    pub(super) fn wake(&mut self, now_ns: u64) -> bool {
+        if self.waits == Waits::Asleep {
+            self.pace.thought(now_ns);
+        }
+        let runs = !matches!(self.waits, Waits::Allocation | Waits::Flush);
+        if runs {
+            self.waits = Waits::No;
+        }
+        runs
+    }
+
+    /// The depth at present.
+    fn depth(&self) -> u32 {
+        self.search.as_ref().map_or(self.depth, Search::depth)
+    }
+
+    /// What it does next.
+    pub(super) fn step(&mut self, now_ns: u64) -> Action {
+        loop {
+            if self.stopping || self.then.is_some() {
+                match self.settle(now_ns) {
+                    Some(action) => return action,
+                    None => continue,
+                }
+            }
+            if self.taking {
+                match self.take(now_ns) {
+                    Some(action) => return action,
+                    None => continue,
+                }
+            }
+            if self.job.batch_complete_min == 0 && self.job.client == Client::Async {
+                self.reap(now_ns, self.job.batch_complete_max.max(1));
+            }
+            if now_ns >= self.ends_ns {
+                self.stopping = true;
+            } else if let Some(pause_ns) = self.pace.think_ns(now_ns) {
+                self.then = Some(Then::Think(pause_ns));
+            } else if self.current >= self.depth() {
+                self.taking = true;
+            } else if let Some(action) = self.issue(now_ns) {
+                return action;
+            }
+        }
+    }
+
+    /// Lets everything under way complete, then does what was to be done after that.
+    fn settle(&mut self, now_ns: u64) -> Option<Action> {
+        if !self.queued.is_empty() {
+            return Some(Action::Submit);
+        }
+        self.reap(now_ns, u32::MAX);
+        if self.current > 0 {
+            return Some(self.wait_for(1));
+        }
+        if let Some(then) = self.then.take()
+            && !self.stopping
+        {
+            return match then {
+                Then::Think(pause_ns) => Some(self.sleep(now_ns.saturating_add(pause_ns))),
+                Then::SleepUntil(at_ns) => Some(self.sleep(at_ns)),
+                Then::Flush => Some(self.flush(now_ns)),
+                Then::GoOn => None,
+            };
+        }
+        if !self.stopping {
+            return None;
+        }
+        if self.dirty && (self.job.end_fsync || self.job.fsync_on_close) {
+            return Some(self.flush(now_ns));
+        }
+        Some(Action::End)
+    }
+
+    /// Takes completions, as many at a time as it is to, until the depth has fallen enough.
+    fn take(&mut self, now_ns: u64) -> Option<Action> {
+        if !self.queued.is_empty() {
+            return Some(Action::Submit);
+        }
+        let least = if self.job.client == Client::Async { self.job.batch_complete_min } else { 1 };
+        let least = least.clamp(1, self.current.max(1));
+        if self.current > 0 && self.completed.len() < least as usize {
+            return Some(self.wait_for(least));
+        }
+        self.reap(now_ns, self.job.batch_complete_max.max(least));
+        let low = if self.job.client == Client::Async { self.job.io_depth_low } else { 1 };
+        // Below the full depth in any case, or it would take for ever.
+        self.taking = self.current > low.min(self.depth() - 1);
+        if self.job.io_depth_low >= self.depth() {
+            self.taking = false;
+        }
+        None
+    }
+
+    /// Draws the next I/O, or finds why there is none now.
+    fn issue(&mut self, now_ns: u64) -> Option<Action> {
+        if self.generator.sync_due().is_none() {
+            let at_ns = self.due_ns(now_ns);
+            if at_ns > now_ns {
+                self.then = Some(Then::SleepUntil(at_ns));
+                return None;
+            }
+        }
+        match self.generator.next() {
+            None => {
+                self.stopping = true;
+                None
+            }
+            Some(Step::Sync(SyncKind::Range)) => {
+                self.then = Some(Then::GoOn);
+                None
+            }
+            // What is direct is no longer the kernel's to wait for.
+            Some(Step::Sync(_)) if self.job.direct && self.queued.is_empty() => Some(self.flush(now_ns)),
+            Some(Step::Sync(_)) => {
+                self.then = Some(Then::Flush);
+                None
+            }
+            Some(Step::Io(io)) => {
+                self.enqueue(io, now_ns);
+                let batch = if self.job.client == Client::Async { self.job.batch_submit.max(1) } else { 1 };
+                (self.queued.len() >= batch as usize).then_some(Action::Submit)
+            }
+        }
+    }
+
+    /// When the next I/O may be issued. With rates for reads and writes, the one that is due goes first.
+    fn due_ns(&mut self, now_ns: u64) -> u64 {
+        let direction = self.generator.direction();
+        let at_ns = self.pace.next_ns(direction);
+        if at_ns <= now_ns || self.job.mode != Mode::ReadWrite {
+            return at_ns;
+        }
+        let other = if direction == Direction::Read { Direction::Write } else { Direction::Read };
+        let other_ns = self.pace.next_ns(other);
+        if !self.pace.is_limited(other) || other_ns >= at_ns {
+            return at_ns;
+        }
+        self.generator.redirect(other);
+        other_ns
+    }
+
+    fn enqueue(&mut self, io: JobIo, now_ns: u64) {
+        self.pace.issued(&io);
+        self.dirty |= io.direction != Direction::Read;
+        self.current += 1;
+        self.stats.issued(now_ns, self.current);
+        let slot = Slot { io, asked_ns: now_ns, issued_ns: now_ns };
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.slots[number as usize] = slot;
+                number
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.queued.push_back(number);
+    }
+
+    /// Takes notice of completions, `most` at most.
+    fn reap(&mut self, now_ns: u64, most: u32) {
+        let ios = self.completed.len().min(most as usize);
+        if ios == 0 {
+            return;
+        }
+        self.stats.batch_completed(now_ns, ios as u32);
+        self.pace.completed(ios as u64);
+        for _ in 0..ios {
+            let Some(number) = self.completed.pop_front() else { break };
+            self.free.push(number);
+            self.current -= 1;
+            let slot = self.slots[number as usize];
+            if self.stats.completed(now_ns, &slot) {
+                self.stopping = true;
+            }
+            if let Some(search) = &mut self.search {
+                match search.completed(slot.asked_ns, now_ns) {
+                    Verdict::Same => {}
+                    Verdict::Lower => self.then = self.then.or(Some(Then::GoOn)),
+                    Verdict::Found => self.stats.restart(now_ns),
+                    Verdict::Done => self.stopping = true,
+                    Verdict::Unreachable => {
+                        self.stats.fail();
+                        self.stopping = true;
+                    }
+                }
+            }
+        }
+    }
+
+    fn wait_for(&mut self, completions: u32) -> Action {
+        self.waits = Waits::Completions(completions as usize);
+        Action::Wait
+    }
+
+    fn sleep(&mut self, at_ns: u64) -> Action {
+        self.waits = Waits::Asleep;
+        Action::Sleep(at_ns.min(self.ends_ns))
+    }
+
+    fn flush(&mut self, now_ns: u64) -> Action {
+        self.dirty = false;
+        self.flush_asked_ns = now_ns;
+        self.waits = Waits::Flush;
+        Action::Flush
+    }
+
+    // ---- what the host tells
+
+    /// How many I/Os are queued to be submitted.
+    pub(super) fn queued(&self) -> usize {
+        self.queued.len()
+    }
+
+    /// They are being submitted together.
+    pub(super) fn submitting(&mut self, now_ns: u64) {
+        self.stats.batch_submitted(now_ns, self.queued.len() as u32);
+    }
+
+    /// The next I/O to be submitted.
+    pub(super) fn next_queued(&mut self) -> Option<(u32, Slot)> {
+        let number = self.queued.pop_front()?;
+        Some((number, self.slots[number as usize]))
+    }
+
+    /// The queue has taken an I/O.
+    pub(super) fn taken(&mut self, number: u32, now_ns: u64) {
+        self.slots[number as usize].issued_ns = now_ns;
+    }
+
+    /// The queue is full.
+    pub(super) fn blocked(&mut self) {
+        self.waits = Waits::Allocation;
+    }
+
+    /// The queue has room again. `false`: it was not waiting to go on with that.
+    pub(super) fn unblocked(&mut self) -> bool {
+        let waited = self.waits == Waits::Allocation;
+        if waited {
+            self.waits = Waits::No;
+        }
+        waited
+    }
+
+    /// An I/O is done. Returns whether the job can go on by it.
+    pub(super) fn io_done(&mut self, number: u32) -> bool {
+        self.completed.push_back(number);
+        matches!(self.waits, Waits::Completions(least) if self.completed.len() >= least)
+    }
+
+    /// Its flush is done.
+    pub(super) fn flush_done(&mut self, now_ns: u64) {
+        self.waits = Waits::No;
+        self.stats.synced(now_ns, now_ns - self.flush_asked_ns);
+    }
+
+    /// It has ended, or the run has.
+    pub(super) fn end(&mut self, now_ns: u64) {
+        self.stats.end(now_ns);
+    }
+
+    /// Whether a limit ended it.
+    pub(super) fn has_failed(&self) -> bool {
+        self.stats.has_failed()
+    }
+
+    pub(super) fn into_result(self) -> JobResult {
+        let depth = self.search.as_ref().map(Search::depth);
+        JobResult { target_depth: depth, ..self.stats.into_result() }
+    }
+}

@@ -1,0 +1,162 @@
+//! `latency_target`: the search for the largest depth that keeps it.
+//!
+//! Begins at depth 1. As long as no depth has failed, each success doubles the depth; after that, the depth is halved
+//! between the largest that kept the target and the smallest that did not. A depth is judged over `latency_window`, or
+//! at once if every I/O must keep the target and one does not. Once the depth stays, its figures alone count for one
+//! more window, and the job ends, unless `latency_run`.
+
+use iosched_workload::fio::LatencyTarget;
+
+/// What follows from an I/O or the end of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Go on.
+    Same,
+    /// The depth is less: what is under way completes first.
+    Lower,
+    /// The depth was found: from now on its figures count.
+    Found,
+    /// The figures of the depth that was found are complete.
+    Done,
+    /// Not even one at a time keeps the target.
+    Unreachable,
+}
+
+/// The search.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    target: LatencyTarget,
+    depth_max: u32,
+    depth: u32,
+    /// Largest depth known to be good, smallest known to be bad.
+    low: u32,
+    high: u32,
+    since_ns: u64,
+    ios: u64,
+    late: u64,
+    found: bool,
+}
+
+impl Search {
+    pub(super) fn new(target: LatencyTarget, depth_max: u32, now_ns: u64) -> Self {
+        let depth_max = depth_max.max(1);
+        Self {
+            target,
+            depth_max,
+            depth: 1,
+            low: 0,
+            high: depth_max + 1,
+            since_ns: now_ns,
+            ios: 0,
+            late: 0,
+            found: false,
+        }
+    }
+
+    /// The depth at present.
+    pub(super) const fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// An I/O is done. One that was asked for at another depth tells nothing.
+    pub(super) fn completed(&mut self, asked_ns: u64, now_ns: u64) -> Verdict {
+        if asked_ns < self.since_ns {
+            return Verdict::Same;
+        }
+        let latency_ns = now_ns - asked_ns;
+        self.ios += 1;
+        if latency_ns > self.target.target_ns {
+            self.late += 1;
+            if self.target.percentile >= 100.0 {
+                return self.missed(now_ns);
+            }
+        }
+        if now_ns.saturating_sub(self.since_ns) < self.target.window_ns {
+            return Verdict::Same;
+        }
+        let kept_percent = (self.ios - self.late) as f64 * 100.0 / self.ios as f64;
+        if kept_percent >= self.target.percentile { self.kept(now_ns) } else { self.missed(now_ns) }
+    }
+
+    /// A window begins.
+    pub(super) fn restart(&mut self, now_ns: u64) {
+        (self.since_ns, self.ios, self.late) = (now_ns, 0, 0);
+    }
+
+    fn missed(&mut self, now_ns: u64) -> Verdict {
+        self.restart(now_ns);
+        self.found = false;
+        if self.depth == 1 {
+            return Verdict::Unreachable;
+        }
+        self.high = self.depth;
+        if self.low >= self.depth {
+            // What was good is so no more.
+            self.low = self.depth - 1;
+        }
+        self.depth = ((self.depth + self.low) / 2).max(1);
+        Verdict::Lower
+    }
+
+    fn kept(&mut self, now_ns: u64) -> Verdict {
+        self.restart(now_ns);
+        self.low = self.depth;
+        let next = if self.high > self.depth_max { self.depth.saturating_mul(2) } else { (self.depth + self.high) / 2 };
+        let next = next.min(self.depth_max);
+        if next != self.depth {
+            self.depth = next;
+            return Verdict::Same;
+        }
+        if self.target.run {
+            return Verdict::Same;
+        }
+        if self.found { Verdict::Done } else { self.begin_last() }
+    }
+
+    fn begin_last(&mut self) -> Verdict {
+        self.found = true;
+        Verdict::Found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Searches on a device on which an I/O takes as many ns as are under way, times 10.
+    fn search(target_ns: u64, depth_max: u32) -> (u32, Verdict) {
+        let target = LatencyTarget { target_ns, window_ns: 1000, percentile: 100.0, run: false };
+        let mut search = Search::new(target, depth_max, 0);
+        let mut now_ns = 1_000_000;
+        for _ in 0..100_000 {
+            now_ns += 10;
+            let verdict = search.completed(now_ns - u64::from(search.depth()) * 10, now_ns);
+            if matches!(verdict, Verdict::Done | Verdict::Unreachable) {
+                return (search.depth(), verdict);
+            }
+        }
+        (search.depth(), Verdict::Same)
+    }
+
+    #[test]
+    fn finds_the_largest_depth_that_keeps_the_target() {
+        for depth in [1, 2, 3, 7, 17, 63, 64] {
+            assert_eq!(search(u64::from(depth) * 10 + 5, 64), (depth, Verdict::Done));
+        }
+        assert_eq!(search(100_000, 64), (64, Verdict::Done));
+        assert_eq!(search(5, 64), (1, Verdict::Unreachable));
+    }
+
+    #[test]
+    fn a_percentile_lets_some_ios_be_late() {
+        let target = LatencyTarget { target_ns: 100, window_ns: 50_000, percentile: 90.0, run: true };
+        let mut search = Search::new(target, 2, 0);
+        for i in 1..=200u64 {
+            let latency_ns = if i % 20 == 0 { 500 } else { 50 };
+            let now_ns = i * 1000;
+            let verdict = search.completed(now_ns - latency_ns, now_ns);
+            assert_eq!(verdict, Verdict::Same);
+        }
+        assert_eq!(search.depth(), 2);
+    }
+}
