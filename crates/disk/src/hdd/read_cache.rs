@@ -17,6 +17,8 @@ pub(crate) struct ReadCache {
     younger: Vec<u8>,
     youngest: u8,
     segment_sectors: u64,
+    /// A stretch of sectors of which no segment holds any: where the last write was.
+    gap: (u64, u64),
 }
 
 impl ReadCache {
@@ -31,6 +33,7 @@ impl ReadCache {
             younger: ring(segments - 1),
             youngest: 0,
             segment_sectors: u64::from(config.segment_sectors),
+            gap: (0, u64::MAX),
         }
     }
 
@@ -75,6 +78,10 @@ impl ReadCache {
     /// Takes `start..end` out of all segments, with what lies behind it in one that begins before it.
     #[inline]
     pub(crate) fn cut(&mut self, start: u64, end: u64) {
+        if self.gap.0 <= start && end <= self.gap.1 {
+            return;
+        }
+        let mut gap = (0, u64::MAX);
         for (own_start, length) in self.start.iter_mut().zip(&mut self.length) {
             let own_end = own_start.wrapping_add(*length);
             if *own_start < end && start < own_end {
@@ -85,7 +92,12 @@ impl ReadCache {
                     *length = start - *own_start;
                 }
             }
+            if *length > 0 {
+                gap.0 = if *own_start < start { gap.0.max(*own_start + *length) } else { gap.0 };
+                gap.1 = if *own_start >= end { gap.1.min(*own_start) } else { gap.1 };
+            }
         }
+        self.gap = gap;
     }
 
     /// Notes that `segment` was of use.
@@ -121,6 +133,7 @@ impl ReadCache {
     pub(crate) fn grow(&mut self, segment: usize, end: u64) {
         let start = self.start[segment];
         let length = end.saturating_sub(start).max(self.length[segment]);
+        self.gap = (0, 0);
         let kept = length.min(self.segment_sectors);
         self.start[segment] = start + (length - kept);
         self.length[segment] = kept;
@@ -172,6 +185,10 @@ mod tests {
         assert!(cache.overlaps(low, 49, 60) && !cache.overlaps(low, 50, 60));
         cache.cut(40, 1010);
         assert_eq!([(cache.start(low), cache.end(low)), (cache.start(high), cache.end(high))], [(0, 40), (1010, 1050)]);
+        cache.cut(500, 600);
+        cache.grow(low, 520);
+        cache.cut(510, 515);
+        assert_eq!(cache.end(low), 510, "also where nothing was before");
         cache.cut(0, 2000);
         assert!(cache.is_empty(low) && cache.is_empty(high));
     }
