@@ -1,6 +1,7 @@
 //! Tasks about this repository: `cargo xtask COMMAND`. One module per command.
 
 mod cost;
+mod devices;
 mod golden;
 mod reference;
 mod rules;
@@ -34,6 +35,8 @@ enum Command {
     Rules,
     /// Write the reference page of tunables from their declarations.
     Reference(reference::Args),
+    /// Measure the modelled devices, and write the tables of docs/devices.md.
+    Devices(devices::Args),
     /// Measure how many requests a second the simulator replays.
     Speed(speed::Args),
 }
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Command::Soak(args) => soak::run_soak(&args),
         Command::Rules => rules::run(),
         Command::Reference(args) => reference::run(&args),
+        Command::Devices(args) => devices::run(&args),
         Command::Speed(args) => speed::run(&args),
     };
     done.unwrap_or_else(|error| {

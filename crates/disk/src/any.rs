@@ -2,6 +2,7 @@
 
 use iosched::Time;
 
+use crate::array::Array;
 use crate::disk::Disk;
 use crate::fixed::Fixed;
 use crate::hdd::Hdd;
@@ -20,6 +21,8 @@ pub enum AnyDevice {
     Hdd(Box<Hdd>),
     /// Flash behind one link.
     Ssd(Box<Ssd>),
+    /// Disks behind a controller.
+    Array(Box<Array>),
 }
 
 macro_rules! each {
@@ -29,6 +32,7 @@ macro_rules! each {
             AnyDevice::Disk($device) => $call,
             AnyDevice::Hdd($device) => $call,
             AnyDevice::Ssd($device) => $call,
+            AnyDevice::Array($device) => $call,
         }
     };
 }
@@ -38,6 +42,11 @@ impl AnyDevice {
     pub(crate) fn reseed(&mut self, seed: u64) {
         match self {
             Self::Fixed(_) | Self::Disk(_) | Self::Ssd(_) => {}
+            Self::Array(array) => {
+                for (i, member) in (0..).zip(array.members_mut()) {
+                    member.reseed(scramble(seed).wrapping_add(i));
+                }
+            }
             Self::Hdd(hdd) => hdd.set_start_angle((scramble(seed) >> 32) as u32),
         }
     }

@@ -1,4 +1,4 @@
-//! Device models, in virtual time: `fixed`, `disk`, `hdd` and `ssd`, and the profiles of real devices.
+//! Device models, in virtual time: `fixed`, `disk`, `hdd`, `ssd` and `array`, and the profiles of real devices.
 //!
 //! A model is a state machine without a clock. Its host hands it commands, asks when it next wants to be
 //! looked at, and takes completions one at a time: [`Device`]. What a device is comes from a [`Profile`]: a name
@@ -6,7 +6,10 @@
 //!
 //! - [`Fixed`] and [`Disk`]: the devices of the recorded runs of Linux' elevators, to the nanosecond;
 //! - [`Hdd`]: a rotating disk with zones, a seek curve, rotation, read-ahead, a write cache and command queueing;
-//! - [`Ssd`]: flash dies behind a link and a write buffer, and the cleaning of blocks.
+//! - [`Ssd`]: flash dies behind a link and a write buffer, and the cleaning of blocks;
+//! - [`Array`]: disks behind a controller with memory.
+//!
+//! [`measure`] drives any of them as a benchmark would.
 //!
 //! ```
 //! use iosched::{Op, Time};
@@ -23,6 +26,7 @@
 //! ```
 
 mod any;
+pub mod array;
 mod completions;
 mod config;
 mod disk;
@@ -34,6 +38,7 @@ mod profile;
 pub mod ssd;
 
 pub use any::AnyDevice;
+pub use array::{Array, ArrayConfig};
 pub use config::ConfigError;
 pub use disk::{Disk, DiskConfig};
 pub use fixed::{Fixed, FixedConfig, FixedStep};

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::array::{Array, ArrayConfig};
 use crate::config::{ConfigError, within};
 use crate::disk::{Disk, DiskConfig};
 use crate::fixed::{Fixed, FixedConfig};
@@ -25,6 +26,7 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("cheetah9LP", include_str!("../profiles/cheetah9LP.toml")),
     ("ibm18es", include_str!("../profiles/ibm18es.toml")),
     ("nvme", include_str!("../profiles/nvme.toml")),
+    ("san-lun", include_str!("../profiles/san-lun.toml")),
     ("sata-2005", include_str!("../profiles/sata-2005.toml")),
     ("sata-7200", include_str!("../profiles/sata-7200.toml")),
     ("sata-7200-slow", include_str!("../profiles/sata-7200-slow.toml")),
@@ -62,6 +64,16 @@ pub enum ProfileError {
         /// Line, column, what was found and what was expected.
         source: Box<toml::de::Error>,
     },
+    /// The profile of an array's member is not one.
+    #[error("{file}: array.members[{index}].profile: {source}")]
+    Member {
+        /// The array's file or profile.
+        file: String,
+        /// Which member, counted from 0.
+        index: usize,
+        /// What is wrong with it.
+        source: Box<ProfileError>,
+    },
     /// A value no such device can have.
     #[error("{file}: {source}")]
     Invalid {
@@ -80,6 +92,7 @@ enum Kind {
     Disk,
     Hdd,
     Ssd,
+    Array,
 }
 
 impl Kind {
@@ -89,6 +102,7 @@ impl Kind {
             Self::Disk => "disk",
             Self::Hdd => "hdd",
             Self::Ssd => "ssd",
+            Self::Array => "array",
         }
     }
 }
@@ -104,6 +118,8 @@ pub enum Model {
     Hdd(Box<HddConfig>),
     /// Flash behind one link.
     Ssd(Box<SsdConfig>),
+    /// Disks behind a controller.
+    Array(Box<ArrayConfig>),
 }
 
 /// What was written to a device before a run. Only flash differs by it.
@@ -153,6 +169,7 @@ struct File {
     disk: Option<DiskConfig>,
     hdd: Option<Box<HddConfig>>,
     ssd: Option<Box<SsdConfig>>,
+    array: Option<Box<ArrayConfig>>,
     #[serde(default)]
     anchors: Vec<Anchor>,
 }
@@ -169,18 +186,39 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Reads a profile's text; `name` is for display and for errors.
+    /// Reads a profile's text; `name` is for display and for errors. Members of an array are [`named`](Self::named).
     ///
     /// # Errors
     /// The text is not a profile, or no device can have such parameters.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
+        Self::parse_with(name, text, &Self::named)
+    }
+
+    /// The same with members of an array as `member` finds them.
+    fn parse_with(
+        name: &str,
+        text: &str,
+        member: &dyn Fn(&str) -> Result<Self, ProfileError>,
+    ) -> Result<Self, ProfileError> {
         let file: File = toml::from_str(text)
             .map_err(|source| ProfileError::Syntax { file: name.to_owned(), source: Box::new(source) })?;
         let invalid = |source| ProfileError::Invalid { file: name.to_owned(), source };
         let anchors = file.anchors.clone();
         let about = file.about.clone();
         let model = file.model().map_err(invalid)?;
-        let prototype = model.build().map_err(invalid)?;
+        let members = match &model {
+            Model::Array(config) => {
+                config.validate().map_err(invalid)?;
+                let found = config.members.iter().enumerate().map(|(index, kind)| {
+                    let wrong =
+                        |source| ProfileError::Member { file: name.to_owned(), index, source: Box::new(source) };
+                    member(&kind.profile).map(|profile| profile.prototype).map_err(wrong)
+                });
+                found.collect::<Result<Vec<_>, _>>()?
+            }
+            _ => Vec::new(),
+        };
+        let prototype = model.build(&members).map_err(invalid)?;
         validate_anchors(&anchors, &model, prototype.card()).map_err(invalid)?;
         Ok(Self { name: name.to_owned(), about: about.unwrap_or_else(|| model.about()), model, anchors, prototype })
     }
@@ -223,7 +261,20 @@ impl Profile {
         #[expect(clippy::disallowed_methods, reason = "profiles are read before a run")]
         let text = std::fs::read_to_string(Path::new(name_or_path))
             .map_err(|source| ProfileError::Unreadable { file: name_or_path.to_owned(), source })?;
-        Self::parse(name_or_path, &text)
+        Self::parse_with(name_or_path, &text, &|member| Self::load_member(name_or_path, member))
+    }
+
+    /// A member of the array in the file `array`. A path is seen from there; that it leads back to the array is no danger, since
+    /// arrays are no members.
+    fn load_member(array: &str, member: &str) -> Result<Self, ProfileError> {
+        if !member.contains('/') && !member.ends_with(".toml") {
+            return Self::named(member);
+        }
+        let path = Path::new(array).with_file_name("").join(member).to_string_lossy().into_owned();
+        #[expect(clippy::disallowed_methods, reason = "profiles are read before a run")]
+        let text =
+            std::fs::read_to_string(&path).map_err(|source| ProfileError::Unreadable { file: path.clone(), source })?;
+        Self::parse(&path, &text)
     }
 
     /// The same device, but with flash in that state at the start. Its name tells. Anchors of writes, which are of fresh devices,
@@ -244,7 +295,7 @@ impl Profile {
             StartState::Steady => SsdStartConfig::STEADY,
         };
         let model = Model::Ssd(Box::new(SsdConfig { start, ..(**config).clone() }));
-        let prototype = model.build().map_err(invalid)?;
+        let prototype = model.build(&[]).map_err(invalid)?;
         let about = format!("{}, {}", self.about, state.name());
         let mut anchors = self.anchors.clone();
         if state == StartState::Steady {
@@ -343,6 +394,7 @@ impl File {
             ("disk", self.disk.is_some()),
             ("hdd", self.hdd.is_some()),
             ("ssd", self.ssd.is_some()),
+            ("array", self.array.is_some()),
         ];
         if let Some((table, _)) = tables.iter().find(|&&(table, present)| present && table != wanted) {
             return Err(ConfigError::new(
@@ -356,6 +408,7 @@ impl File {
             Kind::Disk => self.disk.map(Model::Disk),
             Kind::Hdd => self.hdd.map(Model::Hdd),
             Kind::Ssd => self.ssd.map(Model::Ssd),
+            Kind::Array => self.array.map(Model::Array),
         };
         model.ok_or_else(|| {
             ConfigError::new(
@@ -368,12 +421,14 @@ impl File {
 }
 
 impl Model {
-    fn build(&self) -> Result<AnyDevice, ConfigError> {
+    /// A device; `members` are the devices an array is made of, one for each entry.
+    fn build(&self, members: &[AnyDevice]) -> Result<AnyDevice, ConfigError> {
         Ok(match self {
             Self::Fixed(config) => AnyDevice::Fixed(Fixed::new(config)?),
             Self::Disk(config) => AnyDevice::Disk(Disk::new(config)?),
             Self::Hdd(config) => AnyDevice::Hdd(Box::new(Hdd::new(config)?)),
             Self::Ssd(config) => AnyDevice::Ssd(Box::new(Ssd::new(config)?)),
+            Self::Array(config) => AnyDevice::Array(Box::new(Array::new(config, members)?)),
         })
     }
 
@@ -385,6 +440,7 @@ impl Model {
             Self::Disk(_) => "disk",
             Self::Hdd(_) => "hdd",
             Self::Ssd(_) => "ssd",
+            Self::Array(_) => "array",
         }
     }
 
@@ -407,6 +463,11 @@ impl Model {
             Self::Ssd(config) => {
                 let (size, buffer_kb) = (size(config.capacity_sectors), config.buffer.sectors / 2);
                 format!("{size}, SSD, {} dies, depth {}, write buffer {buffer_kb} KiB", config.flash.dies, config.depth)
+            }
+            Self::Array(config) => {
+                let members: u32 = config.members.iter().map(|member| member.count).sum();
+                let cache_mb = config.write_cache.sectors / 2048;
+                format!("array of {members}, depth {}, write cache {cache_mb} MiB", config.depth)
             }
         }
     }

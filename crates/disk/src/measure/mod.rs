@@ -23,6 +23,8 @@ const SEQUENTIAL_SECTORS: u32 = 256;
 /// Commands from which a random rate of a rotating disk, or of anything else, is taken.
 const RANDOM_ROTATING: u64 = 8_000;
 const RANDOM_OTHER: u64 = 60_000;
+/// The same of an array's writes: half of them fill its memory.
+const RANDOM_ARRAY_WRITES: u64 = 150_000;
 /// Bytes that are read or written for a sequential rate, if the device has so many.
 const SEQUENTIAL_BYTES: u64 = 512 << 20;
 /// Places at which the average sequential rate is taken.
@@ -241,7 +243,11 @@ impl<'a> Bench<'a> {
 
     /// 4 KiB commands anywhere below `end_sector`. Of writes only the second half counts towards the rate.
     fn random(&self, op: Op, depth: u32, end_sector: u64) -> Done {
-        let count = if self.profile.card().rotational { RANDOM_ROTATING } else { RANDOM_OTHER };
+        let count = match self.profile.model() {
+            Model::Array(_) if op == Op::Write => RANDOM_ARRAY_WRITES,
+            _ if self.profile.card().rotational => RANDOM_ROTATING,
+            _ => RANDOM_OTHER,
+        };
         let warm_up = if op == Op::Write { count / 2 } else { 0 };
         let mut device = self.profile.device(u64::from(depth));
         closed_loop(&mut device, 0, depth, warm_up, random(op, end_sector, count, 5))

@@ -1,0 +1,527 @@
+//! `array`: disks behind a controller with memory, as a storage area network offers them.
+//!
+//! - Data lies in chunks that go round the members. Reads that the memory does not hold go to the members that have the chunks;
+//!   a sequential reader is read ahead of.
+//! - Writes are acknowledged from memory that outlives a loss of power, as long as it has room. Writing back begins when it is filled
+//!   to a share or something is old, goes on until nothing is left, and goes over each member in order of address, some commands
+//!   at a time beside reads. When there is no room, writes wait for that.
+//! - All commands share one link, each way for itself. A flush waits for nothing.
+//!
+//! The members are devices of their own, each with its queue and its caches.
+//!
+//! Left out: redundancy (no member fails, and no parity is written), more than one path, other hosts.
+
+mod config;
+mod pages;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use iosched::{Op, Time};
+
+use self::config::PAGE_SECTORS;
+pub use self::config::{ArrayConfig, ArrayLinkConfig, ArrayMemberConfig, ArrayReadCacheConfig, ArrayWriteCacheConfig};
+use self::pages::{Dirty, Recent};
+use crate::any::AnyDevice;
+use crate::completions::Completions;
+use crate::config::{ConfigError, within};
+use crate::{Card, Command, Device};
+
+/// Never, in ns.
+const NEVER_NS: u64 = u64::MAX;
+/// Bits behind the point of the link's time per sector.
+const LINK_BITS: u32 = 16;
+
+/// Whether a command brings data.
+const fn is_data(op: Op) -> bool {
+    matches!(op, Op::Write | Op::WriteZeroes)
+}
+
+/// A command that a member has, or will have.
+#[derive(Clone, Debug)]
+struct Job {
+    member: u32,
+    /// Pages of the member's.
+    pages: Range<u64>,
+    kind: JobKind,
+}
+
+#[derive(Clone, Debug)]
+enum JobKind {
+    /// Fetches pages of the array for commands.
+    Fetch {
+        pages: Range<u64>,
+        waiters: Vec<u32>,
+    },
+    WriteBack,
+}
+
+/// A disk and what waits for it.
+#[derive(Clone, Debug)]
+struct Member {
+    device: AnyDevice,
+    /// Jobs to be fetched.
+    queue: VecDeque<u32>,
+    dirty: Dirty,
+    /// Commands it has for reading and for writing back.
+    fetching: u32,
+    writing: u32,
+    /// When it wants to be looked at.
+    next_ns: u64,
+}
+
+/// A read whose pages are on their way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reading {
+    parts: u32,
+    nr_sectors: u32,
+    tag: u32,
+    sequence: u64,
+}
+
+/// A command other than a read, in the order in which they cross the link.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    at_ns: u64,
+    command: Command,
+    sequence: u64,
+}
+
+/// A write that waits for room, or the part of it that does.
+#[derive(Clone, Debug)]
+struct Waiting {
+    pages: Range<u64>,
+    tag: u32,
+    sequence: u64,
+}
+
+/// A sequential reader.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    next_sector: u64,
+    /// The page up to which it was read ahead of.
+    ahead_page: u64,
+}
+
+/// Disks behind a controller.
+#[derive(Clone, Debug)]
+pub struct Array {
+    card: Card,
+    chunk_pages: u64,
+    write: ArrayWriteCacheConfig,
+    read: ArrayReadCacheConfig,
+    command_ns: u64,
+    link_sector: u64,
+    members: Vec<Member>,
+    jobs: Vec<Job>,
+    free_jobs: Vec<u32>,
+    /// What is being fetched: first page to job.
+    fetches: BTreeMap<u64, u32>,
+    recent: Recent,
+    /// Most recent first.
+    streams: VecDeque<Stream>,
+    readings: Vec<Reading>,
+    free_slots: Vec<u32>,
+    arrivals: VecDeque<Arrival>,
+    waiting: VecDeque<Waiting>,
+    /// Pages in the write cache, those being written back included.
+    cached_pages: u64,
+    /// Whether writing back goes on.
+    destaging: bool,
+    /// When it begins for the age of what is there, or [`NEVER_NS`].
+    destage_ns: u64,
+    link_out_ns: u64,
+    link_in_ns: u64,
+    done: Completions,
+    submitted: u64,
+}
+
+impl Array {
+    /// An idle array with empty memory. `members` has a device for each entry of the configuration's.
+    ///
+    /// # Errors
+    /// As [`ArrayConfig::validate`]; also if a member is an array, or the members hold less than the capacity.
+    pub fn new(config: &ArrayConfig, members: &[AnyDevice]) -> Result<Self, ConfigError> {
+        config.validate()?;
+        if members.len() != config.members.len() {
+            let problem = format!("{} devices for {} kinds of members", members.len(), config.members.len());
+            return Err(ConfigError::new("array.members", problem, "each kind has its device"));
+        }
+        if let Some(i) = members.iter().position(|member| matches!(member, AnyDevice::Array(_))) {
+            let field = format!("array.members[{i}].profile");
+            return Err(ConfigError::new(&field, "it is an array itself", "members are disks or flash"));
+        }
+        let all =
+            || members.iter().zip(&config.members).flat_map(|(device, kind)| (0..kind.count).map(move |_| device));
+        let chunk = u64::from(config.chunk_sectors);
+        let smallest = members.iter().map(|member| member.card().capacity_sectors / chunk * chunk).min().unwrap_or(0);
+        let most = smallest * all().count() as u64;
+        let capacity_sectors = config.capacity_sectors.unwrap_or(most);
+        within("array.capacity_sectors", capacity_sectors, 1..=most)?;
+        let read_depth = members.iter().map(|member| member.card().depth).min().unwrap_or(1);
+        within("array.write_cache.destage_depth", config.write_cache.destage_depth, 1..=read_depth.max(2) - 1)?;
+        let member = |device: &AnyDevice| Member {
+            device: device.clone(),
+            queue: VecDeque::new(),
+            dirty: Dirty::default(),
+            fetching: 0,
+            writing: 0,
+            next_ns: NEVER_NS,
+        };
+        Ok(Self {
+            card: Card {
+                capacity_sectors,
+                depth: config.depth,
+                rotational: members.iter().any(|member| member.card().rotational),
+                write_cache: false,
+                fua: true,
+                max_hw_sectors_kb: config.max_hw_sectors_kb,
+            },
+            chunk_pages: chunk / PAGE_SECTORS,
+            write: config.write_cache,
+            read: config.read_cache,
+            command_ns: config.link.command_ns,
+            link_sector: ((512_000_000_000 << LINK_BITS) / u128::from(config.link.bytes_per_second)) as u64,
+            members: all().map(member).collect(),
+            jobs: Vec::new(),
+            free_jobs: Vec::new(),
+            fetches: BTreeMap::new(),
+            recent: Recent::new(u64::from(config.read_cache.sectors) / PAGE_SECTORS),
+            streams: VecDeque::new(),
+            readings: Vec::new(),
+            free_slots: Vec::new(),
+            arrivals: VecDeque::new(),
+            waiting: VecDeque::new(),
+            cached_pages: 0,
+            destaging: false,
+            destage_ns: NEVER_NS,
+            link_out_ns: 0,
+            link_in_ns: 0,
+            done: Completions::new(config.depth.min(1024)),
+            submitted: 0,
+        })
+    }
+
+    /// The members.
+    pub(crate) fn members_mut(&mut self) -> impl Iterator<Item = &mut AnyDevice> {
+        self.members.iter_mut().map(|member| &mut member.device)
+    }
+
+    /// Sectors acknowledged and not yet on members, in whole pages of 4 KiB.
+    #[must_use]
+    pub fn cached_sectors(&self) -> u64 {
+        self.cached_pages * PAGE_SECTORS
+    }
+
+    #[inline]
+    const fn link_ns(&self, nr_sectors: u32) -> u64 {
+        self.command_ns + ((nr_sectors as u64 * self.link_sector) >> LINK_BITS)
+    }
+
+    /// The member that has a page, which of its pages that is, and how many follow in the chunk, this one included.
+    #[inline]
+    fn locate(&self, page: u64) -> (usize, u64, u64) {
+        let (chunk, offset) = (page / self.chunk_pages, page % self.chunk_pages);
+        let members = self.members.len() as u64;
+        ((chunk % members) as usize, chunk / members * self.chunk_pages + offset, self.chunk_pages - offset)
+    }
+
+    /// The pages that a command touches.
+    fn pages_of(command: &Command) -> Range<u64> {
+        let end = command.sector + u64::from(command.nr_sectors.max(1));
+        command.sector / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS)
+    }
+
+    #[inline]
+    fn is_held(&mut self, page: u64) -> bool {
+        if self.recent.find(page) {
+            return true;
+        }
+        let (member, own_page, _) = self.locate(page);
+        self.cached_pages > 0 && self.members[member].dirty.contains(own_page)
+    }
+
+    fn read(&mut self, now_ns: u64, command: &Command, sequence: u64) {
+        let reading = Reading { parts: 1, nr_sectors: command.nr_sectors, tag: command.tag, sequence };
+        let slot = self.slot(reading);
+        let pages = Self::pages_of(command);
+        self.fetch(now_ns, pages.clone(), Some(slot));
+        self.read_ahead(now_ns, command, &pages);
+        self.part_done(now_ns, slot);
+    }
+
+    fn slot(&mut self, reading: Reading) -> u32 {
+        if let Some(slot) = self.free_slots.pop() {
+            self.readings[slot as usize] = reading;
+            return slot;
+        }
+        self.readings.push(reading);
+        (self.readings.len() - 1) as u32
+    }
+
+    /// Has the pages fetched that are not held; the command in `slot` waits for them.
+    fn fetch(&mut self, now_ns: u64, pages: Range<u64>, slot: Option<u32>) {
+        let mut page = pages.start;
+        while page < pages.end {
+            if let Some((end, job)) = self.fetched_already(page) {
+                if let (Some(slot), JobKind::Fetch { waiters, .. }) = (slot, &mut self.jobs[job as usize].kind) {
+                    waiters.push(slot);
+                    self.readings[slot as usize].parts += 1;
+                }
+                page = end;
+                continue;
+            }
+            if self.is_held(page) {
+                page += 1;
+                continue;
+            }
+            let (member, own_page, in_chunk) = self.locate(page);
+            let mut end = page + 1;
+            while end < pages.end.min(page + in_chunk) && self.fetched_already(end).is_none() && !self.is_held(end) {
+                end += 1;
+            }
+            let own = own_page..own_page + (end - page);
+            let kind = JobKind::Fetch { pages: page..end, waiters: slot.into_iter().collect() };
+            let job = self.job(Job { member: member as u32, pages: own, kind });
+            if let Some(slot) = slot {
+                self.readings[slot as usize].parts += 1;
+            }
+            self.fetches.insert(page, job);
+            self.members[member].queue.push_back(job);
+            self.pump(now_ns, member);
+            page = end;
+        }
+    }
+
+    /// If a page is being fetched: up to which page, and by which job.
+    #[inline]
+    fn fetched_already(&self, page: u64) -> Option<(u64, u32)> {
+        let (_, &job) = self.fetches.range(..=page).next_back()?;
+        match &self.jobs[job as usize].kind {
+            JobKind::Fetch { pages, .. } if pages.contains(&page) => Some((pages.end, job)),
+            _ => None,
+        }
+    }
+
+    fn job(&mut self, job: Job) -> u32 {
+        if let Some(id) = self.free_jobs.pop() {
+            self.jobs[id as usize] = job;
+            return id;
+        }
+        self.jobs.push(job);
+        (self.jobs.len() - 1) as u32
+    }
+
+    /// Reads on for a reader that continues.
+    fn read_ahead(&mut self, now_ns: u64, command: &Command, pages: &Range<u64>) {
+        let ahead_pages = u64::from(self.read.read_ahead_sectors) / PAGE_SECTORS;
+        if ahead_pages == 0 {
+            return;
+        }
+        let next_sector = command.sector + u64::from(command.nr_sectors);
+        let known = self.streams.iter().position(|stream| stream.next_sector == command.sector);
+        let Some(known) = known else {
+            self.streams.truncate(self.read.streams as usize - 1);
+            return self.streams.push_front(Stream { next_sector, ahead_page: pages.end });
+        };
+        let Some(mut stream) = self.streams.remove(known) else { return };
+        stream.next_sector = next_sector;
+        let wanted = (pages.end + ahead_pages).min(self.card.capacity_sectors.div_ceil(PAGE_SECTORS));
+        if stream.ahead_page < pages.end + ahead_pages / 2 {
+            let from = stream.ahead_page.max(pages.end);
+            stream.ahead_page = wanted;
+            self.fetch(now_ns, from..wanted.max(from), None);
+        }
+        self.streams.push_front(stream);
+    }
+
+    /// Something a read waits for is there.
+    fn part_done(&mut self, now_ns: u64, slot: u32) {
+        let reading = &mut self.readings[slot as usize];
+        reading.parts -= 1;
+        if reading.parts == 0 {
+            let Reading { nr_sectors, tag, sequence, .. } = *reading;
+            self.free_slots.push(slot);
+            self.link_out_ns = self.link_out_ns.max(now_ns) + self.link_ns(nr_sectors);
+            self.done.push(Time::from_ns(self.link_out_ns + self.read.latency_ns), sequence, tag);
+        }
+    }
+
+    fn arrive(&mut self, now_ns: u64, command: &Command, sequence: u64) {
+        let tag = command.tag;
+        if is_data(command.op) {
+            self.waiting.push_back(Waiting { pages: Self::pages_of(command), tag, sequence });
+            return self.admit(now_ns);
+        }
+        self.done.push(Time::from_ns(now_ns + self.write.acknowledge_ns), sequence, tag);
+    }
+
+    /// Takes waiting writes into the write cache, as far as there is room.
+    fn admit(&mut self, now_ns: u64) {
+        let most = u64::from(self.write.sectors) / PAGE_SECTORS;
+        while let Some(Waiting { pages, tag, sequence }) = self.waiting.front().cloned() {
+            let first = pages.start;
+            let mut page = first;
+            while page < pages.end && self.cached_pages < most {
+                let (member, own_page, _) = self.locate(page);
+                self.cached_pages += u64::from(self.members[member].dirty.insert(own_page));
+                page += 1;
+            }
+            self.recent.insert(first..page);
+            self.destage_ns = self.destage_ns.min(now_ns + self.write.destage_after_ns);
+            if self.destaging || self.cached_pages * 100 >= most * u64::from(self.write.destage_percent) {
+                self.destage(now_ns);
+            }
+            if page < pages.end {
+                self.waiting[0].pages = page..pages.end;
+                return;
+            }
+            self.waiting.pop_front();
+            self.done.push(Time::from_ns(now_ns + self.write.acknowledge_ns), sequence, tag);
+        }
+    }
+
+    /// Begins writing back, or goes on with what is new.
+    fn destage(&mut self, now_ns: u64) {
+        self.destage_ns = NEVER_NS;
+        self.destaging = true;
+        for member in 0..self.members.len() {
+            self.pump(now_ns, member);
+        }
+        self.end_destaging();
+    }
+
+    /// Ends writing back if nothing is left that was not begun.
+    fn end_destaging(&mut self) {
+        if self.destaging && self.members.iter().all(|member| member.dirty.is_empty()) {
+            self.destaging = false;
+            self.destage_ns = NEVER_NS;
+        }
+    }
+
+    /// Gives a member what it can take: reads first, but writing back has its share of its queue.
+    fn pump(&mut self, now_ns: u64, index: usize) {
+        let depth = self.members[index].device.card().depth;
+        let share = self.write.destage_depth.min(depth.max(2) - 1);
+        loop {
+            let member = &mut self.members[index];
+            if member.fetching < (depth - share).max(1)
+                && member.fetching + member.writing < depth
+                && let Some(job) = member.queue.pop_front()
+            {
+                member.fetching += 1;
+                self.give(now_ns, index, job, Op::Read);
+            } else if self.destaging
+                && member.writing < share
+                && member.fetching + member.writing < depth
+                && let Some(pages) = member.dirty.take(u64::from(self.write.destage_sectors) / PAGE_SECTORS)
+            {
+                member.writing += 1;
+                let job = self.job(Job { member: index as u32, pages, kind: JobKind::WriteBack });
+                self.give(now_ns, index, job, Op::Write);
+            } else {
+                break;
+            }
+        }
+        let member = &mut self.members[index];
+        member.next_ns = member.device.next_event().map_or(NEVER_NS, Time::as_ns);
+    }
+
+    fn give(&mut self, now_ns: u64, index: usize, job: u32, op: Op) {
+        let Range { start, end } = self.jobs[job as usize].pages;
+        let device = &mut self.members[index].device;
+        let (sector, end) = (start * PAGE_SECTORS, (end * PAGE_SECTORS).min(device.card().capacity_sectors));
+        let command = Command { tag: job, op, sector, nr_sectors: (end - sector) as u32, fua: false };
+        device.submit(Time::from_ns(now_ns), command);
+    }
+
+    /// Takes what a member completes at `now_ns`.
+    fn member_event(&mut self, now_ns: u64, index: usize) {
+        let mut freed = false;
+        while let Some(id) = self.members[index].device.advance(Time::from_ns(now_ns)) {
+            self.free_jobs.push(id);
+            let job = &mut self.jobs[id as usize];
+            debug_assert_eq!(job.member as usize, index, "a job belongs to one member");
+            match std::mem::replace(&mut job.kind, JobKind::WriteBack) {
+                JobKind::Fetch { pages, waiters } => {
+                    self.members[index].fetching -= 1;
+                    self.fetches.remove(&pages.start);
+                    self.recent.insert(pages);
+                    for slot in waiters {
+                        self.part_done(now_ns, slot);
+                    }
+                }
+                JobKind::WriteBack => {
+                    self.cached_pages -= job.pages.end - job.pages.start;
+                    self.members[index].writing -= 1;
+                    freed = true;
+                }
+            }
+        }
+        if freed {
+            self.admit(now_ns);
+        }
+        self.pump(now_ns, index);
+        if freed {
+            self.end_destaging();
+        }
+    }
+
+    /// The member that wants to be looked at first, and when.
+    #[inline]
+    fn first_member(&self) -> (u64, usize) {
+        let times = self.members.iter().enumerate().map(|(i, member)| (member.next_ns, i));
+        times.min().unwrap_or((NEVER_NS, 0))
+    }
+
+    /// Does everything that is due at `now_ns`.
+    fn run(&mut self, now_ns: u64) {
+        loop {
+            let arrival_ns = self.arrivals.front().map_or(NEVER_NS, |arrival| arrival.at_ns);
+            let (member_ns, member) = self.first_member();
+            let at_ns = arrival_ns.min(member_ns).min(self.destage_ns);
+            if at_ns > now_ns || at_ns == NEVER_NS {
+                return;
+            }
+            if member_ns == at_ns {
+                self.member_event(at_ns, member);
+            } else if arrival_ns == at_ns {
+                let Some(Arrival { command, sequence, .. }) = self.arrivals.pop_front() else { return };
+                self.arrive(at_ns, &command, sequence);
+            } else {
+                self.destage(at_ns);
+            }
+        }
+    }
+}
+
+impl Device for Array {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn submit(&mut self, now: Time, command: Command) {
+        let now_ns = now.as_ns();
+        self.run(now_ns);
+        let sequence = self.submitted;
+        self.submitted += 1;
+        if command.op == Op::Read {
+            return self.read(now_ns, &command, sequence);
+        }
+        let nr_sectors = if is_data(command.op) { command.nr_sectors } else { 0 };
+        self.link_in_ns = self.link_in_ns.max(now_ns) + self.link_ns(nr_sectors);
+        self.arrivals.push_back(Arrival { at_ns: self.link_in_ns, command, sequence });
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let arrival_ns = self.arrivals.front().map_or(NEVER_NS, |arrival| arrival.at_ns);
+        let inside_ns = self.first_member().0.min(arrival_ns).min(self.destage_ns);
+        let inside = (inside_ns != NEVER_NS).then(|| Time::from_ns(inside_ns));
+        inside.into_iter().chain(self.done.next()).min()
+    }
+
+    fn advance(&mut self, now: Time) -> Option<u32> {
+        self.run(now.as_ns());
+        self.done.pop(now)
+    }
+}

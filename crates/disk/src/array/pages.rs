@@ -1,0 +1,212 @@
+//! Sets of pages: what the read cache holds, least recently used first to go, and what each member has still to write.
+//!
+//! Pages are kept by 32 neighbours, a segment, with a bit for each.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Pages of a segment.
+const SEGMENT: u64 = 32;
+/// No entry.
+const NONE: u32 = u32::MAX;
+
+/// The segments that `pages` touches, and which of its pages are meant.
+fn segments(pages: Range<u64>) -> impl Iterator<Item = (u64, u32)> {
+    (pages.start / SEGMENT..pages.end.div_ceil(SEGMENT)).map(move |segment| {
+        let from = pages.start.max(segment * SEGMENT) - segment * SEGMENT;
+        let to = pages.end.min((segment + 1) * SEGMENT) - segment * SEGMENT;
+        (segment, (((1u64 << (to - from)) - 1) << from) as u32)
+    })
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    segment: u64,
+    mask: u32,
+    older: u32,
+    younger: u32,
+}
+
+/// Pages of which the segments used least recently are forgotten.
+#[derive(Clone, Debug)]
+pub(super) struct Recent {
+    entries: Vec<Entry>,
+    by_segment: BTreeMap<u64, u32>,
+    oldest: u32,
+    youngest: u32,
+    entries_max: usize,
+}
+
+impl Recent {
+    /// Room for so many pages.
+    pub(super) fn new(pages: u64) -> Self {
+        let entries_max = (pages / SEGMENT) as usize;
+        Self { entries: Vec::new(), by_segment: BTreeMap::new(), oldest: NONE, youngest: NONE, entries_max }
+    }
+
+    /// Whether a page is there; if it is, its segment becomes the youngest.
+    #[inline]
+    pub(super) fn find(&mut self, page: u64) -> bool {
+        let Some(&entry) = self.by_segment.get(&(page / SEGMENT)) else { return false };
+        let found = self.entries[entry as usize].mask >> (page % SEGMENT) & 1 > 0;
+        if found {
+            self.touch(entry);
+        }
+        found
+    }
+
+    /// Puts pages in.
+    pub(super) fn insert(&mut self, pages: Range<u64>) {
+        if self.entries_max == 0 {
+            return;
+        }
+        for (segment, mask) in segments(pages) {
+            if let Some(&entry) = self.by_segment.get(&segment) {
+                self.entries[entry as usize].mask |= mask;
+                self.touch(entry);
+                continue;
+            }
+            let entry = if self.entries.len() < self.entries_max {
+                self.entries.push(Entry { segment, mask, older: NONE, younger: NONE });
+                (self.entries.len() - 1) as u32
+            } else {
+                let oldest = self.oldest;
+                self.unlink(oldest);
+                let entry = &mut self.entries[oldest as usize];
+                self.by_segment.remove(&entry.segment);
+                (entry.segment, entry.mask) = (segment, mask);
+                oldest
+            };
+            self.link(entry);
+            self.by_segment.insert(segment, entry);
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, entry: u32) {
+        if entry != self.youngest {
+            self.unlink(entry);
+            self.link(entry);
+        }
+    }
+
+    fn unlink(&mut self, entry: u32) {
+        let Entry { older, younger, .. } = self.entries[entry as usize];
+        match older {
+            NONE => self.oldest = younger,
+            older => self.entries[older as usize].younger = younger,
+        }
+        match younger {
+            NONE => self.youngest = older,
+            younger => self.entries[younger as usize].older = older,
+        }
+    }
+
+    /// Makes an entry that is in no list the youngest.
+    fn link(&mut self, entry: u32) {
+        let older = std::mem::replace(&mut self.youngest, entry);
+        (self.entries[entry as usize].older, self.entries[entry as usize].younger) = (older, NONE);
+        match older {
+            NONE => self.oldest = entry,
+            older => self.entries[older as usize].younger = entry,
+        }
+    }
+}
+
+/// Pages to be written, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dirty {
+    segments: BTreeMap<u64, u32>,
+    /// Where writing back goes on.
+    cursor: u64,
+}
+
+impl Dirty {
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    pub(super) fn contains(&self, page: u64) -> bool {
+        self.segments.get(&(page / SEGMENT)).is_some_and(|mask| mask >> (page % SEGMENT) & 1 > 0)
+    }
+
+    /// Puts a page in; whether it was not there.
+    pub(super) fn insert(&mut self, page: u64) -> bool {
+        let mask = self.segments.entry(page / SEGMENT).or_default();
+        let bit = 1 << (page % SEGMENT);
+        let new = *mask & bit == 0;
+        *mask |= bit;
+        new
+    }
+
+    /// Takes out the next pages without a gap, at most so many, going round from the lowest to the highest.
+    pub(super) fn take(&mut self, most: u64) -> Option<Range<u64>> {
+        let start = self.first_from(self.cursor).or_else(|| self.first_from(0))?;
+        let mut end = start;
+        while end - start < most && self.contains(end) {
+            end += 1;
+        }
+        for (segment, taken) in segments(start..end) {
+            if let Some(mask) = self.segments.get_mut(&segment) {
+                *mask &= !taken;
+                if *mask == 0 {
+                    self.segments.remove(&segment);
+                }
+            }
+        }
+        self.cursor = end;
+        Some(start..end)
+    }
+
+    /// The first page from `page` on.
+    fn first_from(&self, page: u64) -> Option<u64> {
+        let beyond = |segment: u64| if segment == page / SEGMENT { u32::MAX << (page % SEGMENT) } else { u32::MAX };
+        self.segments
+            .range(page / SEGMENT..)
+            .map(|(&segment, &mask)| (segment, mask & beyond(segment)))
+            .find(|&(_, mask)| mask > 0)
+            .map(|(segment, mask)| segment * SEGMENT + u64::from(mask.trailing_zeros()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_segment_unused_longest_goes() {
+        let mut recent = Recent::new(64);
+        recent.insert(0..40);
+        assert!(recent.find(31) && recent.find(39) && !recent.find(40));
+        assert!(recent.find(0));
+        recent.insert(1000..1001);
+        assert_eq!([0, 39, 1000].map(|page| recent.find(page)), [true, false, true]);
+        let mut none = Recent::new(0);
+        none.insert(0..40);
+        assert!(!none.find(0));
+    }
+
+    proptest! {
+        #[test]
+        fn every_dirty_page_is_taken_once_and_in_order(pages in prop::collection::vec(0u64..300, 0..200), most in 1u64..70) {
+            let mut dirty = Dirty::default();
+            let mut model = BTreeSet::new();
+            for page in pages {
+                prop_assert_eq!(dirty.insert(page), model.insert(page));
+            }
+            let mut last = 0;
+            while let Some(taken) = dirty.take(most) {
+                prop_assert!(taken.start >= last && !taken.is_empty() && taken.end - taken.start <= most);
+                last = taken.end;
+                for page in taken {
+                    prop_assert!(model.remove(&page));
+                }
+            }
+            prop_assert!(model.is_empty() && dirty.is_empty());
+        }
+    }
+}

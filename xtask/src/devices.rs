@@ -1,0 +1,95 @@
+//! The tables of docs/devices.md, measured on the models. The text around them is written by hand.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use iosched_disk::Profile;
+use iosched_disk::measure::{Figure, Unit, measure_anchor};
+
+/// Where the page stands, from the root of the repository.
+const PAGE: &str = "docs/devices.md";
+/// What encloses what is written by the command.
+const BEGIN: &str = "<!-- written by cargo xtask devices -->";
+const END: &str = "<!-- end -->";
+
+/// What to do with the page.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only say whether the tables are up to date.
+    #[arg(long)]
+    check: bool,
+}
+
+/// Writes the tables, or checks them.
+pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
+    let page = std::fs::read_to_string(path()).with_context(|| format!("{PAGE} cannot be read"))?;
+    let updated = updated(&page)?;
+    if args.check {
+        if page == updated {
+            return Ok(std::process::ExitCode::SUCCESS);
+        }
+        eprintln!("{PAGE} is not what the models do: run `cargo xtask devices`");
+        return Ok(std::process::ExitCode::FAILURE);
+    }
+    std::fs::write(path(), updated)?;
+    println!("{PAGE} written");
+    Ok(std::process::ExitCode::SUCCESS)
+}
+
+fn path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PAGE)
+}
+
+/// The page with the tables as they are now.
+fn updated(page: &str) -> anyhow::Result<String> {
+    let (before, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE} has no line {BEGIN}"))?;
+    let (_, after) = rest.split_once(END).with_context(|| format!("{PAGE} has no line {END} behind {BEGIN}"))?;
+    Ok(format!("{before}{BEGIN}\n\n{}\n{END}{after}", tables()?))
+}
+
+fn tables() -> anyhow::Result<String> {
+    let mut text = String::new();
+    for name in Profile::names() {
+        let profile = Profile::named(name)?;
+        let _ = writeln!(text, "### {name}\n\n{}.\n", profile.about());
+        text.push_str("| figure | unit | model | real | off | source |\n|---|---|---:|---:|---:|---|\n");
+        for anchor in profile.anchors() {
+            let measured = measure_anchor(&profile, anchor).context("a profile has anchors of its own kind only")?;
+            let off = measured.deviation().unwrap_or(0.0) * 100.0;
+            let (model, real) = (rounded(measured.value), rounded(anchor.value));
+            // No zero with a sign.
+            let off = if off.abs() < 0.05 { 0.0 } else { off };
+            let (title, unit, source) = (anchor.figure.title(), anchor.unit, &anchor.source);
+            let _ = writeln!(text, "| {title} | {unit} | {model} | {real} | {off:+.1} % | {source} |");
+        }
+        text.push('\n');
+    }
+    text.push_str("### Figures\n\nWhat an anchor may be of:\n\n| name | unit | meaning |\n|---|---|---|\n");
+    for figure in Figure::ALL {
+        let units: Vec<_> = Unit::ALL.iter().filter(|unit| unit.quantity() == figure.quantity()).collect();
+        let units = units.iter().map(|unit| unit.name()).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, "| `{figure}` | {units} | {} |", figure.doc());
+    }
+    Ok(text)
+}
+
+/// Three significant digits, or all before the point.
+fn rounded(value: f64) -> String {
+    match value {
+        value if value >= 99.95 => format!("{value:.0}"),
+        value if value >= 9.995 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_are_up_to_date() {
+        let page = std::fs::read_to_string(path()).unwrap();
+        assert_eq!(page, updated(&page).unwrap(), "run `cargo xtask devices`");
+    }
+}
