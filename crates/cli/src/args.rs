@@ -134,6 +134,11 @@ pub(crate) struct CompareArgs {
     #[arg(long, group = "format")]
     pub(crate) markdown: bool,
 
+    /// Print the first run of each setting on each device as fio's JSON: of one run fio's document, of several a list of
+    /// them; the workload is a job file
+    #[arg(long, group = "format")]
+    pub(crate) fio_json: bool,
+
     /// Where records go, line by line as runs finish
     #[arg(long, value_name = "FILE", default_value = crate::compare::RECORDS_DEFAULT, value_hint = ValueHint::FilePath)]
     pub(crate) records: PathBuf,

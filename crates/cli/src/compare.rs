@@ -73,6 +73,10 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     }
     let page =
         Page::of(&gathered, Some(elapsed_s), records.is_some().then(|| next(&args.records, args.report.as_deref())));
+    if args.fio_json {
+        output::print(&iosched_lab::fio_json(&gathered)?)?;
+        return Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS });
+    }
     output::print(&match (args.json, args.csv, args.markdown) {
         (true, ..) => show::json(&page)?,
         (_, true, _) => show::csv(&page),
@@ -136,6 +140,9 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
     };
     let mut profiles = profiles.into_iter();
     let first = profiles.next().ok_or_else(|| usage("there is nothing to run on: name at least one device"))?;
+    if args.fio_json && !matches!(workload, Workload::Jobs(_)) {
+        return Err(usage("--fio-json tells of fio jobs: give a job file (*.fio) with --workload"));
+    }
     let mut experiment = Experiment::new(workload, first, settings)?;
     profiles.try_for_each(|profile| experiment.add_device(profile))?;
     for (number, device) in args.devices.iter().enumerate().filter(|(_, device)| is_file(device)) {

@@ -24,6 +24,15 @@ pub enum LabError {
         /// Its name.
         name: String,
     },
+    /// fio's JSON was asked for of something else than fio jobs.
+    #[error("{workload} does not consist of fio jobs, so there is no fio JSON of it; use --json")]
+    NotFioJobs {
+        /// The workload.
+        workload: String,
+    },
+    /// No round is complete.
+    #[error("not every setting was run once: there is nothing to tell")]
+    NothingRun,
     /// No runs.
     #[error("0 runs give no figures; take at least 1, better 10")]
     NoRuns,

@@ -316,6 +316,7 @@ fn workload_record(workload: &Workload) -> WorkloadRecord {
             span_ns: None,
             warnings: Vec::new(),
             warnings_total: 0,
+            jobs: jobs.iter().map(|(_, job)| job.into()).collect(),
         },
         Workload::Tasks(set) => {
             let ios = task_ios(set).into_iter().try_fold(0u64, |sum, ios| (ios < u64::MAX).then(|| sum + ios));
@@ -329,6 +330,7 @@ fn workload_record(workload: &Workload) -> WorkloadRecord {
                 span_ns: None,
                 warnings: Vec::new(),
                 warnings_total: 0,
+                jobs: Vec::new(),
             }
         }
     }
@@ -358,6 +360,7 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
         span_ns: Some(trace.span_ns()),
         warnings: warnings.kept().iter().take(WARNINGS_MAX).map(ToString::to_string).collect(),
         warnings_total: warnings.total(),
+        jobs: Vec::new(),
     }
 }
 

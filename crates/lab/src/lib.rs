@@ -19,6 +19,7 @@ mod experiment;
 mod fairness;
 mod figure;
 mod file;
+mod fio_json;
 mod number;
 mod overview;
 mod record;
@@ -37,10 +38,11 @@ pub use experiment::{Alone, Experiment};
 pub use fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX, Fairness};
 pub use figure::{Direction, Figure};
 pub use file::{RecordReader, RecordWriter};
+pub use fio_json::fio_json;
 pub use number::{Decimals, grouped, significant};
 pub use overview::{FigureOverview, Margin, Outcome, Overview, labels};
 pub use record::{
-    AloneRecord, DeviceRecord, Header, OnDevice, RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord,
+    AloneRecord, DeviceRecord, Header, JobRecord, OnDevice, RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord,
     TimelineRecord, ValueRecord, WorkloadKind, WorkloadRecord,
 };
 pub use results::{Answer, FigureResults, Results, SettingFigure};

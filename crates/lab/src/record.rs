@@ -70,7 +70,7 @@ pub enum WorkloadKind {
 }
 
 /// What is to be known of a workload.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadRecord {
     /// Its name, for people.
     pub name: String,
@@ -90,6 +90,64 @@ pub struct WorkloadRecord {
     pub warnings: Vec<String>,
     /// How many such warnings there were altogether.
     pub warnings_total: u64,
+    /// Of fio jobs, what fio's JSON tells of each beside its results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobRecord>,
+}
+
+/// What is to be known of a fio job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// Its name.
+    pub name: String,
+    /// Number of its group.
+    pub group: u32,
+    /// Whether its group is told as one.
+    pub group_reporting: bool,
+    /// What it is about.
+    pub description: String,
+    /// Its own options as they were given.
+    pub options: Vec<(String, String)>,
+    /// Those it has from `[global]`.
+    pub global_options: Vec<(String, String)>,
+    /// I/Os it keeps under way.
+    pub io_depth: u32,
+    /// Percentiles that are told, per cent.
+    pub percentiles: Vec<f64>,
+    /// Whether of submission, completion and total latency.
+    pub slat_percentiles: bool,
+    /// See `slat_percentiles`.
+    pub clat_percentiles: bool,
+    /// See `slat_percentiles`.
+    pub lat_percentiles: bool,
+    /// `latency_target`, ns; 0: none.
+    pub latency_target_ns: u64,
+    /// `latency_window`, ns; 0: none.
+    pub latency_window_ns: u64,
+    /// `latency_percentile`, per cent.
+    pub latency_percentile: f64,
+}
+
+impl From<&iosched_workload::fio::Job> for JobRecord {
+    fn from(job: &iosched_workload::fio::Job) -> Self {
+        let target = job.latency_target;
+        Self {
+            name: job.name.clone(),
+            group: job.group,
+            group_reporting: job.group_reporting,
+            description: job.description.clone(),
+            options: job.options.clone(),
+            global_options: job.global_options.clone(),
+            io_depth: job.io_depth,
+            percentiles: job.percentiles.list.clone(),
+            slat_percentiles: job.percentiles.slat,
+            clat_percentiles: job.percentiles.clat,
+            lat_percentiles: job.percentiles.lat,
+            latency_target_ns: target.map_or(0, |target| target.target_ns),
+            latency_window_ns: target.map_or(0, |target| target.window_ns),
+            latency_percentile: target.map_or(100.0, |target| target.percentile),
+        }
+    }
 }
 
 /// What is to be known of a device.

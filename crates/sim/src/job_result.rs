@@ -46,6 +46,26 @@ pub struct JobResult {
 }
 
 impl JobResult {
+    /// Takes in what another job of its group did: `group_reporting`. Samples are pooled.
+    pub fn merge(&mut self, other: &Self) {
+        self.started_ns = [self.started_ns, other.started_ns].into_iter().flatten().min();
+        self.counted_from_ns = self.counted_from_ns.min(other.counted_from_ns);
+        self.ended_ns = self.ended_ns.max(other.ended_ns);
+        self.read.merge(&other.read);
+        self.write.merge(&other.write);
+        self.trim.merge(&other.trim);
+        self.sync.merge(&other.sync);
+        for (mine, theirs) in [
+            (&mut self.depth_level, &other.depth_level),
+            (&mut self.depth_submit, &other.depth_submit),
+            (&mut self.depth_complete, &other.depth_complete),
+        ] {
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
+        }
+        self.target_depth = self.target_depth.max(other.target_depth);
+        self.failed |= other.failed;
+    }
+
     /// How long its figures count, ns.
     #[must_use]
     pub const fn counted_ns(&self) -> u64 {
@@ -72,6 +92,18 @@ pub struct DirectionResult {
     pub ios_per_s: Samples,
 }
 
+impl DirectionResult {
+    fn merge(&mut self, other: &Self) {
+        self.ios += other.ios;
+        self.bytes += other.bytes;
+        self.submission.merge(&other.submission);
+        self.completion.merge(&other.completion);
+        self.latency.merge(&other.latency);
+        self.bytes_per_s.merge(&other.bytes_per_s);
+        self.ios_per_s.merge(&other.ios_per_s);
+    }
+}
+
 /// A number of samples, without the samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
@@ -96,6 +128,23 @@ impl Samples {
         let difference = value - self.mean;
         self.mean += difference / self.count as f64;
         self.squares += difference * (value - self.mean);
+    }
+
+    /// Takes in other samples (Chan, Golub and LeVeque's formula).
+    fn merge(&mut self, other: &Self) {
+        if self.count == 0 || other.count == 0 {
+            if self.count == 0 {
+                *self = *other;
+            }
+            return;
+        }
+        let (mine, theirs) = (self.count as f64, other.count as f64);
+        let difference = other.mean - self.mean;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.mean += difference * theirs / (mine + theirs);
+        self.squares += other.squares + difference * difference * mine * theirs / (mine + theirs);
+        self.count += other.count;
     }
 
     /// Their standard deviation; 0 with fewer than two.
@@ -139,6 +188,24 @@ mod tests {
         [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().for_each(|value| samples.add(value));
         assert_eq!((samples.count, samples.min, samples.max, samples.mean), (8, 2.0, 9.0, 5.0));
         assert!((samples.deviation() - (32.0f64 / 7.0).sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn samples_taken_in_are_as_if_added_one_by_one() {
+        let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
+        let of = |values: &[f64]| {
+            let mut samples = Samples::default();
+            values.iter().for_each(|&value| samples.add(value));
+            samples
+        };
+        for at in 0..=values.len() {
+            let mut samples = of(&values[..at]);
+            samples.merge(&of(&values[at..]));
+            let whole = of(&values);
+            assert_eq!((samples.count, samples.min, samples.max), (whole.count, whole.min, whole.max));
+            assert!((samples.mean - whole.mean).abs() < 1e-12);
+            assert!((samples.deviation() - whole.deviation()).abs() < 1e-12);
+        }
     }
 
     #[test]
