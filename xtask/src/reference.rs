@@ -1,34 +1,39 @@
-//! The reference page of all attributes and tunables, written from their declarations.
+//! The reference pages, written from declarations: of all attributes and tunables, and of trace formats.
+
+mod traces;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use iosched::{ELEVATORS, RequestQueue, Spec};
 
-/// Where the page stands, from the root of the repository.
-const PAGE: &str = "docs/tunables.md";
+/// Where a page stands, from the root of the repository, and what is in it.
+type Page = (&'static str, fn() -> String);
 
-/// What to do with the page.
+const PAGES: [Page; 2] = [("docs/tunables.md", page), ("docs/traces.md", traces::page)];
+
+/// What to do with the pages.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only say whether the page is up to date.
+    /// Only say whether the pages are up to date.
     #[arg(long)]
     check: bool,
 }
 
-/// Writes the page, or checks it.
+/// Writes the pages, or checks them.
 pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PAGE);
-    if args.check {
-        if std::fs::read_to_string(&path)? == page() {
-            return Ok(std::process::ExitCode::SUCCESS);
+    let mut code = std::process::ExitCode::SUCCESS;
+    for (name, page) in PAGES {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
+        if !args.check {
+            std::fs::write(&path, page())?;
+            println!("{name} written");
+        } else if std::fs::read_to_string(&path)? != page() {
+            eprintln!("{name} is not what the declarations say: run `cargo xtask reference`");
+            code = std::process::ExitCode::FAILURE;
         }
-        eprintln!("{PAGE} is not what the declarations say: run `cargo xtask reference`");
-        return Ok(std::process::ExitCode::FAILURE);
     }
-    std::fs::write(&path, page())?;
-    println!("{PAGE} written");
-    Ok(std::process::ExitCode::SUCCESS)
+    Ok(code)
 }
 
 fn page() -> String {
@@ -77,9 +82,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_up_to_date() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PAGE);
-        let written = std::fs::read_to_string(path).unwrap_or_default();
-        assert_eq!(written, page(), "run `cargo xtask reference`");
+    fn the_pages_are_up_to_date() {
+        for (name, page) in PAGES {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
+            let written = std::fs::read_to_string(path).unwrap_or_default();
+            assert_eq!(written, page(), "run `cargo xtask reference`");
+        }
     }
 }

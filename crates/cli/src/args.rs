@@ -36,9 +36,9 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
     },
-    /// Read traces
+    /// Read, convert and change traces
     #[command(subcommand)]
-    Trace(TraceCommand),
+    Trace(crate::trace::TraceCommand),
     /// Tell about modelled devices
     #[command(subcommand)]
     Device(DeviceCommand),
@@ -176,33 +176,6 @@ pub(crate) enum ReplayMode {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum TraceCommand {
-    /// Say what a trace is like: span, requests, sizes, processes, depth over time
-    Info {
-        /// A file of any known format (blktrace, blkparse, fio's I/O logs, MSR, SPC, FIU, Alibaba, Tencent, blkreplay,
-        /// vscsi, MQSim, CSV; also .gz and .zst), or what the names of blktrace's per-CPU files begin with
-        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-        file: PathBuf,
-        /// Print everything as one JSON document
-        #[arg(long)]
-        json: bool,
-    },
-    /// Write a trace in another format
-    Convert {
-        /// The trace to read
-        #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
-        input: PathBuf,
-        /// The file to write; - for standard output
-        #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
-        output: PathBuf,
-        /// Its format: blktrace, fio-v2, fio-v3, msr, spc, fiu, alibaba, tencent, blkreplay, vscsi, mqsim or csv
-        /// [default: by the end of OUT's name]
-        #[arg(long, value_name = "FORMAT", value_parser = format)]
-        format: Option<iosched_trace::Format>,
-    },
-}
-
-#[derive(Debug, Subcommand)]
 pub(crate) enum ElevatorCommand {
     /// List the schedulers
     List,
@@ -218,14 +191,7 @@ fn setting(text: &str) -> Result<SchedulerSetting, String> {
     text.parse().map_err(|error: iosched_sim::SettingError| error.to_string())
 }
 
-fn speed(text: &str) -> Result<f64, String> {
+pub(crate) fn speed(text: &str) -> Result<f64, String> {
     let speed = text.parse::<f64>().ok().filter(|speed| speed.is_finite() && (1e-6..=1e6).contains(speed));
     speed.ok_or_else(|| "a speed is a number from 0.000001 to 1000000, such as 2 or 0.5".to_owned())
-}
-
-fn format(text: &str) -> Result<iosched_trace::Format, String> {
-    use iosched_trace::Format;
-    Format::from_name(text)
-        .filter(|format| format.is_writable())
-        .ok_or_else(|| format!("formats that can be written are {}", Format::writable_names()))
 }

@@ -11,6 +11,7 @@ mod output;
 mod sample;
 mod show;
 mod tell;
+mod trace;
 mod validate;
 
 use std::process::ExitCode;
@@ -37,7 +38,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
     match command {
         Command::Compare(args) => return compare::compare(&args),
         Command::Report { records, output } => compare::report(&records, output.as_deref())?,
-        Command::Trace(command) => tell::trace(&command)?,
+        Command::Trace(command) => trace::trace(&command)?,
         Command::Device(command) => device::device(&command)?,
         Command::Elevator(command) => tell::elevator(&command)?,
         Command::Import(command) => import::import(&command)?,

@@ -335,3 +335,42 @@ fn ctrl_c_keeps_what_is_finished() {
     assert!(out.contains(" of 1000000 runs each"), "{out}");
     assert!(out.contains("not everything was run"), "{out}");
 }
+
+#[test]
+fn traces_are_cut_scaled_remapped_and_filtered() {
+    let here = directory("trace-steps");
+    let ok = |args: &[&str]| {
+        let (code, out, err) = run(&here, args);
+        assert_eq!(code, 0, "{args:?}: {err}");
+        (out, err)
+    };
+    let requests = |name: &str| std::fs::read_to_string(here.join(name)).unwrap().lines().count() - 1;
+    ok(&["trace", "slice", SAMPLE, "a.csv", "--to", "500ms"]);
+    ok(&["trace", "slice", SAMPLE, "b.csv", "--from", "0.5"]);
+    assert_eq!(requests("a.csv") + requests("b.csv"), 7_638);
+    ok(&["trace", "scale", "a.csv", "fast.csv", "--speed", "2"]);
+    ok(&["trace", "slice", "fast.csv", "half.csv", "--to", "250ms"]);
+    assert_eq!(requests("half.csv"), requests("a.csv"));
+    ok(&["trace", "filter", SAMPLE, "reads.csv", "--op", "read", "--process", "postgres"]);
+    assert!((1..=674).contains(&requests("reads.csv")));
+    let (_, err) = ok(&["trace", "remap", SAMPLE, "small.csv", "--capacity", "1GB"]);
+    assert!(err.contains("gaps were shrunk to"), "{err}");
+    let (_, err) = ok(&["trace", "remap", SAMPLE, "same.csv", "--device", "sata-7200"]);
+    assert!(err.contains("fits as it is"), "{err}");
+    let (_, err) = ok(&["trace", "slice", SAMPLE, "void.csv", "--from", "1h"]);
+    assert!(err.contains("warning: nothing is left"), "{err}");
+    let (_, err) = ok(&["trace", "convert", "a.csv", "a.iolog"]);
+    assert!(err.contains("without their process"), "{err}");
+    let (text, _) = ok(&["trace", "info", "a.iolog"]);
+    assert!(text.contains("fio-v3: "), "{text}");
+    let (text, _) = ok(&["trace", "info", SAMPLE]);
+    assert!(["Q2Q", "D2C", "seeks", "plugs"].iter().all(|part| text.contains(part)), "{text}");
+
+    refused(&here, &["trace", "slice", SAMPLE, "x.csv", "--from", "2", "--to", "1"], 2, &["--to must be later"]);
+    refused(&here, &["trace", "slice", SAMPLE, "x.csv", "--from", "soon"], 2, &["a time is a number"]);
+    refused(&here, &["trace", "scale", SAMPLE, "x.csv", "--speed", "0"], 2, &["a speed is"]);
+    refused(&here, &["trace", "filter", SAMPLE, "x.csv"], 2, &["--pid"]);
+    refused(&here, &["trace", "filter", SAMPLE, "x.csv", "--sectors", "9-5"], 2, &["a range is"]);
+    refused(&here, &["trace", "remap", SAMPLE, "x.csv", "--capacity", "1 parsec"], 2, &["a size is"]);
+    assert!(!here.join("x.csv").exists());
+}

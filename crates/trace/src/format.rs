@@ -159,9 +159,13 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// The format that the end of a file's name stands for, `.gz` and `.zst` left out of account.
+    /// The format that the end of a file's name stands for, `.gz` and `.zst` left out of account; of blktrace also
+    /// `.blktrace.N`.
     #[must_use]
     pub fn of_file_name(name: &str) -> Option<Self> {
+        if crate::open::split_cpu(name).is_some_and(|(base, _)| base.ends_with(".blktrace")) {
+            return Some(Self::Blktrace);
+        }
         let (_, extension) = crate::open::strip_compression(name).rsplit_once('.')?;
         Self::ALL.into_iter().find(|format| format.spec().extensions.contains(&extension))
     }
@@ -287,7 +291,7 @@ const FIO_V3: FormatSpec = FormatSpec {
 
 const MSR: FormatSpec = FormatSpec {
     name: "msr",
-    about: "the traces of Microsoft Research Cambridge (SNIA IOTTA 388)",
+    about: "the traces of Microsoft Research Cambridge (at SNIA IOTTA)",
     extensions: &["msr"],
     recognised: "a line of its shape: seven columns, the fourth Read or Write",
     record: "`timestamp,host,disk,type,offset,size,response`: Windows file time and response in 100 ns, offset and \
@@ -312,7 +316,7 @@ const SPC: FormatSpec = FormatSpec {
 
 const FIU: FormatSpec = FormatSpec {
     name: "fiu",
-    about: "the traces of Florida International University (SNIA IOTTA 390, 391, 414)",
+    about: "the traces of Florida International University (at SNIA IOTTA)",
     extensions: &["fiu"],
     recognised: "a line of its shape: blanks between eight or nine columns, the sixth R or W",
     record: "`ns pid process LBA sectors R|W major minor [md5]`, of 512 bytes",
@@ -336,7 +340,7 @@ const ALIBABA: FormatSpec = FormatSpec {
 
 const TENCENT: FormatSpec = FormatSpec {
     name: "tencent",
-    about: "the traces of Tencent's cloud block storage (SNIA IOTTA 27917)",
+    about: "the traces of Tencent's cloud block storage (at SNIA IOTTA)",
     extensions: &["tencent"],
     recognised: "a line of its shape: five numbers between commas, the fourth 0 or 1",
     record: "`timestamp,offset,size,type,volume`: seconds, sectors of 512 bytes, 0 to read and 1 to write",

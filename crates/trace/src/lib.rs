@@ -5,7 +5,7 @@
 //! became of the requests. Both stream, with bounded memory, and survive damage: what could be read comes,
 //! what could not is in their [`Warnings`], with the place.
 //!
-//! [`summarize`] says what a trace is like, [`convert`] writes it in another format. [`EventWriter`] writes a block
+//! [`summarize`] says what a trace is like, [`summarize_stages`] how long requests spent where, [`convert`] writes it in another format. [`EventWriter`] writes a block
 //! trace event by event, of a simulated run as of a recorded one.
 //!
 //! ```
@@ -41,26 +41,36 @@ mod input;
 mod mqsim;
 mod msr;
 mod open;
+mod placement;
 mod reader;
 mod record;
 mod reorder;
 mod spc;
+mod stages;
 mod summary;
 mod tencent;
 mod text;
+mod transform;
 mod vscsi;
 mod write;
 
+pub use blktrace::pass::convert_events;
 pub use blktrace::writer::EventWriter;
 pub use blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
 pub use decompress::read_text;
 pub use error::{Place, TraceError, WARNINGS_MAX, Warning, WarningKind, Warnings};
 pub use format::{Format, FormatSpec, Holds};
+pub use placement::{Extent, Fit, Placement};
 pub use reader::{EventReader, ProcessNames, ReadOptions, TraceReader};
 pub use record::{DeviceName, TraceRequest};
+pub use stages::{
+    DISTANCES_MAX, DeviceStages, PlugSummary, SeekSummary, Span, StageSummarizer, StageSummary, Stages,
+    summarize_stages,
+};
 pub use summary::{
     BINS_MAX, Count, DEVICES_MAX, DeviceSummary, LatencySummary, PROCESSES_MAX, ProcessSummary, SizeBucket, Summarizer,
     TimeBin, TraceSummary, summarize,
 };
 pub use text::DeviceNames;
-pub use write::{TraceWriter, WriteReport, convert};
+pub use transform::{Chain, Filter, Step};
+pub use write::{TraceWriter, WriteReport, convert, convert_with};

@@ -37,7 +37,7 @@ pub(crate) fn resolve(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
 }
 
 /// `NAME.N`, perhaps compressed, as (NAME, N).
-fn split_cpu(file_name: &str) -> Option<(&str, u32)> {
+pub(crate) fn split_cpu(file_name: &str) -> Option<(&str, u32)> {
     let (base, cpu) = strip_compression(file_name).rsplit_once('.')?;
     (!cpu.is_empty() && cpu.bytes().all(|b| b.is_ascii_digit())).then_some(())?;
     Some((base, cpu.parse().ok()?))
@@ -79,7 +79,7 @@ pub(crate) fn detect(inputs: &mut [Input]) -> Result<Format, TraceError> {
         let name = input.name().to_owned();
         let head = input.peek(HEAD_BYTES);
         all_empty &= head.is_empty();
-        formats.push(of_content(head, &name)?.or_else(|| of_name(&name)));
+        formats.push(of_content(head, &name)?.or_else(|| Format::of_file_name(&name)));
     }
     if all_empty {
         // A file that cannot even be read a little is not empty but damaged.
@@ -133,11 +133,4 @@ fn of_content(head: &[u8], name: &str) -> Result<Option<Format>, TraceError> {
         lines if mqsim::sniff(lines) => Some(Format::Mqsim),
         _ => None,
     })
-}
-
-fn of_name(name: &str) -> Option<Format> {
-    if split_cpu(name).is_some_and(|(base, _)| base.ends_with(".blktrace")) {
-        return Some(Format::Blktrace);
-    }
-    Format::of_file_name(name)
 }

@@ -11,7 +11,8 @@ use crate::blktrace::writer::EventWriter;
 use crate::blktrace::{Action, BlkEvent, Category, ProcessName};
 use crate::error::TraceError;
 use crate::text::{Labels, RecordFormat, record_format};
-use crate::{Format, FormatSpec, Holds, TraceReader, TraceRequest};
+use crate::transform::next_kept;
+use crate::{Chain, Format, FormatSpec, Holds, TraceReader, TraceRequest};
 
 /// What was written, and what of it the format has no place for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -203,8 +204,21 @@ impl<W: Write> BlktraceWriter<W> {
 /// # Errors
 /// When nothing can be read, the format cannot be written, or writing fails.
 pub fn convert(reader: &mut TraceReader, out: impl Write, format: Format) -> Result<WriteReport, TraceError> {
+    convert_with(reader, &Chain::default(), out, format)
+}
+
+/// Writes what `chain` makes of all that `reader` gives in `format` to `out`.
+///
+/// # Errors
+/// As [`convert`].
+pub fn convert_with(
+    reader: &mut TraceReader,
+    chain: &Chain,
+    out: impl Write,
+    format: Format,
+) -> Result<WriteReport, TraceError> {
     let mut writer = TraceWriter::new(out, format)?;
-    while let Some(request) = reader.next() {
+    while let Some(request) = next_kept(reader, chain) {
         let request = request?;
         let process = reader.process_names().get(&request.pid).copied();
         let device = request.device.and_then(|device| reader.device_names().get(&device));

@@ -2,9 +2,6 @@
 
 mod common;
 
-use std::path::Path;
-use std::process::Command;
-
 use common::*;
 use iosched::{Flags, Op, Time};
 use iosched_trace::{
@@ -22,37 +19,13 @@ fn every_record_is_as_blkparse_printed_it() {
     assert_same_lines("sqlite-insert.txt", &again, &event_lines(&text));
 }
 
-/// What the installed blkparse prints of `folder`/`name`.blktrace.*; `None`, and a word about it, without one.
-fn blkparse(folder: &Path, name: &str) -> Option<Vec<String>> {
-    match Command::new("blkparse").args(["-q", "-i", name]).current_dir(folder).output() {
-        Ok(output) => {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some(event_lines(&String::from_utf8_lossy(&output.stdout)))
-        }
-        Err(error) => {
-            assert!(std::env::var_os("CI").is_none(), "blkparse cannot be run ({error}), and CI skips nothing");
-            println!("skipped: blkparse cannot be run ({error}); the package blktrace has it");
-            None
-        }
-    }
-}
-
 #[test]
 fn every_record_is_as_installed_blkparse_prints_it() {
     let mut sources = vec![samples()];
     sources.extend(beside("samples", "IOSCHED_SAMPLES"));
     for source in sources {
-        let mut bases = std::collections::BTreeSet::new();
         let folder = Folder::new("blkparse");
-        for entry in std::fs::read_dir(source).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_str().unwrap();
-            let Some((base, cpu)) = name.strip_suffix(".zst").and_then(|name| name.split_once(".blktrace.")) else {
-                continue;
-            };
-            bases.insert(base.to_owned());
-            std::fs::write(folder.0.join(format!("{base}.blktrace.{cpu}")), unzstd(&path)).unwrap();
-        }
+        let bases = unpack(&source, &folder);
         assert!(!bases.is_empty());
         for base in bases {
             let Some(theirs) = blkparse(&folder.0, &base) else { return };
@@ -242,25 +215,6 @@ fn events_of(mut reader: EventReader) -> Vec<BlkEvent> {
     let events: Vec<_> = reader.by_ref().map(|event| BlkEvent { sequence: 0, ..event.unwrap() }).collect();
     assert!(reader.warnings().is_empty(), "{:?}", reader.warnings().kept());
     events
-}
-
-fn btt(folder: &Path, name: &str) -> Option<String> {
-    let run = |program: &str, args: &[&str]| Command::new(program).args(args).current_dir(folder).output();
-    let binary = format!("{name}.bin");
-    let text = format!("{name}.text");
-    blkparse(folder, name)?;
-    run("blkparse", &["-q", "-i", name, "-d", &binary, "-o", &text]).unwrap();
-    match run("btt", &["-i", &binary]) {
-        Ok(output) => {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some(String::from_utf8_lossy(&output.stdout).into_owned())
-        }
-        Err(error) => {
-            assert!(std::env::var_os("CI").is_none(), "btt cannot be run ({error}), and CI skips nothing");
-            println!("skipped: btt cannot be run ({error}); the package blktrace has it");
-            None
-        }
-    }
 }
 
 #[test]

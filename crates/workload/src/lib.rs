@@ -18,7 +18,7 @@ mod trace;
 
 pub use closed::{ByProcess, ClosedLoop};
 pub use error::WorkloadError;
-pub use fit::Fit;
+pub use iosched_trace::Fit;
 pub use program::Program;
 pub use rng::SplitMix64;
 pub use scenario::Scenario;

@@ -5,11 +5,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use iosched::{Flags, Op, Sector};
-use iosched_trace::{TraceError, TraceReader, TraceRequest, Warnings};
+use iosched_trace::{Fit, TraceError, TraceReader, TraceRequest, Warnings};
 
 use crate::closed::{ByProcess, ClosedLoop};
 use crate::error::WorkloadError;
-use crate::fit::Fit;
 
 /// Sectors that an entry can name: 2^48, 128 PiB.
 const SECTORS_MAX: u64 = 1 << 48;

@@ -196,13 +196,13 @@ fn row(f: &mut fmt::Formatter<'_>, name: &str, count: &Count) -> fmt::Result {
 }
 
 /// Bytes as KiB: whole ones whole, others to a tenth.
-fn kib(bytes: f64) -> String {
+pub(crate) fn kib(bytes: f64) -> String {
     let tenths = (bytes / KIB * 10.0).round() as u64;
     if tenths.is_multiple_of(10) { grouped(tenths / 10) } else { format!("{}.{}", grouped(tenths / 10), tenths % 10) }
 }
 
 /// With a comma after every third digit.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.char_indices() {

@@ -1,6 +1,6 @@
 //! What can be read off a trace in one pass, with bounded memory.
 
-mod display;
+pub(crate) mod display;
 mod histogram;
 mod timeline;
 

@@ -1,8 +1,10 @@
 //! What the tests share.
 #![allow(dead_code)]
 
+use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use iosched_trace::{EventReader, ReadOptions, TraceError, TraceReader, TraceRequest};
 
@@ -117,4 +119,54 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// What the installed blkparse prints of `folder`/`name`.blktrace.*; `None`, and a word about it, without one.
+pub(crate) fn blkparse(folder: &Path, name: &str) -> Option<Vec<String>> {
+    match Command::new("blkparse").args(["-q", "-i", name]).current_dir(folder).output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(event_lines(&String::from_utf8_lossy(&output.stdout)))
+        }
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "blkparse cannot be run ({error}), and CI skips nothing");
+            println!("skipped: blkparse cannot be run ({error}); the package blktrace has it");
+            None
+        }
+    }
+}
+
+/// What the installed btt says of `folder`/`name`.blktrace.*; `None`, and a word about it, without one.
+pub(crate) fn btt(folder: &Path, name: &str) -> Option<String> {
+    let run = |program: &str, args: &[&str]| Command::new(program).args(args).current_dir(folder).output();
+    let binary = format!("{name}.bin");
+    let text = format!("{name}.text");
+    blkparse(folder, name)?;
+    run("blkparse", &["-q", "-i", name, "-d", &binary, "-o", &text]).unwrap();
+    match run("btt", &["-i", &binary]) {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "btt cannot be run ({error}), and CI skips nothing");
+            println!("skipped: btt cannot be run ({error}); the package blktrace has it");
+            None
+        }
+    }
+}
+
+/// Unpacks the block traces of `source` into `folder`; the names they begin with.
+pub(crate) fn unpack(source: &Path, folder: &Folder) -> BTreeSet<String> {
+    let mut bases = BTreeSet::new();
+    for entry in std::fs::read_dir(source).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let Some((base, cpu)) = name.strip_suffix(".zst").and_then(|name| name.split_once(".blktrace.")) else {
+            continue;
+        };
+        bases.insert(base.to_owned());
+        std::fs::write(folder.0.join(format!("{base}.blktrace.{cpu}")), unzstd(&path)).unwrap();
+    }
+    bases
 }

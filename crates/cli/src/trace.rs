@@ -1,0 +1,401 @@
+//! `iosched trace`: what a trace is like, and traces changed: other formats, parts, faster, elsewhere.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS, Sector, Time};
+use iosched_disk::Profile;
+use iosched_lab::grouped;
+use iosched_trace::{
+    Chain, DeviceName, EventReader, Extent, Filter, Fit, Format, ProcessName, ReadOptions, StageSummary, Step,
+    TraceReader, TraceSummary, Warnings, WriteReport, convert_events, convert_with, summarize, summarize_stages,
+};
+
+use crate::fail::usage;
+use crate::output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Say what a trace is like: span, requests, sizes, processes, depth over time, times in each stage
+    ///
+    /// Of block traces also what btt tells: how long requests spent between which events (Q submitted, G got a request,
+    /// I inserted, M merged, D issued, C completed), merges, seeks and plugs. What was not recorded is not shown.
+    Info {
+        /// A file of any known format (blktrace, blkparse, fio's I/O logs, MSR, SPC, FIU, Alibaba, Tencent, blkreplay,
+        /// vscsi, MQSim, CSV; also .gz and .zst), or what the names of blktrace's per-CPU files begin with
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// Print everything as one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a trace in another format
+    ///
+    /// What the format has no place for is said in the end. From blktrace or blkparse to blktrace every event is
+    /// written, as by slice, filter and remap; else submissions, and completions where they are known.
+    Convert {
+        #[command(flatten)]
+        files: Files,
+    },
+    /// Write a part in time of a trace; it begins at 0
+    Slice {
+        #[command(flatten)]
+        files: Files,
+        /// From when on, since the trace's beginning: a number of s, or with a unit, as 1.5, 200ms, 10us or 2m
+        #[arg(long, value_name = "TIME", default_value = "0", value_parser = time)]
+        from: Time,
+        /// Before when [default: the end]
+        #[arg(long, value_name = "TIME", value_parser = time)]
+        to: Option<Time>,
+    },
+    /// Write a trace with its arrivals closer together or further apart
+    Scale {
+        #[command(flatten)]
+        files: Files,
+        /// How many times faster than recorded
+        #[arg(long, value_name = "FACTOR", value_parser = crate::args::speed)]
+        speed: f64,
+    },
+    /// Write a trace as it is replayed on a smaller device
+    ///
+    /// What the trace touches keeps its size and order; the gaps between shrink, all by the same factor. If even what
+    /// it touches is too much, positions wrap around. On a larger device nothing changes. The trace is read twice.
+    Remap {
+        #[command(flatten)]
+        files: Files,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Write the requests of a trace that all criteria allow
+    Filter {
+        #[command(flatten)]
+        files: Files,
+        #[command(flatten)]
+        criteria: Criteria,
+    },
+}
+
+/// Where from, where to.
+#[derive(Args, Debug)]
+pub(crate) struct Files {
+    /// The trace to read
+    #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
+    input: PathBuf,
+    /// The file to write; - for standard output
+    #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+    /// Its format: blktrace, fio-v2, fio-v3, msr, spc, fiu, alibaba, tencent, blkreplay, vscsi, mqsim or csv
+    /// [default: by the end of OUT's name]
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    format: Option<Format>,
+}
+
+/// How large the device is.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Target {
+    /// As large: bytes, or with a unit, as 500GB or 128GiB
+    #[arg(long, value_name = "SIZE", value_parser = capacity)]
+    capacity: Option<Sector>,
+    /// As large as this device: a profile of `iosched device list`, or a file (with a / or *.toml)
+    #[arg(long, value_name = "PROFILE|FILE")]
+    device: Option<String>,
+}
+
+/// What to keep.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = true)]
+pub(crate) struct Criteria {
+    /// Of this process; may be given several times, also together with --process
+    #[arg(long, value_name = "PID")]
+    pid: Vec<u32>,
+    /// Of processes of this name; may be given several times
+    #[arg(long, alias = "comm", value_name = "NAME")]
+    process: Vec<String>,
+    /// That do this; may be given several times
+    #[arg(long, value_enum, value_name = "OP")]
+    op: Vec<OpName>,
+    /// That have sectors of this range: FROM-TO, of 512 bytes, TO included; either may be missing
+    #[arg(long, value_name = "RANGE", value_parser = sectors)]
+    sectors: Option<Range<Sector>>,
+    /// To this device: major,minor of block traces, else its number or name as `iosched trace info` shows it; may be
+    /// given several times
+    #[arg(long, value_name = "DEVICE")]
+    device: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OpName {
+    Read,
+    Write,
+    Discard,
+    WriteZeroes,
+    Flush,
+}
+
+impl OpName {
+    const fn op(self) -> Op {
+        match self {
+            Self::Read => Op::Read,
+            Self::Write => Op::Write,
+            Self::Discard => Op::Discard,
+            Self::WriteZeroes => Op::WriteZeroes,
+            Self::Flush => Op::Flush,
+        }
+    }
+}
+
+pub(crate) fn trace(command: &TraceCommand) -> Result<()> {
+    let whole = ReadOptions::default();
+    match command {
+        TraceCommand::Info { file, json } => info(file, *json),
+        TraceCommand::Convert { files } => write(files, Vec::new(), &whole),
+        TraceCommand::Slice { files, from, to } => {
+            if to.is_some_and(|to| to <= *from) {
+                return Err(usage("--to must be later than --from"));
+            }
+            write(files, vec![Step::Slice { from: *from, to: *to }], &whole)
+        }
+        TraceCommand::Scale { files, speed } => write(files, vec![Step::Scale { speed: *speed }], &whole),
+        TraceCommand::Remap { files, target } => remap(files, target),
+        TraceCommand::Filter { files, criteria } => {
+            // A device below another one is asked for by name, or its requests count as passed on.
+            let device = match &criteria.device[..] {
+                [one] if one.contains(',') => DeviceName::parse(one).map(|device| device.0),
+                _ => None,
+            };
+            write(files, vec![Step::Filter(criteria.filter())], &ReadOptions { device, ..whole })
+        }
+    }
+}
+
+impl Criteria {
+    fn filter(&self) -> Filter {
+        Filter {
+            pids: self.pid.iter().copied().collect(),
+            names: self.process.iter().map(|name| ProcessName::new(name.as_bytes())).collect(),
+            ops: self.op.iter().map(|op| op.op()).collect(),
+            sectors: self.sectors.clone(),
+            devices: self.device.iter().cloned().collect(),
+        }
+    }
+}
+
+/// The one document of `--json`.
+#[derive(serde::Serialize)]
+struct Info {
+    #[serde(flatten)]
+    summary: TraceSummary,
+    /// Only of traces that record events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stages: Option<StageSummary>,
+}
+
+fn info(file: &Path, json: bool) -> Result<()> {
+    let summary = summarize(&mut TraceReader::open(file)?)?;
+    let stages = match summary.format.has_events() {
+        true => Some(summarize_stages(&mut EventReader::open(file)?)?),
+        false => None,
+    };
+    if json {
+        return output::print(&(serde_json::to_string_pretty(&Info { summary, stages })? + "\n"));
+    }
+    let stages = stages.map(|stages| format!("{stages}\n\n")).unwrap_or_default();
+    output::print(&format!("{stages}{summary}\n"))
+}
+
+fn remap(files: &Files, target: &Target) -> Result<()> {
+    let capacity_sectors = match (&target.device, target.capacity) {
+        (Some(device), _) => Profile::load(device)?.card().capacity_sectors,
+        (None, capacity) => capacity.unwrap_or_default(),
+    };
+    let mut extent = Extent::new();
+    for request in TraceReader::open_with(&files.input, &ReadOptions { latencies: false, ..ReadOptions::default() })? {
+        let request = request?;
+        extent.add(request.op, request.sector, request.nr_sectors);
+    }
+    let placement = extent.placed_on(capacity_sectors);
+    let fit = placement.fit();
+    write(files, vec![Step::Remap(placement)], &ReadOptions::default())?;
+    match fit {
+        Fit::AsIs => eprintln!("it fits as it is: {} sectors of {capacity_sectors}", extent.end_sector()),
+        Fit::GapsShrunk { gap_percent } => eprintln!("gaps were shrunk to {gap_percent:.1} %"),
+        Fit::Wrapped { touched_sectors } => eprintln!(
+            "warning: it touches {touched_sectors} sectors, more than the {capacity_sectors} there are: positions wrap around"
+        ),
+    }
+    Ok(())
+}
+
+/// Reads, does the steps, writes.
+fn write(files: &Files, steps: Vec<Step>, options: &ReadOptions) -> Result<()> {
+    let format = match files.format.or_else(|| format_of_name(&files.output)) {
+        Some(format) => format,
+        None => return Err(no_format(&files.output)),
+    };
+    let chain = Chain::new(steps);
+    let mut reader = TraceReader::open_with(&files.input, options)?;
+    if format == Format::Blktrace && reader.format().has_events() && chain.suits_events() {
+        return write_events(files, &chain);
+    }
+    let report = if files.output == Path::new("-") {
+        convert_with(&mut reader, &chain, std::io::stdout().lock(), format).map_err(unwrap_write)?
+    } else {
+        output::whole_file(&files.output, |out| Ok(convert_with(&mut reader, &chain, out, format)?))?
+    };
+    warn(reader.warnings());
+    say(&report);
+    Ok(())
+}
+
+/// From block trace to block trace: all that happened to the requests, not only that they were submitted and completed.
+fn write_events(files: &Files, chain: &Chain) -> Result<()> {
+    let mut events = EventReader::open(&files.input)?;
+    let report = if files.output == Path::new("-") {
+        convert_events(&mut events, chain, std::io::stdout().lock()).map_err(unwrap_write)?
+    } else {
+        output::whole_file(&files.output, |out| Ok(convert_events(&mut events, chain, out)?))?
+    };
+    warn(events.warnings());
+    say(&report);
+    Ok(())
+}
+
+fn warn(warnings: &Warnings) {
+    for warning in warnings.kept() {
+        eprintln!("warning: {warning}");
+    }
+    let more = warnings.total() - warnings.kept().len() as u64;
+    if more > 0 {
+        eprintln!("warning: and {} more", grouped(more));
+    }
+}
+
+fn say(report: &WriteReport) {
+    if report.written + report.left_out == 0 {
+        eprintln!("warning: nothing is left of the trace");
+    }
+    eprintln!("{report}");
+}
+
+/// A closed pipe is to be seen as such.
+fn unwrap_write(error: iosched_trace::TraceError) -> anyhow::Error {
+    match error {
+        iosched_trace::TraceError::Write(error) => error.into(),
+        other => other.into(),
+    }
+}
+
+fn format_of_name(path: &Path) -> Option<Format> {
+    Format::of_file_name(path.file_name()?.to_str()?).filter(|format| format.is_writable())
+}
+
+fn no_format(path: &Path) -> anyhow::Error {
+    let writable = Format::ALL.into_iter().filter(|format| format.is_writable());
+    let first = writable.filter_map(|format| format.spec().extensions.first().copied());
+    let endings: Vec<_> = first.map(|ending| format!(".{ending}")).collect();
+    usage(format_args!(
+        "{}: the name does not tell the format; say --format FORMAT, or end it in one of {}",
+        path.display(),
+        endings.join(", ")
+    ))
+}
+
+fn format(text: &str) -> Result<Format, String> {
+    Format::from_name(text)
+        .filter(|format| format.is_writable())
+        .ok_or_else(|| format!("formats that can be written are {}", Format::writable_names()))
+}
+
+/// A number and what stands behind it.
+fn split_unit(text: &str) -> (&str, &str) {
+    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    (&text[..at], text[at..].trim())
+}
+
+/// `number` units, rounded; `None` if it is no number or too large.
+fn scaled(number: &str, unit: u64) -> Option<u64> {
+    let value: f64 = number.parse().ok()?;
+    let scaled = (value * unit as f64).round();
+    (0.0..1.8e19).contains(&scaled).then_some(scaled as u64)
+}
+
+fn time(text: &str) -> Result<Time, String> {
+    let (number, unit) = split_unit(text);
+    let unit_ns = match unit {
+        "" | "s" => Some(SECOND_NS),
+        "ms" => Some(MILLISECOND_NS),
+        "us" | "µs" => Some(MICROSECOND_NS),
+        "ns" => Some(1),
+        "m" | "min" => Some(60 * SECOND_NS),
+        "h" => Some(3_600 * SECOND_NS),
+        _ => None,
+    };
+    let ns = unit_ns.and_then(|unit_ns| scaled(number, unit_ns));
+    ns.map(Time::from_ns).ok_or_else(|| "a time is a number of s, or with one of ns, us, ms, s, m and h".to_owned())
+}
+
+fn capacity(text: &str) -> Result<Sector, String> {
+    let (number, unit) = split_unit(text);
+    let power = |base: u64, exponent: u32| Some(base.pow(exponent));
+    let unit_bytes = match unit {
+        "" | "B" => Some(1),
+        "kB" | "KB" => power(1_000, 1),
+        "MB" => power(1_000, 2),
+        "GB" => power(1_000, 3),
+        "TB" => power(1_000, 4),
+        "KiB" => power(1_024, 1),
+        "MiB" => power(1_024, 2),
+        "GiB" => power(1_024, 3),
+        "TiB" => power(1_024, 4),
+        _ => None,
+    };
+    let sectors = unit_bytes.and_then(|bytes| scaled(number, bytes)).map(|bytes| bytes / iosched::SECTOR_BYTES);
+    sectors.filter(|&sectors| sectors > 0).ok_or_else(|| {
+        "a size is at least 512 bytes: a number, or with one of kB, MB, GB, TB, KiB, MiB, GiB and TiB".to_owned()
+    })
+}
+
+fn sectors(text: &str) -> Result<Range<Sector>, String> {
+    let problem = || "a range is FROM-TO, FROM- or -TO, in sectors, FROM not above TO".to_owned();
+    let (from, to) = text.split_once('-').filter(|_| text != "-").ok_or_else(problem)?;
+    let from: Sector = if from.is_empty() { 0 } else { from.parse().map_err(|_| problem())? };
+    let to: Sector = if to.is_empty() { Sector::MAX } else { to.parse().map_err(|_| problem())? };
+    if from <= to { Ok(from..to.saturating_add(1)) } else { Err(problem()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let ns = |text| time(text).map(Time::as_ns);
+        assert_eq!(ns("1.5"), Ok(1_500_000_000));
+        assert_eq!(
+            (ns("200ms"), ns("10us"), ns("7ns"), ns("2m")),
+            (Ok(200_000_000), Ok(10_000), Ok(7), Ok(120_000_000_000))
+        );
+        for wrong in ["", "s", "-1", "1.2.3", "5 fortnights", "1e400", "99999999999h"] {
+            assert!(ns(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!((capacity("512"), capacity("1GiB"), capacity("1.5MB")), (Ok(1), Ok(2_097_152), Ok(2_929)));
+        for wrong in ["0", "511", "GB", "1XB", "-5"] {
+            assert!(capacity(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ranges_may_be_open() {
+        assert_eq!((sectors("5-9"), sectors("5-"), sectors("-9")), (Ok(5..10), Ok(5..Sector::MAX), Ok(0..10)));
+        for wrong in ["", "-", "9", "9-5", "a-b"] {
+            assert!(sectors(wrong).is_err(), "{wrong}");
+        }
+    }
+}

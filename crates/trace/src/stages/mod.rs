@@ -1,0 +1,410 @@
+//! How long requests spend in which stage of their way, as btt tells it: read off a block trace's events in one pass.
+//!
+//! A submission (Q) is followed through what happens to its sectors: a request is got for it (G) or it is merged (M),
+//! the request is inserted into the elevator (I), issued (D), completed (C). The figures are btt's, also where that is
+//! a matter of taste: every merged submission counts in M2D, D2C and Q2C; events without data (flushes) do not count;
+//! directions are not told apart. [`seeks`] and [`plugs`] are the rest of what btt prints of a device; who submitted how
+//! much is in [`TraceSummary`](crate::TraceSummary).
+
+mod display;
+mod plugs;
+mod seeks;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use iosched::{SECTOR_BYTES, Sector, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::blktrace::{Action, BlkEvent};
+use crate::record::DeviceName;
+use crate::summary::DEVICES_MAX;
+use crate::{EventReader, TraceError};
+pub use plugs::PlugSummary;
+use plugs::Plugs;
+use seeks::Seeks;
+pub use seeks::{DISTANCES_MAX, SeekSummary};
+
+/// Most submissions followed at a time on one device; the oldest is given up for a new one.
+const HELD_MAX: usize = 65_536;
+/// Most submissions one event is compared with.
+const SCAN_MAX: usize = 4_096;
+/// Most submissions that one containing a sector is looked for among.
+const SCAN_BACK_MAX: usize = 64;
+
+/// Times spent between two events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// How often.
+    pub count: u64,
+    /// Shortest, ns; 0 if there is none.
+    pub min_ns: u64,
+    /// Longest, ns; 0 if there is none.
+    pub max_ns: u64,
+    /// All together, ns; saturates.
+    pub sum_ns: u64,
+}
+
+impl Span {
+    fn add(&mut self, ns: u64) {
+        self.min_ns = if self.count == 0 { ns } else { self.min_ns.min(ns) };
+        self.max_ns = self.max_ns.max(ns);
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+        self.count += 1;
+    }
+
+    fn join(&mut self, other: &Self) {
+        if other.count > 0 {
+            self.min_ns = if self.count == 0 { other.min_ns } else { self.min_ns.min(other.min_ns) };
+            self.max_ns = self.max_ns.max(other.max_ns);
+            self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+            self.count += other.count;
+        }
+    }
+
+    /// Mean, ns; `None` if there is none.
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
+    }
+}
+
+/// The stages of btt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stages {
+    /// From a submission to the next.
+    pub q2q: Span,
+    /// From a submission to getting a request for it.
+    pub q2g: Span,
+    /// From getting a request to inserting it into the elevator.
+    pub g2i: Span,
+    /// From a submission to its merge into a request.
+    pub q2m: Span,
+    /// From insertion to issue.
+    pub i2d: Span,
+    /// From a merge to issue.
+    pub m2d: Span,
+    /// From issue to completion.
+    pub d2c: Span,
+    /// From submission to completion.
+    pub q2c: Span,
+}
+
+impl Stages {
+    /// The stages with btt's names.
+    #[must_use]
+    pub const fn named(&self) -> [(&'static str, &Span); 8] {
+        [
+            ("Q2Q", &self.q2q),
+            ("Q2G", &self.q2g),
+            ("G2I", &self.g2i),
+            ("Q2M", &self.q2m),
+            ("I2D", &self.i2d),
+            ("M2D", &self.m2d),
+            ("D2C", &self.d2c),
+            ("Q2C", &self.q2c),
+        ]
+    }
+
+    /// All but [`Stages::q2q`], which is not a sum.
+    fn join(&mut self, other: &Self) {
+        self.q2g.join(&other.q2g);
+        self.g2i.join(&other.g2i);
+        self.q2m.join(&other.q2m);
+        self.i2d.join(&other.i2d);
+        self.m2d.join(&other.m2d);
+        self.d2c.join(&other.d2c);
+        self.q2c.join(&other.q2c);
+    }
+}
+
+/// What is read off the events of one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceStages {
+    /// `major << 20 | minor`.
+    pub device: u32,
+    /// `major,minor`.
+    pub name: String,
+    /// Times in each stage.
+    pub stages: Stages,
+    /// Submissions with data.
+    pub queued: u64,
+    /// Requests with data issued.
+    pub issued: u64,
+    /// Length of the shortest request issued, bytes; 0 if there is none.
+    pub issued_min_bytes: u64,
+    /// Length of the longest request issued, bytes.
+    pub issued_max_bytes: u64,
+    /// Length of all requests issued, bytes.
+    pub issued_bytes: u64,
+    /// From each submission to the next.
+    pub queue_seeks: Option<SeekSummary>,
+    /// From each request issued to the next.
+    pub issue_seeks: Option<SeekSummary>,
+    /// Plugs, if there were any.
+    pub plugs: Option<PlugSummary>,
+}
+
+impl DeviceStages {
+    /// Submissions to a request issued; `None` if none was issued.
+    #[must_use]
+    pub fn merge_ratio(&self) -> Option<f64> {
+        (self.issued > 0).then(|| self.queued as f64 / self.issued as f64)
+    }
+}
+
+/// What is read off the events of a trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageSummary {
+    /// Of all devices.
+    pub all: Stages,
+    /// By device; of at most [`DEVICES_MAX`].
+    pub devices: Vec<DeviceStages>,
+}
+
+/// Makes a [`StageSummary`] of events, one by one.
+#[derive(Debug, Default)]
+pub struct StageSummarizer {
+    devices: BTreeMap<u32, DeviceState>,
+    q2q: Span,
+    last_queue: Option<Time>,
+    first: Option<Time>,
+    last: Time,
+    /// Distances remembered, of all devices.
+    distances: usize,
+}
+
+/// A submission on its way.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    end: Sector,
+    queued: Time,
+    got: Option<Time>,
+    merged: Option<Time>,
+    inserted: Option<Time>,
+    issued: Option<Time>,
+}
+
+/// First sector and number.
+type Key = (Sector, u64);
+
+#[derive(Debug, Default)]
+struct DeviceState {
+    held: BTreeMap<Key, Held>,
+    order: VecDeque<Key>,
+    count: u64,
+    last_queue: Option<Time>,
+    stages: Stages,
+    queued: u64,
+    issued: u64,
+    issued_min_bytes: u64,
+    issued_max_bytes: u64,
+    issued_bytes: u64,
+    queue_seeks: Seeks,
+    issue_seeks: Seeks,
+    plugs: Plugs,
+}
+
+impl StageSummarizer {
+    /// Nothing seen yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One more event, not earlier than the one before.
+    pub fn add(&mut self, event: &BlkEvent) {
+        if event.is_note() {
+            return;
+        }
+        if event.bytes > 0 && event.action == Action::Queue {
+            self.first.get_or_insert(event.time);
+        }
+        if event.bytes > 0 && event.action == Action::Complete {
+            self.last = self.last.max(event.time);
+        }
+        if self.devices.len() >= DEVICES_MAX && !self.devices.contains_key(&event.device) {
+            return;
+        }
+        let device = self.devices.entry(event.device).or_default();
+        if device.plugs.add(event) || event.bytes == 0 {
+            return;
+        }
+        if event.action == Action::Queue
+            && let Some(last) = self.last_queue.replace(event.time)
+        {
+            self.q2q.add(event.time.since(last));
+        }
+        device.add(event, &mut self.distances);
+    }
+
+    /// The summary.
+    #[must_use]
+    pub fn finish(self) -> StageSummary {
+        let span_ns = self.first.map_or(0, |first| self.last.since(first));
+        let mut all = Stages { q2q: self.q2q, ..Stages::default() };
+        let mut devices = Vec::new();
+        for (device, state) in self.devices {
+            all.join(&state.stages);
+            devices.push(DeviceStages {
+                device,
+                name: DeviceName(device).to_string(),
+                stages: state.stages,
+                queued: state.queued,
+                issued: state.issued,
+                issued_min_bytes: state.issued_min_bytes,
+                issued_max_bytes: state.issued_max_bytes,
+                issued_bytes: state.issued_bytes,
+                queue_seeks: state.queue_seeks.summary(),
+                issue_seeks: state.issue_seeks.summary(),
+                plugs: state.plugs.summary(span_ns),
+            });
+        }
+        StageSummary { all, devices }
+    }
+}
+
+impl DeviceState {
+    fn add(&mut self, event: &BlkEvent, distances: &mut usize) {
+        let now = event.time;
+        match event.action {
+            Action::Queue => {
+                self.queue(event);
+                self.queue_seeks.add(event, distances);
+            }
+            Action::GetRequest => {
+                // The second part of a split submission has a request of its own.
+                if let Some(held) = at(&mut self.held, event.sector) {
+                    held.got = Some(now);
+                    self.stages.q2g.add(now.since(held.queued));
+                }
+            }
+            Action::BackMerge | Action::FrontMerge => {
+                if let Some((_, held)) = starting(&mut self.held, event.sector) {
+                    held.merged = Some(now);
+                    self.stages.q2m.add(now.since(held.queued));
+                }
+            }
+            Action::Insert => self.insert(event),
+            Action::Issue => {
+                self.issue(event);
+                self.issue_seeks.add(event, distances);
+            }
+            Action::Complete => self.complete(event),
+            _ => {}
+        }
+    }
+
+    fn queue(&mut self, event: &BlkEvent) {
+        self.queued += 1;
+        if let Some(last) = self.last_queue.replace(event.time) {
+            self.stages.q2q.add(event.time.since(last));
+        }
+        let key = (event.sector, self.count);
+        self.count += 1;
+        let end = end_of(event);
+        let held = Held { end, queued: event.time, got: None, merged: None, inserted: None, issued: None };
+        self.held.insert(key, held);
+        self.order.push_back(key);
+        while self.held.len() > HELD_MAX || self.order.len() > 2 * HELD_MAX {
+            let Some(oldest) = self.order.pop_front() else { break };
+            self.held.remove(&oldest);
+        }
+        while self.order.front().is_some_and(|oldest| !self.held.contains_key(oldest)) {
+            self.order.pop_front();
+        }
+    }
+
+    fn insert(&mut self, event: &BlkEvent) {
+        let now = event.time;
+        let mut any = false;
+        for held in within(&mut self.held, event) {
+            any = true;
+            if let Some(got) = held.got {
+                held.inserted = Some(now);
+                self.stages.g2i.add(now.since(got));
+            }
+        }
+        if !any
+            && let Some(held) = at(&mut self.held, event.sector)
+            && let Some(got) = held.got
+        {
+            held.inserted = Some(now);
+            self.stages.g2i.add(now.since(got));
+        }
+    }
+
+    fn issue(&mut self, event: &BlkEvent) {
+        let bytes = u64::from(event.bytes);
+        self.issued_min_bytes = if self.issued == 0 { bytes } else { self.issued_min_bytes.min(bytes) };
+        self.issued_max_bytes = self.issued_max_bytes.max(bytes);
+        self.issued_bytes = self.issued_bytes.saturating_add(bytes);
+        self.issued += 1;
+        let now = event.time;
+        for held in within(&mut self.held, event) {
+            if let Some(inserted) = held.inserted {
+                self.stages.i2d.add(now.since(inserted));
+            } else if let Some(merged) = held.merged {
+                self.stages.m2d.add(now.since(merged));
+            }
+            held.issued = Some(now);
+        }
+    }
+
+    fn complete(&mut self, event: &BlkEvent) {
+        let now = event.time;
+        let mut done = Vec::new();
+        for (key, held) in self.held.range((event.sector, 0)..(end_of(event), 0)).take(SCAN_MAX) {
+            if held.end > end_of(event) {
+                continue;
+            }
+            self.stages.q2c.add(now.since(held.queued));
+            if let Some(issued) = held.issued {
+                self.stages.d2c.add(now.since(issued));
+            }
+            done.push(*key);
+        }
+        for key in done {
+            self.held.remove(&key);
+        }
+    }
+}
+
+fn end_of(event: &BlkEvent) -> Sector {
+    event.sector.saturating_add(u64::from(event.bytes) / SECTOR_BYTES)
+}
+
+/// The submissions whose sectors are all of the event's.
+fn within<'a>(held: &'a mut BTreeMap<Key, Held>, event: &BlkEvent) -> impl Iterator<Item = &'a mut Held> {
+    let end = end_of(event);
+    let from = (event.sector.min(end), 0);
+    held.range_mut(from..(end, 0)).take(SCAN_MAX).map(|(_, held)| held).filter(move |held| held.end <= end)
+}
+
+/// The submission that begins at `sector`.
+fn starting(held: &mut BTreeMap<Key, Held>, sector: Sector) -> Option<(&Key, &mut Held)> {
+    held.range_mut((sector, 0)..=(sector, u64::MAX)).next()
+}
+
+/// The submission that begins at `sector`, or else one that has it.
+fn at(held: &mut BTreeMap<Key, Held>, sector: Sector) -> Option<&mut Held> {
+    let key = match starting(held, sector) {
+        Some((key, _)) => *key,
+        None => {
+            let before = held.range(..(sector, 0)).rev().take(SCAN_BACK_MAX);
+            *before.map(|(key, held)| (key, held.end)).find(|(_, end)| sector < *end)?.0
+        }
+    };
+    held.get_mut(&key)
+}
+
+/// Reads `events` to their end and says how long requests spent in which stage.
+///
+/// # Errors
+/// When nothing can be read.
+pub fn summarize_stages(events: &mut EventReader) -> Result<StageSummary, TraceError> {
+    let mut summarizer = StageSummarizer::new();
+    for event in events {
+        summarizer.add(&event?);
+    }
+    Ok(summarizer.finish())
+}

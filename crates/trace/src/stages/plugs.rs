@@ -1,0 +1,79 @@
+//! Plugs as btt counts them: of a device as a whole, whoever put them in.
+
+use iosched::Time;
+use serde::{Deserialize, Serialize};
+
+use crate::blktrace::{Action, BlkEvent, Payload};
+
+/// Plugs of one device.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlugSummary {
+    /// How often the device went from not plugged to plugged, less [`PlugSummary::by_timer`].
+    pub plugs: u64,
+    /// Plugs pulled by a timer or by the scheduler.
+    pub by_timer: u64,
+    /// Part of the time from the first submission to the last completion (of those with data, on any device) that the
+    /// device was plugged, 0 to 1; `None` if nothing completed.
+    pub plugged: Option<f64>,
+    /// Mean number of requests let go when a plug was pulled by whom it belonged to; `None` if never.
+    pub requests_per_unplug: Option<f64>,
+    /// The same, pulled by a timer or by the scheduler.
+    pub requests_per_timer_unplug: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Unplugs {
+    count: u64,
+    requests: u64,
+}
+
+impl Unplugs {
+    fn mean(self) -> Option<f64> {
+        (self.count > 0).then(|| self.requests as f64 / self.count as f64)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Plugs {
+    since: Option<Time>,
+    plugs: u64,
+    plugged_ns: u64,
+    own: Unplugs,
+    timer: Unplugs,
+}
+
+impl Plugs {
+    /// Whether the event is one of a plug.
+    pub(super) fn add(&mut self, event: &BlkEvent) -> bool {
+        let unplugs = match event.action {
+            Action::Plug => {
+                self.plugs += u64::from(self.since.is_none());
+                self.since.get_or_insert(event.time);
+                return true;
+            }
+            Action::Unplug => &mut self.own,
+            Action::UnplugTimer => &mut self.timer,
+            _ => return false,
+        };
+        unplugs.count += 1;
+        if let Payload::Count(requests) = event.payload {
+            unplugs.requests = unplugs.requests.saturating_add(requests);
+        }
+        if let Some(since) = self.since.take() {
+            self.plugged_ns += event.time.since(since);
+        }
+        true
+    }
+
+    /// `span_ns`: from the first submission of the trace to the last completion; 0 if there is none.
+    pub(super) fn summary(&self, span_ns: u64) -> Option<PlugSummary> {
+        let any = self.plugs + self.own.count + self.timer.count > 0;
+        any.then(|| PlugSummary {
+            plugs: self.plugs.saturating_sub(self.timer.count),
+            by_timer: self.timer.count,
+            plugged: (span_ns > 0).then(|| (self.plugged_ns as f64 / span_ns as f64).min(1.0)),
+            requests_per_unplug: self.own.mean(),
+            requests_per_timer_unplug: self.timer.mean(),
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! Seeks as btt counts them: from where the last one was to where the next one is, in sectors.
+//!
+//! Where either end lies within the last one or at its edge there is no distance. Forwards, it is from the end of the
+//! last one; backwards, from start to start. The first comes from sector 0. The mean is of distances whatever
+//! their direction; median and mode are of distances with backwards ones below 0.
+
+use std::collections::BTreeMap;
+
+use iosched::Sector;
+use serde::{Deserialize, Serialize};
+
+use super::end_of;
+use crate::blktrace::BlkEvent;
+
+/// Most different distances remembered of a trace. Where there are more, medians and modes are not known.
+pub const DISTANCES_MAX: usize = 1 << 20;
+
+/// Seeks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeekSummary {
+    /// How many, those of no distance counted.
+    pub count: u64,
+    /// Mean distance in either direction, sectors.
+    pub mean_sectors: f64,
+    /// Median, sectors, below 0 backwards; `None` if there were too many different ones.
+    pub median_sectors: Option<i64>,
+    /// The most frequent, sectors, the least of several; `None` if there were too many different ones.
+    pub mode_sectors: Option<i64>,
+    /// How often that was.
+    pub mode_count: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Seeks {
+    start: Sector,
+    end: Sector,
+    count: u64,
+    sum: u128,
+    distances: BTreeMap<i64, u64>,
+    incomplete: bool,
+}
+
+impl Seeks {
+    /// `known`: how many distances are remembered of the trace.
+    pub(super) fn add(&mut self, event: &BlkEvent, known: &mut usize) {
+        let sector = event.sector;
+        let (end, last) = (end_of(event), self.start..=self.end);
+        let distance = if last.contains(&sector) || last.contains(&end) {
+            0
+        } else if sector > self.end {
+            signed(sector - self.end)
+        } else {
+            -signed(self.start.saturating_sub(sector))
+        };
+        (self.start, self.end) = (sector, end);
+        self.count += 1;
+        self.sum += u128::from(distance.unsigned_abs());
+        if let Some(count) = self.distances.get_mut(&distance) {
+            *count += 1;
+        } else if *known < DISTANCES_MAX {
+            *known += 1;
+            self.distances.insert(distance, 1);
+        } else {
+            self.incomplete = true;
+        }
+    }
+
+    pub(super) fn summary(&self) -> Option<SeekSummary> {
+        let mode = self.distances.iter().rev().max_by_key(|(_, count)| **count);
+        let mode = mode.filter(|_| !self.incomplete);
+        (self.count > 0).then(|| SeekSummary {
+            count: self.count,
+            mean_sectors: self.sum as f64 / self.count as f64,
+            median_sectors: if self.incomplete { None } else { self.median() },
+            mode_sectors: mode.map(|(distance, _)| *distance),
+            mode_count: mode.map(|(_, count)| *count),
+        })
+    }
+
+    fn median(&self) -> Option<i64> {
+        let mut before = 0;
+        let (distance, _) = self.distances.iter().find(|(_, count)| {
+            before += **count;
+            before * 2 >= self.count
+        })?;
+        Some(*distance)
+    }
+}
+
+fn signed(distance: u64) -> i64 {
+    i64::try_from(distance).unwrap_or(i64::MAX)
+}
