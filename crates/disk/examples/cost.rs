@@ -58,6 +58,12 @@ fn main() {
         ("sata-ssd", "random", Op::Read, 32, 5_000_000),
         ("sata-ssd", "random", Op::Write, 32, 5_000_000),
         ("sata-ssd", "sequential", Op::Read, 32, 5_000_000),
+        ("sata-ssd:steady", "random", Op::Write, 32, 2_000_000),
+        ("nvme", "random", Op::Read, 1, 5_000_000),
+        ("nvme", "random", Op::Read, 256, 5_000_000),
+        ("nvme", "random", Op::Write, 256, 5_000_000),
+        ("san-lun", "random", Op::Read, 32, 1_000_000),
+        ("san-lun", "random", Op::Write, 32, 1_000_000),
     ] {
         let Ok(profile) = Profile::named(profile) else { continue };
         let direction = if op == Op::Read { "read" } else { "write" };
