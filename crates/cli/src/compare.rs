@@ -130,14 +130,11 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
         settings = SCHEDULERS_DEFAULT.into_iter().map(SchedulerSetting::defaults).collect();
         baseline.get_or_insert_with(|| BASELINE_DEFAULT.to_owned());
     }
-    let is_tasks = args.workload.as_ref().is_some_and(|path| {
-        path.extension().is_some_and(|end| ["toml", "fio", "job", "ini"].iter().any(|own| end == *own))
-    });
-    check_replay(args, is_tasks)?;
     let workload = match &args.workload {
         Some(path) => Workload::open(path)?,
         None => sample::open()?,
     };
+    check_replay(args, &workload)?;
     let mut profiles = profiles.into_iter();
     let first = profiles.next().ok_or_else(|| usage("there is nothing to run on: name at least one device"))?;
     if args.fio_json && !matches!(workload, Workload::Jobs(_)) {
@@ -164,9 +161,9 @@ fn is_file(device: &str) -> bool {
     device.contains('/') || device.ends_with(".toml")
 }
 
-fn check_replay(args: &CompareArgs, is_tasks: bool) -> Result<()> {
-    if is_tasks && (args.replay.is_some() || args.speed.is_some()) {
-        return Err(usage("--replay and --speed are for traces; a task file says itself when tasks submit"));
+fn check_replay(args: &CompareArgs, workload: &Workload) -> Result<()> {
+    if !matches!(workload, Workload::Trace(_)) && (args.replay.is_some() || args.speed.is_some()) {
+        return Err(usage("--replay and --speed are for traces; other workloads say themselves when tasks submit"));
     }
     if args.replay == Some(ReplayMode::Closed) && args.speed.is_some() {
         return Err(usage(

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::fairness::ALONE_IOS_MIN;
 use crate::figure::Figure;
 use crate::number::significant;
+use crate::record::WorkloadKind;
 
 /// Runs of each setting that the published method takes.
 pub const RUNS_PUBLISHED: u32 = 10;
@@ -37,8 +38,8 @@ pub enum Doubt {
     Short {
         /// The shortest, s.
         seconds: f64,
-        /// Whether a longer recording, rather than a longer task file, is the remedy.
-        trace: bool,
+        /// What kind of workload is to be longer.
+        kind: WorkloadKind,
     },
     /// All latencies of a kind rest on a handful of I/Os: closing sentences leave them out.
     FewIos {
@@ -156,11 +157,15 @@ impl fmt::Display for Doubt {
                 f,
                 "{rounds} runs are fewer than the published method's {RUNS_PUBLISHED}; more make narrower intervals: --runs {RUNS_PUBLISHED}"
             ),
-            Self::Short { seconds, trace } => write!(
+            Self::Short { seconds, kind } => write!(
                 f,
                 "runs last {} s; the published method does not consider tests below {SECONDS_PUBLISHED:.0} s: {}",
                 significant(*seconds, 2),
-                if *trace { "record the server for longer" } else { "raise the tasks' totals or end_ns" }
+                match kind {
+                    WorkloadKind::Trace => "record the server for longer",
+                    WorkloadKind::Tasks => "raise the tasks' totals or end_ns",
+                    WorkloadKind::Jobs => "raise the jobs' size, loops or runtime",
+                }
             ),
             Self::FewIos { sync, ios } => write!(
                 f,

@@ -343,7 +343,7 @@ impl Doubts<'_> {
         let seconds = finish.iter().flat_map(|results| results.settings.iter().flatten().flat_map(|own| &own.values));
         let seconds = seconds.copied().fold(f64::INFINITY, f64::min);
         if seconds < SECONDS_PUBLISHED {
-            doubts.push(Doubt::Short { seconds, trace: header.workload.kind == WorkloadKind::Trace });
+            doubts.push(Doubt::Short { seconds, kind: header.workload.kind });
         }
     }
 

@@ -33,4 +33,4 @@ pub use plan::{Host, Limit, Plan, Replay, SimError};
 pub use result::{Latencies, Note, QueueStat, QueueStatGroup, RunResult, TaskResult};
 pub use scenario::{ScenarioError, run_scenario};
 pub use setting::{SchedulerSetting, SettingError};
-pub use timeline::{Bin, HeadBin, Span, SpanKind, TaskBins, Timeline};
+pub use timeline::{Bin, HeadBin, QueueTotal, Span, SpanKind, TaskBins, Timeline};

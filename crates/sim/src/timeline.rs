@@ -13,8 +13,10 @@ const BINS_MAX: usize = 1024;
 const WIDTH_START_NS: u64 = 1_000_000;
 /// Tasks with bins of their own; those after share the last [`TaskBins`].
 const TASKS_MAX: usize = 64;
-/// Spans kept at most; when there are more, short ones are dropped.
+/// Spans kept at most; when there are more, short ones are dropped. Totals count them all the same.
 const SPANS_MAX: usize = 8192;
+/// Queues with totals of their own; those after share one.
+const TOTALS_MAX: usize = 1024;
 
 /// Throughput and depth in one bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +76,9 @@ pub enum SpanKind {
     Idle {
         /// Whether it came in time.
         paid: bool,
+        /// Whether another queue took the place of the one waited for before it could.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        preempted: bool,
     },
     /// A queue took another's place: a moment.
     Preempt {
@@ -94,6 +99,26 @@ pub struct Span {
     pub kind: SpanKind,
 }
 
+/// What a queue got in the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueTotal {
+    /// The process that founded the queue, and whether it holds sync requests; `None` for all queues that have no total
+    /// of their own.
+    pub queue: Option<(u32, bool)>,
+    /// Turns.
+    pub turns: u64,
+    /// Time in turns, ns.
+    pub active_ns: u64,
+    /// Time waited for its requests that came in time, ns.
+    pub idle_paid_ns: u64,
+    /// Time waited for requests that did not come, ns.
+    pub idle_vain_ns: u64,
+    /// Time waited until another queue took its place, ns.
+    pub idle_preempted_ns: u64,
+    /// Times it took another queue's place.
+    pub preemptions: u64,
+}
+
 /// A picture of a run, at most a few hundred KiB however long it takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
@@ -109,6 +134,10 @@ pub struct Timeline {
     pub spans: Vec<Span>,
     /// Spans shorter than this are not in `spans`, ns; 0 if all are. Preemptions are dropped evenly.
     pub spans_shorter_dropped_ns: u64,
+    /// What each queue got, whether or not its spans were kept, by queue; empty in timelines of earlier versions and
+    /// where elevators give no turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub totals: Vec<QueueTotal>,
     #[serde(skip)]
     active: Option<(u64, u32, bool)>,
     #[serde(skip)]
@@ -124,6 +153,7 @@ impl Default for Timeline {
             tasks: Vec::new(),
             spans: Vec::new(),
             spans_shorter_dropped_ns: 0,
+            totals: Vec::new(),
             active: None,
             idle: None,
         }
@@ -213,16 +243,43 @@ impl Timeline {
         });
     }
 
+    /// The total of a queue; that of all others if there are too many.
+    fn total(&mut self, queue: (u32, bool)) -> &mut QueueTotal {
+        let find = |queue| self.totals.binary_search_by_key(&queue, |total: &QueueTotal| total.queue);
+        let (at, new) = match find(Some(queue)) {
+            Ok(at) => (at, None),
+            Err(at) if self.totals.len() < TOTALS_MAX => (at, Some(Some(queue))),
+            Err(_) => match find(None) {
+                Ok(at) => (at, None),
+                Err(at) => (at, Some(None)),
+            },
+        };
+        if let Some(queue) = new {
+            self.totals.insert(at, QueueTotal { queue, ..QueueTotal::default() });
+        }
+        &mut self.totals[at]
+    }
+
     fn end_active(&mut self, now_ns: u64) {
         if let Some((from_ns, pid, sync)) = self.active.take() {
+            let total = self.total((pid, sync));
+            total.turns += 1;
+            total.active_ns += now_ns - from_ns;
             self.span(from_ns, now_ns, SpanKind::Active { pid, sync });
         }
     }
 
-    fn end_idle(&mut self, now_ns: u64, paid: bool) {
-        if let Some(from_ns) = self.idle.take() {
-            self.span(from_ns, now_ns, SpanKind::Idle { paid });
+    fn end_idle(&mut self, now_ns: u64, paid: bool, preempted: bool) {
+        let Some(from_ns) = self.idle.take() else { return };
+        if let Some((_, pid, sync)) = self.active {
+            let total = self.total((pid, sync));
+            *match (paid, preempted) {
+                (true, _) => &mut total.idle_paid_ns,
+                (false, true) => &mut total.idle_preempted_ns,
+                (false, false) => &mut total.idle_vain_ns,
+            } += now_ns - from_ns;
         }
+        self.span(from_ns, now_ns, SpanKind::Idle { paid, preempted });
     }
 }
 
@@ -245,16 +302,21 @@ impl Observer for Timeline {
                 self.active = Some((now_ns, queue.pid, queue.sync));
             }
             Decision::Expire { .. } => {
-                self.end_idle(now_ns, false);
+                self.end_idle(now_ns, false, false);
                 self.end_active(now_ns);
             }
-            Decision::Preempt { queue } => self.span(now_ns, now_ns, SpanKind::Preempt { pid: queue.pid }),
+            Decision::Preempt { queue } => {
+                // It came before what was waited for could.
+                self.end_idle(now_ns, false, true);
+                self.total((queue.pid, queue.sync)).preemptions += 1;
+                self.span(now_ns, now_ns, SpanKind::Preempt { pid: queue.pid });
+            }
             Decision::IdleArm { .. } => {
-                self.end_idle(now_ns, true);
+                self.end_idle(now_ns, true, false);
                 self.idle = Some(now_ns);
             }
-            Decision::IdleCancel => self.end_idle(now_ns, true),
-            Decision::IdleFire => self.end_idle(now_ns, false),
+            Decision::IdleCancel => self.end_idle(now_ns, true, false),
+            Decision::IdleFire => self.end_idle(now_ns, false, false),
             _ => {}
         }
     }
@@ -297,7 +359,86 @@ impl Observer for Timeline {
     }
 
     fn end(&mut self, finished_ns: u64) {
-        self.end_idle(finished_ns, false);
+        self.end_idle(finished_ns, false, false);
         self.end_active(finished_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iosched::{CgroupId, IoClass, QueueName, Workload};
+
+    fn name(pid: u32) -> QueueName {
+        QueueName { pid, sync: true }
+    }
+
+    fn active(pid: u32) -> Decision {
+        let (class, workload, cgroup) = (IoClass::BestEffort, Workload::Sync, CgroupId::ROOT);
+        Decision::Active { queue: name(pid), class, workload, cgroup }
+    }
+
+    fn of(decisions: impl IntoIterator<Item = (u64, Decision)>) -> Timeline {
+        let mut timeline = Timeline::default();
+        timeline.begin(1, 1);
+        decisions.into_iter().for_each(|(at, decision)| timeline.decision(at, &decision));
+        timeline
+    }
+
+    #[test]
+    fn a_wait_that_another_queue_ended_is_neither_paid_nor_in_vain() {
+        let expired = Decision::Expire { queue: name(1), timed_out: true };
+        let arm = Decision::IdleArm { wait_ns: 8 };
+        let timeline = of([
+            (0, active(1)),
+            (10, arm),
+            (13, Decision::IdleCancel),
+            (20, arm),
+            (25, Decision::Preempt { queue: name(2) }),
+            (25, expired),
+            (25, active(2)),
+            (30, arm),
+            (38, Decision::IdleFire),
+            (38, Decision::Expire { queue: name(2), timed_out: false }),
+        ]);
+        let kept: Vec<SpanKind> = timeline.spans.iter().map(|span| span.kind).collect();
+        assert_eq!(kept[1], SpanKind::Idle { paid: false, preempted: true });
+        let one = QueueTotal {
+            queue: Some((1, true)),
+            turns: 1,
+            active_ns: 25,
+            idle_paid_ns: 3,
+            idle_preempted_ns: 5,
+            ..QueueTotal::default()
+        };
+        let two = QueueTotal {
+            queue: Some((2, true)),
+            turns: 1,
+            active_ns: 13,
+            idle_vain_ns: 8,
+            preemptions: 1,
+            ..QueueTotal::default()
+        };
+        assert_eq!(timeline.totals, [one, two]);
+    }
+
+    #[test]
+    fn totals_count_turns_whose_spans_were_dropped_and_queues_without_number() {
+        let turns = 3 * SPANS_MAX as u64;
+        let turn = |i: u64| {
+            let pid = i as u32 % (TOTALS_MAX as u32 + 10);
+            // Short ones and long ones.
+            let end = i * 100 + 1 + i % 50;
+            [(i * 100, active(pid)), (end, Decision::Expire { queue: name(pid), timed_out: false })]
+        };
+        let timeline = of((0..turns).flat_map(turn));
+        assert!(timeline.spans.len() < SPANS_MAX && timeline.spans_shorter_dropped_ns > 0);
+        assert_eq!(timeline.totals.len(), TOTALS_MAX + 1);
+        assert_eq!(timeline.totals[0].queue, None);
+        assert_eq!(timeline.totals.iter().map(|total| total.turns).sum::<u64>(), turns);
+        assert_eq!(
+            timeline.totals.iter().map(|total| total.active_ns).sum::<u64>(),
+            (0..turns).map(|i| 1 + i % 50).sum::<u64>()
+        );
     }
 }

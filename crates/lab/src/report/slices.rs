@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::page::{name, no_timelines};
 use super::svg::{Margin, Path, Plot, picture, px, shorten};
-use super::turns::{Queue, Total, Turns};
+use super::turns::{Queue, Total, Turns, Wait};
 use super::units::{counted, percent, time, time_ticks};
 use super::view::{Setting, View, process};
 use crate::doubt::listed;
@@ -33,7 +33,11 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
                 "First run. Each bar is a process' turn (light: its async requests): the time in which only its requests go \
                  to the device; what the device was given before may still be served in it. Within, the device was kept \
                  waiting for the process' next request: "
-                (key("idle-paid", with[0].0)) " the request came in time, " (key("idle-vain", with[0].0)) " in vain. "
+                (key("idle-paid", with[0].0)) " the request came in time, " (key("idle-vain", with[0].0)) " in vain"
+                @if with.iter().any(|(.., turns)| turns.waits.iter().any(|wait| wait.preempted)) {
+                    ", " (key("idle-cut", with[0].0)) " until another queue took its place"
+                }
+                ". "
                 (key("preempt", with[0].0)) " marks a queue that took another's place."
             }
         }
@@ -89,7 +93,8 @@ fn one(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, turns: &Turn
                         1 => "that ended the moment they began",
                         shorter => { "shorter than " (time(shorter as f64, 2)) },
                     }
-                    ", and some of the preemptions, are in neither plot nor sums."
+                    ", and some of the preemptions, are "
+                    @if turns.sums_are_whole() { "not in the plot; sums count them." } @else { "in neither plot nor sums." }
                 }
             }
         }
@@ -98,16 +103,15 @@ fn one(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, turns: &Turn
 
 /// The whole run in a sentence.
 fn summary(turns: &Turns, end_ns: u64) -> Markup {
-    let idle = |paid: bool| {
-        let waits = turns.waits.iter().filter(|wait| wait.paid == paid);
-        percent(waits.map(|wait| wait.to_ns - wait.from_ns).sum::<u64>() as f64 / end_ns.max(1) as f64)
-    };
-    let preemptions = turns.preemptions.len() as u64;
+    let sum = Total::sum(turns.totals().iter().map(|(_, total)| total));
+    let share = |ns: u64| percent(ns as f64 / end_ns.max(1) as f64);
     html! {
         p .legend {
-            "Whole run: " (counted(turns.turns.len() as u64, "turn", "turns")) ", "
-            (counted(preemptions, "preemption", "preemptions")) "; idling took " (idle(true))
-            "\u{a0}% of the time and paid, " (idle(false)) "\u{a0}% in vain."
+            "Whole run: " (counted(sum.turns, "turn", "turns")) ", "
+            (counted(sum.preemptions, "preemption", "preemptions")) "; idling took " (share(sum.paid_ns))
+            "\u{a0}% of the time and paid, " (share(sum.vain_ns)) "\u{a0}% in vain"
+            @if sum.preempted_ns > 0 { ", " (share(sum.preempted_ns)) "\u{a0}% until another queue took the place" }
+            "."
         }
     }
 }
@@ -123,6 +127,7 @@ struct Lane {
     turns: Bars,
     paid: Bars,
     vain: Bars,
+    cut: Bars,
     preemptions: Path,
 }
 
@@ -183,7 +188,12 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, window: (u64, u64
         let lane = wait.queue.and_then(lane_of);
         if let (Some(lane), Some(part)) = (lane, within(wait.from_ns, wait.to_ns, window)) {
             let lane_paths = &mut drawn[lane];
-            bar(if wait.paid { &mut lane_paths.paid } else { &mut lane_paths.vain }, lane, part, 8.0);
+            let bars = match wait {
+                Wait { paid: true, .. } => &mut lane_paths.paid,
+                Wait { preempted: true, .. } => &mut lane_paths.cut,
+                _ => &mut lane_paths.vain,
+            };
+            bar(bars, lane, part, 8.0);
         }
     }
     for preemption in &turns.preemptions {
@@ -210,6 +220,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, window: (u64, u64
             path .(if number < shown && !queues[number].1 { "turn-async" } else { "turn" }) d=(lane.turns.data()) {}
             path .idle-paid d=(lane.paid.data()) {}
             path .idle-vain d=(lane.vain.data()) {}
+            @if !lane.cut.data().is_empty() { path .idle-cut d=(lane.cut.data()) {} }
             path .preempt d=(lane.preemptions.data()) {}
         }
         (plot.x_axis(&time_ticks(window.0 as f64, window.1 as f64, 10), false))
@@ -243,17 +254,10 @@ fn lanes_of(turns: &Turns, window: (u64, u64)) -> Vec<Queue> {
 fn table(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, end_ns: u64) -> Markup {
     let totals = turns.totals();
     let shown = if totals.len() <= ROWS_MAX + 1 { totals.len() } else { ROWS_MAX };
-    let sum = |totals: &[Total]| {
-        let queue = (0, true);
-        let zero = Total { queue, turns: 0, active_ns: 0, paid_ns: 0, vain_ns: 0, preemptions: 0 };
-        totals.iter().fold(zero, |sum, own| Total {
-            queue,
-            turns: sum.turns + own.turns,
-            active_ns: sum.active_ns + own.active_ns,
-            paid_ns: sum.paid_ns + own.paid_ns,
-            vain_ns: sum.vain_ns + own.vain_ns,
-            preemptions: sum.preemptions + own.preemptions,
-        })
+    let sum = |totals: &[(Option<Queue>, Total)]| Total::sum(totals.iter().map(|(_, total)| total));
+    let cut = totals.iter().any(|(_, total)| total.preempted_ns > 0);
+    let name = |queue: Option<Queue>| {
+        queue.map_or_else(|| "queues beyond those told apart".to_owned(), |queue| queue_name(view, setting, queue))
     };
     html! {
         table .totals {
@@ -266,21 +270,22 @@ fn table(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, end_ns: u64) -> 
                     th scope="col" .number { "mean turn" }
                     th scope="col" .number { "idling paid" }
                     th scope="col" .number { "in vain" }
+                    @if cut { th scope="col" .number { "until preempted" } }
                     th scope="col" .number { "preempted others" }
                 }
             }
             tbody {
-                @for total in &totals[..shown] { (total_row(&queue_name(view, setting, total.queue), total, end_ns)) }
+                @for (queue, total) in &totals[..shown] { (total_row(&name(*queue), total, end_ns, cut)) }
                 @if shown < totals.len() {
-                    (total_row(&format!("{} others", totals.len() - shown), &sum(&totals[shown..]), end_ns))
+                    (total_row(&format!("{} others", totals.len() - shown), &sum(&totals[shown..]), end_ns, cut))
                 }
-                @if totals.len() > 1 { (total_row("all", &sum(&totals), end_ns)) }
+                @if totals.len() > 1 { (total_row("all", &sum(&totals), end_ns, cut)) }
             }
         }
     }
 }
 
-fn total_row(name: &str, total: &Total, end_ns: u64) -> Markup {
+fn total_row(name: &str, total: &Total, end_ns: u64, cut: bool) -> Markup {
     html! {
         tr {
             th scope="row" { (name) }
@@ -290,6 +295,7 @@ fn total_row(name: &str, total: &Total, end_ns: u64) -> Markup {
             td .number { (time(total.active_ns as f64 / total.turns.max(1) as f64, 2)) }
             td .number { (time(total.paid_ns as f64, 2)) }
             td .number { (time(total.vain_ns as f64, 2)) }
+            @if cut { td .number { (time(total.preempted_ns as f64, 2)) } }
             td .number { (grouped(total.preemptions)) }
         }
     }

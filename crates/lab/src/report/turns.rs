@@ -1,6 +1,6 @@
 //! Turns of an elevator's queues, from the spans of a timeline: whose they were, and what idling cost and gave.
 
-use iosched_sim::{Span, SpanKind, Timeline};
+use iosched_sim::{QueueTotal, Span, SpanKind, Timeline};
 
 /// A queue: the process that founded it, and whether it holds sync requests.
 pub(crate) type Queue = (u32, bool);
@@ -20,6 +20,8 @@ pub(crate) struct Wait {
     pub(crate) to_ns: u64,
     /// Whether the request came in time.
     pub(crate) paid: bool,
+    /// Whether another queue took the place before it could.
+    pub(crate) preempted: bool,
     /// Whose turn it was; `None` if that turn is not known any more.
     pub(crate) queue: Option<Queue>,
 }
@@ -38,18 +40,46 @@ pub(crate) struct Turns {
     pub(crate) turns: Vec<Turn>,
     pub(crate) waits: Vec<Wait>,
     pub(crate) preemptions: Vec<Preemption>,
+    /// What queues got in the whole run, where that was counted while it ran; `None` of all queues that share one.
+    counted: Vec<(Option<Queue>, Total)>,
 }
 
 /// What a queue got in a whole run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Total {
-    pub(crate) queue: Queue,
     pub(crate) turns: u64,
     pub(crate) active_ns: u64,
     pub(crate) paid_ns: u64,
     pub(crate) vain_ns: u64,
+    pub(crate) preempted_ns: u64,
     /// Times it took another's place.
     pub(crate) preemptions: u64,
+}
+
+impl Total {
+    pub(crate) fn sum<'t>(totals: impl Iterator<Item = &'t Self>) -> Self {
+        totals.fold(Self::default(), |sum, own| Self {
+            turns: sum.turns + own.turns,
+            active_ns: sum.active_ns + own.active_ns,
+            paid_ns: sum.paid_ns + own.paid_ns,
+            vain_ns: sum.vain_ns + own.vain_ns,
+            preempted_ns: sum.preempted_ns + own.preempted_ns,
+            preemptions: sum.preemptions + own.preemptions,
+        })
+    }
+}
+
+impl From<&QueueTotal> for Total {
+    fn from(total: &QueueTotal) -> Self {
+        Self {
+            turns: total.turns,
+            active_ns: total.active_ns,
+            paid_ns: total.idle_paid_ns,
+            vain_ns: total.idle_vain_ns,
+            preempted_ns: total.idle_preempted_ns,
+            preemptions: total.preemptions,
+        }
+    }
 }
 
 impl Turns {
@@ -67,11 +97,12 @@ impl Turns {
             }
         }
         for span in spans {
-            if let SpanKind::Idle { paid } = span.kind {
+            if let SpanKind::Idle { paid, preempted } = span.kind {
                 let queue = found.turn_at(span.from_ns).map(|turn| turn.queue);
-                found.waits.push(Wait { from_ns: span.from_ns, to_ns: span.to_ns, paid, queue });
+                found.waits.push(Wait { from_ns: span.from_ns, to_ns: span.to_ns, paid, preempted, queue });
             }
         }
+        found.counted = timeline.totals.iter().map(|total| (total.queue, total.into())).collect();
         found
     }
 
@@ -81,9 +112,20 @@ impl Turns {
         self.turns[..after].last().filter(|turn| turn.to_ns >= at_ns)
     }
 
-    /// Per queue, longest active first.
-    pub(crate) fn totals(&self) -> Vec<Total> {
-        let mut totals: Vec<Total> = Vec::new();
+    /// Whether sums are of the whole run even where the timeline has dropped spans.
+    pub(crate) fn sums_are_whole(&self) -> bool {
+        !self.counted.is_empty()
+    }
+
+    /// Per queue, longest active first; `None` for the queues that share one.
+    pub(crate) fn totals(&self) -> Vec<(Option<Queue>, Total)> {
+        let mut totals = if self.sums_are_whole() { self.counted.clone() } else { self.totals_of_spans() };
+        totals.sort_by_key(|(queue, total)| (std::cmp::Reverse(total.active_ns), *queue));
+        totals
+    }
+
+    /// For timelines that came without totals.
+    fn totals_of_spans(&self) -> Vec<(Option<Queue>, Total)> {
         let mut order: Vec<Queue> = self.turns.iter().map(|turn| turn.queue).collect();
         order.sort_unstable();
         order.dedup();
@@ -93,24 +135,24 @@ impl Turns {
         order.append(&mut others);
         order.sort_unstable();
         order.dedup();
-        for queue in order {
-            let mut total = Total { queue, turns: 0, active_ns: 0, paid_ns: 0, vain_ns: 0, preemptions: 0 };
-            for turn in self.turns.iter().filter(|turn| turn.queue == queue) {
-                total.turns += 1;
-                total.active_ns += turn.to_ns - turn.from_ns;
-            }
-            for wait in self.waits.iter().filter(|wait| wait.queue == Some(queue)) {
-                *if wait.paid { &mut total.paid_ns } else { &mut total.vain_ns } += wait.to_ns - wait.from_ns;
-            }
-            // A preemption tells the newcomer's founder only; a newcomer is sync wherever there is a choice.
-            let has_sync = self.turns.iter().any(|turn| turn.queue == (queue.0, true));
-            if queue.1 || !has_sync {
-                total.preemptions = self.preemptions.iter().filter(|p| p.pid == queue.0).count() as u64;
-            }
-            totals.push(total);
+        order.into_iter().map(|queue| (Some(queue), self.total_of_spans(queue))).collect()
+    }
+
+    fn total_of_spans(&self, queue: Queue) -> Total {
+        let mut total = Total::default();
+        for turn in self.turns.iter().filter(|turn| turn.queue == queue) {
+            total.turns += 1;
+            total.active_ns += turn.to_ns - turn.from_ns;
         }
-        totals.sort_by_key(|total| (std::cmp::Reverse(total.active_ns), total.queue));
-        totals
+        for wait in self.waits.iter().filter(|wait| wait.queue == Some(queue)) {
+            *if wait.paid { &mut total.paid_ns } else { &mut total.vain_ns } += wait.to_ns - wait.from_ns;
+        }
+        // A preemption tells the newcomer's founder only; a newcomer is sync wherever there is a choice.
+        let has_sync = self.turns.iter().any(|turn| turn.queue == (queue.0, true));
+        if queue.1 || !has_sync {
+            total.preemptions = self.preemptions.iter().filter(|p| p.pid == queue.0).count() as u64;
+        }
+        total
     }
 
     /// When the last of them ends, ns.
@@ -186,8 +228,8 @@ mod tests {
         let mut timeline = Timeline::default();
         // In the order they ended, as timelines have them.
         timeline.spans = vec![
-            span(2, 5, SpanKind::Idle { paid: true }),
-            span(7, 10, SpanKind::Idle { paid: false }),
+            span(2, 5, SpanKind::Idle { paid: true, preempted: false }),
+            span(7, 10, SpanKind::Idle { paid: false, preempted: false }),
             span(0, 10, SpanKind::Active { pid: 1, sync: true }),
             span(10, 10, SpanKind::Preempt { pid: 2 }),
             span(10, 40, SpanKind::Active { pid: 2, sync: true }),
@@ -199,9 +241,9 @@ mod tests {
     #[test]
     fn idling_belongs_to_the_queue_whose_turn_it_was() {
         let totals = example().totals();
-        assert_eq!(totals.iter().map(|t| t.queue).collect::<Vec<_>>(), [(2, true), (1, true), (1, false)]);
-        assert_eq!((totals[1].paid_ns, totals[1].vain_ns, totals[1].active_ns), (3, 3, 10));
-        assert_eq!(totals.iter().map(|t| t.preemptions).collect::<Vec<_>>(), [1, 0, 0]);
+        assert_eq!(totals.iter().map(|t| t.0).collect::<Vec<_>>(), [(2, true), (1, true), (1, false)].map(Some));
+        assert_eq!((totals[1].1.paid_ns, totals[1].1.vain_ns, totals[1].1.active_ns), (3, 3, 10));
+        assert_eq!(totals.iter().map(|t| t.1.preemptions).collect::<Vec<_>>(), [1, 0, 0]);
     }
 
     #[test]
