@@ -4,9 +4,12 @@
 
 use std::io::Cursor;
 
-use iosched::Time;
+use iosched::{Op, Time};
 
-use crate::{EventReader, Format, ReadOptions, Summarizer, TraceError, TraceReader, WARNINGS_MAX, convert};
+use crate::{
+    Action, Category, Chain, EventReader, Extent, Filter, Format, ReadOptions, StageSummarizer, Step, Summarizer,
+    TraceError, TraceReader, WARNINGS_MAX, convert, convert_events,
+};
 
 /// Most requests looked at: compressed input can stand for far more.
 const REQUESTS_MAX: usize = 100_000;
@@ -153,5 +156,32 @@ fn events(data: &[u8]) {
         assert!(event.time >= last, "in order of time");
         last = event.time;
         let _ = event.to_blkparse_line(None);
+    }
+    let Ok(mut reader) = EventReader::from_reader(Cursor::new(data.to_vec()), "input") else { return };
+    let mut stages = StageSummarizer::new();
+    reader.by_ref().flatten().take(REQUESTS_MAX).for_each(|event| stages.add(&event));
+    let _ = stages.finish().to_string();
+    passed(data);
+}
+
+/// Events through a chain: what is kept is read again.
+fn passed(data: &[u8]) {
+    let mut extent = Extent::new();
+    extent.add(Op::Write, 1 << 20, 1 << 12);
+    extent.add(Op::Discard, 1 << 40, 8);
+    let slice = Step::Slice { from: Time::from_ns(100), to: Some(Time::from_ns(1 << 40)) };
+    let filter = Filter { ops: vec![Op::Read, Op::Write], ..Filter::default() };
+    let chain = Chain::new(vec![slice, Step::Filter(filter), Step::Remap(extent.placed_on(1 << 14))]);
+    let Ok(mut reader) = EventReader::from_reader(Cursor::new(data.to_vec()), "input") else { return };
+    let mut out = Vec::new();
+    let Ok(report) = convert_events(&mut reader, &chain, &mut out) else { return };
+    if report.written > 0 {
+        let again = EventReader::from_reader(Cursor::new(out), "passed").map(|events| {
+            events
+                .flatten()
+                .filter(|event| event.action == Action::Queue && !event.category.contains(Category::PC))
+                .count()
+        });
+        assert_eq!(again.unwrap_or(0) as u64, report.written, "as many submissions are read as were kept");
     }
 }
