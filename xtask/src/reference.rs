@@ -1,5 +1,7 @@
-//! The reference pages, written from declarations: of all attributes and tunables, and of trace formats.
+//! The reference pages, written from declarations: of all attributes and tunables, of trace formats,
+//! and of fio's options.
 
+mod fio;
 mod traces;
 
 use std::fmt::Write as _;
@@ -10,7 +12,7 @@ use iosched::{ELEVATORS, RequestQueue, Spec};
 /// Where a page stands, from the root of the repository, and what is in it.
 type Page = (&'static str, fn() -> String);
 
-const PAGES: [Page; 2] = [("docs/tunables.md", page), ("docs/traces.md", traces::page)];
+const PAGES: [Page; 3] = [("docs/tunables.md", page), ("docs/traces.md", traces::page), ("docs/fio.md", fio::page)];
 
 /// What to do with the pages.
 #[derive(clap::Args)]

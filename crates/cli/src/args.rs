@@ -51,6 +51,9 @@ pub(crate) enum Command {
     /// Compare models with what was measured of real devices
     #[command(subcommand)]
     Validate(crate::validate::ValidateCommand),
+    /// Check fio job files
+    #[command(subcommand)]
+    Job(crate::job::JobCommand),
     /// Print completions for a shell
     Completions {
         /// Which shell

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use iosched_lab::LabError;
 use iosched_trace::TraceError;
 use iosched_workload::WorkloadError;
+use iosched_workload::fio::JobError;
 
 /// Ended by Ctrl-C: as a shell says of a program that SIGINT ended.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -60,6 +61,13 @@ fn is_usage(error: &anyhow::Error) -> bool {
     }
     if let Some(error) = error.downcast_ref::<TraceError>() {
         return is_usage_of_trace(error);
+    }
+    if let Some(error) = error.downcast_ref::<JobError>() {
+        return match error {
+            JobError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            JobError::Unsupported(_) => false,
+            _ => true,
+        };
     }
     error.is::<Usage>() || error.is::<iosched_disk::ProfileError>() || error.is::<iosched::UnknownElevator>()
 }

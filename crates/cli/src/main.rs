@@ -7,6 +7,7 @@ mod compare;
 mod device;
 mod fail;
 mod import;
+mod job;
 mod output;
 mod sample;
 mod show;
@@ -43,6 +44,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Elevator(command) => tell::elevator(&command)?,
         Command::Import(command) => import::import(&command)?,
         Command::Validate(command) => validate::run(&command)?,
+        Command::Job(command) => return job::job(&command),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "iosched", &mut text);

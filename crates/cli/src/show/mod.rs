@@ -7,7 +7,7 @@ mod text;
 
 use iosched_lab::{Decimals, DeviceRecord, Doubt, FigureResults, Header, Overview, Records, Results};
 
-pub(crate) use grid::Look;
+pub(crate) use grid::{Column, Look, Tone, set};
 pub(crate) use machine::{csv, json, markdown};
 pub(crate) use text::text;
 

@@ -4,9 +4,11 @@
 //! language does not say is fio's default, as of fio 3.33's HOWTO.
 
 mod distribution;
+pub mod fuzz;
 mod generator;
 mod job;
 mod jobs;
+mod language;
 mod layout;
 mod random_map;
 mod service;
@@ -15,6 +17,7 @@ mod value;
 pub use generator::{Generator, JobIo, Step, SyncKind};
 pub use job::{IgnoredOption, Job, JobFile};
 pub use jobs::Jobs;
+pub use language::*;
 pub use layout::{FILE_ALIGN_BYTES, JobLayout, Layout, Region};
 pub use value::{
     BlockSize, CgroupMember, Client, CmdPriority, Delay, Direction, Distribution, ExitWhat, FileService,

@@ -1,0 +1,69 @@
+//! `iosched job`: what a fio job file would run, and which options of fio's there are.
+
+mod describe;
+mod environment;
+mod options;
+mod page;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Subcommand, ValueHint};
+use iosched_workload::fio::CheckedJobs;
+
+use crate::output;
+use crate::show::Look;
+
+pub(crate) use environment::ProcessEnvironment;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobCommand {
+    /// Say what a fio job file runs, what of it has no effect and what is not supported
+    ///
+    /// One row per job, which its copies (numjobs) share. Below, options that are
+    /// accepted without effect and options that are not supported, each with its line and the reason. Environment
+    /// variables (${NAME}) are those of this command; an unset one is empty, as in fio.
+    ///
+    /// Exit status: 0 if the file can be run; 1 if it asks for something that is not supported; 2 if it is no valid job
+    /// file.
+    Check {
+        /// A fio job file
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// Print everything as one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// List fio's options and what becomes of them
+    Options {
+        /// Only options whose name, or another name of theirs, holds this
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+        /// Print everything as one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Exit code of a file that asks for what is not supported.
+const REFUSED: u8 = 1;
+
+pub(crate) fn job(command: &JobCommand) -> Result<ExitCode> {
+    match command {
+        JobCommand::Check { file, json } => {
+            let checked = CheckedJobs::open(file, &ProcessEnvironment)?;
+            let text = if *json {
+                serde_json::to_string_pretty(&page::json(&checked))? + "\n"
+            } else {
+                page::text(&checked, Look::of_standard_output())
+            };
+            output::print(&text)?;
+            Ok(if checked.refusals.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+        }
+        JobCommand::Options { name, json } => {
+            output::print(&options::list(name.as_deref(), *json)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! fio's I/O engines: which of them make I/Os that a block device's scheduler sees, and how.
+
+use crate::fio::Client;
+
+/// An I/O engine of fio's.
+#[derive(Debug)]
+pub struct IoEngine {
+    /// Its name.
+    pub name: &'static str,
+    /// Other names.
+    pub aliases: &'static [&'static str],
+    /// What iosched makes of it.
+    pub behaviour: EngineBehaviour,
+}
+
+/// What iosched makes of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineBehaviour {
+    /// It runs.
+    Runs {
+        /// What it makes of `iodepth`.
+        client: Client,
+        /// What differs from fio; empty if nothing does.
+        note: &'static str,
+    },
+    /// A job that uses it is refused.
+    Refused {
+        /// Why.
+        why: &'static str,
+        /// What to use instead; empty if there is nothing like it.
+        instead: &'static str,
+    },
+}
+
+impl IoEngine {
+    /// Whether jobs that use it run.
+    #[must_use]
+    pub const fn is_supported(&self) -> bool {
+        matches!(self.behaviour, EngineBehaviour::Runs { .. })
+    }
+}
+
+/// fio's own default on Linux: `psync`.
+pub(super) fn default() -> &'static IoEngine {
+    &PSYNC
+}
+
+static PSYNC: IoEngine = engine("psync", &[], runs(Client::Sync, ""));
+
+const USE_LIBAIO: &str = "ioengine=libaio with filename=/dev/... does the like to a block device";
+
+const fn engine(name: &'static str, aliases: &'static [&'static str], behaviour: EngineBehaviour) -> IoEngine {
+    IoEngine { name, aliases, behaviour }
+}
+
+const fn runs(client: Client, note: &'static str) -> EngineBehaviour {
+    EngineBehaviour::Runs { client, note }
+}
+
+const fn refused(why: &'static str, instead: &'static str) -> EngineBehaviour {
+    EngineBehaviour::Refused { why, instead }
+}
+
+const fn remote(why: &'static str) -> EngineBehaviour {
+    EngineBehaviour::Refused { why, instead: "" }
+}
+
+/// All engines.
+pub static IO_ENGINES: &[IoEngine] = &[
+    engine("sync", &[], runs(Client::Sync, "")),
+    engine("psync", &[], runs(Client::Sync, "")),
+    engine(
+        "vsync",
+        &[],
+        runs(Client::Sync, "adjacent I/Os are not gathered into one call; the block layer merges them"),
+    ),
+    engine("pvsync", &[], runs(Client::Sync, "")),
+    engine("pvsync2", &[], runs(Client::Sync, "")),
+    engine("libaio", &["linuxaio", "aio"], runs(Client::Async, "")),
+    engine("io_uring", &[], runs(Client::Async, "")),
+    engine("posixaio", &[], runs(Client::Async, "")),
+    engine("solarisaio", &[], runs(Client::Async, "runs as libaio does")),
+    engine("windowsaio", &[], runs(Client::Async, "runs as libaio does")),
+    engine("mmap", &[], runs(Client::Sync, "there is no page cache: runs as psync does, an I/O of bs for each access")),
+    engine("splice", &[], runs(Client::Sync, "runs as psync does")),
+    engine("null", &[], refused("it moves no data, so no device sees anything", "ioengine=libaio makes real I/Os")),
+    engine("cpuio", &[], refused("it burns CPU time and does no I/O", "leave the job out: CPU time is not modelled")),
+    engine("exec", &[], refused("it runs a program of its own", "")),
+    engine("external", &[], refused("an engine in a file of its own is not known", "")),
+    engine("sg", &[], refused("SCSI commands pass the I/O scheduler by", USE_LIBAIO)),
+    engine(
+        "io_uring_cmd",
+        &[],
+        refused("passthrough commands pass the I/O scheduler by", "use ioengine=io_uring on the block device"),
+    ),
+    engine(
+        "xnvme",
+        &[],
+        refused(
+            "it drives the NVMe device from user space, past the I/O scheduler",
+            "use ioengine=io_uring on the block device",
+        ),
+    ),
+    engine("libblkio", &[], refused("it drives the device from user space, past the I/O scheduler", USE_LIBAIO)),
+    engine("libzbc", &[], refused("zone commands to a zoned device pass the I/O scheduler by", "")),
+    engine("libiscsi", &[], refused("it needs an iSCSI target, and passes the I/O scheduler by", USE_LIBAIO)),
+    engine("nbd", &[], refused("it needs an NBD server, and passes the I/O scheduler by", USE_LIBAIO)),
+    engine("mtd", &[], refused("flash behind MTD is not a block device", "")),
+    engine("dev-dax", &[], refused("persistent memory in DAX mode is not a block device", "")),
+    engine("libpmem", &[], refused("persistent memory in DAX mode is not a block device", "")),
+    engine("pmemblk", &[], refused("persistent memory in DAX mode is not a block device", "")),
+    engine("falloc", &[], refused("it allocates space in a file system and moves no data", "")),
+    engine("ftruncate", &[], refused("it changes the size of files and moves no data", "")),
+    engine("e4defrag", &[], refused("it moves extents of an ext4 file system", "")),
+    engine("filecreate", &[], refused("it creates files: file system metadata is not modelled", "")),
+    engine("filestat", &[], refused("it looks up files: file system metadata is not modelled", "")),
+    engine("filedelete", &[], refused("it deletes files: file system metadata is not modelled", "")),
+    engine("dircreate", &[], refused("it creates directories: file system metadata is not modelled", "")),
+    engine("dirstat", &[], refused("it looks up directories: file system metadata is not modelled", "")),
+    engine("dirdelete", &[], refused("it deletes directories: file system metadata is not modelled", "")),
+    engine("net", &[], remote("it moves data over a network; not a block device workload")),
+    engine("netsplice", &[], remote("it moves data over a network; not a block device workload")),
+    engine("rdma", &[], remote("it moves data over a network; not a block device workload")),
+    engine("librpma_apm_client", &[], remote("it moves data over a network; not a block device workload")),
+    engine("librpma_apm_server", &[], remote("it moves data over a network; not a block device workload")),
+    engine("librpma_gpspm_client", &[], remote("it moves data over a network; not a block device workload")),
+    engine("librpma_gpspm_server", &[], remote("it moves data over a network; not a block device workload")),
+    engine("rbd", &[], remote("needs a Ceph cluster; not a block device workload")),
+    engine("rados", &[], remote("needs a Ceph cluster; not a block device workload")),
+    engine("gfapi", &[], remote("needs a GlusterFS volume; not a block device workload")),
+    engine("gfapi_async", &[], remote("needs a GlusterFS volume; not a block device workload")),
+    engine("libhdfs", &[], remote("needs a Hadoop cluster; not a block device workload")),
+    engine("http", &[], remote("needs an HTTP, S3 or Swift server; not a block device workload")),
+    engine("nfs", &[], remote("needs an NFS server; not a block device workload")),
+    engine("dfs", &[], remote("needs a DAOS cluster; not a block device workload")),
+    engine("ime_psync", &[], remote("needs an IME cluster; not a block device workload")),
+    engine("ime_psyncv", &[], remote("needs an IME cluster; not a block device workload")),
+    engine("ime_aio", &[], remote("needs an IME cluster; not a block device workload")),
+    engine("libcufile", &[], refused("it moves data into a GPU's memory", USE_LIBAIO)),
+    engine("libhipfile", &[], refused("it moves data into a GPU's memory", USE_LIBAIO)),
+    engine("guasi", &[], refused("fio no longer has it", "use ioengine=posixaio")),
+];
+
+/// Looks an engine up by its name.
+#[must_use]
+pub fn io_engine(name: &str) -> Option<&'static IoEngine> {
+    IO_ENGINES.iter().find(|engine| engine.name == name || engine.aliases.contains(&name))
+}

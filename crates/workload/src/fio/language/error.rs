@@ -1,0 +1,156 @@
+//! What is wrong with a job file, and where.
+
+use std::fmt;
+
+use super::place::Place;
+use super::remark::Refusal;
+
+/// Mistakes that are told one by one; of more, only the number.
+pub(super) const TOLD_MAX: usize = 20;
+
+/// Why a job file cannot be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JobError {
+    /// The file cannot be read.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It is not a valid job file. At least one problem, in the order of the file.
+    #[error("{}", told(.0))]
+    Invalid(Vec<JobProblem>),
+    /// It is valid, and asks for what iosched cannot do. At least one refusal, in the order of the file.
+    #[error("{}", told(.0))]
+    Unsupported(Vec<Refusal>),
+}
+
+/// Each on a line of its own.
+fn told<T: fmt::Display>(all: &[T]) -> String {
+    let mut text = String::new();
+    for (index, one) in all.iter().take(TOLD_MAX).enumerate() {
+        if index > 0 {
+            text.push('\n');
+        }
+        text.push_str(&one.to_string());
+    }
+    if all.len() > TOLD_MAX {
+        text.push_str(&format!("\nand {} more", all.len() - TOLD_MAX));
+    }
+    text
+}
+
+/// One mistake in a job file.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{place}: {kind}")]
+pub struct JobProblem {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub kind: ProblemKind,
+}
+
+impl JobProblem {
+    pub(super) const fn new(place: Place, kind: ProblemKind) -> Self {
+        Self { place, kind }
+    }
+}
+
+/// What can be wrong with a line of a job file.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProblemKind {
+    /// An option before the first section.
+    #[error("{option}: stands before the first section; put it below [global] or the name of a job")]
+    OutsideSection {
+        /// The option.
+        option: String,
+    },
+    /// A section's header that is none.
+    #[error("{header}: not a section; write [name]")]
+    Section {
+        /// The line.
+        header: String,
+    },
+    /// A section in an included file.
+    #[error("[{section}]: an included file holds options only; put the section into the job file itself")]
+    SectionInInclude {
+        /// Its name.
+        section: String,
+    },
+    /// No such option.
+    #[error("{option}: no such option{}", did_you_mean(.near))]
+    NoSuchOption {
+        /// What was written.
+        option: String,
+        /// Options of similar names, the most similar first.
+        near: Vec<&'static str>,
+    },
+    /// An option of another engine than the section's.
+    #[error(
+        "{option}: an option of ioengine={}, and here it is {engine}; put it behind the ioengine it belongs to",
+        .engines.join(" or ")
+    )]
+    OtherEngine {
+        /// The option.
+        option: String,
+        /// Engines that have it.
+        engines: &'static [&'static str],
+        /// The section's engine.
+        engine: String,
+    },
+    /// A value that the option cannot have.
+    #[error("{option}={value}: {problem}; {expected}")]
+    Value {
+        /// The option.
+        option: String,
+        /// The value, as written.
+        value: String,
+        /// What is wrong.
+        problem: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// Options that contradict each other.
+    #[error("{option}: {problem}; {remedy}")]
+    Contradiction {
+        /// The option that was given last.
+        option: String,
+        /// What is wrong.
+        problem: String,
+        /// What would be right.
+        remedy: String,
+    },
+    /// An included file cannot be read.
+    #[error("include {path}: {problem}; a path is relative to the file that includes it")]
+    Include {
+        /// The path, as written.
+        path: String,
+        /// What the system says.
+        problem: String,
+    },
+    /// More than there may be of something.
+    #[error("{what}; at most {limit} are read")]
+    TooMany {
+        /// What there is too much of.
+        what: String,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// Bytes that are not UTF-8.
+    #[error("not UTF-8; write the line anew")]
+    NotUtf8,
+    /// No section but `[global]`.
+    #[error("there is no job: add a section, such as [job1]")]
+    NoJobs,
+}
+
+fn did_you_mean(near: &[&str]) -> String {
+    match near {
+        [] => "; `iosched job options` lists all".to_owned(),
+        near => format!("; did you mean {}?", near.join(" or ")),
+    }
+}

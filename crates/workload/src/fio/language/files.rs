@@ -1,0 +1,96 @@
+//! Which files a job uses: names given, names made from a format, or files of its own.
+
+use super::settings::Settings;
+use crate::fio::Files;
+
+/// Names made from a format for one job at most.
+pub(super) const NAMES_MAX: u32 = 1 << 16;
+
+/// Whether a job's files are more than names are made for.
+pub(super) fn are_too_many(settings: &Settings) -> bool {
+    let format = settings.text("filename_format").filter(|format| is_shared(format) && format.contains("$filenum"));
+    let is_used = settings.text("filename").is_none() && format.is_some();
+    is_used && settings.small("nrfiles").unwrap_or(1) > NAMES_MAX
+}
+
+/// The files of one copy of a job.
+pub(super) fn files(settings: &Settings, job: &str, copy: u32) -> Files {
+    let folders = settings.text("directory").map(split).unwrap_or_default();
+    // Folders are shared out among copies.
+    let folder = folders.get(usize::try_from(copy).unwrap_or(0) % folders.len().max(1)).map_or("", String::as_str);
+    if let Some(device) = settings.text("replay_redirect").filter(|_| settings.get("read_iolog").is_some()) {
+        return Files::Named(vec![device.to_owned()]);
+    }
+    if let Some(names) = settings.text("filename") {
+        let names = split(names).iter().map(|name| in_folder(folder, name)).collect::<Vec<_>>();
+        if !names.is_empty() {
+            return Files::Named(names);
+        }
+    }
+    let count = settings.small("nrfiles").unwrap_or(1).max(1);
+    match settings.text("filename_format") {
+        Some(format) if is_shared(format) => {
+            // Without the file's number all have one name.
+            let count = if format.contains("$filenum") { count } else { 1 };
+            let name = |file| in_folder(folder, &formatted(format, job, copy, file));
+            Files::Named((0..count.min(NAMES_MAX)).map(name).collect())
+        }
+        _ => Files::Own(count),
+    }
+}
+
+/// Whether files of several jobs can have the same name.
+fn is_shared(format: &str) -> bool {
+    !(format.contains("$jobname") && format.contains("$jobnum") && format.contains("$filenum"))
+}
+
+fn formatted(format: &str, job: &str, copy: u32, file: u32) -> String {
+    format
+        .replace("$jobname", job)
+        .replace("$clientuid", "localhost")
+        .replace("$jobnum", &copy.to_string())
+        .replace("$filenum", &file.to_string())
+}
+
+fn in_folder(folder: &str, name: &str) -> String {
+    if folder.is_empty() || name.starts_with('/') {
+        name.to_owned()
+    } else {
+        format!("{}/{name}", folder.trim_end_matches('/'))
+    }
+}
+
+/// Splits at colons, but for those behind a backslash, which is left out.
+fn split(names: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut name = String::new();
+    let mut chars = names.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if chars.peek() == Some(&':') => name.extend(chars.next()),
+            ':' => all.push(std::mem::take(&mut name)),
+            c => name.push(c),
+        }
+    }
+    all.push(name);
+    all.retain(|name| !name.is_empty());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_colon_behind_a_backslash_is_part_of_the_name() {
+        assert_eq!(split(r"/dev/bsg/0\:0\:0\:0:b"), ["/dev/bsg/0:0:0:0", "b"]);
+        assert_eq!(split("::a:"), ["a"]);
+    }
+
+    #[test]
+    fn a_format_without_the_job_gives_shared_names() {
+        assert!(is_shared("testfiles.$filenum"));
+        assert!(!is_shared("$jobname.$jobnum.$filenum"));
+        assert_eq!(formatted("a/$jobname-$jobnum.$filenum", "job", 2, 7), "a/job-2.7");
+    }
+}

@@ -1,0 +1,165 @@
+//! Numbers with suffixes: quantities (`4k`, `0x200`), times (`10ms`), and what they are scaled by.
+
+use super::arithmetic;
+
+/// What suffixes mean, and what a number without one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scale {
+    /// Bytes or a plain number: `k`, `m`, `g`, `t`, `p`, with `i` and `b` or without.
+    Quantity {
+        /// 1024: `k` is 1024 and `ki` 1000; 1000: the other way round, as the standards have it.
+        kb_base: u32,
+    },
+    /// A time, in us: `us`, `ms`, `s`, `m`, `h`, `d`.
+    Time {
+        /// What one is without a suffix, us.
+        unit_us: u64,
+    },
+}
+
+impl Scale {
+    /// What a suffix multiplies by.
+    pub(super) fn factor(self, suffix: &str) -> Option<u64> {
+        let suffix = suffix.to_ascii_lowercase();
+        match self {
+            Self::Time { .. } => Some(match suffix.as_str() {
+                "us" | "usec" => 1,
+                "ms" | "msec" => 1_000,
+                "s" | "sec" => 1_000_000,
+                "m" => 60_000_000,
+                "h" => 3_600_000_000,
+                "d" => 86_400_000_000,
+                _ => return None,
+            }),
+            Self::Quantity { kb_base } => {
+                let unit = suffix.strip_suffix('b').unwrap_or(&suffix);
+                let (unit, i) = unit.strip_suffix('i').map_or((unit, false), |unit| (unit, true));
+                let power = match (unit, i) {
+                    ("", false) => return Some(1),
+                    ("k", _) => 1,
+                    ("m", _) => 2,
+                    ("g", _) => 3,
+                    ("t", _) => 4,
+                    ("p", _) => 5,
+                    _ => return None,
+                };
+                let base: u64 = if (kb_base == 1000) == i { 1024 } else { 1000 };
+                Some(base.pow(power))
+            }
+        }
+    }
+
+    /// The suffixes there are, for messages.
+    pub(super) const fn suffixes(self) -> &'static str {
+        match self {
+            Self::Quantity { .. } => "k, m, g, t or p",
+            Self::Time { .. } => "us, ms, s, m, h or d",
+        }
+    }
+
+    /// What one is without a suffix.
+    const fn unit(self) -> u64 {
+        match self {
+            Self::Quantity { .. } => 1,
+            Self::Time { unit_us } => unit_us,
+        }
+    }
+}
+
+/// Reads a number: digits or `0x` and a suffix, or an expression that begins with a parenthesis. Times are us,
+/// within an expression without a suffix, too, as fio has it. `bare`: an expression may also stand without
+/// parentheses, as behind fio's keywords.
+///
+/// # Errors
+/// What is wrong with it, for a person.
+pub(super) fn read(text: &str, scale: Scale, bare: bool) -> Result<i128, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err("there is no number".to_owned());
+    }
+    if text.starts_with('"') || text.starts_with('\'') {
+        return Err("a number stands without quotes".to_owned());
+    }
+    if text.starts_with('(') || (bare && text.contains(['+', '-', '*', '/', '%', '^'])) {
+        return arithmetic::evaluate(text, scale);
+    }
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    let (radix, digits) = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(digits) => (16, digits),
+        None => (10, digits),
+    };
+    let length = digits.bytes().take_while(|byte| char::from(*byte).is_digit(radix)).count();
+    let (digits, suffix) = digits.split_at(length);
+    if digits.is_empty() {
+        return Err(format!("`{text}` is not a number"));
+    }
+    if suffix.starts_with('.') {
+        return Err(format!("`{text}` is not a whole number; fio reads it as {digits}"));
+    }
+    let number = i128::from_str_radix(digits, radix).map_err(|_| "the number is too large".to_owned())?;
+    let factor = match suffix.trim() {
+        "" => scale.unit(),
+        suffix => scale.factor(suffix).ok_or_else(|| format!("`{suffix}` is not {}", scale.suffixes()))?,
+    };
+    let number = number.checked_mul(factor.into()).ok_or_else(|| "the number is too large".to_owned())?;
+    Ok(if negative { -number } else { number })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: Scale = Scale::Quantity { kb_base: 1024 };
+
+    #[test]
+    fn suffixes_follow_kb_base() {
+        let standard = Scale::Quantity { kb_base: 1000 };
+        for (text, traditional, by_standard) in [
+            ("4096", 4096, 4096),
+            ("4k", 4096, 4000),
+            ("4KB", 4096, 4000),
+            ("4ki", 4000, 4096),
+            ("4KiB", 4000, 4096),
+            ("1m", 1 << 20, 1_000_000),
+            ("1t", 1 << 40, 1_000_000_000_000),
+            ("2P", 2 << 50, 2_000_000_000_000_000),
+            ("010k", 10240, 10000),
+            ("0x10", 16, 16),
+            ("7b", 7, 7),
+            ("-8k", -8192, -8000),
+        ] {
+            assert_eq!(read(text, BYTES, false), Ok(traditional), "{text}");
+            assert_eq!(read(text, standard, false), Ok(by_standard), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_over_is_an_error() {
+        for text in [
+            "",
+            "k",
+            "4x",
+            "4kk",
+            "4i",
+            "4 4",
+            "1.5m",
+            "4k-8k",
+            "\"4k\"",
+            "0x",
+            "99999999999999999999999999999999999999999999",
+        ] {
+            assert!(read(text, BYTES, false).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_without_a_suffix_is_in_its_option_s_unit_and_in_us_within_parentheses() {
+        let seconds = Scale::Time { unit_us: 1_000_000 };
+        assert_eq!(read("5", seconds, false), Ok(5_000_000));
+        assert_eq!(read("5ms", seconds, false), Ok(5_000));
+        assert_eq!(read("1D", seconds, false), Ok(86_400_000_000));
+        assert_eq!(read("(2*30)", seconds, false), Ok(60));
+        assert_eq!(read("(2s*30)", seconds, false), Ok(60_000_000));
+        assert!(read("1d2h", seconds, false).is_err());
+    }
+}

@@ -1,0 +1,312 @@
+//! Options that only some I/O engines have.
+
+use super::ValueKind::{Bool, Choice, Flag, Number, Numbers, PrioritySplit, Text};
+use super::{BYTES, COUNT, Category, INT_MAX, JobOption, PERCENT, Treatment, Unit, options};
+use Treatment::{Honoured, OfEngine};
+
+const NO_CPU: Treatment = Treatment::none("CPU time is not modelled");
+const NO_CACHE: Treatment = Treatment::none("there is no page cache to leave out");
+/// Any number, also a negative one.
+const SIGNED: super::ValueKind = Number(Unit::Count, i32::MIN as i64, INT_MAX);
+const PORT: super::ValueKind = Number(Unit::Count, 1, 65535);
+
+options! {
+    /// Priorities of single I/Os.
+    CMDPRIO, Engine, &["libaio", "io_uring", "io_uring_cmd"];
+    "cmdprio_percentage", Numbers(Unit::Count, 0, 100), Honoured, "share of I/Os with a priority of their own";
+    "cmdprio_class", Numbers(Unit::Count, 1, 3), Honoured, "their class";
+    "cmdprio", Numbers(Unit::Count, 0, 7), Honoured, "their level";
+    "cmdprio_hint", Numbers(Unit::Count, 0, 1023), Treatment::none("the modelled devices take no hints"), "their hint";
+    "cmdprio_bssplit", PrioritySplit, Honoured, "shares, classes and levels by size";
+}
+
+options! {
+    /// libaio.
+    LIBAIO, Engine, &["libaio"];
+    "userspace_reap", Flag, NO_CPU, "take completions without a system call";
+}
+
+options! {
+    /// io_uring, whichever way.
+    IO_URING, Engine, &["io_uring", "io_uring_cmd"];
+    "fixedbufs", Flag, NO_CPU, "register buffers";
+    "registerfiles", Flag, NO_CPU, "register files";
+    "sqthread_poll", Flag, NO_CPU, "a kernel thread submits";
+    "sqthread_poll_cpu", COUNT, NO_CPU, "the CPU it runs on";
+    "nonvectored", SIGNED, NO_CPU, "calls without vectors";
+    "force_async", COUNT, NO_CPU, "every so many-th I/O is handed to a kernel thread";
+}
+
+options! {
+    /// Passthrough commands.
+    URING_ONLY, Engine, &["io_uring", "io_uring_cmd"];
+    "cmd_type", Choice(&["nvme", "bsg"]), Treatment::none("counts with ioengine=io_uring_cmd only"), "kind of passthrough commands";
+    "write_mode", Text, Treatment::none("counts with ioengine=io_uring_cmd only"), "commands that write";
+    "verify_mode", Text, Treatment::none("counts with ioengine=io_uring_cmd only"), "commands that verify";
+    "deac", Bool, Treatment::none("counts with ioengine=io_uring_cmd only"), "deallocate what is written with zeros";
+    "fdp", Bool, Treatment::none("counts with ioengine=io_uring_cmd only"), "place data by its lifetime";
+    "fdp_pli", Text, Treatment::none("counts with ioengine=io_uring_cmd only"), "places data goes to";
+    "fdp_pli_select", Text, Treatment::none("counts with ioengine=io_uring_cmd only"), "which place comes next";
+}
+
+options! {
+    /// pvsync2.
+    PVSYNC2, Engine, &["pvsync2"];
+    "hipri_percentage", PERCENT, NO_CPU, "share of I/Os whose completion is polled for";
+}
+
+options! {
+    /// I/Os that fail instead of waiting.
+    NOWAIT, Engine, &["pvsync2", "libaio", "io_uring", "io_uring_cmd"];
+    "nowait", Bool, Treatment::unless(&["0"], "I/Os always wait for a request", "leave it out"), "I/Os that would have to wait fail";
+}
+
+options! {
+    /// I/Os that leave nothing in the page cache.
+    UNCACHED, Engine, &["pvsync2", "io_uring", "io_uring_cmd"];
+    "uncached", SIGNED, NO_CACHE, "leave nothing in the page cache";
+}
+
+options! {
+    /// Polling.
+    HIPRI, Engine, &["pvsync2", "io_uring", "io_uring_cmd", "sg", "xnvme", "libblkio"];
+    "hipri", Flag, NO_CPU, "poll for completions";
+}
+
+options! {
+    /// mmap.
+    MMAP, Engine, &["mmap"];
+    "thp", SIGNED, NO_CPU, "huge pages";
+}
+
+options! {
+    /// cpuio.
+    CPUIO, Engine, &["cpuio"];
+    "cpuload", COUNT, OfEngine, "load, %";
+    "cpuchunks", COUNT, OfEngine, "length of a burst, us";
+    "cpumode", Text, OfEngine, "what is computed";
+    "exit_on_io_done" | "exit_io_done", Bool, OfEngine, "end with the jobs that do I/O";
+}
+
+options! {
+    /// net and netsplice.
+    NETWORK, Engine, &["net", "netsplice"];
+    "hostname", Text, OfEngine, "the other host";
+    "port", PORT, OfEngine, "its port";
+    "protocol" | "proto", Choice(&["tcp", "tcpv6", "udp", "udpv6", "unix", "vsock"]), OfEngine, "protocol";
+    "nodelay", Bool, OfEngine, "send at once";
+    "listen", Flag, OfEngine, "wait for the other host";
+    "pingpong", Flag, OfEngine, "answer each I/O";
+    "interface", Text, OfEngine, "network interface";
+    "ttl", COUNT, OfEngine, "hops a packet lives";
+    "window_size", BYTES, OfEngine, "size of the socket's window";
+    "mss", BYTES, OfEngine, "largest segment";
+}
+
+options! {
+    /// rdma.
+    RDMA, Engine, &["rdma"];
+    "hostname", Text, OfEngine, "the other host";
+    "bindname", Text, OfEngine, "own address";
+    "port", PORT, OfEngine, "its port";
+    "verb" | "proto", Choice(&["write", "read", "send", "recv"]), OfEngine, "RDMA verb";
+}
+
+options! {
+    /// Ceph.
+    CEPH, Engine, &["rbd", "rados"];
+    "clustername", Text, OfEngine, "cluster";
+    "pool", Text, OfEngine, "pool";
+    "clientname", Text, OfEngine, "client";
+    "busy_poll", Bool, OfEngine, "poll for completions";
+}
+
+options! {
+    /// rados.
+    RADOS, Engine, &["rados"];
+    "conf", Text, OfEngine, "configuration";
+    "touch_objects", Bool, OfEngine, "create objects first";
+}
+
+options! {
+    /// rbd.
+    RBD, Engine, &["rbd"];
+    "rbdname", Text, OfEngine, "image";
+    "rbd_encryption_format", Text, OfEngine, "encryption";
+    "rbd_encryption_passphrase_file", Text, OfEngine, "its passphrase";
+}
+
+options! {
+    /// GlusterFS.
+    GLUSTER, Engine, &["gfapi", "gfapi_async"];
+    "volume", Text, OfEngine, "volume";
+    "brick", Text, OfEngine, "server";
+    "single-instance", Bool, OfEngine, "one connection for all threads";
+}
+
+options! {
+    /// sg.
+    SG, Engine, &["sg"];
+    "sg_write_mode", Text, OfEngine, "commands that write";
+    "stream_id", COUNT, OfEngine, "stream of writes";
+}
+
+options! {
+    /// Forced unit access by command.
+    FUA, Engine, &["sg", "io_uring_cmd"];
+    "readfua", Bool, OfEngine, "reads from the medium";
+    "writefua", Bool, OfEngine, "writes to the medium";
+}
+
+options! {
+    /// Several passthrough engines.
+    PASSTHROUGH, Engine, &["xnvme"];
+    "fdp", Bool, OfEngine, "place data by its lifetime";
+    "fdp_pli", Text, OfEngine, "places data goes to";
+    "fdp_pli_select", Text, OfEngine, "which place comes next";
+    "sqthread_poll", Flag, OfEngine, "a kernel thread submits";
+}
+
+options! {
+    /// Protection information.
+    PROTECTION, Engine, &["io_uring_cmd", "io_uring", "xnvme"];
+    "md_per_io_size", BYTES, Treatment::none("modelled devices keep no metadata"), "size of a buffer for metadata";
+    "pi_act", Bool, Treatment::none("modelled devices keep no metadata"), "the device makes protection information";
+    "pi_chk", Text, Treatment::none("modelled devices keep no metadata"), "what of it is checked";
+    "apptag", COUNT, Treatment::none("modelled devices keep no metadata"), "application tag";
+    "apptag_mask", COUNT, Treatment::none("modelled devices keep no metadata"), "mask of the application tag";
+}
+
+options! {
+    /// xnvme.
+    XNVME, Engine, &["xnvme"];
+    "xnvme_async", Text, OfEngine, "asynchronous commands";
+    "xnvme_sync", Text, OfEngine, "synchronous commands";
+    "xnvme_admin", Text, OfEngine, "administrative commands";
+    "xnvme_mem", Text, OfEngine, "memory";
+    "xnvme_be", Text, OfEngine, "backend";
+    "xnvme_dev_nsid", COUNT, OfEngine, "namespace";
+    "xnvme_dev_subnqn", Text, OfEngine, "subsystem";
+    "xnvme_iovec", COUNT, OfEngine, "calls with vectors";
+}
+
+options! {
+    /// libblkio.
+    LIBBLKIO, Engine, &["libblkio"];
+    "libblkio_driver", Text, OfEngine, "driver";
+    "libblkio_path", Text, OfEngine, "device";
+    "libblkio_pre_connect_props", Text, OfEngine, "properties before connecting";
+    "libblkio_pre_start_props", Text, OfEngine, "properties before starting";
+    "libblkio_num_entries", COUNT, OfEngine, "entries of a queue";
+    "libblkio_queue_size", COUNT, OfEngine, "size of a queue";
+    "libblkio_vectored", Flag, OfEngine, "calls with vectors";
+    "libblkio_write_zeroes_on_trim", Flag, OfEngine, "trims write zeros";
+    "libblkio_wait_mode", Text, OfEngine, "how completions are waited for";
+    "libblkio_force_enable_completion_eventfd", Flag, OfEngine, "completions wake by a file";
+}
+
+options! {
+    /// http.
+    HTTP, Engine, &["http"];
+    "https", Text, OfEngine, "encrypted";
+    "http_host", Text, OfEngine, "server";
+    "http_user", Text, OfEngine, "user";
+    "http_pass", Text, OfEngine, "password";
+    "http_mode", Text, OfEngine, "WebDAV, Swift or S3";
+    "http_verbose", COUNT, OfEngine, "tell more";
+    "http_s3_key", Text, OfEngine, "S3 secret";
+    "http_s3_keyid", Text, OfEngine, "S3 key";
+    "http_s3_security_token", Text, OfEngine, "S3 token";
+    "http_s3_region", Text, OfEngine, "S3 region";
+    "http_s3_sse_customer_key", Text, OfEngine, "S3 encryption";
+    "http_s3_sse_customer_algorithm", Text, OfEngine, "S3 encryption's algorithm";
+    "http_s3_storage_class", Text, OfEngine, "S3 class";
+    "http_swift_auth_token", Text, OfEngine, "Swift token";
+    "http_object_mode", Text, OfEngine, "objects or blocks of them";
+}
+
+options! {
+    /// libhdfs.
+    HDFS, Engine, &["libhdfs"];
+    "namenode", Text, OfEngine, "name node";
+    "hostname", Text, OfEngine, "name node";
+    "port", PORT, OfEngine, "its port";
+    "hdfsdirectory", Text, OfEngine, "folder";
+    "chunk_size" | "chunck_size", BYTES, OfEngine, "size of a file's piece";
+    "single_instance", Bool, OfEngine, "one connection for all threads";
+    "hdfs_use_direct", Bool, OfEngine, "read locally";
+}
+
+options! {
+    /// dfs.
+    DAOS, Engine, &["dfs"];
+    "pool", Text, OfEngine, "pool";
+    "cont", Text, OfEngine, "container";
+    "chunk_size", BYTES, OfEngine, "size of a file's piece";
+    "object_class", Text, OfEngine, "class of objects";
+    "svcl", Text, OfEngine, "service ranks";
+}
+
+options! {
+    /// Engines into a GPU's memory.
+    GPU, Engine, &["libcufile", "libhipfile", "rdma"];
+    "gpu_dev_ids", Text, OfEngine, "GPUs";
+    "gpu_dev_id", Text, OfEngine, "GPU";
+    "cuda_io", Text, OfEngine, "how data gets there";
+    "rocm_io", Text, OfEngine, "how data gets there";
+}
+
+options! {
+    /// librpma.
+    RPMA, Engine, &["librpma_apm_client", "librpma_apm_server", "librpma_gpspm_client", "librpma_gpspm_server"];
+    "serverip", Text, OfEngine, "the other host";
+    "port", Text, OfEngine, "its port";
+    "direct_write_to_pmem", Bool, OfEngine, "write past the CPU's cache";
+    "busy_wait_polling", Bool, OfEngine, "poll for completions";
+}
+
+options! {
+    /// e4defrag.
+    E4DEFRAG, Engine, &["e4defrag"];
+    "donorname", Text, OfEngine, "file whose blocks are taken";
+    "inplace", COUNT, OfEngine, "when blocks are allocated";
+}
+
+options! {
+    /// mtd.
+    MTD, Engine, &["mtd"];
+    "skip_bad", Bool, OfEngine, "leave bad blocks out";
+}
+
+options! {
+    /// nbd.
+    NBD, Engine, &["nbd"];
+    "uri", Text, OfEngine, "server";
+}
+
+options! {
+    /// nfs.
+    NFS, Engine, &["nfs"];
+    "nfs_url", Text, OfEngine, "server and export";
+}
+
+options! {
+    /// exec.
+    EXEC, Engine, &["exec"];
+    "program", Text, OfEngine, "program that is run";
+    "arguments", Text, OfEngine, "its arguments";
+    "grace_time", COUNT, OfEngine, "seconds until it is ended by force";
+    "std_redirect", Bool, OfEngine, "its output goes into files";
+}
+
+options! {
+    /// filestat and dirstat.
+    STAT, Engine, &["filestat", "dirstat"];
+    "stat_type", Text, OfEngine, "system call";
+}
+
+options! {
+    /// libiscsi.
+    ISCSI, Engine, &["libiscsi"];
+    "initiator", Text, OfEngine, "name of the initiator";
+}

@@ -1,0 +1,92 @@
+//! What I/Os there are: directions, sizes, places, how durable they are and how many at a time.
+
+use super::ValueKind::{
+    Bool, Choice, Distribution, Flag, Number, Numbers, Pattern, Ranges, Size, Split, SyncFileRange, Text,
+};
+use super::{BYTES, COUNT, COUNT_1, Category, INT_MAX, JobOption, PERCENT, Treatment, Unit, options};
+use Treatment::Honoured;
+
+/// The largest number of bytes.
+const BYTES_MAX: u64 = i64::MAX as u64;
+
+options! {
+    /// Reads, writes, trims.
+    DIRECTION, Io, &[];
+    "rw" | "readwrite", Pattern, Honoured, "direction and pattern; :N skips bytes, or keeps a random offset for N I/Os";
+    "rw_sequencer", Choice(&["sequential", "identical"]), Honoured, "what the N I/Os from one random offset are";
+    "rwmixread", PERCENT, Honoured, "share of reads in a mix";
+    "rwmixwrite", PERCENT, Honoured, "share of writes in a mix";
+    "ioengine", super::ValueKind::Engine, Honoured, "how I/Os are made";
+    "direct", Bool, Honoured, "past the page cache";
+    "buffered", Bool, Honoured, "through the page cache: the opposite of direct";
+    "atomic", Bool, Treatment::unless(&["0"], "atomic writes are not modelled", "direct=1 does the same I/Os"), "writes are atomic";
+    "write_hint", Choice(&["none", "short", "medium", "long", "extreme"]), Treatment::none("the modelled devices take no hints"), "how long data is expected to live";
+    "kb_base", Choice(&["1024", "1000"]), Honoured, "whether k is 1024 and ki is 1000, or the other way round";
+    "unit_base", Choice(&["0", "8", "1"]), Treatment::none("shapes fio's own output only"), "bytes or bits in fio's output";
+}
+
+options! {
+    /// How large each I/O is.
+    BLOCKS, Io, &[];
+    "bs" | "blocksize", Numbers(Unit::Bytes, 1, INT_MAX), Honoured, "size of each I/O";
+    "bsrange" | "blocksize_range", Ranges(Unit::Bytes), Honoured, "sizes from which each is drawn";
+    "bssplit", Split, Honoured, "sizes and their shares";
+    "bs_unaligned" | "blocksize_unaligned", Flag, Honoured, "sizes are not rounded to the smallest one";
+    "bs_is_seq_rand", Bool, Honoured, "the sizes for reads and writes are those of sequential and random I/Os";
+    "ba" | "blockalign", Numbers(Unit::Bytes, 1, INT_MAX), Honoured, "random offsets are multiples of it";
+}
+
+options! {
+    /// How much of which part.
+    REGION, Io, &[];
+    "size", Size, Honoured, "size of the region, all files together";
+    "io_size" | "io_limit", Size, Honoured, "how much is read or written in one loop";
+    "offset" | "fileoffset", Size, Honoured, "where the region begins";
+    "offset_increment", Size, Honoured, "how much further on it begins for each copy of the job";
+    "offset_align", BYTES, Honoured, "an offset in per cent is rounded up to a multiple";
+    "number_ios", Number(Unit::Count, 0, BYTES_MAX), Honoured, "end after so many I/Os";
+    "loops", COUNT, Honoured, "how often everything is done";
+    "num_range", COUNT_1, Treatment::unless(&["1"], "a trim of several ranges is not modelled", "use a larger bs"), "ranges of one trim";
+}
+
+options! {
+    /// Where random I/Os go.
+    RANDOM, Io, &[];
+    "randrepeat", Bool, Honoured, "the same random offsets in every run";
+    "allrandrepeat", Bool, Honoured, "the same random numbers for everything in every run";
+    "randseed", Number(Unit::Count, 0, u64::MAX), Honoured, "seed of the random numbers";
+    "norandommap", Flag, Honoured, "blocks may come twice before all came once";
+    "softrandommap", Bool, Honoured, "go on without a map of blocks if there is no memory for it";
+    "random_generator", Choice(&["tausworthe", "lfsr", "tausworthe64"]), Honoured, "where random offsets come from";
+    "random_distribution", Distribution, Honoured, "how often each block is chosen";
+    "random_sequence_stride", BYTES, Treatment::With("random_distribution"), "distance of the blocks of a sequence";
+    "percentage_random", Numbers(Unit::Count, 0, 100), Honoured, "share of I/Os with a random offset in a random workload";
+    "sprandom", Bool, Treatment::unless(&["0"], "preconditioning of over-provisioned flash is not modelled", "rw=randwrite with loops=2"), "write everything once, some of it twice";
+    "spr_op", Text, Treatment::With("sprandom"), "over-provisioning of the device";
+    "spr_num_regions", COUNT, Treatment::With("sprandom"), "regions that are written one after another";
+    "spr_cs", BYTES, Treatment::With("sprandom"), "cache of the device";
+}
+
+options! {
+    /// When writes are on the medium.
+    DURABILITY, Io, &[];
+    "sync", Choice(&["none", "0", "sync", "1", "dsync"]), Honoured, "each write is on the medium before the next";
+    "fsync", COUNT, Honoured, "an fsync after so many writes";
+    "fdatasync", COUNT, Honoured, "an fdatasync after so many writes";
+    "write_barrier", COUNT, Honoured, "every so many-th write is a barrier";
+    "sync_file_range", SyncFileRange, Honoured, "a sync_file_range after so many writes";
+    "end_fsync", Bool, Honoured, "an fsync at the end";
+    "fsync_on_close", Bool, Honoured, "an fsync when a file is closed";
+}
+
+options! {
+    /// How many I/Os at a time.
+    DEPTH, Depth, &[];
+    "iodepth", COUNT_1, Honoured, "I/Os under way at a time";
+    "iodepth_batch" | "iodepth_batch_submit", COUNT, Honoured, "I/Os submitted at once; 0: iodepth";
+    "iodepth_batch_complete_min" | "iodepth_batch_complete", COUNT, Honoured, "I/Os waited for at once; 0: none";
+    "iodepth_batch_complete_max", COUNT, Honoured, "I/Os taken at once at most";
+    "iodepth_low", COUNT, Honoured, "once full, refill when only so many are left";
+    "serialize_overlap", Bool, Treatment::unless(&["0"], "I/Os to the same blocks do not wait for each other", "the random map keeps them apart: leave norandommap out"), "I/Os to the same blocks wait for each other";
+    "io_submit_mode", Choice(&["inline", "offload"]), Honoured, "whether other threads submit I/Os";
+}

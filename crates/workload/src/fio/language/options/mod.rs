@@ -1,0 +1,524 @@
+//! fio's options, declared once: name, aliases, what values they take, and what iosched makes of them.
+//!
+//! Parsing, messages, `iosched job options` and docs/fio.md come from these declarations. Names, ranges and defaults
+//! are facts about fio (HOWTO of fio 3.33 and later, and what an installed fio tells of itself); how a value becomes a
+//! part of a job is decided in `resolve`.
+
+mod engine;
+mod io;
+mod output;
+mod process;
+mod target;
+mod verify;
+
+use std::fmt;
+
+use super::number::Scale;
+
+/// An option of fio's.
+#[derive(Debug)]
+pub struct JobOption {
+    /// Its name.
+    pub name: &'static str,
+    /// Other names of the same option.
+    pub aliases: &'static [&'static str],
+    /// What values it takes.
+    pub kind: ValueKind,
+    /// What it is about.
+    pub category: Category,
+    /// What iosched makes of it.
+    pub treatment: Treatment,
+    /// What it says, in a few words.
+    pub help: &'static str,
+    /// The engines that have it; none: it is every job's.
+    pub engines: &'static [&'static str],
+}
+
+/// What values an option takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ValueKind {
+    /// Any text but none.
+    Text,
+    /// Any text, or nothing.
+    OptionalText,
+    /// Nothing, 0 or 1: given without a value it is on.
+    Flag,
+    /// 0 or 1.
+    Bool,
+    /// One number.
+    Number(Unit, i64, u64),
+    /// Up to three numbers: for reads, writes and trims.
+    Numbers(Unit, i64, u64),
+    /// A number or a range of them: `1k-4k`.
+    Range(Unit),
+    /// Up to three ranges: for reads, writes and trims.
+    Ranges(Unit),
+    /// Bytes, a share (`10%`) or zones of a zoned device (`4z`).
+    Size,
+    /// One real number.
+    Float(f64, f64),
+    /// Real numbers, separated by colons.
+    Floats(f64, f64),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Some of these words, separated by commas.
+    Choices(&'static [&'static str]),
+    /// `rw`: a pattern, perhaps with `:N`.
+    Pattern,
+    /// `bssplit`.
+    Split,
+    /// `cmdprio_bssplit`.
+    PrioritySplit,
+    /// `random_distribution`.
+    Distribution,
+    /// `file_service_type`.
+    FileService,
+    /// `sync_file_range`.
+    SyncFileRange,
+    /// `ioengine`.
+    Engine,
+}
+
+/// What a number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Things; `k` and such may be used.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// A time; seconds without a suffix.
+    Seconds,
+    /// A time; us without a suffix.
+    Microseconds,
+}
+
+impl Unit {
+    /// What suffixes mean.
+    pub(super) const fn scale(self, kb_base: u32) -> Scale {
+        match self {
+            Self::Count | Self::Bytes => Scale::Quantity { kb_base },
+            Self::Seconds => Scale::Time { unit_us: 1_000_000 },
+            Self::Microseconds => Scale::Time { unit_us: 1 },
+        }
+    }
+
+    /// What stands in the table and in messages.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Count => "number",
+            Self::Bytes => "bytes",
+            Self::Seconds => "time (s)",
+            Self::Microseconds => "time (us)",
+        }
+    }
+}
+
+/// What an option is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Category {
+    /// Files and devices.
+    Target,
+    /// What I/Os there are, and where they go.
+    Io,
+    /// How many I/Os at a time.
+    Depth,
+    /// When: runtime, order of jobs, rates, think time, latency.
+    Pace,
+    /// The process: priority, cgroup, CPU, memory.
+    Process,
+    /// Replay and recording of I/Os.
+    Replay,
+    /// Zoned devices.
+    Zones,
+    /// Verification and what data is written.
+    Data,
+    /// Figures and logs.
+    Output,
+    /// What only some I/O engines have.
+    Engine,
+}
+
+impl Category {
+    /// All, in the order of the reference page.
+    pub const ALL: [Self; 10] = [
+        Self::Target,
+        Self::Io,
+        Self::Depth,
+        Self::Pace,
+        Self::Process,
+        Self::Replay,
+        Self::Zones,
+        Self::Data,
+        Self::Output,
+        Self::Engine,
+    ];
+
+    /// A title.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Target => "Files and devices",
+            Self::Io => "I/Os and where they go",
+            Self::Depth => "I/O depth",
+            Self::Pace => "Time, order, rates and latency",
+            Self::Process => "Priorities, cgroups, CPU and memory",
+            Self::Replay => "Replay and recording",
+            Self::Zones => "Zoned devices",
+            Self::Data => "Data and verification",
+            Self::Output => "Figures and logs",
+            Self::Engine => "Options of single I/O engines",
+        }
+    }
+}
+
+/// What iosched makes of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Treatment {
+    /// It does what it says.
+    Honoured,
+    /// It is accepted and changes nothing.
+    NoEffect {
+        /// Why.
+        why: &'static str,
+    },
+    /// It shapes I/O in a way that is not modelled: a job that uses it is refused.
+    Unsupported {
+        /// Values with which nothing happens, which are accepted.
+        unless: &'static [&'static str],
+        /// Why.
+        why: &'static str,
+        /// What to use instead; empty if there is nothing like it.
+        instead: &'static str,
+    },
+    /// It counts only together with another option, and stands or falls with that.
+    With(&'static str),
+    /// It stands or falls with the engine it belongs to.
+    OfEngine,
+}
+
+impl Treatment {
+    /// Accepted without effect.
+    const fn none(why: &'static str) -> Self {
+        Self::NoEffect { why }
+    }
+
+    /// Refused, unless the value is one of these.
+    const fn unless(unless: &'static [&'static str], why: &'static str, instead: &'static str) -> Self {
+        Self::Unsupported { unless, why, instead }
+    }
+
+    /// A word for lists.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Honoured => "honoured",
+            Self::NoEffect { .. } => "no effect",
+            Self::Unsupported { .. } => "not supported",
+            Self::With(_) => "with another",
+            Self::OfEngine => "with its engine",
+        }
+    }
+
+    /// Why it is not honoured, and what to use instead; empty if it is.
+    #[must_use]
+    pub fn reason(self) -> String {
+        match self {
+            Self::Honoured => String::new(),
+            Self::With(option) => format!("counts with {option} only"),
+            Self::OfEngine => "its engine is not supported".to_owned(),
+            Self::NoEffect { why } => why.to_owned(),
+            Self::Unsupported { unless, why, instead } => {
+                let mut reason = why.to_owned();
+                if !unless.is_empty() {
+                    reason = format!("{reason}; accepted if {}", unless.join(" or "));
+                }
+                if !instead.is_empty() {
+                    reason = format!("{reason}; {instead}");
+                }
+                reason
+            }
+        }
+    }
+}
+
+/// The largest that an `int` of fio's holds.
+const INT_MAX: u64 = u32::MAX as u64;
+/// Any number.
+const COUNT: ValueKind = ValueKind::Number(Unit::Count, 0, INT_MAX);
+/// Any number, at least one.
+const COUNT_1: ValueKind = ValueKind::Number(Unit::Count, 1, INT_MAX);
+/// Any number of bytes.
+const BYTES: ValueKind = ValueKind::Number(Unit::Bytes, 0, i64::MAX as u64);
+/// A percentage.
+const PERCENT: ValueKind = ValueKind::Number(Unit::Count, 0, 100);
+/// A time in seconds.
+const SECONDS: ValueKind = ValueKind::Number(Unit::Seconds, 0, TIME_MAX_US);
+/// A time in us.
+const MICROSECONDS: ValueKind = ValueKind::Number(Unit::Microseconds, 0, TIME_MAX_US);
+/// The longest time: some 36 years.
+const TIME_MAX_US: u64 = (1 << 60) / 1000;
+
+/// Declares a table of options: one line per option, sharing the imports the declarations need.
+macro_rules! options {
+    ($(#[$doc:meta])* $table:ident, $category:ident, $engines:expr;
+     $( $name:literal $(| $alias:literal)*, $kind:expr, $treatment:expr, $help:literal; )*) => {
+        $(#[$doc])*
+        pub(super) static $table: &[JobOption] = &[ $( JobOption {
+            name: $name,
+            aliases: &[$($alias),*],
+            kind: $kind,
+            category: Category::$category,
+            treatment: $treatment,
+            help: $help,
+            engines: $engines,
+        } ),* ];
+    };
+}
+use options;
+
+/// All tables.
+static TABLES: &[&[JobOption]] = &[
+    target::FILES,
+    io::DIRECTION,
+    io::BLOCKS,
+    io::REGION,
+    io::RANDOM,
+    io::DURABILITY,
+    io::DEPTH,
+    process::TIME,
+    process::ORDER,
+    process::RATES,
+    process::PROCESS,
+    target::REPLAY,
+    target::ZONES,
+    verify::DATA,
+    verify::VERIFY,
+    output::OUTPUT,
+    output::PROFILES,
+    engine::CMDPRIO,
+    engine::LIBAIO,
+    engine::IO_URING,
+    engine::URING_ONLY,
+    engine::PVSYNC2,
+    engine::NOWAIT,
+    engine::UNCACHED,
+    engine::HIPRI,
+    engine::MMAP,
+    engine::CPUIO,
+    engine::NETWORK,
+    engine::RDMA,
+    engine::CEPH,
+    engine::RADOS,
+    engine::RBD,
+    engine::GLUSTER,
+    engine::SG,
+    engine::FUA,
+    engine::PASSTHROUGH,
+    engine::PROTECTION,
+    engine::XNVME,
+    engine::LIBBLKIO,
+    engine::HTTP,
+    engine::HDFS,
+    engine::DAOS,
+    engine::GPU,
+    engine::RPMA,
+    engine::E4DEFRAG,
+    engine::MTD,
+    engine::NBD,
+    engine::NFS,
+    engine::EXEC,
+    engine::STAT,
+    engine::ISCSI,
+];
+
+/// All options, in the order of the reference page.
+pub fn job_options() -> impl Iterator<Item = &'static JobOption> {
+    Category::ALL.into_iter().flat_map(|category| all().filter(move |option| option.category == category))
+}
+
+fn all() -> impl Iterator<Item = &'static JobOption> {
+    TABLES.iter().flat_map(|table| table.iter())
+}
+
+/// What a name stands for in a section with this engine.
+pub(super) enum Found {
+    /// An option.
+    Option(&'static JobOption),
+    /// An option that only other engines have.
+    OtherEngine(&'static [&'static str]),
+    /// No option.
+    No,
+}
+
+/// Looks up an option by its name or an alias; one of the engine's own comes first.
+pub(super) fn find(name: &str, engine: &str) -> Found {
+    let mut other: &[&str] = &[];
+    let mut common = None;
+    for option in all().filter(|option| option.is_called(name)) {
+        if option.engines.contains(&engine) {
+            return Found::Option(option);
+        }
+        if option.engines.is_empty() {
+            common = common.or(Some(option));
+        } else if other.is_empty() {
+            other = option.engines;
+        }
+    }
+    match common {
+        Some(option) => Found::Option(option),
+        None if other.is_empty() => Found::No,
+        None => Found::OtherEngine(other),
+    }
+}
+
+/// Names like this one, at most three, the most similar first.
+pub(super) fn near(name: &str) -> Vec<&'static str> {
+    let name = name.to_ascii_lowercase();
+    let far = (name.chars().count() / 3).max(1);
+    let names = all().flat_map(|option| option.aliases.iter().copied().chain([option.name]));
+    let mut near: Vec<_> =
+        names.map(|known| (distance(&name, known), known)).filter(|(distance, _)| *distance <= far).collect();
+    near.sort_unstable();
+    near.dedup();
+    let best = near.first().map_or(0, |(distance, _)| *distance);
+    near.into_iter().take_while(|(distance, _)| *distance == best).take(3).map(|(_, known)| known).collect()
+}
+
+/// How many characters must be put in, left out, replaced or swapped with the next to make one name of the other; a
+/// large number if the lengths differ much.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    if one.len().abs_diff(other.len()) > 4 {
+        return usize::MAX;
+    }
+    let width = other.len() + 1;
+    let mut rows = vec![0; (one.len() + 1) * width];
+    for at in 0..rows.len() {
+        let (i, j) = (at / width, at % width);
+        rows[at] = match (i, j) {
+            (0, other) | (other, 0) => other,
+            _ => {
+                let replaced = rows[at - width - 1] + usize::from(one[i - 1] != other[j - 1]);
+                let edited = (rows[at - width] + 1).min(rows[at - 1] + 1).min(replaced);
+                let swapped = i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
+                if swapped { edited.min(rows[at - 2 * width - 2] + 1) } else { edited }
+            }
+        };
+    }
+    rows[rows.len() - 1]
+}
+
+impl JobOption {
+    /// Whether it has this name or alias.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+impl fmt::Display for ValueKind {
+    /// What to write, for tables and messages.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = |f: &mut fmt::Formatter<'_>, unit: Unit, min: i64, max: u64| {
+            write!(f, "{}", unit.name())?;
+            match (min, max) {
+                (0, max) if max >= INT_MAX => Ok(()),
+                (min, max) if max >= INT_MAX => write!(f, ", {min}.."),
+                (min, max) => write!(f, ", {min}..{max}"),
+            }
+        };
+        match self {
+            Self::Text => f.write_str("text"),
+            Self::OptionalText => f.write_str("text or nothing"),
+            Self::Flag => f.write_str("nothing, 0 or 1"),
+            Self::Bool => f.write_str("0 or 1"),
+            Self::Number(unit, min, max) => whole(f, *unit, *min, *max),
+            Self::Numbers(unit, min, max) => {
+                whole(f, *unit, *min, *max)?;
+                f.write_str("; for reads,writes,trims")
+            }
+            Self::Range(unit) => write!(f, "{}, or a range: 1-4", unit.name()),
+            Self::Ranges(unit) => write!(f, "ranges of {} for reads,writes,trims: 1k-4k,2k-8k", unit.name()),
+            Self::Size => f.write_str("bytes or 1%..100%"),
+            Self::Float(min, max) => write!(f, "real number, {min}..{max}"),
+            Self::Floats(min, max) => write!(f, "real numbers, {min}..{max}, with : between"),
+            Self::Choice(words) => write!(f, "{}", words.join(", ")),
+            Self::Choices(words) => write!(f, "some of {}, with , between", words.join(", ")),
+            Self::Pattern => f.write_str(
+                "read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite or randtrimwrite, perhaps with :N",
+            ),
+            Self::Split => f.write_str("sizes with shares in %: 4k/10:64k/50:32k/40; for reads,writes,trims"),
+            Self::PrioritySplit => f.write_str("sizes with shares in %, class and level: 64k/25/1/0; for reads,writes"),
+            Self::Distribution => {
+                f.write_str("random, zipf:theta, pareto:h, normal:deviation, zoned:share/size or zoned_abs:share/size")
+            }
+            Self::FileService => f.write_str("random, roundrobin, sequential, zipf, pareto or normal, perhaps with :N"),
+            Self::SyncFileRange => f.write_str("wait_before, write, wait_after, with , between, and :N"),
+            Self::Engine => f.write_str("the name of an engine, see docs/fio.md"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_stands_for_two_options_of_one_engine() {
+        let options: Vec<_> = all().collect();
+        for (index, one) in options.iter().enumerate() {
+            for name in one.aliases.iter().chain([&one.name]) {
+                for other in options[index + 1..].iter().filter(|other| other.is_called(name)) {
+                    let shared = one.engines.iter().any(|engine| other.engines.contains(engine));
+                    assert!(!shared && !one.engines.is_empty() && !other.engines.is_empty(), "{name} is there twice");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn engines_named_by_options_are_known() {
+        for option in all() {
+            for engine in option.engines {
+                assert!(super::super::engines::io_engine(engine).is_some(), "{}: {engine}", option.name);
+            }
+        }
+    }
+
+    #[test]
+    fn an_engine_of_a_job_that_is_refused_takes_its_options_with_it() {
+        for option in all().filter(|option| option.treatment == Treatment::OfEngine) {
+            for engine in option.engines {
+                let engine = super::super::engines::io_engine(engine).unwrap();
+                assert!(!engine.is_supported(), "{}: {} could be run", option.name, engine.name);
+            }
+        }
+    }
+
+    #[test]
+    fn values_without_effect_are_values_of_the_option() {
+        for option in all() {
+            let Treatment::Unsupported { unless, .. } = option.treatment else { continue };
+            for value in unless {
+                let numbers = super::super::value::Numbers { kb_base: 1024, bare: false };
+                let read = super::super::value::read(option, value, numbers);
+                assert!(read.is_ok(), "{}={value}: {read:?}", option.name);
+            }
+        }
+    }
+
+    #[test]
+    fn typing_errors_find_their_option() {
+        for (typed, meant) in [
+            ("blocksizee", "blocksize"),
+            ("iodpeth", "iodepth"),
+            ("rwmixred", "rwmixread"),
+            ("RW", "rw"),
+            ("run_time", "runtime"),
+        ] {
+            assert_eq!(near(typed).first(), Some(&meant), "{typed}");
+        }
+        assert!(near("quite_another_thing").is_empty());
+        assert!(near(&"x".repeat(100_000)).is_empty());
+    }
+}

@@ -1,0 +1,74 @@
+//! Figures, logs and errors; and the options of fio's builtin profiles.
+
+use super::ValueKind::{Bool, Choice, Flag, Floats, Number, OptionalText, Text};
+use super::{BYTES, COUNT, Category, JobOption, Treatment, Unit, options};
+use Treatment::Honoured;
+
+const NO_LOGS: Treatment = Treatment::none("no logs are written; `iosched compare --records` keeps figures");
+const FIO_OUTPUT: Treatment = Treatment::none("shapes fio's own output only");
+const NO_ERRORS: Treatment = Treatment::none("I/Os to a modelled device have no errors");
+const NO_COST: Treatment = Treatment::none("measuring costs nothing here: all figures are kept");
+const PROFILE: Treatment = Treatment::none("an option of fio's profiles, without meaning in a job");
+
+options! {
+    /// What is told.
+    OUTPUT, Output, &[];
+    "per_job_logs", Bool, NO_LOGS, "a log for each job";
+    "write_bw_log", OptionalText, NO_LOGS, "log of the throughput";
+    "write_lat_log", OptionalText, NO_LOGS, "log of latencies";
+    "write_iops_log", OptionalText, NO_LOGS, "log of I/Os a second";
+    "write_hist_log", OptionalText, NO_LOGS, "log of histograms of latencies";
+    "bwavgtime", COUNT, NO_LOGS, "time over which throughput is averaged, ms";
+    "iopsavgtime", COUNT, NO_LOGS, "time over which I/Os a second are averaged, ms";
+    "log_entries", Number(Unit::Count, 1024, 1 << 20), NO_LOGS, "lines a log has room for at first";
+    "log_avg_msec", COUNT, NO_LOGS, "average over this time, ms";
+    "log_hist_msec", COUNT, NO_LOGS, "a histogram for this time, ms";
+    "log_hist_coarseness", COUNT, NO_LOGS, "how coarse histograms are";
+    "log_max_value" | "log_window_value", Choice(&["avg", "max", "both", "0", "1"]), NO_LOGS, "the largest value instead of the average";
+    "log_offset", Bool, NO_LOGS, "offsets in the log";
+    "log_prio", Bool, NO_LOGS, "priorities in the log";
+    "log_issue_time", Bool, NO_LOGS, "times of submission in the log";
+    "log_compression", Number(Unit::Bytes, 1024, 512 << 20), NO_LOGS, "compress logs in pieces of this size";
+    "log_compression_cpus", Text, NO_LOGS, "CPUs that compress logs";
+    "log_store_compressed", Bool, NO_LOGS, "keep logs compressed";
+    "log_unix_epoch", Bool, NO_LOGS, "times of day in logs";
+    "log_alternate_epoch", Bool, NO_LOGS, "times of another clock in logs";
+    "log_alternate_epoch_clock_id", COUNT, NO_LOGS, "which other clock";
+    "block_error_percentiles", Bool, NO_ERRORS, "histogram of errors of trims";
+    "stats", Bool, FIO_OUTPUT, "whether figures are told";
+    "clat_percentiles", Bool, Honoured, "percentiles of completion latency";
+    "lat_percentiles", Bool, Honoured, "percentiles of total latency";
+    "slat_percentiles", Bool, Honoured, "percentiles of submission latency";
+    "percentile_list", Floats(0.0, 100.0), Honoured, "which percentiles are told";
+    "significant_figures", Number(Unit::Count, 1, 10), FIO_OUTPUT, "digits of figures";
+    "unified_rw_reporting", Choice(&["none", "mixed", "both", "0", "1", "2"]), FIO_OUTPUT, "figures of all directions together";
+    "disk_util", Bool, FIO_OUTPUT, "figures of the kernel about the device";
+    "gtod_reduce", Bool, NO_COST, "measure less";
+    "disable_lat", Bool, NO_COST, "no total latency";
+    "disable_clat", Bool, NO_COST, "no completion latency";
+    "disable_slat", Bool, NO_COST, "no submission latency";
+    "disable_bw_measurement" | "disable_bw", Bool, NO_COST, "no throughput";
+    "continue_on_error", Choice(&["none", "read", "write", "io", "verify", "all", "0", "1"]), NO_ERRORS, "errors that do not end the job";
+    "ignore_error", Text, NO_ERRORS, "errors that do not count";
+    "error_dump", Bool, NO_ERRORS, "tell each error";
+    "profile", Text, Treatment::unless(&[], "fio's builtin profiles are not known", "write its jobs out"), "run a builtin set of jobs";
+}
+
+options! {
+    /// What fio's builtin profiles ask for; fio takes it in any job.
+    PROFILES, Output, &[];
+    "device-names", Text, PROFILE, "devices of profile=act";
+    "load", COUNT, PROFILE, "load of profile=act";
+    "test-duration", Text, PROFILE, "runtime of profile=act";
+    "threads-per-queue", COUNT, PROFILE, "threads of profile=act";
+    "num-read-blocks", COUNT, PROFILE, "blocks of a read of profile=act";
+    "read-req-num-512-blocks", COUNT, PROFILE, "size of reads of profile=act";
+    "num-write-blocks", COUNT, PROFILE, "blocks of a write of profile=act";
+    "record-bytes", BYTES, PROFILE, "size of a record of profile=act";
+    "large-block-op-kbytes", COUNT, PROFILE, "size of large I/Os of profile=act";
+    "prep", Flag, PROFILE, "preparation of profile=act";
+    "block", COUNT, PROFILE, "block size of profile=tiobench";
+    "numruns", COUNT, PROFILE, "runs of profile=tiobench";
+    "dir", Text, PROFILE, "folder of profile=tiobench";
+    "threads", COUNT, PROFILE, "threads of profile=tiobench; thread is meant, perhaps";
+}

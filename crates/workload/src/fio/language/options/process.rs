@@ -1,0 +1,99 @@
+//! When a job runs, how fast, and as what kind of process.
+
+use super::ValueKind::{Bool, Choice, Flag, Float, Number, Numbers, Range, Text};
+use super::{
+    BYTES, COUNT, COUNT_1, Category, INT_MAX, JobOption, MICROSECONDS, SECONDS, TIME_MAX_US, Treatment, Unit, options,
+};
+use Treatment::Honoured;
+
+const NO_CPU: Treatment = Treatment::none("CPU time is not modelled");
+const NO_MEMORY: Treatment = Treatment::none("buffers in memory are not modelled");
+const STEADY: Treatment =
+    Treatment::unless(&[], "a run does not end when figures are steady", "use runtime, and ramp_time for the start");
+const WITH_STEADY: Treatment = Treatment::With("steadystate");
+const FLOW: Treatment = Treatment::With("flow");
+/// A rate of each direction.
+const RATE: super::ValueKind = Numbers(Unit::Bytes, 0, i64::MAX as u64);
+const RATE_IOPS: super::ValueKind = Numbers(Unit::Count, 0, INT_MAX);
+
+options! {
+    /// How long.
+    TIME, Pace, &[];
+    "runtime" | "timeout", SECONDS, Honoured, "end after this time";
+    "time_based", Flag, Honoured, "start again until runtime is over";
+    "ramp_time", SECONDS, Honoured, "I/Os of this time do not count";
+    "ramp_size", BYTES, Treatment::unless(&["0"], "only a time is left out of the figures", "use ramp_time"), "the first so many bytes do not count";
+    "startdelay", Range(Unit::Seconds), Honoured, "start after this time, or a time drawn from a range";
+    "steadystate" | "ss", Text, STEADY, "end when a figure is steady";
+    "steadystate_duration" | "ss_dur", SECONDS, WITH_STEADY, "how long it must be steady";
+    "steadystate_ramp_time" | "ss_ramp", SECONDS, WITH_STEADY, "how long nothing counts";
+    "steadystate_check_interval" | "ss_interval", SECONDS, WITH_STEADY, "how often it is checked";
+    "clocksource", Choice(&["gettimeofday", "clock_gettime", "cpu"]), Treatment::none("time is virtual"), "where the time comes from";
+    "gtod_cpu", COUNT, NO_CPU, "a CPU that does nothing but read the clock";
+    "job_start_clock_id", COUNT, Treatment::none("shapes fio's own output only"), "clock of the job's start in the output";
+}
+
+options! {
+    /// In which order.
+    ORDER, Pace, &[];
+    "numjobs", Number(Unit::Count, 1, INT_MAX), Honoured, "copies of the job";
+    "name", Text, Honoured, "what the job is called instead of its section";
+    "description", Text, Honoured, "a text that is told with the job";
+    "stonewall" | "wait_for_previous", Flag, Honoured, "wait for all jobs before it";
+    "wait_for", Text, Honoured, "wait for all copies of this job";
+    "new_group", Flag, Honoured, "a new group of figures begins";
+    "group_reporting", Flag, Honoured, "figures of a group are told together";
+    "exitall", Flag, Honoured, "when the job is done, others end, too";
+    "exit_what", Choice(&["group", "stonewall", "all"]), Honoured, "which others end with exitall";
+    "exitall_on_error", Flag, Treatment::none("I/Os to a modelled device have no errors"), "others end when the job has an error";
+    "thread", Flag, Treatment::none("threads and processes are scheduled alike"), "a thread instead of a process";
+    "flow", COUNT, Treatment::unless(&["0"], "jobs do not wait for each other's progress", "give each its rate_iops"), "I/Os in proportion to other jobs";
+    "flow_id", COUNT, FLOW, "jobs in proportion to each other";
+    "flow_sleep", COUNT, FLOW, "how long a job that is ahead waits, us";
+    "flow_watermark", COUNT, FLOW, "how far ahead a job may be";
+}
+
+options! {
+    /// How fast.
+    RATES, Pace, &[];
+    "thinktime", MICROSECONDS, Honoured, "pause between I/Os";
+    "thinktime_spin", MICROSECONDS, Honoured, "how much of the pause is spent working";
+    "thinktime_blocks", COUNT, Honoured, "I/Os between two pauses";
+    "thinktime_blocks_type", Choice(&["complete", "issue"]), Honoured, "which I/Os count";
+    "thinktime_iotime", SECONDS, Honoured, "time of I/O between two pauses";
+    "rate", RATE, Honoured, "bytes a second at most";
+    "rate_min" | "ratemin", RATE, Honoured, "bytes a second at least";
+    "rate_iops", RATE_IOPS, Honoured, "I/Os a second at most";
+    "rate_iops_min", RATE_IOPS, Honoured, "I/Os a second at least";
+    "rate_process", Choice(&["linear", "poisson"]), Honoured, "how I/Os arrive at a rate";
+    "rate_cycle" | "ratecycle", COUNT_1, Honoured, "time over which a rate is averaged, ms";
+    "rate_ignore_thinktime", Bool, Honoured, "do not make up for pauses";
+    "latency_target", MICROSECONDS, Honoured, "look for the largest depth with this latency";
+    "latency_window", MICROSECONDS, Honoured, "how long each depth is tried";
+    "latency_percentile", Float(0.0, 100.0), Honoured, "share of I/Os that keep the latency";
+    "latency_run", Bool, Honoured, "go on when the depth is found";
+    "max_latency", Numbers(Unit::Microseconds, 0, TIME_MAX_US), Honoured, "end at an I/O that takes longer";
+}
+
+options! {
+    /// As what.
+    PROCESS, Process, &[];
+    "prio", Number(Unit::Count, 0, 7), Honoured, "I/O priority level: 0 is the highest";
+    "prioclass", Number(Unit::Count, 0, 3), Honoured, "I/O priority class: 1 real time, 2 best effort, 3 idle";
+    "priohint", Number(Unit::Count, 0, 1023), Treatment::none("the modelled devices take no hints"), "I/O priority hint";
+    "cgroup", Text, Honoured, "cgroup of the job";
+    "cgroup_weight", Number(Unit::Count, 10, 1000), Honoured, "weight of its cgroup";
+    "cgroup_nodelete", Bool, Treatment::none("cgroups are part of the run"), "keep the cgroup at the end";
+    "nice", Number(Unit::Count, -20, 19), NO_CPU, "CPU priority";
+    "cpumask", Number(Unit::Count, 0, u64::MAX), NO_CPU, "CPUs the job runs on, as bits";
+    "cpus_allowed", Text, NO_CPU, "CPUs the job runs on";
+    "cpus_allowed_policy", Choice(&["shared", "split"]), NO_CPU, "how copies share the CPUs";
+    "numa_cpu_nodes", Text, NO_CPU, "NUMA nodes the job runs on";
+    "numa_mem_policy", Text, NO_MEMORY, "NUMA nodes of its memory";
+    "mem" | "iomem", Text, NO_MEMORY, "where buffers are";
+    "mem_align" | "iomem_align", BYTES, NO_MEMORY, "alignment of buffers";
+    "hugepage-size", BYTES, NO_MEMORY, "size of a huge page";
+    "lockmem", BYTES, NO_MEMORY, "memory that is locked";
+    "uid", Number(Unit::Count, -1, INT_MAX), Treatment::none("there are no users"), "user the job runs as";
+    "gid", Number(Unit::Count, -1, INT_MAX), Treatment::none("there are no users"), "group the job runs as";
+}

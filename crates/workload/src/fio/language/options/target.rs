@@ -1,0 +1,78 @@
+//! Files and devices, replay, and zoned devices.
+
+use super::ValueKind::{Bool, Choice, Choices, FileService, Float, Floats, Number, Range, Size, Text};
+use super::{BYTES, COUNT, COUNT_1, Category, INT_MAX, JobOption, Treatment, Unit, options};
+use Treatment::Honoured;
+
+const LAID_OUT: Treatment = Treatment::none("files are laid out before the run, without I/O");
+const NO_FILE_SYSTEM: Treatment = Treatment::none("there is no file system: files are extents of the device");
+const NOT_A_DEVICE: Treatment = Treatment::none("nothing but a modelled device is written to");
+const IN_ZONES: Treatment = Treatment::With("zonemode");
+
+options! {
+    /// Where I/Os go.
+    FILES, Target, &[];
+    "filename", Text, Honoured, "files or devices, with : between; \\: is a colon in a name";
+    "directory", Text, Honoured, "folder of the files, or several with : between";
+    "filename_format", Text, Honoured, "how files of a job's own are called: $jobname, $jobnum, $filenum";
+    "unique_filename", Bool, Treatment::none("there are no clients over a network"), "names hold the client's address";
+    "opendir", Text, Treatment::unless(&[], "the files below a folder are not looked at", "name them with filename, and their size with filesize"), "use all files below this folder";
+    "lockfile", Choice(&["none", "exclusive", "readwrite"]), Treatment::unless(&["none"], "locks between jobs are not modelled", ""), "lock a file for each I/O";
+    "nrfiles" | "nr_files", COUNT_1, Honoured, "files of each job";
+    "openfiles", COUNT, Honoured, "files open at a time";
+    "file_service_type", FileService, Honoured, "which file the next I/O goes to";
+    "filetype", Choice(&["file", "block", "char"]), Treatment::none("what a name stands for follows from the name"), "what kind of file it is";
+    "filesize", Range(Unit::Bytes), Honoured, "size of each file";
+    "create_serialize", Bool, LAID_OUT, "create files one after another";
+    "create_fsync", Bool, LAID_OUT, "flush a file that was created";
+    "create_on_open", Bool, LAID_OUT, "create files when they are opened";
+    "create_only", Bool, Treatment::unless(&["0"], "files are laid out without I/O, so there is nothing to measure", "leave it out"), "create the files and end";
+    "allow_file_create", Bool, LAID_OUT, "files may be created";
+    "allow_mounted_write", Bool, NOT_A_DEVICE, "mounted devices may be written to";
+    "pre_read", Bool, Treatment::none("there is no page cache to read files into"), "read files into the page cache first";
+    "unlink", Bool, NO_FILE_SYSTEM, "delete files at the end";
+    "unlink_each_loop", Bool, NO_FILE_SYSTEM, "delete files after each loop";
+    "fallocate", Choice(&["none", "native", "posix", "keep", "truncate", "0", "1"]), LAID_OUT, "how space for files is allocated";
+    "fadvise_hint", Choice(&["0", "1", "random", "sequential", "noreuse"]), Treatment::none("there is no page cache to give hints to"), "hints about the pattern to the page cache";
+    "invalidate", Bool, Treatment::none("there is no page cache to drop"), "drop the page cache first";
+    "overwrite", Bool, LAID_OUT, "lay files out before writing to them";
+    "file_append", Bool, Treatment::unless(&["0"], "files have a fixed extent", "start at an offset instead"), "start at the end of files";
+    "fill_device" | "fill_fs", Bool, Honoured, "write until the device is full";
+    "ioscheduler", Text, Treatment::none("which schedulers run is said by --scheduler"), "switch the device to this scheduler";
+}
+
+options! {
+    /// Recordings of I/Os.
+    REPLAY, Replay, &[];
+    "read_iolog", Text, Honoured, "replay this log; its path is relative to the current folder";
+    "read_iolog_chunked", Bool, Treatment::none("how much of a log is in memory makes no difference"), "read the log piece by piece";
+    "write_iolog", Text, Treatment::none("no log is written; `iosched compare --decisions` tells what was done"), "write I/Os into a log";
+    "replay_no_stall", Bool, Honoured, "replay as fast as possible";
+    "replay_redirect", Text, Honoured, "replay onto this device";
+    "replay_time_scale", Number(Unit::Count, 1, INT_MAX), Honoured, "speed of the replay, %";
+    "replay_align", BYTES, Honoured, "round offsets of the log down to a multiple";
+    "replay_scale", COUNT_1, Honoured, "divide offsets of the log";
+    "replay_skip", Choices(&["read", "write", "trim", "sync", "flush"]), Honoured, "leave these I/Os of the log out";
+    "merge_blktrace_file", Text, Treatment::unless(&[], "logs are not merged", "merge them with blkparse first"), "merge several logs into this file";
+    "merge_blktrace_scalars", Floats(0.0, f64::MAX), Treatment::With("merge_blktrace_file"), "speed of each merged log, %";
+    "merge_blktrace_iters", Floats(0.0, f64::MAX), Treatment::With("merge_blktrace_file"), "how often each merged log is repeated";
+    "exec_prerun", Text, Treatment::none("no programs are run"), "run this program first";
+    "exec_postrun", Text, Treatment::none("no programs are run"), "run this program at the end";
+}
+
+options! {
+    /// Zoned devices.
+    ZONES, Zones, &[];
+    "zonemode", Choice(&["none", "strided", "zbd"]), Treatment::unless(&["none"], "zones of a device are not modelled", "several jobs with offset and size go to several places"), "how zones are used";
+    "zonesize", Size, IN_ZONES, "bytes of I/O to a zone";
+    "zonecapacity", Size, IN_ZONES, "usable bytes of a zone";
+    "zonerange", Size, IN_ZONES, "bytes of a zone";
+    "zoneskip", Size, IN_ZONES, "bytes between zones";
+    "read_beyond_wp", Bool, IN_ZONES, "read what was not written";
+    "max_open_zones", Number(Unit::Count, 0, INT_MAX), IN_ZONES, "zones written to at a time";
+    "job_max_open_zones", Number(Unit::Count, 0, INT_MAX), IN_ZONES, "zones a job writes to at a time";
+    "ignore_zone_limits", Bool, IN_ZONES, "do not keep to the device's limits";
+    "zone_reset_threshold", Float(0.0, 1.0), IN_ZONES, "share of written blocks from which zones are reset";
+    "zone_reset_frequency", Float(0.0, 1.0), IN_ZONES, "how often a zone is reset";
+    "recover_zbd_write_error", Bool, IN_ZONES, "go on after an error of a zone";
+}

@@ -1,0 +1,52 @@
+//! What data is written, and its verification.
+
+use super::ValueKind::{Bool, Choice, Flag, Number, Text};
+use super::{BYTES, COUNT, Category, INT_MAX, JobOption, PERCENT, Treatment, Unit, options};
+
+const NO_DATA: Treatment = Treatment::none("modelled devices keep no data");
+const IN_VERIFY: Treatment = Treatment::With("verify");
+const BYTES_LARGE: super::ValueKind = Number(Unit::Count, 0, i64::MAX as u64);
+
+options! {
+    /// What is written.
+    DATA, Data, &[];
+    "zero_buffers", Flag, NO_DATA, "write zeros";
+    "refill_buffers", Flag, NO_DATA, "new data for every write";
+    "scramble_buffers", Bool, NO_DATA, "change data a little for every write";
+    "buffer_compress_percentage", PERCENT, NO_DATA, "how compressible data is";
+    "buffer_compress_chunk", BYTES, NO_DATA, "piece of data that is compressible";
+    "buffer_pattern", Text, NO_DATA, "pattern that is written";
+    "dedupe_percentage", PERCENT, NO_DATA, "share of equal buffers";
+    "dedupe_mode", Choice(&["repeat", "working_set"]), NO_DATA, "where equal buffers come from";
+    "dedupe_working_set_percentage", PERCENT, NO_DATA, "share of the file that buffers are taken from";
+    "dedupe_global", Bool, NO_DATA, "jobs share equal buffers";
+}
+
+options! {
+    /// Whether what was written can be read.
+    VERIFY, Data, &[];
+    "verify", Text, Treatment::Honoured, "read what was written and compare; refused in jobs that write, unless do_verify=0";
+    "do_verify", Bool, Treatment::Honoured, "read back and compare after writing";
+    "verify_only", Flag, Treatment::unless(&["0"], "nothing was written that could be compared", "rw=read reads the same blocks"), "compare what an earlier run wrote";
+    "verify_interval", Number(Unit::Bytes, 0, INT_MAX), IN_VERIFY, "bytes between checksums";
+    "verify_offset", Number(Unit::Bytes, 0, INT_MAX), IN_VERIFY, "where in a block the checksum is";
+    "verify_pattern", Text, IN_VERIFY, "pattern that is written and compared";
+    "verify_pattern_interval", BYTES, IN_VERIFY, "bytes between patterns";
+    "verify_fatal", Bool, IN_VERIFY, "end at the first difference";
+    "verify_dump", Bool, IN_VERIFY, "write differing blocks into files";
+    "verify_async", COUNT, IN_VERIFY, "threads that compare";
+    "verify_async_cpus", Text, IN_VERIFY, "CPUs they run on";
+    "verify_backlog", BYTES_LARGE, IN_VERIFY, "compare after so many writes";
+    "verify_backlog_batch", COUNT, IN_VERIFY, "how many are compared then";
+    "verify_header_seed", Bool, IN_VERIFY, "compare the seed, too";
+    "verify_write_sequence", Bool, IN_VERIFY, "compare the order of writes, too";
+    "verify_state_save", Bool, IN_VERIFY, "keep what was written for a later run";
+    "verify_state_load", Bool, IN_VERIFY, "take up what an earlier run wrote";
+    "verifysort", Bool, Treatment::none("fio no longer heeds it"), "compare in order of offsets";
+    "verifysort_nr", COUNT, Treatment::none("fio no longer heeds it"), "how many are sorted";
+    "experimental_verify", Bool, IN_VERIFY, "draw offsets again instead of noting them";
+    "trim_percentage", PERCENT, Treatment::unless(&["0"], "trims in between are made by the verification, which is not modelled", "rw=randtrim in a job of its own"), "share of written blocks that are trimmed";
+    "trim_verify_zero", Bool, IN_VERIFY, "trimmed blocks must read as zeros";
+    "trim_backlog", BYTES_LARGE, IN_VERIFY, "trim after so many writes";
+    "trim_backlog_batch", COUNT, IN_VERIFY, "how many are trimmed then";
+}

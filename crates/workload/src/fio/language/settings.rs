@@ -1,0 +1,246 @@
+//! What applies to one job: defaults of `[global]` and its own options, each read once, the last one winning.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::engines;
+use super::error::{JobProblem, ProblemKind, TOLD_MAX};
+use super::options::{self, Found, JobOption, ValueKind};
+use super::place::Place;
+use super::source::{Assignment, PROBLEMS_MAX, Section};
+use super::value::{self, Numbers, Pattern, SizeValue, Value};
+use crate::fio::PerDirection;
+
+/// fio's own base of `k`.
+const KB_BASE: u32 = 1024;
+
+/// An option with its value.
+#[derive(Debug)]
+pub(super) struct Setting {
+    pub(super) option: &'static JobOption,
+    /// The name it was called by.
+    pub(super) called: String,
+    /// The value as written, with variables expanded.
+    pub(super) text: String,
+    pub(super) value: Value,
+    pub(super) place: Place,
+    /// Rises through the file: of two that contradict each other, the later one counts.
+    pub(super) order: usize,
+    /// Whether it stands in `[global]`.
+    pub(super) is_global: bool,
+}
+
+/// All that applies, by the option's name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Settings(BTreeMap<&'static str, Rc<Setting>>);
+
+impl Settings {
+    pub(super) fn get(&self, option: &str) -> Option<&Setting> {
+        self.0.get(option).map(|setting| &**setting)
+    }
+
+    /// All, in the order they were given.
+    pub(super) fn in_order(&self) -> Vec<&Rc<Setting>> {
+        let mut all: Vec<_> = self.0.values().collect();
+        all.sort_by_key(|setting| setting.order);
+        all
+    }
+
+    /// Of two options the one that was given last.
+    pub(super) fn is_later(&self, one: &str, other: &str) -> bool {
+        let order = |option| self.get(option).map(|setting| setting.order);
+        order(one) > order(other)
+    }
+
+    /// That of two options that was given last.
+    pub(super) fn later_of(&self, one: &str, other: &str) -> Option<&Setting> {
+        self.get(if self.is_later(other, one) { other } else { one })
+    }
+
+    /// Leaves out what only another engine than this job's understands.
+    pub(super) fn keep_own_engine(&mut self) {
+        let engine = self.engine().name;
+        self.0.retain(|_, setting| setting.option.engines.is_empty() || setting.option.engines.contains(&engine));
+    }
+
+    pub(super) fn text(&self, option: &str) -> Option<&str> {
+        match &self.get(option)?.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_on(&self, option: &str) -> Option<bool> {
+        match self.get(option)?.value {
+            Value::Switch(on) => Some(on),
+            _ => None,
+        }
+    }
+
+    pub(super) fn word(&self, option: &str) -> Option<&'static str> {
+        match self.get(option)?.value {
+            Value::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    pub(super) fn number(&self, option: &str) -> Option<u64> {
+        match self.get(option)?.value {
+            Value::Number(number) => u64::try_from(number).ok(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn small(&self, option: &str) -> Option<u32> {
+        self.number(option).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+    }
+
+    /// A time, ns.
+    pub(super) fn time_ns(&self, option: &str) -> Option<u64> {
+        self.number(option).map(|us| us.saturating_mul(1000))
+    }
+
+    pub(super) fn numbers(&self, option: &str) -> Option<PerDirection<Option<u64>>> {
+        match self.get(option)?.value {
+            Value::Numbers(numbers) => Some(numbers),
+            _ => None,
+        }
+    }
+
+    pub(super) fn range(&self, option: &str) -> Option<[u64; 2]> {
+        match self.get(option)?.value {
+            Value::Range(range) => Some(range),
+            _ => None,
+        }
+    }
+
+    pub(super) fn size(&self, option: &str) -> Option<SizeValue> {
+        match self.get(option)?.value {
+            Value::Size(size) => Some(size),
+            _ => None,
+        }
+    }
+
+    pub(super) fn pattern(&self) -> Option<Pattern> {
+        match self.get("rw")?.value {
+            Value::Pattern(pattern) => Some(pattern),
+            _ => None,
+        }
+    }
+
+    pub(super) fn value(&self, option: &str) -> Option<&Value> {
+        self.get(option).map(|setting| &setting.value)
+    }
+
+    /// The engine: the one given, or fio's own.
+    pub(super) fn engine(&self) -> &'static engines::IoEngine {
+        match self.value("ioengine") {
+            Some(Value::Engine(engine)) => engine.0,
+            _ => engines::default(),
+        }
+    }
+}
+
+/// Reads sections' options; gives the number of each, and collects what is wrong.
+pub(super) struct SettingsReader<'a> {
+    pub(super) problems: &'a mut Vec<JobProblem>,
+    /// Options read so far.
+    pub(super) order: usize,
+}
+
+impl SettingsReader<'_> {
+    fn problem(&mut self, place: &Place, kind: ProblemKind) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(JobProblem::new(place.clone(), kind));
+        }
+    }
+
+    /// Adds a section's options to what applies already.
+    ///
+    /// As in fio, `kb_base` and `ioengine` hold for the whole section, wherever they stand in it.
+    pub(super) fn add(&mut self, settings: &mut Settings, section: &Section) {
+        let mut numbers = Numbers { kb_base: kb_base(settings), bare: false };
+        for first in ["kb_base", "ioengine"] {
+            for assignment in section.assignments.iter().filter(|assignment| assignment.option == first) {
+                self.one(settings, section, assignment, numbers);
+            }
+            numbers.kb_base = kb_base(settings);
+        }
+        for assignment in &section.assignments {
+            if !matches!(assignment.option.as_str(), "kb_base" | "ioengine") {
+                self.one(settings, section, assignment, numbers);
+            }
+        }
+    }
+
+    fn one(&mut self, settings: &mut Settings, section: &Section, assignment: &Assignment, numbers: Numbers) {
+        let engine = settings.engine();
+        let name = assignment.option.as_str();
+        let option = match options::find(name, engine.name) {
+            Found::Option(option) => option,
+            Found::OtherEngine(engines) => {
+                let kind =
+                    ProblemKind::OtherEngine { option: name.to_owned(), engines, engine: engine.name.to_owned() };
+                return self.problem(&assignment.place, kind);
+            }
+            Found::No => {
+                // Looking for similar names is worth its time for what is told only.
+                let near = if self.problems.len() < TOLD_MAX { options::near(name) } else { Vec::new() };
+                let kind = ProblemKind::NoSuchOption { option: name.to_owned(), near };
+                return self.problem(&assignment.place, kind);
+            }
+        };
+        // The job is refused because of its engine: what the engine's options say is the engine's affair.
+        let is_moot = !option.engines.is_empty() && !engine.is_supported();
+        let numbers = Numbers { bare: assignment.has_keyword, ..numbers };
+        let value = match (&assignment.value, option.kind) {
+            _ if is_moot => Ok(Value::Text(String::new())),
+            (None, ValueKind::Flag) => Ok(Value::Switch(true)),
+            (None, ValueKind::OptionalText) => Ok(Value::Text(String::new())),
+            (None, _) => Err(("it has no value".to_owned(), format!("takes {}", option.kind))),
+            (Some(value), _) if value.is_empty() => Err(empty(assignment, option)),
+            (Some(value), _) => value::read(option, value, numbers).map_err(|wrong| (wrong.problem, wrong.expected)),
+        };
+        self.order += 1;
+        match value {
+            Ok(value) => {
+                let setting = Setting {
+                    option,
+                    called: name.to_owned(),
+                    text: assignment.value.clone().unwrap_or_default(),
+                    value,
+                    place: assignment.place.clone(),
+                    order: self.order,
+                    is_global: section.is_global,
+                };
+                settings.0.insert(option.name, Rc::new(setting));
+            }
+            Err((problem, expected)) => {
+                let (option, value) = (name.to_owned(), assignment.written.clone());
+                self.problem(&assignment.place, ProblemKind::Value { option, value, problem, expected });
+            }
+        }
+    }
+}
+
+fn kb_base(settings: &Settings) -> u32 {
+    match settings.word("kb_base") {
+        Some("1000") => 1000,
+        _ => KB_BASE,
+    }
+}
+
+/// Why a value is empty, and what to do about it.
+fn empty(assignment: &Assignment, option: &JobOption) -> (String, String) {
+    match &assignment.unset[..] {
+        [] => ("it is empty".to_owned(), format!("takes {}", option.kind)),
+        unset => {
+            let are = if unset.len() == 1 { "is" } else { "are" };
+            let problem = format!("{} {are} not set in the environment", unset.join(", "));
+            (
+                problem,
+                format!("set {}: {} takes {}", if unset.len() == 1 { "it" } else { "them" }, option.name, option.kind),
+            )
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What the tests of job files share.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use iosched_workload::fio::{CheckedJobs, Environment, Job, JobError};
+
+/// Variables of a test's own.
+pub(crate) struct Variables(pub(crate) &'static [(&'static str, &'static str)]);
+
+impl Environment for Variables {
+    fn variable(&self, name: &str) -> Option<String> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    }
+}
+
+pub(crate) fn check(text: &str) -> Result<CheckedJobs, JobError> {
+    CheckedJobs::parse("job.fio", text.as_bytes(), &Variables(&[("SIZE", "64k"), ("EMPTY", "")]))
+}
+
+/// The jobs of a text that must be valid.
+#[track_caller]
+pub(crate) fn jobs(text: &str) -> Vec<Job> {
+    check(text).unwrap_or_else(|error| panic!("{text}\n{error}")).jobs
+}
+
+/// The one job with these options, besides a size.
+#[track_caller]
+pub(crate) fn job(options: &str) -> Job {
+    let mut jobs = jobs(&format!("[j]\nsize=1g\n{options}\n"));
+    assert_eq!(jobs.len(), 1);
+    jobs.remove(0)
+}
+
+/// What is said of a text that must not be valid.
+#[track_caller]
+pub(crate) fn error(text: &str) -> String {
+    check(text).expect_err(text).to_string()
+}
+
+/// A folder beside the repository, or what the environment says; `None`, and a word about it, without.
+pub(crate) fn beside(folder: &str, variable: &str) -> Option<PathBuf> {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder);
+    let path = std::env::var_os(variable).map_or_else(default, PathBuf::from);
+    if path.is_dir() {
+        return Some(path);
+    }
+    println!("skipped: no job files in {} (set {variable} to a folder that has them)", path.display());
+    None
+}
+
+/// The installed fio's version; `None`, and a word about it, without one.
+pub(crate) fn installed_fio() -> Option<String> {
+    let version = Command::new("fio").arg("--version").output().ok().filter(|output| output.status.success());
+    if version.is_none() {
+        println!("skipped: no fio is installed (apt-get install fio)");
+    }
+    version.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
