@@ -374,3 +374,35 @@ fn traces_are_cut_scaled_remapped_and_filtered() {
     refused(&here, &["trace", "remap", SAMPLE, "x.csv", "--capacity", "1 parsec"], 2, &["a size is"]);
     assert!(!here.join("x.csv").exists());
 }
+
+#[test]
+fn a_job_file_is_checked_with_its_lines() {
+    let here = directory("job-check");
+    let write = |text: &str| std::fs::write(here.join("a.fio"), text).unwrap();
+    write("[global]\ndirect=1\nsize=1g\nthread\n[a]\nrw=randread\nnumjobs=3\n[b]\nstonewall\nbs=${BS}8k\n");
+    let (code, out, err) = run(&here, &["job", "check", "a.fio"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    for part in ["randread", "after all above", "line 4: thread: threads and processes", "a.fio can be run: 4 jobs."] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    let (_, out, _) = run(&here, &["job", "check", "a.fio", "--json"]);
+    let page: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((page["runs"].as_bool(), page["jobs"].as_array().map(Vec::len)), (Some(true), Some(4)));
+    write("[a]\nioengine=rbd\nrbdname=x\n");
+    let (code, out, err) = run(&here, &["job", "check", "a.fio"]);
+    assert_eq!((code, err.as_str()), (1, ""));
+    assert!(out.contains("line 2: ioengine=rbd: needs a Ceph cluster"), "{out}");
+    write("[a]\nsize=1m\nblocksizee=4k\n");
+    refused(&here, &["job", "check", "a.fio"], 2, &["a.fio:3: blocksizee: no such option; did you mean blocksize?"]);
+    refused(&here, &["job", "check", "none.fio"], 2, &["none.fio: "]);
+}
+
+#[test]
+fn options_of_fio_are_listed_with_what_becomes_of_them() {
+    let here = directory("job-options");
+    let (code, out, _) = run(&here, &["job", "options", "zonemode"]);
+    assert!(code == 0 && out.contains("not supported: zones of a device are not modelled"), "{out}");
+    let (_, out, _) = run(&here, &["job", "options"]);
+    assert!(out.lines().count() > 300 && out.contains("rw, readwrite"), "{out}");
+    refused(&here, &["job", "options", "blocksizee"], 2, &["blocksizee: no option of fio's"]);
+}

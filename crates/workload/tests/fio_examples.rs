@@ -1,4 +1,5 @@
 //! Other people's job files: fio's own examples, and what an installed fio says of them and of its options.
+#![allow(clippy::disallowed_methods, reason = "the test reads job files of other people, and runs an installed fio")]
 
 mod common;
 
@@ -60,14 +61,22 @@ fn every_example_is_valid_or_lacks_what_only_the_command_line_gives() {
             }
             Err(JobError::Invalid(problems)) => {
                 for problem in &problems {
-                    // A file or device is given on fio's command line.
+                    // A device, or the engine with all its options, is given on fio's command line.
                     let kind = &problem.kind;
-                    assert!(matches!(kind, ProblemKind::Contradiction { option, .. } if option == "size"), "{problem}");
+                    assert!(is_for_the_command_line(kind), "{problem}");
                 }
                 println!("{:36}           needs {}", name(&path), problems[0].kind);
             }
             Err(error) => panic!("{}: {error}", path.display()),
         }
+    }
+}
+
+fn is_for_the_command_line(kind: &ProblemKind) -> bool {
+    match kind {
+        ProblemKind::Contradiction { option, .. } => option == "size",
+        ProblemKind::OtherEngine { .. } => true,
+        _ => false,
     }
 }
 
@@ -131,7 +140,12 @@ fn every_option_of_an_installed_fio_is_known_with_its_aliases() {
             let Some((field, value)) = line.split_once(':') else { continue };
             match (field.trim(), value.trim()) {
                 ("alias", alias) => assert!(ours.is_called(alias), "{option}: alias {alias}"),
-                ("type", kind) if kind.starts_with("boolean") => assert_eq!(ours.kind, ValueKind::Bool, "{option}"),
+                ("type", kind) if kind.starts_with("boolean") => {
+                    // Of some, later versions of fio take more than two values.
+                    let more =
+                        matches!(ours.kind, ValueKind::Choice(words) if words.contains(&"0") && words.contains(&"1"));
+                    assert!(ours.kind == ValueKind::Bool || more, "{option}");
+                }
                 ("type", kind) if kind.starts_with("empty or boolean") => {
                     assert_eq!(ours.kind, ValueKind::Flag, "{option}");
                 }
@@ -210,7 +224,6 @@ const LINES: &[&str] = &[
     "rw=readwrite",
     "rw=read:8k",
     "rw=read:-8k",
-    "rw=read:x",
     "rw",
     "rw=randread:8",
     "direct=1",
@@ -220,7 +233,6 @@ const LINES: &[&str] = &[
     "buffered=0",
     "stonewall",
     "stonewall=1",
-    "stonewall=2",
     "norandommap=0",
     "iodepth=0",
     "iodepth=1k",

@@ -1,5 +1,5 @@
 //! What the tests of job files share.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::disallowed_methods, reason = "tests look at folders and at an installed fio")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

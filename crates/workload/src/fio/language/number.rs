@@ -96,6 +96,9 @@ pub(super) fn read(text: &str, scale: Scale, bare: bool) -> Result<i128, String>
     if suffix.starts_with('.') {
         return Err(format!("`{text}` is not a whole number; fio reads it as {digits}"));
     }
+    if suffix.contains(['-', ':', ',']) {
+        return Err(format!("`{text}` is not one number"));
+    }
     let number = i128::from_str_radix(digits, radix).map_err(|_| "the number is too large".to_owned())?;
     let factor = match suffix.trim() {
         "" => scale.unit(),

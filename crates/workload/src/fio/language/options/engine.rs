@@ -44,9 +44,6 @@ options! {
     "write_mode", Text, Treatment::none("counts with ioengine=io_uring_cmd only"), "commands that write";
     "verify_mode", Text, Treatment::none("counts with ioengine=io_uring_cmd only"), "commands that verify";
     "deac", Bool, Treatment::none("counts with ioengine=io_uring_cmd only"), "deallocate what is written with zeros";
-    "fdp", Bool, Treatment::none("counts with ioengine=io_uring_cmd only"), "place data by its lifetime";
-    "fdp_pli", Text, Treatment::none("counts with ioengine=io_uring_cmd only"), "places data goes to";
-    "fdp_pli_select", Text, Treatment::none("counts with ioengine=io_uring_cmd only"), "which place comes next";
 }
 
 options! {
@@ -161,9 +158,6 @@ options! {
 options! {
     /// Several passthrough engines.
     PASSTHROUGH, Engine, &["xnvme"];
-    "fdp", Bool, OfEngine, "place data by its lifetime";
-    "fdp_pli", Text, OfEngine, "places data goes to";
-    "fdp_pli_select", Text, OfEngine, "which place comes next";
     "sqthread_poll", Flag, OfEngine, "a kernel thread submits";
 }
 

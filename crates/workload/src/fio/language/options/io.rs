@@ -9,6 +9,8 @@ use Treatment::Honoured;
 /// The largest number of bytes.
 const BYTES_MAX: u64 = i64::MAX as u64;
 
+const NO_PLACEMENT: Treatment = Treatment::none("the modelled devices take no hints");
+
 options! {
     /// Reads, writes, trims.
     DIRECTION, Io, &[];
@@ -21,6 +23,11 @@ options! {
     "buffered", Bool, Honoured, "through the page cache: the opposite of direct";
     "atomic", Bool, Treatment::unless(&["0"], "atomic writes are not modelled", "direct=1 does the same I/Os"), "writes are atomic";
     "write_hint", Choice(&["none", "short", "medium", "long", "extreme"]), Treatment::none("the modelled devices take no hints"), "how long data is expected to live";
+    "fdp", Bool, NO_PLACEMENT, "place data by how long it is expected to live";
+    "dataplacement", Choice(&["none", "fdp", "streams"]), NO_PLACEMENT, "how data is placed";
+    "plids" | "fdp_pli", Text, NO_PLACEMENT, "places data goes to";
+    "plid_select" | "fdp_pli_select", Text, NO_PLACEMENT, "which place comes next";
+    "dp_scheme", Text, NO_PLACEMENT, "file that maps offsets to places";
     "kb_base", Choice(&["1024", "1000"]), Honoured, "whether k is 1024 and ki is 1000, or the other way round";
     "unit_base", Choice(&["0", "8", "1"]), Treatment::none("shapes fio's own output only"), "bytes or bits in fio's output";
 }
