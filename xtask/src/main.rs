@@ -33,7 +33,7 @@ enum Command {
     Soak(soak::Args),
     /// Check the rules of this house.
     Rules,
-    /// Write the reference pages from the declarations of tunables and of fio's options.
+    /// Write the reference pages from the declarations of tunables, trace formats and fio's options.
     Reference(reference::Args),
     /// Measure the modelled devices, and write the tables of docs/devices.md.
     Devices(devices::Args),
