@@ -1,0 +1,162 @@
+//! What the arm does: what it turns to next, and what comes of it.
+
+use iosched::Time;
+
+use super::geometry::Pass;
+use super::queue::Pending;
+use super::{Hdd, NEVER_NS, Waiting};
+
+/// Extents weighed against each other when the next to write back is chosen.
+const DESTAGE_CHOICE: usize = 32;
+
+/// What the head turns to next.
+enum Choice {
+    Command(usize),
+    /// The extent at a position of the write cache.
+    Destage(usize),
+}
+
+impl Hdd {
+    /// Decides what is to be decided up to `now_ns`.
+    #[inline]
+    pub(super) fn run(&mut self, now_ns: u64) {
+        while self.wake_ns <= now_ns {
+            let at_ns = self.wake_ns;
+            if self.write_cache.has_chunk() {
+                self.chunk_done(at_ns);
+                // What was written may have been all there was to do.
+                self.reschedule(at_ns);
+                if self.wake_ns > at_ns {
+                    continue;
+                }
+            }
+            self.turn_to_next(at_ns);
+            self.reschedule(at_ns);
+        }
+    }
+
+    /// A chunk is on the medium: room for writes that wait, and perhaps the end of a flush.
+    fn chunk_done(&mut self, at_ns: u64) {
+        self.write_cache.chunk_done();
+        let oldest = self.write_cache.oldest_epoch();
+        let clean = self.write_cache.is_clean();
+        while let Some(&flush) = self.flushes.front().filter(|flush| clean || flush.epoch < oldest) {
+            self.flushes.pop_front();
+            self.done.push(Time::from_ns(at_ns + self.settings.flush_ns), flush.sequence, flush.tag);
+        }
+        while let Some(&Waiting { tag, sequence, start, end, .. }) = self.waiting.front() {
+            if !self.write_cache.has_room(end - start) {
+                break;
+            }
+            self.waiting.pop_front();
+            self.cache(at_ns, tag, sequence, start, end);
+        }
+    }
+
+    /// Sends the free head to the next command or extent.
+    #[inline]
+    fn turn_to_next(&mut self, at_ns: u64) {
+        let reached = self.follow(at_ns);
+        match self.choose(at_ns, reached) {
+            Some(Choice::Command(index)) => {
+                let pending = self.queue.remove(index);
+                self.serve(at_ns, &pending);
+            }
+            Some(Choice::Destage(position)) => self.destage(at_ns, position),
+            None => {}
+        }
+    }
+
+    /// What comes next: what has waited too long, or what the head reaches first.
+    #[inline]
+    fn choose(&mut self, at_ns: u64, reached: u64) -> Option<Choice> {
+        let urgent = self.is_urgent() && self.cached_ns <= at_ns;
+        let starved = self.queue.starved(at_ns);
+        let oldest_ns = if urgent { self.oldest_write_back_ns() } else { NEVER_NS };
+        let write_back_only = match starved {
+            Some((index, submitted_ns)) if submitted_ns <= oldest_ns => return Some(Choice::Command(index)),
+            Some(_) => true,
+            None => oldest_ns.saturating_add(self.settings.starvation_ns) <= at_ns,
+        };
+        let head = self.head(at_ns);
+        let command = if write_back_only { None } else { self.queue.nearest(&head) };
+        if command.is_some() && !urgent {
+            return command.map(|(index, _)| Choice::Command(index));
+        }
+        let (mut nearest_ns, mut choice) = match command {
+            Some((index, reach_ns)) => (reach_ns, Some(Choice::Command(index))),
+            None => (u64::MAX, None),
+        };
+        let epoch = self.flushes.back().map_or(u64::MAX, |flush| flush.epoch);
+        self.write_cache.around(reached, DESTAGE_CHOICE, epoch, |position, place| {
+            let reach_ns = head.positioning_ns(place, true);
+            if reach_ns < nearest_ns {
+                (nearest_ns, choice) = (reach_ns, Some(Choice::Destage(position)));
+            }
+        });
+        choice
+    }
+
+    /// When the oldest command that waits for writing back was submitted, or [`NEVER_NS`].
+    #[inline]
+    fn oldest_write_back_ns(&self) -> u64 {
+        let write_ns = self.waiting.front().map_or(NEVER_NS, |write| write.submitted_ns);
+        self.flushes.front().map_or(NEVER_NS, |flush| flush.submitted_ns).min(write_ns)
+    }
+
+    /// Begins a command on the medium.
+    #[inline]
+    fn serve(&mut self, at_ns: u64, pending: &Pending) {
+        let &Pending { start, end, place, .. } = pending;
+        let ready_ns = at_ns.max(pending.ready_ns);
+        let (moved_ns, wait_ns) = self.head(ready_ns).moved_and_wait_ns(&place, pending.write);
+        let meets_ns = ready_ns + moved_ns + wait_ns;
+        let geometry = &*self.geometry;
+        self.pass = Pass::new(geometry, place, start, meets_ns);
+        let media_ns = self.pass.passed_ns(geometry, &self.spindle, end);
+        (self.committed_end, self.pass_end, self.busy_until_ns) = (end, end, media_ns);
+        self.writing = pending.write;
+        self.medium_commands += 1;
+        let nr_sectors = end - start;
+        if pending.write {
+            self.filling = None;
+            let linked_ns = ready_ns + self.link_ns(nr_sectors);
+            return self.done.push(Time::from_ns(media_ns.max(linked_ns)), pending.sequence, pending.tag);
+        }
+        let last = geometry.capacity_sectors;
+        let continues = pending.continues.map(|segment| segment as usize);
+        let segment = match continues.filter(|&segment| self.read_cache.end(segment) == start) {
+            Some(segment) => {
+                self.committed_end = (end + self.settings.sequential_read_ahead_sectors).min(last);
+                self.busy_until_ns = self.pass.passed_ns(geometry, &self.spindle, self.committed_end);
+                segment
+            }
+            None if self.settings.read_on_arrival => {
+                self.read_cache.begin(start - geometry.seen_before(start, &place, wait_ns))
+            }
+            None => self.read_cache.begin(start),
+        };
+        self.pass_end = (end + self.settings.read_ahead_sectors).min(last);
+        if !self.settings.replace_requested {
+            self.pass_end = self.pass_end.min(self.read_cache.full_end(segment)).max(self.committed_end);
+        }
+        self.filling = Some(segment);
+        self.read_ns = self.busy_until_ns;
+        let first_block_ns = self.pass.passed_ns(geometry, &self.spindle, end.min(start + self.settings.block_sectors));
+        let tail_ns = self.link_ns(nr_sectors.min(self.settings.block_sectors));
+        let at_ns = (media_ns + tail_ns).max(first_block_ns + self.link_ns(nr_sectors));
+        self.done.push(Time::from_ns(at_ns), pending.sequence, pending.tag);
+    }
+
+    /// Begins to write back the extent at a position of the write cache.
+    fn destage(&mut self, at_ns: u64, position: usize) {
+        let geometry = &*self.geometry;
+        let chunk = self.write_cache.take(geometry, position, self.settings.destage_sectors);
+        let meets_ns = at_ns + self.head(at_ns).positioning_ns(&chunk.place, true);
+        self.pass = Pass::new(geometry, chunk.place, chunk.start, meets_ns);
+        self.busy_until_ns = self.pass.passed_ns(geometry, &self.spindle, chunk.end);
+        (self.committed_end, self.pass_end) = (chunk.end, chunk.end);
+        self.filling = None;
+        self.writing = true;
+    }
+}
