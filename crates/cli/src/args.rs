@@ -83,8 +83,8 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArgs {
-    /// What to do: a trace in any format `iosched trace info` reads, or a task file (*.toml) [default: a recorded
-    /// pgbench run that comes with iosched]
+    /// What to do: a trace in any format `iosched trace info` reads, a fio job file (*.fio, *.job, *.ini), or a task
+    /// file (*.toml) [default: a recorded pgbench run that comes with iosched]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) workload: Option<PathBuf>,
 
@@ -165,6 +165,7 @@ Examples:
   iosched compare --workload server.blktrace --scheduler deadline --scheduler cfq:slice_idle=0
   iosched compare --workload server.blktrace --replay open --speed 2
   iosched compare --workload server.blktrace --device sata-7200 --device sata-ssd --device ./mine.toml
+  iosched compare --workload random-read.fio --scheduler cfq --fio-json
   iosched compare --workload jobs.toml --device sata-ssd --runs 20 --csv";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -131,7 +131,7 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
         baseline.get_or_insert_with(|| BASELINE_DEFAULT.to_owned());
     }
     let workload = match &args.workload {
-        Some(path) => Workload::open(path)?,
+        Some(path) => Workload::open_with(path, &crate::job::ProcessEnvironment)?,
         None => sample::open()?,
     };
     check_replay(args, &workload)?;

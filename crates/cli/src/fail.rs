@@ -49,6 +49,7 @@ fn is_usage(error: &anyhow::Error) -> bool {
         return match error {
             WorkloadError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
             WorkloadError::Trace(error) => is_usage_of_trace(error),
+            WorkloadError::JobFile(error) => is_usage_of_job_file(error),
             _ => true,
         };
     }
@@ -63,13 +64,17 @@ fn is_usage(error: &anyhow::Error) -> bool {
         return is_usage_of_trace(error);
     }
     if let Some(error) = error.downcast_ref::<JobError>() {
-        return match error {
-            JobError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
-            JobError::Unsupported(_) => false,
-            _ => true,
-        };
+        return is_usage_of_job_file(error);
     }
     error.is::<Usage>() || error.is::<iosched_disk::ProfileError>() || error.is::<iosched::UnknownElevator>()
+}
+
+fn is_usage_of_job_file(error: &JobError) -> bool {
+    match error {
+        JobError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        JobError::Unsupported(_) => false,
+        _ => true,
+    }
 }
 
 fn is_usage_of_trace(error: &TraceError) -> bool {

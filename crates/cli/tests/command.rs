@@ -406,3 +406,34 @@ fn options_of_fio_are_listed_with_what_becomes_of_them() {
     assert!(out.lines().count() > 300 && out.contains("rw, readwrite"), "{out}");
     refused(&here, &["job", "options", "blocksizee"], 2, &["blocksizee: no option of fio's"]);
 }
+
+#[test]
+fn a_job_file_is_a_workload_and_can_be_told_as_fio_would() {
+    let here = directory("job-file");
+    let text = "[global]\nfilename=/dev/sdb\ndirect=1\nsize=64m\nrw=randread\nnumber_ios=200\n\n\
+                [alone]\n\n[both]\nstonewall\nnumjobs=2\nioengine=libaio\niodepth=4\n";
+    std::fs::write(here.join("three.fio"), text).unwrap();
+    let told = ["compare", "--workload", "three.fio", "--scheduler", "cfq", "--runs", "2"];
+    let (code, out, err) = run(&here, &told);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("3 jobs"), "{out}");
+    let (code, out, _) = run(&here, &[&told[..], &["--fio-json"]].concat());
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let names: Vec<&str> =
+        document["jobs"].as_array().unwrap().iter().map(|job| job["jobname"].as_str().unwrap()).collect();
+    assert_eq!((code, names), (0, vec!["alone", "both", "both"]));
+    assert_eq!(document["jobs"][1]["read"]["total_ios"], 200);
+    assert_eq!(document["global options"]["size"], "64m");
+    let (code, again, _) = run(&here, &[&told[..], &["--fio-json"]].concat());
+    assert!(code == 0 && out == again, "the same bytes every time");
+}
+
+#[test]
+fn a_job_file_that_cannot_be_run_says_which_job_and_line() {
+    let here = directory("job-file-wrong");
+    std::fs::write(here.join("large.fio"), "[a]\nfilename=/dev/sdb\nsize=900t\n").unwrap();
+    refused(&here, &["compare", "--workload", "large.fio"], 2, &["large.fio", "line 1", "job a", "smaller size"]);
+    refused(&here, &["compare", "--fio-json"], 2, &["--fio-json", "*.fio"]);
+    std::fs::write(here.join("open.fio"), "[a]\nfilename=/dev/sdb\n").unwrap();
+    refused(&here, &["compare", "--workload", "open.fio", "--speed", "2"], 2, &["for traces"]);
+}

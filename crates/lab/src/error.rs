@@ -52,6 +52,14 @@ pub enum LabError {
         /// Why.
         source: Box<SettingError>,
     },
+    /// A workload that cannot be put on this device.
+    #[error("{source}, on the device {device}")]
+    Workload {
+        /// The device.
+        device: String,
+        /// Why.
+        source: Box<iosched_workload::WorkloadError>,
+    },
     /// A run failed.
     #[error("{name}, run {run} (seed {seed}): {source}")]
     Run {

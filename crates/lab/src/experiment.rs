@@ -69,7 +69,7 @@ impl Experiment {
     /// An experiment of 10 runs with seed 1 and closed replay; the first setting is the baseline.
     ///
     /// # Errors
-    /// No setting, one given twice, or one that is not possible on the device.
+    /// No setting, one given twice, or one that is not possible on the device; a workload that cannot be put on it.
     pub fn new(workload: Workload, profile: Profile, settings: Vec<SchedulerSetting>) -> Result<Self, LabError> {
         if settings.is_empty() {
             return Err(LabError::NoSettings);
@@ -101,7 +101,7 @@ impl Experiment {
     /// Compares the settings on this device as well.
     ///
     /// # Errors
-    /// There is one of that name, or a setting is not possible on it.
+    /// There is one of that name, a setting is not possible on it, or the workload cannot be put on it.
     pub fn add_device(&mut self, profile: Profile) -> Result<(), LabError> {
         let name = profile.name();
         if self.devices.iter().any(|known| known.profile.name() == name) {
@@ -113,6 +113,10 @@ impl Experiment {
                 .map_err(|source| LabError::Setting { device: name.to_owned(), source: Box::new(source) })
         };
         let values = self.settings.iter().map(of_setting).collect::<Result<_, _>>()?;
+        if let Workload::Jobs(jobs) = &self.workload {
+            jobs.layout(profile.card().capacity_sectors * iosched::SECTOR_BYTES)
+                .map_err(|source| LabError::Workload { device: name.to_owned(), source: Box::new(source) })?;
+        }
         self.devices.push(Tried { profile, text: None, values });
         Ok(())
     }

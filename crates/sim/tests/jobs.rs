@@ -245,6 +245,8 @@ fn a_job_that_is_slower_than_its_minimum_ends() {
         rate_cycle_ns: 100_000,
         ..job("a", 1000)
     };
+    let kept = Job { rate_min_bytes_per_s: PerDirection::all(Some(1)), ..slow.clone() };
+    assert!(!result(vec![kept]).jobs[0].failed, "what it does not do has no minimum");
     let result = result(vec![slow]);
     assert!(result.jobs[0].failed && result.jobs[0].read.ios < 100);
     assert_eq!(result.notes, [Note::JobFailed { job: "a".to_owned() }]);

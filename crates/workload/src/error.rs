@@ -40,6 +40,9 @@ pub enum WorkloadError {
         /// What would be right.
         remedy: &'static str,
     },
+    /// A fio job file cannot be read.
+    #[error(transparent)]
+    JobFile(#[from] crate::fio::JobError),
     /// A job of a fio job file cannot be run.
     #[error("{file}: line {line}: job {job}: {problem}; {remedy}")]
     Job {

@@ -1,8 +1,9 @@
 //! What tasks do: synthetic programs, scenarios and trace replay. Neither time nor device is here.
 //!
-//! A [`Workload`] is either a [`TaskSet`], tasks in closed loops and scheduled arrivals, read from a TOML file or a
-//! recorded [`Scenario`]; or a [`Trace`], loaded once and shared by all runs. Who runs it draws from it: a
-//! [`Program`] gives a task's next I/O and think time, a trace gives entries, a [`ClosedLoop`] what waited for what.
+//! A [`Workload`] is a [`TaskSet`], tasks in closed loops and scheduled arrivals, read from a TOML file or a
+//! recorded [`Scenario`]; a [`Trace`], loaded once and shared by all runs; or [`fio::Jobs`], read from a fio job file.
+//! Who runs it draws from it: a [`Program`] gives a task's next I/O and think time, a trace gives entries, a
+//! [`ClosedLoop`] what waited for what, a [`fio::Generator`] a job's next I/O.
 #![forbid(unsafe_code)]
 
 mod closed;
@@ -30,6 +31,15 @@ pub use trace::{Entry, Process, Trace};
 use std::path::Path;
 use std::sync::Arc;
 
+/// What names of fio job files end in.
+const JOB_FILE_ENDINGS: [&str; 3] = ["fio", "job", "ini"];
+
+/// Whether a file is a fio job file by its name.
+#[must_use]
+pub fn is_job_file(path: &Path) -> bool {
+    path.extension().is_some_and(|own| JOB_FILE_ENDINGS.iter().any(|ending| own == *ending))
+}
+
 /// What is done to a device.
 #[derive(Clone, Debug)]
 pub enum Workload {
@@ -42,15 +52,25 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Reads a workload: a task file if the name ends in `.toml`, else a trace in any format that
-    /// [`iosched_trace`] knows.
+    /// Reads a workload: a task file if the name ends in `.toml`, a fio job file if it ends in `.fio`, `.job` or `.ini`,
+    /// else a trace in any format that [`iosched_trace`] knows. Variables in job files are not set.
     ///
     /// # Errors
     /// When it cannot be read or is not what its name says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WorkloadError> {
+        Self::open_with(path, &fio::NoVariables)
+    }
+
+    /// Likewise; job files see `environment`.
+    ///
+    /// # Errors
+    /// As [`Workload::open`].
+    pub fn open_with(path: impl AsRef<Path>, environment: &dyn fio::Environment) -> Result<Self, WorkloadError> {
         let path = path.as_ref();
         if path.extension().is_some_and(|extension| extension == "toml") {
             TaskSet::open(path).map(Self::Tasks)
+        } else if is_job_file(path) {
+            Ok(Self::Jobs(fio::Jobs::new(fio::JobFile::open(path, environment)?)))
         } else {
             Trace::open(path).map(|trace| Self::Trace(Arc::new(trace)))
         }

@@ -18,7 +18,7 @@ use iosched::IoPriority;
 
 use super::distribution::Spread;
 use super::job::Job;
-use super::layout::{JobLayout, Region, directions, smallest_block};
+use super::layout::{JobLayout, Region, smallest_block};
 use super::random_map::RandomMap;
 use super::service::Service;
 use super::value::{BlockSize, Direction, Distribution, Mode, PerDirection, Placement, RandomGenerator, Sequencer};
@@ -185,7 +185,7 @@ impl<'a> Generator<'a> {
     fn file(&mut self, region: Region) -> File {
         let mut spread = PerDirection::all(None);
         if matches!(self.job.placement, Placement::Random { .. }) {
-            for &direction in directions(self.job.mode) {
+            for &direction in self.job.mode.directions() {
                 let align = self.align(direction);
                 let blocks = (region.length - self.least(direction).min(region.length)) / align + 1;
                 *spread.of_mut(direction) =
@@ -285,7 +285,7 @@ impl<'a> Generator<'a> {
     /// A pass is over: another one begins, or the job is done.
     fn end_pass(&mut self) {
         self.passes_left = self.passes_left.saturating_sub(1);
-        let largest = directions(self.job.mode).iter().map(|&d| self.job.block_size.of(d).max_bytes()).max();
+        let largest = self.job.mode.directions().iter().map(|&d| self.job.block_size.of(d).max_bytes()).max();
         let left = self.total_bytes.saturating_sub(self.done);
         // An empty pass would repeat for ever.
         let more = self.pass_done > 0
@@ -487,7 +487,7 @@ fn draw_length(sizes: &BlockSize, unaligned: bool, rng: &mut SplitMix64) -> u64 
 /// Whether random I/Os do each block once: not of skewed distributions, nor of aligned offsets.
 fn uses_map(job: &Job) -> bool {
     let once = job.random_map || job.random_generator == RandomGenerator::Lfsr;
-    let aligned = directions(job.mode).iter().any(|&direction| job.block_align.of(direction).is_some());
+    let aligned = job.mode.directions().iter().any(|&direction| job.block_align.of(direction).is_some());
     matches!(job.placement, Placement::Random { .. })
         && once
         && !aligned

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use super::job::{Job, JobFile};
-use super::value::{Direction, Files, Mode, Placement, Size};
+use super::value::{Files, Placement, Size};
 use crate::error::WorkloadError;
 use crate::rng::SplitMix64;
 
@@ -151,7 +151,7 @@ impl<'a> Builder<'a> {
             let problem = "time_based without a runtime never ends".to_owned();
             return Err(self.error(job, problem, "set runtime"));
         }
-        let longest = directions(job.mode).iter().map(|&d| job.block_size.of(d).max_bytes()).max().unwrap_or(0);
+        let longest = job.mode.directions().iter().map(|&d| job.block_size.of(d).max_bytes()).max().unwrap_or(0);
         if longest > IO_BYTES_MAX {
             let problem = format!("an I/O of {longest} bytes; the most is {IO_BYTES_MAX}");
             return Err(self.error(job, problem, "take a smaller bs"));
@@ -284,7 +284,7 @@ fn offset_in(job: &Job, length: u64) -> u64 {
 
 /// The smallest block a job may move.
 pub(crate) fn smallest_block(job: &Job) -> u64 {
-    let used = directions(job.mode);
+    let used = job.mode.directions();
     let mut sizes: Vec<u64> = used.iter().map(|&d| job.block_size.of(d).min_bytes()).collect();
     if job.bs_is_seq_rand {
         let mixed = job.random_percent.read < 100 || job.random_percent.write < 100;
@@ -295,17 +295,6 @@ pub(crate) fn smallest_block(job: &Job) -> u64 {
             .collect();
     }
     sizes.into_iter().min().unwrap_or(1).max(1)
-}
-
-/// The directions of a mode.
-pub(crate) const fn directions(mode: Mode) -> &'static [Direction] {
-    match mode {
-        Mode::Read => &[Direction::Read],
-        Mode::Write => &[Direction::Write],
-        Mode::Trim => &[Direction::Trim],
-        Mode::ReadWrite => &[Direction::Read, Direction::Write],
-        Mode::TrimWrite => &[Direction::Trim, Direction::Write],
-    }
 }
 
 /// A file's size, a multiple of a block if there is room for one.

@@ -79,6 +79,20 @@ pub enum Mode {
     TrimWrite,
 }
 
+impl Mode {
+    /// Its directions.
+    #[must_use]
+    pub const fn directions(self) -> &'static [Direction] {
+        match self {
+            Self::Read => &[Direction::Read],
+            Self::Write => &[Direction::Write],
+            Self::Trim => &[Direction::Trim],
+            Self::ReadWrite => &[Direction::Read, Direction::Write],
+            Self::TrimWrite => &[Direction::Trim, Direction::Write],
+        }
+    }
+}
+
 /// `rw`: where each I/O goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {

@@ -30,7 +30,13 @@ pub(super) struct Stats {
 
 impl Stats {
     pub(super) fn new(job: &Job) -> Self {
-        let minima = [&job.rate_min_bytes_per_s, &job.rate_iops_min];
+        // A minimum given for all directions is one for those that the job has.
+        let own = |minimum: &PerDirection<Option<u64>>| {
+            let mut own = PerDirection::default();
+            job.mode.directions().iter().for_each(|&direction| *own.of_mut(direction) = *minimum.of(direction));
+            own
+        };
+        let (bytes_min, ios_min) = (own(&job.rate_min_bytes_per_s), own(&job.rate_iops_min));
         Self {
             result: JobResult { name: job.name.clone(), group: job.group, ..JobResult::default() },
             sample_ns: 0,
@@ -38,9 +44,9 @@ impl Stats {
             cycle_ns: 0,
             cycle_length_ns: job.rate_cycle_ns.max(1),
             cycled: PerDirection::default(),
-            bytes_min: job.rate_min_bytes_per_s,
-            ios_min: job.rate_iops_min,
-            has_minimum: minima.iter().any(|m| Direction::ALL.iter().any(|&d| m.of(d).is_some())),
+            bytes_min,
+            ios_min,
+            has_minimum: [bytes_min, ios_min].iter().any(|m| Direction::ALL.iter().any(|&d| m.of(d).is_some())),
             latency_max_ns: job.max_latency_ns,
         }
     }

@@ -320,7 +320,7 @@ impl Checker {
             let problem = format!("not given for [{}], and there is no device or log that tells it", section.name);
             self.contradiction(&section.place, "size", &problem, "add size=, or filename=/dev/...");
         }
-        let smallest = directions(job.mode).iter().map(|&direction| job.block_size.of(direction).min_bytes()).min();
+        let smallest = job.mode.directions().iter().map(|&direction| job.block_size.of(direction).min_bytes()).min();
         if let (Some(crate::fio::Size::Bytes(size)), Some(smallest), Some(setting)) =
             (job.size, smallest, settings.get("size"))
             && size < smallest
@@ -380,16 +380,6 @@ fn text_bytes_of(job: &Job) -> usize {
         Files::Own(_) => 0,
     };
     options + files + size_of::<Job>()
-}
-
-fn directions(mode: Mode) -> &'static [Direction] {
-    match mode {
-        Mode::Read => &[Direction::Read],
-        Mode::Write => &[Direction::Write],
-        Mode::Trim => &[Direction::Trim],
-        Mode::ReadWrite => &[Direction::Read, Direction::Write],
-        Mode::TrimWrite => &[Direction::Trim, Direction::Write],
-    }
 }
 
 /// Whether an option has a value with which nothing happens.
