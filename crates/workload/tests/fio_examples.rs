@@ -59,7 +59,7 @@ fn every_example_is_valid_or_lacks_what_only_the_command_line_gives() {
                 let runs = if why.is_empty() { "runs".to_owned() } else { format!("refused: {}", why.join(", ")) };
                 println!("{:36} {:3} jobs  {runs}", name(&path), checked.jobs.len());
             }
-            Err(JobError::Invalid(problems)) => {
+            Err(JobError::Invalid { problems, .. }) => {
                 for problem in &problems {
                     // A device, or the engine with all its options, is given on fio's command line.
                     let kind = &problem.kind;
@@ -103,7 +103,7 @@ fn what_an_installed_fio_accepts_is_accepted() {
         let ours = match ours {
             Ok(_) => true,
             // Not looked at by --parse-only.
-            Err(JobError::Invalid(problems)) => {
+            Err(JobError::Invalid { problems, .. }) => {
                 problems.iter().all(|problem| matches!(problem.kind, ProblemKind::Contradiction { .. }))
             }
             Err(error) => panic!("{error}"),

@@ -53,7 +53,7 @@ pub fn job_file(data: &[u8]) {
         }
         Err(error) => {
             let text = error.to_string();
-            if let JobError::Invalid(problems) = error {
+            if let JobError::Invalid { problems, .. } = error {
                 assert!(!problems.is_empty());
                 for problem in problems {
                     assert!(1 <= problem.place.line && problem.place.line as usize <= lines);

@@ -69,7 +69,8 @@ impl CheckedJobs {
         }
         if !checker.problems.is_empty() {
             checker.problems.sort_by_key(|problem| (problem.place.outermost().line, problem.place.line));
-            return Err(JobError::Invalid(checker.problems));
+            let refusals = checker.refusals.into_values().collect();
+            return Err(JobError::Invalid { problems: checker.problems, refusals });
         }
         let name = Path::new(file).file_name().map_or_else(|| file.into(), |name| name.to_string_lossy());
         Ok(Self {

@@ -20,9 +20,14 @@ pub enum JobError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// It is not a valid job file. At least one problem, in the order of the file.
-    #[error("{}", told(.0))]
-    Invalid(Vec<JobProblem>),
+    /// It is not a valid job file.
+    #[error("{}{}", told(.problems), told_too(.refusals))]
+    Invalid {
+        /// At least one, in the order of the file.
+        problems: Vec<JobProblem>,
+        /// What could not be done either, as far as the file can be understood.
+        refusals: Vec<Refusal>,
+    },
     /// It is valid, and asks for what iosched cannot do. At least one refusal, in the order of the file.
     #[error("{}", told(.0))]
     Unsupported(Vec<Refusal>),
@@ -41,6 +46,11 @@ fn told<T: fmt::Display>(all: &[T]) -> String {
         text.push_str(&format!("\nand {} more", all.len() - TOLD_MAX));
     }
     text
+}
+
+/// What is to be said besides.
+fn told_too(refusals: &[Refusal]) -> String {
+    if refusals.is_empty() { String::new() } else { format!("\n{}", told(refusals)) }
 }
 
 /// One mistake in a job file.
