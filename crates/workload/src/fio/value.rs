@@ -129,7 +129,7 @@ pub enum Sequencer {
 pub enum BlockSize {
     /// Always the same.
     Fixed(u64),
-    /// Evenly distributed, both included; multiples of `min` unless [`Job::bs_unaligned`].
+    /// Evenly distributed, both included; multiples of `min` unless [`Job::bs_unaligned`](super::Job::bs_unaligned).
     Range {
         /// Smallest.
         min: u64,
@@ -438,7 +438,7 @@ pub enum Client {
 /// `exit_what`: whom a job with `exitall` ends when it is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExitWhat {
-    /// All jobs of its group ([`Job::group`]).
+    /// All jobs of its group ([`Job::group`](super::Job::group)).
     #[default]
     Group,
     /// All jobs that run now: up to the next stonewall.
