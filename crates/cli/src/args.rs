@@ -125,22 +125,21 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// Print everything as one JSON document; of several devices with a list of their results and an overview
-    #[arg(long, group = "format")]
-    pub(crate) json: bool,
+    /// What to print
+    #[arg(long, value_enum, value_name = "FORMAT", group = "format", default_value_t = OutputFormat::Text)]
+    output_format: OutputFormat,
 
-    /// Print a line per figure and setting, comma-separated; of several devices with a first column that names them
+    /// The same as --output-format json
     #[arg(long, group = "format")]
-    pub(crate) csv: bool,
+    json: bool,
 
-    /// Print tables in Markdown
+    /// The same as --output-format csv
     #[arg(long, group = "format")]
-    pub(crate) markdown: bool,
+    csv: bool,
 
-    /// Print the first run of each setting on each device as fio's JSON: of one run fio's document, of several a list of
-    /// them; the workload is a job file
+    /// The same as --output-format markdown
     #[arg(long, group = "format")]
-    pub(crate) fio_json: bool,
+    markdown: bool,
 
     /// Where records go, line by line as runs finish
     #[arg(long, value_name = "FILE", default_value = crate::compare::RECORDS_DEFAULT, value_hint = ValueHint::FilePath)]
@@ -160,12 +159,40 @@ pub(crate) struct CompareArgs {
     pub(crate) blktrace: Option<PathBuf>,
 }
 
+impl CompareArgs {
+    /// What to print.
+    pub(crate) const fn output_format(&self) -> OutputFormat {
+        match (self.json, self.csv, self.markdown) {
+            (true, ..) => OutputFormat::Json,
+            (_, true, _) => OutputFormat::Csv,
+            (.., true) => OutputFormat::Markdown,
+            _ => self.output_format,
+        }
+    }
+}
+
+/// What `iosched compare` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// Tables and sentences for people
+    Text,
+    /// Everything as one JSON document; of several devices with a list of their results and an overview
+    Json,
+    /// A line per figure and setting, comma-separated; of several devices with a first column that names them
+    Csv,
+    /// Tables in Markdown
+    Markdown,
+    /// The first run of each setting on each device as fio's JSON: of one run fio's document, of several a list of them;
+    /// the workload is a job file
+    FioJson,
+}
+
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   iosched compare --workload server.blktrace --scheduler deadline --scheduler cfq:slice_idle=0
   iosched compare --workload server.blktrace --replay open --speed 2
   iosched compare --workload server.blktrace --device sata-7200 --device sata-ssd --device ./mine.toml
-  iosched compare --workload random-read.fio --scheduler cfq --fio-json
+  iosched compare --workload random-read.fio --scheduler cfq --output-format fio-json
   iosched compare --workload jobs.toml --device sata-ssd --runs 20 --csv";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

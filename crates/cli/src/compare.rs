@@ -13,7 +13,7 @@ use iosched_lab::{Control, Experiment, Finished, LabError, Progress, RecordReade
 use iosched_sim::{Replay, SchedulerSetting};
 use iosched_workload::Workload;
 
-use crate::args::{CompareArgs, ReplayMode};
+use crate::args::{CompareArgs, OutputFormat, ReplayMode};
 use crate::fail::{INTERRUPTED, usage};
 use crate::show::{self, Page};
 use crate::{blktrace, output, sample};
@@ -73,15 +73,12 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     }
     let page =
         Page::of(&gathered, Some(elapsed_s), records.is_some().then(|| next(&args.records, args.report.as_deref())));
-    if args.fio_json {
-        output::print(&iosched_lab::fio_json(&gathered)?)?;
-        return Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS });
-    }
-    output::print(&match (args.json, args.csv, args.markdown) {
-        (true, ..) => show::json(&page)?,
-        (_, true, _) => show::csv(&page),
-        (.., true) => show::markdown(&page),
-        _ => show::text(&page, &show::Look::of_standard_output()),
+    output::print(&match args.output_format() {
+        OutputFormat::Text => show::text(&page, &show::Look::of_standard_output()),
+        OutputFormat::Json => show::json(&page)?,
+        OutputFormat::Csv => show::csv(&page),
+        OutputFormat::Markdown => show::markdown(&page),
+        OutputFormat::FioJson => iosched_lab::fio_json(&gathered)?,
     })?;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
@@ -137,8 +134,8 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
     check_replay(args, &workload)?;
     let mut profiles = profiles.into_iter();
     let first = profiles.next().ok_or_else(|| usage("there is nothing to run on: name at least one device"))?;
-    if args.fio_json && !matches!(workload, Workload::Jobs(_)) {
-        return Err(usage("--fio-json tells of fio jobs: give a job file (*.fio) with --workload"));
+    if args.output_format() == OutputFormat::FioJson && !matches!(workload, Workload::Jobs(_)) {
+        return Err(usage("--output-format fio-json tells of fio jobs: give a job file (*.fio) with --workload"));
     }
     let mut experiment = Experiment::new(workload, first, settings)?;
     profiles.try_for_each(|profile| experiment.add_device(profile))?;

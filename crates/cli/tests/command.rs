@@ -417,14 +417,14 @@ fn a_job_file_is_a_workload_and_can_be_told_as_fio_would() {
     let (code, out, err) = run(&here, &told);
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.contains("3 jobs"), "{out}");
-    let (code, out, _) = run(&here, &[&told[..], &["--fio-json"]].concat());
+    let (code, out, _) = run(&here, &[&told[..], &["--output-format", "fio-json"]].concat());
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     let names: Vec<&str> =
         document["jobs"].as_array().unwrap().iter().map(|job| job["jobname"].as_str().unwrap()).collect();
     assert_eq!((code, names), (0, vec!["alone", "both", "both"]));
     assert_eq!(document["jobs"][1]["read"]["total_ios"], 200);
     assert_eq!(document["global options"]["size"], "64m");
-    let (code, again, _) = run(&here, &[&told[..], &["--fio-json"]].concat());
+    let (code, again, _) = run(&here, &[&told[..], &["--output-format", "fio-json"]].concat());
     assert!(code == 0 && out == again, "the same bytes every time");
 }
 
@@ -433,7 +433,30 @@ fn a_job_file_that_cannot_be_run_says_which_job_and_line() {
     let here = directory("job-file-wrong");
     std::fs::write(here.join("large.fio"), "[a]\nfilename=/dev/sdb\nsize=900t\n").unwrap();
     refused(&here, &["compare", "--workload", "large.fio"], 2, &["large.fio", "line 1", "job a", "smaller size"]);
-    refused(&here, &["compare", "--fio-json"], 2, &["--fio-json", "*.fio"]);
+    refused(&here, &["compare", "--output-format", "fio-json"], 2, &["fio-json", "*.fio"]);
     std::fs::write(here.join("open.fio"), "[a]\nfilename=/dev/sdb\n").unwrap();
     refused(&here, &["compare", "--workload", "open.fio", "--speed", "2"], 2, &["for traces"]);
+}
+
+#[test]
+fn the_example_of_three_priorities_runs_on_four_devices_in_one_command() {
+    let here = directory("priorities");
+    let example = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/priorities.fio"));
+    // A minute of a fast device is more than a test needs.
+    std::fs::write(here.join("priorities.fio"), example.unwrap().replace("runtime=60", "runtime=1")).unwrap();
+    let mut args = vec!["compare", "--workload", "priorities.fio", "--runs", "2", "--json"];
+    for device in ["sata-7200", "scsi-15k", "sata-ssd", "nvme"] {
+        args.extend(["--device", device]);
+    }
+    for scheduler in ["deadline", "cfq"] {
+        args.extend(["--scheduler", scheduler]);
+    }
+    let (code, out, err) = run(&here, &args);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["devices"].as_array().unwrap().len(), 4, "{json}");
+    let records = std::fs::read_to_string(here.join("last.jsonl")).unwrap();
+    for ioprio in ["rt/4", "be/7", "idle"] {
+        assert!(records.contains(&format!("\"ioprio\":\"{ioprio}")), "{ioprio}");
+    }
 }

@@ -387,9 +387,10 @@ fn a_run_is_a_function_of_its_plan_and_randrepeat_decides_what_the_seed_changes(
         assert_eq!(result, run(&Plan { seed, ..plan(workload, &profile) }, ()).unwrap());
         result.jobs[0].read.ios
     };
-    assert_eq!(reads(&mixed(true), 1), reads(&mixed(true), 2));
-    let free = mixed(false);
-    assert!((2..10).any(|seed| reads(&free, seed) != reads(&free, 1)));
+    assert_eq!(reads(&mixed(Some(true)), 1), reads(&mixed(Some(true)), 2));
+    for free in [mixed(Some(false)), mixed(None)] {
+        assert!((2..10).any(|seed| reads(&free, seed) != reads(&free, 1)));
+    }
 }
 
 #[test]

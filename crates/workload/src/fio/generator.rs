@@ -308,7 +308,7 @@ impl<'a> Generator<'a> {
                 map.clear();
             }
         }
-        if !self.job.time_based && (self.job.rand_repeat || self.job.all_rand_repeat) {
+        if !self.job.time_based && (self.job.rand_repeat != Some(false) || self.job.all_rand_repeat) {
             self.streams = Streams::new(self.seed);
         }
     }

@@ -175,8 +175,9 @@ pub struct Job {
     pub random_generator: RandomGenerator,
     /// `randseed`; `None`: fio's.
     pub rand_seed: Option<u64>,
-    /// `randrepeat`: offsets are the same in every run; otherwise they follow from the run's seed.
-    pub rand_repeat: bool,
+    /// `randrepeat`: whether offsets are the same in every run, or follow from the run's seed. `None`: not said. Then they
+    /// follow from the run's seed unless `randseed` is given, so that the runs of a comparison differ.
+    pub rand_repeat: Option<bool>,
     /// `allrandrepeat`: likewise everything that is drawn.
     pub all_rand_repeat: bool,
 
@@ -266,7 +267,7 @@ impl Job {
             soft_random_map: false,
             random_generator: RandomGenerator::Tausworthe,
             rand_seed: None,
-            rand_repeat: true,
+            rand_repeat: None,
             all_rand_repeat: false,
             ioprio: IoPriority::default(),
             cmd_priority: None,

@@ -81,12 +81,13 @@ impl Jobs {
         Ok(layout)
     }
 
-    /// The seed of a job's random numbers: with `randrepeat` (fio's default) or `allrandrepeat` the same in every run,
-    /// otherwise by the run's seed.
+    /// The seed of a job's random numbers: with `randrepeat=1`, `allrandrepeat` or `randseed` the same in every run,
+    /// otherwise by the run's seed. (fio repeats unless told not to: it makes one run, where we make several and ask how
+    /// much they differ.)
     #[must_use]
     pub fn seed(&self, number: usize, run_seed: u64) -> u64 {
         let job = &self.file.jobs[number];
-        let repeats = job.rand_repeat || job.all_rand_repeat;
+        let repeats = job.all_rand_repeat || job.rand_repeat.unwrap_or(job.rand_seed.is_some());
         let given = job.rand_seed.unwrap_or(SEED_DEFAULT);
         let base = if repeats { given } else { SplitMix64::entity(run_seed, given).next_u64() };
         SplitMix64::entity(base, number as u64).next_u64()

@@ -149,7 +149,7 @@ fn random(job: &mut Job, settings: &Settings) {
         _ => RandomGenerator::Tausworthe,
     };
     job.rand_seed = settings.number("randseed");
-    job.rand_repeat = settings.is_on("randrepeat").unwrap_or(true);
+    job.rand_repeat = settings.is_on("randrepeat");
     job.all_rand_repeat = on(settings, "allrandrepeat");
 }
 

@@ -59,7 +59,7 @@ options! {
 options! {
     /// Where random I/Os go.
     RANDOM, Io, &[];
-    "randrepeat", Bool, Honoured, "the same random offsets in every run";
+    "randrepeat", Bool, Honoured, "the same random offsets in every run; not given, the runs of a comparison differ";
     "allrandrepeat", Bool, Honoured, "the same random numbers for everything in every run";
     "randseed", Number(Unit::Count, 0, u64::MAX), Honoured, "seed of the random numbers";
     "norandommap", Flag, Honoured, "blocks may come twice before all came once";
