@@ -35,8 +35,9 @@ pub struct HddConfig {
     pub head_switch_ns: u64,
     /// What a write needs to settle beyond a read after a seek or a head switch, in ns, less than a revolution.
     pub write_settle_ns: u64,
-    /// What a read on the cylinder of a write before it needs to settle, in ns, less than a revolution; if absent, a seek
-    /// of one cylinder. The element that reads is not where the one that writes is, so the arm moves a little.
+    /// What a read on the cylinder of a write before it needs to settle, in ns, less than a revolution: the element that
+    /// reads is not where the one that writes is, so the arm moves a little. If absent, what a short seek takes whatever its
+    /// distance.
     #[serde(default)]
     pub write_to_read_ns: Option<u64>,
     /// Time by which the default skews exceed the switch they cover, in ns, less than a revolution.

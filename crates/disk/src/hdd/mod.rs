@@ -164,7 +164,7 @@ impl Hdd {
                 block_sectors: u64::from(config.physical_block_bytes / 512),
                 link_sector: ((512_000_000_000 << LINK_BITS) / u128::from(config.interface.bytes_per_second)) as u64,
                 write_settle_ns: config.write_settle_ns,
-                write_to_read_ns: config.write_to_read_ns.unwrap_or_else(|| geometry.seeks.ns(1)),
+                write_to_read_ns: config.write_to_read_ns.unwrap_or_else(|| seek::settle_ns(&config.seek)),
                 read_ahead_sectors: u64::from(config.read_cache.read_ahead_sectors),
                 sequential_read_ahead_sectors: u64::from(config.read_cache.sequential_read_ahead_sectors),
                 read_on_arrival: config.read_cache.read_on_arrival,

@@ -5,6 +5,8 @@ use super::config::{SeekConfig, SeekPoint};
 
 /// Seeks shorter than this have an entry each.
 const NEAR: u32 = 4096;
+/// Longest seeks that tell what settling takes, in cylinders.
+const SETTLE_CYLINDERS: u32 = 10;
 /// Steps into which the longer ones are divided.
 const FAR_STEPS: u32 = 2048;
 
@@ -60,6 +62,25 @@ fn seek_ns(config: &SeekConfig, distance: u32) -> u32 {
     ns.round() as u32
 }
 
+/// What a short seek takes whatever its distance, in ns: the constant part of a curve that rises with the root of the
+/// distance (Ruemmler and Wilkes, 1994). Of measured points, that of the curve nearest to those of up to ten cylinders.
+pub(crate) fn settle_ns(config: &SeekConfig) -> u64 {
+    let points = match config {
+        SeekConfig::Formula(formula) => return formula.near_ns.round() as u64,
+        SeekConfig::Table(points) => points,
+    };
+    let near = || points.iter().filter(|point| point.cylinders <= SETTLE_CYLINDERS);
+    let count = near().count() as f64;
+    let mean = |of: fn(&SeekPoint) -> f64| near().map(of).sum::<f64>() / count;
+    let (root, ns) = (|point: &SeekPoint| f64::from(point.cylinders).sqrt(), |point: &SeekPoint| point.ns as f64);
+    let (root_mean, ns_mean) = (mean(root), mean(ns));
+    let spread: f64 = near().map(|point| (root(point) - root_mean).powi(2)).sum();
+    let rise: f64 = near().map(|point| (root(point) - root_mean) * (ns(point) - ns_mean)).sum();
+    let at_no_distance = if spread > 0.0 { ns_mean - rise / spread * root_mean } else { ns_mean };
+    // No more than the shortest seek.
+    at_no_distance.clamp(0.0, points.first().map_or(0.0, ns)).round() as u64
+}
+
 fn interpolate(points: &[SeekPoint], d: f64) -> f64 {
     let behind = points.partition_point(|point| f64::from(point.cylinders) <= d).max(1);
     let Some(to) = points.get(behind) else {
@@ -93,6 +114,28 @@ mod tests {
             let tolerance_ns = if distance.abs_diff(100_000) < 256 { 300_000 } else { 3_000 };
             assert!((table.ns(distance) as i64 - exact).abs() < tolerance_ns, "{distance}");
         }
+    }
+
+    #[test]
+    fn settling_is_what_is_left_of_a_seek_without_distance() {
+        let formula = SeekFormula {
+            near_ns: 700_000.0,
+            near_root_ns: 200_000.0,
+            knee_cylinders: 100,
+            far_ns: 0.0,
+            far_cylinder_ns: 1.0,
+        };
+        let config = SeekConfig::Formula(formula);
+        assert_eq!(settle_ns(&config), 700_000);
+        // The same curve by its points; those further off do not count.
+        let points = [1, 2, 4, 9, 50].map(|cylinders| SeekPoint {
+            cylinders,
+            ns: if cylinders == 50 { 9_000_000 } else { u64::from(seek_ns(&config, cylinders)) },
+        });
+        assert!(settle_ns(&SeekConfig::Table(points.to_vec())).abs_diff(700_000) < 10);
+        assert_eq!(settle_ns(&SeekConfig::Table(points[..1].to_vec())), 900_000);
+        let falling = [SeekPoint { cylinders: 1, ns: 5 }, SeekPoint { cylinders: 9, ns: 1 }];
+        assert_eq!(settle_ns(&SeekConfig::Table(falling.to_vec())), 5, "not more than the shortest seek");
     }
 
     #[test]
