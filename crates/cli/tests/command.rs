@@ -460,3 +460,21 @@ fn the_example_of_three_priorities_runs_on_four_devices_in_one_command() {
         assert!(records.contains(&format!("\"ioprio\":\"{ioprio}")), "{ioprio}");
     }
 }
+
+#[test]
+fn a_job_replays_a_log() {
+    let here = directory("job-log");
+    let log = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 4096 8192\n/dev/sda write 65536 4096\n\
+               /dev/sda read 0 4096\n/dev/sda close\n";
+    std::fs::write(here.join("a.log"), log).unwrap();
+    std::fs::write(here.join("a.fio"), "[again]\nread_iolog=a.log\ndirect=1\n").unwrap();
+    let args = ["compare", "--workload", "a.fio", "--scheduler", "cfq", "--runs", "1", "--output-format", "fio-json"];
+    let (code, out, err) = run(&here, &args);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let job = &document["jobs"][0];
+    assert_eq!((&job["read"]["total_ios"], &job["write"]["io_bytes"]), (&2.into(), &4096.into()));
+    std::fs::remove_file(here.join("last.jsonl")).unwrap();
+    std::fs::write(here.join("b.fio"), "[again]\nread_iolog=none.log\n").unwrap();
+    refused(&here, &["compare", "--workload", "b.fio"], 2, &["b.fio", "line 1", "read_iolog=none.log"]);
+}

@@ -5,8 +5,8 @@ use iosched_disk::Profile;
 use iosched_sim::{Decisions, Dispatched, JobResult, Note, Observer, Plan, RunResult, SimError, check, run};
 use iosched_workload::Workload;
 use iosched_workload::fio::{
-    CgroupMember, Client, Delay, ExitWhat, Files, Job, JobFile, Jobs, LatencyTarget, Mode, OpenSync, PerDirection,
-    Placement, RateProcess, Size, ThinkTime,
+    CgroupMember, Client, Delay, Direction, ExitWhat, Files, Job, JobFile, Jobs, LatencyTarget, LogIo, Mode, OpenSync,
+    PerDirection, Placement, RateProcess, ReplayLog, Size, ThinkTime,
 };
 
 const KIB: u64 = 1 << 10;
@@ -374,6 +374,51 @@ fn a_job_alone_makes_the_ios_it_makes_in_company() {
     let alone: Vec<u64> = places(&together.only(1).unwrap()).into_iter().map(|place| place.1).collect();
     assert_eq!(of_b, alone);
     assert_eq!(of_b.len(), 256);
+}
+
+#[test]
+fn a_log_is_replayed_in_its_order_and_at_its_times() {
+    let io = |at_ns, direction, start| LogIo { at_ns, direction, start, bytes: 4 * KIB };
+    let ios = [
+        io(0, Some(Direction::Read), 80 * KIB),
+        io(10_000, Some(Direction::Write), 40 * KIB),
+        LogIo { at_ns: 20_000, direction: None, start: 0, bytes: 0 },
+        io(50_000, Some(Direction::Read), 120 * KIB),
+    ];
+    let log = ReplayLog {
+        path: "log".to_owned(),
+        no_stall: false,
+        time_scale_percent: 100,
+        scale: 1,
+        align_bytes: 0,
+        skip: PerDirection::default(),
+        skip_syncs: false,
+        redirect: false,
+        ios: ios.into(),
+    };
+    let replay = |log: &ReplayLog, loops| Job { replay: Some(log.clone()), number_ios: None, loops, ..job("j", 0) };
+    let told = |log: &ReplayLog| story(vec![replay(log, 1)]);
+    assert_eq!(
+        told(&log),
+        "0+1 1080-1 10000+2 11080-2 50000+4 51080-4",
+        "of the sync, the third, this device sees nothing"
+    );
+    assert_eq!(
+        told(&ReplayLog { time_scale_percent: 200, skip_syncs: true, ..log.clone() }),
+        "0+1 1080-1 5000+2 6080-2 25000+3 26080-3"
+    );
+    let skip = PerDirection { read: true, ..PerDirection::default() };
+    assert_eq!(told(&ReplayLog { skip, no_stall: true, skip_syncs: true, ..log.clone() }), "0+1 1080-1");
+    let twice = result(vec![replay(&log, 2)]);
+    assert_eq!((twice.jobs[0].read.ios, twice.jobs[0].write.ios), (4, 2));
+    assert!(twice.finished_ns > 100_000, "the second pass begins when the first is over: {}", twice.finished_ns);
+    let small = Profile::parse(
+        "small",
+        "kind = \"fixed\"\n[fixed]\ncapacity_sectors = 100\ndepth = 1\nparallel = 1\nlat_ns = 1\nns_per_sector = 1\n",
+    )
+    .unwrap();
+    let refused = |log: &ReplayLog| check(&plan(&workload(vec![replay(log, 1)]), &small)).is_err();
+    assert!(refused(&log) && !refused(&ReplayLog { scale: 4, ..log.clone() }));
 }
 
 #[test]

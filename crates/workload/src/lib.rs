@@ -70,7 +70,9 @@ impl Workload {
         if path.extension().is_some_and(|extension| extension == "toml") {
             TaskSet::open(path).map(Self::Tasks)
         } else if is_job_file(path) {
-            Ok(Self::Jobs(fio::Jobs::new(fio::JobFile::open(path, environment)?)))
+            let mut file = fio::JobFile::open(path, environment)?;
+            fio::load_logs(&mut file)?;
+            Ok(Self::Jobs(fio::Jobs::new(file)))
         } else {
             Trace::open(path).map(|trace| Self::Trace(Arc::new(trace)))
         }

@@ -21,7 +21,9 @@ use super::job::Job;
 use super::layout::{JobLayout, Region, smallest_block};
 use super::random_map::RandomMap;
 use super::service::Service;
-use super::value::{BlockSize, Direction, Distribution, Mode, PerDirection, Placement, RandomGenerator, Sequencer};
+use super::value::{
+    BlockSize, Direction, Distribution, LogIo, Mode, PerDirection, Placement, RandomGenerator, ReplayLog, Sequencer,
+};
 use crate::rng::SplitMix64;
 
 /// Blocks that the random maps of all jobs cover at most; a bit each.
@@ -134,6 +136,9 @@ pub struct Generator<'a> {
     trimmed: Option<(u32, u64, u64)>,
     /// Writes since which no sync was given out.
     synced: [u64; 3],
+    /// Of a log that is replayed: the next I/O, and how long the passes before took.
+    log_next: usize,
+    log_passed_ns: u64,
     finished: bool,
 }
 
@@ -163,8 +168,11 @@ impl<'a> Generator<'a> {
             chosen: None,
             trimmed: None,
             synced: [0; 3],
+            log_next: 0,
+            log_passed_ns: 0,
             finished: false,
         };
+        generator.skip_in_log();
         generator.files = layout.regions.iter().map(|&region| generator.file(region)).collect();
         if Self::map_blocks(job, layout) > 0 {
             for file in &mut generator.files {
@@ -222,6 +230,9 @@ impl<'a> Generator<'a> {
         if let Some(chosen) = self.chosen {
             return chosen;
         }
+        if let Some((_, io)) = self.of_log() {
+            return io.direction.unwrap_or(Direction::Read);
+        }
         let direction = match self.job.mode {
             Mode::Read => Direction::Read,
             Mode::Write => Direction::Write,
@@ -245,6 +256,9 @@ impl<'a> Generator<'a> {
     /// Whether a sync is due before the next I/O.
     #[must_use]
     pub fn sync_due(&self) -> Option<SyncKind> {
+        if self.job.replay.is_some() {
+            return None;
+        }
         let every = [self.job.fsync_ios, self.job.fdatasync_ios, self.job.sync_file_range_ios];
         let kinds = [SyncKind::Fsync, SyncKind::Fdatasync, SyncKind::Range];
         (0..3)
@@ -259,6 +273,9 @@ impl<'a> Generator<'a> {
             // One sync covers the weaker ones that are due with it.
             self.synced = [self.writes; 3];
             return Some(Step::Sync(kind));
+        }
+        if self.job.replay.is_some() {
+            return self.next_of_log();
         }
         while !self.finished {
             if self.is_exhausted() {
@@ -275,6 +292,45 @@ impl<'a> Generator<'a> {
             }
         }
         None
+    }
+
+    /// The next I/O of the log that is replayed, if one is.
+    fn of_log(&self) -> Option<(&'a ReplayLog, &'a LogIo)> {
+        let log = self.job.replay.as_ref()?;
+        Some((log, log.ios.get(self.log_next)?))
+    }
+
+    /// When the next I/O is due by the log, since the job's start, ns; 0 without a log.
+    #[must_use]
+    pub fn due_ns(&self) -> u64 {
+        self.of_log().map_or(0, |(log, io)| self.log_passed_ns.saturating_add(log.at_ns(io)))
+    }
+
+    /// Goes on to the next I/O of the log that is replayed.
+    fn skip_in_log(&mut self) {
+        while self.of_log().is_some_and(|(log, io)| !log.replays(io)) {
+            self.log_next += 1;
+        }
+    }
+
+    fn next_of_log(&mut self) -> Option<Step> {
+        if self.job.number_ios.is_some_and(|most| self.ios >= most) {
+            return None;
+        }
+        let (log, io) = self.of_log()?;
+        self.log_next += 1;
+        self.skip_in_log();
+        if self.of_log().is_none() {
+            self.passes_left = self.passes_left.saturating_sub(1);
+            if self.passes_left > 0 || self.job.time_based {
+                self.log_passed_ns = self.log_passed_ns.saturating_add(log.at_ns(io));
+                self.log_next = 0;
+                self.skip_in_log();
+            }
+        }
+        let Some(direction) = io.direction else { return Some(Step::Sync(SyncKind::Fsync)) };
+        let io = JobIo { direction, file: 0, start: log.start_of(io), bytes: io.bytes, barrier: false, priority: None };
+        Some(Step::Io(self.given(io)))
     }
 
     fn is_exhausted(&self) -> bool {

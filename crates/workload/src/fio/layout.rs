@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use super::job::{Job, JobFile};
-use super::value::{Files, Placement, Size};
+use super::value::{Files, Placement, ReplayLog, Size};
 use crate::error::WorkloadError;
 use crate::rng::SplitMix64;
 
@@ -143,13 +143,12 @@ impl<'a> Builder<'a> {
 
     /// What a job wants: its regions, `size` and `io_size`.
     fn job(&mut self, number: usize, job: &'a Job) -> Result<(Vec<Wanted>, u64, Option<u64>), WorkloadError> {
-        if job.replay.is_some() {
-            let problem = "read_iolog cannot be replayed as a job".to_owned();
-            return Err(self.error(job, problem, "give the log itself as the workload"));
-        }
         if job.time_based && job.runtime_ns.is_none() {
             let problem = "time_based without a runtime never ends".to_owned();
             return Err(self.error(job, problem, "set runtime"));
+        }
+        if let Some(log) = &job.replay {
+            return self.replay(job, log);
         }
         let longest = job.mode.directions().iter().map(|&d| job.block_size.of(d).max_bytes()).max().unwrap_or(0);
         if longest > IO_BYTES_MAX {
@@ -189,6 +188,18 @@ impl<'a> Builder<'a> {
             return Err(self.error(job, problem, "take a larger size, a smaller offset or a smaller bs"));
         }
         Ok((wanted, size_bytes, io_size_bytes))
+    }
+
+    /// A job that replays a log has the whole device.
+    fn replay(&self, job: &Job, log: &ReplayLog) -> Result<(Vec<Wanted>, u64, Option<u64>), WorkloadError> {
+        let replayed = || log.ios.iter().filter(|io| log.replays(io));
+        let end = replayed().map(|io| log.start_of(io).saturating_add(io.bytes)).max().unwrap_or(0);
+        if end > self.capacity_bytes {
+            let problem = format!("its log reaches to byte {end}, the device has {}", self.capacity_bytes);
+            return Err(self.error(job, problem, "set replay_scale, or take a larger device"));
+        }
+        let bytes = replayed().fold(0u64, |sum, io| sum.saturating_add(io.bytes));
+        Ok((vec![Wanted { file: None, offset: 0, length: self.capacity_bytes }], bytes, None))
     }
 
     fn device_region(&mut self, job: &Job, name: &'a str, count: u64) -> Result<Wanted, WorkloadError> {

@@ -10,6 +10,7 @@ mod job;
 mod jobs;
 mod language;
 mod layout;
+mod log;
 mod random_map;
 mod service;
 mod value;
@@ -19,9 +20,10 @@ pub use job::{IgnoredOption, Job, JobFile};
 pub use jobs::Jobs;
 pub use language::*;
 pub use layout::{FILE_ALIGN_BYTES, JobLayout, Layout, Region};
+pub(crate) use log::load as load_logs;
 pub use value::{
     BlockSize, CgroupMember, Client, CmdPriority, Delay, Direction, Distribution, ExitWhat, FileService,
-    FileServiceOrder, Files, LatencyTarget, Mode, OpenSync, PerDirection, Percentiles, Placement, RandomGenerator,
-    RateProcess, ReplayLog, Sequencer, Share, Size, SplitPriority, SplitSize, ThinkTime, ThinkTimeBlocks, Zone,
-    ZoneSize,
+    FileServiceOrder, Files, LatencyTarget, LogIo, Mode, OpenSync, PerDirection, Percentiles, Placement,
+    RandomGenerator, RateProcess, ReplayLog, Sequencer, Share, Size, SplitPriority, SplitSize, ThinkTime,
+    ThinkTimeBlocks, Zone, ZoneSize,
 };

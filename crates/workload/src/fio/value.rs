@@ -1,5 +1,7 @@
 //! What the values of a fio job's options are: plain data. The options themselves are [`Job`](super::Job)'s fields.
 
+use std::sync::Arc;
+
 use iosched::IoPriority;
 
 /// A value for each direction of data.
@@ -423,6 +425,47 @@ pub struct ReplayLog {
     pub align_bytes: u64,
     /// `replay_skip`: directions left out.
     pub skip: PerDirection<bool>,
+    /// `replay_skip`: syncs are left out.
+    pub skip_syncs: bool,
+    /// `replay_redirect`: the log may be about several files; all go to the device.
+    pub redirect: bool,
+    /// What it says is done, in order of time; empty until the log is read, when the workload is opened.
+    pub ios: Arc<[LogIo]>,
+}
+
+/// One I/O of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogIo {
+    /// When, since the log's first, ns.
+    pub at_ns: u64,
+    /// What it does; `None`: it syncs.
+    pub direction: Option<Direction>,
+    /// Where it begins, bytes.
+    pub start: u64,
+    /// How long it is, bytes; 0 if it syncs.
+    pub bytes: u64,
+}
+
+impl ReplayLog {
+    /// Where an I/O of the log goes on this device, bytes.
+    #[must_use]
+    pub fn start_of(&self, io: &LogIo) -> u64 {
+        let start = io.start / u64::from(self.scale.max(1));
+        start - start.checked_rem(self.align_bytes).unwrap_or(0)
+    }
+
+    /// When an I/O of the log is issued, since the replay began, ns: 0 without stalls.
+    #[must_use]
+    pub fn at_ns(&self, io: &LogIo) -> u64 {
+        let speed = u128::from(self.time_scale_percent.max(1));
+        if self.no_stall { 0 } else { u64::try_from(u128::from(io.at_ns) * 100 / speed).unwrap_or(u64::MAX) }
+    }
+
+    /// Whether an I/O of the log is replayed.
+    #[must_use]
+    pub fn replays(&self, io: &LogIo) -> bool {
+        !io.direction.map_or(self.skip_syncs, |direction| *self.skip.of(direction))
+    }
 }
 
 /// What the I/O engine makes of `iodepth`.

@@ -294,7 +294,8 @@ impl<'a> Process<'a> {
     /// When the next I/O may be issued. With rates for reads and writes, the one that is due goes first.
     fn due_ns(&mut self, now_ns: u64) -> u64 {
         let direction = self.generator.direction();
-        let at_ns = self.pace.next_ns(direction);
+        let logged_ns = self.started_ns.saturating_add(self.generator.due_ns());
+        let at_ns = self.pace.next_ns(direction).max(logged_ns);
         if at_ns <= now_ns || self.job.mode != Mode::ReadWrite {
             return at_ns;
         }

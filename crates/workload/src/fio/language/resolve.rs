@@ -319,6 +319,9 @@ fn replay(settings: &Settings) -> Option<ReplayLog> {
         scale: settings.small("replay_scale").unwrap_or(1),
         align_bytes: settings.number("replay_align").unwrap_or(0),
         skip: PerDirection { read: skips("read"), write: skips("write"), trim: skips("trim") },
+        skip_syncs: skips("sync") || skips("flush"),
+        redirect: settings.text("replay_redirect").is_some(),
+        ios: std::sync::Arc::from([]),
     })
 }
 
