@@ -33,6 +33,7 @@ mod disk;
 pub mod disksim;
 mod fixed;
 pub mod hdd;
+mod link;
 pub mod measure;
 mod profile;
 pub mod ssd;

@@ -1,5 +1,7 @@
 //! Numbers for people: as many digits as they are worth.
 
+pub use iosched_trace::grouped;
+
 /// Digits after the decimal point that a figure is shown with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimals(pub usize);
@@ -57,20 +59,6 @@ pub fn significant(value: f64, digits: i32) -> String {
     // 9.98 becomes 10.0 when rounded: one digit too many.
     let rounded = shown.parse().map_or(decimals, |rounded| decimals_for(rounded, digits));
     if rounded < decimals { Decimals(rounded).show(value) } else { shown }
-}
-
-/// A whole number with a comma after every third digit: "7,638".
-#[must_use]
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

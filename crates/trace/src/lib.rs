@@ -67,6 +67,7 @@ pub use stages::{
     DISTANCES_MAX, DeviceStages, PlugSummary, SeekSummary, Span, StageSummarizer, StageSummary, Stages,
     summarize_stages,
 };
+pub use summary::display::grouped;
 pub use summary::{
     BINS_MAX, Count, DEVICES_MAX, DeviceSummary, LatencySummary, PROCESSES_MAX, ProcessSummary, SizeBucket, Summarizer,
     TimeBin, TraceSummary, summarize,

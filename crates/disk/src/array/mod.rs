@@ -25,12 +25,11 @@ use self::pages::{Dirty, Recent};
 use crate::any::AnyDevice;
 use crate::completions::Completions;
 use crate::config::{ConfigError, within};
+use crate::link::{Arrival, LinkRate};
 use crate::{Card, Command, Device};
 
 /// Never, in ns.
 const NEVER_NS: u64 = u64::MAX;
-/// Bits behind the point of the link's time per sector.
-const LINK_BITS: u32 = 16;
 
 /// Whether a command brings data.
 const fn is_data(op: Op) -> bool {
@@ -79,14 +78,6 @@ struct Reading {
     sequence: u64,
 }
 
-/// A command other than a read, in the order in which they cross the link.
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    at_ns: u64,
-    command: Command,
-    sequence: u64,
-}
-
 /// A write that waits for room, or the part of it that does.
 #[derive(Clone, Debug)]
 struct Waiting {
@@ -111,7 +102,7 @@ pub struct Array {
     write: ArrayWriteCacheConfig,
     read: ArrayReadCacheConfig,
     command_ns: u64,
-    link_sector: u64,
+    link: LinkRate,
     members: Vec<Member>,
     jobs: Vec<Job>,
     free_jobs: Vec<u32>,
@@ -181,7 +172,7 @@ impl Array {
             write: config.write_cache,
             read: config.read_cache,
             command_ns: config.link.command_ns,
-            link_sector: ((512_000_000_000 << LINK_BITS) / u128::from(config.link.bytes_per_second)) as u64,
+            link: LinkRate::new(config.link.bytes_per_second),
             members: all().map(member).collect(),
             jobs: Vec::new(),
             free_jobs: Vec::new(),
@@ -215,7 +206,7 @@ impl Array {
 
     #[inline]
     const fn link_ns(&self, nr_sectors: u32) -> u64 {
-        self.command_ns + ((nr_sectors as u64 * self.link_sector) >> LINK_BITS)
+        self.command_ns + self.link.ns(nr_sectors as u64)
     }
 
     /// The member that has a page, which of its pages that is, and how many follow in the chunk, this one included.

@@ -38,12 +38,11 @@ use self::spindle::Spindle;
 use self::write_cache::WriteCache;
 use crate::completions::Completions;
 use crate::config::ConfigError;
+use crate::link::LinkRate;
 use crate::{Card, Command, Device};
 
 /// Never, in ns.
 const NEVER_NS: u64 = u64::MAX;
-/// Bits behind the point of the link's time per sector.
-const LINK_BITS: u32 = 16;
 
 /// What a command does first, for the work it costs.
 #[derive(Clone, Copy)]
@@ -62,8 +61,7 @@ struct Settings {
     overheads_ns: [[u64; 2]; 4],
     /// Sectors the medium gives at once: those of a read that cross the link after its last came from the medium.
     block_sectors: u64,
-    /// Time of a sector on the link, with [`LINK_BITS`] behind the point.
-    link_sector: u64,
+    link: LinkRate,
     write_settle_ns: u64,
     write_to_read_ns: u64,
     read_ahead_sectors: u64,
@@ -162,7 +160,7 @@ impl Hdd {
                 command_ns: config.interface.command_ns,
                 overheads_ns: config.interface.overheads(),
                 block_sectors: u64::from(config.physical_block_bytes / 512),
-                link_sector: ((512_000_000_000 << LINK_BITS) / u128::from(config.interface.bytes_per_second)) as u64,
+                link: LinkRate::new(config.interface.bytes_per_second),
                 write_settle_ns: config.write_settle_ns,
                 write_to_read_ns: config.write_to_read_ns.unwrap_or_else(|| seek::settle_ns(&config.seek)),
                 read_ahead_sectors: u64::from(config.read_cache.read_ahead_sectors),
@@ -233,7 +231,7 @@ impl Hdd {
 
     #[inline]
     const fn link_ns(&self, nr_sectors: u64) -> u64 {
-        (nr_sectors * self.settings.link_sector) >> LINK_BITS
+        self.settings.link.ns(nr_sectors)
     }
 
     /// The work that a command costs, in ns.

@@ -33,10 +33,8 @@ use self::ftl::Ftl;
 pub use self::ftl::SsdWear;
 use crate::completions::Completions;
 use crate::config::ConfigError;
+use crate::link::{Arrival, LinkRate};
 use crate::{Card, Command, Device};
-
-/// Bits behind the point of a link's or a channel's time per sector.
-const LINK_BITS: u32 = 16;
 
 /// Parameters as the model needs them.
 #[derive(Clone, Debug)]
@@ -47,8 +45,8 @@ struct Settings {
     program_ns: u64,
     erase_ns: u64,
     unit_pages: u64,
-    channel_sector: u64,
-    link_sector: u64,
+    channel: LinkRate,
+    link: LinkRate,
     full_duplex: bool,
     read_latency_ns: u64,
     write_latency_ns: u64,
@@ -79,14 +77,6 @@ enum Event {
 struct Reading {
     parts: u32,
     tag: u32,
-    sequence: u64,
-}
-
-/// A command other than a read, in the order in which they cross the link.
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    at_ns: u64,
-    command: Command,
     sequence: u64,
 }
 
@@ -157,8 +147,7 @@ impl Ssd {
     pub fn new(config: &SsdConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         let SsdConfig { flash, interface, buffer, .. } = config;
-        let per_sector = |bytes_per_second: u64| ((512_000_000_000 << LINK_BITS) / u128::from(bytes_per_second)) as u64;
-        let channel_sector = per_sector(flash.channel_bytes_per_second);
+        let channel = LinkRate::new(flash.channel_bytes_per_second);
         Ok(Self {
             card: Card {
                 capacity_sectors: config.capacity_sectors,
@@ -173,15 +162,15 @@ impl Ssd {
                     suspend_ns: flash.suspend_ns,
                     suspends_max: flash.suspends_max,
                     reads_in_a_row: flash.reads_in_a_row,
-                    unit_ns: (u64::from(flash.program_sectors) * channel_sector) >> LINK_BITS,
+                    unit_ns: channel.ns(flash.program_sectors.into()),
                 },
                 read_sectors: u64::from(flash.read_sectors),
                 read_ns: flash.read_ns,
                 program_ns: flash.program_ns,
                 erase_ns: flash.erase_ns,
                 unit_pages: u64::from(flash.program_sectors / PAGE_SECTORS),
-                channel_sector,
-                link_sector: per_sector(interface.bytes_per_second),
+                channel,
+                link: LinkRate::new(interface.bytes_per_second),
                 full_duplex: interface.full_duplex,
                 read_latency_ns: interface.read_latency_ns,
                 write_latency_ns: interface.write_latency_ns,
@@ -242,7 +231,7 @@ impl Ssd {
 
     #[inline]
     const fn link_ns(&self, nr_sectors: u32) -> u64 {
-        (nr_sectors as u64 * self.settings.link_sector) >> LINK_BITS
+        self.settings.link.ns(nr_sectors as u64)
     }
 
     #[inline]
@@ -497,7 +486,7 @@ impl Ssd {
         let channel = self.channel_of(die);
         match finished {
             Some(Finished::Read(Part { slot, sectors, .. })) if slot != NOBODY => {
-                let took_ns = (u64::from(sectors) * self.settings.channel_sector) >> LINK_BITS;
+                let took_ns = self.settings.channel.ns(sectors.into());
                 let at_ns = self.channels[channel].max(now_ns) + took_ns;
                 self.channels[channel] = at_ns;
                 self.foresee(at_ns, Event::Fetched { slot, sectors });

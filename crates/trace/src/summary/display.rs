@@ -201,8 +201,9 @@ pub(crate) fn kib(bytes: f64) -> String {
     if tenths.is_multiple_of(10) { grouped(tenths / 10) } else { format!("{}.{}", grouped(tenths / 10), tenths % 10) }
 }
 
-/// With a comma after every third digit.
-pub(crate) fn grouped(number: u64) -> String {
+/// A whole number for people, with a comma after every third digit: "7,638".
+#[must_use]
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.char_indices() {
