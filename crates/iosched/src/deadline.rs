@@ -3,15 +3,26 @@
 //! As in Linux 4.19. Expiry is counted in jiffies.
 
 use crate::collections::List;
-use crate::elevator::{Elevator, Env, Registered};
+use crate::elevator::{Elevator, Env, Layer, Registered};
+use crate::parts::sorted::{Sorted, inherit_fifo_place};
 use crate::request::{Bio, Fifo, RequestId};
-use crate::sorted::{Sorted, inherit_fifo_place};
 use crate::time::Time;
 use crate::tunable::{Declarations, TunableError, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "deadline",
     about: "batches in sector order, reads first, bounded waiting: for databases and where throughput counts",
+    since: "2.6.0",
+    until: Some("5.0"),
+    layer: Layer::SingleQueue,
+    how: &[
+        "Reads and writes are each sorted by sector, and each also listed by age.",
+        "A batch goes on in sector order for up to fifo_batch requests of one direction.",
+        "A new batch is of reads if any wait, unless writes were passed over writes_starved times.",
+        "It begins behind the last of its direction, or with the oldest request if that is past its deadline.",
+        "Processes are not told apart.",
+    ],
+    when: "Databases and servers where throughput and bounded waiting count and clients need no fair share.",
     tunables: || DECLARATIONS.specs().collect(),
     build: |_| Box::new(Deadline::new()),
 };

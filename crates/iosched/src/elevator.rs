@@ -2,7 +2,8 @@
 
 use crate::context::{Cgroups, ContextId, Contexts};
 use crate::decision::{Decision, DecisionLog};
-use crate::request::{Bio, RequestId, Requests};
+use crate::queue::{DispatchList, MergeCache};
+use crate::request::{Bio, RequestId, Requests, Stage};
 use crate::time::{SECOND_NS, Time};
 use crate::tunable::{Spec, TunableError};
 
@@ -25,6 +26,10 @@ pub struct Env {
     pub rotational: bool,
     /// Whether cgroups are told apart.
     pub groups: bool,
+    /// Where queued requests are found that a bio may join.
+    pub(crate) merging: MergeCache,
+    /// What has left the elevator and waits for the device.
+    pub(crate) dispatch_list: DispatchList,
     /// The one deadline an elevator may ask for: it is called back then.
     pub(crate) timer: Option<Time>,
     /// The elevator wants the queue run before anything else happens.
@@ -42,6 +47,8 @@ impl Env {
             jiffy_ns: SECOND_NS / u64::from(hz),
             rotational,
             groups,
+            merging: MergeCache::default(),
+            dispatch_list: DispatchList::default(),
             timer: None,
             kick: false,
         }
@@ -51,6 +58,29 @@ impl Env {
     #[must_use]
     pub fn jiffies(&self) -> u64 {
         self.now.as_ns() / self.jiffy_ns
+    }
+
+    /// `id` is not queued any more: nothing may merge with it.
+    #[inline]
+    pub(crate) fn unqueue(&mut self, id: RequestId) {
+        let request = &mut self.requests[id];
+        debug_assert_eq!(request.stage, Stage::Queued);
+        request.stage = Stage::Released;
+        if request.hashed {
+            let end = request.end();
+            self.merging.hash.remove(&mut self.requests, id, end);
+        }
+        if self.merging.last == Some(id) {
+            self.merging.last = None;
+        }
+    }
+
+    /// The elevator, which has taken `id` out of its own lists, releases it to the dispatch list ahead of the device: in
+    /// sector order from where the device is, and with `keep_directions` past no request of the other direction.
+    #[allow(dead_code, reason = "the elevators that do are on their way")]
+    pub(crate) fn release_sorted(&mut self, id: RequestId, keep_directions: bool) {
+        self.unqueue(id);
+        self.dispatch_list.insert_sorted(&mut self.requests, id, keep_directions);
     }
 
     /// Records a decision, if decisions are recorded.
@@ -78,6 +108,9 @@ impl Env {
 /// [`insert`](Self::insert), [`dispatch`](Self::dispatch) until that gives it out, [`complete`](Self::complete). While it
 /// is drained, [`drain`](Self::drain) gives requests out, and [`start`](Self::start) tells when the device takes each. A
 /// request that is merged into another while queued is reported by [`absorb`](Self::absorb), its last.
+///
+/// The elevators of old release requests to the dispatch list, several at once perhaps, rather than give them out: their
+/// `dispatch` then returns `None`, and `start` tells when the device takes each.
 ///
 /// `noop` is the smallest elevator there is: read it first.
 pub trait Elevator: Send {
@@ -179,12 +212,31 @@ pub trait Elevator: Send {
     fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError>;
 }
 
+/// The two request queues that Linux has had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layer {
+    /// One queue with a limit for each direction of allocation, sync and async: up to Linux 4.20.
+    SingleQueue,
+    /// blk-mq: one or several hardware queues, each with its tags, from Linux 3.13 on.
+    MultiQueue,
+}
+
 /// One elevator of the registry.
 pub struct Registered {
     /// Its name, as written to `queue/scheduler`.
     pub name: &'static str,
     /// What it is for, in one line.
     pub about: &'static str,
+    /// The Linux version it came with, or whose rules it has.
+    pub since: &'static str,
+    /// The Linux version that no longer had it, or had other rules; `None`: it is there today.
+    pub until: Option<&'static str>,
+    /// The request queue it stands in.
+    pub layer: Layer,
+    /// How it decides, one thought a line.
+    pub how: &'static [&'static str],
+    /// When to use it.
+    pub when: &'static str,
     /// Its tunables.
     pub tunables: fn() -> Vec<&'static Spec>,
     /// Makes one with its defaults for the queue that `env` shows.

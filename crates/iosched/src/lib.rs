@@ -43,9 +43,9 @@ mod deadline;
 mod decision;
 mod elevator;
 mod noop;
+mod parts;
 mod queue;
 mod request;
-mod sorted;
 mod time;
 mod tunable;
 
@@ -54,7 +54,7 @@ pub use context::{
     LEVEL_MAX, WEIGHT_DEFAULT, WEIGHT_MAX, WEIGHT_MIN, WeightError,
 };
 pub use decision::{Decision, DecisionLog, MergeSide, QueueName, Workload};
-pub use elevator::{ELEVATORS, Elevator, Env, Registered, UnknownElevator, elevator, elevator_names};
+pub use elevator::{ELEVATORS, Elevator, Env, Layer, Registered, UnknownElevator, elevator, elevator_names};
 pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit};
 pub use request::{Bio, BioDone, Flags, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
 pub use time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};

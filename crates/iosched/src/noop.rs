@@ -3,13 +3,18 @@
 //! The smallest elevator there is; read a new one against it.
 
 use crate::collections::List;
-use crate::elevator::{Elevator, Env, Registered};
+use crate::elevator::{Elevator, Env, Layer, Registered};
 use crate::request::{Fifo, RequestId};
 use crate::tunable::{Declarations, TunableError};
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "noop",
     about: "first come, first served: for devices that schedule themselves, and as the measure of all others",
+    since: "2.6.0",
+    until: Some("5.0"),
+    layer: Layer::SingleQueue,
+    how: &["One list, first come, first served.", "The request queue in front of it still merges neighbours."],
+    when: "The device orders requests itself (a RAID controller, an SSD), or as the measure of what the others change.",
     tunables: || DECLARATIONS.specs().collect(),
     build: |_| Box::new(Noop::default()),
 };

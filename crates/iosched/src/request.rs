@@ -77,6 +77,9 @@ bitflags::bitflags! {
         const PREFLUSH = 1 << 4;
         /// Readahead: nobody waits for it yet.
         const AHEAD = 1 << 5;
+        /// The process holds an exclusive resource of its file system, so others wait while it does: the CFQ of old
+        /// lifted its priority.
+        const FS_EXCL = 1 << 6;
     }
 }
 

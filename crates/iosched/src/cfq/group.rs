@@ -7,11 +7,11 @@ use std::ops::{Index, IndexMut};
 use super::Cfq;
 use super::queue::QueueId;
 use super::service_tree::{Class, ServiceTree, TreeIndex, WORKLOADS};
-use super::think_time::ThinkTime;
 use crate::collections::{Id, Kind, RbLinks, RbNode, RbTree};
 use crate::context::{CgroupId, LEVEL_MAX};
 use crate::decision::{Decision, Workload};
 use crate::elevator::Env;
+use crate::parts::think_time::ThinkTime;
 
 /// Fractions and charges are fixed-point numbers with this many binary places.
 const FRACTION_BITS: u32 = 12;
@@ -75,7 +75,7 @@ impl Group {
             cgroup,
             parent,
             trees: std::array::from_fn(|_| ServiceTree::new(env.now)),
-            think_time: ThinkTime::new(env.now),
+            think_time: ThinkTime::new(env.now.as_ns()),
             busy_queues: 0,
             in_flight: 0,
             average_busy: [0; 2],

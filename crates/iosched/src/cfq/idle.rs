@@ -3,10 +3,10 @@
 use super::Cfq;
 use super::queue::{QueueId, will_not_follow_up};
 use super::service_tree::Class;
-use super::think_time::ThinkTime;
 use crate::context::ContextId;
 use crate::decision::Decision;
 use crate::elevator::Env;
+use crate::parts::think_time::ThinkTime;
 
 /// A queue with this many requests at once is deep: it keeps the device busy by itself.
 const DEEP: u32 = 4;

@@ -19,10 +19,8 @@ mod ncq;
 mod preempt;
 mod process;
 mod queue;
-mod seek;
 mod service_tree;
 mod slice;
-mod think_time;
 mod tunables;
 mod yielding;
 
@@ -39,15 +37,29 @@ use yielding::Yield;
 use crate::collections::{Id, RbTree};
 use crate::context::{ContextId, LEVEL_MAX};
 use crate::decision::Decision;
-use crate::elevator::{Elevator, Env, Registered};
+use crate::elevator::{Elevator, Env, Layer, Registered};
+use crate::parts::sorted::inherit_fifo_place;
 use crate::request::{Bio, Flags, RequestId, SECTOR_BYTES, Sector};
-use crate::sorted::inherit_fifo_place;
 use crate::time::{SECOND_NS, Time};
 use crate::tunable::TunableError;
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "cfq",
     about: "fair time slices per process, with classes, levels and groups: for disks that many share",
+    since: "2.6.38",
+    until: Some("5.0"),
+    layer: Layer::SingleQueue,
+    how: &[
+        "Each process has a queue for sync requests; async ones share a queue per class and level.",
+        "Queues take turns in time slices: longer at higher levels, real time first, idle class last.",
+        "Within its slice a queue goes on in sector order from the head, the oldest first if past its deadline.",
+        "A queue that is likely to send more soon is waited for (slice_idle), rather than to seek away.",
+        "Seeky queues are served together, and so are async ones; the kinds of work take turns.",
+        "Processes that work on the same place share a queue while it pays.",
+        "cgroups take turns by weight in virtual time.",
+        "Slices shrink so that all get a turn within target_latency; async depth grows slowly after late sync requests.",
+    ],
+    when: "Rotating disks that many share, desktops, ionice and cgroup weights.",
     tunables: || DECLARATIONS.specs().collect(),
     build: |env| Box::new(Cfq::new(env)),
 };
@@ -226,14 +238,14 @@ impl Elevator for Cfq {
         entry.seek.record(sector, nr_sectors, env.rotational);
         let group = &mut self.groups[entry.group];
         if env.groups {
-            group.think_time.sample(env.now, self.tunables.group_idle_ns);
+            group.think_time.sample(env.now.as_ns(), self.tunables.group_idle_ns);
         }
         if entry.sync {
             if let Some(index) = entry.tree {
-                group.trees[index.index()].think_time.sample(env.now, slice_idle_ns);
+                group.trees[index.index()].think_time.sample(env.now.as_ns(), slice_idle_ns);
             }
             if let Some(Some(process)) = self.processes.get_mut(context.index()) {
-                process.think_time.sample(env.now, slice_idle_ns);
+                process.think_time.sample(env.now.as_ns(), slice_idle_ns);
                 if entry.class != Class::Idle {
                     let think_time = process.think_time;
                     self.update_idle_window(env, queue, context, &think_time);
@@ -273,11 +285,11 @@ impl Elevator for Cfq {
         self.in_flight[usize::from(entry.sync)] -= 1;
         let group = &mut self.groups[entry.group];
         group.in_flight -= 1;
-        group.think_time.completed(env.now);
+        group.think_time.completed(env.now.as_ns());
         if sync {
-            group.trees[tree.index()].think_time.completed(env.now);
+            group.trees[tree.index()].think_time.completed(env.now.as_ns());
             if let Some(Some(process)) = self.processes.get_mut(context.index()) {
-                process.think_time.completed(env.now);
+                process.think_time.completed(env.now.as_ns());
             }
             if allocated + self.tunables.fifo_expire_sync_ns <= env.now {
                 self.last_delayed_sync = env.now;

@@ -4,9 +4,10 @@ use super::Cfq;
 use super::group::GroupId;
 use super::queue::QueueId;
 use super::service_tree::Class;
-use super::think_time::ThinkTime;
-use crate::context::{ContextId, IoClass, IoPriority, LEVEL_DEFAULT, LEVEL_MAX};
+use crate::context::{ContextId, IoPriority, LEVEL_DEFAULT};
 use crate::elevator::Env;
+use crate::parts::priority;
+use crate::parts::think_time::ThinkTime;
 use crate::request::{Flags, RequestId};
 
 /// What CFQ knows of one process.
@@ -23,12 +24,8 @@ pub(super) struct Process {
 
 /// The class and level that an ioprio means.
 fn effective(ioprio: IoPriority) -> (Class, u8) {
-    match ioprio.class {
-        IoClass::None => (Class::BestEffort, LEVEL_DEFAULT),
-        IoClass::BestEffort => (Class::BestEffort, ioprio.level),
-        IoClass::RealTime => (Class::RealTime, ioprio.level),
-        IoClass::Idle => (Class::Idle, LEVEL_MAX),
-    }
+    let IoPriority { class, level } = priority::effective(ioprio);
+    (Class::from(class), level)
 }
 
 impl Cfq {
@@ -77,7 +74,7 @@ impl Cfq {
             ioprio,
             sync_queue: None,
             async_queue: None,
-            think_time: ThinkTime::new(env.now),
+            think_time: ThinkTime::new(env.now.as_ns()),
             exited: false,
         };
         let process = self.processes[context.index()].get_or_insert_with(new);

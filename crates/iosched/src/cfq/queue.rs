@@ -4,13 +4,14 @@ use std::ops::{Index, IndexMut};
 
 use super::Cfq;
 use super::group::GroupId;
-use super::seek::SeekHistory;
 use super::service_tree::{Class, TreeIndex};
 use crate::collections::{Id, Kind, List, NIL, RbLinks, RbNode};
 use crate::decision::{QueueName, Workload};
 use crate::elevator::Env;
-use crate::request::{Fifo, Flags, Op, Request, RequestId, Requests, Sector, SortNode};
-use crate::sorted::Sorted;
+use crate::parts::head::{BackSeek, Head};
+use crate::parts::seek::SeekHistory;
+use crate::parts::sorted::Sorted;
+use crate::request::{Fifo, Flags, Op, Request, RequestId, Requests, Sector};
 
 /// A queue in the arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -265,69 +266,10 @@ impl RbNode<Cooperating> for CooperatorNode {
     }
 }
 
-/// What a backward seek may reach and costs.
-#[derive(Clone, Copy)]
-struct BackSeek {
-    max_sectors: u64,
-    penalty: u64,
-}
-
-impl BackSeek {
-    /// The cost of going from `position` to `sector`; `None`: too far behind.
-    #[inline]
-    fn cost(self, position: Sector, sector: Sector) -> Option<u64> {
-        if sector >= position {
-            Some(sector - position)
-        } else if sector + self.max_sectors >= position {
-            Some((position - sector).saturating_mul(self.penalty))
-        } else {
-            None
-        }
-    }
-}
-
-/// Whether the first of two requests is the better one to serve with the head at `position`.
-#[inline]
-fn first_is_better(a: &SortNode, b: &SortNode, position: Sector, back_seek: BackSeek) -> bool {
-    if a.urgency != b.urgency {
-        return a.urgency > b.urgency;
-    }
-    match (back_seek.cost(position, a.sector), back_seek.cost(position, b.sector)) {
-        (Some(cost_a), Some(cost_b)) if cost_a == cost_b => a.sector >= b.sector,
-        (Some(cost_a), Some(cost_b)) => cost_a < cost_b,
-        (Some(_), None) => true,
-        (None, Some(_)) => false,
-        (None, None) => a.sector <= b.sector,
-    }
-}
-
 /// A sync write after which its process will not send more of the kind at once.
 #[inline]
 pub(super) fn will_not_follow_up(request: &Request) -> bool {
     request.op == Op::Write && request.flags & (Flags::SYNC | Flags::IDLE) == Flags::SYNC
-}
-
-/// Where the head is, and what going back costs.
-#[derive(Clone, Copy)]
-pub(super) struct Head {
-    position: Sector,
-    back_seek: BackSeek,
-}
-
-impl Head {
-    /// The better of two requests to serve, if they are two.
-    #[inline(always)]
-    fn better(self, requests: &Requests, a: Option<RequestId>, b: Option<RequestId>) -> Option<RequestId> {
-        match (a, b) {
-            (Some(x), Some(y)) if x != y => {
-                let nodes = requests.sort_nodes();
-                let (node_x, node_y) = (&nodes[x.index()], &nodes[y.index()]);
-                let first = first_is_better(node_x, node_y, self.position, self.back_seek);
-                Some(if first { x } else { y })
-            }
-            _ => a.or(b),
-        }
-    }
 }
 
 impl Queue {

@@ -2,11 +2,11 @@
 
 use super::Cfq;
 use super::queue::{QueueId, Queues, Service};
-use super::think_time::ThinkTime;
 use crate::collections::RbTree;
 use crate::context::IoClass;
 use crate::decision::Workload;
 use crate::elevator::Env;
+use crate::parts::think_time::ThinkTime;
 use crate::time::{MILLISECOND_NS, SECOND_NS, Time};
 
 /// How far behind an idle-class queue is put.
@@ -30,6 +30,16 @@ impl Class {
     }
 }
 
+impl From<IoClass> for Class {
+    fn from(class: IoClass) -> Self {
+        match class {
+            IoClass::None | IoClass::BestEffort => Self::BestEffort,
+            IoClass::RealTime => Self::RealTime,
+            IoClass::Idle => Self::Idle,
+        }
+    }
+}
+
 /// The kinds of work, in the order ties are broken.
 pub(super) const WORKLOADS: [Workload; 3] = [Workload::Async, Workload::SyncNoIdle, Workload::Sync];
 
@@ -43,7 +53,7 @@ pub(super) struct ServiceTree {
 
 impl ServiceTree {
     pub(super) fn new(now: Time) -> Self {
-        Self { queues: RbTree::default(), count: 0, think_time: ThinkTime::new(now) }
+        Self { queues: RbTree::default(), count: 0, think_time: ThinkTime::new(now.as_ns()) }
     }
 
     fn insert(&mut self, arena: &mut Queues, id: QueueId) {

@@ -56,6 +56,25 @@ impl<K: Kind> List<K> {
         self.head == NIL
     }
 
+    /// Puts `id` first.
+    #[inline]
+    pub(crate) fn push_front(&mut self, nodes: &mut [ListLinks], id: K::Id) {
+        let id = id.number();
+        nodes[id as usize] = ListLinks { prev: NIL, next: self.head };
+        if self.head == NIL {
+            self.tail = id;
+        } else {
+            nodes[self.head as usize].prev = id;
+        }
+        self.head = id;
+    }
+
+    /// The last element.
+    #[must_use]
+    pub(crate) fn last(&self) -> Option<K::Id> {
+        K::Id::some(self.tail)
+    }
+
     /// Puts `id` last.
     #[inline]
     pub(crate) fn push_back(&mut self, nodes: &mut [ListLinks], id: K::Id) {

@@ -140,8 +140,8 @@ impl RequestQueue {
     /// Releases everything the elevator has queued to the dispatch list, in its order.
     fn drain(&mut self) {
         while let Some(id) = self.elevator.drain(&mut self.env) {
-            self.leave_elevator(id);
-            self.released.push_back(self.env.requests.list_nodes(), id);
+            self.env.unqueue(id);
+            self.env.dispatch_list.push_back(&mut self.env.requests, id);
         }
         debug_assert_eq!(self.elevator.queued(), 0, "a drained elevator is empty");
     }

@@ -56,7 +56,7 @@ impl RequestQueue {
     /// The data of a flush sequence goes straight to the device.
     fn release_data(&mut self, id: RequestId) {
         self.env.requests[id].stage = Stage::Released;
-        self.released.push_back(self.env.requests.list_nodes(), id);
+        self.env.dispatch_list.push_back(&mut self.env.requests, id);
     }
 
     /// The device flush to send now, if one is due.

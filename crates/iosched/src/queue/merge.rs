@@ -19,8 +19,8 @@ impl RequestQueue {
         };
         if self.too_large(into, bio.nr_sectors) {
             self.env.requests[into].mergeable = false;
-            if self.last_merge == Some(into) {
-                self.last_merge = None;
+            if self.env.merging.last == Some(into) {
+                self.env.merging.last = None;
             }
             return false;
         }
@@ -48,7 +48,7 @@ impl RequestQueue {
     /// The request that `bio` may join, and where.
     #[inline]
     fn candidate(&mut self, bio: &Bio) -> Option<(RequestId, MergeSide)> {
-        if let Some(last) = self.last_merge
+        if let Some(last) = self.env.merging.last
             && let Some(side) = adjacent(&self.env.requests[last], bio)
             && compatible(&self.env.requests[last], bio)
             && self.elevator.may_merge(&mut self.env, bio, last)
@@ -58,7 +58,7 @@ impl RequestQueue {
         if self.attributes.nomerges == 1 {
             return None;
         }
-        if let Some(behind) = self.merge_hash.find(&self.env.requests, bio.sector)
+        if let Some(behind) = self.env.merging.hash.find(&self.env.requests, bio.sector)
             && compatible(&self.env.requests[behind], bio)
             && self.elevator.may_merge(&mut self.env, bio, behind)
         {
@@ -92,8 +92,8 @@ impl RequestQueue {
         let met = match side {
             MergeSide::Back => {
                 // It is looked for under its new end from here on, also by its neighbour.
-                self.merge_hash.remove(&mut self.env.requests, into, end);
-                self.merge_hash.insert(&mut self.env.requests, into);
+                self.env.merging.hash.remove(&mut self.env.requests, into, end);
+                self.env.merging.hash.insert(&mut self.env.requests, into);
                 let neighbour = self.elevator.latter(&self.env, into);
                 neighbour.filter(|&n| self.meets(into, n)).map(|n| (into, n))
             }
@@ -105,7 +105,7 @@ impl RequestQueue {
         match met {
             Some((survivor, absorbed)) => self.merge_requests(survivor, absorbed),
             None => {
-                self.last_merge = Some(into);
+                self.env.merging.last = Some(into);
                 if side == MergeSide::Front {
                     self.elevator.merged_front(&mut self.env, into);
                 }
@@ -124,12 +124,12 @@ impl RequestQueue {
         self.env.note(|| Decision::RequestMerge { cookie, into });
         let [survivor_end, absorbed_end] = [survivor, absorbed].map(|id| self.env.requests[id].end());
         let op = self.env.requests[absorbed].op;
-        self.merge_hash.remove(&mut self.env.requests, survivor, survivor_end);
-        self.merge_hash.remove(&mut self.env.requests, absorbed, absorbed_end);
+        self.env.merging.hash.remove(&mut self.env.requests, survivor, survivor_end);
+        self.env.merging.hash.remove(&mut self.env.requests, absorbed, absorbed_end);
         self.env.requests.append_request(survivor, absorbed);
         self.elevator.absorb(&mut self.env, survivor, absorbed);
-        self.merge_hash.insert(&mut self.env.requests, survivor);
-        self.last_merge = Some(survivor);
+        self.env.merging.hash.insert(&mut self.env.requests, survivor);
+        self.env.merging.last = Some(survivor);
         if self.attributes.iostats {
             self.stat.advance(self.env.now);
             self.stat.merged(op);

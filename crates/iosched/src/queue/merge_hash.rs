@@ -11,12 +11,21 @@ struct Slot {
     request: u32,
 }
 
+/// What finds a queued request that a bio may join.
+#[derive(Debug, Default)]
+pub(crate) struct MergeCache {
+    /// All queued, mergeable requests by their ends.
+    pub(crate) hash: MergeHash,
+    /// The one merged last, or else the first queued since.
+    pub(crate) last: Option<RequestId>,
+}
+
 const EMPTY: Slot = Slot { end: 0, request: NIL };
 
 /// A hash of queued requests by end sector, with linear probing; at most a quarter full. Of requests with the same end, the
 /// newest is met first.
 #[derive(Debug)]
-pub(super) struct MergeHash {
+pub(crate) struct MergeHash {
     slots: Vec<Slot>,
     shift: u32,
     len: usize,
@@ -46,7 +55,7 @@ impl MergeHash {
 
     /// Takes in `id` under its present end.
     #[inline]
-    pub(super) fn insert(&mut self, requests: &mut Requests, id: RequestId) {
+    pub(crate) fn insert(&mut self, requests: &mut Requests, id: RequestId) {
         if self.len * 4 >= self.slots.len() {
             self.grow();
         }
@@ -77,7 +86,7 @@ impl MergeHash {
 
     /// Takes out `id`, which is in under `end`.
     #[inline]
-    pub(super) fn remove(&mut self, requests: &mut Requests, id: RequestId, end: Sector) {
+    pub(crate) fn remove(&mut self, requests: &mut Requests, id: RequestId, end: Sector) {
         requests[id].hashed = false;
         self.len -= 1;
         let mut hole = self.home(end);
@@ -107,7 +116,7 @@ impl MergeHash {
 
     /// The newest mergeable request that ends at `sector`.
     #[inline]
-    pub(super) fn find(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
+    pub(crate) fn find(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
         let mut at = self.home(sector);
         let slots = self.slots.as_slice();
         let mask = slots.len() - 1;
@@ -135,7 +144,7 @@ impl MergeHash {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 }

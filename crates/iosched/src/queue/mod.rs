@@ -18,6 +18,7 @@
 
 mod attributes;
 mod control;
+mod dispatch_list;
 mod flush;
 mod limits;
 mod merge;
@@ -26,9 +27,10 @@ mod plug;
 mod stat;
 
 use attributes::Attributes;
+pub(crate) use dispatch_list::DispatchList;
 use flush::Flushes;
 use limits::Limits;
-use merge_hash::MergeHash;
+pub(crate) use merge_hash::MergeCache;
 use plug::Plugs;
 pub use stat::{Stat, StatGroup};
 
@@ -89,13 +91,9 @@ pub struct RequestQueue {
     attributes: Attributes,
     write_cache: bool,
     device_fua: bool,
-    merge_hash: MergeHash,
-    last_merge: Option<RequestId>,
     limits: Limits,
     plugs: Plugs,
     flushes: Flushes,
-    /// Released by the elevator, or never meant for it, and not yet taken by the device.
-    released: List<Fifo>,
     /// Arrived while elevators are being switched.
     held: List<Fifo>,
     /// The elevator to switch to once the present one has nothing left.
@@ -121,12 +119,9 @@ impl RequestQueue {
             attributes: Attributes::new(config),
             write_cache: config.write_cache,
             device_fua: config.fua,
-            merge_hash: MergeHash::default(),
-            last_merge: None,
             limits: Limits::default(),
             plugs: Plugs::default(),
             flushes: Flushes::default(),
-            released: List::default(),
             held: List::default(),
             next_elevator: None,
             elevator_requests: 0,
@@ -223,9 +218,9 @@ impl RequestQueue {
         let request = &mut self.env.requests[id];
         request.stage = Stage::Queued;
         if request.mergeable {
-            self.merge_hash.insert(&mut self.env.requests, id);
-            if self.last_merge.is_none() {
-                self.last_merge = Some(id);
+            self.env.merging.hash.insert(&mut self.env.requests, id);
+            if self.env.merging.last.is_none() {
+                self.env.merging.last = Some(id);
             }
         }
     }
@@ -270,21 +265,22 @@ impl RequestQueue {
     pub fn dispatch(&mut self, now: Time) -> Option<RequestId> {
         self.env.now = now;
         let id = match self.next_released() {
-            Some(id) => {
-                if self.env.requests[id].in_elevator {
-                    self.elevator.start(&mut self.env, id);
-                }
-                id
-            }
+            Some(id) => id,
             None if self.next_elevator.is_some() => return None,
-            None => {
-                let id = self.elevator.dispatch(&mut self.env)?;
-                self.leave_elevator(id);
-                id
-            }
+            None => match self.elevator.dispatch(&mut self.env) {
+                Some(id) => {
+                    self.env.unqueue(id);
+                    id
+                }
+                None => self.next_released()?,
+            },
         };
         self.in_driver += 1;
-        self.env.requests[id].stage = Stage::Started;
+        let request = &mut self.env.requests[id];
+        request.stage = Stage::Started;
+        if request.in_elevator {
+            self.env.dispatch_list.taken_end = request.end();
+        }
         if self.env.log.is_on() {
             let Request { cookie, sector, nr_sectors, .. } = self.env.requests[id];
             self.env.note(|| Decision::Dispatch { request: id, cookie, sector, nr_sectors });
@@ -292,30 +288,17 @@ impl RequestQueue {
         Some(id)
     }
 
-    /// What bypasses the elevator: a device flush that is due, then the dispatch list.
+    /// What has left the elevator or bypasses it: a device flush that is due, then the dispatch list.
     #[inline]
     fn next_released(&mut self) -> Option<RequestId> {
         if let Some(id) = self.start_flush() {
             return Some(id);
         }
-        let id = self.released.first()?;
-        self.released.remove(self.env.requests.list_nodes(), id);
+        let id = self.env.dispatch_list.pop(&mut self.env.requests)?;
+        if self.env.requests[id].in_elevator {
+            self.elevator.start(&mut self.env, id);
+        }
         Some(id)
-    }
-
-    /// `id` is not queued any more: nothing may merge with it.
-    #[inline]
-    fn leave_elevator(&mut self, id: RequestId) {
-        let request = &mut self.env.requests[id];
-        debug_assert_eq!(request.stage, Stage::Queued);
-        request.stage = Stage::Released;
-        if request.hashed {
-            let end = request.end();
-            self.merge_hash.remove(&mut self.env.requests, id, end);
-        }
-        if self.last_merge == Some(id) {
-            self.last_merge = None;
-        }
     }
 
     // ---- complete
@@ -501,8 +484,8 @@ impl RequestQueue {
         assert_eq!(count(Stage::Queued), self.elevator.queued());
         assert_eq!(count(Stage::Started), self.in_driver as usize);
         let queued = self.env.requests.ids().filter(|&id| self.env.requests[id].stage == Stage::Queued);
-        assert_eq!(queued.filter(|&id| self.env.requests[id].hashed).count(), self.merge_hash.len());
-        assert!(self.last_merge.is_none_or(|id| self.env.requests[id].stage == Stage::Queued));
+        assert_eq!(queued.filter(|&id| self.env.requests[id].hashed).count(), self.env.merging.hash.len());
+        assert!(self.env.merging.last.is_none_or(|id| self.env.requests[id].stage == Stage::Queued));
         self.elevator.check(&self.env);
     }
 }

@@ -11,7 +11,7 @@ const SEEKY: u32 = 4;
 
 /// The last 32 requests of a queue, one bit each.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SeekHistory {
+pub(crate) struct SeekHistory {
     bits: u32,
     /// End of the last request; 0 before the first.
     last_end: Sector,
@@ -19,7 +19,7 @@ pub(super) struct SeekHistory {
 
 impl SeekHistory {
     #[inline]
-    pub(super) fn record(&mut self, sector: Sector, nr_sectors: u32, rotational: bool) {
+    pub(crate) fn record(&mut self, sector: Sector, nr_sectors: u32, rotational: bool) {
         let seek = if rotational {
             self.last_end != 0 && sector.abs_diff(self.last_end) > SEEK_SECTORS
         } else {
@@ -30,7 +30,7 @@ impl SeekHistory {
     }
 
     #[inline]
-    pub(super) fn is_seeky(&self) -> bool {
+    pub(crate) fn is_seeky(&self) -> bool {
         self.bits.count_ones() > SEEKY
     }
 }

@@ -1,0 +1,93 @@
+//! The dispatch list: requests that have left the elevator, or were never meant for it, and wait for the device.
+//!
+//! Today's elevators give a request out when the device takes it. The older ones release requests to this list ahead of
+//! that, in sector order from where the device is.
+
+use crate::collections::List;
+use crate::request::{Fifo, RequestId, Requests, Sector};
+
+/// The list; the device takes from its head.
+#[derive(Debug, Default)]
+pub(crate) struct DispatchList {
+    list: List<Fifo>,
+    /// The sector behind the last request that the device took; 0 at first.
+    pub(crate) taken_end: Sector,
+}
+
+impl DispatchList {
+    /// Puts `id` last.
+    pub(crate) fn push_back(&mut self, requests: &mut Requests, id: RequestId) {
+        self.list.push_back(requests.list_nodes(), id);
+    }
+
+    /// Puts `id` where it is passed on a sweep upwards from where the device is, which then begins anew at the lowest sector. With
+    /// `keep_directions` it goes past no request of the other direction.
+    pub(crate) fn insert_sorted(&mut self, requests: &mut Requests, id: RequestId, keep_directions: bool) {
+        let boundary = self.taken_end;
+        let (sector, writes) = (requests[id].sector, requests[id].op.is_write());
+        let mut at = self.list.last();
+        while let Some(here) = at {
+            let other = &requests[here];
+            let stays_before = if keep_directions && other.op.is_write() != writes {
+                true
+            } else if sector >= boundary {
+                other.sector >= boundary && other.sector <= sector
+            } else {
+                other.sector >= boundary || other.sector <= sector
+            };
+            if stays_before {
+                break;
+            }
+            at = requests.list_links(here).prev();
+        }
+        match at {
+            Some(before) => self.list.insert_after(requests.list_nodes(), before, id),
+            None => self.list.push_front(requests.list_nodes(), id),
+        }
+    }
+
+    /// Takes out the first.
+    #[inline]
+    pub(crate) fn pop(&mut self, requests: &mut Requests) -> Option<RequestId> {
+        let id = self.list.first()?;
+        self.list.remove(requests.list_nodes(), id);
+        Some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::ContextId;
+    use crate::request::{Bio, Flags, Op};
+    use crate::time::Time;
+
+    /// The order of requests at those places (negative: writes), with the device behind sector `taken_end`.
+    fn order(taken_end: Sector, keep_directions: bool, places: &[i64]) -> Vec<i64> {
+        let mut requests = Requests::default();
+        let mut list = DispatchList { taken_end, ..DispatchList::default() };
+        for &place in places {
+            let op = if place < 0 { Op::Write } else { Op::Read };
+            let (sector, context) = (place.unsigned_abs(), ContextId(0));
+            let bio = Bio { op, flags: Flags::empty(), sector, nr_sectors: 1, context, cookie: place as u64 };
+            let id = requests.allocate(Time::ZERO, &bio);
+            list.insert_sorted(&mut requests, id, keep_directions);
+        }
+        let mut order = Vec::new();
+        while let Some(id) = list.pop(&mut requests) {
+            order.push(requests[id].cookie as i64);
+        }
+        order
+    }
+
+    #[test]
+    fn sweeps_upwards_from_the_device_and_then_from_the_lowest_sector() {
+        assert_eq!(order(100, false, &[50, 150, 20, 300, 100]), [100, 150, 300, 20, 50]);
+    }
+
+    #[test]
+    fn keeps_directions_apart_if_told_to() {
+        assert_eq!(order(0, true, &[50, -40, 10, 45]), [50, -40, 10, 45]);
+        assert_eq!(order(0, false, &[50, -40, 10, 45]), [10, -40, 45, 50]);
+    }
+}
