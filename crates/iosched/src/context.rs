@@ -189,12 +189,43 @@ impl Contexts {
     }
 }
 
-/// Weight of a cgroup that was given none.
-pub const WEIGHT_DEFAULT: u32 = 500;
-/// Smallest weight.
-pub const WEIGHT_MIN: u32 = 10;
+/// Smallest weight any elevator takes.
+pub const WEIGHT_MIN: u32 = 1;
 /// Largest weight, and the root's.
 pub const WEIGHT_MAX: u32 = 1000;
+
+/// Which weights of cgroups an elevator takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WeightRange {
+    /// The smallest.
+    pub min: u32,
+    /// That of a cgroup that was given none.
+    pub default: u32,
+    /// The largest.
+    pub max: u32,
+}
+
+impl WeightRange {
+    /// Those of `blkio.bfq.weight`, and of elevators that do not look at weights.
+    pub const BFQ: Self = Self { min: WEIGHT_MIN, default: 100, max: WEIGHT_MAX };
+    /// Those of `blkio.weight`.
+    pub const CFQ: Self = Self { min: 10, default: 500, max: WEIGHT_MAX };
+
+    /// The weight that counts for a cgroup which was given `weight`, maybe under another elevator.
+    #[must_use]
+    pub fn effective(&self, weight: Option<u32>) -> u32 {
+        weight.unwrap_or(self.default).clamp(self.min, self.max)
+    }
+
+    fn check(&self, name: &str, given: Option<u32>) -> Result<(), WeightError> {
+        match given {
+            Some(given) if !(self.min..=self.max).contains(&given) => {
+                Err(WeightError { name: name.to_owned(), given, range: *self })
+            }
+            _ => Ok(()),
+        }
+    }
+}
 
 /// One cgroup.
 #[derive(Clone, Debug)]
@@ -203,58 +234,104 @@ pub struct Cgroup {
     pub name: String,
     /// The group it stands under; `None` for the root.
     pub parent: Option<CgroupId>,
-    /// Its share among its siblings, [`WEIGHT_MIN`] to [`WEIGHT_MAX`].
-    pub weight: u32,
-    /// The share of its own processes against its child groups, in the same range.
-    pub leaf_weight: u32,
+    /// Its share among its siblings, in the elevator's [`WeightRange`]; `None`: that one's default.
+    pub weight: Option<u32>,
+    /// The share of its own processes against its child groups, in the same range, where an elevator tells them apart.
+    pub leaf_weight: Option<u32>,
 }
 
 /// A weight out of range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("weight {given} of cgroup {name} is out of range {WEIGHT_MIN}..={WEIGHT_MAX}")]
+#[error("weight {given} of cgroup {name} is out of range {}..={}", range.min, range.max)]
 pub struct WeightError {
-    pub(crate) name: String,
-    pub(crate) given: u32,
+    name: String,
+    given: u32,
+    range: WeightRange,
 }
 
 /// The cgroups of one request queue.
 #[derive(Clone, Debug)]
 pub struct Cgroups {
     table: Vec<Cgroup>,
+    removed: Vec<bool>,
+    /// That of the elevator in charge.
+    pub(crate) weights: WeightRange,
 }
 
 impl Default for Cgroups {
     fn default() -> Self {
-        let root = Cgroup { name: "/".to_owned(), parent: None, weight: WEIGHT_MAX, leaf_weight: WEIGHT_MAX };
-        Self { table: vec![root] }
+        let root =
+            Cgroup { name: "/".to_owned(), parent: None, weight: Some(WEIGHT_MAX), leaf_weight: Some(WEIGHT_MAX) };
+        Self { table: vec![root], removed: vec![false], weights: WeightRange::BFQ }
     }
 }
 
 impl Cgroups {
-    pub(crate) fn create(&mut self, cgroup: Cgroup) -> Result<CgroupId, WeightError> {
-        check_weight(&cgroup.name, cgroup.weight)?;
-        check_weight(&cgroup.name, cgroup.leaf_weight)?;
+    pub(crate) fn create(&mut self, weights: WeightRange, cgroup: Cgroup) -> Result<CgroupId, WeightError> {
+        weights.check(&cgroup.name, cgroup.weight)?;
+        weights.check(&cgroup.name, cgroup.leaf_weight)?;
         let id = CgroupId(u32::try_from(self.table.len()).expect("fewer than 2^32 cgroups"));
         self.table.push(cgroup);
+        self.removed.push(false);
         Ok(id)
     }
 
-    /// The cgroup `id`.
+    /// The cgroup `id`, removed or not.
     #[must_use]
     pub fn get(&self, id: CgroupId) -> &Cgroup {
         &self.table[id.index()]
     }
 
-    pub(crate) fn set_weights(&mut self, id: CgroupId, weight: u32, leaf_weight: u32) -> Result<(), WeightError> {
+    /// How many there were so far, the root included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Never: there is the root.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// The share of `id` among its siblings, as the elevator in charge sees it.
+    #[must_use]
+    pub fn weight(&self, id: CgroupId) -> u32 {
+        self.weights.effective(self.get(id).weight)
+    }
+
+    /// The share of the processes of `id` against its child groups, as the elevator in charge sees it.
+    #[must_use]
+    pub fn leaf_weight(&self, id: CgroupId) -> u32 {
+        self.weights.effective(self.get(id).leaf_weight)
+    }
+
+    /// `id` if it was not removed, otherwise the nearest group above it that was not.
+    #[must_use]
+    pub fn living(&self, mut id: CgroupId) -> CgroupId {
+        while self.removed[id.index()] {
+            id = self.get(id).parent.unwrap_or(CgroupId::ROOT);
+        }
+        id
+    }
+
+    /// Whether `id` is still there to be removed.
+    pub(crate) fn remove(&mut self, id: CgroupId) -> bool {
+        id != CgroupId::ROOT && !std::mem::replace(&mut self.removed[id.index()], true)
+    }
+
+    pub(crate) fn set_weights(
+        &mut self,
+        weights: WeightRange,
+        id: CgroupId,
+        weight: Option<u32>,
+        leaf_weight: Option<u32>,
+    ) -> Result<(), WeightError> {
         let cgroup = &mut self.table[id.index()];
-        check_weight(&cgroup.name, weight)?;
-        check_weight(&cgroup.name, leaf_weight)?;
+        weights.check(&cgroup.name, weight)?;
+        weights.check(&cgroup.name, leaf_weight)?;
         cgroup.weight = weight;
         cgroup.leaf_weight = leaf_weight;
         Ok(())
     }
-}
-
-fn check_weight(name: &str, given: u32) -> Result<(), WeightError> {
-    if (WEIGHT_MIN..=WEIGHT_MAX).contains(&given) { Ok(()) } else { Err(WeightError { name: name.to_owned(), given }) }
 }

@@ -1,6 +1,6 @@
 //! What an elevator is, what it is given, and which ones there are.
 
-use crate::context::{Cgroups, ContextId, Contexts};
+use crate::context::{CgroupId, Cgroups, ContextId, Contexts, WeightRange};
 use crate::decision::{Decision, DecisionLog};
 use crate::queue::{DispatchList, MergeCache};
 use crate::request::{Bio, RequestId, Requests, Stage};
@@ -186,6 +186,16 @@ pub trait Elevator: Send {
     /// The process `from` now waits for I/O of `to` and gives up its turn to it.
     fn yield_to(&mut self, env: &mut Env, from: ContextId, to: ContextId) {
         let _ = (env, from, to);
+    }
+
+    /// The cgroup is gone: its processes now count for the nearest group above it that is not.
+    fn remove_cgroup(&mut self, env: &mut Env, cgroup: CgroupId) {
+        let _ = (env, cgroup);
+    }
+
+    /// Which weights of cgroups it takes.
+    fn weights(&self) -> WeightRange {
+        WeightRange::BFQ
     }
 
     /// Requests queued: inserted, not given out, not absorbed.

@@ -51,7 +51,7 @@ mod tunable;
 
 pub use context::{
     Cgroup, CgroupId, Cgroups, Context, ContextId, Contexts, IoClass, IoPriority, IoPriorityError, LEVEL_DEFAULT,
-    LEVEL_MAX, WEIGHT_DEFAULT, WEIGHT_MAX, WEIGHT_MIN, WeightError,
+    LEVEL_MAX, WEIGHT_MAX, WEIGHT_MIN, WeightError, WeightRange,
 };
 pub use decision::{Decision, DecisionLog, MergeSide, QueueName, Workload};
 pub use elevator::{ELEVATORS, Elevator, Env, Layer, Registered, UnknownElevator, elevator, elevator_names};

@@ -136,7 +136,12 @@ fn a_greater_weight_gets_a_greater_share() {
     let mut host = Host::new(true);
     let mut contexts = Vec::new();
     for (name, weight) in [("light", 250), ("heavy", 750)] {
-        let cgroup = Cgroup { name: name.to_owned(), parent: Some(CgroupId::ROOT), weight, leaf_weight: weight };
+        let cgroup = Cgroup {
+            name: name.to_owned(),
+            parent: Some(CgroupId::ROOT),
+            weight: Some(weight),
+            leaf_weight: Some(weight),
+        };
         let cgroup = host.queue.create_cgroup(cgroup).unwrap();
         contexts.push(host.process(1, IoPriority::default(), cgroup));
     }

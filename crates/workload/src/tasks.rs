@@ -227,10 +227,10 @@ pub struct Cgroup {
     /// Its parent's name, listed before it; `root` if missing.
     #[serde(default = "root")]
     pub parent: String,
-    /// Its share among its siblings, 10 to 1000; 0 or missing: 500.
+    /// Its share among its siblings, in the range of the elevator (cfq 10 to 1000, bfq 1 to 1000); 0 or missing: its default (500, 100).
     #[serde(default)]
     pub weight: u32,
-    /// The share of its own tasks against its children, 10 to 1000; 0 or missing: 500.
+    /// The share of its own tasks against its children, in the range of the elevator (cfq 10 to 1000, bfq 1 to 1000); 0 or missing: its default (500, 100).
     #[serde(default)]
     pub leaf_weight: u32,
 }
@@ -258,7 +258,7 @@ pub struct WeightChange {
     pub t_ns: u64,
     /// Whose.
     pub cgroup: String,
-    /// The weight from now on, 10 to 1000.
+    /// The weight from now on, in the range of the elevator.
     pub weight: u32,
     /// Whether it is the leaf weight that changes.
     #[serde(default)]

@@ -87,31 +87,36 @@ impl Host {
         if self.cgroup_ids.len() >= CGROUPS_MAX {
             return Ok(());
         }
-        let (weight, leaf_weight) = (u32::from(weight), u32::from(leaf_weight));
+        let [weight, leaf_weight] = [weight, leaf_weight].map(|w| Some(u32::from(w)));
         let parent = Some(self.cgroup(parent));
         let created = self.queue.create_cgroup(Cgroup { name: "group".to_owned(), parent, weight, leaf_weight });
-        let valid = [weight, leaf_weight].iter().all(|w| (iosched::WEIGHT_MIN..=iosched::WEIGHT_MAX).contains(w));
-        ensure!(created.is_ok() == valid, Control, "a cgroup of weights {weight}, {leaf_weight}: {created:?}");
+        let valid = self.takes_weights([weight, leaf_weight]);
+        ensure!(created.is_ok() == valid, Control, "a cgroup of weights {weight:?}, {leaf_weight:?}: {created:?}");
         self.cgroup_ids.extend(created);
         Ok(())
     }
 
+    fn takes_weights(&self, weights: [Option<u32>; 2]) -> bool {
+        let range = self.queue.weight_range();
+        weights.into_iter().flatten().all(|weight| (range.min..=range.max).contains(&weight))
+    }
+
     pub(super) fn change_weights(&mut self, cgroup: u8, weight: u16, leaf_weight: u16) -> Checked {
-        let (weight, leaf_weight) = (u32::from(weight), u32::from(leaf_weight));
+        let [weight, leaf_weight] = [weight, leaf_weight].map(|w| Some(u32::from(w)));
         let cgroup = self.cgroup(cgroup);
         let shown = |queue: &RequestQueue| {
             let group = queue.env().cgroups.get(cgroup);
             (group.weight, group.leaf_weight)
         };
         let before = shown(&self.queue);
-        let valid = [weight, leaf_weight].iter().all(|w| (iosched::WEIGHT_MIN..=iosched::WEIGHT_MAX).contains(w));
+        let valid = self.takes_weights([weight, leaf_weight]);
         let changed = self.queue.set_weights(cgroup, weight, leaf_weight);
         let expected = if valid { (weight, leaf_weight) } else { before };
         let after = shown(&self.queue);
         ensure!(
             changed.is_ok() == valid && after == expected,
             Control,
-            "weights {weight}, {leaf_weight}: {changed:?}, {before:?} became {after:?}"
+            "weights {weight:?}, {leaf_weight:?}: {changed:?}, {before:?} became {after:?}"
         );
         Ok(())
     }

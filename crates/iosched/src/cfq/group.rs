@@ -83,8 +83,8 @@ impl Group {
             saved_class: Class::BestEffort,
             saved_workload: Workload::Async,
             async_queues: Default::default(),
-            weight: env.cgroups.get(cgroup).weight,
-            leaf_weight: env.cgroups.get(cgroup).leaf_weight,
+            weight: env.cgroups.weight(cgroup),
+            leaf_weight: env.cgroups.leaf_weight(cgroup),
             active_children: 0,
             children_weight: 0,
             fraction: 0,
@@ -236,7 +236,7 @@ impl Groups {
         let group = &mut self[id];
         debug_assert!(!group.on_tree);
         group.on_tree = true;
-        group.leaf_weight = env.cgroups.get(group.cgroup).leaf_weight;
+        group.leaf_weight = env.cgroups.leaf_weight(group.cgroup);
         let mut joins = group.active_children == 0;
         group.active_children += 1;
         group.children_weight += group.leaf_weight;
@@ -244,7 +244,7 @@ impl Groups {
         let mut at = id;
         while let Some(parent) = self[at].parent {
             if joins {
-                let weight = env.cgroups.get(self[at].cgroup).weight;
+                let weight = env.cgroups.weight(self[at].cgroup);
                 self[at].weight = weight;
                 let parent = &mut self[parent];
                 joins = parent.active_children == 0;
@@ -351,14 +351,16 @@ impl Cfq {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::Cgroup;
+    use crate::context::{Cgroup, WeightRange};
     use crate::time::Time;
 
     #[test]
     fn fractions_follow_weights_down_the_hierarchy() {
         let mut env = Env::new(Time::ZERO, 1000, true, true);
         let mut create = |name: &str, parent, weight, leaf_weight| {
-            env.cgroups.create(Cgroup { name: name.to_owned(), parent: Some(parent), weight, leaf_weight }).unwrap()
+            let [weight, leaf_weight] = [Some(weight), Some(leaf_weight)];
+            let cgroup = Cgroup { name: name.to_owned(), parent: Some(parent), weight, leaf_weight };
+            env.cgroups.create(WeightRange::CFQ, cgroup).unwrap()
         };
         let a = create("a", CgroupId::ROOT, 500, 500);
         let b = create("b", a, 250, 500);

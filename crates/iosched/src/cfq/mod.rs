@@ -35,7 +35,7 @@ use tunables::{DECLARATIONS, Tunables};
 use yielding::Yield;
 
 use crate::collections::{Id, RbTree};
-use crate::context::{ContextId, LEVEL_MAX};
+use crate::context::{ContextId, LEVEL_MAX, WeightRange};
 use crate::decision::Decision;
 use crate::elevator::{Elevator, Env, Layer, Registered};
 use crate::parts::sorted::inherit_fifo_place;
@@ -314,6 +314,10 @@ impl Elevator for Cfq {
 
     fn yield_to(&mut self, env: &mut Env, from: ContextId, to: ContextId) {
         self.begin_yield(env, from, to);
+    }
+
+    fn weights(&self) -> WeightRange {
+        WeightRange::CFQ
     }
 
     fn queued(&self) -> usize {

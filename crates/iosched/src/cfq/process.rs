@@ -133,7 +133,11 @@ impl Cfq {
     }
 
     fn group_of(&mut self, env: &Env, context: ContextId) -> GroupId {
-        if env.groups { self.groups.of(env, env.contexts.get(context).cgroup) } else { GroupId::ROOT }
+        if env.groups {
+            self.groups.of(env, env.cgroups.living(env.contexts.get(context).cgroup))
+        } else {
+            GroupId::ROOT
+        }
     }
 
     /// A queue for a process that has none of the kind.

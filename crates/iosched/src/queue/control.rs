@@ -2,7 +2,7 @@
 
 use super::attributes::{ATTRIBUTES, Attributes};
 use super::{QueueConfig, RequestQueue};
-use crate::context::{Cgroup, CgroupId, WeightError};
+use crate::context::{Cgroup, CgroupId, ContextId, WeightError, WeightRange};
 use crate::decision::Decision;
 use crate::elevator::{Elevator, UnknownElevator, elevator, elevator_names};
 use crate::request::Stage;
@@ -81,20 +81,46 @@ impl RequestQueue {
         self.next_elevator.as_mut().unwrap_or(&mut self.elevator).set_tunable(name, value)
     }
 
+    /// Which weights of cgroups the elevator takes; while switching, the new one.
+    #[must_use]
+    pub fn weight_range(&self) -> WeightRange {
+        self.incoming().weights()
+    }
+
     /// A new cgroup.
     ///
     /// # Errors
     /// If a weight is out of range.
     pub fn create_cgroup(&mut self, cgroup: Cgroup) -> Result<CgroupId, WeightError> {
-        self.env.cgroups.create(cgroup)
+        self.env.cgroups.create(self.weight_range(), cgroup)
     }
 
     /// Changes the weights of a cgroup. Elevators take them into account when the group is next charged or joins.
     ///
     /// # Errors
     /// If a weight is out of range; nothing has changed then.
-    pub fn set_weights(&mut self, cgroup: CgroupId, weight: u32, leaf_weight: u32) -> Result<(), WeightError> {
-        self.env.cgroups.set_weights(cgroup, weight, leaf_weight)
+    pub fn set_weights(
+        &mut self,
+        cgroup: CgroupId,
+        weight: Option<u32>,
+        leaf_weight: Option<u32>,
+    ) -> Result<(), WeightError> {
+        self.env.cgroups.set_weights(self.weight_range(), cgroup, weight, leaf_weight)
+    }
+
+    /// Moves a process to another cgroup. What it submits from now on belongs there; the elevator notices at its next request.
+    pub fn move_context(&mut self, now: Time, context: ContextId, cgroup: CgroupId) {
+        self.env.now = now;
+        self.env.contexts.get_mut(context).cgroup = cgroup;
+    }
+
+    /// Removes a cgroup: its processes, and what they have queued, go to the nearest group above it that is not removed. The
+    /// root stays.
+    pub fn remove_cgroup(&mut self, now: Time, cgroup: CgroupId) {
+        self.env.now = now;
+        if self.env.cgroups.remove(cgroup) {
+            self.elevator.remove_cgroup(&mut self.env, cgroup);
+        }
     }
 
     /// The name of the elevator; while switching, of the new one.
@@ -153,6 +179,7 @@ impl RequestQueue {
         };
         self.env.timer = None;
         self.elevator = next;
+        self.env.cgroups.weights = self.elevator.weights();
         let elevator = self.elevator.name();
         self.env.note(|| Decision::Switch { elevator });
         let mut exited = Vec::new();

@@ -111,8 +111,9 @@ impl RequestQueue {
     /// # Errors
     /// If there is no such elevator.
     pub fn new(now: Time, config: &QueueConfig, scheduler: &str) -> Result<Self, UnknownElevator> {
-        let env = Env::new(now, config.hz, config.rotational, config.groups);
+        let mut env = Env::new(now, config.hz, config.rotational, config.groups);
         let elevator = (elevator(scheduler)?.build)(&env);
+        env.cgroups.weights = elevator.weights();
         Ok(Self {
             env,
             elevator,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use iosched::{CgroupId, Flags, IoPriority, Op, RequestQueue, WEIGHT_DEFAULT};
+use iosched::{CgroupId, Flags, IoPriority, Op, RequestQueue};
 use iosched_disk::Device;
 use iosched_workload::{Program, TaskSet};
 
@@ -22,18 +22,18 @@ const EXIT: u32 = 0;
 /// A cgroup and its weights now.
 pub(super) struct Group {
     pub(super) id: CgroupId,
-    weight: u32,
-    leaf_weight: u32,
+    weight: Option<u32>,
+    leaf_weight: Option<u32>,
 }
 
 /// Makes the cgroups of a task set.
 pub(super) fn create_cgroups(queue: &mut RequestQueue, set: &TaskSet) -> Result<Vec<Group>, SimError> {
-    let or_default = |weight| if weight == 0 { WEIGHT_DEFAULT } else { weight };
+    let given = |weight| (weight != 0).then_some(weight);
     let mut groups: Vec<Group> = Vec::new();
     for cgroup in &set.cgroups {
         let parent = set.cgroups.iter().position(|c| c.name == cgroup.parent);
         let parent = parent.and_then(|index| groups.get(index)).map_or(CgroupId::ROOT, |group| group.id);
-        let (weight, leaf_weight) = (or_default(cgroup.weight), or_default(cgroup.leaf_weight));
+        let (weight, leaf_weight) = (given(cgroup.weight), given(cgroup.leaf_weight));
         let name = cgroup.name.clone();
         let id = queue.create_cgroup(iosched::Cgroup { name, parent: Some(parent), weight, leaf_weight })?;
         groups.push(Group { id, weight, leaf_weight });
@@ -165,9 +165,9 @@ impl<'a> Tasks<'a> {
         let group = &mut self.groups[cgroup];
         let before = (group.weight, group.leaf_weight);
         if change.leaf {
-            group.leaf_weight = change.weight;
+            group.leaf_weight = Some(change.weight);
         } else {
-            group.weight = change.weight;
+            group.weight = Some(change.weight);
         }
         let Group { id, weight, leaf_weight } = *group;
         if core.queue.set_weights(id, weight, leaf_weight).is_err() {

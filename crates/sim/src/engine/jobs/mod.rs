@@ -11,7 +11,7 @@ mod target;
 
 use std::collections::BTreeMap;
 
-use iosched::{CgroupId, Flags, Op, RequestQueue, SECTOR_BYTES, WEIGHT_DEFAULT};
+use iosched::{CgroupId, Flags, Op, RequestQueue, SECTOR_BYTES};
 use iosched_disk::Device;
 use iosched_workload::fio::{Direction, ExitWhat, Job, JobIo, Jobs as JobSet, Layout, OpenSync};
 
@@ -36,11 +36,11 @@ const COUNT: u32 = 2;
 
 /// Makes the cgroups of jobs; returns that of each job of the file.
 pub(super) fn create_cgroups(queue: &mut RequestQueue, jobs: &JobSet) -> Result<Vec<CgroupId>, SimError> {
-    let mut weights: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut weights: BTreeMap<&str, Option<u32>> = BTreeMap::new();
     for member in jobs.file().jobs.iter().filter_map(|job| job.cgroup.as_ref()) {
         // The last job that sets a weight has it, as with a write to the file.
-        let weight = weights.entry(member.name.trim_matches('/')).or_insert(WEIGHT_DEFAULT);
-        *weight = member.weight.unwrap_or(*weight);
+        let weight = weights.entry(member.name.trim_matches('/')).or_default();
+        *weight = member.weight.or(*weight);
     }
     let mut made: BTreeMap<String, CgroupId> = BTreeMap::new();
     let mut ids = Vec::with_capacity(jobs.file().jobs.len());
@@ -56,7 +56,7 @@ pub(super) fn create_cgroups(queue: &mut RequestQueue, jobs: &JobSet) -> Result<
             id = match made.get(&path) {
                 Some(&known) => known,
                 None => {
-                    let weight = weights.get(path.as_str()).copied().unwrap_or(WEIGHT_DEFAULT);
+                    let weight = weights.get(path.as_str()).copied().flatten();
                     let name = path.clone();
                     let group = iosched::Cgroup { name, parent: Some(id), weight, leaf_weight: weight };
                     let new = queue.create_cgroup(group)?;
