@@ -42,7 +42,7 @@ fn page() -> String {
     let mut page = String::from(
         "# Attributes and tunables\n\n\
          Written by `cargo xtask reference` from the declarations in the code. A value out of its range is refused, and nothing \
-         changes.\n\n\
+         changes; of a range that says `clamped` the nearest value is taken instead.\n\n\
          ## The request queue\n\n\
          `scheduler` reads as all elevators with the present one in brackets; writing a name switches.\n\n",
     );
@@ -67,8 +67,11 @@ fn capitalised(text: &str) -> String {
 fn table(page: &mut String, specs: &[&Spec]) {
     page.push_str("| name | unit | default | range | kernels | meaning |\n|---|---|---|---|---|---|\n");
     for spec in specs {
-        let Spec { name, unit, default, min, max, doc, since, until, read_only, .. } = spec;
-        let range = if *read_only { "read-only".to_owned() } else { range(*min, *max) };
+        let Spec { name, unit, default, min, max, doc, since, until, read_only, clamps, .. } = spec;
+        let mut range = if *read_only { "read-only".to_owned() } else { range(*min, *max) };
+        if *clamps {
+            range.push_str(", `clamped`");
+        }
         let until = until.unwrap_or("");
         let _ = writeln!(page, "| `{name}` | {unit} | {default} | {range} | {since}..{until} | {doc} |");
     }

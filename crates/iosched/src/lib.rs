@@ -58,4 +58,4 @@ pub use elevator::{ELEVATORS, Elevator, Env, Layer, Registered, UnknownElevator,
 pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit};
 pub use request::{Bio, BioDone, Flags, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
 pub use time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
-pub use tunable::{Declarations, Spec, Tunable, TunableError, Unit};
+pub use tunable::{Declarations, Kept, Spec, Tunable, TunableError, Unit};

@@ -49,7 +49,7 @@ pub struct Spec {
     pub name: &'static str,
     /// The unit it is read and written in.
     pub unit: Unit,
-    /// Its value when nobody set it, in `unit`.
+    /// Its value when nobody set it, in `unit`. Where it is a fraction of a second in jiffies: with 1000 of them.
     pub default: u64,
     /// Smallest value, in `unit`.
     pub min: u64,
@@ -63,6 +63,10 @@ pub struct Spec {
     pub until: Option<&'static str>,
     /// It can be read but not written.
     pub read_only: bool,
+    /// A whole number out of range is taken as the nearest in it; otherwise it is refused.
+    pub clamps: bool,
+    /// It is kept in jiffies, rounded up: see [`Spec::reads_as`].
+    pub in_jiffies: bool,
     /// Another name for the same value in a finer unit: the name it stands for.
     pub alias_of: Option<&'static str>,
 }
@@ -132,17 +136,27 @@ impl Spec {
     /// If it is not a whole number, or out of range.
     pub fn parse(&self, text: &str) -> Result<u64, TunableError> {
         let text = text.trim();
-        let value = text.parse().map_err(|_| TunableError::NotANumber {
+        let not_a_number = || TunableError::NotANumber {
             name: self.name,
             value: text.to_owned(),
             min: self.min,
             max: self.max,
             unit: self.unit_text(),
-        })?;
-        self.check(value)
+        };
+        match text.parse() {
+            Ok(value) => self.check(value),
+            Err(_) if self.clamps && !self.read_only => self.nearest(text).ok_or_else(not_a_number),
+            Err(_) => Err(not_a_number()),
+        }
     }
 
-    /// `value`, if it is in range and may be written.
+    /// The end of the range that a whole number too small or too large for any tunable is nearest to.
+    fn nearest(&self, text: &str) -> Option<u64> {
+        let (digits, end) = text.strip_prefix('-').map_or((text, self.max), |digits| (digits, self.min));
+        (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then_some(end)
+    }
+
+    /// `value`, or the nearest in range where that is taken for it, if it may be written.
     ///
     /// # Errors
     /// If it is out of range, or this is read-only.
@@ -150,12 +164,34 @@ impl Spec {
         if self.read_only {
             return Err(TunableError::ReadOnly { name: self.name });
         }
+        if self.clamps {
+            return Ok(value.clamp(self.min, self.max));
+        }
         if !(self.min..=self.max).contains(&value) {
             let Self { name, min, max, .. } = *self;
             return Err(TunableError::OutOfRange { name, value, min, max, unit: self.unit_text() });
         }
         Ok(value)
     }
+
+    /// What `value` reads as once it is written, on a queue with `hz` jiffies in a second.
+    #[must_use]
+    pub fn reads_as(&self, value: u64, hz: u32) -> u64 {
+        let value = value.clamp(self.min, self.max);
+        if self.in_jiffies { milliseconds(jiffies(value, hz), hz) } else { value }
+    }
+}
+
+const MILLISECONDS: u64 = 1000;
+
+/// The jiffies that cover so many milliseconds.
+pub(crate) fn jiffies(milliseconds: u64, hz: u32) -> u64 {
+    milliseconds.saturating_mul(hz.into()).div_ceil(MILLISECONDS)
+}
+
+/// So many jiffies in milliseconds, rounded down.
+fn milliseconds(jiffies: u64, hz: u32) -> u64 {
+    jiffies.saturating_mul(MILLISECONDS) / u64::from(hz)
 }
 
 /// How a field keeps its value. Only values in the declared range are ever stored.
@@ -194,12 +230,25 @@ impl Value for bool {
     }
 }
 
+/// What a value is kept in.
+pub enum Kept<T> {
+    /// So many base units for one of the declaration: 1,000,000 for ms kept in ns.
+    Scaled(u64),
+    /// Milliseconds as jiffies, rounded up.
+    Jiffies {
+        /// Jiffies in a second.
+        hz: fn(&T) -> u32,
+        /// The default is this fraction of a second, rounded down but at least one jiffy; `None`: what the declaration says.
+        default_fraction: Option<u64>,
+    },
+}
+
 /// A declaration, and where in `T` its value lives.
 pub struct Tunable<T> {
     /// What a user sees.
     pub spec: Spec,
-    /// Base units, as the value is kept, in one unit of `spec`: 1,000,000 for ms kept in ns.
-    pub scale: u64,
+    /// What the value is kept in.
+    pub kept: Kept<T>,
     /// Reads the kept value.
     pub get: fn(&T) -> u64,
     /// Changes it.
@@ -208,11 +257,25 @@ pub struct Tunable<T> {
 
 /// Gives `$field` of `$owner` to a user under `$name`.
 ///
-/// `tunable!(Owner.field, "name", Unit::X, scale, default, min..=max, "since", "doc")`, then, if need be, struct-update
-/// fields of [`Spec`] in braces.
+/// `tunable!(Owner.field, "name", X, scale, default, min..=max, "since", "doc")` with `X` of [`Unit`], then, if need be,
+/// struct-update fields of [`Spec`] in braces. For milliseconds kept in jiffies, whose owner has a field `hz`,
+/// `Jiffies(default)` or `Jiffies(HZ / fraction)` stands for unit, scale and default.
 macro_rules! tunable {
-    ($owner:ident . $field:ident, $name:literal, $unit:ident, $scale:expr, $default:expr, $min:literal ..= $max:expr,
-     $since:literal, $doc:literal $(, { $($extra:ident : $value:expr),* })?) => {
+    ($owner:ident . $field:ident, $name:literal, $unit:ident, $scale:expr, $default:expr, $($rest:tt)*) => {
+        $crate::tunable::tunable!(@ $owner, $field, $name, $unit, $crate::tunable::Kept::Scaled($scale), false, $default, $($rest)*)
+    };
+    ($owner:ident . $field:ident, $name:literal, Jiffies(HZ / $fraction:literal), $($rest:tt)*) => {
+        $crate::tunable::tunable!(@ $owner, $field, $name, Milliseconds,
+            $crate::tunable::Kept::Jiffies { hz: |owner| owner.hz, default_fraction: Some($fraction) },
+            true, 1000 / $fraction, $($rest)*)
+    };
+    ($owner:ident . $field:ident, $name:literal, Jiffies($default:expr), $($rest:tt)*) => {
+        $crate::tunable::tunable!(@ $owner, $field, $name, Milliseconds,
+            $crate::tunable::Kept::Jiffies { hz: |owner| owner.hz, default_fraction: None },
+            true, $default, $($rest)*)
+    };
+    (@ $owner:ident, $field:ident, $name:literal, $unit:ident, $kept:expr, $in_jiffies:literal, $default:expr,
+     $min:literal ..= $max:expr, $since:literal, $doc:literal $(, { $($extra:ident : $value:expr),* })?) => {
         $crate::tunable::Tunable::<$owner> {
             spec: {
                 #[allow(unused_mut)]
@@ -226,12 +289,14 @@ macro_rules! tunable {
                     since: $since,
                     until: None,
                     read_only: false,
+                    clamps: false,
+                    in_jiffies: $in_jiffies,
                     alias_of: None,
                 };
                 $($(spec.$extra = $value;)*)?
                 spec
             },
-            scale: $scale,
+            kept: $kept,
             get: |owner| $crate::tunable::Value::number(owner.$field),
             set: |owner, value| owner.$field = $crate::tunable::Value::of(value),
         }
@@ -249,11 +314,39 @@ pub struct Declarations<T: 'static> {
     pub tunables: &'static [Tunable<T>],
 }
 
+impl<T> Tunable<T> {
+    fn write(&self, values: &mut T, value: u64) {
+        let kept = match self.kept {
+            Kept::Scaled(scale) => value * scale,
+            Kept::Jiffies { hz, .. } => jiffies(value, hz(values)),
+        };
+        (self.set)(values, kept);
+    }
+
+    fn write_default(&self, values: &mut T) {
+        match self.kept {
+            Kept::Jiffies { hz, default_fraction: Some(fraction) } => {
+                let jiffies = (u64::from(hz(values)) / fraction).max(1);
+                (self.set)(values, jiffies);
+            }
+            _ => self.write(values, self.spec.default),
+        }
+    }
+
+    fn read(&self, values: &T) -> u64 {
+        let kept = (self.get)(values);
+        match self.kept {
+            Kept::Scaled(scale) => kept / scale,
+            Kept::Jiffies { hz, .. } => milliseconds(kept, hz(values)),
+        }
+    }
+}
+
 impl<T: 'static> Declarations<T> {
     /// Sets every value of `values` to its default.
     pub fn set_defaults(&self, values: &mut T) {
         for tunable in self.tunables.iter().filter(|t| t.spec.alias_of.is_none()) {
-            (tunable.set)(values, tunable.spec.default * tunable.scale);
+            tunable.write_default(values);
         }
     }
 
@@ -280,8 +373,7 @@ impl<T: 'static> Declarations<T> {
     /// # Errors
     /// If there is none of that name.
     pub fn get(&self, values: &T, name: &str) -> Result<u64, TunableError> {
-        let tunable = self.find(name)?;
-        Ok((tunable.get)(values) / tunable.scale)
+        Ok(self.find(name)?.read(values))
     }
 
     /// Gives `name` the value that `text` says. On error nothing has changed.
@@ -291,7 +383,68 @@ impl<T: 'static> Declarations<T> {
     pub fn set(&self, values: &mut T, name: &str, text: &str) -> Result<(), TunableError> {
         let tunable = self.find(name)?;
         let value = tunable.spec.parse(text)?;
-        (tunable.set)(values, value * tunable.scale);
+        tunable.write(values, value);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Values {
+        hz: u32,
+        expire: u64,
+        batch: u32,
+    }
+
+    static DECLARATIONS: Declarations<Values> = Declarations {
+        owner: "a test",
+        what: "tunable",
+        tunables: &[
+            tunable!(Values.expire, "expire", Jiffies(HZ / 8), 1..=2000, "2.6.0", "", { clamps: true }),
+            tunable!(Values.batch, "batch", Requests, 1, 16, 2..=32, "2.6.0", "", { clamps: true }),
+        ],
+    };
+
+    fn with_hz(hz: u32) -> Values {
+        let mut values = Values { hz, ..Values::default() };
+        DECLARATIONS.set_defaults(&mut values);
+        values
+    }
+
+    fn written(hz: u32, name: &str, text: &str) -> u64 {
+        let mut values = with_hz(hz);
+        DECLARATIONS.set(&mut values, name, text).expect("a whole number is taken");
+        DECLARATIONS.get(&values, name).expect("there is such a tunable")
+    }
+
+    #[test]
+    fn clamped_values_are_the_nearest_in_range() {
+        for (text, batch) in [("1", 2), ("-5", 2), ("33", 32), ("99999999999999999999", 32), (" 8\n", 8)] {
+            assert_eq!(written(1000, "batch", text), batch, "{text:?}");
+        }
+        let mut values = with_hz(1000);
+        for text in ["", "-", "8x", "1-2"] {
+            let error = DECLARATIONS.set(&mut values, "batch", text);
+            assert!(matches!(error, Err(TunableError::NotANumber { .. })), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn milliseconds_are_kept_as_the_jiffies_that_cover_them() {
+        for (hz, written_ms, read_ms) in [(1000, 30, 30), (250, 30, 32), (100, 1, 10), (300, 5, 6), (1000, 5000, 2000)]
+        {
+            assert_eq!(written(hz, "expire", &written_ms.to_string()), read_ms);
+            assert_eq!(DECLARATIONS.tunables[0].spec.reads_as(written_ms, hz), read_ms);
+        }
+    }
+
+    #[test]
+    fn a_default_that_is_a_fraction_of_a_second_is_whole_jiffies_and_at_least_one() {
+        for (hz, jiffies) in [(1000, 125), (250, 31), (100, 12), (4, 1)] {
+            assert_eq!(with_hz(hz).expire, jiffies);
+        }
     }
 }

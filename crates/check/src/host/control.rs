@@ -15,10 +15,10 @@ struct Write {
     value: Option<u64>,
 }
 
-fn write(specs: &[&'static Spec], which: u8, value: Value) -> Write {
+fn write(specs: &[&'static Spec], hz: u32, which: u8, value: Value) -> Write {
     let missing = Write { name: "no_such_name", text: "1".to_owned(), value: None };
     let Some(spec) = specs.get(usize::from(which) % specs.len().max(1)) else { return missing };
-    let Spec { name, default, min, max, read_only, .. } = **spec;
+    let Spec { name, default, min, max, read_only, clamps, .. } = **spec;
     let largest = max.min(default.max(1) * 16);
     let number = match value {
         Value::Default => Some(default),
@@ -33,7 +33,8 @@ fn write(specs: &[&'static Spec], which: u8, value: Value) -> Write {
         Value::NoSuchName => return missing,
     };
     let text = number.map_or_else(|| "1x".to_owned(), |number| number.to_string());
-    Write { name, text, value: number.filter(|number| !read_only && (min..=max).contains(number)) }
+    let taken = number.filter(|number| !read_only && (clamps || (min..=max).contains(number)));
+    Write { name, text, value: taken.map(|number| spec.reads_as(number, hz)) }
 }
 
 impl Host {
@@ -130,7 +131,7 @@ impl Host {
             ensure!(set.is_ok(), Control, "the largest nr_requests: {set:?}");
         }
         let specs = (ELEVATORS[self.config.home].tunables)();
-        for spec in specs.into_iter().filter(|spec| spec.alias_of.is_none()) {
+        for spec in specs.into_iter().filter(|spec| spec.alias_of.is_none() && !spec.read_only) {
             let value = match preset {
                 Preset::Default => continue,
                 Preset::SwitchedOn if spec.unit == Unit::Switch => 1,
@@ -150,7 +151,7 @@ impl Host {
     pub(super) fn write_tunable(&mut self, which: u8, value: Value) -> Checked {
         let scheduler = self.queue.scheduler();
         let specs = iosched::elevator(scheduler).map(|elevator| (elevator.tunables)()).unwrap_or_default();
-        let Write { name, text, value } = write(&specs, which, value);
+        let Write { name, text, value } = write(&specs, self.config.queue.hz, which, value);
         let read = |queue: &RequestQueue| specs.iter().map(|spec| queue.tunable(spec.name)).collect::<Vec<_>>();
         let before = read(&self.queue);
         let set = self.queue.set_tunable(name, &text);
@@ -182,7 +183,7 @@ impl Host {
 
     pub(super) fn write_attribute(&mut self, which: u8, value: Value) -> Checked {
         let specs: Vec<_> = RequestQueue::attribute_specs().collect();
-        let Write { name, text, mut value } = write(&specs, which, value);
+        let Write { name, text, mut value } = write(&specs, self.config.queue.hz, which, value);
         if name == "max_sectors_kb" {
             value = value.filter(|&kib| kib <= u64::from(self.config.queue.max_hw_sectors_kb));
         }
