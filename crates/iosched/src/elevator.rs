@@ -60,6 +60,30 @@ impl Env {
         self.now.as_ns() / self.jiffy_ns
     }
 
+    /// When a timer set now for jiffy number `jiffy` fires: as that begins, but not within the present one.
+    #[allow(dead_code, reason = "the elevators that do are on their way")]
+    pub(crate) fn tick(&self, jiffy: u64) -> Time {
+        Time::from_ns(jiffy.max(self.jiffies() + 1).saturating_mul(self.jiffy_ns))
+    }
+
+    /// Asks to be called back at the [`tick`](Self::tick) of `jiffy`, to wait for a process' next request until then.
+    #[allow(dead_code, reason = "the elevators that do are on their way")]
+    pub(crate) fn idle_until(&mut self, jiffy: u64) {
+        let at = self.tick(jiffy);
+        self.timer = Some(at);
+        let wait_ns = at.since(self.now);
+        self.note(|| Decision::IdleArm { wait_ns });
+    }
+
+    /// The callback is no longer asked for: whoever waited need not any more.
+    #[allow(dead_code, reason = "the elevators that do are on their way")]
+    #[inline]
+    pub(crate) fn cancel_idle(&mut self) {
+        if self.timer.take().is_some() {
+            self.note(|| Decision::IdleCancel);
+        }
+    }
+
     /// `id` is not queued any more: nothing may merge with it.
     #[inline]
     pub(crate) fn unqueue(&mut self, id: RequestId) {

@@ -31,6 +31,12 @@ fn first_is_better(a: &SortNode, b: &SortNode, position: Sector, back_seek: Back
     if a.urgency != b.urgency {
         return a.urgency > b.urgency;
     }
+    first_is_nearer(a, b, position, back_seek)
+}
+
+/// Whether the first of two requests is the cheaper one to go to.
+#[inline]
+fn first_is_nearer(a: &SortNode, b: &SortNode, position: Sector, back_seek: BackSeek) -> bool {
     match (back_seek.cost(position, a.sector), back_seek.cost(position, b.sector)) {
         (Some(cost_a), Some(cost_b)) if cost_a == cost_b => a.sector >= b.sector,
         (Some(cost_a), Some(cost_b)) => cost_a < cost_b,
@@ -53,12 +59,29 @@ impl Head {
     /// The better of two requests to serve, if they are two.
     #[inline(always)]
     pub(crate) fn better(self, requests: &Requests, a: Option<RequestId>, b: Option<RequestId>) -> Option<RequestId> {
+        self.choose(requests, a, b, first_is_better)
+    }
+
+    /// The nearer of two requests, if they are two: however urgent they are, only their places count.
+    #[allow(dead_code, reason = "the elevators that do are on their way")]
+    #[inline(always)]
+    pub(crate) fn nearer(self, requests: &Requests, a: Option<RequestId>, b: Option<RequestId>) -> Option<RequestId> {
+        self.choose(requests, a, b, first_is_nearer)
+    }
+
+    #[inline(always)]
+    fn choose(
+        self,
+        requests: &Requests,
+        a: Option<RequestId>,
+        b: Option<RequestId>,
+        first: impl FnOnce(&SortNode, &SortNode, Sector, BackSeek) -> bool,
+    ) -> Option<RequestId> {
         match (a, b) {
             (Some(x), Some(y)) if x != y => {
                 let nodes = requests.sort_nodes();
                 let (node_x, node_y) = (&nodes[x.index()], &nodes[y.index()]);
-                let first = first_is_better(node_x, node_y, self.position, self.back_seek);
-                Some(if first { x } else { y })
+                Some(if first(node_x, node_y, self.position, self.back_seek) { x } else { y })
             }
             _ => a.or(b),
         }
