@@ -2,6 +2,7 @@
 
 mod cost;
 mod devices;
+mod elevators;
 mod golden;
 mod reference;
 mod rules;
@@ -37,6 +38,8 @@ enum Command {
     Reference(reference::Args),
     /// Measure the modelled devices, and write the tables of docs/devices.md.
     Devices(devices::Args),
+    /// Run the small workload of docs/elevators.md under every elevator, and write its figures and table.
+    Elevators(elevators::Args),
     /// Measure how many requests a second the simulator replays.
     Speed(speed::Args),
 }
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Command::Rules => rules::run(),
         Command::Reference(args) => reference::run(&args),
         Command::Devices(args) => devices::run(&args),
+        Command::Elevators(args) => elevators::run(&args),
         Command::Speed(args) => speed::run(&args),
     };
     done.unwrap_or_else(|error| {

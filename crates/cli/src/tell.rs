@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use iosched::{RequestQueue, Spec};
+use iosched::{Layer, Registered, RequestQueue, Spec};
 
 use crate::args::ElevatorCommand;
 use crate::output;
@@ -13,12 +13,18 @@ pub(crate) fn elevator(command: &ElevatorCommand) -> Result<()> {
     match command {
         ElevatorCommand::List => {
             for elevator in iosched::ELEVATORS {
-                let _ = writeln!(text, "{:16}{}", elevator.name, elevator.about);
+                let _ = writeln!(text, "{:14}{:18}{}", elevator.name, kernels(elevator), elevator.about);
             }
         }
         ElevatorCommand::Show { name } => {
             let elevator = iosched::elevator(name)?;
             let _ = writeln!(text, "{}: {}\n", elevator.name, elevator.about);
+            let _ = writeln!(text, "{:12}{}, {}", "in Linux", kernels(elevator), layer(elevator.layer));
+            let _ = writeln!(text, "{:12}{}", "use it for", elevator.when);
+            for (number, line) in elevator.how.iter().enumerate() {
+                let _ = writeln!(text, "{:12}{line}", if number == 0 { "decides" } else { "" });
+            }
+            text.push('\n');
             let tunables = (elevator.tunables)();
             if tunables.is_empty() {
                 let _ = writeln!(text, "nothing can be set of it");
@@ -33,6 +39,21 @@ pub(crate) fn elevator(command: &ElevatorCommand) -> Result<()> {
         }
     }
     output::print(&text)
+}
+
+/// The kernels that have it, or had.
+fn kernels(elevator: &Registered) -> String {
+    match elevator.until {
+        Some(until) => format!("{} to {until}", elevator.since),
+        None => format!("{} to today", elevator.since),
+    }
+}
+
+fn layer(layer: Layer) -> &'static str {
+    match layer {
+        Layer::SingleQueue => "on the legacy request queue",
+        Layer::MultiQueue => "on blk-mq",
+    }
 }
 
 /// A table of declarations.

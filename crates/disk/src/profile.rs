@@ -224,13 +224,13 @@ impl Profile {
     }
 
     /// The profile of that name that comes with this crate, capitals and small letters being alike; `NAME:fresh` and
-    /// `NAME:steady` are as [`starting`](Self::starting).
+    /// `NAME:steady` are as [`starting`](Self::starting), `NAME:depth=N` is as [`queueing`](Self::queueing).
     ///
     /// # Errors
-    /// There is none of that name, or it cannot start so.
+    /// There is none of that name, or it cannot be so.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
-        if let Some((name, state)) = split_state(name) {
-            return Self::named(name)?.starting(state);
+        if let Some((name, variant)) = split_variant(name) {
+            return Self::named(name)?.varied(variant);
         }
         match EMBEDDED.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
             Some((name, text)) => Self::parse(name, text),
@@ -246,14 +246,14 @@ impl Profile {
         EMBEDDED.iter().map(|&(name, _)| name)
     }
 
-    /// The profile of a name, or of a file if `name_or_path` holds a `/` or ends in `.toml`; either with `:fresh` or
-    /// `:steady` behind it, as [`starting`](Self::starting).
+    /// The profile of a name, or of a file if `name_or_path` holds a `/` or ends in `.toml`; either with `:fresh`, `:steady`
+    /// or `:depth=N` behind it, as [`named`](Self::named).
     ///
     /// # Errors
-    /// No such name or file, or the file is not a profile, or it cannot start so.
+    /// No such name or file, or the file is not a profile, or it cannot be so.
     pub fn load(name_or_path: &str) -> Result<Self, ProfileError> {
-        if let Some((name_or_path, state)) = split_state(name_or_path) {
-            return Self::load(name_or_path)?.starting(state);
+        if let Some((name_or_path, variant)) = split_variant(name_or_path) {
+            return Self::load(name_or_path)?.varied(variant);
         }
         if !name_or_path.contains('/') && !name_or_path.ends_with(".toml") {
             return Self::named(name_or_path);
@@ -302,6 +302,43 @@ impl Profile {
             anchors.retain(|anchor| !anchor.figure.is_of_fresh_flash());
         }
         Ok(Self { name, about, model, anchors, prototype })
+    }
+
+    /// The same device, but told to take at most `depth` commands at once (`queue_depth` of a disk; 1: it queues none). Its
+    /// name tells. Anchors of deeper queues do not come along.
+    ///
+    /// # Errors
+    /// `depth` is 0 or more than the device takes, or the device is an array.
+    pub fn queueing(&self, depth: u32) -> Result<Self, ProfileError> {
+        let invalid = |source| ProfileError::Invalid { file: self.name.clone(), source };
+        let deepest = self.card().depth;
+        if !(1..=deepest).contains(&depth) {
+            let remedy = format!("this device takes 1 to {deepest} commands at once");
+            return Err(invalid(ConfigError::new("depth", "no such queue depth".to_owned(), remedy)));
+        }
+        let mut model = self.model.clone();
+        match &mut model {
+            Model::Fixed(config) => config.depth = depth,
+            Model::Disk(config) => config.depth = depth,
+            Model::Hdd(config) => config.depth = depth,
+            Model::Ssd(config) => config.depth = depth,
+            Model::Array(_) => {
+                let problem = "an array's depth is a choice of its controller".to_owned();
+                return Err(invalid(ConfigError::new("depth", problem, "set array.depth in a file of your own")));
+            }
+        }
+        let prototype = model.build(&[]).map_err(invalid)?;
+        let (name, about) = (format!("{}:depth={depth}", self.name), format!("{}, queue depth {depth}", self.about));
+        let mut anchors = self.anchors.clone();
+        anchors.retain(|anchor| anchor.figure.depth() <= depth);
+        Ok(Self { name, about, model, anchors, prototype })
+    }
+
+    fn varied(&self, variant: Variant) -> Result<Self, ProfileError> {
+        match variant {
+            Variant::Starting(state) => self.starting(state),
+            Variant::Queueing(depth) => self.queueing(depth),
+        }
     }
 
     /// The name or path it was loaded by.
@@ -356,10 +393,21 @@ impl Profile {
     }
 }
 
-/// A profile's name or path, and the state behind it.
-fn split_state(name: &str) -> Option<(&str, StartState)> {
-    let (name, state) = name.rsplit_once(':')?;
-    StartState::ALL.into_iter().find(|known| known.name() == state).map(|state| (name, state))
+/// What stands behind a profile's name or path.
+#[derive(Clone, Copy)]
+enum Variant {
+    Starting(StartState),
+    Queueing(u32),
+}
+
+/// A profile's name or path, and the variant behind it.
+fn split_variant(name: &str) -> Option<(&str, Variant)> {
+    let (name, variant) = name.rsplit_once(':')?;
+    if let Some(depth) = variant.strip_prefix("depth=") {
+        // What is no number is out of range too.
+        return Some((name, Variant::Queueing(depth.parse().unwrap_or(0))));
+    }
+    StartState::ALL.into_iter().find(|known| known.name() == variant).map(|state| (name, Variant::Starting(state)))
 }
 
 /// Refuses anchors that nobody could measure.

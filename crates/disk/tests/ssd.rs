@@ -197,6 +197,18 @@ fn states_are_refused_where_they_mean_nothing() {
 }
 
 #[test]
+fn a_device_can_be_told_to_queue_less() {
+    let profile = Profile::named("sata-7200:depth=1").unwrap();
+    assert_eq!((profile.name(), profile.card().depth), ("sata-7200:depth=1", 1));
+    assert!(profile.anchors().iter().all(|anchor| anchor.figure.depth() == 1) && !profile.anchors().is_empty());
+    assert_eq!(Profile::named("nvme:steady:depth=4").unwrap().card().depth, 4);
+    let error = Profile::named("sata-7200:depth=32").unwrap_err().to_string();
+    assert_eq!(error, "sata-7200: depth: no such queue depth; this device takes 1 to 31 commands at once");
+    assert!(Profile::named("sata-7200:depth=many").is_err());
+    assert!(Profile::named("san-lun:depth=2").unwrap_err().to_string().contains("array.depth"));
+}
+
+#[test]
 fn wrong_parameters_are_named() {
     let check = |change: fn(&mut SsdConfig), part: &str| {
         let mut config = config();

@@ -22,6 +22,7 @@ mod observer;
 mod plan;
 mod result;
 mod scenario;
+mod service_log;
 mod setting;
 mod timeline;
 
@@ -32,5 +33,6 @@ pub use observer::{Change, Completed, Decisions, Dispatched, Observer, Submitted
 pub use plan::{Host, Limit, Plan, Replay, SimError};
 pub use result::{Latencies, Note, QueueStat, QueueStatGroup, RunResult, TaskResult};
 pub use scenario::{ScenarioError, run_scenario};
+pub use service_log::{Service, ServiceLog, Wait};
 pub use setting::{SchedulerSetting, SettingError};
 pub use timeline::{Bin, HeadBin, QueueTotal, Span, SpanKind, TaskBins, Timeline};

@@ -216,6 +216,16 @@ impl Figure {
                 | Self::SequentialWriteInnerEdge
         )
     }
+
+    /// Commands that are outstanding while it is measured, where that is what it is about; else 1.
+    #[must_use]
+    pub const fn depth(self) -> u32 {
+        match self {
+            Self::RandomRead4kDepth256 => 256,
+            Self::RandomRead4kDepth32 | Self::RandomWrite4kDepth32 | Self::SteadyRandomWrite4kDepth32 => 32,
+            _ => 1,
+        }
+    }
 }
 
 impl fmt::Display for Figure {

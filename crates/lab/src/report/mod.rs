@@ -15,6 +15,7 @@ mod latency;
 mod page;
 mod processes;
 mod reproduce;
+mod service;
 mod several;
 mod shares;
 mod slices;
@@ -24,6 +25,8 @@ mod turns;
 mod units;
 mod validation;
 mod view;
+
+pub use service::ServiceFigure;
 
 use crate::record::Records;
 

@@ -1,0 +1,147 @@
+//! Every request of a run: when it was submitted, when the device took it and when it was done. For short runs that are
+//! looked at closely; [`Timeline`](crate::Timeline) is for long ones.
+
+use iosched::{Decision, Op};
+
+use crate::observer::{Observer, Submitted, Taken};
+
+/// A request's life; moments are ns since the run's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Number of the task whose bio founded it.
+    pub task: usize,
+    /// What it does.
+    pub op: Op,
+    /// First sector when it was dispatched.
+    pub sector: u64,
+    /// Length in sectors when it was dispatched.
+    pub nr_sectors: u32,
+    /// When the founding bio was submitted.
+    pub submitted_ns: u64,
+    /// When the device took it; `None`: not within the log.
+    pub dispatched_ns: Option<u64>,
+    /// When the device was done; `None`: not within the log.
+    pub completed_ns: Option<u64>,
+}
+
+/// A time in which the elevator kept the device waiting for a request that it expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// When it began to wait, ns since the run's start.
+    pub from_ns: u64,
+    /// When it gave something out again, or gave up.
+    pub to_ns: u64,
+}
+
+/// An observer that keeps every request submitted before a moment.
+#[derive(Clone, Debug)]
+pub struct ServiceLog {
+    until_ns: u64,
+    names: Vec<String>,
+    requests: Vec<Service>,
+    waits: Vec<Wait>,
+    waiting_since_ns: Option<u64>,
+    /// Places in `requests` by the founding bio's ordinal, less one; `usize::MAX`: it founded none that is kept.
+    by_bio: Vec<usize>,
+}
+
+impl ServiceLog {
+    /// A log of what is submitted before `until_ns`.
+    #[must_use]
+    pub fn new(until_ns: u64) -> Self {
+        Self {
+            until_ns,
+            names: Vec::new(),
+            requests: Vec::new(),
+            waits: Vec::new(),
+            waiting_since_ns: None,
+            by_bio: Vec::new(),
+        }
+    }
+
+    /// The tasks' names, by number.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// All requests that were not merged into others, in the order they were submitted.
+    pub fn requests(&self) -> impl Iterator<Item = &Service> {
+        self.requests.iter().filter(|request| request.nr_sectors > 0)
+    }
+
+    /// All waits, in order.
+    #[must_use]
+    pub fn waits(&self) -> &[Wait] {
+        &self.waits
+    }
+
+    fn request(&mut self, bio: u64) -> Option<&mut Service> {
+        let place = *self.by_bio.get(usize::try_from(bio.checked_sub(1)?).ok()?)?;
+        self.requests.get_mut(place)
+    }
+
+    fn end_wait(&mut self, now_ns: u64) {
+        if let Some(from_ns) = self.waiting_since_ns.take()
+            && from_ns < now_ns
+        {
+            self.waits.push(Wait { from_ns, to_ns: now_ns });
+        }
+    }
+}
+
+impl Observer for ServiceLog {
+    const DECISIONS: bool = true;
+
+    fn task(&mut self, _task: usize, _pid: u32, name: &str) {
+        self.names.push(name.to_owned());
+    }
+
+    fn submitted(&mut self, now_ns: u64, bio: &Submitted) {
+        let &Submitted { task, op, sector, nr_sectors, taken, bio, .. } = bio;
+        if now_ns >= self.until_ns || taken == Taken::Full {
+            return;
+        }
+        let place = if taken == Taken::Allocated && nr_sectors > 0 { self.requests.len() } else { usize::MAX };
+        let number = usize::try_from(bio).unwrap_or(usize::MAX);
+        self.by_bio.resize(number.saturating_sub(1), usize::MAX);
+        self.by_bio.push(place);
+        if place != usize::MAX {
+            let request =
+                Service { task, op, sector, nr_sectors, submitted_ns: now_ns, dispatched_ns: None, completed_ns: None };
+            self.requests.push(request);
+        }
+    }
+
+    fn decision(&mut self, now_ns: u64, decision: &Decision) {
+        match *decision {
+            Decision::Dispatch { cookie, sector, nr_sectors, .. } => {
+                self.end_wait(now_ns);
+                if let Some(request) = self.request(cookie) {
+                    (request.sector, request.nr_sectors) = (sector, nr_sectors);
+                    request.dispatched_ns = Some(now_ns);
+                }
+            }
+            Decision::Complete { cookie } => {
+                if let Some(request) = self.request(cookie) {
+                    request.completed_ns = Some(now_ns);
+                }
+            }
+            Decision::RequestMerge { cookie, .. } => {
+                if let Some(request) = self.request(cookie) {
+                    // Now a part of another one.
+                    request.nr_sectors = 0;
+                }
+            }
+            Decision::IdleArm { .. } if now_ns < self.until_ns => {
+                self.waiting_since_ns.get_or_insert(now_ns);
+            }
+            Decision::IdleFire => self.end_wait(now_ns),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, finished_ns: u64) {
+        self.end_wait(finished_ns);
+    }
+}
