@@ -30,6 +30,36 @@ pub(crate) trait RbNode<K> {
     fn links(&self) -> &RbLinks;
     /// The same, to change.
     fn links_mut(&mut self) -> &mut RbLinks;
+
+    /// Whether nodes know something of their subtrees. Without it the rest costs nothing.
+    const AUGMENTED: bool = false;
+
+    /// Works out what the node knows of its subtree from itself and its children.
+    fn augment(&mut self, left: Option<u64>, right: Option<u64>) {
+        let _ = (left, right);
+    }
+
+    /// What it knows of its subtree.
+    fn augmented(&self) -> u64 {
+        0
+    }
+}
+
+/// Works out anew what `id` knows of its subtree.
+#[inline]
+fn augment<K, N: RbNode<K>>(nodes: &mut [N], id: u32) {
+    let RbLinks { left, right, .. } = *nodes[id as usize].links();
+    let [left, right] = [left, right].map(|child| nodes.get(child as usize).map(N::augmented));
+    nodes[id as usize].augment(left, right);
+}
+
+/// Works out anew what `id`, if it is an element, and everything above it know of their subtrees.
+#[inline]
+fn augment_upwards<K, N: RbNode<K>>(nodes: &mut [N], mut id: u32) {
+    while id != NIL {
+        augment(nodes, id);
+        id = nodes[id as usize].links().parent;
+    }
 }
 
 /// A tree: its root, and its two ends at hand.
@@ -112,6 +142,9 @@ impl<K: Kind> RbTree<K> {
         let Some(parent) = parent.map(Id::number) else {
             *nodes[id as usize].links_mut() = RbLinks::default();
             (self.root, self.first, self.last) = (id, id, id);
+            if N::AUGMENTED {
+                augment(nodes, id);
+            }
             return;
         };
         *nodes[id as usize].links_mut() = RbLinks { parent, left: NIL, right: NIL, red: true };
@@ -127,7 +160,11 @@ impl<K: Kind> RbTree<K> {
                 self.last = id;
             }
         }
-        if above.red {
+        let red = above.red;
+        if N::AUGMENTED {
+            augment_upwards(nodes, id);
+        }
+        if red {
             self.rebalance_after_insert(nodes, id, parent);
         }
     }
@@ -223,6 +260,9 @@ impl<K: Kind> RbTree<K> {
                 node.links_mut().parent = parent;
             }
         }
+        if N::AUGMENTED {
+            augment_upwards(nodes, child_parent);
+        }
         if lost_black {
             match nodes.get_mut(child as usize).map(N::links_mut) {
                 Some(links) if links.red => links.red = false,
@@ -297,6 +337,10 @@ impl<K: Kind> RbTree<K> {
             node.links_mut().parent = id;
         }
         self.put_in_place_of(nodes, parent, id, up);
+        if N::AUGMENTED {
+            augment(nodes, id);
+            augment(nodes, up);
+        }
     }
 
     /// The element behind `id`.
