@@ -15,7 +15,7 @@ impl Reads {
         let mut queue = RequestQueue::new(Time::ZERO, &QueueConfig::default(), "deadline").unwrap();
         queue.set_attribute(Time::ZERO, "nomerges", "2").unwrap();
         for (name, value) in tunables {
-            queue.set_tunable(name, &value.to_string()).unwrap();
+            queue.set_tunable(Time::ZERO, name, &value.to_string()).unwrap();
         }
         let context = queue.create_context(1, IoPriority::default(), CgroupId::ROOT);
         let mut reads = Self { queue, context, next: 0 };

@@ -38,7 +38,7 @@ fn tunables_are_those_of_the_elevator_that_is_switched_to() {
     let request = queue.dispatch(Time::ZERO).unwrap();
     queue.switch(Time::ZERO, "deadline").unwrap();
     assert!(queue.is_switching());
-    queue.set_tunable("fifo_batch", "7").unwrap();
+    queue.set_tunable(Time::ZERO, "fifo_batch", "7").unwrap();
     assert_eq!(queue.tunable("fifo_batch"), Ok(7));
     queue.complete(Time::ZERO, request, Ok(()), |_, _| ());
     assert!(!queue.is_switching());

@@ -244,6 +244,11 @@ pub trait Elevator: Send {
     /// # Errors
     /// If there is none of that name, or it does not take that value.
     fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError>;
+
+    /// The tunable `name` was set: what hangs on it follows.
+    fn tunable_changed(&mut self, env: &mut Env, name: &str) {
+        let _ = (env, name);
+    }
 }
 
 /// The two request queues that Linux has had.

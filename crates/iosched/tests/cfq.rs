@@ -63,7 +63,7 @@ impl Host {
 /// A process writes, fsyncs and so waits for the journal thread, fifty times over. How long it takes.
 fn fsync_loop_ns(yielding: &str, other_reader: bool) -> u64 {
     let mut host = Host::new(false);
-    host.queue.set_tunable("yield", yielding).unwrap();
+    host.queue.set_tunable(host.now, "yield", yielding).unwrap();
     let writer = host.process(1, IoPriority::default(), CgroupId::ROOT);
     let journal = host.process(2, IoPriority::default(), CgroupId::ROOT);
     let reader = host.process(3, IoPriority::default(), CgroupId::ROOT);
@@ -111,7 +111,7 @@ fn yielding_does_not_help_beside_a_reader() {
 fn a_yield_ends_with_the_next_request_of_who_yielded_or_after_slice_idle() {
     for (resubmits, wait_ns, idles) in [(false, 0, false), (true, 0, true), (false, 9 * MILLISECOND_NS, true)] {
         let mut host = Host::new(false);
-        host.queue.set_tunable("yield", "1").unwrap();
+        host.queue.set_tunable(host.now, "yield", "1").unwrap();
         let from = host.process(1, IoPriority::default(), CgroupId::ROOT);
         let to = host.process(2, IoPriority::default(), CgroupId::ROOT);
         host.submit(Op::Read, 0, from);

@@ -109,7 +109,7 @@ impl SchedulerSetting {
             queue.set_attribute(now, name, value).map_err(refused)?;
         }
         for (name, value) in &self.tunables {
-            queue.set_tunable(name, value).map_err(refused)?;
+            queue.set_tunable(now, name, value).map_err(refused)?;
         }
         Ok(queue)
     }

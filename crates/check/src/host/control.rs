@@ -139,7 +139,7 @@ impl Host {
                 Preset::Smallest => spec.min,
                 Preset::Largest => spec.max,
             };
-            let set = self.queue.set_tunable(spec.name, &value.to_string());
+            let set = self.queue.set_tunable(self.now, spec.name, &value.to_string());
             ensure!(set.is_ok(), Control, "{}={value}: {set:?}", spec.name);
         }
         if let Some(audit) = &mut self.audit {
@@ -154,7 +154,7 @@ impl Host {
         let Write { name, text, value } = write(&specs, self.config.queue.hz, which, value);
         let read = |queue: &RequestQueue| specs.iter().map(|spec| queue.tunable(spec.name)).collect::<Vec<_>>();
         let before = read(&self.queue);
-        let set = self.queue.set_tunable(name, &text);
+        let set = self.queue.set_tunable(self.now, name, &text);
         ensure!(
             set.is_ok() == value.is_some() && before.iter().all(Result::is_ok),
             Control,

@@ -77,8 +77,12 @@ impl RequestQueue {
     ///
     /// # Errors
     /// If there is none of that name, or it does not take that value.
-    pub fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
-        self.next_elevator.as_mut().unwrap_or(&mut self.elevator).set_tunable(name, value)
+    pub fn set_tunable(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
+        self.env.now = now;
+        let elevator = self.next_elevator.as_mut().unwrap_or(&mut self.elevator);
+        elevator.set_tunable(name, value)?;
+        elevator.tunable_changed(&mut self.env, name);
+        Ok(())
     }
 
     /// Which weights of cgroups the elevator takes; while switching, the new one.
