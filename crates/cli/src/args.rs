@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use iosched::{ELEVATORS, Registered};
 use iosched_sim::SchedulerSetting;
 
 use crate::device::DeviceCommand;
@@ -94,9 +95,10 @@ pub(crate) struct CompareArgs {
     pub(crate) devices: Vec<String>,
 
     /// A scheduler and what to set of it or of the queue, as cfq or cfq:slice_idle=0,quantum=32,nr_requests=512;
-    /// once per setting to compare [default: noop, deadline and cfq]
-    #[arg(short, long = "scheduler", value_name = "SETTING", value_parser = setting)]
-    pub(crate) schedulers: Vec<SchedulerSetting>,
+    /// once per setting to compare; all stands for every elevator there is, today for those that Linux has today
+    /// [default: noop, deadline and cfq]
+    #[arg(short, long = "scheduler", value_name = "SETTING|all|today", value_parser = settings)]
+    pub(crate) schedulers: Vec<Settings>,
 
     /// The setting the others are compared with, written as with --scheduler [default: the first one given;
     /// deadline if none is given]
@@ -216,6 +218,22 @@ pub(crate) enum ElevatorCommand {
         #[arg(value_name = "NAME")]
         name: String,
     },
+}
+
+/// What one --scheduler names: a setting, or several elevators with their defaults.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings(pub(crate) Vec<SchedulerSetting>);
+
+fn settings(text: &str) -> Result<Settings, String> {
+    let defaults = |wanted: fn(&Registered) -> bool| {
+        let elevators = ELEVATORS.iter().filter(|elevator| wanted(elevator));
+        Settings(elevators.map(|elevator| SchedulerSetting::defaults(elevator.name)).collect())
+    };
+    match text {
+        "all" => Ok(defaults(|_| true)),
+        "today" => Ok(defaults(|elevator| elevator.until.is_none())),
+        _ => setting(text).map(|setting| Settings(vec![setting])),
+    }
 }
 
 fn setting(text: &str) -> Result<SchedulerSetting, String> {

@@ -121,7 +121,7 @@ fn write_page(page: &Path, html: &str) -> Result<()> {
 /// Everything is checked before anything runs.
 fn experiment(args: &CompareArgs) -> Result<Experiment> {
     let profiles = args.devices.iter().map(|device| Profile::load(device)).collect::<Result<Vec<_>, _>>()?;
-    let mut settings = args.schedulers.clone();
+    let mut settings: Vec<_> = args.schedulers.iter().flat_map(|named| named.0.iter().cloned()).collect();
     let mut baseline = args.baseline.as_ref().map(ToString::to_string);
     if settings.is_empty() {
         settings = SCHEDULERS_DEFAULT.into_iter().map(SchedulerSetting::defaults).collect();

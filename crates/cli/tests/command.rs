@@ -274,6 +274,20 @@ fn devices_and_elevators_are_told_from_their_declarations() {
 }
 
 #[test]
+fn one_word_names_every_elevator() {
+    let here = directory("all");
+    let workload = here.join("tasks.toml");
+    let task = "end_ns = 300_000_000\n[[tasks]]\npid = 1\npattern = \"seq\"\nthink_ns = 500_000\n";
+    std::fs::write(&workload, task).unwrap();
+    let args = ["compare", "--workload", "tasks.toml", "--scheduler", "all", "--runs", "1", "--csv"];
+    let (code, csv, error) = run(&here, &args);
+    assert_eq!(code, 0, "{error}");
+    for elevator in iosched::ELEVATORS {
+        assert!(csv.lines().any(|line| line.split(',').any(|cell| cell == elevator.name)), "{}: {csv}", elevator.name);
+    }
+}
+
+#[test]
 fn traces_are_told_about_and_converted() {
     let here = directory("trace");
     let (code, text, _) = run(&here, &["trace", "info", SAMPLE]);
