@@ -3,6 +3,7 @@
 //! Off by default; when off, a decision costs one predictable branch. Tests, traces and reports read these;
 //! nothing parses log text.
 
+use crate::anticipatory::AnticipatoryEvent;
 use crate::context::{CgroupId, IoClass};
 use crate::request::{Op, RequestId, Sector};
 use crate::time::Time;
@@ -193,6 +194,8 @@ pub enum Decision {
         /// To whom.
         to_pid: u32,
     },
+    /// The state of the anticipatory elevator changed.
+    Anticipatory(AnticipatoryEvent),
     /// The elevator was switched.
     Switch {
         /// Its name.

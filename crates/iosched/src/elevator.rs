@@ -20,6 +20,8 @@ pub struct Env {
     pub cgroups: Cgroups,
     /// Where decisions go.
     pub log: DecisionLog,
+    /// Jiffies in a second.
+    pub hz: u32,
     /// Length of a jiffy in ns.
     pub jiffy_ns: u64,
     /// Whether seeking costs on the device.
@@ -44,6 +46,7 @@ impl Env {
             contexts: Contexts::default(),
             cgroups: Cgroups::default(),
             log: DecisionLog::default(),
+            hz,
             jiffy_ns: SECOND_NS / u64::from(hz),
             rotational,
             groups,
@@ -61,13 +64,11 @@ impl Env {
     }
 
     /// When a timer set now for jiffy number `jiffy` fires: as that begins, but not within the present one.
-    #[allow(dead_code, reason = "the elevators that do are on their way")]
     pub(crate) fn tick(&self, jiffy: u64) -> Time {
         Time::from_ns(jiffy.max(self.jiffies() + 1).saturating_mul(self.jiffy_ns))
     }
 
     /// Asks to be called back at the [`tick`](Self::tick) of `jiffy`, to wait for a process' next request until then.
-    #[allow(dead_code, reason = "the elevators that do are on their way")]
     pub(crate) fn idle_until(&mut self, jiffy: u64) {
         let at = self.tick(jiffy);
         self.timer = Some(at);
@@ -76,7 +77,6 @@ impl Env {
     }
 
     /// The callback is no longer asked for: whoever waited need not any more.
-    #[allow(dead_code, reason = "the elevators that do are on their way")]
     #[inline]
     pub(crate) fn cancel_idle(&mut self) {
         if self.timer.take().is_some() {
@@ -101,7 +101,6 @@ impl Env {
 
     /// The elevator, which has taken `id` out of its own lists, releases it to the dispatch list ahead of the device: in
     /// sector order from where the device is, and with `keep_directions` past no request of the other direction.
-    #[allow(dead_code, reason = "the elevators that do are on their way")]
     pub(crate) fn release_sorted(&mut self, id: RequestId, keep_directions: bool) {
         self.unqueue(id);
         self.dispatch_list.insert_sorted(&mut self.requests, id, keep_directions);
@@ -222,6 +221,11 @@ pub trait Elevator: Send {
         WeightRange::BFQ
     }
 
+    /// Decisions are recorded from now on: those that tell of changes begin with what is.
+    fn recording(&mut self, env: &mut Env) {
+        let _ = env;
+    }
+
     /// Requests queued: inserted, not given out, not absorbed.
     fn queued(&self) -> usize;
 
@@ -283,7 +287,8 @@ pub struct Registered {
 }
 
 /// Every elevator there is, in the order `queue/scheduler` lists them.
-pub static ELEVATORS: &[Registered] = &[crate::noop::REGISTERED, crate::deadline::REGISTERED, crate::cfq::REGISTERED];
+pub static ELEVATORS: &[Registered] =
+    &[crate::noop::REGISTERED, crate::anticipatory::REGISTERED, crate::deadline::REGISTERED, crate::cfq::REGISTERED];
 
 /// No elevator of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -36,6 +36,7 @@
 //! deadline and noop take the decisions that Linux 4.19 took, event for event, in every run recorded of it.
 #![forbid(unsafe_code)]
 
+mod anticipatory;
 mod cfq;
 mod collections;
 mod context;
@@ -49,6 +50,7 @@ mod request;
 mod time;
 mod tunable;
 
+pub use anticipatory::{Anticipation, AnticipatoryEvent};
 pub use context::{
     Cgroup, CgroupId, Cgroups, Context, ContextId, Contexts, IoClass, IoPriority, IoPriorityError, LEVEL_DEFAULT,
     LEVEL_MAX, WEIGHT_MAX, WEIGHT_MIN, WeightError, WeightRange,

@@ -90,6 +90,7 @@ impl Host {
         if record {
             host.queue.record_decisions(true);
             host.audit = Some(Audit::new(&host.queue, config.queue.hz));
+            host.look_at_decisions()?;
         }
         if let Some(nr_requests) = config.nr_requests {
             let set = host.queue.set_attribute(host.now, "nr_requests", &nr_requests.to_string());

@@ -63,7 +63,6 @@ impl Head {
     }
 
     /// The nearer of two requests, if they are two: however urgent they are, only their places count.
-    #[allow(dead_code, reason = "the elevators that do are on their way")]
     #[inline(always)]
     pub(crate) fn nearer(self, requests: &Requests, a: Option<RequestId>, b: Option<RequestId>) -> Option<RequestId> {
         self.choose(requests, a, b, first_is_nearer)

@@ -1,5 +1,6 @@
 //! Seek history: whether a queue's requests are scattered.
 
+use super::mean::DecayingMean;
 use crate::request::Sector;
 
 /// On a disk: a request this many sectors away from the one before was a seek.
@@ -32,5 +33,47 @@ impl SeekHistory {
     #[inline]
     pub(crate) fn is_seeky(&self) -> bool {
         self.bits.count_ones() > SEEKY
+    }
+}
+
+/// Distances longer than this count as this: the sums of means hold them.
+const DISTANCE_MAX_SECTORS: u64 = 1 << 48;
+/// A mean of so many samples or fewer, in the mean's fixed point, is young.
+const SAMPLES_YOUNG: u64 = 60;
+
+/// The mean distance between requests, in sectors, as the 2.6 elevators before 2.6.34 keep it: a single leap counts at most a few times
+/// what is usual.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SeekMean {
+    history: DecayingMean,
+    mean_sectors: u64,
+}
+
+impl SeekMean {
+    /// The distance from the end of one request to a sector.
+    #[inline]
+    pub(crate) fn distance(sector: Sector, last_end: Sector) -> u64 {
+        sector.abs_diff(last_end).min(DISTANCE_MAX_SECTORS)
+    }
+
+    /// One more seek, of [`distance`](Self::distance).
+    #[inline]
+    pub(crate) fn record(&mut self, distance_sectors: u64) {
+        let leap_sectors = if self.history.samples <= SAMPLES_YOUNG { 2 << 20 } else { 2 << 16 };
+        self.history.record(distance_sectors.min(4 * self.mean_sectors + leap_sectors));
+        let DecayingMean { samples, total } = self.history;
+        self.mean_sectors = (total + samples / 2) / samples;
+    }
+
+    /// The mean; 0 before the first.
+    #[inline]
+    pub(crate) fn mean(&self) -> u64 {
+        self.mean_sectors
+    }
+
+    /// Whether there was none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.history.samples == 0
     }
 }

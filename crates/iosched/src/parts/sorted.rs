@@ -18,7 +18,6 @@ impl Sorted {
 
     /// Puts `id` in unless a request that begins at the same sector is there: then that is returned, and `id` stays out. The
     /// elevators of the single-queue 2.6 kernels hold one request a sector, and release the other ahead of its turn.
-    #[allow(dead_code, reason = "the elevators that do are on their way")]
     pub(crate) fn insert_alone(&mut self, requests: &mut Requests, id: RequestId) -> Result<(), RequestId> {
         match self.find(requests, requests[id].sector) {
             Some(other) => Err(other),

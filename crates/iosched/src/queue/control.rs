@@ -186,6 +186,7 @@ impl RequestQueue {
         self.env.cgroups.weights = self.elevator.weights();
         let elevator = self.elevator.name();
         self.env.note(|| Decision::Switch { elevator });
+        self.elevator.recording(&mut self.env);
         let mut exited = Vec::new();
         while let Some(id) = self.held.first() {
             self.held.remove(self.env.requests.list_nodes(), id);

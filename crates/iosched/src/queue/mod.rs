@@ -458,6 +458,9 @@ impl RequestQueue {
     /// Turns the recording of decisions on or off.
     pub fn record_decisions(&mut self, on: bool) {
         self.env.log.record(on);
+        if on {
+            self.elevator.recording(&mut self.env);
+        }
     }
 
     /// Takes the decisions since the last call, oldest first.

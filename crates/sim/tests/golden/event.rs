@@ -1,5 +1,8 @@
 //! Events of a recorded run: gathered from a run of ours, as the recordings write them, and as the fixtures keep them.
 
+#[path = "event/anticipatory.rs"]
+mod anticipatory;
+
 use std::fmt::Write as _;
 
 use iosched::{Decision, IoClass, IoPriority, MergeSide, Op, Workload};
@@ -159,6 +162,7 @@ fn decision_fields(text: &mut String, scenario: &Scenario, decision: &Decision) 
         Decision::Served { cgroup, vtime } => {
             write!(text, "\"served\",\"vt\":{vtime},\"cg\":\"{}\"", cgroup_name(scenario, cgroup.index()))
         }
+        Decision::Anticipatory(event) => anticipatory::fields(text, event),
         ref other => write!(text, "\"{other:?}\""),
     }
 }

@@ -1,0 +1,165 @@
+//! Anticipation: whether to wait for the next request of the process that was served last, rather than seek to another's.
+//!
+//! It pays if that process will soon send a request near its last one. What it did so far says whether it will; of a new
+//! process, what others did after their first request.
+
+use super::event::Anticipation;
+use super::{Anticipatory, SYNC};
+use crate::elevator::Env;
+use crate::request::RequestId;
+
+/// A request this near the last one is close, right after that has completed; the distance doubles with each jiffy.
+const CLOSE_SECTORS: u64 = 8192;
+/// After so many ms every request is.
+const CLOSE_MS: u64 = 20;
+/// Half of what a probability is counted in.
+const HALF: u64 = 128;
+/// One in the product of two probabilities is this.
+const ONE_OF_PRODUCT: u64 = 256 * 256;
+
+impl Anticipatory {
+    /// Whether it now waits, or will.
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.anticipation, Anticipation::WaitRequest | Anticipation::WaitNext)
+    }
+
+    /// Whether to wait instead of serving `next`.
+    pub(super) fn may_wait(&mut self, env: &Env, next: Option<RequestId>) -> bool {
+        self.awaited.is_some() && self.anticipation != Anticipation::Finished && !self.can_break(env, next)
+    }
+
+    /// Waits from now on, or once the request of the awaited process completes.
+    pub(super) fn wait(&mut self, env: &mut Env) {
+        if self.anticipation != Anticipation::Off {
+            return;
+        }
+        if self.awaited_is_done {
+            self.start_timer(env);
+        } else {
+            self.anticipation = Anticipation::WaitRequest;
+        }
+    }
+
+    /// The awaited process has nothing under way: its time runs.
+    fn start_timer(&mut self, env: &mut Env) {
+        env.idle_until(self.awaited_since + self.tunables.antic_expire);
+        self.anticipation = Anticipation::WaitNext;
+    }
+
+    /// The wait is over, and not because time is.
+    pub(super) fn stop_waiting(&mut self, env: &mut Env, then: Anticipation) {
+        if self.anticipation == Anticipation::WaitNext {
+            env.cancel_idle();
+        }
+        self.anticipation = then;
+    }
+
+    /// A request of the awaited process completed.
+    pub(super) fn awaited_completed(&mut self, env: &mut Env) {
+        self.awaited_since = env.jiffies();
+        self.awaited_is_done = true;
+        if self.anticipation == Anticipation::WaitRequest {
+            self.start_timer(env);
+        }
+    }
+
+    /// The process did not send anything in time.
+    pub(super) fn waited_in_vain(&mut self) {
+        self.anticipation = Anticipation::Finished;
+        let Some(process) = self.awaited.map(|id| &self.processes[id]) else { return };
+        if !process.has_thought() {
+            self.newcomers.lost();
+        }
+        if process.exited {
+            self.newcomers.lost_without_cooperator();
+        }
+    }
+
+    /// Whether there is nothing to wait for, or `request` is as good as what is waited for. Learns from it: each time it
+    /// is asked counts.
+    pub(super) fn can_break(&mut self, env: &Env, request: Option<RequestId>) -> bool {
+        let Some(awaited) = self.awaited else { return true };
+        if request.is_some_and(|id| self.processes.of(env, id) == awaited) {
+            return true;
+        }
+        if self.awaited_is_done && env.jiffies().abs_diff(self.awaited_since) >= self.tunables.antic_expire {
+            return true;
+        }
+        let process = &self.processes[awaited];
+        if process.queued > 0 || process.released > 0 {
+            return true;
+        }
+        let (exited, has_thought) = (process.exited, process.has_thought());
+        if let Some(id) = request.filter(|&id| env.requests[id].is_sync() && self.is_close(env, id)) {
+            if exited {
+                if !has_thought {
+                    self.newcomers.lost();
+                }
+                self.newcomers.found_cooperator();
+            }
+            self.account(env, awaited, id);
+            return true;
+        }
+        if exited {
+            if !has_thought {
+                self.newcomers.lost();
+            }
+            if self.newcomers.exit_without_cooperator > HALF {
+                return true;
+            }
+        }
+        if has_thought {
+            return self.processes[awaited].think_mean() > self.tunables.antic_expire;
+        }
+        let newcomers = &self.newcomers;
+        newcomers.think_mean() > self.tunables.antic_expire
+            || newcomers.exit_probability * newcomers.exit_without_cooperator > ONE_OF_PRODUCT / 2
+    }
+
+    /// Whether `id` is so near where the batch is that the awaited process' next request need not be nearer.
+    fn is_close(&self, env: &Env, id: RequestId) -> bool {
+        let waits = self.anticipation != Anticipation::Off && self.awaited_is_done;
+        let delay = if waits { env.jiffies() - self.awaited_since } else { 0 };
+        let window_sectors = if delay == 0 {
+            CLOSE_SECTORS
+        } else if delay <= CLOSE_MS * u64::from(env.hz) / 1000 && delay <= self.tunables.antic_expire {
+            let doublings = u32::try_from(delay).unwrap_or(u32::MAX);
+            CLOSE_SECTORS.saturating_mul(1u64.checked_shl(doublings).unwrap_or(u64::MAX))
+        } else {
+            return true;
+        };
+        let sector = env.requests[id].sector;
+        let position = self.directions[usize::from(self.batch.sync)].position;
+        if position <= sector.saturating_add(window_sectors / 2) && sector <= position.saturating_add(window_sectors) {
+            return true;
+        }
+        let Some(awaited) = self.awaited else { return false };
+        sector.abs_diff(position) < self.newcomers.seek_mean_of(&self.processes[awaited])
+    }
+
+    /// Stops waiting if `id`, which just came, is worth it.
+    pub(super) fn meet(&mut self, env: &mut Env, id: RequestId) {
+        if self.is_waiting() && self.can_break(env, Some(id)) {
+            self.stop_waiting(env, Anticipation::Finished);
+        }
+    }
+
+    /// A sync request came that counts for `process`.
+    pub(super) fn account(&mut self, env: &Env, process: super::ProcessId, id: RequestId) {
+        let request = &env.requests[id];
+        debug_assert!(request.is_sync());
+        let process = &mut self.processes[process];
+        self.newcomers.account(process, env.jiffies(), env.hz, request.sector, request.end());
+        self.tunables.est_time = self.newcomers.think_mean();
+    }
+
+    /// Whether the sync request to serve next should rather wait for one that is expected.
+    pub(super) fn holds_back(&mut self, env: &mut Env) -> bool {
+        let next = self.directions[SYNC].next;
+        let holds = self.may_wait(env, next);
+        if holds {
+            self.wait(env);
+        }
+        holds
+    }
+}

@@ -1,0 +1,389 @@
+//! anticipatory: after a read, the disk stays where it is for a moment, because the same process will read on from there.
+//!
+//! As in Linux 2.6.30 and 2.6.32. Sync requests (reads, and writes somebody waits for) and async ones are served in
+//! batches by turns, each in sector order, and none waits much longer than its deadline. Time is counted in jiffies.
+//!
+//! - `batch`: whose turn it is, and for how long;
+//! - `anticipate`: whether to wait for the process that was served last;
+//! - `process`: what it goes by when it decides that;
+//! - this file: the requests, and which of them is next.
+
+mod anticipate;
+mod batch;
+mod event;
+mod process;
+mod tunables;
+
+pub use event::{Anticipation, AnticipatoryEvent};
+
+use crate::collections::List;
+use crate::context::ContextId;
+use crate::elevator::{Elevator, Env, Layer, Registered};
+use crate::parts::head::{BackSeek, Head};
+use crate::parts::sorted::{Sorted, inherit_fifo_place};
+use crate::request::{Bio, Fifo, RequestId, Sector, Stage};
+use crate::time::Time;
+use crate::tunable::TunableError;
+use batch::Batch;
+use event::Told;
+use process::{Newcomers, ProcessId, Processes};
+use tunables::{DECLARATIONS, Tunables};
+
+pub(crate) const REGISTERED: Registered = Registered {
+    name: "anticipatory",
+    about: "waits a moment for a reader's next request before it seeks away: for one slow disk and few readers",
+    since: "2.6.0",
+    until: Some("2.6.33"),
+    layer: Layer::SingleQueue,
+    how: &[
+        "Sync requests (reads, O_DIRECT and fsync writes) and async ones take turns in batches; sync ones go first.",
+        "A sync batch lasts read_batch_expire, an async one write_batch_expire or its quota of requests, if the other kind waits.",
+        "The quota follows from how long the last async batch kept the device busy.",
+        "Within a batch the nearest request is next; going back up to 512 MiB costs double.",
+        "The oldest one goes first once it has waited read_expire or write_expire.",
+        "After a sync request it waits up to antic_expire for the same process' next one, unless that process is known to",
+        "think longer, or another process' request is near enough; of new processes it knows what others did.",
+    ],
+    when: "Few processes that read in sequence with short pauses from one disk without command queueing. \
+           Not for RAID, SSDs, databases, or more than a handful of readers.",
+    tunables: || DECLARATIONS.specs().collect(),
+    build: |env| Box::new(Anticipatory::new(env)),
+};
+
+/// What going back costs.
+const BACK_SEEK: BackSeek = BackSeek { max_sectors: 1 << 20, penalty: 2 };
+
+const ASYNC: usize = 0;
+const SYNC: usize = 1;
+
+/// The queued requests of one kind.
+#[derive(Debug, Default)]
+struct Direction {
+    sorted: Sorted,
+    fifo: List<Fifo>,
+    /// The one to serve next, if the oldest is not overdue.
+    next: Option<RequestId>,
+    /// End of the last request released.
+    position: Sector,
+    /// The jiffy in which the oldest was last looked at.
+    last_look: u64,
+}
+
+impl Direction {
+    fn head(&self) -> Head {
+        Head { position: self.position, back_seek: BACK_SEEK }
+    }
+
+    /// What comes after `id`: its neighbours, of which there are two if there are two others.
+    fn after(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        let successor =
+            self.sorted.next(&env.requests, id).or_else(|| self.sorted.first().filter(|&first| first != id));
+        self.head().nearer(&env.requests, successor, self.sorted.prev(&env.requests, id))
+    }
+
+    fn remove(&mut self, env: &mut Env, id: RequestId) {
+        self.sorted.remove(&mut env.requests, id);
+        self.fifo.remove(env.requests.list_nodes(), id);
+    }
+}
+
+/// The elevator. Times are in jiffies.
+pub(crate) struct Anticipatory {
+    tunables: Tunables,
+    /// Async requests, and sync ones.
+    directions: [Direction; 2],
+    batch: Batch,
+    anticipation: Anticipation,
+    /// The process whose sync request was released last, if nothing else was after it.
+    awaited: Option<ProcessId>,
+    /// That request has completed.
+    awaited_is_done: bool,
+    /// When it did.
+    awaited_since: u64,
+    processes: Processes,
+    newcomers: Newcomers,
+    /// Requests released and not completed.
+    in_flight: u32,
+    queued: usize,
+    told: Told,
+}
+
+fn kind(env: &Env, id: RequestId) -> usize {
+    usize::from(env.requests[id].is_sync())
+}
+
+impl Anticipatory {
+    fn new(env: &Env) -> Self {
+        Self {
+            tunables: Tunables::new(env.hz),
+            directions: Default::default(),
+            batch: Batch::new(env.jiffies(), env.hz),
+            anticipation: Anticipation::Off,
+            awaited: None,
+            awaited_is_done: false,
+            awaited_since: 0,
+            processes: Processes::default(),
+            newcomers: Newcomers::default(),
+            in_flight: 0,
+            queued: 0,
+            told: None,
+        }
+    }
+
+    /// Puts `id` in its place by sector. Another request that begins there too goes ahead of its turn.
+    fn sort(&mut self, env: &mut Env, id: RequestId) {
+        let kind = kind(env, id);
+        while let Err(other) = self.directions[kind].sorted.insert_alone(&mut env.requests, id) {
+            self.release(env, other);
+        }
+    }
+
+    /// Whether the oldest request of a kind is overdue. Looked at only once in the time that makes it so.
+    fn is_overdue(&mut self, env: &Env, kind: usize) -> bool {
+        let jiffy = env.jiffies();
+        let expire = self.tunables.expire(kind == SYNC);
+        let direction = &mut self.directions[kind];
+        if jiffy.abs_diff(direction.last_look) < expire {
+            return false;
+        }
+        direction.last_look = jiffy;
+        direction.fifo.first().is_some_and(|oldest| tick(env, jiffy) > env.requests[oldest].deadline)
+    }
+
+    /// The request to release now, if any.
+    fn choose(&mut self, env: &mut Env) -> Option<RequestId> {
+        let jiffy = env.jiffies();
+        let [writes, reads] = [ASYNC, SYNC].map(|kind| !self.directions[kind].fifo.is_empty());
+        if !self.batch.sync && !reads && (self.batch.left == 0 || !writes) {
+            self.batch.idled = true;
+        }
+        if !(reads || writes) || self.is_waiting() || self.batch.changing {
+            return None;
+        }
+        if !(reads && writes && self.batch.is_over(jiffy)) {
+            if self.batch.sync && self.tunables.antic_expire > 0 {
+                if self.is_overdue(env, SYNC) {
+                    return self.directions[SYNC].fifo.first();
+                }
+                if self.holds_back(env) {
+                    return None;
+                }
+            }
+            if let Some(next) = self.directions[usize::from(self.batch.sync)].next {
+                if reads && !writes {
+                    self.batch.end = jiffy + self.tunables.read_batch_expire;
+                }
+                return Some(self.oldest_if_overdue(env).unwrap_or(next));
+            }
+        }
+        self.turn(env, reads, writes)
+    }
+
+    /// The oldest request of the batch's kind, if it is overdue.
+    fn oldest_if_overdue(&mut self, env: &Env) -> Option<RequestId> {
+        let kind = usize::from(self.batch.sync);
+        if self.is_overdue(env, kind) { self.directions[kind].fifo.first() } else { None }
+    }
+
+    /// A new batch; its first request, if the device is empty.
+    fn turn(&mut self, env: &Env, reads: bool, writes: bool) -> Option<RequestId> {
+        if reads && !(writes && self.batch.sync) {
+            self.batch.turn_to_sync();
+        } else {
+            self.batch.turn_to_async();
+        }
+        let jiffy = env.jiffies();
+        let direction = &mut self.directions[usize::from(self.batch.sync)];
+        direction.last_look = jiffy;
+        let oldest = direction.fifo.first();
+        if self.batch.changing {
+            if self.in_flight > 0 {
+                return None;
+            }
+            self.batch.begin(jiffy, &self.tunables);
+        }
+        oldest
+    }
+
+    /// Takes `id` out: it is served next.
+    fn take_out(&mut self, env: &mut Env, id: RequestId) {
+        let process = self.processes.of(env, id);
+        let (kind, end) = (kind(env, id), env.requests[id].end());
+        self.stop_waiting(env, Anticipation::Off);
+        if kind == SYNC {
+            self.awaited = Some(process);
+        } else {
+            self.awaited = None;
+            self.batch.left = self.batch.left.saturating_sub(1);
+        }
+        self.awaited_is_done = false;
+        let direction = &mut self.directions[kind];
+        direction.position = end;
+        direction.next = direction.after(env, id);
+        direction.remove(env, id);
+        let process = &mut self.processes[process];
+        process.queued -= 1;
+        process.released += 1;
+        self.in_flight += 1;
+        self.queued -= 1;
+    }
+
+    fn release(&mut self, env: &mut Env, id: RequestId) {
+        self.take_out(env, id);
+        env.release_sorted(id, true);
+    }
+}
+
+/// The moment a jiffy begins.
+fn tick(env: &Env, jiffy: u64) -> Time {
+    Time::from_ns(jiffy.saturating_mul(env.jiffy_ns))
+}
+
+impl Elevator for Anticipatory {
+    fn name(&self) -> &'static str {
+        REGISTERED.name
+    }
+
+    fn find_front(&mut self, env: &mut Env, bio: &Bio) -> Option<RequestId> {
+        // Linux looks among the requests of the wrong kind: a write finds sync ones, of which writes can be joined, and a read
+        // finds async ones, which it cannot join.
+        let kind = if bio.op.is_write() { SYNC } else { ASYNC };
+        self.directions[kind].sorted.find(&env.requests, bio.end())
+    }
+
+    fn former(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        self.directions[kind(env, id)].sorted.prev(&env.requests, id)
+    }
+
+    fn latter(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        self.directions[kind(env, id)].sorted.next(&env.requests, id)
+    }
+
+    fn merged_front(&mut self, env: &mut Env, id: RequestId) {
+        self.directions[kind(env, id)].sorted.remove(&mut env.requests, id);
+        self.sort(env, id);
+        self.tell(env);
+    }
+
+    fn absorb(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId) {
+        let process = self.processes.of(env, absorbed);
+        let kind = kind(env, absorbed);
+        let direction = &mut self.directions[kind];
+        inherit_fifo_place(&mut direction.fifo, &mut env.requests, survivor, absorbed);
+        if direction.next == Some(absorbed) {
+            direction.next = direction.after(env, absorbed);
+        }
+        direction.remove(env, absorbed);
+        self.queued -= 1;
+        self.processes[process].queued -= 1;
+        if kind == SYNC {
+            self.processes[process].completed(env.jiffies());
+        }
+        self.tell(env);
+    }
+
+    fn insert(&mut self, env: &mut Env, id: RequestId) {
+        let kind = kind(env, id);
+        let process = self.processes.enter(env.requests[id].context, &mut self.awaited);
+        if kind == SYNC {
+            self.account(env, process, id);
+        }
+        self.processes[process].queued += 1;
+        self.queued += 1;
+        self.sort(env, id);
+        env.requests[id].deadline = tick(env, env.jiffies() + self.tunables.expire(kind == SYNC));
+        let direction = &mut self.directions[kind];
+        direction.fifo.push_back(env.requests.list_nodes(), id);
+        direction.next = direction.head().nearer(&env.requests, Some(id), direction.next);
+        self.meet(env, id);
+        self.tell(env);
+    }
+
+    fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
+        if let Some(id) = self.choose(env) {
+            self.release(env, id);
+        }
+        self.tell(env);
+        None
+    }
+
+    fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
+        self.stop_waiting(env, Anticipation::Off);
+        let id = [SYNC, ASYNC].into_iter().find_map(|kind| {
+            let direction = &self.directions[kind];
+            direction.next.or_else(|| direction.sorted.first())
+        })?;
+        self.take_out(env, id);
+        self.tell(env);
+        Some(id)
+    }
+
+    fn start(&mut self, env: &mut Env, id: RequestId) {
+        let process = self.processes.of(env, id);
+        self.processes[process].released -= 1;
+    }
+
+    fn complete(&mut self, env: &mut Env, id: RequestId) {
+        let jiffy = env.jiffies();
+        let (process, sync) = (self.processes.of(env, id), env.requests[id].is_sync());
+        if self.batch.changing && self.in_flight == 1 {
+            self.batch.drained(jiffy, &self.tunables);
+        }
+        self.in_flight -= 1;
+        if self.batch.new && sync == self.batch.sync {
+            self.batch.first_completed(jiffy, &self.tunables);
+        }
+        if self.awaited == Some(process) {
+            self.awaited_completed(env);
+        }
+        if sync {
+            self.processes[process].completed(jiffy);
+        }
+        self.tell(env);
+    }
+
+    fn timer(&mut self, env: &mut Env) {
+        env.note(|| crate::decision::Decision::IdleFire);
+        self.waited_in_vain();
+        self.tell(env);
+    }
+
+    fn exit(&mut self, _env: &mut Env, context: ContextId) {
+        self.processes.exit(context);
+    }
+
+    fn recording(&mut self, env: &mut Env) {
+        self.told = None;
+        self.tell(env);
+    }
+
+    fn queued(&self) -> usize {
+        self.queued
+    }
+
+    fn check(&self, env: &Env) {
+        let sorted: usize = self.directions.iter().map(|direction| direction.sorted.check(&env.requests)).sum();
+        assert_eq!(sorted, self.queued);
+        for direction in &self.directions {
+            assert_eq!(direction.sorted.is_empty(), direction.fifo.is_empty());
+            // After a front merge there may be none: the request that began there too has gone, and was next.
+            assert!(direction.next.is_none_or(|next| env.requests[next].stage == Stage::Queued));
+        }
+        let count = |stage| {
+            env.requests.ids().filter(|&id| env.requests[id].in_elevator && env.requests[id].stage == stage).count()
+        };
+        assert_eq!(self.processes.sums(), (count(Stage::Queued), count(Stage::Released)));
+        assert_eq!(self.in_flight as usize, count(Stage::Released) + count(Stage::Started));
+        assert_eq!(env.timer.is_some(), self.anticipation == Anticipation::WaitNext);
+        assert!(self.awaited.is_some() || !self.is_waiting());
+        assert!(!self.batch.changing || self.in_flight > 0, "a batch waits for something");
+    }
+
+    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
+        DECLARATIONS.get(&self.tunables, name)
+    }
+
+    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
+        DECLARATIONS.set(&mut self.tunables, name, value)
+    }
+}

@@ -1,0 +1,57 @@
+//! The tunables. Times are kept in jiffies.
+
+use crate::tunable::{Declarations, tunable};
+
+/// Upper end of the ranges, as in Linux.
+const MAX: u64 = i32::MAX as u64;
+
+/// Values of the tunables.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tunables {
+    pub(super) hz: u32,
+    pub(super) read_expire: u64,
+    pub(super) write_expire: u64,
+    pub(super) antic_expire: u64,
+    pub(super) read_batch_expire: u64,
+    pub(super) write_batch_expire: u64,
+    /// Kept up to date by the statistics of new processes.
+    pub(super) est_time: u64,
+}
+
+pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
+    owner: "anticipatory",
+    what: "tunable",
+    tunables: &[
+        tunable!(Tunables.read_expire, "read_expire", Jiffies(HZ / 8), 0..=MAX, "2.6.0",
+            "after this age a sync request is served first within its batch", { until: Some("2.6.32"), clamps: true }),
+        tunable!(Tunables.write_expire, "write_expire", Jiffies(HZ / 4), 0..=MAX, "2.6.0",
+            "after this age an async request is served first within its batch", { until: Some("2.6.32"), clamps: true }),
+        tunable!(Tunables.antic_expire, "antic_expire", Jiffies(HZ / 150), 0..=MAX, "2.6.0",
+            "how long to wait for a reader's next request; 0: never", { until: Some("2.6.32"), clamps: true }),
+        tunable!(Tunables.read_batch_expire, "read_batch_expire", Jiffies(HZ / 2), 0..=MAX, "2.6.0",
+            "how long a batch of sync requests goes on while async ones wait", { until: Some("2.6.32"), clamps: true }),
+        tunable!(Tunables.write_batch_expire, "write_batch_expire", Jiffies(HZ / 8), 0..=MAX, "2.6.0",
+            "how long a batch of async requests goes on while sync ones wait", { until: Some("2.6.32"), clamps: true }),
+        tunable!(Tunables.est_time, "est_time", Jiffies(0), 0..=MAX, "2.6.0",
+            "estimated think time of a process that is new (Linux shows more estimates there)",
+            { until: Some("2.6.32"), read_only: true }),
+    ],
+};
+
+impl Tunables {
+    pub(super) fn new(hz: u32) -> Self {
+        let mut tunables = Self { hz, ..Self::default() };
+        DECLARATIONS.set_defaults(&mut tunables);
+        tunables
+    }
+
+    /// Age, in jiffies, at which a request of that kind is served first.
+    pub(super) fn expire(&self, sync: bool) -> u64 {
+        if sync { self.read_expire } else { self.write_expire }
+    }
+
+    /// Length, in jiffies, of a batch of that kind.
+    pub(super) fn batch_expire(&self, sync: bool) -> u64 {
+        if sync { self.read_batch_expire } else { self.write_batch_expire }
+    }
+}
