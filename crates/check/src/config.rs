@@ -1,6 +1,6 @@
 //! What a run begins with: queue, device, tasks.
 
-use iosched::{ELEVATORS, QueueConfig, Time};
+use iosched::{ELEVATORS, QueueConfig, Registered, Time};
 
 use crate::operation::Mix;
 use crate::random::Random;
@@ -21,7 +21,7 @@ pub enum Preset {
 /// What a run begins with. All of it follows from the elevator and the seed.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The elevator to begin with, and to come back to: an index of [`ELEVATORS`].
+    /// The elevator to begin with, and to come back to: an index of [`modelled`].
     pub home: usize,
     /// Queue and device.
     pub queue: QueueConfig,
@@ -45,10 +45,16 @@ pub struct Config {
     pub origin: Time,
 }
 
+/// The elevators whose request queue the model knows: those of the single-queue layer.
+#[must_use]
+pub fn modelled() -> Vec<&'static Registered> {
+    ELEVATORS.iter().filter(|elevator| !elevator.layer.is_multi_queue()).collect()
+}
+
 /// The index of the elevator called `name`.
 #[must_use]
 pub fn elevator_index(name: &str) -> Option<usize> {
-    ELEVATORS.iter().position(|elevator| elevator.name == name)
+    modelled().iter().position(|elevator| elevator.name == name)
 }
 
 impl Config {
@@ -63,6 +69,7 @@ impl Config {
             write_cache: random.below(4) > 0,
             fua: random.below(3) == 0,
             max_hw_sectors_kb: random.pick(&[4, 16, 128, 512, 512, 1280]),
+            ..QueueConfig::default()
         };
         let tasks = random.pick(&[1, 2, 4, 8, 20]);
         Self {

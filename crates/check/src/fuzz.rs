@@ -3,9 +3,8 @@
 //! The first eight bytes are the seed of the configuration, the ninth names the elevator; every eight bytes after that
 //! are an operation.
 
-use iosched::ELEVATORS;
-
 use crate::config::Config;
+use crate::config::modelled;
 use crate::operation::{Mix, Operation};
 use crate::run::run_alike;
 use crate::violation::Violation;
@@ -18,7 +17,7 @@ const OPERATIONS_MAX: usize = 4_096;
 pub fn decode(data: &[u8]) -> Option<(Config, Vec<Operation>)> {
     let (seed, rest) = data.split_first_chunk()?;
     let (&elevator, rest) = rest.split_first()?;
-    let config = Config::from_seed(usize::from(elevator) % ELEVATORS.len(), u64::from_le_bytes(*seed));
+    let config = Config::from_seed(usize::from(elevator) % modelled().len(), u64::from_le_bytes(*seed));
     let (words, _) = rest.as_chunks();
     let mix = Mix::default();
     let operations = words.iter().take(OPERATIONS_MAX).map(|word| Operation::decode(u64::from_le_bytes(*word), &mix));

@@ -52,7 +52,7 @@ fn kernels(elevator: &Registered) -> String {
 fn layer(layer: Layer) -> &'static str {
     match layer {
         Layer::SingleQueue => "on the legacy request queue",
-        Layer::MultiQueue => "on blk-mq",
+        Layer::MultiQueue(_) => "on blk-mq",
     }
 }
 

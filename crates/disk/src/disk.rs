@@ -75,6 +75,7 @@ impl Disk {
             card: Card {
                 capacity_sectors: config.capacity_sectors,
                 depth: config.depth,
+                hw_queues: 1,
                 rotational: true,
                 write_cache: false,
                 fua: false,

@@ -98,6 +98,7 @@ impl Fixed {
             card: Card {
                 capacity_sectors: config.capacity_sectors,
                 depth: config.depth,
+                hw_queues: 1,
                 rotational: false,
                 write_cache: false,
                 fua: false,

@@ -56,6 +56,8 @@ pub struct Card {
     pub capacity_sectors: u64,
     /// Commands it takes at once, at least 1.
     pub depth: u32,
+    /// Hardware queues it takes them from, at least 1; each may hold as many.
+    pub hw_queues: u16,
     /// Whether seeking costs.
     pub rotational: bool,
     /// Whether it acknowledges writes from a volatile cache, so that flushes matter.

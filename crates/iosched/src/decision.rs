@@ -57,6 +57,25 @@ pub enum Decision {
         op: Op,
         /// Whether somebody waits for it.
         sync: bool,
+        /// Its tag, if there is a limited number.
+        tag: Option<u32>,
+    },
+    /// A bio found no tag free that it may have, and its process waits.
+    Wait {
+        /// The host's name for the bio.
+        cookie: u64,
+        /// The process.
+        pid: u32,
+        /// The bio's first sector.
+        sector: Sector,
+        /// Its length in sectors.
+        nr_sectors: u32,
+        /// What it does.
+        op: Op,
+        /// Whether somebody waits for it.
+        sync: bool,
+        /// Of how many of the tags it may have one; `None`: of all.
+        limit: Option<u32>,
     },
     /// A bio joined a queued request.
     Merge {
@@ -94,6 +113,11 @@ pub enum Decision {
         sector: Sector,
         /// Length in sectors.
         nr_sectors: u32,
+    },
+    /// The device gave a request back undone.
+    Requeue {
+        /// The host's name for its founding bio.
+        cookie: u64,
     },
     /// The device is done with a request.
     Complete {

@@ -1,7 +1,7 @@
 //! What an elevator is, what it is given, and which ones there are.
 
-use crate::context::{CgroupId, Cgroups, ContextId, Contexts, WeightRange};
-use crate::decision::{Decision, DecisionLog};
+use crate::context::{CgroupId, Cgroups, ContextId, Contexts, IoClass, IoPriority, WeightRange};
+use crate::decision::{Decision, DecisionLog, MergeSide};
 use crate::queue::{DispatchList, MergeCache};
 use crate::request::{Bio, RequestId, Requests, Stage};
 use crate::time::{SECOND_NS, Time};
@@ -28,6 +28,10 @@ pub struct Env {
     pub rotational: bool,
     /// Whether cgroups are told apart.
     pub groups: bool,
+    /// Hardware queues of the device; always 1 to an elevator of the single-queue layer.
+    pub hw_queues: u16,
+    /// The hardware queue that is being run, for elevators that have a queue for each.
+    pub(crate) hw_queue: u16,
     /// Where queued requests are found that a bio may join.
     pub(crate) merging: MergeCache,
     /// What has left the elevator and waits for the device.
@@ -50,6 +54,8 @@ impl Env {
             jiffy_ns: SECOND_NS / u64::from(hz),
             rotational,
             groups,
+            hw_queues: 1,
+            hw_queue: 0,
             merging: MergeCache::default(),
             dispatch_list: DispatchList::default(),
             timer: None,
@@ -118,6 +124,18 @@ impl Env {
         self.contexts.get(context).pid
     }
 
+    /// The hardware queue that requests of `context` go to.
+    #[inline]
+    #[must_use]
+    pub fn hw_queue_of(&self, context: ContextId) -> u16 {
+        if self.hw_queues == 1 { 0 } else { (context.index() % usize::from(self.hw_queues)) as u16 }
+    }
+
+    /// Asks for the queue to be run before anything else is submitted, as a matter of course and not as a decision.
+    pub(crate) fn run_queue(&mut self) {
+        self.kick = true;
+    }
+
     /// Asks for the queue to be run at once, in the middle of a submission.
     pub fn kick(&mut self) {
         self.kick = true;
@@ -127,10 +145,14 @@ impl Env {
 
 /// A policy: which request next, and whether to wait for a better one.
 ///
-/// The request queue calls it in this order for every request: [`allocate`](Self::allocate),
+/// The request queue calls it in this order for every request: [`prepare`](Self::prepare),
 /// [`insert`](Self::insert), [`dispatch`](Self::dispatch) until that gives it out, [`complete`](Self::complete). While it
 /// is drained, [`drain`](Self::drain) gives requests out, and [`start`](Self::start) tells when the device takes each. A
-/// request that is merged into another while queued is reported by [`absorb`](Self::absorb), its last.
+/// request that is merged into another while queued is reported by [`absorb`](Self::absorb), its last; one that the
+/// device cannot take yet by [`requeue`](Self::requeue), and by `start` when it does.
+///
+/// In the multi-queue layer `prepare` comes with the insertion, not with the allocation, and then the request is offered
+/// to those queued: if one of them takes it, [`absorb_new`](Self::absorb_new) is called and nothing is inserted.
 ///
 /// The elevators of old release requests to the dispatch list, several at once perhaps, rather than give them out: their
 /// `dispatch` then returns `None`, and `start` tells when the device takes each.
@@ -166,17 +188,41 @@ pub trait Elevator: Send {
     /// `absorbed` is now part of `survivor` and leaves the elevator; it is freed next.
     fn absorb(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId);
 
-    /// `id` was allocated for its process and will be inserted.
-    fn allocate(&mut self, env: &mut Env, id: RequestId) {
+    /// The queued request that `bio` joins and on which side, of an elevator with [`Merging::Own`]. One that the bio would
+    /// make longer than `max_sectors` is marked for good and nothing joins it: whoever finds it stops there.
+    fn find_merge(&mut self, env: &mut Env, bio: &Bio) -> Option<(RequestId, MergeSide)> {
+        let _ = (env, bio);
+        None
+    }
+
+    /// Of how many of the `nr_requests` tags a request for `bio` may have one; `None`: of all. Only in the multi-queue
+    /// layer.
+    fn limit_depth(&mut self, env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
+        let _ = (env, bio, nr_requests);
+        None
+    }
+
+    /// There are `nr_requests` tags from now on (`u32::MAX`: without limit). Only in the multi-queue layer.
+    fn resized(&mut self, nr_requests: u32) {
+        let _ = nr_requests;
+    }
+
+    /// `id` was allocated for its process and will be inserted, or (multi-queue) offered for merging and then inserted.
+    fn prepare(&mut self, env: &mut Env, id: RequestId) {
         let _ = (env, id);
+    }
+
+    /// `absorbed`, which was prepared and not inserted, is now part of `survivor`; it is freed next.
+    fn absorb_new(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId) {
+        let _ = (env, survivor, absorbed);
     }
 
     /// Takes `id` in.
     fn insert(&mut self, env: &mut Env, id: RequestId);
 
-    /// [`allocate`](Self::allocate) and [`insert`](Self::insert) in one.
+    /// [`prepare`](Self::prepare) and [`insert`](Self::insert) in one.
     fn add(&mut self, env: &mut Env, id: RequestId) {
-        self.allocate(env, id);
+        self.prepare(env, id);
         self.insert(env, id);
     }
 
@@ -186,8 +232,13 @@ pub trait Elevator: Send {
     /// Gives out something as long as anything is queued, whatever the policy says. The device takes it later.
     fn drain(&mut self, env: &mut Env) -> Option<RequestId>;
 
-    /// The device takes `id`, which was drained.
+    /// The device takes `id`, which was drained, released or requeued.
     fn start(&mut self, env: &mut Env, id: RequestId) {
+        let _ = (env, id);
+    }
+
+    /// The device, which had taken `id`, gives it back undone. It is served before everything else.
+    fn requeue(&mut self, env: &mut Env, id: RequestId) {
         let _ = (env, id);
     }
 
@@ -261,7 +312,93 @@ pub enum Layer {
     /// One queue with a limit for each direction of allocation, sync and async: up to Linux 4.20.
     SingleQueue,
     /// blk-mq: one or several hardware queues, each with its tags, from Linux 3.13 on.
-    MultiQueue,
+    MultiQueue(MultiQueueRules),
+}
+
+impl Layer {
+    /// Whether this is blk-mq.
+    #[must_use]
+    pub const fn is_multi_queue(self) -> bool {
+        matches!(self, Self::MultiQueue(_))
+    }
+}
+
+/// What an elevator of the multi-queue layer leaves to the request queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MultiQueueRules {
+    /// How many tags there are unless told otherwise.
+    pub tags: Tags,
+    /// Who looks for the queued request that a bio may join.
+    pub merging: Merging,
+    /// How those who wait for a tag are served.
+    pub waking: Waking,
+    /// The ioprio that one that was never set equals when requests merge.
+    pub unset_ioprio: IoPriority,
+    /// Whether it is asked for each hardware queue, with queues and batches for each, or once for the device.
+    pub per_hw_queue: bool,
+}
+
+impl MultiQueueRules {
+    /// Most elevators': scheduler tags, the queue's merging, one order for the whole device.
+    pub const USUAL: Self = Self {
+        tags: Tags::Scheduler,
+        merging: Merging::Queue,
+        waking: Waking::OnePass,
+        unset_ioprio: IoPriority { class: IoClass::None, level: 0 },
+        per_hw_queue: false,
+    };
+
+    /// Whether requests of two processes may be one.
+    #[must_use]
+    pub fn same_ioprio(&self, a: IoPriority, b: IoPriority) -> bool {
+        let value = |ioprio: IoPriority| if ioprio.class == IoClass::None { self.unset_ioprio } else { ioprio };
+        value(a) == value(b)
+    }
+
+    /// Where `bio` goes on from `id`, if the two may be one: same op, ioprio and cgroup, one behind the other.
+    #[inline]
+    pub(crate) fn joins(&self, env: &Env, bio: &Bio, id: RequestId) -> Option<MergeSide> {
+        self.may_join(env, bio, id).then(|| env.requests[id].adjacent(bio)).flatten()
+    }
+
+    /// Whether `bio` may join `id` if it is next to it.
+    #[inline]
+    pub(crate) fn may_join(&self, env: &Env, bio: &Bio, id: RequestId) -> bool {
+        let (request, context) = (&env.requests[id], env.contexts.get(bio.context));
+        request.mergeable
+            && request.op == bio.op
+            && request.cgroup == context.cgroup
+            && self.same_ioprio(request.ioprio, context.ioprio)
+    }
+}
+
+/// The tags that requests have while they are queued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tags {
+    /// Their own, twice as many as the device has, but at most 256.
+    Scheduler,
+    /// The device's.
+    Device,
+}
+
+/// Who looks for the queued request that a bio may join.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Merging {
+    /// The queue: the request merged last, the hash of ends, and [`Elevator::find_front`]; new requests merge, too.
+    Queue,
+    /// The elevator, with [`Elevator::find_merge`]; requests do not merge with requests.
+    Own,
+}
+
+/// How those who wait for a tag are served. Linux wakes them in batches from eight wait queues; the recorded runs were made
+/// without that, in two ways.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waking {
+    /// Whenever a tag was freed everybody tries once, oldest first, with the limit that holds then.
+    OnePass,
+    /// At completions, oldest first and from the oldest again after each success, with the limit that held when the wait
+    /// began.
+    Rescan,
 }
 
 /// One elevator of the registry.
@@ -287,8 +424,13 @@ pub struct Registered {
 }
 
 /// Every elevator there is, in the order `queue/scheduler` lists them.
-pub static ELEVATORS: &[Registered] =
-    &[crate::noop::REGISTERED, crate::anticipatory::REGISTERED, crate::deadline::REGISTERED, crate::cfq::REGISTERED];
+pub static ELEVATORS: &[Registered] = &[
+    crate::noop::REGISTERED,
+    crate::anticipatory::REGISTERED,
+    crate::deadline::REGISTERED,
+    crate::cfq::REGISTERED,
+    crate::none::REGISTERED,
+];
 
 /// No elevator of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -43,6 +43,7 @@ mod context;
 mod deadline;
 mod decision;
 mod elevator;
+mod none;
 mod noop;
 mod parts;
 mod queue;
@@ -56,8 +57,11 @@ pub use context::{
     LEVEL_MAX, WEIGHT_MAX, WEIGHT_MIN, WeightError, WeightRange,
 };
 pub use decision::{Decision, DecisionLog, MergeSide, QueueName, Workload};
-pub use elevator::{ELEVATORS, Elevator, Env, Layer, Registered, UnknownElevator, elevator, elevator_names};
-pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit};
+pub use elevator::{
+    ELEVATORS, Elevator, Env, Layer, Merging, MultiQueueRules, Registered, Tags, UnknownElevator, Waking, elevator,
+    elevator_names,
+};
+pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit, TagLayout};
 pub use request::{Bio, BioDone, Flags, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
 pub use time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
 pub use tunable::{Declarations, Kept, Spec, Tunable, TunableError, Unit};

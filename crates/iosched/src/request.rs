@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::{Index, IndexMut};
 
 use crate::collections::{Id, Kind, ListLinks, NIL, RbLinks, RbNode};
-use crate::context::ContextId;
+use crate::context::{CgroupId, ContextId, IoPriority};
+use crate::decision::MergeSide;
 use crate::time::Time;
 
 /// A position on a device, in units of 512 bytes.
@@ -147,6 +148,9 @@ pub(crate) enum Stage {
     Started,
 }
 
+/// The tag of a request that has none.
+pub(crate) const NO_TAG: u32 = u32::MAX;
+
 /// One request: neighbouring bios of one direction, served as one.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -159,6 +163,11 @@ pub struct Request {
     pub(crate) hashed: bool,
     pub(crate) in_elevator: bool,
     pub(crate) context: ContextId,
+    pub(crate) cgroup: CgroupId,
+    /// Its tag; [`NO_TAG`] if it needs none.
+    pub(crate) tag: u32,
+    pub(crate) hw_queue: u16,
+    pub(crate) ioprio: IoPriority,
     pub(crate) allocated: Time,
     pub(crate) deadline: Time,
     /// The elevator's own word.
@@ -187,6 +196,18 @@ impl Request {
     #[must_use]
     pub const fn end(&self) -> Sector {
         self.sector + self.nr_sectors as u64
+    }
+
+    /// On which side `bio` goes on from it, if any.
+    #[inline]
+    pub(crate) fn adjacent(&self, bio: &Bio) -> Option<MergeSide> {
+        if self.end() == bio.sector {
+            Some(MergeSide::Back)
+        } else if bio.end() == self.sector {
+            Some(MergeSide::Front)
+        } else {
+            None
+        }
     }
 
     /// What to do.
@@ -218,6 +239,30 @@ impl Request {
     #[must_use]
     pub const fn context(&self) -> ContextId {
         self.context
+    }
+
+    /// The cgroup its founder was in when it submitted that bio.
+    #[must_use]
+    pub const fn cgroup(&self) -> CgroupId {
+        self.cgroup
+    }
+
+    /// The ioprio its founder had when it submitted that bio.
+    #[must_use]
+    pub const fn ioprio(&self) -> IoPriority {
+        self.ioprio
+    }
+
+    /// Its tag, unless tags are without limit or those of the single-queue layer, which has none.
+    #[must_use]
+    pub fn tag(&self) -> Option<u32> {
+        (self.tag != NO_TAG).then_some(self.tag)
+    }
+
+    /// The hardware queue it goes to; 0 if there is only one.
+    #[must_use]
+    pub const fn hw_queue(&self) -> u16 {
+        self.hw_queue
     }
 
     /// The host's name for the bio that founded it.
@@ -399,6 +444,13 @@ impl Requests {
         self.slots.iter().enumerate().filter(|(_, rq)| rq.stage != Stage::Free).map(|(i, _)| RequestId(i as u32))
     }
 
+    /// Changes every request alive.
+    pub(crate) fn for_each_id(&mut self, mut change: impl FnMut(RequestId, &mut Request)) {
+        for (request, number) in self.slots.iter_mut().zip(0..).filter(|(request, _)| request.stage != Stage::Free) {
+            change(RequestId(number), request);
+        }
+    }
+
     #[inline]
     pub(crate) fn allocate(&mut self, now: Time, bio: &Bio) -> RequestId {
         let number = match self.free.pop() {
@@ -415,6 +467,8 @@ impl Requests {
         request.mergeable = bio.op.has_data() && !bio.flags.intersects(Flags::FUA | Flags::PREFLUSH);
         request.in_elevator = false;
         request.context = bio.context;
+        request.tag = NO_TAG;
+        request.hw_queue = 0;
         request.allocated = now;
         request.cookie = bio.cookie;
         request.submitted = now;
@@ -434,6 +488,10 @@ impl Requests {
             hashed: false,
             in_elevator: false,
             context: ContextId(0),
+            cgroup: CgroupId::ROOT,
+            tag: NO_TAG,
+            hw_queue: 0,
+            ioprio: IoPriority::default(),
             allocated: Time::ZERO,
             deadline: Time::ZERO,
             elevator: NIL,

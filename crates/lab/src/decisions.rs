@@ -88,6 +88,11 @@ fn event(decision: &Decision) -> Value {
         Decision::Dispatch { cookie, sector, nr_sectors, .. } => {
             json!({ "ev": "dispatch", "id": cookie, "sector": sector, "nr_sectors": nr_sectors })
         }
+        Decision::Wait { cookie, pid, sector, nr_sectors, op, sync, limit } => json!({
+            "ev": "wait", "id": cookie, "pid": pid, "sector": sector, "nr_sectors": nr_sectors,
+            "op": op.letter().to_string(), "sync": sync, "limit": limit,
+        }),
+        Decision::Requeue { cookie } => json!({ "ev": "requeue", "id": cookie }),
         Decision::Complete { cookie } => json!({ "ev": "complete", "id": cookie }),
         Decision::Kick => json!({ "ev": "kick" }),
         Decision::Exit { pid } => json!({ "ev": "exit", "pid": pid }),

@@ -62,6 +62,9 @@ fn queue_config(card: &Card, host: &Host) -> QueueConfig {
         write_cache: card.write_cache,
         fua: card.fua,
         max_hw_sectors_kb: card.max_hw_sectors_kb,
+        depth: card.depth,
+        hw_queues: card.hw_queues,
+        ..QueueConfig::default()
     }
 }
 

@@ -75,6 +75,7 @@ fn queue(scenario: &Scenario) -> Result<RequestQueue, SimError> {
         write_cache: false,
         fua: false,
         max_hw_sectors_kb: max_sectors_kb,
+        ..QueueConfig::default()
     };
     let mut attributes = vec![
         ("nr_requests".to_owned(), u32::MAX.to_string()),

@@ -1,10 +1,11 @@
 //! Control: processes, cgroups, tunables, attributes, switching.
 
-use iosched::{Cgroup, CgroupId, ELEVATORS, IoPriority, RequestQueue, Spec, Unit};
+use iosched::{Cgroup, CgroupId, IoPriority, RequestQueue, Spec, Unit};
 
 use super::submit::Recent;
 use super::{CGROUPS_MAX, Host, Task};
 use crate::config::Preset;
+use crate::config::modelled;
 use crate::operation::Value;
 use crate::violation::{Checked, ensure};
 
@@ -130,7 +131,7 @@ impl Host {
             let set = self.queue.set_attribute(self.now, "nr_requests", &u32::MAX.to_string());
             ensure!(set.is_ok(), Control, "the largest nr_requests: {set:?}");
         }
-        let specs = (ELEVATORS[self.config.home].tunables)();
+        let specs = (modelled()[self.config.home].tunables)();
         for spec in specs.into_iter().filter(|spec| spec.alias_of.is_none() && !spec.read_only) {
             let value = match preset {
                 Preset::Default => continue,
@@ -209,13 +210,13 @@ impl Host {
     // ---- switching
 
     pub(super) fn switch(&mut self, to: u8) -> Checked {
-        let home = ELEVATORS[self.config.home].name;
+        let home = modelled()[self.config.home].name;
         let names: Vec<_> =
-            ELEVATORS.iter().map(|elevator| elevator.name).chain([home, home, "no-such-elevator"]).collect();
+            modelled().iter().map(|elevator| elevator.name).chain([home, home, "no-such-elevator"]).collect();
         let name = names[usize::from(to) % names.len()];
         let (before, switching) = (self.queue.scheduler(), self.queue.is_switching());
         let switched = self.queue.switch(self.now, name);
-        let known = ELEVATORS.iter().any(|elevator| elevator.name == name);
+        let known = modelled().iter().any(|elevator| elevator.name == name);
         ensure!(switched.is_ok() == known, Control, "scheduler={name}: {switched:?}");
         let expected = if known { name } else { before };
         let after = self.queue.scheduler();

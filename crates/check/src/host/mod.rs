@@ -6,9 +6,10 @@ mod submit;
 
 use std::fmt::Write as _;
 
-use iosched::{BioDone, CgroupId, ContextId, ELEVATORS, IoError, Op, RequestId, RequestQueue, Time};
+use iosched::{BioDone, CgroupId, ContextId, IoError, Op, RequestId, RequestQueue, Time};
 
 use crate::config::Config;
+use crate::config::modelled;
 use crate::coverage::Coverage;
 use crate::model::audit::Audit;
 use crate::model::{Model, Seen};
@@ -66,7 +67,7 @@ impl Host {
     /// # Errors
     /// If something does not hold already.
     pub fn new(config: &Config, record: bool) -> Result<Self, Violation> {
-        let name = ELEVATORS[config.home].name;
+        let name = modelled()[config.home].name;
         let unknown = |error| violation(Property::Control, format!("{error}"));
         let queue = RequestQueue::new(config.origin, &config.queue, name).map_err(unknown)?;
         let mut host = Self {

@@ -163,6 +163,7 @@ impl Array {
             card: Card {
                 capacity_sectors,
                 depth: config.depth,
+                hw_queues: 1,
                 rotational: members.iter().any(|member| member.card().rotational),
                 write_cache: false,
                 fua: true,

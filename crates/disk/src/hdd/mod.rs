@@ -151,6 +151,7 @@ impl Hdd {
             card: Card {
                 capacity_sectors: config.capacity_sectors,
                 depth: config.depth,
+                hw_queues: 1,
                 rotational: true,
                 write_cache: config.write_cache.enabled,
                 fua: config.fua,

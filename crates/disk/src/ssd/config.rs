@@ -12,6 +12,10 @@ const SPARE_BLOCKS_MIN: u64 = 8;
 const BLOCKS_MAX: u64 = 1 << 14;
 const SECOND_NS: u64 = 1_000_000_000;
 
+fn default_hw_queues() -> u16 {
+    1
+}
+
 /// Parameters of [`Ssd`](super::Ssd).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,6 +24,9 @@ pub struct SsdConfig {
     pub capacity_sectors: u64,
     /// Commands it takes at once, 1 to 65,535.
     pub depth: u32,
+    /// Hardware queues it takes them from, 1 to 1,024; 1 if absent.
+    #[serde(default = "default_hw_queues")]
+    pub hw_queues: u16,
     /// Largest command in KiB; 32,767 if absent.
     #[serde(default = "config::default_max_hw_sectors_kb")]
     pub max_hw_sectors_kb: u32,
@@ -156,6 +163,7 @@ impl SsdConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         within("ssd.capacity_sectors", self.capacity_sectors, 1..=config::CAPACITY_SECTORS_MAX)?;
         within("ssd.depth", self.depth, 1..=config::DEPTH_MAX)?;
+        within("ssd.hw_queues", self.hw_queues, 1..=1024)?;
         within("ssd.max_hw_sectors_kb", self.max_hw_sectors_kb, 4..=config::MAX_HW_SECTORS_KB)?;
         self.flash.validate()?;
         within("ssd.buffer.sectors", self.buffer.sectors, 2 * self.flash.program_sectors..=1 << 24)?;

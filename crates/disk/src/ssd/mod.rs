@@ -152,6 +152,7 @@ impl Ssd {
             card: Card {
                 capacity_sectors: config.capacity_sectors,
                 depth: config.depth,
+                hw_queues: config.hw_queues,
                 rotational: false,
                 write_cache: buffer.reported.unwrap_or(!buffer.power_loss_protection),
                 fua: config.fua,

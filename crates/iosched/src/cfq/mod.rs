@@ -212,7 +212,7 @@ impl Elevator for Cfq {
     }
 
     #[inline]
-    fn allocate(&mut self, env: &mut Env, id: RequestId) {
+    fn prepare(&mut self, env: &mut Env, id: RequestId) {
         let queue = self.queue_for(env, id);
         self.queues[queue].requests += 1;
         env.requests[id].elevator = queue.number();
@@ -270,6 +270,10 @@ impl Elevator for Cfq {
     fn start(&mut self, env: &mut Env, id: RequestId) {
         self.in_driver += 1;
         self.position = env.requests[id].end();
+    }
+
+    fn requeue(&mut self, _env: &mut Env, _id: RequestId) {
+        self.in_driver -= 1;
     }
 
     fn complete(&mut self, env: &mut Env, id: RequestId) {

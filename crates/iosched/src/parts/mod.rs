@@ -7,5 +7,6 @@ pub(crate) mod head;
 pub(crate) mod mean;
 pub(crate) mod priority;
 pub(crate) mod seek;
+pub(crate) mod software_queue;
 pub(crate) mod sorted;
 pub(crate) mod think_time;

@@ -1,5 +1,7 @@
 //! The attributes of a request queue: what stands in `/sys/block/<dev>/queue`.
 
+use super::QueueConfig;
+use crate::elevator::{Layer, MultiQueueRules, Tags};
 use crate::tunable::{Declarations, TunableError, tunable};
 
 /// Sectors in a KiB.
@@ -28,9 +30,9 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             Requests,
             1,
             128,
-            4..=u32::MAX as u64,
+            1..=u32::MAX as u64,
             "2.6.0",
-            "requests that may be allocated at once, for sync and for async each"
+            "requests that may be allocated at once: up to Linux 4.20 for sync and for async each, since blk-mq for each hardware queue; 4294967295: without limit"
         ),
         tunable!(
             Attributes.max_sectors,
@@ -70,7 +72,29 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
     ],
 };
 
+/// Requests in the single-queue layer.
+const SINGLE_QUEUE_REQUESTS: u32 = 128;
+
+/// `nr_requests` of a queue under an elevator of `layer`, on a device that takes `depth` commands per hardware queue.
+pub(super) fn default_nr_requests(layer: Layer, depth: u32) -> u32 {
+    match layer {
+        Layer::SingleQueue => SINGLE_QUEUE_REQUESTS,
+        Layer::MultiQueue(MultiQueueRules { tags: Tags::Device, .. }) => depth,
+        Layer::MultiQueue(_) => 2 * depth.min(SINGLE_QUEUE_REQUESTS),
+    }
+}
+
 impl Attributes {
+    pub(super) fn new(config: &QueueConfig, layer: Layer) -> Self {
+        let mut attributes = Self::default();
+        ATTRIBUTES.set_defaults(&mut attributes);
+        attributes.max_hw_sectors = config.max_hw_sectors_kb.saturating_mul(2);
+        attributes.max_sectors = attributes.max_sectors.min(attributes.max_hw_sectors);
+        attributes.rotational = config.rotational;
+        attributes.nr_requests = default_nr_requests(layer, config.depth.max(1));
+        attributes
+    }
+
     /// Gives attribute `name` the value that `text` says.
     pub(super) fn set(&mut self, name: &str, text: &str) -> Result<(), TunableError> {
         let mut changed = self.clone();

@@ -1,22 +1,33 @@
 //! Control: attributes, tunables, cgroups, and switching elevators at run time.
 
-use super::attributes::{ATTRIBUTES, Attributes};
-use super::{QueueConfig, RequestQueue};
+use super::attributes::{ATTRIBUTES, default_nr_requests};
+use super::limits::Limits;
+use super::{DeviceQueues, MultiQueue, Next, RequestQueue};
 use crate::context::{Cgroup, CgroupId, ContextId, WeightError, WeightRange};
 use crate::decision::Decision;
-use crate::elevator::{Elevator, UnknownElevator, elevator, elevator_names};
+use crate::elevator::{Elevator, Env, Layer, Registered, UnknownElevator, elevator, elevator_names};
 use crate::request::Stage;
 use crate::time::Time;
 use crate::tunable::{Spec, TunableError};
 
-impl Attributes {
-    pub(super) fn new(config: &QueueConfig) -> Self {
-        let mut attributes = Self::default();
-        ATTRIBUTES.set_defaults(&mut attributes);
-        attributes.max_hw_sectors = config.max_hw_sectors_kb.saturating_mul(2);
-        attributes.max_sectors = attributes.max_sectors.min(attributes.max_hw_sectors);
-        attributes.rotational = config.rotational;
-        attributes
+impl DeviceQueues {
+    /// An elevator with its defaults.
+    pub(super) fn build(self, env: &mut Env, registered: &Registered, nr_requests: u32) -> Box<dyn Elevator> {
+        env.hw_queues = if registered.layer.is_multi_queue() { self.count } else { 1 };
+        env.hw_queue = 0;
+        let mut elevator = (registered.build)(env);
+        if registered.layer.is_multi_queue() {
+            elevator.resized(nr_requests);
+        }
+        elevator
+    }
+
+    /// The allocation of the multi-queue layer, if `layer` is that.
+    pub(super) fn multi_queue(self, layer: Layer, nr_requests: u32) -> Option<MultiQueue> {
+        match layer {
+            Layer::SingleQueue => None,
+            Layer::MultiQueue(rules) => Some(MultiQueue::new(rules, self.layout, self.count, nr_requests)),
+        }
     }
 }
 
@@ -51,6 +62,7 @@ impl RequestQueue {
         }
         self.attributes.set(name, value)?;
         match name {
+            "nr_requests" if self.multi.is_some() => self.resize_tags(),
             "nr_requests" => self.limits.resized(now, self.attributes.nr_requests),
             // What went unaccounted while off stays so.
             "iostats" => self.stat.stamp = now,
@@ -79,7 +91,7 @@ impl RequestQueue {
     /// If there is none of that name, or it does not take that value.
     pub fn set_tunable(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
         self.env.now = now;
-        let elevator = self.next_elevator.as_mut().unwrap_or(&mut self.elevator);
+        let elevator = self.next.as_mut().map_or(&mut self.elevator, |next| &mut next.elevator);
         elevator.set_tunable(name, value)?;
         elevator.tunable_changed(&mut self.env, name);
         Ok(())
@@ -135,13 +147,13 @@ impl RequestQueue {
 
     /// The elevator; while switching, the new one.
     fn incoming(&self) -> &dyn Elevator {
-        self.next_elevator.as_deref().unwrap_or(self.elevator.as_ref())
+        self.next.as_ref().map_or(self.elevator.as_ref(), |next| next.elevator.as_ref())
     }
 
     /// Whether a switch waits for requests of the old elevator to complete.
     #[must_use]
     pub fn is_switching(&self) -> bool {
-        self.next_elevator.is_some()
+        self.next.is_some()
     }
 
     /// Switches to the elevator `name`, with its defaults: everything queued is released to the device in the old one's
@@ -160,7 +172,9 @@ impl RequestQueue {
             while self.unplug(now, context) {}
         }
         self.drain();
-        self.next_elevator = Some((registered.build)(&self.env));
+        let nr_requests = self.nr_requests_under(registered.layer);
+        let elevator = self.device.build(&mut self.env, registered, nr_requests);
+        self.next = Some(Next { elevator, registered, nr_requests });
         if self.elevator_requests == 0 {
             self.finish_switch();
         }
@@ -176,14 +190,50 @@ impl RequestQueue {
         debug_assert_eq!(self.elevator.queued(), 0, "a drained elevator is empty");
     }
 
+    /// What `nr_requests` is once an elevator of `layer` has taken over: the single-queue layer keeps it as long as it is that
+    /// layer, the multi-queue layer never does.
+    fn nr_requests_under(&self, layer: Layer) -> u32 {
+        if layer.is_multi_queue() || self.multi.is_some() {
+            default_nr_requests(layer, self.device.depth)
+        } else {
+            self.attributes.nr_requests
+        }
+    }
+
+    /// The allocation follows the elevator's layer: what there is is counted anew, and who waits tries again.
+    fn change_layer(&mut self, layer: Layer, nr_requests: u32) {
+        self.attributes.nr_requests = nr_requests;
+        let waiters = match &self.multi {
+            Some(multi) => multi.waiters(),
+            None if !layer.is_multi_queue() => return,
+            None => self.limits.waiters(),
+        };
+        self.limits = Limits::default();
+        match self.device.multi_queue(layer, nr_requests) {
+            Some(multi) => self.adopt(multi, waiters),
+            None => {
+                self.multi = None;
+                let device_flush = self.flushes.device_flush();
+                for id in self.env.requests.ids().filter(|&id| device_flush != Some(id)) {
+                    self.limits.adopt(self.env.requests[id].is_sync());
+                }
+                self.limits.resized(self.env.now, nr_requests);
+                for context in waiters {
+                    self.limits.retry(context);
+                }
+            }
+        }
+    }
+
     /// The old elevator has nothing left: the new one takes over, and takes in what waited.
     pub(super) fn finish_switch(&mut self) {
-        let Some(next) = self.next_elevator.take() else {
+        let Some(Next { elevator, registered, nr_requests }) = self.next.take() else {
             return;
         };
         self.env.timer = None;
-        self.elevator = next;
+        self.elevator = elevator;
         self.env.cgroups.weights = self.elevator.weights();
+        self.change_layer(registered.layer, nr_requests);
         let elevator = self.elevator.name();
         self.env.note(|| Decision::Switch { elevator });
         self.elevator.recording(&mut self.env);
@@ -191,9 +241,17 @@ impl RequestQueue {
         while let Some(id) = self.held.first() {
             self.held.remove(self.env.requests.list_nodes(), id);
             debug_assert_eq!(self.env.requests[id].stage, Stage::Held);
-            self.give_to_elevator(id);
-            self.insert(id);
             let context = self.env.requests[id].context;
+            match self.multi.as_ref().map(|multi| multi.rules) {
+                Some(rules) => {
+                    self.note_insert(id);
+                    self.insert_multi(&rules, id);
+                }
+                None => {
+                    self.give_to_elevator(id);
+                    self.insert(id);
+                }
+            }
             if self.env.contexts.get(context).exited && !exited.contains(&context) {
                 exited.push(context);
             }

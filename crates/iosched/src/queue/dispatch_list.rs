@@ -20,6 +20,11 @@ impl DispatchList {
         self.list.push_back(requests.list_nodes(), id);
     }
 
+    /// Puts `id` first: the device takes it before everything else.
+    pub(crate) fn push_front(&mut self, requests: &mut Requests, id: RequestId) {
+        self.list.push_front(requests.list_nodes(), id);
+    }
+
     /// Puts `id` where it is passed on a sweep upwards from where the device is, which then begins anew at the lowest sector. With
     /// `keep_directions` it goes past no request of the other direction.
     pub(crate) fn insert_sorted(&mut self, requests: &mut Requests, id: RequestId, keep_directions: bool) {

@@ -22,8 +22,9 @@ pub(super) struct Flushes {
 }
 
 impl Flushes {
-    pub(super) fn is_device_flush(&self, id: RequestId) -> bool {
-        self.device == Some(id)
+    /// The device flush under way.
+    pub(super) fn device_flush(&self) -> Option<RequestId> {
+        self.device
     }
 }
 

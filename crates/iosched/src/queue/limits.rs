@@ -124,6 +124,21 @@ impl Limits {
         self.woken.pop_front()
     }
 
+    /// Counts a request that was allocated under other rules.
+    pub(super) fn adopt(&mut self, sync: bool) {
+        self.directions[usize::from(sync)].count += 1;
+    }
+
+    /// `context`, which waited under other rules, may try again.
+    pub(super) fn retry(&mut self, context: ContextId) {
+        self.woken.push_back(context);
+    }
+
+    /// Everybody who waits or was woken; who waits for both kinds is named twice.
+    pub(super) fn waiters(&self) -> Vec<ContextId> {
+        self.woken.iter().chain(self.directions.iter().flat_map(|direction| &direction.waiting)).copied().collect()
+    }
+
     /// `nr_requests` changed: whoever fits now may try again.
     pub(super) fn resized(&mut self, now: Time, nr_requests: u32) {
         for sync in [false, true] {

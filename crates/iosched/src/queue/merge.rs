@@ -17,6 +17,12 @@ impl RequestQueue {
         let Some((into, side)) = self.plugged_candidate(bio).or_else(|| self.candidate(bio)) else {
             return false;
         };
+        self.join_unless_too_large(bio, into, side)
+    }
+
+    /// Joins `bio` to `into`; if that would be too large, nothing will join `into` any more.
+    #[inline]
+    pub(super) fn join_unless_too_large(&mut self, bio: &Bio, into: RequestId, side: MergeSide) -> bool {
         if self.too_large(into, bio.nr_sectors) {
             self.env.requests[into].mergeable = false;
             if self.env.merging.last == Some(into) {
@@ -40,7 +46,7 @@ impl RequestQueue {
         self.plugs.newest_first(bio.context).find_map(|id| {
             let request = &self.env.requests[id];
             let side =
-                adjacent(request, bio).filter(|_| compatible(request, bio) && request.is_sync() == bio.is_sync())?;
+                request.adjacent(bio).filter(|_| compatible(request, bio) && request.is_sync() == bio.is_sync())?;
             Some((id, side))
         })
     }
@@ -49,7 +55,7 @@ impl RequestQueue {
     #[inline]
     fn candidate(&mut self, bio: &Bio) -> Option<(RequestId, MergeSide)> {
         if let Some(last) = self.env.merging.last
-            && let Some(side) = adjacent(&self.env.requests[last], bio)
+            && let Some(side) = self.env.requests[last].adjacent(bio)
             && compatible(&self.env.requests[last], bio)
             && self.elevator.may_merge(&mut self.env, bio, last)
         {
@@ -92,8 +98,10 @@ impl RequestQueue {
         let met = match side {
             MergeSide::Back => {
                 // It is looked for under its new end from here on, also by its neighbour.
-                self.env.merging.hash.remove(&mut self.env.requests, into, end);
-                self.env.merging.hash.insert(&mut self.env.requests, into);
+                if self.env.requests[into].hashed {
+                    self.env.merging.hash.remove(&mut self.env.requests, into, end);
+                    self.env.merging.hash.insert(&mut self.env.requests, into);
+                }
                 let neighbour = self.elevator.latter(&self.env, into);
                 neighbour.filter(|&n| self.meets(into, n)).map(|n| (into, n))
             }
@@ -114,39 +122,40 @@ impl RequestQueue {
     }
 
     /// Whether `second` goes on where `first` ends, and the two may be one.
-    fn meets(&self, first: RequestId, second: RequestId) -> bool {
+    pub(super) fn meets(&self, first: RequestId, second: RequestId) -> bool {
         let (a, b) = (&self.env.requests[first], &self.env.requests[second]);
-        a.end() == b.sector && a.op == b.op && a.mergeable && b.mergeable && !self.too_large(first, b.nr_sectors)
+        a.end() == b.sector
+            && a.op == b.op
+            && a.mergeable
+            && b.mergeable
+            && self.multi.as_ref().is_none_or(|multi| multi.rules.same_ioprio(a.ioprio, b.ioprio))
+            && !self.too_large(first, b.nr_sectors)
     }
 
-    fn merge_requests(&mut self, survivor: RequestId, absorbed: RequestId) {
+    /// `absorbed`, queued or new, becomes part of `survivor`.
+    pub(super) fn merge_requests(&mut self, survivor: RequestId, absorbed: RequestId) {
         let (cookie, into) = (self.env.requests[absorbed].cookie, self.env.requests[survivor].cookie);
         self.env.note(|| Decision::RequestMerge { cookie, into });
         let [survivor_end, absorbed_end] = [survivor, absorbed].map(|id| self.env.requests[id].end());
         let op = self.env.requests[absorbed].op;
+        let queued = self.env.requests[absorbed].stage == Stage::Queued;
         self.env.merging.hash.remove(&mut self.env.requests, survivor, survivor_end);
-        self.env.merging.hash.remove(&mut self.env.requests, absorbed, absorbed_end);
+        if queued {
+            self.env.merging.hash.remove(&mut self.env.requests, absorbed, absorbed_end);
+        }
         self.env.requests.append_request(survivor, absorbed);
-        self.elevator.absorb(&mut self.env, survivor, absorbed);
+        if queued {
+            self.elevator.absorb(&mut self.env, survivor, absorbed);
+        } else {
+            self.elevator.absorb_new(&mut self.env, survivor, absorbed);
+        }
         self.env.merging.hash.insert(&mut self.env.requests, survivor);
         self.env.merging.last = Some(survivor);
         if self.attributes.iostats {
             self.stat.advance(self.env.now);
             self.stat.merged(op);
         }
-        self.free(absorbed);
-    }
-}
-
-/// On which side of `request` the bio goes on, if any.
-#[inline]
-fn adjacent(request: &Request, bio: &Bio) -> Option<MergeSide> {
-    if request.end() == bio.sector {
-        Some(MergeSide::Back)
-    } else if bio.end() == request.sector {
-        Some(MergeSide::Front)
-    } else {
-        None
+        self.free(absorbed, false);
     }
 }
 

@@ -13,8 +13,10 @@
 //! - *timer*: [`RequestQueue::timer`], when the one deadline that was asked for has come.
 //! - *control*: tunables, attributes, switching, processes, priorities, weights, yielding.
 //!
-//! Its attributes and rules (merging, congestion, plugging, flush, switching) are those of Linux' legacy
-//! request queue, 4.19.
+//! There are two layers, and the elevator says which it stands in. [`crate::Layer::SingleQueue`] has the attributes and rules
+//! (merging, congestion, plugging, flush, switching) of Linux' legacy request queue, 4.19; [`crate::Layer::MultiQueue`] those of
+//! blk-mq, 6.12: tags instead of limits, hardware queues, a plug that keeps its order, and new requests that merge, too.
+//! In the multi-queue layer waiting contexts are attended to before the queue is run, in the single-queue layer after.
 
 mod attributes;
 mod control;
@@ -23,21 +25,26 @@ mod flush;
 mod limits;
 mod merge;
 mod merge_hash;
+mod multi_queue;
+mod multi_submit;
 mod plug;
 mod stat;
+pub(crate) mod tags;
 
 use attributes::Attributes;
 pub(crate) use dispatch_list::DispatchList;
 use flush::Flushes;
 use limits::Limits;
 pub(crate) use merge_hash::MergeCache;
+use multi_queue::MultiQueue;
 use plug::Plugs;
 pub use stat::{Stat, StatGroup};
+pub use tags::TagLayout;
 
 use crate::collections::List;
 use crate::context::{CgroupId, ContextId, IoPriority};
 use crate::decision::Decision;
-use crate::elevator::{Elevator, Env, UnknownElevator, elevator};
+use crate::elevator::{Elevator, Env, Registered, UnknownElevator, elevator};
 use crate::request::{Bio, BioDone, Fifo, Flags, Op, Request, RequestId, Stage};
 use crate::time::Time;
 
@@ -56,12 +63,28 @@ pub struct QueueConfig {
     pub fua: bool,
     /// Largest request the device takes, in KiB.
     pub max_hw_sectors_kb: u32,
+    /// Commands that each hardware queue of the device takes at once, at least 1.
+    pub depth: u32,
+    /// Hardware queues of the device, at least 1. Processes are spread over them.
+    pub hw_queues: u16,
+    /// How tags are laid out.
+    pub tag_layout: TagLayout,
 }
 
 impl Default for QueueConfig {
-    /// A disk with a write cache and without force-unit-access.
+    /// A disk with a write cache and without force-unit-access that takes 32 commands.
     fn default() -> Self {
-        Self { hz: 1000, rotational: true, groups: false, write_cache: true, fua: false, max_hw_sectors_kb: 512 }
+        Self {
+            hz: 1000,
+            rotational: true,
+            groups: false,
+            write_cache: true,
+            fua: false,
+            max_hw_sectors_kb: 512,
+            depth: 32,
+            hw_queues: 1,
+            tag_layout: TagLayout::Spread,
+        }
     }
 }
 
@@ -74,8 +97,8 @@ pub enum Submit {
     Merged,
     /// It is done already: a flush of a device that needs none.
     Done(BioDone),
-    /// All requests are allocated. Nothing happened; the context is named by
-    /// [`RequestQueue::take_woken`] when it may submit again.
+    /// No request can be allocated for it. Nothing happened; the context is named by [`RequestQueue::take_woken`] when it
+    /// may submit again. In the multi-queue layer its next bio then has a tag already.
     Full,
 }
 
@@ -84,6 +107,21 @@ pub enum Submit {
 #[error("I/O error {0}")]
 pub struct IoError(pub i32);
 
+/// The queues of the device.
+#[derive(Clone, Copy, Debug)]
+struct DeviceQueues {
+    depth: u32,
+    count: u16,
+    layout: TagLayout,
+}
+
+/// The elevator that takes over next.
+struct Next {
+    elevator: Box<dyn Elevator>,
+    registered: &'static Registered,
+    nr_requests: u32,
+}
+
 /// A request queue with its elevator. See the module page for how to drive it.
 pub struct RequestQueue {
     env: Env,
@@ -91,13 +129,17 @@ pub struct RequestQueue {
     attributes: Attributes,
     write_cache: bool,
     device_fua: bool,
+    device: DeviceQueues,
+    /// Allocation in the single-queue layer,
     limits: Limits,
+    /// and in the multi-queue layer, if that is the elevator's.
+    multi: Option<MultiQueue>,
     plugs: Plugs,
     flushes: Flushes,
     /// Arrived while elevators are being switched.
     held: List<Fifo>,
     /// The elevator to switch to once the present one has nothing left.
-    next_elevator: Option<Box<dyn Elevator>>,
+    next: Option<Next>,
     /// Requests the elevator has to hear of yet: allocated, not finished.
     elevator_requests: usize,
     /// Requests in the device.
@@ -111,20 +153,26 @@ impl RequestQueue {
     /// # Errors
     /// If there is no such elevator.
     pub fn new(now: Time, config: &QueueConfig, scheduler: &str) -> Result<Self, UnknownElevator> {
+        let registered = elevator(scheduler)?;
         let mut env = Env::new(now, config.hz, config.rotational, config.groups);
-        let elevator = (elevator(scheduler)?.build)(&env);
+        let QueueConfig { depth, hw_queues, tag_layout, .. } = *config;
+        let device = DeviceQueues { depth: depth.max(1), count: hw_queues.max(1), layout: tag_layout };
+        let attributes = Attributes::new(config, registered.layer);
+        let elevator = device.build(&mut env, registered, attributes.nr_requests);
         env.cgroups.weights = elevator.weights();
         Ok(Self {
             env,
             elevator,
-            attributes: Attributes::new(config),
+            multi: device.multi_queue(registered.layer, attributes.nr_requests),
+            attributes,
             write_cache: config.write_cache,
             device_fua: config.fua,
+            device,
             limits: Limits::default(),
             plugs: Plugs::default(),
             flushes: Flushes::default(),
             held: List::default(),
-            next_elevator: None,
+            next: None,
             elevator_requests: 0,
             in_driver: 0,
             stat: Stat::default(),
@@ -145,7 +193,10 @@ impl RequestQueue {
     #[inline]
     fn submit_data(&mut self, bio: &Bio) -> Submit {
         debug_assert!(bio.nr_sectors > 0, "a bio with data has a length");
-        let switching = self.next_elevator.is_some();
+        if self.multi.is_some() {
+            return self.submit_multi(bio);
+        }
+        let switching = self.next.is_some();
         if !switching && self.merge(bio) {
             return Submit::Merged;
         }
@@ -180,16 +231,28 @@ impl RequestQueue {
     /// A request for `bio`, if the limits allow one more.
     #[inline]
     fn allocate(&mut self, bio: &Bio) -> Option<RequestId> {
-        let now = self.env.now;
-        if !self.limits.allocate(now, self.attributes.nr_requests, bio.context, bio.is_sync()) {
-            return None;
+        if self.multi.is_some() {
+            return self.allocate_tagged(bio);
         }
-        self.env.contexts.get_mut(bio.context).bios += 1;
+        let allowed = self.limits.allocate(self.env.now, self.attributes.nr_requests, bio.context, bio.is_sync());
+        allowed.then(|| self.found(bio))
+    }
+
+    /// A new request that begins with `bio`.
+    #[inline]
+    fn found(&mut self, bio: &Bio) -> RequestId {
+        let now = self.env.now;
+        let context = self.env.contexts.get_mut(bio.context);
+        context.bios += 1;
+        let (ioprio, cgroup) = (context.ioprio, context.cgroup);
         if self.attributes.iostats {
             self.stat.advance(now);
         }
         self.stat.in_flight += 1;
-        Some(self.env.requests.allocate(now, bio))
+        let id = self.env.requests.allocate(now, bio);
+        let request = &mut self.env.requests[id];
+        (request.ioprio, request.cgroup) = (ioprio, cgroup);
+        id
     }
 
     #[inline]
@@ -200,17 +263,22 @@ impl RequestQueue {
 
     fn give_to_elevator(&mut self, id: RequestId) {
         self.join_elevator(id);
-        self.elevator.allocate(&mut self.env, id);
+        self.elevator.prepare(&mut self.env, id);
     }
 
     fn insert(&mut self, id: RequestId) {
-        if self.env.log.is_on() {
-            let Request { cookie, context, sector, nr_sectors, op, .. } = self.env.requests[id];
-            let (pid, sync) = (self.env.pid(context), self.env.requests[id].is_sync());
-            self.env.note(|| Decision::Insert { request: id, cookie, pid, sector, nr_sectors, op, sync });
-        }
+        self.note_insert(id);
         self.enqueue(id);
         self.elevator.insert(&mut self.env, id);
+    }
+
+    fn note_insert(&mut self, id: RequestId) {
+        if self.env.log.is_on() {
+            let request = &self.env.requests[id];
+            let &Request { cookie, context, sector, nr_sectors, op, .. } = request;
+            let (pid, sync, tag) = (self.env.pid(context), request.is_sync(), request.tag());
+            self.env.note(|| Decision::Insert { request: id, cookie, pid, sector, nr_sectors, op, sync, tag });
+        }
     }
 
     /// From now on bios may join `id`.
@@ -231,10 +299,14 @@ impl RequestQueue {
         self.plugs.open(context);
     }
 
-    /// Ends the plug of `context` and gives what it collected to the elevator, one request a call, in sector
-    /// order. Returns whether there may be more; between calls the host attends to [`RequestQueue::take_kick`].
+    /// Ends the plug of `context` and gives what it collected to the elevator: in the single-queue layer in sector order, one
+    /// request a call, in the multi-queue layer as it came, all at once. Returns whether there may be more; between calls
+    /// the host attends to [`RequestQueue::take_kick`].
     pub fn unplug(&mut self, now: Time, context: ContextId) -> bool {
         self.env.now = now;
+        if self.multi.is_some() {
+            return self.unplug_multi(context);
+        }
         match self.plugs.pop(&self.env.requests, context) {
             Some(id) => {
                 self.insert(id);
@@ -254,9 +326,13 @@ impl RequestQueue {
         std::mem::take(&mut self.env.kick)
     }
 
-    /// A context that found the queue full and may submit again, if any.
+    /// A context that found the queue full and may submit again, if any. What it submits may find the queue full again in
+    /// the single-queue layer; in the multi-queue layer a tag is kept for it until it submits or exits.
     pub fn take_woken(&mut self) -> Option<ContextId> {
-        self.limits.woken(self.env.now)
+        match &mut self.multi {
+            Some(multi) => multi.woken(&self.env, self.elevator.as_mut(), self.attributes.nr_requests),
+            None => self.limits.woken(self.env.now),
+        }
     }
 
     // ---- dispatch
@@ -267,8 +343,8 @@ impl RequestQueue {
         self.env.now = now;
         let id = match self.next_released() {
             Some(id) => id,
-            None if self.next_elevator.is_some() => return None,
-            None => match self.elevator.dispatch(&mut self.env) {
+            None if self.next.is_some() => return None,
+            None => match self.ask_elevator() {
                 Some(id) => {
                     self.env.unqueue(id);
                     id
@@ -279,6 +355,9 @@ impl RequestQueue {
         self.in_driver += 1;
         let request = &mut self.env.requests[id];
         request.stage = Stage::Started;
+        if let Some(multi) = &mut self.multi {
+            multi.started(request.hw_queue);
+        }
         if request.in_elevator {
             self.env.dispatch_list.taken_end = request.end();
         }
@@ -287,6 +366,32 @@ impl RequestQueue {
             self.env.note(|| Decision::Dispatch { request: id, cookie, sector, nr_sectors });
         }
         Some(id)
+    }
+
+    /// The elevator's choice. In the multi-queue layer it is asked only if it has something, and for hardware queues that have
+    /// room in turn if it has a queue for each.
+    #[inline]
+    fn ask_elevator(&mut self) -> Option<RequestId> {
+        let Some(multi) = &mut self.multi else {
+            return self.elevator.dispatch(&mut self.env);
+        };
+        if self.elevator.queued() == 0 {
+            return None;
+        }
+        let count = multi.hw_queues();
+        if count == 1 || !multi.rules.per_hw_queue {
+            return self.elevator.dispatch(&mut self.env);
+        }
+        for hw_queue in (multi.turn..count).chain(0..multi.turn) {
+            if multi.in_driver(hw_queue) < self.device.depth {
+                self.env.hw_queue = hw_queue;
+                if let Some(id) = self.elevator.dispatch(&mut self.env) {
+                    multi.turn = (hw_queue + 1) % count;
+                    return Some(id);
+                }
+            }
+        }
+        None
     }
 
     /// What has left the elevator or bypasses it: a device flush that is due, then the dispatch list.
@@ -314,8 +419,7 @@ impl RequestQueue {
         mut done: impl FnMut(BioDone, Result<(), IoError>),
     ) {
         self.env.now = now;
-        debug_assert_eq!(self.env.requests[id].stage, Stage::Started);
-        self.in_driver -= 1;
+        self.leave_device(id);
         if self.env.log.is_on() {
             let cookie = self.env.requests[id].cookie;
             self.env.note(|| Decision::Complete { cookie });
@@ -326,9 +430,32 @@ impl RequestQueue {
         } else {
             self.complete_flush(id, result, &mut done);
         }
-        if self.next_elevator.is_some() && self.elevator_requests == 0 {
+        if self.next.is_some() && self.elevator_requests == 0 {
             self.finish_switch();
         }
+    }
+
+    #[inline]
+    fn leave_device(&mut self, id: RequestId) {
+        let request = &self.env.requests[id];
+        debug_assert_eq!(request.stage, Stage::Started);
+        self.in_driver -= 1;
+        if let Some(multi) = &mut self.multi {
+            multi.left_device(request.hw_queue);
+        }
+    }
+
+    /// The device gives `id` back undone: it cannot take it yet. The request goes to the device before everything else.
+    pub fn requeue(&mut self, now: Time, id: RequestId) {
+        self.env.now = now;
+        self.leave_device(id);
+        let Request { cookie, in_elevator, .. } = self.env.requests[id];
+        self.env.note(|| Decision::Requeue { cookie });
+        if in_elevator {
+            self.elevator.requeue(&mut self.env, id);
+        }
+        self.env.requests[id].stage = Stage::Released;
+        self.env.dispatch_list.push_front(&mut self.env.requests, id);
     }
 
     /// Ends the life of a request that is done.
@@ -352,17 +479,20 @@ impl RequestQueue {
             contexts.bio_done(bio.context);
             done(bio, result);
         });
-        self.free(id);
+        self.free(id, true);
     }
 
-    /// Gives back a request's slot and its place in the limits.
+    /// Gives back a request's slot and its place in the limits, or its tag.
     #[inline]
-    fn free(&mut self, id: RequestId) {
+    fn free(&mut self, id: RequestId, by_completion: bool) {
         self.stat.in_flight -= 1;
         let request = &self.env.requests[id];
         let sync = request.is_sync();
         self.elevator_requests -= usize::from(request.in_elevator);
-        self.limits.release(self.env.now, self.attributes.nr_requests, sync);
+        match &mut self.multi {
+            Some(multi) => multi.release(request.tag, request.hw_queue, by_completion),
+            None => self.limits.release(self.env.now, self.attributes.nr_requests, sync),
+        }
         self.env.requests.release(id);
     }
 
@@ -403,7 +533,10 @@ impl RequestQueue {
         while self.unplug(now, context) {}
         let pid = self.env.pid(context);
         self.env.note(|| Decision::Exit { pid });
-        self.limits.exit(now, self.attributes.nr_requests, context);
+        match &mut self.multi {
+            Some(multi) => multi.exit(context),
+            None => self.limits.exit(now, self.attributes.nr_requests, context),
+        }
         self.elevator.exit(&mut self.env, context);
         self.env.contexts.exit(context);
     }
@@ -435,6 +568,13 @@ impl RequestQueue {
         self.env.requests.len() - self.in_driver as usize
     }
 
+    /// Whether the elevator stands in the multi-queue layer.
+    #[inline]
+    #[must_use]
+    pub fn is_multi_queue(&self) -> bool {
+        self.multi.is_some()
+    }
+
     /// Requests in the device.
     #[must_use]
     pub fn in_driver(&self) -> u32 {
@@ -449,7 +589,8 @@ impl RequestQueue {
         &self.stat
     }
 
-    /// Whether so many requests of that kind are allocated that a writer with a choice should hold back.
+    /// Whether so many requests of that kind are allocated that a writer with a choice should hold back. The multi-queue
+    /// layer never says so.
     #[must_use]
     pub fn congested(&self, sync: bool) -> bool {
         self.limits.congested(sync)
@@ -478,12 +619,15 @@ impl RequestQueue {
         let mut in_elevator = 0;
         for id in self.env.requests.ids() {
             let request = &self.env.requests[id];
-            if !self.flushes.is_device_flush(id) {
+            if self.flushes.device_flush() != Some(id) {
                 allocated[usize::from(request.is_sync())] += 1;
             }
             in_elevator += usize::from(request.in_elevator);
         }
-        assert_eq!(allocated, [self.limits.allocated(false), self.limits.allocated(true)]);
+        match &self.multi {
+            Some(multi) => multi.check(&self.env),
+            None => assert_eq!(allocated, [self.limits.allocated(false), self.limits.allocated(true)]),
+        }
         assert_eq!(in_elevator, self.elevator_requests);
         assert_eq!(count(Stage::Queued), self.elevator.queued());
         assert_eq!(count(Stage::Started), self.in_driver as usize);

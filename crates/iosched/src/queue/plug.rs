@@ -57,6 +57,34 @@ impl Plugs {
         self.table.get(context.index()).into_iter().flat_map(|plug| plug.requests.iter().rev().copied())
     }
 
+    /// How many requests `context` has collected.
+    pub(super) fn len(&self, context: ContextId) -> usize {
+        self.table.get(context.index()).map_or(0, |plug| plug.requests.len())
+    }
+
+    /// The first that `context` has collected.
+    pub(super) fn oldest(&self, context: ContextId) -> Option<RequestId> {
+        self.table.get(context.index()).and_then(|plug| plug.requests.front().copied())
+    }
+
+    /// The last that `context` has collected.
+    pub(super) fn newest(&self, context: ContextId) -> Option<RequestId> {
+        self.table.get(context.index()).and_then(|plug| plug.requests.back().copied())
+    }
+
+    /// Takes out all, oldest first. The emptied list is to be [put back](Self::put_back): it has the memory.
+    pub(super) fn take(&mut self, context: ContextId) -> VecDeque<RequestId> {
+        self.table.get_mut(context.index()).map_or_else(VecDeque::new, |plug| std::mem::take(&mut plug.requests))
+    }
+
+    /// Keeps the memory of a list that was taken.
+    pub(super) fn put_back(&mut self, context: ContextId, emptied: VecDeque<RequestId>) {
+        debug_assert!(emptied.is_empty());
+        if let Some(plug) = self.table.get_mut(context.index()) {
+            plug.requests = emptied;
+        }
+    }
+
     /// Takes out what goes to the elevator next: in sector order, equal sectors as they came.
     pub(super) fn pop(&mut self, requests: &Requests, context: ContextId) -> Option<RequestId> {
         let plug = self.table.get_mut(context.index())?;

@@ -108,7 +108,11 @@ pub(super) struct Core<D, O> {
 
 fn replace_cookies(mut decision: Decision) -> Decision {
     match &mut decision {
-        Decision::Insert { cookie, .. } | Decision::Dispatch { cookie, .. } | Decision::Complete { cookie } => {
+        Decision::Insert { cookie, .. }
+        | Decision::Wait { cookie, .. }
+        | Decision::Dispatch { cookie, .. }
+        | Decision::Requeue { cookie }
+        | Decision::Complete { cookie } => {
             *cookie >>= SLOT_BITS;
         }
         Decision::Merge { cookie, into, .. } | Decision::RequestMerge { cookie, into } => {

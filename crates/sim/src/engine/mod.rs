@@ -110,6 +110,9 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
         write_cache: card.write_cache,
         fua: card.fua,
         max_hw_sectors_kb: card.max_hw_sectors_kb,
+        depth: card.depth,
+        hw_queues: card.hw_queues,
+        ..QueueConfig::default()
     };
     Ok(Machine {
         queue: plan.scheduler.build(ORIGIN, &config)?,
@@ -221,11 +224,19 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
             source.event(&mut core);
         }
         settle(&mut core, &mut source);
-        core.run_queue();
-        while let Some(task) = core.take_woken() {
-            source.woken(&mut core, task);
-            settle(&mut core, &mut source);
+        if core.queue.is_multi_queue() {
+            while let Some(task) = core.take_woken() {
+                source.woken(&mut core, task);
+                settle(&mut core, &mut source);
+            }
             core.run_queue();
+        } else {
+            core.run_queue();
+            while let Some(task) = core.take_woken() {
+                source.woken(&mut core, task);
+                settle(&mut core, &mut source);
+                core.run_queue();
+            }
         }
         events += 1;
         if events.is_multiple_of(INTERRUPT_EVENTS) && interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {

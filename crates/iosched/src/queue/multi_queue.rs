@@ -1,0 +1,359 @@
+//! blk-mq's allocation: tags of hardware queues, who waits for one, and who is next when one is given back.
+//!
+//! Each io context has its hardware queue. A bio that finds no tag waits, and its context is told so; when there is a tag
+//! for it, the tag is kept for the context, which submits the bio again. With [`Waking::OnePass`] everybody who waits
+//! tries once after a tag was given back; with [`Waking::Rescan`] the oldest has the first try after each success. What
+//! elevators do with the requests is not decided here.
+
+use std::collections::VecDeque;
+
+use super::tags::{TagLayout, TagMap};
+use crate::context::{CgroupId, ContextId, IoPriority};
+use crate::elevator::{Elevator, Env, MultiQueueRules, Waking};
+use crate::request::{Bio, NO_TAG};
+
+/// `nr_requests` of a queue without a limit.
+pub(super) const UNLIMITED: u32 = u32::MAX;
+
+/// What a bio takes with it from the moment it is submitted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    pub(super) ioprio: IoPriority,
+    pub(super) cgroup: CgroupId,
+}
+
+/// What a request is allocated with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grant {
+    pub(super) tag: u32,
+    pub(super) hw_queue: u16,
+    pub(super) origin: Origin,
+}
+
+/// A bio without a tag.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiter {
+    pub(super) bio: Bio,
+    origin: Origin,
+    /// Of how many tags it may have one, as of when it began to wait.
+    pub(super) limit: Option<u32>,
+    /// That it waits was not told yet: its context has a plug to end first.
+    pub(super) untold: bool,
+}
+
+/// One hardware queue.
+#[derive(Debug)]
+struct HwQueue {
+    /// `None`: without limit.
+    tags: Option<TagMap>,
+    waiting: VecDeque<Waiter>,
+    /// Its requests in the device.
+    in_driver: u32,
+}
+
+/// One io context.
+#[derive(Clone, Copy, Debug, Default)]
+struct Task {
+    waits: bool,
+    /// It was told to submit again.
+    granted: Option<Grant>,
+}
+
+/// Those who wait are having their try.
+#[derive(Clone, Copy, Debug)]
+struct Pass {
+    hw_queue: usize,
+    /// Who is next.
+    at: usize,
+    /// Who came too late for this one.
+    end: usize,
+    /// The limit of the last search that found nothing, if nothing was given back since.
+    missed: Option<Option<u32>>,
+}
+
+/// The allocation of one request queue.
+#[derive(Debug)]
+pub(super) struct MultiQueue {
+    pub(super) rules: MultiQueueRules,
+    layout: TagLayout,
+    hw_queues: Vec<HwQueue>,
+    tasks: Vec<Task>,
+    /// Waited under the elevator before this one, and try anew.
+    retry: VecDeque<ContextId>,
+    /// A tag was given back that nobody was offered.
+    returned: bool,
+    pass: Option<Pass>,
+    /// The hardware queue to look at first for the next request.
+    pub(super) turn: u16,
+}
+
+impl MultiQueue {
+    pub(super) fn new(rules: MultiQueueRules, layout: TagLayout, hw_queues: u16, nr_requests: u32) -> Self {
+        let hw_queue = |_| HwQueue { tags: None, waiting: VecDeque::new(), in_driver: 0 };
+        let mut queue = Self {
+            rules,
+            layout,
+            hw_queues: (0..hw_queues.max(1)).map(hw_queue).collect(),
+            tasks: Vec::new(),
+            retry: VecDeque::new(),
+            returned: false,
+            pass: None,
+            turn: 0,
+        };
+        queue.resize(nr_requests);
+        queue.returned = false;
+        queue
+    }
+
+    fn task(&mut self, context: ContextId) -> &mut Task {
+        if self.tasks.len() <= context.index() {
+            self.tasks.resize(context.index() + 1, Task::default());
+        }
+        &mut self.tasks[context.index()]
+    }
+
+    /// Whether the context's next bio has a tag already.
+    #[inline]
+    pub(super) fn is_granted(&self, context: ContextId) -> bool {
+        self.tasks.get(context.index()).is_some_and(|task| task.granted.is_some())
+    }
+
+    // ---- allocation
+
+    /// A tag for `bio`: the one kept for its context, or else a free one. `None`: it waits.
+    #[inline]
+    pub(super) fn allocate(
+        &mut self,
+        env: &Env,
+        elevator: &mut dyn Elevator,
+        nr_requests: u32,
+        bio: &Bio,
+        untold: bool,
+    ) -> Result<Grant, Waiter> {
+        if let Some(grant) = self.tasks.get_mut(bio.context.index()).and_then(|task| task.granted.take()) {
+            return Ok(grant);
+        }
+        let hw_queue = usize::from(env.hw_queue_of(bio.context));
+        let context = env.contexts.get(bio.context);
+        let origin = Origin { ioprio: context.ioprio, cgroup: context.cgroup };
+        let Some(tags) = &mut self.hw_queues[hw_queue].tags else {
+            return Ok(Grant { tag: NO_TAG, hw_queue: hw_queue as u16, origin });
+        };
+        let limit = elevator.limit_depth(env, bio, nr_requests);
+        if let Some(tag) = tags.get(limit) {
+            return Ok(Grant { tag, hw_queue: hw_queue as u16, origin });
+        }
+        let waiter = Waiter { bio: *bio, origin, limit, untold };
+        if !std::mem::replace(&mut self.task(bio.context).waits, true) {
+            self.hw_queues[hw_queue].waiting.push_back(waiter);
+        }
+        Err(waiter)
+    }
+
+    /// Takes back the tag of a request that is no more.
+    #[inline]
+    pub(super) fn release(&mut self, tag: u32, hw_queue: u16, by_completion: bool) {
+        if tag == NO_TAG {
+            return;
+        }
+        if let Some(tags) = &mut self.hw_queues[usize::from(hw_queue)].tags {
+            tags.put(tag);
+        }
+        self.returned |= by_completion || self.rules.waking == Waking::OnePass;
+        if let Some(pass) = &mut self.pass {
+            pass.missed = None;
+        }
+    }
+
+    /// `context` waits and was not told so: now it is.
+    pub(super) fn tell(&mut self, context: ContextId) -> Option<Waiter> {
+        let mut waiting = self.hw_queues.iter_mut().flat_map(|hw_queue| &mut hw_queue.waiting);
+        let waiter = waiting.find(|waiter| waiter.bio.context == context && waiter.untold)?;
+        waiter.untold = false;
+        Some(*waiter)
+    }
+
+    /// Whether `context` waits.
+    pub(super) fn waits(&self, context: ContextId) -> bool {
+        self.tasks.get(context.index()).is_some_and(|task| task.waits)
+    }
+
+    // ---- waking
+
+    /// The next context that waited and has a tag now.
+    pub(super) fn woken(&mut self, env: &Env, elevator: &mut dyn Elevator, nr_requests: u32) -> Option<ContextId> {
+        if let Some(context) = self.retry.pop_front() {
+            return Some(context);
+        }
+        loop {
+            let mut pass = match self.pass.take() {
+                Some(pass) => pass,
+                None if std::mem::take(&mut self.returned) => self.new_pass(0),
+                None => return None,
+            };
+            if let Some(context) = self.continue_pass(&mut pass, env, elevator, nr_requests) {
+                self.pass = Some(pass);
+                return Some(context);
+            }
+            if pass.hw_queue + 1 < self.hw_queues.len() {
+                self.pass = Some(self.new_pass(pass.hw_queue + 1));
+            }
+        }
+    }
+
+    fn new_pass(&self, hw_queue: usize) -> Pass {
+        let end = match self.rules.waking {
+            Waking::OnePass => self.hw_queues[hw_queue].waiting.len(),
+            Waking::Rescan => usize::MAX,
+        };
+        Pass { hw_queue, at: 0, end, missed: None }
+    }
+
+    fn continue_pass(
+        &mut self,
+        pass: &mut Pass,
+        env: &Env,
+        elevator: &mut dyn Elevator,
+        nr_requests: u32,
+    ) -> Option<ContextId> {
+        let HwQueue { tags, waiting, .. } = &mut self.hw_queues[pass.hw_queue];
+        while pass.at < pass.end.min(waiting.len()) {
+            let Waiter { bio, origin, limit, .. } = waiting[pass.at];
+            let limit = match self.rules.waking {
+                Waking::OnePass => elevator.limit_depth(env, &bio, nr_requests),
+                Waking::Rescan => limit,
+            };
+            let tag = match tags {
+                None => Some(NO_TAG),
+                // What a search has just not found is not there: only the hint it leaves counts.
+                Some(tags) if pass.missed == Some(limit) => {
+                    tags.miss();
+                    None
+                }
+                Some(tags) => tags.get(limit),
+            };
+            let Some(tag) = tag else {
+                // Whoever comes next finds nothing either.
+                limit?;
+                pass.missed = Some(limit);
+                pass.at += 1;
+                continue;
+            };
+            waiting.remove(pass.at);
+            match self.rules.waking {
+                Waking::OnePass => pass.end -= 1,
+                Waking::Rescan => pass.at = 0,
+            }
+            let hw_queue = pass.hw_queue as u16;
+            let task = &mut self.tasks[bio.context.index()];
+            *task = Task { waits: false, granted: Some(Grant { tag, hw_queue, origin }) };
+            return Some(bio.context);
+        }
+        None
+    }
+
+    // ---- control
+
+    /// There are `nr_requests` tags for each hardware queue from now on.
+    pub(super) fn resize(&mut self, nr_requests: u32) {
+        for hw_queue in &mut self.hw_queues {
+            match &mut hw_queue.tags {
+                Some(tags) if nr_requests != UNLIMITED => tags.resize(nr_requests),
+                tags => *tags = (nr_requests != UNLIMITED).then(|| TagMap::new(self.layout, nr_requests)),
+            }
+        }
+        self.returned = true;
+        if let Some(pass) = &mut self.pass {
+            pass.missed = None;
+        }
+    }
+
+    /// A tag for a request that was allocated under other rules; [`NO_TAG`] if there are not so many.
+    pub(super) fn adopt(&mut self, hw_queue: u16) -> u32 {
+        let tags = self.hw_queues[usize::from(hw_queue)].tags.as_mut();
+        tags.and_then(|tags| tags.get(None)).unwrap_or(NO_TAG)
+    }
+
+    /// `context`, which waited under other rules, is to try again.
+    pub(super) fn retry(&mut self, context: ContextId) {
+        self.retry.push_back(context);
+    }
+
+    /// Everybody who waits, or has a tag kept.
+    pub(super) fn waiters(&self) -> Vec<ContextId> {
+        let waiting = self.hw_queues.iter().flat_map(|hw_queue| &hw_queue.waiting).map(|waiter| waiter.bio.context);
+        let granted = self.tasks.iter().zip(0..).filter(|(task, _)| task.granted.is_some());
+        self.retry.iter().copied().chain(granted.map(|(_, i)| ContextId(i))).chain(waiting).collect()
+    }
+
+    /// Forgets a context that exited; a tag that was kept for it is for others.
+    pub(super) fn exit(&mut self, context: ContextId) {
+        self.retry.retain(|&c| c != context);
+        let Some(task) = self.tasks.get_mut(context.index()) else {
+            return;
+        };
+        let Task { waits, granted } = std::mem::take(task);
+        if let Some(Grant { tag, hw_queue, .. }) = granted {
+            self.release(tag, hw_queue, true);
+        }
+        let place = |hw_queue: &HwQueue| hw_queue.waiting.iter().position(|waiter| waiter.bio.context == context);
+        let mut found = self.hw_queues.iter().zip(0..).filter_map(|(hw_queue, i)| place(hw_queue).map(|at| (i, at)));
+        let Some((hw_queue, place)) = found.next().filter(|_| waits) else {
+            return;
+        };
+        self.hw_queues[hw_queue].waiting.remove(place);
+        if let Some(pass) = self.pass.as_mut().filter(|pass| pass.hw_queue == hw_queue && pass.end != usize::MAX) {
+            pass.at -= usize::from(place < pass.at);
+            pass.end -= usize::from(place < pass.end);
+        }
+    }
+
+    // ---- the device
+
+    /// The hardware queues' number.
+    pub(super) fn hw_queues(&self) -> u16 {
+        self.hw_queues.len() as u16
+    }
+
+    #[inline]
+    pub(super) fn started(&mut self, hw_queue: u16) {
+        self.hw_queues[usize::from(hw_queue)].in_driver += 1;
+    }
+
+    #[inline]
+    pub(super) fn left_device(&mut self, hw_queue: u16) {
+        self.hw_queues[usize::from(hw_queue)].in_driver -= 1;
+    }
+
+    /// Requests of `hw_queue` in the device.
+    #[inline]
+    pub(super) fn in_driver(&self, hw_queue: u16) -> u32 {
+        self.hw_queues[usize::from(hw_queue)].in_driver
+    }
+
+    /// Checks that the tags held are those of requests and those kept for contexts.
+    pub(super) fn check(&self, env: &Env) {
+        for (hw_queue, number) in self.hw_queues.iter().zip(0u16..) {
+            let of_requests = env
+                .requests
+                .ids()
+                .map(|id| &env.requests[id])
+                .filter(|request| request.hw_queue == number && request.tag != NO_TAG)
+                .map(|request| request.tag);
+            let granted = self.tasks.iter().filter_map(|task| task.granted);
+            let kept = granted.filter(|grant| grant.hw_queue == number && grant.tag != NO_TAG).map(|grant| grant.tag);
+            let held: Vec<u32> = of_requests.chain(kept).collect();
+            match &hw_queue.tags {
+                Some(tags) => {
+                    assert_eq!(held.len(), tags.held() as usize, "tags held are those of somebody");
+                    assert!(held.iter().all(|&tag| tags.holds(tag)), "nobody has a tag that is free");
+                }
+                None => assert!(held.is_empty(), "no tags without a limit"),
+            }
+            let waits = |waiter: &Waiter| self.tasks[waiter.bio.context.index()].waits;
+            assert!(hw_queue.waiting.iter().all(waits));
+        }
+        let waiting: usize = self.hw_queues.iter().map(|hw_queue| hw_queue.waiting.len()).sum();
+        assert_eq!(self.tasks.iter().filter(|task| task.waits).count(), waiting, "who waits is on a list");
+    }
+}

@@ -1,0 +1,236 @@
+//! The way of a bio through blk-mq: merging, a tag, the plug, insertion.
+//!
+//! A new request is offered to those queued before it is inserted: that is how requests from a plug, and bios that had
+//! waited for a tag, merge. Which tag, and who waits, is decided by [`super::multi_queue`].
+
+use super::multi_queue::{Grant, MultiQueue, UNLIMITED, Waiter};
+use super::{RequestQueue, Submit};
+use crate::context::ContextId;
+use crate::decision::{Decision, MergeSide};
+use crate::elevator::{Merging, MultiQueueRules};
+use crate::request::{Bio, Flags, NO_TAG, Op, RequestId, Stage};
+
+/// Requests that a plug holds at most.
+const PLUG_MAX: usize = 32;
+/// A plug whose first request is this long holds no more, in sectors.
+const PLUG_SECTORS: u32 = 256;
+
+impl RequestQueue {
+    /// A bio with data.
+    pub(super) fn submit_multi(&mut self, bio: &Bio) -> Submit {
+        let Some(multi) = &self.multi else {
+            unreachable!("a queue of the multi-queue layer");
+        };
+        let (rules, granted) = (multi.rules, multi.is_granted(bio.context));
+        let switching = self.next.is_some();
+        if !switching && !granted && self.merge_multi(&rules, bio) {
+            return Submit::Merged;
+        }
+        let Some(id) = self.allocate(bio) else {
+            return Submit::Full;
+        };
+        if switching {
+            self.held.push_back(self.env.requests.list_nodes(), id);
+        } else if self.plugs.is_open(bio.context) {
+            self.collect(bio.context, id);
+        } else {
+            self.note_insert(id);
+            if !self.insert_multi(&rules, id) {
+                return Submit::Merged;
+            }
+        }
+        Submit::Queued(id)
+    }
+
+    /// A request for `bio`, if there is a tag for it; otherwise its context waits.
+    pub(super) fn allocate_tagged(&mut self, bio: &Bio) -> Option<RequestId> {
+        let plugged = self.plugs.is_open(bio.context);
+        let (elevator, nr_requests) = (self.elevator.as_mut(), self.attributes.nr_requests);
+        let multi = self.multi.as_mut()?;
+        match multi.allocate(&self.env, elevator, nr_requests, bio, plugged) {
+            Ok(Grant { tag, hw_queue, origin }) => {
+                let id = self.found(bio);
+                let request = &mut self.env.requests[id];
+                (request.tag, request.hw_queue) = (tag, hw_queue);
+                (request.ioprio, request.cgroup) = (origin.ioprio, origin.cgroup);
+                request.mergeable &= bio.op != Op::WriteZeroes;
+                Some(id)
+            }
+            Err(waiter) => {
+                if !plugged {
+                    self.note_wait(&waiter);
+                }
+                None
+            }
+        }
+    }
+
+    fn note_wait(&mut self, waiter: &Waiter) {
+        let Waiter { bio: Bio { op, sector, nr_sectors, context, cookie, .. }, limit, .. } = *waiter;
+        let (pid, sync) = (self.env.pid(context), waiter.bio.is_sync());
+        self.env.note(|| Decision::Wait { cookie, pid, sector, nr_sectors, op, sync, limit });
+    }
+
+    // ---- plug
+
+    /// Puts `id` on its context's plug, which is emptied first if it has enough.
+    fn collect(&mut self, context: ContextId, id: RequestId) {
+        let long = |first: RequestId| self.env.requests[first].nr_sectors >= PLUG_SECTORS;
+        let merging = self.attributes.nomerges != 2;
+        if self.plugs.len(context) >= PLUG_MAX || merging && self.plugs.oldest(context).is_some_and(long) {
+            self.flush_plug(context);
+            self.env.run_queue();
+        }
+        self.plugs.push(context, id);
+    }
+
+    /// Gives what `context` has collected to the elevator, in the order it came.
+    fn flush_plug(&mut self, context: ContextId) {
+        let Some(rules) = self.multi.as_ref().map(|multi| multi.rules) else {
+            return;
+        };
+        let mut collected = self.plugs.take(context);
+        for &id in &collected {
+            self.note_insert(id);
+        }
+        for id in collected.drain(..) {
+            self.insert_multi(&rules, id);
+        }
+        self.plugs.put_back(context, collected);
+    }
+
+    /// [`RequestQueue::unplug`], of this layer.
+    pub(super) fn unplug_multi(&mut self, context: ContextId) -> bool {
+        let waits = self.multi.as_ref().is_some_and(|multi| multi.waits(context));
+        if self.plugs.len(context) > 0 {
+            self.flush_plug(context);
+            // Whoever is about to sleep sends off what is queued.
+            if waits {
+                self.env.run_queue();
+            }
+            return true;
+        }
+        self.plugs.close(context);
+        if waits && let Some(waiter) = self.multi.as_mut().and_then(|multi| multi.tell(context)) {
+            self.note_wait(&waiter);
+        }
+        false
+    }
+
+    // ---- merging
+
+    /// Joins `bio` to the last request of its context's plug, or to a queued one.
+    fn merge_multi(&mut self, rules: &MultiQueueRules, bio: &Bio) -> bool {
+        if self.attributes.nomerges == 2 || bio.flags.intersects(Flags::FUA | Flags::PREFLUSH) {
+            return false;
+        }
+        if self.plugs.is_open(bio.context)
+            && let Some(last) = self.plugs.newest(bio.context)
+            && let Some(side) = rules.joins(&self.env, bio, last)
+            && self.join_unless_too_large(bio, last, side)
+        {
+            return true;
+        }
+        let candidate = match rules.merging {
+            Merging::Queue => self.candidate_multi(rules, bio),
+            Merging::Own => self.elevator.find_merge(&mut self.env, bio),
+        };
+        candidate.is_some_and(|(into, side)| self.join_unless_too_large(bio, into, side))
+    }
+
+    /// The queued request that `bio` may join, and where. Permission is asked for before nearness.
+    fn candidate_multi(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Option<(RequestId, MergeSide)> {
+        if let Some(last) = self.env.merging.last
+            && rules.may_join(&self.env, bio, last)
+            && self.elevator.may_merge(&mut self.env, bio, last)
+            && let Some(side) = self.env.requests[last].adjacent(bio)
+        {
+            return Some((last, side));
+        }
+        if self.attributes.nomerges == 1 {
+            return None;
+        }
+        if let Some(behind) = self.env.merging.hash.find(&self.env.requests, bio.sector)
+            && rules.may_join(&self.env, bio, behind)
+            && self.elevator.may_merge(&mut self.env, bio, behind)
+        {
+            return Some((behind, MergeSide::Back));
+        }
+        let front = self.elevator.find_front(&mut self.env, bio)?;
+        (rules.may_join(&self.env, bio, front) && self.elevator.may_merge(&mut self.env, bio, front))
+            .then_some((front, MergeSide::Front))
+    }
+
+    // ---- insertion
+
+    /// Gives `id` to the elevator; `false` if a queued request has taken it over.
+    pub(super) fn insert_multi(&mut self, rules: &MultiQueueRules, id: RequestId) -> bool {
+        self.join_elevator(id);
+        self.elevator.prepare(&mut self.env, id);
+        match rules.merging {
+            Merging::Queue if self.merge_new(id) => return false,
+            Merging::Queue => self.enqueue(id),
+            Merging::Own => self.env.requests[id].stage = Stage::Queued,
+        }
+        self.elevator.insert(&mut self.env, id);
+        true
+    }
+
+    /// Offers `new`, which is not queued, to the request merged last, and then to one that ends where it begins, which in
+    /// turn is offered to one that ends where it begins, and so on.
+    fn merge_new(&mut self, new: RequestId) -> bool {
+        if self.attributes.nomerges == 2 || !self.env.requests[new].mergeable {
+            return false;
+        }
+        if let Some(last) = self.env.merging.last
+            && self.meets(last, new)
+        {
+            self.merge_requests(last, new);
+            return true;
+        }
+        let mut grown = new;
+        while self.attributes.nomerges == 0
+            && let Some(before) = self.env.merging.hash.find(&self.env.requests, self.env.requests[grown].sector)
+            && self.meets(before, grown)
+        {
+            self.merge_requests(before, grown);
+            grown = before;
+        }
+        grown != new
+    }
+
+    // ---- control
+
+    /// `nr_requests` changed.
+    pub(super) fn resize_tags(&mut self) {
+        let nr_requests = self.attributes.nr_requests;
+        let Some(multi) = &mut self.multi else {
+            return;
+        };
+        if nr_requests == UNLIMITED {
+            self.env.requests.for_each_id(|_, request| request.tag = NO_TAG);
+        }
+        multi.resize(nr_requests);
+        self.elevator.resized(nr_requests);
+    }
+
+    /// All requests there are get tags of `multi`, as far as they go, and `waiters` try again.
+    pub(super) fn adopt(&mut self, mut multi: MultiQueue, waiters: Vec<ContextId>) {
+        let device_flush = self.flushes.device_flush();
+        let hw_queues = usize::from(multi.hw_queues());
+        self.env.requests.for_each_id(|id, request| {
+            (request.tag, request.hw_queue) = (NO_TAG, 0);
+            if device_flush != Some(id) {
+                request.hw_queue = (request.context.index() % hw_queues) as u16;
+                request.tag = multi.adopt(request.hw_queue);
+            }
+            if request.stage == Stage::Started {
+                multi.started(request.hw_queue);
+            }
+        });
+        for context in waiters {
+            multi.retry(context);
+        }
+        self.multi = Some(multi);
+    }
+}

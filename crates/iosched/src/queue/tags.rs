@@ -1,0 +1,341 @@
+//! Tags: small numbers that are handed out and taken back, and who may have which.
+//!
+//! The rules are those of Linux' sbitmap (6.12), as far as one processor sees them. Numbers are kept in words, so that
+//! takers spread; a number that is given back is only marked, and looks taken until a search of its word fails. A taker
+//! with a limit sees a share of every word: what counts is the *number* it would get, not how many are in use, so takers
+//! without a limit that sit on low numbers shut limited ones out.
+//!
+//! The request queue gives every request a tag; `kyber` gives every request in the device a token of its domain.
+
+/// How many numbers one word holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TagLayout {
+    /// As Linux: about four words however few the numbers.
+    #[default]
+    Spread,
+    /// Words of 64.
+    Compact,
+}
+
+/// Numbers in the largest word, as a power of two.
+const SHIFT_MAX: u32 = 6;
+
+impl TagLayout {
+    fn shift(self, depth: u32) -> u32 {
+        match self {
+            Self::Spread if depth >= 4 => (0..SHIFT_MAX)
+                .rev()
+                .fold(SHIFT_MAX, |shift, smaller| if (4u64 << shift) > u64::from(depth) { smaller } else { shift }),
+            _ => SHIFT_MAX,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Word {
+    /// Numbers that look taken.
+    taken: u64,
+    /// Of those, the ones given back since the word was last cleared.
+    returned: u64,
+}
+
+/// The numbers from 0 to a depth.
+#[derive(Clone, Debug)]
+pub(crate) struct TagMap {
+    layout: TagLayout,
+    depth: u32,
+    shift: u32,
+    /// More than the depth needs, once it was larger.
+    words: Vec<Word>,
+    /// Where the next search begins.
+    hint: u32,
+    /// Numbers held, also those beyond a depth that shrank.
+    held: u32,
+}
+
+/// The lowest `count` bits.
+#[inline]
+fn low_bits(count: u32) -> u64 {
+    if count >= u64::BITS { u64::MAX } else { (1 << count) - 1 }
+}
+
+impl TagMap {
+    /// All numbers below `depth`, which is at least 1.
+    pub(crate) fn new(layout: TagLayout, depth: u32) -> Self {
+        let depth = depth.max(1);
+        let mut map = Self { layout, depth, shift: layout.shift(depth), words: Vec::new(), hint: 0, held: 0 };
+        map.words.resize(map.words_in_use(), Word::default());
+        map
+    }
+
+    #[inline]
+    fn words_in_use(&self) -> usize {
+        self.depth.div_ceil(1 << self.shift) as usize
+    }
+
+    /// Numbers of `word`; the last one has what is left.
+    #[inline]
+    fn size(&self, word: usize) -> u32 {
+        (self.depth - ((word as u32) << self.shift)).min(1 << self.shift)
+    }
+
+    /// How many numbers there are.
+    #[allow(dead_code, reason = "kyber, which asks, is on its way")]
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// How many are held.
+    pub(crate) fn held(&self) -> u32 {
+        self.held
+    }
+
+    /// A free number; with a limit, one of its share.
+    #[inline]
+    pub(crate) fn get(&mut self, limit: Option<u32>) -> Option<u32> {
+        if self.hint >= self.depth {
+            self.hint = 0;
+        }
+        let found = self.search(limit);
+        match found {
+            None => self.hint = 0,
+            Some(number) => {
+                self.held += 1;
+                if number == self.hint {
+                    self.hint = if number + 1 >= self.depth - 1 { 0 } else { number + 1 };
+                }
+            }
+        }
+        found
+    }
+
+    /// A search that is known to find nothing.
+    pub(crate) fn miss(&mut self) {
+        self.hint = 0;
+    }
+
+    #[inline]
+    fn search(&mut self, limit: Option<u32>) -> Option<u32> {
+        let words = self.words_in_use();
+        let first = (self.hint >> self.shift) as usize;
+        for visited in 0..words {
+            let word = if first + visited < words { first + visited } else { first + visited - words };
+            let usable = limit.map_or_else(|| self.size(word), |limit| self.share(word, limit));
+            if usable == 0 {
+                continue;
+            }
+            let start = if visited == 0 && limit.is_some() { self.hint & low_bits(self.shift) as u32 } else { 0 };
+            if let Some(bit) = self.words[word].take(low_bits(usable), start) {
+                return Some(((word as u32) << self.shift) + bit);
+            }
+        }
+        None
+    }
+
+    /// How many numbers of `word` a taker that is limited to `limit` of all may have.
+    fn share(&self, word: usize, limit: u32) -> u32 {
+        let size = u64::from(self.size(word));
+        let depth = u64::from(self.depth);
+        let product = size * u64::from(limit.min(self.depth));
+        let more = product % depth >= (word as u64 + 1) * size;
+        (product / depth) as u32 + u32::from(more)
+    }
+
+    /// Gives `number` back.
+    #[inline]
+    pub(crate) fn put(&mut self, number: u32) {
+        let bit = 1 << (number & low_bits(self.shift) as u32);
+        let word = &mut self.words[(number >> self.shift) as usize];
+        debug_assert!(word.taken & !word.returned & bit != 0, "a number is given back once");
+        word.returned |= bit;
+        self.held -= 1;
+        if number < self.depth {
+            self.hint = number;
+        }
+    }
+
+    /// There are `depth` numbers from now on. Those beyond that are held until they are given back.
+    pub(crate) fn resize(&mut self, depth: u32) {
+        let depth = depth.max(1);
+        for word in 0..self.words_in_use() {
+            self.words[word].clear();
+        }
+        self.depth = depth;
+        if self.words_in_use() > self.words.len() {
+            self.relay();
+        }
+    }
+
+    /// Lays the words out for a depth there never was, every number held as before.
+    fn relay(&mut self) {
+        let shift = self.layout.shift(self.depth);
+        let mut words = vec![Word::default(); self.depth.div_ceil(1 << shift) as usize];
+        for (from, word) in self.words.iter().enumerate() {
+            let held = word.taken & !word.returned;
+            for bit in (0..1 << self.shift).filter(|bit| held >> bit & 1 != 0) {
+                let number = ((from as u32) << self.shift) + bit;
+                words[(number >> shift) as usize].taken |= 1 << (number & low_bits(shift) as u32);
+            }
+        }
+        (self.shift, self.words) = (shift, words);
+    }
+
+    /// Whether `number` is held.
+    pub(crate) fn holds(&self, number: u32) -> bool {
+        self.words
+            .get((number >> self.shift) as usize)
+            .is_some_and(|word| (word.taken & !word.returned) >> (number & low_bits(self.shift) as u32) & 1 != 0)
+    }
+}
+
+impl Word {
+    /// Takes the first free bit of `usable` from `start` on, or else from 0 on.
+    #[inline]
+    fn take(&mut self, usable: u64, start: u32) -> Option<u32> {
+        loop {
+            let free = usable & !self.taken;
+            if free != 0 {
+                let behind = free & !low_bits(start);
+                let bit = if behind == 0 { free } else { behind }.trailing_zeros();
+                self.taken |= 1 << bit;
+                return Some(bit);
+            }
+            if self.returned == 0 {
+                return None;
+            }
+            self.clear();
+        }
+    }
+
+    /// What was given back is free.
+    #[inline]
+    fn clear(&mut self) {
+        self.taken &= !self.returned;
+        self.returned = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn take(map: &mut TagMap, count: usize) -> Vec<u32> {
+        (0..count).map_while(|_| map.get(None)).collect()
+    }
+
+    #[test]
+    fn few_numbers_are_in_about_four_words() {
+        let shifts = [1, 4, 7, 16, 40, 64, 128, 256, 1000].map(|depth| TagLayout::Spread.shift(depth));
+        assert_eq!(shifts, [6, 0, 0, 2, 3, 4, 5, 6, 6]);
+        assert_eq!(TagLayout::Compact.shift(7), 6);
+    }
+
+    #[test]
+    fn a_number_given_back_is_seen_only_when_its_word_is_full() {
+        let mut map = TagMap::new(TagLayout::Compact, 4);
+        assert_eq!(take(&mut map, 2), [0, 1]);
+        map.put(0);
+        assert_eq!(take(&mut map, 4), [2, 3, 0]);
+    }
+
+    #[test]
+    fn takers_go_on_in_the_word_of_what_was_given_back_last() {
+        let mut map = TagMap::new(TagLayout::Spread, 16);
+        assert_eq!(take(&mut map, 16), (0..16).collect::<Vec<_>>());
+        map.put(9);
+        map.put(2);
+        assert_eq!(take(&mut map, 3), [2, 9]);
+    }
+
+    #[test]
+    fn a_limit_is_a_share_of_every_word() {
+        let shares = |depth, limit| {
+            let map = TagMap::new(TagLayout::Spread, depth);
+            (0..map.words_in_use()).map(|word| map.share(word, limit)).collect::<Vec<_>>()
+        };
+        assert_eq!(shares(64, 23), [6, 6, 6, 5]);
+        assert_eq!(shares(64, 1), [1, 0, 0, 0]);
+        assert_eq!(shares(64, 64), [16; 4]);
+        assert_eq!(shares(64, 1000), [16; 4]);
+        assert_eq!(shares(7, 3).iter().sum::<u32>(), 3);
+    }
+
+    #[test]
+    fn low_numbers_in_use_shut_out_whoever_is_limited() {
+        let mut map = TagMap::new(TagLayout::Compact, 8);
+        take(&mut map, 6);
+        assert_eq!(map.get(Some(6)), None);
+        map.put(5);
+        assert_eq!(map.get(Some(6)), Some(5));
+        assert_eq!(map.get(Some(6)), None);
+        assert_eq!(map.get(None), Some(6));
+    }
+
+    #[test]
+    fn a_search_without_a_limit_begins_at_the_lowest_bit_and_with_one_at_the_hint() {
+        for (limit, expected) in [(None, 1), (Some(8), 6)] {
+            let mut map = TagMap::new(TagLayout::Compact, 8);
+            take(&mut map, 8);
+            for number in [6, 1, 6].into_iter().take(2) {
+                map.put(number);
+            }
+            map.hint = 6;
+            assert_eq!(map.get(limit), Some(expected));
+        }
+    }
+
+    #[test]
+    fn numbers_beyond_a_depth_that_shrank_come_back_when_it_grows() {
+        let mut map = TagMap::new(TagLayout::Spread, 16);
+        take(&mut map, 16);
+        map.resize(4);
+        assert_eq!(map.get(None), None);
+        map.put(12);
+        assert_eq!((map.get(None), map.held()), (None, 15));
+        map.put(3);
+        assert_eq!(map.get(None), Some(3));
+        map.resize(16);
+        assert_eq!(map.get(None), Some(12));
+        map.resize(100);
+        assert_eq!(map.get(None), Some(16));
+        assert!((0..17).all(|number| map.holds(number)) && !map.holds(17));
+    }
+
+    proptest! {
+        /// Whatever is done: no number twice, none beyond depth or share, and one is always found where one is free.
+        #[test]
+        fn no_number_is_given_twice(
+            depth in 1u32..200,
+            compact in any::<bool>(),
+            operations in prop::collection::vec((0u8..8, 0u32..300, any::<prop::sample::Index>()), 1..300),
+        ) {
+            let mut map = TagMap::new(if compact { TagLayout::Compact } else { TagLayout::Spread }, depth);
+            let mut held: Vec<u32> = Vec::new();
+            for (kind, number, pick) in operations {
+                match kind {
+                    0..=4 => {
+                        let limit = (kind >= 3).then_some(number % (map.depth() + 2));
+                        let share = |map: &TagMap, tag: u32| {
+                            let bit = tag & low_bits(map.shift) as u32;
+                            limit.is_none_or(|limit| bit < map.share((tag >> map.shift) as usize, limit))
+                        };
+                        match map.get(limit) {
+                            Some(tag) => {
+                                prop_assert!(tag < map.depth() && !held.contains(&tag) && share(&map, tag));
+                                held.push(tag);
+                            }
+                            None => prop_assert!((0..map.depth()).all(|tag| held.contains(&tag) || !share(&map, tag))),
+                        }
+                    }
+                    5 | 6 if !held.is_empty() => map.put(held.swap_remove(pick.index(held.len()))),
+                    7 => map.resize(number),
+                    _ => {}
+                }
+                prop_assert_eq!(map.held() as usize, held.len());
+                prop_assert!(held.iter().all(|&tag| map.holds(tag)));
+            }
+        }
+    }
+}
