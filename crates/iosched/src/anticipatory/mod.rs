@@ -323,6 +323,11 @@ impl Elevator for Anticipatory {
         self.processes[process].released -= 1;
     }
 
+    fn requeue(&mut self, env: &mut Env, id: RequestId) {
+        let process = self.processes.of(env, id);
+        self.processes[process].released += 1;
+    }
+
     fn complete(&mut self, env: &mut Env, id: RequestId) {
         let jiffy = env.jiffies();
         let (process, sync) = (self.processes.of(env, id), env.requests[id].is_sync());
