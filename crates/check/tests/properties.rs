@@ -63,6 +63,11 @@ fn only(name: &str) -> Option<usize> {
     elevator_index(name)
 }
 
+/// CFQ as it was from Linux 2.6.30 on.
+fn cfqs() -> impl Iterator<Item = usize> {
+    ["cfq", "cfq-2.6.34", "cfq-2.6.30"].into_iter().filter_map(elevator_index)
+}
+
 #[test]
 fn every_bio_is_completed_exactly_once() {
     check(Theme::Everything, |coverage| coverage.errors.min(coverage.exits));
@@ -75,7 +80,7 @@ fn a_request_is_its_bios_in_order() {
 
 #[test]
 fn nothing_sync_joins_something_async_under_cfq() {
-    check_on(only("cfq"), Theme::Queueing, |coverage| coverage.merges);
+    check_on(cfqs(), Theme::Queueing, |coverage| coverage.merges);
 }
 
 #[test]
@@ -110,7 +115,7 @@ fn what_waits_makes_progress() {
 
 #[test]
 fn what_cfq_waits_for_comes_or_a_timer_ends_it() {
-    check_on(only("cfq"), Theme::Time, |coverage| coverage.idle.min(coverage.timers));
+    check_on(cfqs(), Theme::Time, |coverage| coverage.idle.min(coverage.timers));
 }
 
 #[test]

@@ -429,6 +429,8 @@ pub static ELEVATORS: &[Registered] = &[
     crate::anticipatory::REGISTERED,
     crate::deadline::REGISTERED,
     crate::cfq::REGISTERED,
+    crate::cfq::REGISTERED_2_6_34,
+    crate::cfq::REGISTERED_2_6_30,
     crate::none::REGISTERED,
 ];
 

@@ -196,7 +196,7 @@ impl Host {
     }
 
     fn is_cfq(&self) -> bool {
-        self.queue.scheduler() == "cfq"
+        crate::model::audit::keeps_sync_apart(self.queue.scheduler())
     }
 
     // ---- the device

@@ -9,6 +9,11 @@ use super::deadline::DeadlineAudit;
 use super::{Model, slot_of};
 use crate::violation::{Checked, ensure};
 
+/// Whether nothing sync joins something async under that elevator.
+pub(crate) fn keeps_sync_apart(elevator: &str) -> bool {
+    matches!(elevator, "cfq" | "cfq-2.6.34" | "cfq-2.6.30")
+}
+
 /// Where a request is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
@@ -167,7 +172,7 @@ impl Audit {
                 let (size, sync_into) = (grown.end - grown.sector, grown.sync);
                 ensure!(size <= u64::from(max_sectors), SizeLimit, "{into:x} grew to {size} of {max_sectors} sectors");
                 ensure!(
-                    self.elevator != "cfq" || !sync || sync_into,
+                    !keeps_sync_apart(self.elevator) || !sync || sync_into,
                     SyncJoinsSync,
                     "{cookie:x}, sync, joined {into:x}, async"
                 );
@@ -213,7 +218,7 @@ impl Audit {
         let size = absorbed.end - survivor.sector;
         ensure!(size <= u64::from(max_sectors), SizeLimit, "{into:x} grew to {size} of {max_sectors} sectors");
         ensure!(
-            self.elevator != "cfq" || survivor.sync == absorbed.sync,
+            !keeps_sync_apart(self.elevator) || survivor.sync == absorbed.sync,
             SyncJoinsSync,
             "{absorbed:?} was absorbed by {survivor:?}"
         );

@@ -5,6 +5,7 @@
 //! for service, and which of two neighbours a descent ends at depends on its shape: so it is the textbook's tree.
 
 use super::Cfq;
+use super::generation::Generation;
 use super::queue::{Cooperating, QueueId};
 use super::service_tree::Class;
 use crate::collections::{Id, RbTree};
@@ -12,9 +13,6 @@ use crate::context::ContextId;
 use crate::decision::Decision;
 use crate::elevator::Env;
 use crate::request::Sector;
-
-/// Requests no further than this from the head are close.
-pub(super) const CLOSE_SECTORS: u64 = 8192;
 
 /// Where a descent ended.
 struct Descent {
@@ -25,7 +23,7 @@ struct Descent {
     left: bool,
 }
 
-impl Cfq {
+impl<G: Generation> Cfq<G> {
     fn descend(&self, tree: &RbTree<Cooperating>, sector: Sector) -> Descent {
         let nodes = self.queues.cooperating.as_slice();
         let mut descent = Descent { exact: None, parent: None, left: false };
@@ -66,19 +64,21 @@ impl Cfq {
         }
     }
 
-    fn is_close(&self, id: QueueId) -> bool {
-        self.queues.next_sector(id).abs_diff(self.position) <= CLOSE_SECTORS
+    /// Whether a sector is as close to the head as what the active queue would send next.
+    #[inline]
+    pub(super) fn is_close(&self, sector: Sector) -> bool {
+        sector.abs_diff(self.position) <= G::close_sectors(self)
     }
 
     /// The queue of that level whose next request is close to the head.
-    fn closest(&self, level: u8) -> Option<QueueId> {
+    pub(super) fn closest(&self, level: u8) -> Option<QueueId> {
         let tree = &self.cooperator_trees[usize::from(level)];
         let descent = self.descend(tree, self.position);
         if descent.exact.is_some() {
             return descent.exact;
         }
         let nearest = descent.parent?;
-        if self.is_close(nearest) {
+        if self.is_close(self.queues.next_sector(nearest)) {
             return Some(nearest);
         }
         let other = if self.queues.next_sector(nearest) < self.position {
@@ -86,7 +86,7 @@ impl Cfq {
         } else {
             tree.prev(&self.queues.cooperating, nearest)
         };
-        other.filter(|&other| self.is_close(other))
+        other.filter(|&other| self.is_close(self.queues.next_sector(other)))
     }
 
     /// A queue that works where `id` does, and may be served in its stead.
@@ -110,7 +110,8 @@ impl Cfq {
 
     /// Plans that the processes of `current` and of `target` share a queue: that of the more.
     pub(super) fn plan_merge(&mut self, current: QueueId, mut target: QueueId) {
-        if self.queues[current].merge_into.is_some() || self.queues[target].processes == 0 {
+        let refuses_the_gone = !G::PLANS_INCLUDE_THE_GONE;
+        if self.queues[current].merge_into.is_some() || (refuses_the_gone && self.queues[target].processes == 0) {
             return;
         }
         while let Some(next) = self.queues[target].merge_into {
@@ -120,13 +121,35 @@ impl Cfq {
             target = next;
         }
         let (ours, theirs) = (self.queues[current].processes, self.queues[target].processes);
-        if ours == 0 || theirs == 0 {
+        if ours == 0 || (refuses_the_gone && theirs == 0) {
             return;
         }
         let (joining, joined, processes) =
             if theirs >= ours { (current, target, ours) } else { (target, current, theirs) };
         self.queues[joining].merge_into = Some(joined);
         self.queues[joined].processes += processes;
+        if G::SPLIT_FORGETS_PLAN {
+            self.queues[joined].forgotten += self.queues[joining].forgotten;
+        }
+        self.keep_plan_of_the_gone(joining);
+    }
+
+    /// If no process uses a queue that is planned to join another, the other may die first.
+    fn keep_plan_of_the_gone(&mut self, id: QueueId) {
+        if G::PLANS_INCLUDE_THE_GONE && self.queues[id].merge_into.is_some() && !self.is_used(id) {
+            self.plans_of_the_gone.push(id);
+        }
+    }
+
+    /// A queue is about to die. Nobody plans to join it but queues that no process uses.
+    pub(super) fn forget_queue_in_plans(&mut self, id: QueueId) {
+        let queues = &mut self.queues;
+        self.plans_of_the_gone.retain(|&gone| {
+            if queues[gone].merge_into == Some(id) {
+                queues[gone].merge_into = None;
+            }
+            gone != id && queues[gone].merge_into.is_some()
+        });
     }
 
     /// The process moves from `from` to the queue it was planned to join.
@@ -152,7 +175,11 @@ impl Cfq {
             return true;
         }
         self.process_mut(context).sync_queue = None;
-        self.undo_plan(env, id);
+        if G::SPLIT_FORGETS_PLAN {
+            self.forget_plan(env, id);
+        } else {
+            self.undo_plan(env, id);
+        }
         self.put_process(env, id);
         false
     }
@@ -166,9 +193,21 @@ impl Cfq {
         }
     }
 
+    /// One process of `id` will not follow its merge plan, and stays counted along the chain.
+    fn forget_plan(&mut self, env: &mut Env, id: QueueId) {
+        let mut at = self.queues[id].merge_into;
+        while let Some(planned) = at {
+            at = self.queues[planned].merge_into;
+            self.queues[planned].forgotten += 1;
+            self.keep_plan_of_the_gone(planned);
+            self.put_queue(env, planned);
+        }
+    }
+
     /// One process less uses the queue.
     pub(super) fn put_process(&mut self, env: &mut Env, id: QueueId) {
         self.queues[id].processes -= 1;
+        self.keep_plan_of_the_gone(id);
         self.put_queue(env, id);
     }
 }

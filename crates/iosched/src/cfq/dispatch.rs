@@ -1,12 +1,14 @@
 //! Giving out requests: how many a queue may have in the device, and which goes first.
 
 use super::Cfq;
+use super::clock::Clock as _;
+use super::generation::Generation;
 use super::queue::QueueId;
 use super::service_tree::{Class, TreeIndex};
 use crate::elevator::Env;
 use crate::request::RequestId;
 
-impl Cfq {
+impl<G: Generation> Cfq<G> {
     /// One attempt to give out a request.
     #[inline]
     pub(super) fn try_dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
@@ -14,14 +16,18 @@ impl Cfq {
             return None;
         }
         let id = self.select_queue(env)?;
-        let expired = self.check_fifo(env, id);
-        if expired.is_some() {
-            self.turn.must_dispatch = true;
+        let mut overdue = None;
+        if G::OVERDUE_PASSES_LIMITS {
+            overdue = self.check_fifo(env, id);
+            self.turn.must_dispatch |= overdue.is_some();
         }
-        if !self.may_dispatch(env, id) {
+        if !G::may_dispatch(self, env, id) {
             return None;
         }
-        let request = expired.or(self.queues[id].next)?;
+        if !G::OVERDUE_PASSES_LIMITS {
+            overdue = self.check_fifo(env, id);
+        }
+        let request = overdue.or(self.queues[id].next)?;
         self.give_out(env, id, request);
         if self.active_process.is_none() {
             let context = env.requests[request].context;
@@ -51,18 +57,19 @@ impl Cfq {
             return None;
         }
         self.turn.fifo_checked = true;
-        self.queues[id].fifo.first().filter(|&oldest| env.requests[oldest].deadline <= env.now)
+        self.queues[id].fifo.first().filter(|&oldest| G::is_overdue(self, env, oldest))
     }
 
-    /// Whether the active queue may have one more request in the device.
+    /// Whether the active queue may have one more request in the device: fewer late in its slice, and of async ones few
+    /// after a sync one was late.
     #[inline]
-    fn may_dispatch(&self, env: &Env, id: QueueId) -> bool {
+    pub(super) fn may_dispatch(&self, env: &Env, id: QueueId) -> bool {
         let queue = &self.queues[id];
-        if self.turn.must_dispatch {
+        if G::OVERDUE_PASSES_LIMITS && self.turn.must_dispatch {
             return true;
         }
         let [async_in_flight, sync_in_flight] = self.in_flight;
-        if async_in_flight > 0 && self.should_idle(env, id) {
+        if async_in_flight > 0 && G::should_idle(self, env, id) {
             return false;
         }
         if sync_in_flight > 0 && !queue.sync {
@@ -74,7 +81,7 @@ impl Cfq {
             if idle_class {
                 return false;
             }
-            let only_sync = queue.sync && self.busy_sync_queues == 1;
+            let only_sync = G::ONLY_SYNC_QUEUE_IS_FREE && queue.sync && self.busy_sync_queues == 1;
             let others = self.busy_queues > 1;
             if others && !only_sync && self.slice_used_soon(env, id) {
                 return false;
@@ -83,8 +90,8 @@ impl Cfq {
         }
         if !queue.sync && self.tunables.low_latency {
             // Async depth grows slowly after a sync request was late.
-            let since_ns = env.now.signed_since(self.last_delayed_sync).max(0) as u64;
-            let depth = u32::try_from(since_ns / self.tunables.slice_sync_ns).unwrap_or(u32::MAX);
+            let since = G::Clock::now(env).saturating_sub(self.last_delayed_sync);
+            let depth = u32::try_from(since / self.tunables.slice_sync).unwrap_or(u32::MAX);
             let depth = if depth == 0 && queue.in_flight == 0 { 1 } else { depth };
             max = max.min(depth);
         }

@@ -5,6 +5,8 @@
 use std::ops::{Index, IndexMut};
 
 use super::Cfq;
+use super::clock::Clock as _;
+use super::generation::Generation;
 use super::queue::QueueId;
 use super::service_tree::{Class, ServiceTree, TreeIndex, WORKLOADS};
 use crate::collections::{Id, Kind, RbLinks, RbNode, RbTree};
@@ -49,8 +51,8 @@ pub(super) struct Group {
     pub(super) in_flight: u32,
     /// Decaying averages of busy queues: best effort and real time.
     average_busy: [u32; 2],
-    /// What was left of its workload's slice when it was last expired, and what that workload was.
-    pub(super) saved_ns: u64,
+    /// What was left of its workload's slice when it was last expired, in ticks, and what that workload was.
+    pub(super) saved: u64,
     pub(super) saved_class: Class,
     pub(super) saved_workload: Workload,
     /// Async queues, shared by its processes: real time and best effort by level, and idle.
@@ -70,16 +72,16 @@ pub(super) struct Group {
 }
 
 impl Group {
-    fn new(env: &Env, cgroup: CgroupId, parent: Option<GroupId>) -> Self {
+    fn new(env: &Env, now: u64, cgroup: CgroupId, parent: Option<GroupId>) -> Self {
         Self {
             cgroup,
             parent,
-            trees: std::array::from_fn(|_| ServiceTree::new(env.now)),
-            think_time: ThinkTime::new(env.now.as_ns()),
+            trees: std::array::from_fn(|_| ServiceTree::new(now)),
+            think_time: ThinkTime::new(now),
             busy_queues: 0,
             in_flight: 0,
             average_busy: [0; 2],
-            saved_ns: 0,
+            saved: 0,
             saved_class: Class::BestEffort,
             saved_workload: Workload::Async,
             async_queues: Default::default(),
@@ -181,19 +183,20 @@ impl RbNode<ByVtime> for Group {
 }
 
 impl Groups {
-    pub(super) fn new(env: &Env) -> Self {
-        let root = Group::new(env, CgroupId::ROOT, None);
+    /// The root's, made at `now` on its elevator's clock.
+    pub(super) fn new(env: &Env, now: u64) -> Self {
+        let root = Group::new(env, now, CgroupId::ROOT, None);
         Self { table: vec![root], by_cgroup: vec![Some(GroupId::ROOT)], tree: RbTree::default(), min_vtime: 0 }
     }
 
-    /// The group of a cgroup, made if this is its first process.
-    pub(super) fn of(&mut self, env: &Env, cgroup: CgroupId) -> GroupId {
+    /// The group of a cgroup, made `now` if this is its first process.
+    pub(super) fn of(&mut self, env: &Env, now: u64, cgroup: CgroupId) -> GroupId {
         if let Some(&Some(found)) = self.by_cgroup.get(cgroup.index()) {
             return found;
         }
-        let parent = env.cgroups.get(cgroup).parent.map(|parent| self.of(env, parent));
+        let parent = env.cgroups.get(cgroup).parent.map(|parent| self.of(env, now, parent));
         let id = GroupId(self.table.len() as u32);
-        self.table.push(Group::new(env, cgroup, parent));
+        self.table.push(Group::new(env, now, cgroup, parent));
         if self.by_cgroup.len() <= cgroup.index() {
             self.by_cgroup.resize(cgroup.index() + 1, None);
         }
@@ -277,16 +280,16 @@ impl Groups {
     }
 }
 
-impl Cfq {
+impl<G: Generation> Cfq<G> {
     /// The part of the target latency that a group's fraction gives it.
-    pub(super) fn group_slice_ns(&self, id: GroupId) -> u64 {
-        let (target_ns, fraction) = (self.tunables.target_latency_ns, u64::from(self.groups[id].fraction));
-        target_ns.saturating_mul(fraction) >> FRACTION_BITS
+    pub(super) fn group_slice(&self, id: GroupId) -> u64 {
+        let (target, fraction) = (self.tunables.target_latency, u64::from(self.groups[id].fraction));
+        target.saturating_mul(fraction) >> FRACTION_BITS
     }
 
     /// Turns are counted in requests, not in time: without idling on a device that queues commands.
     fn counts_requests(&self) -> bool {
-        self.tunables.slice_idle_ns == 0 && self.queue_depth.queues_commands()
+        self.tunables.slice_idle == 0 && self.queue_depth.queues_commands()
     }
 
     /// One more queue is on the trees of a group, which joins the others with its first.
@@ -309,30 +312,31 @@ impl Cfq {
         self.groups[id].busy_queues -= 1;
         if self.groups[id].busy_queues == 0 {
             self.groups.remove(id);
-            self.groups[id].saved_ns = 0;
+            self.groups[id].saved = 0;
         }
     }
 
-    /// The turn of queue `id` is charged to its group, and what is left of the workload's slice is remembered.
-    pub(super) fn charge_group(&mut self, env: &mut Env, id: QueueId) {
+    /// The turn of queue `id` is charged to its group.
+    fn charge_group(&mut self, env: &mut Env, id: QueueId) {
         let queue = &self.queues[id];
         let group_id = queue.group;
         let group = &self.groups[group_id];
         debug_assert!(group.on_tree, "the active queue's group has a busy queue");
         let turn = &self.turn;
-        let used_ns = if turn.slice_new || turn.slice_start == env.now {
-            env.now.since(turn.activated).max(env.jiffy_ns)
+        let now = G::Clock::now(env);
+        let used = if turn.slice_new || turn.slice_start == now {
+            now.saturating_sub(turn.activated).max(G::Clock::jiffy(env))
         } else {
-            env.now.since(turn.slice_start).min(turn.allocated_slice_ns)
+            now.saturating_sub(turn.slice_start).min(turn.allocated_slice)
         };
         let busy_idle = group.busy_of(Class::Idle);
         let no_sync = group.busy_queues == group.busy_async() + busy_idle;
         let charge = if self.counts_requests() {
             u64::from(turn.dispatched)
         } else if !queue.sync && no_sync {
-            turn.allocated_slice_ns
+            turn.allocated_slice
         } else {
-            used_ns
+            used
         };
         let scaled = (u128::from(charge) << (2 * FRACTION_BITS)) / u128::from(group.fraction);
         self.groups.remove(group_id);
@@ -340,11 +344,19 @@ impl Cfq {
         group.vtime = group.vtime.wrapping_add(scaled as u64);
         let (cgroup, vtime) = (group.cgroup, group.vtime);
         self.groups.add(env, group_id);
-        let group = &mut self.groups[group_id];
-        group.saved_ns = self.serving.expires.since(env.now);
+        env.note(|| Decision::Served { cgroup, vtime });
+    }
+
+    /// The turn of queue `id` ends: its group is charged, and what is left of the workload's slice is remembered.
+    pub(super) fn settle_group(&mut self, env: &mut Env, id: QueueId) {
+        if G::GROUPS {
+            self.charge_group(env, id);
+        }
+        let now = G::Clock::now(env);
+        let group = &mut self.groups[self.queues[id].group];
+        group.saved = self.serving.expires.saturating_sub(now);
         group.saved_class = self.serving.class;
         group.saved_workload = self.serving.workload;
-        env.note(|| Decision::Served { cgroup, vtime });
     }
 }
 
@@ -364,8 +376,8 @@ mod tests {
         };
         let a = create("a", CgroupId::ROOT, 500, 500);
         let b = create("b", a, 250, 500);
-        let mut groups = Groups::new(&env);
-        let [a, b] = [a, b].map(|cgroup| groups.of(&env, cgroup));
+        let mut groups = Groups::new(&env, 0);
+        let [a, b] = [a, b].map(|cgroup| groups.of(&env, 0, cgroup));
         groups.add(&env, GroupId::ROOT);
         assert_eq!(groups[GroupId::ROOT].fraction, 4096);
         groups.add(&env, b);

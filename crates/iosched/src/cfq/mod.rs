@@ -1,20 +1,30 @@
-//! CFQ, Completely Fair Queuing, as in Linux 4.19.
+//! CFQ, Completely Fair Queuing: one elevator in the generations that Linux has had.
 //!
 //! Every process has a queue for its sync requests; async ones share a queue per class and level. Queues get time
 //! slices in turn, longer ones at higher levels; while a queue is worth it, the disk waits a little for its next
 //! request rather than seek away. Queues not worth waiting for are served together, and so are async ones; kinds of
 //! work take turns as queues do. Groups of queues share the disk by weight.
 //!
-//! Each file decides one thing: `choose` which queue is served, `dispatch` how much of it at once, `queue` which
+//! A [`Generation`] is what one kernel's CFQ does in its own way: `linux_4_19` (the last one), `linux_2_6_34`,
+//! `linux_2_6_30`. What they share stands once, in files that decide one thing each and leave to the generation what it names
+//! there. 2.6.30 has one tree of queues and neither kinds of work nor shared queues: its tree is the first of the group's,
+//! its keys tell the classes apart, and what it does not have it never reaches.
+//!
+//! The files: `choose` which queue is served, `dispatch` how much of it at once, `queue` which
 //! of its requests, `service_tree` in what order queues take turns, `slice` for how long, `idle` when to wait,
 //! `preempt` who may cut in, `cooperator` who shares a queue, `group` how groups share, `process` whose queue is
 //! which, `yielding` who gives up its turn.
 
 mod choose;
+mod clock;
 mod cooperator;
 mod dispatch;
+mod generation;
 mod group;
 mod idle;
+mod linux_2_6_30;
+mod linux_2_6_34;
+mod linux_4_19;
 mod ncq;
 mod preempt;
 mod process;
@@ -24,55 +34,45 @@ mod slice;
 mod tunables;
 mod yielding;
 
+use std::marker::PhantomData;
+
+pub(crate) use linux_2_6_30::REGISTERED as REGISTERED_2_6_30;
+pub(crate) use linux_2_6_34::REGISTERED as REGISTERED_2_6_34;
+pub(crate) use linux_4_19::REGISTERED;
+
 use choose::Serving;
+use clock::Clock as _;
+use generation::Generation;
 use group::Groups;
 use ncq::{Load, QueueDepth};
 use process::Process;
 use queue::{Cooperating, QueueId, Queues};
-use service_tree::Class;
+use service_tree::{Class, TreeIndex};
 use slice::Turn;
-use tunables::{DECLARATIONS, Tunables};
+use tunables::Tunables;
 use yielding::Yield;
 
 use crate::collections::{Id, RbTree};
 use crate::context::{ContextId, LEVEL_MAX, WeightRange};
 use crate::decision::Decision;
-use crate::elevator::{Elevator, Env, Layer, Registered};
-use crate::parts::sorted::inherit_fifo_place;
+use crate::elevator::{Elevator, Env};
+use crate::parts::seek::ProcessSeeks;
 use crate::request::{Bio, Flags, RequestId, SECTOR_BYTES, Sector};
-use crate::time::{SECOND_NS, Time};
+use crate::time::SECOND_NS;
 use crate::tunable::TunableError;
-
-pub(crate) const REGISTERED: Registered = Registered {
-    name: "cfq",
-    about: "fair time slices per process, with classes, levels and groups: for disks that many share",
-    since: "2.6.38",
-    until: Some("5.0"),
-    layer: Layer::SingleQueue,
-    how: &[
-        "Each process has a queue for sync requests; async ones share a queue per class and level.",
-        "Queues take turns in time slices: longer at higher levels, real time first, idle class last.",
-        "Within its slice a queue goes on in sector order from the head, the oldest first if past its deadline.",
-        "A queue that is likely to send more soon is waited for (slice_idle), rather than to seek away.",
-        "Seeky queues are served together, and so are async ones; the kinds of work take turns.",
-        "Processes that work on the same place share a queue while it pays.",
-        "cgroups take turns by weight in virtual time.",
-        "Slices shrink so that all get a turn within target_latency; async depth grows slowly after late sync requests.",
-    ],
-    when: "Rotating disks that many share, desktops, ionice and cgroup weights.",
-    tunables: || DECLARATIONS.specs().collect(),
-    build: |env| Box::new(Cfq::new(env)),
-};
 
 /// A request larger than this ends the wait for it at once.
 const PAGE_BYTES: u64 = 4096;
 
-struct Cfq {
+/// The elevator of one generation. Times are in ticks of its clock.
+struct Cfq<G: Generation> {
     tunables: Tunables,
     queues: Queues,
     groups: Groups,
     /// By [`ContextId::index`].
     processes: Vec<Option<Process>>,
+    /// How far apart each process' requests are, by [`ContextId::index`]; kept by generations that judge by it.
+    process_seeks: Vec<ProcessSeeks>,
     cooperator_trees: [RbTree<Cooperating>; LEVEL_MAX as usize + 1],
 
     active: Option<QueueId>,
@@ -83,6 +83,8 @@ struct Cfq {
     serving: Serving,
     busy_queues: u32,
     busy_sync_queues: u32,
+    /// Counted by generations in which a busy real-time queue cuts in; wraps when a queue changes its class in service.
+    busy_real_time: u32,
 
     /// Requests queued.
     queued: u32,
@@ -94,19 +96,26 @@ struct Cfq {
     position: Sector,
     queue_depth: QueueDepth,
     /// When a sync request last completed that had waited too long.
-    last_delayed_sync: Time,
+    last_delayed_sync: u64,
     draining: bool,
     /// Queues that yield; few, and none unless yielding is on.
     yields: Vec<Yield>,
+    /// Queues that no process uses, and that are planned to join another all the same.
+    plans_of_the_gone: Vec<QueueId>,
+    /// The active queue's next request is to be given out whatever the limits, once the run that was asked for is over.
+    owed_after_run: Option<QueueId>,
+    generation: PhantomData<G>,
 }
 
-impl Cfq {
+impl<G: Generation> Cfq<G> {
     fn new(env: &Env) -> Self {
+        let now = G::Clock::now(env);
         Self {
-            tunables: Tunables::new(env.rotational, env.groups),
+            tunables: G::tunables(env),
             queues: Queues::default(),
-            groups: Groups::new(env),
+            groups: Groups::new(env, now),
             processes: Vec::new(),
+            process_seeks: Vec::new(),
             cooperator_trees: Default::default(),
             active: None,
             turn: Turn::default(),
@@ -114,14 +123,18 @@ impl Cfq {
             serving: Serving::default(),
             busy_queues: 0,
             busy_sync_queues: 0,
+            busy_real_time: 0,
             queued: 0,
             in_driver: 0,
             in_flight: [0; 2],
             position: 0,
-            queue_depth: QueueDepth::default(),
-            last_delayed_sync: env.now - SECOND_NS,
+            queue_depth: QueueDepth::new(G::NCQ),
+            last_delayed_sync: now.saturating_sub(G::Clock::ticks(env, SECOND_NS)),
             draining: false,
             yields: Vec::new(),
+            plans_of_the_gone: Vec::new(),
+            owed_after_run: None,
+            generation: PhantomData,
         }
     }
 
@@ -135,9 +148,13 @@ impl Cfq {
             if self.turn.waiting {
                 let bytes = u64::from(env.requests[id].nr_sectors) * SECTOR_BYTES;
                 if bytes > PAGE_BYTES || self.busy_queues > 1 {
-                    self.cancel_idle(env);
-                    self.turn.waiting = false;
+                    env.cancel_idle();
                     env.kick();
+                    if G::GOES_ON_WAITING {
+                        self.owed_after_run = Some(queue);
+                    } else {
+                        self.turn.waiting = false;
+                    }
                 } else {
                     self.turn.must_dispatch = true;
                 }
@@ -148,6 +165,37 @@ impl Cfq {
         }
     }
 
+    /// The run that was asked for at an insert, if any, is over.
+    #[inline]
+    fn after_run(&mut self) {
+        if G::GOES_ON_WAITING
+            && let Some(queue) = self.owed_after_run.take()
+        {
+            self.turn.must_dispatch |= self.active == Some(queue);
+        }
+    }
+
+    /// A request came: how long its process and those it is served with had thought.
+    #[inline]
+    fn observe_think_time(&mut self, env: &Env, queue: QueueId, context: ContextId) {
+        let (now, slice_idle) = (G::Clock::now(env), self.tunables.slice_idle);
+        let entry = &self.queues[queue];
+        if G::TREES_HAVE_THINK_TIMES {
+            let group = &mut self.groups[entry.group];
+            if env.groups {
+                group.think_time.sample(now, self.tunables.group_idle);
+            }
+            if let Some(index) = entry.tree.filter(|_| entry.sync) {
+                group.trees[index.index()].think_time.sample(now, slice_idle);
+            }
+        }
+        if (entry.sync || !G::TREES_HAVE_THINK_TIMES)
+            && let Some(Some(process)) = self.processes.get_mut(context.index())
+        {
+            process.think_time.sample(now, slice_idle);
+        }
+    }
+
     fn observe_queue_depth(&mut self, env: &mut Env) {
         let active = self.active.map(|id| &self.queues[id]).filter(|queue| queue.idle_window);
         let load = Load {
@@ -155,15 +203,15 @@ impl Cfq {
             queued: self.queued,
             active_idler_requests: active.map(|queue| queue.in_flight + queue.queued),
         };
-        if let Some(value) = self.queue_depth.observe(&load) {
+        if let Some(value) = self.queue_depth.observe(G::NCQ, &load) {
             env.note(|| Decision::HwTag { value });
         }
     }
 }
 
-impl Elevator for Cfq {
+impl<G: Generation> Elevator for Cfq<G> {
     fn name(&self) -> &'static str {
-        REGISTERED.name
+        G::NAME
     }
 
     fn may_merge(&mut self, env: &mut Env, bio: &Bio, into: RequestId) -> bool {
@@ -198,11 +246,7 @@ impl Elevator for Cfq {
 
     fn absorb(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId) {
         let queue = Self::queue_of_request(env, absorbed);
-        if self.queues[queue].next == Some(absorbed) {
-            self.queues.set_next(&env.requests, queue, Some(survivor));
-        }
-        let entry = &mut self.queues[queue];
-        inherit_fifo_place(&mut entry.fifo, &mut env.requests, survivor, absorbed);
+        G::succeed(self, env, queue, survivor, absorbed);
         self.remove(env, queue, absorbed);
         let entry = &self.queues[queue];
         if entry.busy && entry.is_empty() && self.active != Some(queue) {
@@ -220,11 +264,14 @@ impl Elevator for Cfq {
 
     #[inline]
     fn insert(&mut self, env: &mut Env, id: RequestId) {
+        self.after_run();
         let queue = Self::queue_of_request(env, id);
+        let deadline = G::Clock::now(env).saturating_add(self.tunables.fifo_expire(env.requests[id].is_sync()));
+        let deadline = G::Clock::instant(env, deadline);
         let request = &mut env.requests[id];
-        let (context, sync, hinted) = (request.context, request.is_sync(), request.flags.contains(Flags::PRIO));
+        let (context, hinted) = (request.context, request.flags.contains(Flags::PRIO));
         let (sector, nr_sectors) = (request.sector, request.nr_sectors);
-        request.deadline = env.now + self.tunables.fifo_expire_ns(sync);
+        request.deadline = deadline;
         if self.queues[queue].priority_changed {
             self.refresh_priority(context, queue);
         }
@@ -232,37 +279,33 @@ impl Elevator for Cfq {
         self.add_sorted(env, queue, id);
 
         self.queued += 1;
-        let slice_idle_ns = self.tunables.slice_idle_ns;
-        let entry = &mut self.queues[queue];
-        entry.hinted += u32::from(hinted);
-        entry.seek.record(sector, nr_sectors, env.rotational);
-        let group = &mut self.groups[entry.group];
-        if env.groups {
-            group.think_time.sample(env.now.as_ns(), self.tunables.group_idle_ns);
-        }
-        if entry.sync {
-            if let Some(index) = entry.tree {
-                group.trees[index.index()].think_time.sample(env.now.as_ns(), slice_idle_ns);
-            }
-            if let Some(Some(process)) = self.processes.get_mut(context.index()) {
-                process.think_time.sample(env.now.as_ns(), slice_idle_ns);
-                if entry.class != Class::Idle {
-                    let think_time = process.think_time;
-                    self.update_idle_window(env, queue, context, &think_time);
-                }
-            }
+        self.queues[queue].hinted += u32::from(hinted);
+        self.observe_think_time(env, queue, context);
+        G::observe_seek(self, env, queue, context, sector, nr_sectors);
+        let entry = &self.queues[queue];
+        if entry.sync && entry.class != Class::Idle {
+            self.update_idle_window(env, queue, context);
         }
         self.end_yield(queue);
         self.react_to_insert(env, queue, id);
     }
 
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
-        let id = self.try_dispatch(env)?;
+        let given_out = self.try_dispatch(env);
+        if G::UNIQUE_SECTORS {
+            match given_out {
+                Some(id) => env.release_sorted(id, true),
+                None => self.after_run(),
+            }
+            return None;
+        }
+        let id = given_out?;
         self.start(env, id);
         Some(id)
     }
 
     fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
+        self.after_run();
         self.force_dispatch(env)
     }
 
@@ -277,7 +320,9 @@ impl Elevator for Cfq {
     }
 
     fn complete(&mut self, env: &mut Env, id: RequestId) {
+        self.after_run();
         self.observe_queue_depth(env);
+        let now = G::Clock::now(env);
         let request = &env.requests[id];
         let (context, sync, allocated) = (request.context, request.is_sync(), request.allocated);
         let queue = Self::queue_of_request(env, id);
@@ -285,22 +330,26 @@ impl Elevator for Cfq {
         let entry = &mut self.queues[queue];
         entry.in_flight -= 1;
         let served = entry.is_empty() && entry.in_flight == 0;
-        let tree = entry.tree.unwrap_or(entry.tree_index());
         self.in_flight[usize::from(entry.sync)] -= 1;
         let group = &mut self.groups[entry.group];
         group.in_flight -= 1;
-        group.think_time.completed(env.now.as_ns());
-        if sync {
-            group.trees[tree.index()].think_time.completed(env.now.as_ns());
-            if let Some(Some(process)) = self.processes.get_mut(context.index()) {
-                process.think_time.completed(env.now.as_ns());
+        if G::TREES_HAVE_THINK_TIMES {
+            group.think_time.completed(now);
+            if sync {
+                let tree = entry.tree.unwrap_or(TreeIndex::of(entry.class, entry.workload()));
+                group.trees[tree.index()].think_time.completed(now);
             }
-            if allocated + self.tunables.fifo_expire_sync_ns <= env.now {
-                self.last_delayed_sync = env.now;
+        }
+        if sync {
+            if let Some(Some(process)) = self.processes.get_mut(context.index()) {
+                process.think_time.completed(now);
+            }
+            if G::Clock::at(env, allocated).saturating_add(self.tunables.fifo_expire_sync) <= now {
+                self.last_delayed_sync = now;
             }
         }
         if self.active == Some(queue) {
-            self.completed_active(env, queue, sync);
+            self.completed_active(env, queue, id);
         }
         if served && !self.yields.is_empty() {
             self.end_yields_to(context);
@@ -309,10 +358,12 @@ impl Elevator for Cfq {
     }
 
     fn timer(&mut self, env: &mut Env) {
+        self.after_run();
         self.idle_timer_fired(env);
     }
 
     fn exit(&mut self, env: &mut Env, context: ContextId) {
+        self.after_run();
         self.exit_process(env, context);
     }
 
@@ -337,7 +388,8 @@ impl Elevator for Cfq {
             assert_eq!(queue.next.is_some(), queue.queued > 0, "a queue with requests knows the next");
             assert_eq!(queue.tree.is_some(), queue.busy);
             assert!(queue.busy || queue.is_empty(), "a queue with requests is in service");
-            assert!(!queue.busy || !queue.is_empty() || self.active == Some(id), "only the active queue is empty");
+            let may_be_empty = self.active == Some(id) && !G::EMPTY_LEAVES_SERVICE;
+            assert!(!queue.busy || !queue.is_empty() || may_be_empty, "only the active queue is empty");
             assert!(queue.cooperator_level.is_none() || !queue.is_empty());
             queued += queue.queued;
             busy += u32::from(queue.busy);
@@ -350,7 +402,7 @@ impl Elevator for Cfq {
             let count: u32 = group.trees.iter().map(|tree| tree.count).sum();
             assert_eq!(count, group.busy_queues);
             for tree in &group.trees {
-                let count = tree.queues.check(&self.queues.service, |a, b| a.key <= b.key);
+                let count = tree.queues.check(&self.queues.service, |a, b| G::ONE_TREE || a.key <= b.key);
                 assert_eq!(count, tree.count as usize);
             }
             on_trees += count;
@@ -359,32 +411,37 @@ impl Elevator for Cfq {
     }
 
     fn tunable(&self, name: &str) -> Result<u64, TunableError> {
-        DECLARATIONS.get(&self.tunables, name)
+        G::declarations().get(&self.tunables, name)
     }
 
     fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
-        DECLARATIONS.set(&mut self.tunables, name, value)
+        G::declarations().set(&mut self.tunables, name, value)
     }
 }
 
-impl Cfq {
+impl<G: Generation> Cfq<G> {
     /// A request of the active queue completed: its slice's clock starts, ends its turn, or it is waited for.
-    fn completed_active(&mut self, env: &mut Env, id: QueueId, sync: bool) {
+    fn completed_active(&mut self, env: &mut Env, id: QueueId, request: RequestId) {
         if self.turn.slice_new {
             self.start_slice(env, id);
         }
-        if self.should_wait_busy(env, id) {
-            let idle_ns = self.tunables.slice_idle_ns;
-            let extra_ns = if idle_ns == 0 { self.tunables.group_idle_ns } else { idle_ns };
-            self.turn.slice_end = env.now + extra_ns;
+        let now = G::Clock::now(env);
+        if G::should_wait_busy(self, env, id) {
+            let idle = self.tunables.slice_idle;
+            let extra = if idle == 0 { self.tunables.group_idle } else { idle };
+            self.turn.slice_end = now.saturating_add(extra);
             self.turn.wait_busy = true;
             let queue = self.queues[id].name();
             env.note(|| Decision::WaitBusy { queue });
         }
         let queue = &self.queues[id];
-        if self.turn.slice_used(env.now) || queue.class == Class::Idle {
+        if self.turn.slice_used(now) || queue.class == Class::Idle {
             self.expire(env, id, true);
-        } else if sync && queue.is_empty() && self.close_cooperator(id).is_none() {
+        } else if env.requests[request].is_sync()
+            && queue.is_empty()
+            && G::close_cooperator(self, id).is_none()
+            && G::waits_after(self, env, request)
+        {
             self.arm_idle_timer(env, id);
         }
     }

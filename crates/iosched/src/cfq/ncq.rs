@@ -2,8 +2,19 @@
 
 /// Holding this many shows that it does.
 const DEPTH_MIN: u32 = 5;
-/// Occasions on which it could have, before the verdict is no.
+/// Occasions on which it could have, before there is a verdict.
 const SAMPLES: u32 = 50;
+
+/// How a generation judges.
+#[derive(Clone, Copy)]
+pub(super) struct Rules {
+    /// What is said before the first verdict: -1 not known, which counts as yes, 0 no, 1 yes.
+    pub(super) first: i8,
+    /// A verdict of yes is final, and one of no is looked at again each time; otherwise judging begins anew after each.
+    pub(super) yes_is_final: bool,
+    /// While an idling queue is active that sends too little to fill the device, nothing is concluded from that.
+    pub(super) spares_idlers: bool,
+}
 
 /// The detector of one device.
 #[derive(Debug)]
@@ -11,12 +22,6 @@ pub(super) struct QueueDepth {
     verdict: i8,
     most_in_driver: u32,
     samples: u32,
-}
-
-impl Default for QueueDepth {
-    fn default() -> Self {
-        Self { verdict: -1, most_in_driver: 0, samples: 0 }
-    }
 }
 
 /// The load when a request completes.
@@ -28,15 +33,25 @@ pub(super) struct Load {
 }
 
 impl QueueDepth {
+    pub(super) fn new(rules: Rules) -> Self {
+        Self { verdict: rules.first, most_in_driver: 0, samples: 0 }
+    }
+
     /// Looks at the load before a completion is counted; returns the verdict if it changed.
     #[inline]
-    pub(super) fn observe(&mut self, load: &Load) -> Option<i8> {
+    pub(super) fn observe(&mut self, rules: Rules, load: &Load) -> Option<i8> {
         self.most_in_driver = self.most_in_driver.max(load.in_driver);
-        if self.verdict == 1 || (load.queued <= DEPTH_MIN && load.in_driver <= DEPTH_MIN) {
+        if rules.yes_is_final && self.verdict == 1 {
+            return None;
+        }
+        if load.queued <= DEPTH_MIN && load.in_driver <= DEPTH_MIN {
             return None;
         }
         // A queue that idles may be what keeps the device from being full.
-        if load.active_idler_requests.is_some_and(|n| n < DEPTH_MIN) && load.in_driver < DEPTH_MIN {
+        if rules.spares_idlers
+            && load.active_idler_requests.is_some_and(|n| n < DEPTH_MIN)
+            && load.in_driver < DEPTH_MIN
+        {
             return None;
         }
         if self.samples < SAMPLES {
@@ -45,6 +60,10 @@ impl QueueDepth {
         }
         let before = self.verdict;
         self.verdict = i8::from(self.most_in_driver >= DEPTH_MIN);
+        if !rules.yes_is_final {
+            self.samples = 0;
+            self.most_in_driver = 0;
+        }
         (self.verdict != before).then_some(self.verdict)
     }
 
@@ -52,5 +71,32 @@ impl QueueDepth {
     #[inline]
     pub(super) fn queues_commands(&self) -> bool {
         self.verdict != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict_after(rules: Rules, loads: &[(usize, u32)]) -> bool {
+        let mut depth = QueueDepth::new(rules);
+        for &(times, in_driver) in loads {
+            for _ in 0..times {
+                depth.observe(rules, &Load { in_driver, queued: 10, active_idler_requests: None });
+            }
+        }
+        depth.queues_commands()
+    }
+
+    #[test]
+    fn a_final_yes_stays_and_another_is_looked_at_again() {
+        let last = Rules { first: -1, yes_is_final: true, spares_idlers: true };
+        let anew = Rules { first: 1, yes_is_final: false, spares_idlers: false };
+        for (rules, deep_then_shallow) in [(last, true), (anew, false)] {
+            assert!(verdict_after(rules, &[(50, 1)]), "fifty occasions are not enough for no");
+            assert!(!verdict_after(rules, &[(51, 1)]));
+            assert!(verdict_after(rules, &[(51, 8)]));
+            assert_eq!(verdict_after(rules, &[(51, 8), (102, 1)]), deep_then_shallow);
+        }
     }
 }

@@ -1,56 +1,63 @@
 //! Preemption: whether a new request's queue takes the active one's turn.
 
 use super::Cfq;
-use super::cooperator::CLOSE_SECTORS;
+use super::clock::Clock as _;
+use super::generation::Generation;
 use super::queue::QueueId;
 use super::service_tree::Class;
 use crate::decision::{Decision, Workload};
 use crate::elevator::Env;
 use crate::request::{Flags, RequestId};
 
-impl Cfq {
-    /// Whether `id`, just inserted into the queue `new`, which is not active, ends the active one's turn.
+impl<G: Generation> Cfq<G> {
+    /// Whether `id`, just inserted into the queue `new_id`, which is not active, ends the active one's turn.
     #[inline]
-    pub(super) fn should_preempt(&self, env: &Env, new: QueueId, id: RequestId) -> bool {
+    pub(super) fn should_preempt(&self, env: &Env, new_id: QueueId, id: RequestId) -> bool {
         let Some(active_id) = self.active else { return false };
         let request = &env.requests[id];
-        let (active, new) = (&self.queues[active_id], &self.queues[new]);
+        let (active, new) = (&self.queues[active_id], &self.queues[new_id]);
+        let slice_used = self.turn.slice_used(G::Clock::now(env));
+        if G::USED_SLICE_FALLS_TO_ANY && slice_used {
+            return true;
+        }
         if new.class == Class::Idle {
             return false;
         }
         if active.class == Class::Idle {
             return true;
         }
-        if active.class == Class::RealTime && new.class != Class::RealTime {
+        if !G::USED_SLICE_FALLS_TO_ANY && active.class == Class::RealTime && new.class != Class::RealTime {
             return false;
         }
-        if request.is_sync() && !active.sync && !self.turn.must_dispatch {
+        if request.is_sync() && !active.sync && !(G::OVERDUE_PASSES_LIMITS && self.turn.must_dispatch) {
             return true;
         }
         if !self.groups.is_inside(active.group, new.group) {
             return false;
         }
-        if self.turn.slice_used(env.now) {
+        if slice_used {
             return true;
         }
         if new.class == Class::RealTime && active.class != Class::RealTime {
             return true;
         }
-        let serves_no_idle = self.serving.workload == Workload::SyncNoIdle;
-        if serves_no_idle && new.workload() == Workload::SyncNoIdle && active.is_empty() {
+        if active.is_empty() && G::empty_gives_way(self, env, active_id, new_id) {
             return true;
         }
         if request.flags.contains(Flags::PRIO) && active.hinted == 0 {
-            return true;
-        }
-        if active.is_empty() && !self.should_idle(env, active_id) {
             return true;
         }
         if self.active_process.is_none() || !self.turn.waiting {
             return false;
         }
         // As good as what is being waited for.
-        request.sector.abs_diff(self.position) <= CLOSE_SECTORS
+        self.is_close(request.sector)
+    }
+
+    /// Whether `new` is of the kind that is being served of queues not worth waiting for.
+    #[inline]
+    pub(super) fn joins_no_idle(&self, new: QueueId) -> bool {
+        self.serving.workload == Workload::SyncNoIdle && self.queues[new].workload() == Workload::SyncNoIdle
     }
 
     /// `new` takes the active queue's turn.
@@ -60,9 +67,9 @@ impl Cfq {
         let before = self.active.map(|active| self.queues[active].workload());
         self.expire_active(env, true);
         let queue = &self.queues[new];
-        if before != Some(queue.workload()) {
+        if G::PREEMPTION_ENDS_WORKLOAD && before != Some(queue.workload()) {
             let group = queue.group;
-            self.groups[group].saved_ns = 0;
+            self.groups[group].saved = 0;
         }
         self.service_tree_add(env, new, true);
     }

@@ -1,14 +1,17 @@
 //! Processes: which queues serve them, and how their priorities get there.
 
 use super::Cfq;
+use super::clock::Clock as _;
+use super::generation::Generation;
 use super::group::GroupId;
 use super::queue::QueueId;
 use super::service_tree::Class;
 use crate::context::{ContextId, IoPriority, LEVEL_DEFAULT};
 use crate::elevator::Env;
 use crate::parts::priority;
+use crate::parts::seek::ProcessSeeks;
 use crate::parts::think_time::ThinkTime;
-use crate::request::{Flags, RequestId};
+use crate::request::RequestId;
 
 /// What CFQ knows of one process.
 #[derive(Debug)]
@@ -28,7 +31,7 @@ fn effective(ioprio: IoPriority) -> (Class, u8) {
     (Class::from(class), level)
 }
 
-impl Cfq {
+impl<G: Generation> Cfq<G> {
     pub(super) fn process(&self, context: ContextId) -> Option<&Process> {
         self.processes.get(context.index())?.as_ref()
     }
@@ -49,23 +52,24 @@ impl Cfq {
     #[inline]
     pub(super) fn queue_for(&mut self, env: &mut Env, id: RequestId) -> QueueId {
         let request = &env.requests[id];
-        let (context, sync, hinted) = (request.context, request.is_sync(), request.flags.contains(Flags::PRIO));
+        let (context, sync) = (request.context, request.is_sync());
+        let lifted = request.flags.contains(G::LIFTED_BY);
         let ioprio = env.contexts.get(context).ioprio;
         if let Some(Some(process)) = self.processes.get(context.index())
             && process.ioprio == ioprio
             && let Some(queue) = if sync { process.sync_queue } else { process.async_queue }
         {
             // Nearly always nothing has changed.
-            self.boost(queue, hinted);
+            self.lift(queue, lifted);
             let entry = &self.queues[queue];
             if !entry.split && entry.merge_into.is_none() {
                 return queue;
             }
         }
-        self.look_up_queue(env, context, sync, hinted)
+        self.look_up_queue(env, context, sync, lifted)
     }
 
-    fn look_up_queue(&mut self, env: &mut Env, context: ContextId, sync: bool, hinted: bool) -> QueueId {
+    fn look_up_queue(&mut self, env: &mut Env, context: ContextId, sync: bool, lifted: bool) -> QueueId {
         if self.processes.len() <= context.index() {
             self.processes.resize_with(context.index() + 1, || None);
         }
@@ -74,16 +78,19 @@ impl Cfq {
             ioprio,
             sync_queue: None,
             async_queue: None,
-            think_time: ThinkTime::new(env.now.as_ns()),
+            think_time: ThinkTime::new(G::Clock::now(env)),
             exited: false,
         };
         let process = self.processes[context.index()].get_or_insert_with(new);
         if process.exited {
             *process = new();
+            if let Some(seeks) = self.process_seeks.get_mut(context.index()) {
+                *seeks = ProcessSeeks::default();
+            }
         }
         let priority_changed = process.ioprio != ioprio;
         if let Some(present) = if sync { process.sync_queue } else { process.async_queue } {
-            self.boost(present, hinted);
+            self.lift(present, lifted);
         }
         if priority_changed {
             self.notice_priority(env, context, ioprio);
@@ -99,12 +106,12 @@ impl Cfq {
         }
     }
 
-    /// A request with the priority hint lifts its queue out of the idle class and the lower levels; the next without
-    /// it puts the queue back.
+    /// A request of the kind that does lifts its queue out of the idle class and the lower levels; the next of another
+    /// kind puts the queue back.
     #[inline]
-    fn boost(&mut self, id: QueueId, hinted: bool) {
+    fn lift(&mut self, id: QueueId, lifted: bool) {
         let queue = &mut self.queues[id];
-        if hinted {
+        if lifted {
             if queue.class == Class::Idle {
                 queue.class = Class::BestEffort;
             }
@@ -113,17 +120,22 @@ impl Cfq {
             queue.class = queue.original_class;
             queue.level = queue.original_level;
         }
+        G::class_changed(self, id);
     }
 
     /// The process' ioprio is not what it was. Its sync queue takes the new one over with its next request. Its async
-    /// queue is looked up again with the one it had before, as Linux does: it follows one change late.
+    /// queue is looked up again.
     fn notice_priority(&mut self, env: &mut Env, context: ContextId, ioprio: IoPriority) {
         let process = self.process_mut(context);
         let before = std::mem::replace(&mut process.ioprio, ioprio);
         let (sync_queue, async_queue) = (process.sync_queue, process.async_queue);
         if let Some(old) = async_queue {
             let group = self.group_of(env, context);
-            let new = self.async_queue(env, context, group, before);
+            let new = if G::ASYNC_FOLLOWS_LATE {
+                self.async_queue(env, context, group, before)
+            } else {
+                self.async_queue_or(group, ioprio, old)
+            };
             self.process_mut(context).async_queue = Some(new);
             self.put_process(env, old);
         }
@@ -133,11 +145,10 @@ impl Cfq {
     }
 
     fn group_of(&mut self, env: &Env, context: ContextId) -> GroupId {
-        if env.groups {
-            self.groups.of(env, env.cgroups.living(env.contexts.get(context).cgroup))
-        } else {
-            GroupId::ROOT
+        if !G::GROUPS || !env.groups {
+            return GroupId::ROOT;
         }
+        self.groups.of(env, G::Clock::now(env), env.cgroups.living(env.contexts.get(context).cgroup))
     }
 
     /// A queue for a process that has none of the kind.
@@ -174,6 +185,15 @@ impl Cfq {
         id
     }
 
+    /// The group's async queue for an ioprio, used by one more process. If there is none, `old` becomes it too: it keeps
+    /// its own class and level.
+    fn async_queue_or(&mut self, group: GroupId, ioprio: IoPriority, old: QueueId) -> QueueId {
+        let (class, level) = effective(ioprio);
+        let id = *self.groups[group].async_queue(class, level).get_or_insert(old);
+        self.queues[id].processes += 1;
+        id
+    }
+
     fn set_priority(&mut self, id: QueueId, ioprio: IoPriority) {
         let (class, level) = effective(ioprio);
         let queue = &mut self.queues[id];
@@ -183,6 +203,7 @@ impl Cfq {
         if class == Class::Idle {
             queue.idle_window = false;
         }
+        G::class_changed(self, id);
     }
 
     /// Takes over a priority that changed since the queue's last insert.

@@ -3,6 +3,7 @@
 use std::ops::{Index, IndexMut};
 
 use super::Cfq;
+use super::generation::Generation;
 use super::group::GroupId;
 use super::service_tree::{Class, TreeIndex};
 use crate::collections::{Id, Kind, List, NIL, RbLinks, RbNode};
@@ -55,6 +56,8 @@ pub(super) struct Queue {
     pub(super) group: GroupId,
     /// Processes that use it, or will by a merge plan.
     pub(super) processes: u32,
+    /// Of these, such as left their plan and were not subtracted.
+    pub(super) forgotten: u32,
     /// Requests allocated for it and not finished.
     pub(super) requests: u32,
     /// An async queue of its group, which stays.
@@ -63,7 +66,8 @@ pub(super) struct Queue {
     // Its place in service.
     pub(super) busy: bool,
     pub(super) tree: Option<TreeIndex>,
-    pub(super) residual_ns: i64,
+    /// What it was owed, or owes if negative, of its last slice: ticks.
+    pub(super) residual: i64,
 
     // What is known of its habits.
     pub(super) seek: SeekHistory,
@@ -96,11 +100,12 @@ impl Queue {
             priority_changed: true,
             group,
             processes: 0,
+            forgotten: 0,
             requests: 0,
             registered: false,
             busy: false,
             tree: None,
-            residual_ns: 0,
+            residual: 0,
             seek: SeekHistory::default(),
             deep: false,
             idle_window: sync,
@@ -128,12 +133,6 @@ impl Queue {
             (true, false) => Workload::SyncNoIdle,
             (true, true) => Workload::Sync,
         }
-    }
-
-    /// The tree it belongs on; the one it is on may differ until its next re-sort.
-    #[inline]
-    pub(super) fn tree_index(&self) -> TreeIndex {
-        TreeIndex::of(self.class, self.workload())
     }
 }
 
@@ -273,14 +272,6 @@ pub(super) fn will_not_follow_up(request: &Request) -> bool {
 }
 
 impl Queue {
-    /// The request to serve after `id`: its successor, or the first of all; or its predecessor.
-    #[inline(always)]
-    fn next_after(&self, requests: &Requests, id: RequestId, back_seek: BackSeek) -> Option<RequestId> {
-        let prev = self.sorted.prev(requests, id);
-        let next = self.sorted.next(requests, id).or_else(|| self.sorted.first().filter(|&first| first != id));
-        Head { position: requests[id].sector, back_seek }.better(requests, next, prev)
-    }
-
     #[inline]
     fn remove(&mut self, requests: &mut Requests, id: RequestId) {
         self.fifo.remove(requests.list_nodes(), id);
@@ -290,7 +281,7 @@ impl Queue {
     }
 }
 
-impl Cfq {
+impl<G: Generation> Cfq<G> {
     #[inline]
     fn back_seek(&self) -> BackSeek {
         BackSeek { max_sectors: self.tunables.back_seek_max_kb * 2, penalty: self.tunables.back_seek_penalty }
@@ -300,12 +291,19 @@ impl Cfq {
     #[inline]
     pub(super) fn add_sorted(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
         let head = Head { position: self.position, back_seek: self.back_seek() };
+        if G::UNIQUE_SECTORS {
+            while let Err(alias) = self.queues[queue].sorted.insert_alone(&mut env.requests, id) {
+                self.give_out(env, queue, alias);
+                env.release_sorted(alias, true);
+            }
+        } else {
+            self.queues[queue].sorted.insert(&mut env.requests, id);
+        }
         if !self.queues[queue].busy {
             self.enter_service(env, queue);
         }
         let entry = &mut self.queues[queue];
         entry.queued += 1;
-        entry.sorted.insert(&mut env.requests, id);
         let before = entry.next;
         let next = head.better(&env.requests, before, Some(id));
         if next != before {
@@ -314,11 +312,19 @@ impl Cfq {
         }
     }
 
+    /// The request to serve after `id`, with the head at `position`: its successor, or the first of all; or its predecessor.
+    #[inline(always)]
+    pub(super) fn next_after(&self, env: &Env, queue: QueueId, id: RequestId, position: Sector) -> Option<RequestId> {
+        let (requests, sorted) = (&env.requests, &self.queues[queue].sorted);
+        let prev = sorted.prev(requests, id);
+        let next = sorted.next(requests, id).or_else(|| sorted.first().filter(|&first| first != id));
+        Head { position, back_seek: self.back_seek() }.better(requests, next, prev)
+    }
+
     /// Takes a request out of its queue to give it out; another one is next.
     #[inline]
     pub(super) fn take_out(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
-        let back_seek = self.back_seek();
-        let next = self.queues[queue].next_after(&env.requests, id, back_seek);
+        let next = G::next_without(self, env, queue, id);
         self.queues.set_next(&env.requests, queue, next);
         self.remove(env, queue, id);
     }
@@ -330,7 +336,12 @@ impl Cfq {
         debug_assert_ne!(entry.next, Some(id));
         entry.remove(&mut env.requests, id);
         self.queued -= 1;
-        if entry.queued == 0 && entry.cooperator_level.is_some() {
+        if entry.queued > 0 {
+            return;
+        }
+        if G::EMPTY_LEAVES_SERVICE {
+            self.leave_service(queue);
+        } else if entry.cooperator_level.is_some() {
             // It stays in service until it expires, but nobody can cooperate with it.
             self.cooperator_tree_remove(queue);
         }
@@ -341,15 +352,22 @@ impl Cfq {
     pub(super) fn put_request(&mut self, env: &mut Env, id: QueueId) {
         let queue = &mut self.queues[id];
         queue.requests -= 1;
-        if queue.processes == 0 && queue.requests == 0 {
+        if queue.requests == 0 && !self.is_used(id) {
             self.put_queue(env, id);
         }
+    }
+
+    /// Whether a process uses the queue or will.
+    #[inline]
+    pub(super) fn is_used(&self, id: QueueId) -> bool {
+        let queue = &self.queues[id];
+        if G::SPLIT_FORGETS_PLAN { queue.processes > queue.forgotten } else { queue.processes > 0 }
     }
 
     /// A process or a request let go of the queue: it dies with the last.
     pub(super) fn put_queue(&mut self, env: &mut Env, id: QueueId) {
         let queue = &self.queues[id];
-        if queue.processes > 0 || queue.requests > 0 || queue.registered {
+        if self.is_used(id) || queue.requests > 0 || queue.registered {
             return;
         }
         if self.active == Some(id) {
@@ -357,6 +375,9 @@ impl Cfq {
         }
         debug_assert!(!self.queues[id].busy);
         self.end_yield(id);
+        if G::PLANS_INCLUDE_THE_GONE {
+            self.forget_queue_in_plans(id);
+        }
         self.queues.free(id);
     }
 }

@@ -1,16 +1,20 @@
 //! Service trees: the busy queues of one class and kind of work, in the order of their turns.
 
 use super::Cfq;
+use super::clock::Clock as _;
+use super::generation::Generation;
 use super::queue::{QueueId, Queues, Service};
 use crate::collections::RbTree;
 use crate::context::IoClass;
 use crate::decision::Workload;
 use crate::elevator::Env;
 use crate::parts::think_time::ThinkTime;
-use crate::time::{MILLISECOND_NS, SECOND_NS, Time};
+use crate::time::{MILLISECOND_NS, SECOND_NS};
 
 /// How far behind an idle-class queue is put.
-const IDLE_DELAY_NS: i64 = 200 * MILLISECOND_NS as i64;
+const IDLE_DELAY_NS: u64 = 200 * MILLISECOND_NS;
+/// How far ahead of the first in its tree a queue is put that preempts.
+const FRONT_NS: u64 = SECOND_NS;
 
 /// The class of a busy queue, as trees are kept by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,8 +56,8 @@ pub(super) struct ServiceTree {
 }
 
 impl ServiceTree {
-    pub(super) fn new(now: Time) -> Self {
-        Self { queues: RbTree::default(), count: 0, think_time: ThinkTime::new(now.as_ns()) }
+    pub(super) fn new(now: u64) -> Self {
+        Self { queues: RbTree::default(), count: 0, think_time: ThinkTime::new(now) }
     }
 
     fn insert(&mut self, arena: &mut Queues, id: QueueId) {
@@ -70,6 +74,11 @@ impl ServiceTree {
     pub(super) fn first_key(&self, arena: &Queues) -> Option<i64> {
         self.queues.first().map(|id| arena.key(id))
     }
+
+    /// The key of the last queue of all but `id`, unless that is itself the last.
+    pub(super) fn last_key_but(&self, arena: &Queues, id: QueueId) -> Option<i64> {
+        self.queues.last().filter(|&last| last != id).map(|last| arena.key(last))
+    }
 }
 
 /// Which tree of its group: a place for class and kind; the idle class has one for all kinds.
@@ -79,6 +88,8 @@ pub(super) struct TreeIndex(u8);
 impl TreeIndex {
     pub(super) const COUNT: usize = 7;
     pub(super) const IDLE: Self = Self(6);
+    /// Where all stand together, in generations that tell them apart by their keys.
+    pub(super) const ONE: Self = Self(0);
 
     #[inline]
     pub(super) fn of(class: Class, workload: Workload) -> Self {
@@ -95,20 +106,26 @@ impl TreeIndex {
     }
 }
 
-impl Cfq {
+impl<G: Generation> Cfq<G> {
+    /// The tree a queue belongs on; the one it is on may differ until its next re-sort.
+    #[inline]
+    pub(super) fn tree_index(&self, id: QueueId) -> TreeIndex {
+        let queue = &self.queues[id];
+        if G::ONE_TREE { TreeIndex::ONE } else { TreeIndex::of(queue.class, queue.workload()) }
+    }
+
     /// Puts a queue on the tree it belongs to, or to its new place there; `front`: before all others.
     pub(super) fn service_tree_add(&mut self, env: &Env, id: QueueId, front: bool) {
-        let now = env.now.as_ns() as i64;
+        let index = self.tree_index(id);
         let queue = &self.queues[id];
-        let (group, index, on_tree) = (queue.group, queue.tree_index(), queue.tree);
-        let tree = &self.groups[group].trees[index.index()];
+        let (group, on_tree) = (queue.group, queue.tree);
         let key = if queue.class == Class::Idle {
-            now + IDLE_DELAY_NS
+            G::idle_key(self, env, id)
         } else if front {
-            tree.first_key(&self.queues).unwrap_or(now) - SECOND_NS as i64
+            G::front_key(self, env, id)
         } else {
-            let key = now + self.slice_offset(id) - queue.residual_ns;
-            self.queues[id].residual_ns = 0;
+            let key = G::turn_key(self, env, id);
+            self.queues[id].residual = 0;
             key
         };
         if let Some(old) = on_tree {
@@ -126,12 +143,30 @@ impl Cfq {
         }
     }
 
-    /// How far behind its turn a queue of lesser priority is put: further, the more queues there are.
-    fn slice_offset(&self, id: QueueId) -> i64 {
+    /// A key behind every turn that comes up soon.
+    pub(super) fn key_with_idle_delay(from: u64, env: &Env) -> i64 {
+        (from + G::Clock::ticks(env, IDLE_DELAY_NS)) as i64
+    }
+
+    /// A key before all others of the tree that the queue belongs on.
+    pub(super) fn key_before_all(&self, env: &Env, id: QueueId) -> i64 {
+        let tree = &self.groups[self.queues[id].group].trees[self.tree_index(id).index()];
+        tree.first_key(&self.queues).unwrap_or(G::Clock::now(env) as i64) - G::Clock::ticks(env, FRONT_NS) as i64
+    }
+
+    /// A key at the queue's turn: now, later the lesser its priority, and earlier by what it was owed of its last slice.
+    pub(super) fn key_in_turn(&self, env: &Env, id: QueueId) -> i64 {
         let queue = &self.queues[id];
-        let longest_ns = self.prio_slice_ns(true, 0) as i64;
-        let own_ns = self.prio_slice_ns(queue.sync, queue.level) as i64;
-        (i64::from(self.groups[queue.group].busy_queues) - 1) * (longest_ns - own_ns)
+        let queues = self.groups[queue.group].busy_queues;
+        G::Clock::now(env) as i64 + self.slice_offset(id, queues) - queue.residual
+    }
+
+    /// How far behind its turn a queue of lesser priority is put: further, the more queues there are.
+    pub(super) fn slice_offset(&self, id: QueueId, queues: u32) -> i64 {
+        let queue = &self.queues[id];
+        let longest = self.prio_slice(true, 0) as i64;
+        let own = self.prio_slice(queue.sync, queue.level) as i64;
+        (i64::from(queues) - 1).wrapping_mul(longest - own)
     }
 
     /// A queue enters service.
@@ -140,6 +175,9 @@ impl Cfq {
         queue.busy = true;
         self.busy_queues += 1;
         self.busy_sync_queues += u32::from(queue.sync);
+        if G::REAL_TIME_CUTS_IN && queue.class == Class::RealTime {
+            self.busy_real_time = self.busy_real_time.wrapping_add(1);
+        }
         self.resort(env, id);
     }
 
@@ -157,6 +195,9 @@ impl Cfq {
         debug_assert!(queue.busy);
         queue.busy = false;
         let (group, sync) = (queue.group, queue.sync);
+        if G::REAL_TIME_CUTS_IN && queue.class == Class::RealTime {
+            self.busy_real_time = self.busy_real_time.wrapping_sub(1);
+        }
         if let Some(index) = queue.tree.take() {
             self.groups[group].trees[index.index()].remove(&mut self.queues, id);
         }

@@ -4,11 +4,12 @@
 //! the process. It helps a single stream only: any other busy queue takes the turn as before.
 
 use super::Cfq;
+use super::clock::Clock as _;
+use super::generation::Generation;
 use super::queue::QueueId;
 use crate::context::ContextId;
 use crate::decision::Decision;
 use crate::elevator::Env;
-use crate::time::Time;
 
 /// The process of a queue waits for I/O of another. It ends when that has been served, when the process sends a request
 /// again, or after the time CFQ would have waited for it.
@@ -16,10 +17,10 @@ use crate::time::Time;
 pub(super) struct Yield {
     queue: QueueId,
     target: ContextId,
-    until: Time,
+    until: u64,
 }
 
-impl Cfq {
+impl<G: Generation> Cfq<G> {
     /// The process `from` begins to wait for `to`.
     pub(super) fn begin_yield(&mut self, env: &mut Env, from: ContextId, to: ContextId) {
         if !self.tunables.yielding {
@@ -32,10 +33,11 @@ impl Cfq {
         let (pid, to_pid) = (env.pid(from), env.pid(to));
         env.note(|| Decision::Yield { pid, to_pid });
         self.end_yield(id);
-        self.yields.push(Yield { queue: id, target: to, until: env.now + self.tunables.slice_idle_ns });
+        let until = G::Clock::now(env).saturating_add(self.tunables.slice_idle);
+        self.yields.push(Yield { queue: id, target: to, until });
         if self.active == Some(id) && self.turn.waiting {
             self.turn.waiting = false;
-            self.cancel_idle(env);
+            env.cancel_idle();
         }
     }
 
@@ -47,7 +49,7 @@ impl Cfq {
     }
 
     fn yield_of(&self, env: &Env, id: QueueId) -> Option<&Yield> {
-        self.yields.iter().find(|mark| mark.queue == id && env.now < mark.until)
+        self.yields.iter().find(|mark| mark.queue == id && G::Clock::now(env) < mark.until)
     }
 
     /// Whether a queue has given up its turn.

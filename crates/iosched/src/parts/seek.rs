@@ -1,4 +1,4 @@
-//! Seek history: whether a queue's requests are scattered.
+//! Seek history: whether the requests of a queue or process are scattered.
 
 use super::mean::DecayingMean;
 use crate::request::Sector;
@@ -71,9 +71,45 @@ impl SeekMean {
         self.mean_sectors
     }
 
+    /// Whether there are samples enough to trust the mean.
+    #[inline]
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.history.is_valid()
+    }
+
     /// Whether there was none.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.history.samples == 0
+    }
+}
+
+/// A process whose requests are further apart than this on average is seeky.
+const SEEKY_SECTORS: u64 = 8192;
+
+/// How far apart the requests of one process are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ProcessSeeks {
+    mean: SeekMean,
+    /// End of the last request; 0 before the first.
+    last_end: Sector,
+}
+
+impl ProcessSeeks {
+    /// One more request.
+    pub(crate) fn record(&mut self, sector: Sector, nr_sectors: u32) {
+        let first = self.last_end == 0;
+        self.mean.record(if first { 0 } else { SeekMean::distance(sector, self.last_end) });
+        self.last_end = sector + u64::from(nr_sectors);
+    }
+
+    /// The mean, in sectors, if there are samples enough to trust it.
+    pub(crate) fn trusted_mean(&self) -> Option<u64> {
+        self.mean.is_trusted().then_some(self.mean.mean())
+    }
+
+    /// Whether the mean, trusted or not, is that of a seeky process.
+    pub(crate) fn is_seeky(&self) -> bool {
+        self.mean.mean() > SEEKY_SECTORS
     }
 }

@@ -137,6 +137,9 @@ fn decision_fields(text: &mut String, scenario: &Scenario, decision: &Decision) 
         Decision::IdleArm { wait_ns } => write!(text, "\"idle_arm\",\"ns\":{wait_ns}"),
         Decision::IdleCancel => write!(text, "\"idle_cancel\""),
         Decision::IdleFire => write!(text, "\"idle_fire\""),
+        Decision::Active { queue: name, .. } if scenario.sched == "cfq-2.6.30" => {
+            write!(text, "\"active\",{}", queue(name))
+        }
         Decision::Active { queue: name, class, workload, cgroup } => {
             let (queue, class, kind) = (queue(name), class_of_queue(class), kind(workload));
             write!(text, "\"active\",{queue},\"cls\":{class},\"type\":{kind}")?;

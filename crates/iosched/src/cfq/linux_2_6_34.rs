@@ -1,0 +1,101 @@
+//! CFQ as in Linux 2.6.34: the kinds of work and shared queues of the last one, but no groups here, jiffies, and a wait for
+//! whichever queue is alone. Queue yielding was written for this one.
+
+use super::Cfq;
+use super::clock::{Clock as _, Jiffies};
+use super::generation::Generation;
+use super::ncq;
+use super::queue::{QueueId, will_not_follow_up};
+use super::tunables::{Tunables, YIELD, in_jiffies as common};
+use crate::decision::Workload;
+use crate::elevator::{Env, Layer, Registered};
+use crate::request::RequestId;
+use crate::time::MILLISECOND_NS;
+use crate::tunable::{Declarations, tunable};
+
+pub(crate) const REGISTERED: Registered = Registered {
+    name: Linux2_6_34::NAME,
+    about: "CFQ of 2010: fair time slices, shared queues, kinds of work; the one that queue yielding was written for",
+    since: "2.6.34",
+    until: Some("2.6.34"),
+    layer: Layer::SingleQueue,
+    how: &[
+        "Each process has a queue for sync requests; async ones share a queue per class and level.",
+        "Queues take turns in time slices counted in jiffies: longer at higher levels, real time first, idle class last.",
+        "Within its slice a queue goes on in sector order from the head, the oldest first if past its deadline.",
+        "A queue that is likely to send more soon is waited for (slice_idle), and so is the only busy one, whatever its hint.",
+        "Seeky queues are served together, and so are async ones; the kinds of work take turns.",
+        "Processes that work on the same place share a queue while it pays.",
+        "Slices shrink so that all get a turn within 300 ms; async depth grows slowly after late sync requests.",
+        "With yield=1 a task that waits for another's I/O, as in fsync, is not waited for.",
+    ],
+    when: "To see what a kernel of 2010 does, its fsync stalls above all, and what queue yielding would have changed.",
+    tunables: || DECLARATIONS.specs().collect(),
+    build: |env| Box::new(Cfq::<Linux2_6_34>::new(env)),
+};
+
+/// Within which every queue of a class is to be served; no tunable yet.
+const TARGET_LATENCY_NS: u64 = 300 * MILLISECOND_NS;
+
+/// The generation.
+pub(super) enum Linux2_6_34 {}
+
+impl Generation for Linux2_6_34 {
+    const NAME: &'static str = "cfq-2.6.34";
+
+    type Clock = Jiffies;
+
+    fn declarations() -> &'static Declarations<Tunables> {
+        &DECLARATIONS
+    }
+
+    fn tunables(env: &Env) -> Tunables {
+        let target_latency = Jiffies::ticks(env, TARGET_LATENCY_NS);
+        Tunables { target_latency, ..Tunables::new(env, &DECLARATIONS) }
+    }
+
+    const NCQ: ncq::Rules = ncq::Rules { first: -1, yes_is_final: true, spares_idlers: true };
+    const PLANS_INCLUDE_THE_GONE: bool = true;
+    const SPLIT_FORGETS_PLAN: bool = true;
+
+    /// The kind of work idles, or a queue of this turn of it ended on a request without the hint that no other follows; or the
+    /// queue is the only busy one, whatever the hint.
+    fn waits_after(cfq: &mut Cfq<Self>, env: &Env, completed: RequestId) -> bool {
+        cfq.serving.requires_idle |= !will_not_follow_up(&env.requests[completed]);
+        cfq.serving.workload == Workload::Sync || cfq.serving.requires_idle || cfq.busy_queues == 1
+    }
+
+    /// Two queues not worth waiting for that are alone together take turns.
+    fn empty_gives_way(cfq: &Cfq<Self>, _: &Env, _: QueueId, new: QueueId) -> bool {
+        let tree = cfq.queues[new].tree.map(|index| &cfq.groups[cfq.queues[new].group].trees[index.index()]);
+        cfq.joins_no_idle(new) && tree.is_some_and(|tree| tree.count == 2)
+    }
+}
+
+static DECLARATIONS: Declarations<Tunables> = Declarations {
+    owner: Linux2_6_34::NAME,
+    what: "tunable",
+    tunables: &[
+        common::quantum(8),
+        common::FIFO_EXPIRE_SYNC,
+        common::FIFO_EXPIRE_ASYNC,
+        common::BACK_SEEK_MAX,
+        common::BACK_SEEK_PENALTY,
+        common::SLICE_SYNC,
+        common::SLICE_ASYNC,
+        common::SLICE_ASYNC_RQ,
+        common::SLICE_IDLE,
+        tunable!(
+            Tunables.low_latency,
+            "low_latency",
+            Switch,
+            1,
+            1,
+            0..=1,
+            "2.6.32",
+            "scale slices so that all get a turn within 300 ms, and hold async requests back after delayed sync ones",
+            { clamps: true }
+        ),
+        YIELD,
+    ],
+};

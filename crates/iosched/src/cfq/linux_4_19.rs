@@ -1,0 +1,237 @@
+//! CFQ as in Linux 4.19, the last one: it counts in ns, knows cgroups, and keeps more of think times and seeks.
+
+use super::Cfq;
+use super::clock::Nanoseconds;
+use super::generation::Generation;
+use super::ncq;
+use super::queue::QueueId;
+use super::tunables::{MAX, Tunables, YIELD};
+use crate::elevator::{Env, Layer, Registered};
+use crate::request::Flags;
+use crate::time::{MICROSECOND_NS as US, MILLISECOND_NS as MS};
+use crate::tunable::{Declarations, tunable};
+
+pub(crate) const REGISTERED: Registered = Registered {
+    name: Linux4_19::NAME,
+    about: "fair time slices per process, with classes, levels and groups: for disks that many share",
+    since: "2.6.38",
+    until: Some("5.0"),
+    layer: Layer::SingleQueue,
+    how: &[
+        "Each process has a queue for sync requests; async ones share a queue per class and level.",
+        "Queues take turns in time slices: longer at higher levels, real time first, idle class last.",
+        "Within its slice a queue goes on in sector order from the head, the oldest first if past its deadline.",
+        "A queue that is likely to send more soon is waited for (slice_idle), rather than to seek away.",
+        "Seeky queues are served together, and so are async ones; the kinds of work take turns.",
+        "Processes that work on the same place share a queue while it pays.",
+        "cgroups take turns by weight in virtual time.",
+        "Slices shrink so that all get a turn within target_latency; async depth grows slowly after late sync requests.",
+    ],
+    when: "Rotating disks that many share, desktops, ionice and cgroup weights.",
+    tunables: || DECLARATIONS.specs().collect(),
+    build: |env| Box::new(Cfq::<Linux4_19>::new(env)),
+};
+
+/// The generation.
+pub(super) enum Linux4_19 {}
+
+impl Generation for Linux4_19 {
+    const NAME: &'static str = "cfq";
+
+    type Clock = Nanoseconds;
+
+    fn declarations() -> &'static Declarations<Tunables> {
+        &DECLARATIONS
+    }
+
+    /// Without seek cost queues are not waited for, nor without groups their last queue.
+    fn tunables(env: &Env) -> Tunables {
+        let mut tunables = Tunables::new(env, &DECLARATIONS);
+        if !env.rotational {
+            tunables.slice_idle = 0;
+        }
+        if !env.groups {
+            tunables.group_idle = 0;
+        }
+        tunables
+    }
+
+    const NCQ: ncq::Rules = ncq::Rules { first: -1, yes_is_final: true, spares_idlers: true };
+    const GROUPS: bool = true;
+    const UNIQUE_SECTORS: bool = false;
+    const OVERDUE_PASSES_LIMITS: bool = true;
+    const LIFTED_BY: Flags = Flags::PRIO;
+    const ASYNC_FOLLOWS_LATE: bool = true;
+    const CLASS_CHANGE_ENDS_WORKLOAD: bool = true;
+    const PREEMPTION_ENDS_WORKLOAD: bool = true;
+    const SEEKY_LOSES_DEPTH_EARLY: bool = true;
+    const ONLY_SYNC_QUEUE_IS_FREE: bool = true;
+    const TREES_HAVE_THINK_TIMES: bool = true;
+    const HINT_JUDGES_QUEUE: bool = true;
+
+    /// A fixed time behind now, whatever the others.
+    fn idle_key(_: &Cfq<Self>, env: &Env, _: QueueId) -> i64 {
+        Cfq::<Self>::key_with_idle_delay(env.now.as_ns(), env)
+    }
+
+    /// All of the slice that it would have had.
+    fn residual_of_unstarted(cfq: &mut Cfq<Self>, id: QueueId) -> Option<i64> {
+        Some(cfq.scaled_slice(id) as i64)
+    }
+
+    #[inline]
+    fn should_idle(cfq: &Cfq<Self>, env: &Env, id: QueueId) -> bool {
+        cfq.tunables.slice_idle > 0 && cfq.should_idle(env, id)
+    }
+
+    /// So that its group does not lose its share for want of a request.
+    fn should_wait_busy(cfq: &Cfq<Self>, env: &Env, id: QueueId) -> bool {
+        let queue = &cfq.queues[id];
+        queue.is_empty()
+            && cfq.is_last_at_its_end(env, id)
+            && !cfq.groups[queue.group].think_time.is_longer_than(cfq.tunables.group_idle)
+    }
+
+    #[inline]
+    fn empty_gives_way(cfq: &Cfq<Self>, env: &Env, active: QueueId, new: QueueId) -> bool {
+        cfq.joins_no_idle(new) || !Self::should_idle(cfq, env, active)
+    }
+}
+
+pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
+    owner: "cfq",
+    what: "tunable",
+    tunables: &[
+        tunable!(
+            Tunables.quantum,
+            "quantum",
+            Requests,
+            1,
+            8,
+            1..=MAX,
+            "2.6.6",
+            "requests one queue may have in the device while others wait; half of it late in a slice"
+        ),
+        tunable!(
+            Tunables.fifo_expire_sync,
+            "fifo_expire_sync",
+            Milliseconds,
+            MS,
+            125,
+            1..=MAX,
+            "2.6.10",
+            "after this age a sync request is served first in its queue's turn"
+        ),
+        tunable!(
+            Tunables.fifo_expire_async,
+            "fifo_expire_async",
+            Milliseconds,
+            MS,
+            250,
+            1..=MAX,
+            "2.6.10",
+            "after this age an async request is served first in its queue's turn"
+        ),
+        tunable!(
+            Tunables.back_seek_max_kb,
+            "back_seek_max",
+            Kibibytes,
+            1,
+            16384,
+            0..=MAX,
+            "2.6.10",
+            "how far behind the head a backward seek may reach"
+        ),
+        tunable!(
+            Tunables.back_seek_penalty,
+            "back_seek_penalty",
+            Factor,
+            1,
+            2,
+            1..=MAX,
+            "2.6.10",
+            "how many times dearer a backward seek counts than one forward"
+        ),
+        tunable!(
+            Tunables.slice_sync,
+            "slice_sync",
+            Milliseconds,
+            MS,
+            100,
+            1..=MAX,
+            "2.6.13",
+            "base time slice of a sync queue (of level 4)"
+        ),
+        tunable!(
+            Tunables.slice_async,
+            "slice_async",
+            Milliseconds,
+            MS,
+            40,
+            1..=MAX,
+            "2.6.13",
+            "base time slice of an async queue (of level 4)"
+        ),
+        tunable!(
+            Tunables.slice_async_rq,
+            "slice_async_rq",
+            Requests,
+            1,
+            2,
+            1..=MAX,
+            "2.6.13",
+            "requests an async slice may dispatch, times twice (8 - level)"
+        ),
+        tunable!(
+            Tunables.slice_idle,
+            "slice_idle",
+            Milliseconds,
+            MS,
+            8,
+            0..=MAX,
+            "2.6.13",
+            "how long to wait for the next request of a queue worth it; 0 at first on a device without seek cost"
+        ),
+        tunable!(
+            Tunables.group_idle,
+            "group_idle",
+            Milliseconds,
+            MS,
+            8,
+            0..=MAX,
+            "2.6.36",
+            "how long to wait on the last queue of a group; 0 at first without groups"
+        ),
+        tunable!(
+            Tunables.low_latency,
+            "low_latency",
+            Switch,
+            1,
+            1,
+            0..=1,
+            "2.6.32",
+            "scale slices to target_latency, and hold async requests back after delayed sync ones"
+        ),
+        tunable!(
+            Tunables.target_latency,
+            "target_latency",
+            Milliseconds,
+            MS,
+            300,
+            1..=MAX,
+            "3.4",
+            "within which every queue of a class should get its turn"
+        ),
+        YIELD,
+        tunable!(Tunables.slice_idle, "slice_idle_us", Microseconds, US, 8000, 0..=MAX, "4.8",
+            "slice_idle in us", { alias_of: Some("slice_idle") }),
+        tunable!(Tunables.group_idle, "group_idle_us", Microseconds, US, 8000, 0..=MAX, "4.8",
+            "group_idle in us", { alias_of: Some("group_idle") }),
+        tunable!(Tunables.slice_sync, "slice_sync_us", Microseconds, US, 100_000, 1..=MAX, "4.8",
+            "slice_sync in us", { alias_of: Some("slice_sync") }),
+        tunable!(Tunables.slice_async, "slice_async_us", Microseconds, US, 40_000, 1..=MAX, "4.8",
+            "slice_async in us", { alias_of: Some("slice_async") }),
+        tunable!(Tunables.target_latency, "target_latency_us", Microseconds, US, 300_000, 1..=MAX, "4.8",
+            "target_latency in us", { alias_of: Some("target_latency") }),
+    ],
+};
