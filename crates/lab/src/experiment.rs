@@ -220,11 +220,7 @@ impl Experiment {
     /// Task number `task` by itself; `None` if there is none.
     #[must_use]
     pub fn alone(&self, task: usize) -> Option<Alone> {
-        let workload = match &self.workload {
-            Workload::Trace(trace) => Workload::Trace(trace.only(task)?.into()),
-            Workload::Tasks(set) => Workload::Tasks(only_task(set, task)?),
-            Workload::Jobs(jobs) => Workload::Jobs(jobs.only(task)?),
-        };
+        let workload = self.workload.only(task)?;
         Some(Alone { task, workload })
     }
 
@@ -272,16 +268,6 @@ fn task_ios(set: &TaskSet) -> Vec<u64> {
         own.saturating_add(set.arrivals.iter().filter(|arrival| arrival.1 == task.pid).count() as u64)
     };
     set.tasks.iter().map(ios).collect()
-}
-
-fn only_task(set: &TaskSet, number: usize) -> Option<TaskSet> {
-    let task = set.tasks.get(number)?.clone();
-    Some(TaskSet {
-        arrivals: set.arrivals.iter().filter(|arrival| arrival.1 == task.pid).copied().collect(),
-        prio_changes: set.prio_changes.iter().filter(|change| change.pid == task.pid).copied().collect(),
-        tasks: vec![task],
-        ..set.clone()
-    })
 }
 
 /// All tunables and attributes with their values in effect.

@@ -49,7 +49,7 @@ fn experiment(workload: Workload) -> Experiment {
 }
 
 fn tasks() -> Experiment {
-    experiment(Workload::Tasks(TaskSet::parse("mixed.toml", TASKS).unwrap()))
+    experiment(Workload::Tasks(TaskSet::parse("mixed.toml", TASKS).unwrap().into()))
 }
 
 /// With flushes, writes that flush, readahead and an I/O that is split.

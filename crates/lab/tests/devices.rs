@@ -45,7 +45,7 @@ fn profile(name: &str) -> Profile {
 
 fn experiment(devices: &[&str], settings: &[&str], runs: u32) -> Experiment {
     let settings = settings.iter().map(|setting| setting.parse().unwrap()).collect();
-    let workload = Workload::Tasks(TaskSet::parse("three.toml", TASKS).unwrap());
+    let workload = Workload::Tasks(TaskSet::parse("three.toml", TASKS).unwrap().into());
     let mut experiment = Experiment::new(workload, profile(devices[0]), settings).unwrap();
     devices[1..].iter().for_each(|device| experiment.add_device(profile(device)).unwrap());
     experiment.runs = runs;

@@ -39,7 +39,7 @@ total = 50
 "#;
 
 fn tasks() -> Workload {
-    Workload::Tasks(TaskSet::parse("three.toml", TASKS).unwrap())
+    Workload::Tasks(TaskSet::parse("three.toml", TASKS).unwrap().into())
 }
 
 /// `n` random reads of two processes, one every `gap_ns`.
@@ -252,7 +252,7 @@ fn fairness_is_of_slowdowns_against_running_alone() {
 #[test]
 fn one_process_has_no_fairness() {
     let text = "[[tasks]]\npid = 1\npattern = \"random\"\ntotal = 50\n";
-    let workload = Workload::Tasks(TaskSet::parse("one.toml", text).unwrap());
+    let workload = Workload::Tasks(TaskSet::parse("one.toml", text).unwrap().into());
     let results = results(&records(&experiment(workload, &["noop", "cfq"], 2)));
     assert_eq!(results.figure(Figure::Fairness), None);
     assert!(results.doubts.contains(&Doubt::NoFairness { tasks: 1 }), "{:?}", results.doubts);

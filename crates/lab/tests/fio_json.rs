@@ -137,7 +137,8 @@ fn several_settings_give_a_list_and_something_else_than_jobs_an_error() {
     assert_eq!(schedulers, ["noop", "cfq"]);
     let tasks = TaskSet::parse("t.toml", "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 5\n").unwrap();
     let profile = Profile::named("sata-7200").unwrap();
-    let mut experiment = Experiment::new(Workload::Tasks(tasks), profile, vec!["noop".parse().unwrap()]).unwrap();
+    let mut experiment =
+        Experiment::new(Workload::Tasks(tasks.into()), profile, vec!["noop".parse().unwrap()]).unwrap();
     experiment.runs = 1;
     let records = execute(&experiment, &Control::new(1), |_| Ok(())).unwrap().records;
     assert!(matches!(fio_json(&records), Err(LabError::NotFioJobs { .. })));

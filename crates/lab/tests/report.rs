@@ -21,7 +21,7 @@ fn records_on(tasks: &str, settings: &[&str], runs: u32, profiles: &[&str]) -> R
     let set = TaskSet::parse("tasks.toml", tasks).unwrap();
     let settings: Vec<SchedulerSetting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
     let profile = |name: &str| Profile::named(name).unwrap();
-    let mut experiment = Experiment::new(Workload::Tasks(set), profile(profiles[0]), settings).unwrap();
+    let mut experiment = Experiment::new(Workload::Tasks(set.into()), profile(profiles[0]), settings).unwrap();
     profiles[1..].iter().for_each(|name| experiment.add_device(profile(name)).unwrap());
     experiment.runs = runs;
     execute(&experiment, &Control::new(1), |_| Ok(())).unwrap().records

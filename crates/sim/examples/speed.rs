@@ -55,7 +55,7 @@ fn tasks(count: u64, requests: u64) -> Workload {
              think_ns = [1000, 100000]\n"
         );
     }
-    Workload::Tasks(TaskSet::parse("tasks", &text).unwrap_or_else(|error| panic!("{error}")))
+    Workload::Tasks(TaskSet::parse("tasks", &text).unwrap_or_else(|error| panic!("{error}")).into())
 }
 
 fn main() {

@@ -83,6 +83,11 @@ pub enum Change {
         /// Whether it is the weight of its own tasks rather than that among its siblings.
         leaf: bool,
     },
+    /// A tunable of the elevator.
+    Tunable {
+        /// Number of the change in the scenario's list.
+        change: usize,
+    },
 }
 
 /// Watches a run. Every method does nothing unless written; moments are ns since the run's start.
@@ -128,6 +133,11 @@ pub trait Observer {
     /// The workload changed something.
     fn change(&mut self, now_ns: u64, change: &Change) {
         let _ = (now_ns, change);
+    }
+
+    /// The queue is run once more although nothing has happened: the elevator gave nothing before.
+    fn rerun(&mut self, now_ns: u64) {
+        let _ = now_ns;
     }
 
     /// The run is over; the last event was at `finished_ns`.
@@ -178,6 +188,10 @@ impl<O: Observer> Observer for &mut O {
     #[inline]
     fn change(&mut self, now_ns: u64, change: &Change) {
         (**self).change(now_ns, change);
+    }
+
+    fn rerun(&mut self, now_ns: u64) {
+        (**self).rerun(now_ns);
     }
 
     fn end(&mut self, finished_ns: u64) {
@@ -233,6 +247,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn change(&mut self, now_ns: u64, change: &Change) {
         self.0.change(now_ns, change);
         self.1.change(now_ns, change);
+    }
+
+    fn rerun(&mut self, now_ns: u64) {
+        self.0.rerun(now_ns);
+        self.1.rerun(now_ns);
     }
 
     fn end(&mut self, finished_ns: u64) {

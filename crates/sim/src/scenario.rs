@@ -1,15 +1,15 @@
 //! Recorded scenarios through the engine, under the conditions they were recorded under.
 
-use iosched::{QueueConfig, RequestQueue};
+use iosched::{QueueConfig, RequestQueue, UnknownElevator, elevator};
 use iosched_disk::{AnyDevice, ConfigError, Disk, DiskConfig, Fixed, FixedConfig};
-use iosched_workload::Scenario;
+use iosched_workload::{Scenario, TunableChange};
 use serde::Deserialize;
 
-use crate::engine::{Machine, run_tasks};
+use crate::engine::{Machine, RERUN_NS, Rerun, TunableWrite, run_tasks};
 use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
 use crate::result::RunResult;
-use crate::setting::SchedulerSetting;
+use crate::setting::{SchedulerSetting, SettingError};
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ enum DeviceConfig {
     Disk(DiskConfig),
 }
 
-/// Runs a scenario as it was recorded: allocation without limit, no plugs, no volatile cache.
+/// Runs a scenario as it was recorded: no volatile cache; unless it says otherwise, allocation without limit and no plugs.
 ///
 /// # Errors
 /// The scenario asks for a device, an elevator or a tunable that does not exist.
@@ -62,8 +62,31 @@ pub fn run_scenario(scenario: &Scenario, observer: impl Observer) -> Result<RunR
     let device = device.map_err(|source| ScenarioError::Config { name: name(), source })?;
     let failed = |source: SimError| ScenarioError::Sim { name: name(), source: Box::new(source) };
     let queue = queue(scenario).map_err(failed)?;
-    let machine = Machine { queue, device, plug: false, seed: 0, limit: Limit::default(), interrupt: None };
-    run_tasks(machine, &scenario.task_set(), observer).map_err(failed)
+    let tunables = tunable_writes(scenario).map_err(|source| failed(source.into()))?;
+    let rerun = rerun(scenario).map_err(|source| failed(SettingError::from(source).into()))?;
+    let machine =
+        Machine { queue, device, plug: scenario.plug, seed: 0, limit: Limit::default(), rerun, interrupt: None };
+    run_tasks(machine, &scenario.task_set(), &tunables, observer).map_err(failed)
+}
+
+/// When the recording ran the queue though nothing had happened.
+fn rerun(scenario: &Scenario) -> Result<Rerun, UnknownElevator> {
+    Ok(match (scenario.rerun_ns, elevator(&scenario.sched)?.name) {
+        (Some(after_ns), _) => Rerun::Barren { after_ns },
+        (None, "mq-deadline" | "kyber") => Rerun::DeviceIdle { after_ns: RERUN_NS, among_tasks: true },
+        (None, _) => Rerun::Never,
+    })
+}
+
+/// What is written to tunables while the scenario runs, every value checked.
+fn tunable_writes(scenario: &Scenario) -> Result<Vec<TunableWrite>, SettingError> {
+    let mut all = SchedulerSetting::defaults(&scenario.sched);
+    let write = |change: &TunableChange| {
+        let (t_ns, name, value) = (change.t_ns, change.name.clone(), change.text());
+        all.set(&name, &value)?;
+        Ok(TunableWrite { t_ns, name, value })
+    };
+    scenario.tunable_changes.iter().map(write).collect()
 }
 
 fn queue(scenario: &Scenario) -> Result<RequestQueue, SimError> {

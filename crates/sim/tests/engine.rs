@@ -17,7 +17,7 @@ fn fixed(depth: u32) -> Profile {
 }
 
 fn tasks(text: &str) -> Workload {
-    Workload::Tasks(TaskSet::parse("tasks.toml", text).unwrap())
+    Workload::Tasks(TaskSet::parse("tasks.toml", text).unwrap().into())
 }
 
 fn plan<'a>(workload: &'a Workload, profile: &'a Profile, setting: &str) -> Plan<'a> {
@@ -74,6 +74,29 @@ fn a_batch_is_submitted_together_and_comes_again_when_as_many_are_done() {
     let (workload, profile) = (tasks(text), fixed(1));
     let told = story(&plan(&workload, &profile, "noop"));
     assert_eq!(told, "0+1 0+2 0>1 1080-1 1080>2 2160-2 2165+3 2165+4 2165>3 3245-3 3245>4 4325-4");
+}
+
+#[test]
+fn a_task_that_relays_waits_for_the_other_and_thinks_before_it() {
+    // The writer does one I/O, then the journal two, then the writer again, until the writer has done three.
+    let text = "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 3\nthink_ns = 5\nrelay = 2\nrelay_n = 2\n\
+                [[tasks]]\npid = 2\npattern = \"seq\"\nstart_sector = 900\ntotal = 9\niodepth = 0\nthink_ns = 7\nrelay = 1\n";
+    let (workload, profile) = (tasks(text), fixed(1));
+    let told = story(&plan(&workload, &profile, "noop:nomerges=2"));
+    assert_eq!(
+        told,
+        "0+1 0>1 1080-1 1085+2 1085+3 1085>2 2165-2 2165>3 3245-3 3252+4 3252>4 4332-4 4337+5 4337+6 4337>5 5417-5 \
+         5417>6 6497-6 6504+7 6504>7 7584-7 7589+8 7589+9 7589>8 8669-8 8669>9 9749-9"
+    );
+}
+
+#[test]
+fn every_completion_of_a_task_that_wakes_another_brings_one_io_of_it() {
+    let text = "[[tasks]]\npid = 1\npattern = \"stride\"\nstride = 100\ntotal = 2\niodepth = 2\nthink_ns = 5\nwakes = 2\n\
+                [[tasks]]\npid = 2\npattern = \"seq\"\nstart_sector = 900\ntotal = 1\niodepth = 0\nwakes = 1\n";
+    let (workload, profile) = (tasks(text), fixed(1));
+    let told = story(&plan(&workload, &profile, "noop"));
+    assert_eq!(told, "0+1 0+2 0>1 1080-1 1080>2 1085+3 2160-2 2160>3 3240-3", "two wakings, but one I/O is left");
 }
 
 #[test]

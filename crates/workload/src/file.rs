@@ -60,6 +60,7 @@ impl TaskSet {
         }
         for (index, task) in self.tasks.iter().enumerate() {
             check.task(self, index, task)?;
+            check.successors(&pids, index, task)?;
         }
         for (index, arrival) in self.arrivals.iter().enumerate() {
             check.within(format!("arrivals[{index}]: time"), arrival.0, 0..=TIME_MAX_NS)?;
@@ -72,7 +73,8 @@ impl TaskSet {
             }
             check.within(format!("prio_changes[{index}].level"), change.level.into(), 0..=7)?;
         }
-        check.cgroups(self)
+        check.cgroups(self)?;
+        check.cgroup_changes(self, &pids)
     }
 
     /// Puts the copies of each task behind it.
@@ -91,6 +93,8 @@ impl TaskSet {
                     let problem = format!("pids from {} on do not reach for {} copies", task.pid, task.copies);
                     check.error(format!("tasks[{index}].pid"), problem, "take a smaller pid")
                 })?;
+                one.relay = task.relay.map(|pid| pid.saturating_add(copy));
+                one.wakes = task.wakes.map(|pid| pid.saturating_add(copy));
                 one.seed = task.seed.map(|seed| seed.wrapping_add(copy.into()));
                 one.start_sector = moved(task.start_sector);
                 for phase in one.phases.iter_mut().filter(|phase| phase.start_sector.is_some()) {
@@ -125,7 +129,7 @@ impl Check<'_> {
     fn task(&self, set: &TaskSet, index: usize, task: &Task) -> Result<(), WorkloadError> {
         let field = |name: &str| format!("tasks[{index}].{name}");
         self.within(field("level"), task.level.into(), 0..=7)?;
-        self.within(field("iodepth"), task.iodepth.into(), 1..=IODEPTH_MAX.into())?;
+        self.within(field("iodepth"), task.iodepth.into(), 0..=IODEPTH_MAX.into())?;
         self.within(field("batch"), task.batch.into(), 1..=IODEPTH_MAX.into())?;
         self.within(field("start_ns"), task.start_ns, 0..=TIME_MAX_NS)?;
         if let Some(cgroup) = &task.cgroup
@@ -152,6 +156,24 @@ impl Check<'_> {
         self.phase(&field(""), &own, task)?;
         for (i, phase) in task.phases.iter().enumerate() {
             self.phase(&field(&format!("phases[{i}].")), phase, task)?;
+        }
+        Ok(())
+    }
+
+    /// Whom a task relays to or wakes; `pids` are all there are, sorted.
+    fn successors(&self, pids: &[u32], index: usize, task: &Task) -> Result<(), WorkloadError> {
+        let field = |name: &str| format!("tasks[{index}].{name}");
+        self.within(field("relay_n"), task.relay_n.into(), 1..=IODEPTH_MAX.into())?;
+        for (name, pid) in [("relay", task.relay), ("wakes", task.wakes)] {
+            if let Some(pid) = pid
+                && pids.binary_search(&pid).is_err()
+            {
+                return Err(self.error(field(name), format!("no task has pid {pid}"), "name a task's pid"));
+            }
+        }
+        if task.relay.is_some() && task.wakes.is_some() {
+            let problem = "the task relays already".to_owned();
+            return Err(self.error(field("wakes"), problem, "set relay or wakes"));
         }
         Ok(())
     }
@@ -222,6 +244,31 @@ impl Check<'_> {
     }
 }
 
+impl Check<'_> {
+    /// Tasks that move and cgroups that go.
+    fn cgroup_changes(&self, set: &TaskSet, pids: &[u32]) -> Result<(), WorkloadError> {
+        let exists = |name: &str| set.cgroups.iter().any(|c| c.name == name);
+        let unknown = |field: String, name: &str| {
+            Err(self.error(field, format!("there is no cgroup {name:?}"), "name a cgroup of the file"))
+        };
+        for (index, change) in set.cgroup_moves.iter().enumerate() {
+            if pids.binary_search(&change.pid).is_err() {
+                let problem = format!("no task has pid {}", change.pid);
+                return Err(self.error(format!("cgroup_moves[{index}].pid"), problem, "name a task's pid"));
+            }
+            if change.cgroup != "root" && !exists(&change.cgroup) {
+                return unknown(format!("cgroup_moves[{index}].cgroup"), &change.cgroup);
+            }
+        }
+        for (index, removal) in set.cgroup_removals.iter().enumerate() {
+            if !exists(&removal.cgroup) {
+                return unknown(format!("cgroup_removals[{index}].cgroup"), &removal.cgroup);
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,7 +331,9 @@ mod tests {
         assert!(tasks("range = [8, 8]").contains("tasks[0].range: [8, 8] holds not one position"));
         assert!(tasks("think_ns = [8, 7]").contains("tasks[0].think_ns"));
         assert!(tasks("nr_sectors = 0").contains("tasks[0].nr_sectors"));
-        assert!(tasks("iodepth = 0").contains("tasks[0].iodepth"));
+        assert!(tasks("relay = 2").contains("tasks[0].relay: no task has pid 2"));
+        assert!(tasks("relay = 1\nwakes = 1").contains("tasks[0].wakes: the task relays already"));
+        assert!(tasks("relay = 1\nrelay_n = 0").contains("tasks[0].relay_n: 0 is out of range"));
         assert!(tasks("cgroup = \"x\"").contains("there is no cgroup \"x\""));
         assert!(tasks("[[tasks]]\npid = 1").contains("tasks[1].pid: 1 is another task's too"));
         assert!(tasks("[[prio_changes]]\nt_ns=1\npid=5\nclass=\"rt\"").contains("prio_changes[0].pid"));

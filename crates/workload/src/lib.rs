@@ -22,9 +22,10 @@ pub use error::WorkloadError;
 pub use iosched_trace::Fit;
 pub use program::Program;
 pub use rng::SplitMix64;
-pub use scenario::Scenario;
+pub use scenario::{Brief, Scenario, TagMap, TunableChange};
 pub use tasks::{
-    Arrival, Cgroup, Class, Count, Pattern, Phase, PriorityChange, Task, TaskOp, TaskSet, Think, WeightChange,
+    Arrival, Cgroup, CgroupMove, CgroupRemoval, Class, Count, Hints, Pattern, Phase, PriorityChange, Task, TaskOp,
+    TaskSet, Think, WeightChange,
 };
 pub use trace::{Entry, Process, Trace};
 
@@ -44,7 +45,7 @@ pub fn is_job_file(path: &Path) -> bool {
 #[derive(Clone, Debug)]
 pub enum Workload {
     /// Tasks that submit, wait and think.
-    Tasks(TaskSet),
+    Tasks(Box<TaskSet>),
     /// A recording that is replayed.
     Trace(Arc<Trace>),
     /// fio jobs.
@@ -68,7 +69,7 @@ impl Workload {
     pub fn open_with(path: impl AsRef<Path>, environment: &dyn fio::Environment) -> Result<Self, WorkloadError> {
         let path = path.as_ref();
         if path.extension().is_some_and(|extension| extension == "toml") {
-            TaskSet::open(path).map(Self::Tasks)
+            TaskSet::open(path).map(|set| Self::Tasks(set.into()))
         } else if is_job_file(path) {
             let mut file = fio::JobFile::open(path, environment)?;
             fio::load_logs(&mut file)?;
@@ -92,7 +93,7 @@ impl Workload {
     #[must_use]
     pub fn only(&self, task: usize) -> Option<Self> {
         match self {
-            Self::Tasks(tasks) => tasks.only(task).map(Self::Tasks),
+            Self::Tasks(tasks) => tasks.only(task).map(|set| Self::Tasks(set.into())),
             Self::Trace(trace) => trace.only(task).map(|trace| Self::Trace(Arc::new(trace))),
             Self::Jobs(jobs) => jobs.only(task).map(Self::Jobs),
         }

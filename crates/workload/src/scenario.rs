@@ -4,7 +4,7 @@ use iosched::{IoPriority, LEVEL_DEFAULT};
 use serde::Deserialize;
 
 use crate::error::WorkloadError;
-use crate::tasks::{Arrival, Cgroup, PriorityChange, Task, TaskSet, WeightChange};
+use crate::tasks::{Arrival, Cgroup, CgroupMove, CgroupRemoval, PriorityChange, Task, TaskSet, WeightChange};
 
 /// A scenario.
 #[derive(Clone, Debug, Deserialize)]
@@ -55,6 +55,92 @@ pub struct Scenario {
     /// See [`TaskSet::weight_changes`].
     #[serde(default)]
     pub weight_changes: Vec<WeightChange>,
+    /// See [`TaskSet::cgroup_moves`].
+    #[serde(default)]
+    pub cgroup_moves: Vec<CgroupMove>,
+    /// See [`TaskSet::cgroup_removals`].
+    #[serde(default)]
+    pub cgroup_removals: Vec<CgroupRemoval>,
+    /// Tunables of the elevator that are written while running.
+    #[serde(default)]
+    pub tunable_changes: Vec<TunableChange>,
+    /// Scheduler tags, and that a request needs one; `None` (missing or 0): there are always enough. `nr_requests` means
+    /// the same.
+    #[serde(default, alias = "nr_requests", deserialize_with = "none_if_zero")]
+    pub tags: Option<u32>,
+    /// How tags are kept.
+    #[serde(default)]
+    pub tag_map: TagMap,
+    /// Whether the bios of one event collect on a plug.
+    #[serde(default)]
+    pub plug: bool,
+    /// What the recording has of the run.
+    #[serde(default)]
+    pub brief: Brief,
+    /// How much later the queue is run once more when a run of it gave nothing though something is queued, ns; if
+    /// missing, never. (Recordings of mq-deadline and kyber have a rule of their own.)
+    #[serde(default)]
+    pub rerun_ns: Option<u64>,
+}
+
+/// A tunable is written while running.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TunableChange {
+    /// When, ns.
+    pub t_ns: u64,
+    /// Which.
+    pub name: String,
+    /// What, in the unit of sysfs.
+    pub value: serde_json::Value,
+}
+
+/// How scheduler tags are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TagMap {
+    /// In one word of at most 64.
+    #[default]
+    Single,
+    /// In about four words, as Linux does.
+    Linux,
+}
+
+/// What a recording has of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "WrittenBrief")]
+pub enum Brief {
+    /// Every event.
+    #[default]
+    No,
+    /// No insertions and completions, nothing of timers, and only time and request of a dispatch.
+    Dispatches,
+    /// No dispatches and merges either, but every so often a sum over the dispatches.
+    Sums,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "true or false, or 0 to 2")]
+enum WrittenBrief {
+    On(bool),
+    Grade(u8),
+}
+
+impl TryFrom<WrittenBrief> for Brief {
+    type Error = String;
+
+    fn try_from(written: WrittenBrief) -> Result<Self, Self::Error> {
+        match written {
+            WrittenBrief::On(false) | WrittenBrief::Grade(0) => Ok(Self::No),
+            WrittenBrief::On(true) | WrittenBrief::Grade(1) => Ok(Self::Dispatches),
+            WrittenBrief::Grade(2) => Ok(Self::Sums),
+            WrittenBrief::Grade(grade) => Err(format!("brief {grade} is out of range 0..=2")),
+        }
+    }
+}
+
+fn none_if_zero<'de, D: serde::Deserializer<'de>>(number: D) -> Result<Option<u32>, D::Error> {
+    Option::<u32>::deserialize(number).map(|tags| tags.filter(|&tags| tags > 0))
 }
 
 const fn hz_default() -> u32 {
@@ -122,6 +208,8 @@ impl Scenario {
             cgroups: std::mem::take(&mut self.cgroups),
             prio_changes: std::mem::take(&mut self.prio_changes),
             weight_changes: std::mem::take(&mut self.weight_changes),
+            cgroup_moves: std::mem::take(&mut self.cgroup_moves),
+            cgroup_removals: std::mem::take(&mut self.cgroup_removals),
         }
     }
 
@@ -129,17 +217,29 @@ impl Scenario {
         let TaskSet { tasks, arrivals, cgroups, prio_changes, weight_changes, .. } = set;
         (self.tasks, self.arrivals, self.cgroups) = (tasks, arrivals, cgroups);
         (self.prio_changes, self.weight_changes) = (prio_changes, weight_changes);
+        (self.cgroup_moves, self.cgroup_removals) = (set.cgroup_moves, set.cgroup_removals);
     }
 
     /// The tunables as `name`, `value` in the unit of sysfs.
     #[must_use]
     pub fn tunables(&self) -> Vec<(String, String)> {
-        let text = |value: &serde_json::Value| match value {
-            serde_json::Value::String(text) => text.clone(),
-            serde_json::Value::Bool(on) => u8::from(*on).to_string(),
-            other => other.to_string(),
-        };
-        self.tunables.iter().map(|(name, value)| (name.clone(), text(value))).collect()
+        self.tunables.iter().map(|(name, value)| (name.clone(), as_written(value))).collect()
+    }
+}
+
+impl TunableChange {
+    /// What is written to the tunable.
+    #[must_use]
+    pub fn text(&self) -> String {
+        as_written(&self.value)
+    }
+}
+
+fn as_written(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Bool(on) => u8::from(*on).to_string(),
+        other => other.to_string(),
     }
 }
 

@@ -33,6 +33,12 @@ pub struct TaskSet {
     /// Changes of cgroups' weights while running.
     #[serde(default)]
     pub weight_changes: Vec<WeightChange>,
+    /// Tasks that change their cgroup while running.
+    #[serde(default)]
+    pub cgroup_moves: Vec<CgroupMove>,
+    /// Cgroups that are removed while running.
+    #[serde(default)]
+    pub cgroup_removals: Vec<CgroupRemoval>,
 }
 
 /// One task. Without a pattern and without phases it does nothing by itself and is only a name for arrivals.
@@ -53,7 +59,7 @@ pub struct Task {
     /// When it first submits, ns.
     #[serde(default)]
     pub start_ns: u64,
-    /// Read (if missing) or write.
+    /// Read (if missing), write, discard, or other: zeroes are written without being sent.
     #[serde(default)]
     pub op: TaskOp,
     /// Whether it waits for its writes; true if missing. Reads are always sync.
@@ -62,15 +68,32 @@ pub struct Task {
     /// Whether its sync writes come without the hint that more follow (fsync style).
     #[serde(default)]
     pub noidle: bool,
-    /// Whether its I/Os carry the metadata hint.
-    #[serde(default)]
+    /// Whether its I/Os carry the metadata hint; `meta` means the same.
+    #[serde(default, alias = "meta")]
     pub prio: bool,
-    /// I/Os it keeps under way, at least 1; 1 if missing.
+    /// Whether it holds an exclusive resource of its file system all the time, so that others wait while it does.
+    #[serde(default)]
+    pub fs_excl: bool,
+    /// I/Os it keeps under way; 1 if missing. 0: it begins nothing by itself, another task's `relay` or `wakes` does.
     #[serde(default = "one")]
     pub iodepth: u32,
     /// Completions it waits for before it submits as many I/Os at once; 1 if missing.
     #[serde(default = "one")]
     pub batch: u32,
+    /// Pid of the task that goes on in its stead: when an I/O of this task is done and no other is under way, it thinks,
+    /// and then the other task submits [`relay_n`](Self::relay_n) I/Os if it has so many left. Two tasks that relay to each
+    /// other take turns, as a process that calls fsync and the journal's thread do. Copies relay to the pid as much
+    /// further.
+    #[serde(default)]
+    pub relay: Option<u32>,
+    /// I/Os that the task it relays to submits at once, at least 1; 1 if missing.
+    #[serde(default = "one")]
+    pub relay_n: u32,
+    /// Pid of the task that each completion wakes: when an I/O of this task is done, it thinks, and then the other task
+    /// submits one I/O if it has any left; this task submits nothing but what others wake it for. Stages of a pipeline do
+    /// that. Copies wake the pid as much further.
+    #[serde(default)]
+    pub wakes: Option<u32>,
     /// I/Os it does altogether; if missing, the sum of its phases' counts, or no end.
     #[serde(default)]
     pub total: Option<u64>,
@@ -171,6 +194,10 @@ pub enum TaskOp {
     Read,
     /// Writes.
     Write,
+    /// Says that sectors' contents are no longer needed.
+    Discard,
+    /// Writes zeroes without sending them.
+    Other,
 }
 
 /// The class of a task's ioprio.
@@ -201,7 +228,7 @@ pub enum Think {
 /// A number of I/Os, `None` for no end.
 pub type Count = Option<u64>;
 
-/// An I/O at a given time: `[t_ns, pid, "read" or "write", sync, sector, nr_sectors]`.
+/// An I/O at a given time: `[t_ns, pid, op, sync, sector, nr_sectors]`, and hints if it has any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Arrival(
     /// When, ns.
@@ -216,7 +243,40 @@ pub struct Arrival(
     pub u64,
     /// Length in sectors.
     pub u32,
+    /// Its hints.
+    #[serde(default)]
+    pub Hints,
 );
+
+/// Hints of an arrival: a sum of 1 (a sync write that no more are to follow, fsync style) and 2 (metadata), or `true` for
+/// metadata alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "WrittenHints")]
+pub struct Hints {
+    /// Its sync write comes without the hint that more follow.
+    pub noidle: bool,
+    /// It carries the metadata hint.
+    pub prio: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "hints: 0 to 3, or whether it is metadata")]
+enum WrittenHints {
+    Sum(u8),
+    Metadata(bool),
+}
+
+impl TryFrom<WrittenHints> for Hints {
+    type Error = String;
+
+    fn try_from(written: WrittenHints) -> Result<Self, Self::Error> {
+        match written {
+            WrittenHints::Sum(sum @ 0..=3) => Ok(Self { noidle: sum & 1 != 0, prio: sum & 2 != 0 }),
+            WrittenHints::Sum(sum) => Err(format!("hints {sum} are out of range 0..=3")),
+            WrittenHints::Metadata(prio) => Ok(Self { noidle: false, prio }),
+        }
+    }
+}
 
 /// A cgroup.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -227,10 +287,11 @@ pub struct Cgroup {
     /// Its parent's name, listed before it; `root` if missing.
     #[serde(default = "root")]
     pub parent: String,
-    /// Its share among its siblings, in the range of the elevator (cfq 10 to 1000, bfq 1 to 1000); 0 or missing: its default (500, 100).
+    /// Its share among its siblings, in the range of the elevator (cfq 10 to 1000, bfq 1 to 1000); 0 or missing: its
+    /// default (500, 100).
     #[serde(default)]
     pub weight: u32,
-    /// The share of its own tasks against its children, in the range of the elevator (cfq 10 to 1000, bfq 1 to 1000); 0 or missing: its default (500, 100).
+    /// The share of its own tasks against its children, 10 to 1000; 0 or missing: the elevator's default. bfq knows none.
     #[serde(default)]
     pub leaf_weight: u32,
 }
@@ -265,6 +326,28 @@ pub struct WeightChange {
     pub leaf: bool,
 }
 
+/// A task moves to another cgroup; what it submitted before stays where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CgroupMove {
+    /// When, ns.
+    pub t_ns: u64,
+    /// Whose.
+    pub pid: u32,
+    /// Where to; `root` is the root.
+    pub cgroup: String,
+}
+
+/// A cgroup is removed: its tasks count for the nearest of its ancestors that is left.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CgroupRemoval {
+    /// When, ns.
+    pub t_ns: u64,
+    /// Which.
+    pub cgroup: String,
+}
+
 const fn level_default() -> u8 {
     iosched::LEVEL_DEFAULT
 }
@@ -297,21 +380,26 @@ impl From<TaskOp> for Op {
         match op {
             TaskOp::Read => Self::Read,
             TaskOp::Write => Self::Write,
+            TaskOp::Discard => Self::Discard,
+            TaskOp::Other => Self::WriteZeroes,
         }
     }
 }
 
 impl TaskSet {
     /// What one task does, at the times it does it: for a run of this task alone. `None` if there is no task of that
-    /// number. Cgroups stay as they are.
+    /// number. Cgroups stay as they are. A task that others begin or that goes on through others does so by itself.
     #[must_use]
     pub fn only(&self, task: usize) -> Option<Self> {
-        let kept = self.tasks.get(task)?.clone();
+        let mut kept = self.tasks.get(task)?.clone();
+        (kept.relay, kept.wakes) = (None, None);
+        kept.iodepth = kept.iodepth.max(1);
         let pid = kept.pid;
         Some(Self {
             tasks: vec![kept],
             arrivals: self.arrivals.iter().filter(|arrival| arrival.1 == pid).copied().collect(),
             prio_changes: self.prio_changes.iter().filter(|change| change.pid == pid).copied().collect(),
+            cgroup_moves: self.cgroup_moves.iter().filter(|change| change.pid == pid).cloned().collect(),
             ..self.clone()
         })
     }
@@ -331,8 +419,12 @@ impl Task {
             sync: true,
             noidle: false,
             prio: false,
+            fs_excl: false,
             iodepth: 1,
             batch: 1,
+            relay: None,
+            relay_n: 1,
+            wakes: None,
             total: None,
             seed: None,
             exit: false,
@@ -376,6 +468,9 @@ impl Task {
         if self.prio {
             flags |= Flags::PRIO;
         }
+        if self.fs_excl {
+            flags |= Flags::FS_EXCL;
+        }
         flags
     }
 
@@ -390,13 +485,14 @@ impl Task {
 }
 
 impl Arrival {
-    /// Its flags: a sync write carries the hint that more follow, as O_DIRECT writes do.
+    /// Its flags: a sync write carries the hint that more follow, as O_DIRECT writes do, unless its hints say otherwise.
     #[must_use]
     pub fn flags(&self) -> Flags {
-        match (self.2, self.3) {
-            (TaskOp::Read, _) => Flags::SYNC,
-            (TaskOp::Write, true) => Flags::SYNC | Flags::IDLE,
-            (TaskOp::Write, false) => Flags::empty(),
-        }
+        let Self(_, _, op, sync, _, _, hints) = *self;
+        let mut flags = Flags::empty();
+        flags.set(Flags::SYNC, op == TaskOp::Read || sync);
+        flags.set(Flags::IDLE, op == TaskOp::Write && sync && !hints.noidle);
+        flags.set(Flags::PRIO, hints.prio);
+        flags
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::fixture::Minimal;
+
 /// Lines shown before and after the first difference.
 const CONTEXT: usize = 4;
 
@@ -23,47 +25,41 @@ pub(super) enum Verdict {
     Identical,
     /// The same requests at the same times, for other reasons.
     DecisionsDiffer(Difference),
-    /// Not the same.
+    /// Not the same; the first difference of any kind, or of those that matter if only they were looked at.
     Differs(Difference),
 }
 
-/// Whether conformance depends on the event.
-pub(super) fn is_minimal(line: &str) -> bool {
-    const MINIMAL: [&str; 5] = ["insert\"", "merge\"", "rq_merge\"", "dispatch\"", "complete\""];
-    let event = line.split_once("\"ev\":\"").map_or("", |(_, rest)| rest);
-    MINIMAL.iter().any(|kind| event.starts_with(kind))
+/// A run: its lines, and the events that conformance depends on.
+pub(super) struct Side<'a> {
+    pub(super) lines: Vec<&'a str>,
+    pub(super) minimal: Vec<(u64, Minimal)>,
 }
 
-/// Compares every event, and if they differ those that matter.
-pub(super) fn all(recorded: &[&str], ours: &[&str]) -> Verdict {
-    let Some(difference) = first_difference(recorded, ours) else {
-        return Verdict::Identical;
-    };
-    match minimal(recorded, ours) {
-        Verdict::Identical => Verdict::DecisionsDiffer(difference),
-        _ => Verdict::Differs(difference),
+/// Compares two runs; `every_event`, or only what conformance depends on.
+pub(super) fn compare(recorded: &Side<'_>, ours: &Side<'_>, every_event: bool) -> Verdict {
+    let of_lines =
+        if every_event { first_difference(&recorded.lines, &ours.lines, |line| (*line).to_owned()) } else { None };
+    let of_minimal =
+        first_difference(&recorded.minimal, &ours.minimal, |(now_ns, event)| format!("{now_ns} {event:?}"));
+    match (of_lines, of_minimal) {
+        (None, None) => Verdict::Identical,
+        (Some(difference), None) => Verdict::DecisionsDiffer(difference),
+        (Some(difference), Some(_)) | (None, Some(difference)) => Verdict::Differs(difference),
     }
 }
 
-/// Compares the events that matter.
-pub(super) fn minimal(recorded: &[&str], ours: &[&str]) -> Verdict {
-    let [recorded, ours] =
-        [recorded, ours].map(|lines| -> Vec<&str> { lines.iter().copied().filter(|line| is_minimal(line)).collect() });
-    first_difference(&recorded, &ours).map_or(Verdict::Identical, Verdict::Differs)
-}
-
-fn first_difference(recorded: &[&str], ours: &[&str]) -> Option<Difference> {
+fn first_difference<T: PartialEq>(recorded: &[T], ours: &[T], text: impl Fn(&T) -> String) -> Option<Difference> {
     let same = recorded.iter().zip(ours).take_while(|(a, b)| a == b).count();
     if same == recorded.len() && same == ours.len() {
         return None;
     }
-    let owned = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
-    let following = |lines: &[&str]| owned(lines.get(same + 1..).map_or(&[], |rest| &rest[..rest.len().min(CONTEXT)]));
+    let texts = |events: &[T]| events.iter().map(&text).collect();
+    let following = |events: &[T]| texts(events.get(same + 1..).map_or(&[], |rest| &rest[..rest.len().min(CONTEXT)]));
     Some(Difference {
         at: same,
-        recorded: recorded.get(same).map(|&line| line.to_owned()),
-        ours: ours.get(same).map(|&line| line.to_owned()),
-        before: owned(&recorded[same.saturating_sub(CONTEXT)..same]),
+        recorded: recorded.get(same).map(&text),
+        ours: ours.get(same).map(&text),
+        before: texts(&recorded[same.saturating_sub(CONTEXT)..same]),
         after: [following(recorded), following(ours)],
     })
 }
@@ -105,24 +101,35 @@ impl fmt::Display for Difference {
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::minimal;
     use super::*;
 
-    const INSERT: &str = r#"{"t":1,"ev":"insert","id":1}"#;
+    const INSERT: &str = r#"{"t":1,"ev":"insert","id":1,"pid":1,"sector":0,"nr":8,"rw":"R","sync":1}"#;
     const DISPATCH: &str = r#"{"t":1,"ev":"dispatch","id":1}"#;
+    const EXPLAINED: &str = r#"{"t":1,"ev":"dispatch","id":1,"q":7}"#;
     const SLICE: &str = r#"{"t":1,"ev":"slice","pid":1,"sync":1,"ns":5}"#;
+
+    fn verdict(recorded: &[&'static str], ours: &[&'static str], every_event: bool) -> Verdict {
+        let side = |lines: &[&'static str]| Side { lines: lines.to_vec(), minimal: minimal(lines).unwrap() };
+        compare(&side(recorded), &side(ours), every_event)
+    }
 
     #[test]
     fn other_reasons_for_the_same_requests_are_told_from_other_requests() {
         let recorded = [INSERT, SLICE, DISPATCH];
-        assert!(matches!(all(&recorded, &recorded), Verdict::Identical));
-        assert!(matches!(all(&recorded, &[INSERT, DISPATCH]), Verdict::DecisionsDiffer(d) if d.at == 1));
-        assert!(matches!(all(&recorded, &[INSERT, SLICE]), Verdict::Differs(d) if d.ours.is_none()));
-        assert!(matches!(minimal(&recorded, &[INSERT, DISPATCH, SLICE]), Verdict::Identical));
+        assert!(matches!(verdict(&recorded, &recorded, true), Verdict::Identical));
+        assert!(matches!(verdict(&recorded, &[INSERT, DISPATCH], true), Verdict::DecisionsDiffer(d) if d.at == 1));
+        assert!(matches!(verdict(&recorded, &[INSERT, SLICE], true), Verdict::Differs(d) if d.ours.is_none()));
+        assert!(matches!(verdict(&recorded, &[INSERT, DISPATCH, SLICE], false), Verdict::Identical));
+        assert!(
+            matches!(verdict(&recorded, &[INSERT, SLICE, EXPLAINED], true), Verdict::DecisionsDiffer(d) if d.at == 2)
+        );
     }
 
     #[test]
     fn a_coop_merge_is_not_a_merge() {
-        assert!(!is_minimal(r#"{"t":1,"ev":"coop_merge","pid":1,"sync":1,"into":2}"#));
-        assert!(is_minimal(r#"{"t":1,"ev":"rq_merge","id":1,"into":2}"#));
+        let lines =
+            [r#"{"t":1,"ev":"coop_merge","pid":1,"sync":1,"into":2}"#, r#"{"t":1,"ev":"rq_merge","id":1,"into":2}"#];
+        assert_eq!(minimal(&lines).unwrap(), [(1, Minimal::RequestMerge { id: 1, into: 2 })]);
     }
 }

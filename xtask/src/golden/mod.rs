@@ -1,13 +1,16 @@
 //! `golden`: recorded runs through our elevators, event by event.
 
 mod compare;
-#[path = "../../../crates/sim/tests/golden/event.rs"]
+#[path = "../../../crates/sim/tests/golden/event/mod.rs"]
 mod event;
+#[path = "../../../crates/sim/tests/golden/exceptions.rs"]
+mod exceptions;
 // Reading archives is the tests' part of it.
 #[allow(dead_code)]
 #[path = "../../../crates/sim/tests/golden/fixture.rs"]
 mod fixture;
 mod record;
+mod summary;
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -20,11 +23,13 @@ use flate2::read::GzDecoder;
 use iosched_sim::run_scenario;
 use iosched_workload::Scenario;
 
-use compare::Verdict;
+use compare::{Side, Verdict};
 use event::Events;
+use fixture::Minimal;
+use summary::{Outcome, Summary};
 
-/// Which of two neighbours a search ends at was left to the recorded kernel's allocator: ours differs by design.
-const KNOWN_EXCEPTIONS: &[&str] = &["coopfuzz011", "coopfuzz034"];
+/// Differences that are shown with the events around them.
+const SHOWN_IN_FULL: usize = 3;
 
 const SCENARIO: &str = ".scenario.json";
 const TRACE: &str = ".trace.jsonl.gz";
@@ -39,6 +44,9 @@ pub(crate) struct Args {
     /// What to compare: every event, or only insert, merge, rq_merge, dispatch and complete.
     #[arg(long, value_enum, default_value = "all")]
     events: Which,
+    /// Name identical runs, too.
+    #[arg(long)]
+    verbose: bool,
     /// Write the recorded runs to this file, in the form the tests keep them.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -50,38 +58,32 @@ enum Which {
     Minimal,
 }
 
-/// Counts of a folder.
-#[derive(Default)]
-struct Counts {
-    runs: usize,
-    identical: usize,
-    every_event: usize,
-    unexpected: usize,
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let names = names(&args.dir, &args.name)?;
     if names.is_empty() {
         bail!("{}: no *{SCENARIO} with {:?} in its name", args.dir.display(), args.name);
     }
-    let mut counts = Counts::default();
+    let mut summary = Summary::default();
     let mut archive = record::Archive::default();
     for name in &names {
-        counts.runs += 1;
-        if !one(args, name, &mut counts, &mut archive)? && !KNOWN_EXCEPTIONS.contains(&name.as_str()) {
-            counts.unexpected += 1;
+        let (sched, outcome) = one(args, name, &mut archive)?;
+        let known = exceptions::reason(&sched, name);
+        match &outcome {
+            Outcome::Identical if !args.verbose => {}
+            Outcome::Differs(difference) if known.is_none() && summary.unexpected() < SHOWN_IN_FULL => {
+                println!("{name} DIFFERS\n{difference}");
+            }
+            _ => println!("{name} {outcome}{}", known.map(|why| format!(" (known: {why})")).unwrap_or_default()),
         }
+        summary.add(&sched, name, &outcome, known.is_some());
     }
     if let Some(file) = &args.record {
         let bytes = archive.finish()?;
         fs::write(file, &bytes).with_context(|| format!("writing {}", file.display()))?;
         println!("{}: {} bytes", file.display(), bytes.len());
     }
-    if args.events == Which::All {
-        println!("{} in every event", counts.every_event);
-    }
-    println!("{} of {} identical", counts.identical, counts.runs);
-    Ok(if counts.unexpected == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    print!("{summary}");
+    Ok(if summary.unexpected() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The names of the runs in `dir`, sorted.
@@ -99,56 +101,37 @@ fn names(dir: &Path, part: &str) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Runs and compares one; says whether it is identical.
-fn one(args: &Args, name: &str, counts: &mut Counts, archive: &mut record::Archive) -> anyhow::Result<bool> {
+/// Runs and compares one; its elevator and how it compares.
+fn one(args: &Args, name: &str, archive: &mut record::Archive) -> anyhow::Result<(String, Outcome)> {
     let path = args.dir.join(format!("{name}{SCENARIO}"));
     let json = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     let scenario = match Scenario::parse(name, &json) {
         Ok(scenario) => scenario,
-        Err(error) => {
-            println!("{name} skipped: this scenario asks for what the simulator does not have: {error}");
-            return Ok(false);
-        }
+        Err(error) => return Ok(("?".to_owned(), Outcome::Failed(error.to_string()))),
     };
-    if iosched::elevator(&scenario.sched).is_err() {
-        println!("{name} skipped: there is no elevator {:?} yet", scenario.sched);
-        return Ok(false);
-    }
+    let sched = scenario.sched.clone();
     let recorded = read_trace(&args.dir.join(format!("{name}{TRACE}")))?;
     let recorded: Vec<&str> = recorded.lines().collect();
     if args.record.is_some() {
         archive.add(name, &json, &recorded)?;
     }
+    if iosched::elevator(&sched).is_err() {
+        return Ok((sched, Outcome::NoElevator));
+    }
     let mut events = Events::of(&scenario);
     if let Err(error) = run_scenario(&scenario, &mut events) {
-        println!("{name} failed: {error}");
-        return Ok(false);
+        return Ok((sched, Outcome::Failed(error.to_string())));
     }
-    let ours: Vec<String> =
-        events.events.iter().map(|(now_ns, event)| event::line(&scenario, *now_ns, event)).collect();
-    let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
-    let verdict = match args.events {
-        Which::All => compare::all(&recorded, &ours),
-        Which::Minimal => compare::minimal(&recorded, &ours),
+    let recorded = Side { minimal: record::minimal(&recorded).with_context(|| name.to_owned())?, lines: recorded };
+    let lines = event::lines(&scenario, &events.events);
+    let ours =
+        Side { minimal: Minimal::all(&scenario, &events.events), lines: lines.iter().map(String::as_str).collect() };
+    let outcome = match compare::compare(&recorded, &ours, args.events == Which::All) {
+        Verdict::Identical => Outcome::Identical,
+        Verdict::DecisionsDiffer(difference) => Outcome::DecisionsDiffer(difference),
+        Verdict::Differs(difference) => Outcome::Differs(difference),
     };
-    let known = if KNOWN_EXCEPTIONS.contains(&name) { " (a known exception)" } else { "" };
-    match verdict {
-        Verdict::Identical => {
-            println!("{name} identical");
-            counts.identical += 1;
-            counts.every_event += 1;
-            Ok(true)
-        }
-        Verdict::DecisionsDiffer(difference) => {
-            println!("{name} identical (decisions differ: first difference {})", difference.one_line());
-            counts.identical += 1;
-            Ok(true)
-        }
-        Verdict::Differs(difference) => {
-            println!("{name} DIFFERS{known}\n{difference}");
-            Ok(false)
-        }
-    }
+    Ok((sched, outcome))
 }
 
 fn read_trace(path: &Path) -> anyhow::Result<String> {

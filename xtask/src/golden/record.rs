@@ -7,7 +7,6 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Deserialize;
 
-use super::compare::is_minimal;
 use super::fixture::{BioFields, Encoder, LineHash, Minimal, Run, put};
 
 /// A line of a recording, as far as minimal events go.
@@ -31,6 +30,10 @@ struct Line {
     into: u64,
     #[serde(default, rename = "type")]
     side: serde_json::Value,
+    #[serde(default)]
+    n: u64,
+    #[serde(default)]
+    fnv: String,
 }
 
 /// Runs to be kept.
@@ -45,8 +48,7 @@ impl Archive {
         let mut run = Run { name: name.to_owned(), hashes: LineHash::of(lines.iter().copied()), ..Run::default() };
         run.scenario = scenario.to_vec();
         let mut encoder = Encoder::default();
-        for line in lines.iter().filter(|line| is_minimal(line)) {
-            let (at_ns, event) = parse(line).with_context(|| format!("{name}: {line}"))?;
+        for (at_ns, event) in minimal(lines).with_context(|| name.to_owned())? {
             encoder.encode(&mut run.minimal, at_ns, &event);
         }
         self.runs.push(run);
@@ -74,8 +76,16 @@ fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend_from_slice(bytes);
 }
 
+/// The events of a recording that conformance depends on.
+pub(super) fn minimal(lines: &[&str]) -> anyhow::Result<Vec<(u64, Minimal)>> {
+    const KINDS: [&str; 6] = ["insert", "merge", "rq_merge", "dispatch", "complete", "sum"];
+    let is_minimal = |line: &str| line.split('"').nth(5).is_some_and(|event| KINDS.contains(&event));
+    let events = lines.iter().filter(|line| is_minimal(line));
+    events.map(|line| parse(line).with_context(|| (*line).to_owned())).collect()
+}
+
 fn parse(line: &str) -> anyhow::Result<(u64, Minimal)> {
-    let Line { t, ev, id, pid, sector, nr, rw, sync, into, side } = serde_json::from_str(line)?;
+    let Line { t, ev, id, pid, sector, nr, rw, sync, into, side, n, fnv } = serde_json::from_str(line)?;
     let bio = BioFields { id, pid, sector, nr_sectors: nr, rw: rw.unwrap_or('?'), sync: sync != 0 };
     let event = match ev.as_str() {
         "insert" => Minimal::Insert(bio),
@@ -83,6 +93,7 @@ fn parse(line: &str) -> anyhow::Result<(u64, Minimal)> {
         "rq_merge" => Minimal::RequestMerge { id, into },
         "dispatch" => Minimal::Dispatch { id },
         "complete" => Minimal::Complete { id },
+        "sum" => Minimal::Sum { dispatches: n, value: u64::from_str_radix(&fnv, 16)? },
         other => anyhow::bail!("{other} is not a minimal event"),
     };
     Ok((t, event))

@@ -229,7 +229,7 @@ mod tests {
     /// Records made by hand, so that the page shows what is expected whatever elevators do.
     fn records(devices: &[&str]) -> Records {
         let tasks = "name = \"two\"\n[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 100\n[[tasks]]\npid = 2\npattern = \"random\"\ntotal = 100\n";
-        let workload = Workload::Tasks(TaskSet::parse("two.toml", tasks).unwrap());
+        let workload = Workload::Tasks(TaskSet::parse("two.toml", tasks).unwrap().into());
         let settings = ["deadline", "noop", "cfq:slice_idle=0,quantum=32"];
         let settings = settings.map(|setting| setting.parse().unwrap()).to_vec();
         let mut experiment = Experiment::new(workload, Profile::named(devices[0]).unwrap(), settings).unwrap();

@@ -70,6 +70,22 @@ struct Counts {
     past_end: u64,
 }
 
+/// When the queue is run although nothing has happened that could have changed the elevator's mind but time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Rerun {
+    /// Never: elevators that let the device wait ask for a timer.
+    #[default]
+    Never,
+    /// So long after an event that left the device idle though something is queued.
+    DeviceIdle {
+        after_ns: u64,
+        /// At equal times it has its place among the workload's events, by the order of scheduling; or it comes last.
+        among_tasks: bool,
+    },
+    /// So long after a run of the queue that gave nothing though something is queued; at equal times it comes last.
+    Barren { after_ns: u64 },
+}
+
 /// The machine at work.
 pub(super) struct Core<D, O> {
     /// The present, ns since the start.
@@ -104,6 +120,11 @@ pub(super) struct Core<D, O> {
     /// Tasks whose I/Os do not count now.
     uncounted: u32,
     counts: Counts,
+    rerun: Rerun,
+    /// Whether the last run of the queue asked for a request and was given none.
+    barren: bool,
+    /// Whether the queue is to be run once more already.
+    rerun_pending: bool,
 }
 
 fn replace_cookies(mut decision: Decision) -> Decision {
@@ -153,6 +174,9 @@ impl<D: Device, O: Observer> Core<D, O> {
             tasks: Vec::new(),
             uncounted: 0,
             counts: Counts::default(),
+            rerun: Rerun::Never,
+            barren: false,
+            rerun_pending: false,
             queue,
             device,
         }
@@ -373,14 +397,47 @@ impl<D: Device, O: Observer> Core<D, O> {
     pub(super) fn run_queue(&mut self) {
         // The wish is being fulfilled.
         let _ = self.queue.take_kick();
+        let before = self.dispatched;
+        self.barren = false;
         while self.in_device < self.depth {
             let dispatched = self.queue.dispatch(ORIGIN + self.now_ns);
             self.report_decisions();
             let Some(id) = dispatched else {
+                self.barren = self.dispatched == before;
                 return;
             };
             self.start(id);
         }
+    }
+
+    /// When the queue is run once more although nothing happens until then; the rule of the run.
+    pub(super) fn set_rerun(&mut self, rerun: Rerun) {
+        self.rerun = rerun;
+    }
+
+    /// After the event and its run of the queue: when, ns, and whether among the workload's events, the queue is to be
+    /// run once more because of it.
+    #[inline]
+    pub(super) fn plan_rerun(&mut self) -> Option<(u64, bool)> {
+        if !self.barren || self.rerun_pending {
+            return None;
+        }
+        let (after_ns, among_tasks) = match self.rerun {
+            Rerun::DeviceIdle { after_ns, among_tasks } if self.in_device == 0 => (after_ns, among_tasks),
+            Rerun::Barren { after_ns } => (after_ns, false),
+            _ => return None,
+        };
+        if self.queue.waiting() == 0 {
+            return None;
+        }
+        self.rerun_pending = true;
+        Some((self.now_ns.saturating_add(after_ns), among_tasks))
+    }
+
+    /// The queue is run once more: by whoever handles the event.
+    pub(super) fn rerun(&mut self) {
+        self.rerun_pending = false;
+        self.observer.rerun(self.now_ns);
     }
 
     #[inline]
@@ -424,6 +481,17 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.queue.complete(ORIGIN + self.now_ns, id, Ok(()), |bio, _| done.push(bio.cookie));
         self.report_decisions();
         true
+    }
+
+    /// Writes a tunable of the elevator, or an attribute of the queue if it has none of that name.
+    pub(super) fn write_tunable(&mut self, name: &str, value: &str) {
+        // Refused: as a write to the file would be.
+        if self.queue.tunable(name).is_ok() {
+            let _ = self.queue.set_tunable(name, value);
+        } else {
+            let _ = self.queue.set_attribute(self.now(), name, value);
+        }
+        self.report_decisions();
     }
 
     pub(super) fn timer(&mut self) {

@@ -1,7 +1,8 @@
 //! The engine: one virtual clock, three sources of events, one queue run after each event.
 //!
 //! At equal times, completions come first (in the order the device reports them), then the elevator's
-//! timer, then the workload's events in the order in which they were scheduled. Each event is handled completely, then
+//! timer, then the workload's events in the order in which they were scheduled, then the run of the queue that a multi-queue
+//! elevator is asked again in. Each event is handled completely, then
 //! the queue is run: requests are dispatched while the device has room and the elevator gives any.
 
 mod closed;
@@ -13,18 +14,22 @@ mod tasks;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iosched::{CgroupId, QueueConfig, RequestQueue, SECTOR_BYTES, Time};
+use iosched::{CgroupId, Layer, QueueConfig, RequestQueue, SECTOR_BYTES, Time};
 use iosched_disk::Device;
 use iosched_workload::fio::Jobs;
 use iosched_workload::{Fit, TaskSet, Trace, Workload};
 
 use self::core::Core;
-pub(crate) use self::core::ORIGIN;
+pub(crate) use self::core::{ORIGIN, Rerun};
+pub(crate) use self::tasks::TunableWrite;
 use crate::job_result::JobResult;
 use crate::observer::Observer;
 use crate::plan::{Limit, Plan, Replay, SimError};
 use crate::result::{Note, RunResult};
+use crate::setting::SettingError;
 
+/// How much later an elevator of the multi-queue layer is asked again that let an idle device wait, ns.
+pub(crate) const RERUN_NS: u64 = 3_000_000;
 /// Events between two looks at the interrupt flag.
 const INTERRUPT_EVENTS: u64 = 1 << 16;
 
@@ -35,6 +40,7 @@ pub(crate) struct Machine<'a, D> {
     pub(crate) plug: bool,
     pub(crate) seed: u64,
     pub(crate) limit: Limit,
+    pub(crate) rerun: Rerun,
     pub(crate) interrupt: Option<&'a AtomicBool>,
 }
 
@@ -51,6 +57,12 @@ trait Source<D: Device, O: Observer> {
 
     /// `task` found the queue full, and may go on.
     fn woken(&mut self, core: &mut Core<D, O>, task: u32);
+
+    /// The queue is to be run at that moment, as an event among its own.
+    fn schedule_rerun(&mut self, at_ns: u64) {
+        let _ = at_ns;
+        unreachable!("only tasks are run with reruns among their events");
+    }
 
     /// Adds what it has to say of the run.
     fn notes(&self, notes: &mut Vec<Note>) {
@@ -74,7 +86,7 @@ trait Source<D: Device, O: Observer> {
 pub fn run(plan: &Plan<'_>, observer: impl Observer) -> Result<RunResult, SimError> {
     let machine = prepare(plan)?;
     match plan.workload {
-        Workload::Tasks(set) => run_tasks(machine, set, observer),
+        Workload::Tasks(set) => run_tasks(machine, set, &[], observer),
         Workload::Trace(trace) => run_trace(machine, trace, plan.replay, observer),
         Workload::Jobs(jobs) => run_jobs(machine, jobs, observer),
     }
@@ -120,25 +132,36 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
         plug: plan.host.plug,
         seed: plan.seed,
         limit: plan.limit,
+        rerun: rerun_of(&plan.scheduler.name)?,
         interrupt: plan.interrupt,
     })
 }
 
-/// Runs tasks.
+/// A multi-queue elevator that let an idle device wait is asked again 3 ms later, as Linux does.
+fn rerun_of(elevator: &str) -> Result<Rerun, SettingError> {
+    Ok(match iosched::elevator(elevator)?.layer {
+        Layer::SingleQueue => Rerun::Never,
+        Layer::MultiQueue => Rerun::DeviceIdle { after_ns: RERUN_NS, among_tasks: false },
+    })
+}
+
+/// Runs tasks; `tunables` are written while they run.
 pub(crate) fn run_tasks<D: Device>(
     machine: Machine<'_, D>,
     set: &TaskSet,
+    tunables: &[TunableWrite],
     observer: impl Observer,
 ) -> Result<RunResult, SimError> {
-    let Machine { mut queue, device, plug, limit, interrupt, .. } = machine;
+    let Machine { mut queue, device, plug, limit, rerun, interrupt, .. } = machine;
     let cgroups = tasks::create_cgroups(&mut queue, set)?;
     let mut core = Core::new(queue, device, observer);
+    core.set_rerun(rerun);
     for task in &set.tasks {
         let cgroup = task.cgroup.as_ref().and_then(|name| set.cgroups.iter().position(|c| c.name == *name));
         let cgroup = cgroup.map_or(CgroupId::ROOT, |index| cgroups[index].id);
         core.add_task(task.pid, &task.name, task.ioprio(), cgroup);
     }
-    drive(core, tasks::Tasks::new(set, cgroups, plug), limit, interrupt)
+    drive(core, tasks::Tasks::new(set, tunables, cgroups, plug), limit, interrupt)
 }
 
 /// Replays a trace.
@@ -148,7 +171,7 @@ pub(crate) fn run_trace<D: Device>(
     replay: Replay,
     observer: impl Observer,
 ) -> Result<RunResult, SimError> {
-    let Machine { queue, device, seed, limit, interrupt, .. } = machine;
+    let Machine { queue, device, seed, limit, rerun, interrupt, .. } = machine;
     let capacity_sectors = device.card().capacity_sectors;
     let (fitted, fit) = trace.fitted(capacity_sectors);
     let note = match fit {
@@ -160,6 +183,7 @@ pub(crate) fn run_trace<D: Device>(
     };
     let trace = fitted.as_deref().unwrap_or(trace);
     let mut core = Core::new(queue, device, observer);
+    core.set_rerun(rerun);
     core.notes.extend(note);
     if trace.left_out() > 0 {
         core.notes.push(Note::LeftOut { requests: trace.left_out() });
@@ -175,11 +199,12 @@ pub(crate) fn run_trace<D: Device>(
 
 /// Runs fio jobs.
 fn run_jobs<D: Device>(machine: Machine<'_, D>, set: &Jobs, observer: impl Observer) -> Result<RunResult, SimError> {
-    let Machine { mut queue, device, plug, seed, limit, interrupt } = machine;
+    let Machine { mut queue, device, plug, seed, limit, rerun, interrupt } = machine;
     let layout = set.layout(device.card().capacity_sectors * SECTOR_BYTES)?;
     let cgroups = jobs::create_cgroups(&mut queue, set)?;
     let names = jobs::names(set);
     let mut core = Core::new(queue, device, observer);
+    core.set_rerun(rerun);
     for (number, job) in set.iter() {
         core.add_task(number as u32 + 1, &names[number], job.ioprio, cgroups[number]);
     }
@@ -198,6 +223,7 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
     core.begin();
     let mut events = 0u64;
     let mut limited = None;
+    let mut rerun_ns = u64::MAX;
     loop {
         let device_ns = core.device.next_event().map_or(u64::MAX, Time::as_ns);
         let timer_ns = core.queue.next_timer().map_or(u64::MAX, |at| at.since(ORIGIN));
@@ -209,19 +235,22 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
             }
             source_ns = u64::MAX;
         }
-        let at_ns = device_ns.min(timer_ns).min(source_ns);
+        let at_ns = device_ns.min(timer_ns).min(source_ns).min(rerun_ns);
         if at_ns == u64::MAX {
             break;
         }
         core.now_ns = core.now_ns.max(at_ns);
-        if device_ns <= timer_ns && device_ns <= source_ns {
+        if device_ns == at_ns {
             if !core.complete() {
                 continue;
             }
-        } else if timer_ns <= source_ns {
+        } else if timer_ns == at_ns {
             core.timer();
-        } else {
+        } else if source_ns == at_ns {
             source.event(&mut core);
+        } else {
+            rerun_ns = u64::MAX;
+            core.rerun();
         }
         settle(&mut core, &mut source);
         if core.queue.is_multi_queue() {
@@ -236,6 +265,13 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
                 source.woken(&mut core, task);
                 settle(&mut core, &mut source);
                 core.run_queue();
+            }
+        }
+        if let Some((at_ns, among_tasks)) = core.plan_rerun() {
+            if among_tasks {
+                source.schedule_rerun(at_ns);
+            } else {
+                rerun_ns = at_ns;
             }
         }
         events += 1;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use iosched::{CgroupId, Flags, IoPriority, Op, RequestQueue};
 use iosched_disk::Device;
-use iosched_workload::{Program, TaskSet};
+use iosched_workload::{Program, Task, TaskSet};
 
 use super::Source;
 use super::core::{Core, NewIo};
@@ -18,6 +18,8 @@ const PROGRAM: u32 = 0;
 const ARRIVAL: u32 = 1;
 /// A run-time event that is an exit and not an arrival.
 const EXIT: u32 = 0;
+/// Task number of a run-time event that runs the queue once more.
+const NOBODY: u32 = u32::MAX;
 
 /// A cgroup and its weights now.
 pub(super) struct Group {
@@ -41,10 +43,12 @@ pub(super) fn create_cgroups(queue: &mut RequestQueue, set: &TaskSet) -> Result<
     Ok(groups)
 }
 
-/// What was scheduled before the run.
+/// What was scheduled before the run. Of equal times, kinds are in this order, but a task's start and exit belong
+/// together.
 #[derive(Clone, Copy)]
 enum Fixed {
     Weight(u32),
+    Tunable(u32),
     Priority(u32),
     Start(u32),
     Exit(u32),
@@ -58,6 +62,16 @@ enum Behind {
     Arrival { index: u32 },
 }
 
+/// Who goes on when an I/O of a task is done.
+#[derive(Clone, Copy)]
+struct Successor {
+    task: u32,
+    /// I/Os it submits.
+    ios: u64,
+    /// Whether every completion calls it, not only that of the last I/O under way.
+    each: bool,
+}
+
 struct State {
     program: Option<Program>,
     op: Op,
@@ -66,6 +80,7 @@ struct State {
     batch: u64,
     total: u64,
     exits: bool,
+    successor: Option<Successor>,
     submitted: u64,
     scheduled: u64,
     pend: u64,
@@ -74,9 +89,15 @@ struct State {
     behind: VecDeque<Behind>,
 }
 
+/// The number of the task of this pid; pids are sorted.
+fn number_in(by_pid: &[(u32, u32)], pid: u32) -> Option<u32> {
+    by_pid.binary_search_by_key(&pid, |&(pid, _)| pid).ok().map(|at| by_pid[at].1)
+}
+
 /// The tasks of a set at work.
 pub(super) struct Tasks<'a> {
     set: &'a TaskSet,
+    tunables: &'a [TunableWrite],
     groups: Vec<Group>,
     plug: bool,
     end_ns: u64,
@@ -89,21 +110,37 @@ pub(super) struct Tasks<'a> {
     heap: Heap,
 }
 
+/// A tunable or attribute that is written while running. Checked: the queue takes it.
+pub(crate) struct TunableWrite {
+    pub(crate) t_ns: u64,
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
 impl<'a> Tasks<'a> {
-    pub(super) fn new(set: &'a TaskSet, groups: Vec<Group>, plug: bool) -> Self {
+    pub(super) fn new(set: &'a TaskSet, tunables: &'a [TunableWrite], groups: Vec<Group>, plug: bool) -> Self {
         let mut by_pid: Vec<(u32, u32)> = set.tasks.iter().zip(0..).map(|(task, i)| (task.pid, i)).collect();
         by_pid.sort_unstable();
         let mut fixed = Vec::new();
         fixed.extend(set.weight_changes.iter().zip(0..).map(|(change, i)| (change.t_ns, Fixed::Weight(i))));
+        fixed.extend(tunables.iter().zip(0..).map(|(write, i)| (write.t_ns, Fixed::Tunable(i))));
         fixed.extend(set.prio_changes.iter().zip(0..).map(|(change, i)| (change.t_ns, Fixed::Priority(i))));
         for (task, i) in set.tasks.iter().zip(0..) {
-            if task.has_program() {
+            if task.has_program() && task.iodepth > 0 {
                 fixed.push((task.start_ns, Fixed::Start(i)));
             }
             fixed.extend(task.exit_ns.map(|exit_ns| (exit_ns, Fixed::Exit(i))));
         }
         fixed.extend(set.arrivals.iter().zip(0..).map(|(arrival, i)| (arrival.0, Fixed::Arrival(i))));
         fixed.sort_by_key(|&(at_ns, _)| at_ns);
+        let successor = |task: &Task| {
+            let (pid, ios, each) = match (task.relay, task.wakes) {
+                (Some(pid), _) => (pid, task.relay_n.into(), false),
+                (None, Some(pid)) => (pid, 1, true),
+                (None, None) => return None,
+            };
+            number_in(&by_pid, pid).map(|task| Successor { task, ios, each })
+        };
         let states = set.tasks.iter().map(|task| {
             let total = task.total().unwrap_or(u64::MAX);
             State {
@@ -114,6 +151,7 @@ impl<'a> Tasks<'a> {
                 batch: task.batch.into(),
                 total,
                 exits: task.exit,
+                successor: successor(task),
                 submitted: 0,
                 scheduled: total.min(task.iodepth.into()),
                 pend: 0,
@@ -124,16 +162,17 @@ impl<'a> Tasks<'a> {
         });
         let end_ns = set.end_ns.unwrap_or(u64::MAX);
         let states = states.collect();
-        Self { set, groups, plug, end_ns, states, fixed, next_fixed: 0, by_pid, heap: Heap::default() }
+        Self { set, tunables, groups, plug, end_ns, states, fixed, next_fixed: 0, by_pid, heap: Heap::default() }
     }
 
     fn task_of(&self, pid: u32) -> Option<u32> {
-        self.by_pid.binary_search_by_key(&pid, |&(pid, _)| pid).ok().map(|at| self.by_pid[at].1)
+        number_in(&self.by_pid, pid)
     }
 
     fn fixed<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, what: Fixed) {
         match what {
             Fixed::Weight(i) => self.change_weight(core, i as usize),
+            Fixed::Tunable(i) => self.write_tunable(core, i as usize),
             Fixed::Priority(i) => {
                 let change = self.set.prio_changes[i as usize];
                 if let Some(task) = self.task_of(change.pid) {
@@ -155,6 +194,13 @@ impl<'a> Tasks<'a> {
                 }
             }
         }
+    }
+
+    fn write_tunable<D: Device, O: Observer>(&self, core: &mut Core<D, O>, change: usize) {
+        let TunableWrite { name, value, .. } = &self.tunables[change];
+        core.write_tunable(name, value);
+        let now_ns = core.now_ns;
+        core.observer().change(now_ns, &Change::Tunable { change });
     }
 
     fn change_weight<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, index: usize) {
@@ -255,6 +301,16 @@ impl<'a> Tasks<'a> {
         }
     }
 
+    /// A task goes on when another one's I/O is done.
+    fn call(&mut self, Successor { task, ios, .. }: Successor, at_ns: u64) {
+        let state = &mut self.states[task as usize];
+        let ios = ios.min(state.total - state.submitted - state.scheduled);
+        if ios > 0 && at_ns < self.end_ns && state.program.is_some() {
+            state.scheduled += ios;
+            self.heap.push(at_ns, task, ios as u32);
+        }
+    }
+
     fn exit<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
         let state = &mut self.states[task as usize];
         if !state.exited {
@@ -280,9 +336,10 @@ impl<D: Device, O: Observer> Source<D, O> for Tasks<'_> {
             self.next_fixed += 1;
             self.fixed(core, what);
         } else if let Some(event) = self.heap.pop() {
-            match event.what {
-                EXIT => self.exit(core, event.task),
-                ios => self.arrive(core, event.task, ios),
+            match (event.task, event.what) {
+                (NOBODY, _) => core.rerun(),
+                (task, EXIT) => self.exit(core, task),
+                (task, ios) => self.arrive(core, task, ios),
             }
         }
     }
@@ -297,6 +354,13 @@ impl<D: Device, O: Observer> Source<D, O> for Tasks<'_> {
         let Some(program) = state.program.as_mut().filter(|_| !state.exited) else {
             return;
         };
+        if let Some(successor) = state.successor {
+            if successor.each || state.outstanding == 0 {
+                let at_ns = core.now_ns.saturating_add(program.next_think_ns());
+                self.call(successor, at_ns);
+            }
+            return;
+        }
         let at_ns = core.now_ns.saturating_add(program.next_think_ns());
         let left = state.total - state.submitted - state.scheduled;
         if left > 0 && at_ns < self.end_ns {
@@ -310,6 +374,10 @@ impl<D: Device, O: Observer> Source<D, O> for Tasks<'_> {
         } else if state.exits && state.scheduled == 0 && state.outstanding == 0 {
             self.heap.push(core.now_ns, task, EXIT);
         }
+    }
+
+    fn schedule_rerun(&mut self, at_ns: u64) {
+        self.heap.push(at_ns, NOBODY, EXIT);
     }
 
     fn woken(&mut self, core: &mut Core<D, O>, task: u32) {

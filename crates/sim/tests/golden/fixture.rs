@@ -7,8 +7,9 @@ use std::io::{self, Read};
 
 use flate2::read::GzDecoder;
 use iosched::{Decision, MergeSide};
+use iosched_workload::{Brief, Scenario};
 
-use super::event::Event;
+use super::event::{Event, Sum};
 
 /// Events per hash.
 pub(crate) const HASH_EVENTS: usize = 128;
@@ -89,6 +90,8 @@ pub(crate) enum Minimal {
     Dispatch { id: u64 },
     /// It is done.
     Complete { id: u64 },
+    /// So many went to the device so far, which add up to this.
+    Sum { dispatches: u64, value: u64 },
 }
 
 /// A bio, as events show it.
@@ -103,8 +106,25 @@ pub(crate) struct BioFields {
 }
 
 impl Minimal {
+    /// Those of a run of ours that a recording of the scenario has.
+    pub(crate) fn all(scenario: &Scenario, events: &[(u64, Event)]) -> Vec<(u64, Self)> {
+        let mut sum = Sum::default();
+        let mut kept = |now_ns: u64, event: Self| match (scenario.brief, event) {
+            (Brief::No, _)
+            | (Brief::Dispatches, Self::Dispatch { .. } | Self::Merge { .. } | Self::RequestMerge { .. }) => {
+                Some(event)
+            }
+            (Brief::Sums, Self::Dispatch { id }) => {
+                sum.add(now_ns, id).map(|(dispatches, value)| Self::Sum { dispatches, value })
+            }
+            _ => None,
+        };
+        let minimal = events.iter().filter_map(|(now_ns, event)| Some((*now_ns, Self::of(event)?)));
+        minimal.filter_map(|(now_ns, event)| Some((now_ns, kept(now_ns, event)?))).collect()
+    }
+
     /// The event, if it is minimal.
-    pub(crate) fn of(event: &Event) -> Option<Self> {
+    fn of(event: &Event) -> Option<Self> {
         let Event::Decision(decision) = event else {
             return None;
         };
@@ -144,6 +164,7 @@ impl Encoder {
             Minimal::Merge { front: false, .. } => 3,
             Minimal::Merge { front: true, .. } => 4,
             Minimal::RequestMerge { .. } => 5,
+            Minimal::Sum { .. } => 6,
         };
         put(bytes, now_ns.wrapping_sub(self.last_ns) << 3 | kind);
         self.last_ns = now_ns;
@@ -164,6 +185,10 @@ impl Encoder {
             Minimal::Complete { id } => {
                 put(bytes, signed(*id, self.completed + 1));
                 self.completed = *id;
+            }
+            Minimal::Sum { dispatches, value } => {
+                put(bytes, *dispatches);
+                put(bytes, *value);
             }
         }
     }

@@ -1,0 +1,70 @@
+//! Recordings that leave events out.
+
+use iosched::Decision;
+use iosched_workload::{Brief, Scenario};
+
+use super::Event;
+
+/// Dispatches from one sum to the next.
+const SUM_DISPATCHES: u64 = 500;
+
+/// FNV-1a over time and request of all dispatches so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sum {
+    state: u64,
+    dispatches: u64,
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self { state: 0xcbf2_9ce4_8422_2325, dispatches: 0 }
+    }
+}
+
+impl Sum {
+    /// Adds a dispatch; gives the number of dispatches and the sum when one is due.
+    pub(crate) fn add(&mut self, now_ns: u64, id: u64) -> Option<(u64, u64)> {
+        for byte in format!("{now_ns} {id}\n").bytes() {
+            self.state = (self.state ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+        self.dispatches += 1;
+        self.dispatches.is_multiple_of(SUM_DISPATCHES).then_some((self.dispatches, self.state))
+    }
+}
+
+/// The lines that a recording has.
+pub(super) struct Lines {
+    brief: Brief,
+    sum: Sum,
+}
+
+impl Lines {
+    pub(super) fn of(scenario: &Scenario) -> Self {
+        Self { brief: scenario.brief, sum: Sum::default() }
+    }
+
+    /// Adds the line of an event, what the recording has of it, or the sum that is due.
+    pub(super) fn add(&mut self, lines: &mut Vec<String>, now_ns: u64, event: &Event, line: String) {
+        const ALWAYS: [&str; 5] = ["lat", "depth", "tunable", "setprio", "exit"];
+        const MERGES: [&str; 2] = ["merge", "rq_merge"];
+        if self.brief == Brief::No {
+            lines.push(line);
+            return;
+        }
+        let name = line.split('"').nth(5).unwrap_or_default();
+        match event {
+            Event::Decision(Decision::Dispatch { cookie, .. }) if self.brief == Brief::Dispatches => {
+                lines.push(format!("{{\"t\":{now_ns},\"ev\":\"dispatch\",\"id\":{cookie}}}"));
+            }
+            Event::Decision(Decision::Dispatch { cookie, .. }) => {
+                if let Some((n, sum)) = self.sum.add(now_ns, *cookie) {
+                    lines.push(format!("{{\"t\":{now_ns},\"ev\":\"sum\",\"n\":{n},\"fnv\":\"{sum:016x}\"}}"));
+                }
+            }
+            _ if ALWAYS.contains(&name) || (self.brief == Brief::Dispatches && MERGES.contains(&name)) => {
+                lines.push(line);
+            }
+            _ => {}
+        }
+    }
+}

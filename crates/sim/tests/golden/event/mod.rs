@@ -1,0 +1,182 @@
+//! Events of a recorded run: gathered from a run of ours, and as the recordings write them.
+//!
+//! What the recordings of all elevators have in common is here. What a family of elevators adds, or writes in its own way,
+//! is in a file of its own.
+
+mod anticipatory;
+mod brief;
+mod cfq;
+
+use std::fmt::Write as _;
+
+use iosched::{Decision, IoClass, IoPriority, MergeSide, Op};
+use iosched_sim::{Change, Completed, Observer};
+use iosched_workload::Scenario;
+
+pub(crate) use brief::Sum;
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Event {
+    /// Of the queue or its elevator.
+    Decision(Decision),
+    /// Of the workload.
+    Change(Change),
+    /// The queue is run once more although nothing has happened.
+    Rerun,
+}
+
+/// Gathers all events of a run that a recording would have.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    pub(crate) events: Vec<(u64, Event)>,
+    groups: bool,
+    /// Whether the device queues commands is decided in the middle of a completion; recordings say it at its end.
+    hw_tag: Option<(u64, Event)>,
+}
+
+impl Events {
+    /// For a run of `scenario`: without groups nobody writes down what the one group is charged.
+    pub(crate) fn of(scenario: &Scenario) -> Self {
+        Self { events: Vec::new(), groups: scenario.group_iosched, hw_tag: None }
+    }
+}
+
+impl Observer for Events {
+    const DECISIONS: bool = true;
+
+    fn decision(&mut self, now_ns: u64, decision: &Decision) {
+        match decision {
+            Decision::HwTag { .. } => self.hw_tag = Some((now_ns, Event::Decision(*decision))),
+            Decision::Served { .. } if !self.groups => {}
+            _ => self.events.push((now_ns, Event::Decision(*decision))),
+        }
+    }
+
+    fn completed(&mut self, _now_ns: u64, _io: &Completed) {
+        self.events.extend(self.hw_tag.take());
+    }
+
+    fn change(&mut self, now_ns: u64, change: &Change) {
+        self.events.push((now_ns, Event::Change(*change)));
+    }
+
+    fn rerun(&mut self, now_ns: u64) {
+        self.events.push((now_ns, Event::Rerun));
+    }
+}
+
+/// How the recordings of a family of elevators are written. It sees the events in their order, so that a line may have what
+/// an event before it said.
+trait Family {
+    /// Appends the event's name in quotes and its fields to the line. `false`: there is no line for it.
+    fn decision(&mut self, line: &mut String, scenario: &Scenario, decision: &Decision) -> bool {
+        common_decision(line, scenario, decision)
+    }
+
+    /// Likewise.
+    fn change(&mut self, line: &mut String, scenario: &Scenario, change: &Change) -> bool {
+        common_change(line, scenario, change)
+    }
+}
+
+/// The family an elevator belongs to.
+fn family(elevator: &str) -> Box<dyn Family> {
+    match elevator {
+        "anticipatory" => Box::new(anticipatory::Anticipatory),
+        _ => Box::new(cfq::Cfq),
+    }
+}
+
+/// The events as lines of a recording.
+pub(crate) fn lines(scenario: &Scenario, events: &[(u64, Event)]) -> Vec<String> {
+    let mut family = family(&scenario.sched);
+    let mut brief = brief::Lines::of(scenario);
+    let mut lines = Vec::with_capacity(events.len());
+    for (now_ns, event) in events {
+        let mut line = format!("{{\"t\":{now_ns},\"ev\":");
+        let shown = match event {
+            Event::Decision(decision) => family.decision(&mut line, scenario, decision),
+            Event::Change(change) => family.change(&mut line, scenario, change),
+            Event::Rerun => append(&mut line, format_args!("\"rerun\"")),
+        };
+        line.push('}');
+        if shown {
+            brief.add(&mut lines, *now_ns, event, line);
+        }
+    }
+    lines
+}
+
+/// Appends to a line; says that there is one.
+fn append(line: &mut String, text: std::fmt::Arguments<'_>) -> bool {
+    line.write_fmt(text).expect("a string takes everything");
+    true
+}
+
+fn class_of_process(class: IoClass) -> u8 {
+    match class {
+        IoClass::None => 0,
+        IoClass::RealTime => 1,
+        IoClass::BestEffort => 2,
+        IoClass::Idle => 3,
+    }
+}
+
+fn cgroup_name(scenario: &Scenario, index: usize) -> &str {
+    match index.checked_sub(1) {
+        None => "root",
+        Some(index) => scenario.cgroups.get(index).map_or("?", |cgroup| &cgroup.name),
+    }
+}
+
+fn common_change(line: &mut String, scenario: &Scenario, change: &Change) -> bool {
+    match *change {
+        Change::IoPriority { task, ioprio: IoPriority { class, level } } => {
+            let (pid, class) = (scenario.tasks[task].pid, class_of_process(class));
+            append(line, format_args!("\"setprio\",\"pid\":{pid},\"cls\":{class},\"level\":{level}"))
+        }
+        Change::Weight { cgroup, weight, leaf } => {
+            let (name, leaf) = (cgroup_name(scenario, cgroup + 1), u8::from(leaf));
+            append(line, format_args!("\"cg_weight\",\"cg\":\"{name}\",\"weight\":{weight},\"leaf\":{leaf}"))
+        }
+        Change::Tunable { change } => {
+            let written = &scenario.tunable_changes[change];
+            append(line, format_args!("\"tunable\",\"name\":\"{}\",\"value\":{}", written.name, written.value))
+        }
+    }
+}
+
+fn common_decision(line: &mut String, scenario: &Scenario, decision: &Decision) -> bool {
+    let bio = |pid: u32, sector: u64, nr_sectors: u32, op: Op, sync: bool| {
+        let (rw, sync) = (op.letter(), u8::from(sync));
+        format!("\"pid\":{pid},\"sector\":{sector},\"nr\":{nr_sectors},\"rw\":\"{rw}\",\"sync\":{sync}")
+    };
+    match *decision {
+        Decision::Insert { cookie, pid, sector, nr_sectors, op, sync, .. } => {
+            append(line, format_args!("\"insert\",\"id\":{cookie},{}", bio(pid, sector, nr_sectors, op, sync)))
+        }
+        Decision::Merge { cookie, pid, sector, nr_sectors, op, sync, into, side } => {
+            let bio = bio(pid, sector, nr_sectors, op, sync);
+            let side = if side == MergeSide::Back { "back" } else { "front" };
+            append(line, format_args!("\"merge\",\"id\":{cookie},{bio},\"into\":{into},\"type\":\"{side}\""))
+        }
+        Decision::RequestMerge { cookie, into } => {
+            append(line, format_args!("\"rq_merge\",\"id\":{cookie},\"into\":{into}"))
+        }
+        Decision::Dispatch { cookie, .. } if scenario.nomerge => {
+            append(line, format_args!("\"dispatch\",\"id\":{cookie}"))
+        }
+        Decision::Dispatch { cookie, sector, nr_sectors, .. } => {
+            append(line, format_args!("\"dispatch\",\"id\":{cookie},\"sector\":{sector},\"nr\":{nr_sectors}"))
+        }
+        Decision::Complete { cookie } => append(line, format_args!("\"complete\",\"id\":{cookie}")),
+        Decision::Kick => append(line, format_args!("\"kick\"")),
+        Decision::Exit { pid } => append(line, format_args!("\"exit\",\"pid\":{pid}")),
+        Decision::HwTag { value } => append(line, format_args!("\"hw_tag\",\"v\":{value}")),
+        Decision::IdleArm { wait_ns } => append(line, format_args!("\"idle_arm\",\"ns\":{wait_ns}")),
+        Decision::IdleCancel => append(line, format_args!("\"idle_cancel\"")),
+        Decision::IdleFire => append(line, format_args!("\"idle_fire\"")),
+        ref other => append(line, format_args!("\"{other:?}\"")),
+    }
+}

@@ -1,0 +1,14 @@
+//! Recorded runs that ours differ from by design.
+
+/// Elevator, name of the run, reason.
+const EXCEPTIONS: &[(&str, &str, &str)] =
+    &[("cfq", "coopfuzz011", NEIGHBOUR), ("cfq", "coopfuzz034", NEIGHBOUR), ("mq-deadline", "md30_rbshape", SHAPE)];
+
+const NEIGHBOUR: &str = "which of two neighbours a search ends at was left to the recorded kernel's allocator";
+const SHAPE: &str =
+    "which of several requests at one sector is found depends on the shape of the recorded kernel's tree";
+
+/// Why a run of ours may differ from the recorded one; `None`: it may not.
+pub(crate) fn reason(elevator: &str, run: &str) -> Option<&'static str> {
+    EXCEPTIONS.iter().find(|known| known.0 == elevator && known.1 == run).map(|known| known.2)
+}
