@@ -83,6 +83,18 @@ pub enum Change {
         /// Whether it is the weight of its own tasks rather than that among its siblings.
         leaf: bool,
     },
+    /// The cgroup a task is in.
+    CgroupMove {
+        /// Number of the task.
+        task: usize,
+        /// Number of the cgroup in the workload's list; `None`: the root.
+        cgroup: Option<usize>,
+    },
+    /// A cgroup is removed now.
+    CgroupRemoval {
+        /// Number of the cgroup in the workload's list.
+        cgroup: usize,
+    },
     /// A tunable of the elevator.
     Tunable {
         /// Number of the change in the scenario's list.

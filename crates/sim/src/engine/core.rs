@@ -487,7 +487,7 @@ impl<D: Device, O: Observer> Core<D, O> {
     pub(super) fn write_tunable(&mut self, name: &str, value: &str) {
         // Refused: as a write to the file would be.
         if self.queue.tunable(name).is_ok() {
-            let _ = self.queue.set_tunable(name, value);
+            let _ = self.queue.set_tunable(self.now(), name, value);
         } else {
             let _ = self.queue.set_attribute(self.now(), name, value);
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use iosched::{CgroupId, Flags, IoPriority, Op, RequestQueue};
 use iosched_disk::Device;
-use iosched_workload::{Program, Task, TaskSet};
+use iosched_workload::{CgroupMove, CgroupRemoval, Program, Task, TaskSet};
 
 use super::Source;
 use super::core::{Core, NewIo};
@@ -48,7 +48,9 @@ pub(super) fn create_cgroups(queue: &mut RequestQueue, set: &TaskSet) -> Result<
 #[derive(Clone, Copy)]
 enum Fixed {
     Weight(u32),
+    Removal(u32),
     Tunable(u32),
+    Move(u32),
     Priority(u32),
     Start(u32),
     Exit(u32),
@@ -123,7 +125,9 @@ impl<'a> Tasks<'a> {
         by_pid.sort_unstable();
         let mut fixed = Vec::new();
         fixed.extend(set.weight_changes.iter().zip(0..).map(|(change, i)| (change.t_ns, Fixed::Weight(i))));
+        fixed.extend(set.cgroup_removals.iter().zip(0..).map(|(removal, i)| (removal.t_ns, Fixed::Removal(i))));
         fixed.extend(tunables.iter().zip(0..).map(|(write, i)| (write.t_ns, Fixed::Tunable(i))));
+        fixed.extend(set.cgroup_moves.iter().zip(0..).map(|(change, i)| (change.t_ns, Fixed::Move(i))));
         fixed.extend(set.prio_changes.iter().zip(0..).map(|(change, i)| (change.t_ns, Fixed::Priority(i))));
         for (task, i) in set.tasks.iter().zip(0..) {
             if task.has_program() && task.iodepth > 0 {
@@ -172,6 +176,8 @@ impl<'a> Tasks<'a> {
     fn fixed<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, what: Fixed) {
         match what {
             Fixed::Weight(i) => self.change_weight(core, i as usize),
+            Fixed::Removal(i) => self.remove_cgroup(core, &self.set.cgroup_removals[i as usize]),
+            Fixed::Move(i) => self.move_task(core, &self.set.cgroup_moves[i as usize]),
             Fixed::Tunable(i) => self.write_tunable(core, i as usize),
             Fixed::Priority(i) => {
                 let change = self.set.prio_changes[i as usize];
@@ -197,10 +203,37 @@ impl<'a> Tasks<'a> {
     }
 
     fn write_tunable<D: Device, O: Observer>(&self, core: &mut Core<D, O>, change: usize) {
-        let TunableWrite { name, value, .. } = &self.tunables[change];
-        core.write_tunable(name, value);
         let now_ns = core.now_ns;
         core.observer().change(now_ns, &Change::Tunable { change });
+        let TunableWrite { name, value, .. } = &self.tunables[change];
+        core.write_tunable(name, value);
+    }
+
+    /// Number and id of a cgroup; the root has an id only.
+    fn cgroup(&self, name: &str) -> (Option<usize>, CgroupId) {
+        let number = self.set.cgroups.iter().position(|c| c.name == name);
+        (number, number.map_or(CgroupId::ROOT, |number| self.groups[number].id))
+    }
+
+    fn move_task<D: Device, O: Observer>(&self, core: &mut Core<D, O>, change: &CgroupMove) {
+        let Some(task) = self.task_of(change.pid) else {
+            return;
+        };
+        let (cgroup, id) = self.cgroup(&change.cgroup);
+        let now_ns = core.now_ns;
+        core.observer().change(now_ns, &Change::CgroupMove { task: task as usize, cgroup });
+        core.queue.move_context(core.now(), core.context(task), id);
+        core.report_decisions();
+    }
+
+    fn remove_cgroup<D: Device, O: Observer>(&self, core: &mut Core<D, O>, removal: &CgroupRemoval) {
+        let (Some(cgroup), id) = self.cgroup(&removal.cgroup) else {
+            return;
+        };
+        let now_ns = core.now_ns;
+        core.observer().change(now_ns, &Change::CgroupRemoval { cgroup });
+        core.queue.remove_cgroup(core.now(), id);
+        core.report_decisions();
     }
 
     fn change_weight<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, index: usize) {

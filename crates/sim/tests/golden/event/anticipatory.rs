@@ -31,9 +31,7 @@ impl Family for Anticipatory {
             AnticipatoryEvent::ExitStatistics { probability, no_cooperator } => {
                 append(line, format_args!("\"exit_stat\",\"prob\":{probability},\"no_coop\":{no_cooperator}"))
             }
-            AnticipatoryEvent::NewThinkTime { jiffies } => {
-                append(line, format_args!("\"new_ttime\",\"v\":{jiffies}"))
-            }
+            AnticipatoryEvent::NewThinkTime { jiffies } => append(line, format_args!("\"new_ttime\",\"v\":{jiffies}")),
         }
     }
 }

@@ -140,6 +140,13 @@ fn common_change(line: &mut String, scenario: &Scenario, change: &Change) -> boo
             let (name, leaf) = (cgroup_name(scenario, cgroup + 1), u8::from(leaf));
             append(line, format_args!("\"cg_weight\",\"cg\":\"{name}\",\"weight\":{weight},\"leaf\":{leaf}"))
         }
+        Change::CgroupMove { task, cgroup } => {
+            let (pid, name) = (scenario.tasks[task].pid, cgroup_name(scenario, cgroup.map_or(0, |number| number + 1)));
+            append(line, format_args!("\"cg_move\",\"pid\":{pid},\"cg\":\"{name}\""))
+        }
+        Change::CgroupRemoval { cgroup } => {
+            append(line, format_args!("\"cg_offline\",\"cg\":\"{}\"", cgroup_name(scenario, cgroup + 1)))
+        }
         Change::Tunable { change } => {
             let written = &scenario.tunable_changes[change];
             append(line, format_args!("\"tunable\",\"name\":\"{}\",\"value\":{}", written.name, written.value))
