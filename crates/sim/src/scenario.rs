@@ -1,8 +1,8 @@
 //! Recorded scenarios through the engine, under the conditions they were recorded under.
 
-use iosched::{QueueConfig, RequestQueue, UnknownElevator, elevator};
-use iosched_disk::{AnyDevice, ConfigError, Disk, DiskConfig, Fixed, FixedConfig};
-use iosched_workload::{Scenario, TunableChange};
+use iosched::{QueueConfig, RequestQueue, TagLayout, UnknownElevator, elevator};
+use iosched_disk::{AnyDevice, ConfigError, Device, Disk, DiskConfig, Fixed, FixedConfig};
+use iosched_workload::{Scenario, TagMap, TunableChange};
 use serde::Deserialize;
 
 use crate::engine::{Machine, RERUN_NS, Rerun, TunableWrite, run_tasks};
@@ -61,7 +61,7 @@ pub fn run_scenario(scenario: &Scenario, observer: impl Observer) -> Result<RunR
     };
     let device = device.map_err(|source| ScenarioError::Config { name: name(), source })?;
     let failed = |source: SimError| ScenarioError::Sim { name: name(), source: Box::new(source) };
-    let queue = queue(scenario).map_err(failed)?;
+    let queue = queue(scenario, &device).map_err(failed)?;
     let tunables = tunable_writes(scenario).map_err(|source| failed(source.into()))?;
     let rerun = rerun(scenario).map_err(|source| failed(SettingError::from(source).into()))?;
     let machine =
@@ -89,8 +89,13 @@ fn tunable_writes(scenario: &Scenario) -> Result<Vec<TunableWrite>, SettingError
     scenario.tunable_changes.iter().map(write).collect()
 }
 
-fn queue(scenario: &Scenario) -> Result<RequestQueue, SimError> {
+fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimError> {
     let max_sectors_kb = scenario.max_sectors / 2;
+    // Without tags there is nothing to lay out.
+    let tag_layout = match (scenario.sched.as_str(), scenario.tag_map) {
+        ("bfq", _) | (_, TagMap::Linux) => TagLayout::Spread,
+        (_, TagMap::Single) => TagLayout::Compact,
+    };
     let config = QueueConfig {
         hz: scenario.hz,
         rotational: scenario.rotational,
@@ -98,10 +103,12 @@ fn queue(scenario: &Scenario) -> Result<RequestQueue, SimError> {
         write_cache: false,
         fua: false,
         max_hw_sectors_kb: max_sectors_kb,
+        depth: device.card().depth,
+        tag_layout,
         ..QueueConfig::default()
     };
     let mut attributes = vec![
-        ("nr_requests".to_owned(), u32::MAX.to_string()),
+        ("nr_requests".to_owned(), scenario.tags.unwrap_or(u32::MAX).to_string()),
         ("max_sectors_kb".to_owned(), max_sectors_kb.to_string()),
     ];
     if scenario.nomerge {

@@ -26,6 +26,8 @@ pub(super) struct NewIo {
     pub(super) tag: u32,
     /// When it was asked for, ns: latency counts from here.
     pub(super) asked_ns: u64,
+    /// Ordinal of its first bio, if it was [reserved](Core::reserve_bios); 0: the next.
+    pub(super) bio: u64,
 }
 
 /// An I/O under way.
@@ -46,6 +48,8 @@ struct Io {
 #[derive(Clone, Copy)]
 struct Partial {
     slot: u32,
+    /// Ordinal of the bio that is next; 0: the next there is.
+    bio: u64,
     op: Op,
     flags: Flags,
     sector: u64,
@@ -242,7 +246,15 @@ impl<D: Device, O: Observer> Core<D, O> {
         let slot = self.allocate_io(Io { asked_ns, tag, task, nr_sectors, parts, op, sync });
         self.submitted += 1;
         self.tasks[task as usize].first_submit_ns.get_or_insert(asked_ns);
-        self.send(task, Partial { slot, op, flags, sector, nr_sectors }, false)
+        self.send(task, Partial { slot, bio: io.bio, op, flags, sector, nr_sectors }, false)
+    }
+
+    /// Gives the next bios their ordinals; returns the first. What waits is counted when it was asked for.
+    #[inline]
+    pub(super) fn reserve_bios(&mut self, bios: u64) -> u64 {
+        let first = self.bios + 1;
+        self.bios += bios;
+        first
     }
 
     /// Keeps an I/O within the device.
@@ -276,7 +288,10 @@ impl<D: Device, O: Observer> Core<D, O> {
         let context = self.owners[task as usize].context;
         loop {
             let nr_sectors = left.nr_sectors.min(self.part_max(left.op));
-            let cookie = (self.bios + 1) << SLOT_BITS | u64::from(left.slot);
+            if left.bio == 0 {
+                left.bio = self.reserve_bios(1);
+            }
+            let cookie = left.bio << SLOT_BITS | u64::from(left.slot);
             let bio = Bio { op: left.op, flags: left.flags, sector: left.sector, nr_sectors, context, cookie };
             let submit = self.queue.submit(ORIGIN + self.now_ns, &bio);
             self.observe(task, &bio, again, submit);
@@ -289,7 +304,7 @@ impl<D: Device, O: Observer> Core<D, O> {
                 }
             }
             again = false;
-            self.bios += 1;
+            left.bio = 0;
             self.attend();
             left.sector += u64::from(nr_sectors);
             left.nr_sectors -= nr_sectors;
@@ -308,7 +323,16 @@ impl<D: Device, O: Observer> Core<D, O> {
             Submit::Full => Taken::Full,
         };
         let &Bio { op, flags, sector, nr_sectors, .. } = bio;
-        let bio = Submitted { task: task as usize, bio: self.bios + 1, op, flags, sector, nr_sectors, again, taken };
+        let bio = Submitted {
+            task: task as usize,
+            bio: bio.cookie >> SLOT_BITS,
+            op,
+            flags,
+            sector,
+            nr_sectors,
+            again,
+            taken,
+        };
         self.observer.submitted(self.now_ns, &bio);
     }
 

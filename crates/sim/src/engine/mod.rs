@@ -141,7 +141,7 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
 fn rerun_of(elevator: &str) -> Result<Rerun, SettingError> {
     Ok(match iosched::elevator(elevator)?.layer {
         Layer::SingleQueue => Rerun::Never,
-        Layer::MultiQueue => Rerun::DeviceIdle { after_ns: RERUN_NS, among_tasks: false },
+        Layer::MultiQueue(_) => Rerun::DeviceIdle { after_ns: RERUN_NS, among_tasks: false },
     })
 }
 

@@ -59,9 +59,26 @@ enum Fixed {
 
 /// I/Os that queue up behind one that found the queue full.
 #[derive(Clone, Copy)]
-enum Behind {
+struct Behind {
+    what: Ios,
+    /// Ordinal of their first bio; 0 while nothing waits.
+    bio: u64,
+}
+
+/// I/Os of one event.
+#[derive(Clone, Copy)]
+enum Ios {
     Program { asked_ns: u64, ios: u32 },
     Arrival { index: u32 },
+}
+
+impl Ios {
+    fn count(self) -> u64 {
+        match self {
+            Self::Program { ios, .. } => ios.into(),
+            Self::Arrival { .. } => 1,
+        }
+    }
 }
 
 /// Who goes on when an I/O of a task is done.
@@ -196,7 +213,7 @@ impl<'a> Tasks<'a> {
             Fixed::Exit(task) => self.exit(core, task),
             Fixed::Arrival(i) => {
                 if let Some(task) = self.task_of(self.set.arrivals[i as usize].1) {
-                    self.submit(core, task, Behind::Arrival { index: i });
+                    self.submit(core, task, Ios::Arrival { index: i });
                 }
             }
         }
@@ -267,12 +284,12 @@ impl<'a> Tasks<'a> {
         state.scheduled -= u64::from(ios);
         state.submitted += u64::from(ios);
         state.outstanding += u64::from(ios);
-        self.submit(core, task, Behind::Program { asked_ns: core.now_ns, ios });
+        self.submit(core, task, Ios::Program { asked_ns: core.now_ns, ios });
     }
 
     /// Submits now, or behind what waits already.
     #[inline]
-    fn submit<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, what: Behind) {
+    fn submit<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, what: Ios) {
         if self.states[task as usize].exited {
             return;
         }
@@ -280,8 +297,8 @@ impl<'a> Tasks<'a> {
             self.queue_up(core, task, what);
             return;
         }
-        let plugged = self.plug && matches!(what, Behind::Program { ios: 2.., .. });
-        if let Some(left) = self.submit_now(core, task, what, plugged) {
+        let plugged = self.plug && matches!(what, Ios::Program { ios: 2.., .. });
+        if let Some(left) = self.submit_now(core, task, Behind { what, bio: 0 }, plugged) {
             self.states[task as usize].behind.push_front(left);
         }
         if plugged {
@@ -290,9 +307,10 @@ impl<'a> Tasks<'a> {
     }
 
     #[cold]
-    fn queue_up<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, what: Behind) {
-        core.count_late(if let Behind::Program { ios, .. } = what { ios.into() } else { 1 });
-        self.states[task as usize].behind.push_back(what);
+    fn queue_up<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, what: Ios) {
+        core.count_late(what.count());
+        let bio = core.reserve_bios(what.count());
+        self.states[task as usize].behind.push_back(Behind { what, bio });
     }
 
     /// Submits until the queue is full; returns what could not be.
@@ -301,20 +319,21 @@ impl<'a> Tasks<'a> {
         &mut self,
         core: &mut Core<D, O>,
         task: u32,
-        what: Behind,
+        next: Behind,
         plugged: bool,
     ) -> Option<Behind> {
+        let Behind { what, mut bio } = next;
         match what {
-            Behind::Arrival { index } => {
+            Ios::Arrival { index } => {
                 if !core.is_exhausted() {
                     let arrival = self.set.arrivals[index as usize];
                     let (op, flags) = (arrival.2.into(), arrival.flags());
                     let (asked_ns, sector, nr_sectors) = (arrival.0, arrival.4, arrival.5);
-                    core.submit(task, &NewIo { op, flags, sector, nr_sectors, tag: ARRIVAL, asked_ns });
+                    core.submit(task, &NewIo { op, flags, sector, nr_sectors, tag: ARRIVAL, asked_ns, bio });
                 }
                 None
             }
-            Behind::Program { asked_ns, mut ios } => {
+            Ios::Program { asked_ns, mut ios } => {
                 let state = &mut self.states[task as usize];
                 let program = state.program.as_mut()?;
                 let (op, flags) = (state.op, state.flags);
@@ -324,12 +343,35 @@ impl<'a> Tasks<'a> {
                     if plugged {
                         core.plug(task);
                     }
-                    if !core.submit(task, &NewIo { op, flags, sector, nr_sectors, tag: PROGRAM, asked_ns }) {
-                        core.count_late(ios.into());
-                        return (ios > 0).then_some(Behind::Program { asked_ns, ios });
+                    let taken =
+                        core.submit(task, &NewIo { op, flags, sector, nr_sectors, tag: PROGRAM, asked_ns, bio });
+                    bio += u64::from(bio > 0);
+                    if !taken {
+                        let what = Ios::Program { asked_ns, ios };
+                        if bio == 0 && ios > 0 {
+                            core.count_late(ios.into());
+                            bio = core.reserve_bios(ios.into());
+                        }
+                        return (ios > 0).then_some(Behind { what, bio });
                     }
                 }
                 None
+            }
+        }
+    }
+
+    /// The task that found the queue full goes on with what it waited with, and with what came after it.
+    fn go_on<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, plugged: bool) {
+        if !core.resume(task) {
+            return;
+        }
+        while let Some(next) = self.states[task as usize].behind.pop_front() {
+            if let Some(left) = self.submit_now(core, task, next, plugged) {
+                self.states[task as usize].behind.push_front(left);
+                return;
+            }
+            if core.is_waiting(task) {
+                return;
             }
         }
     }
@@ -414,17 +456,14 @@ impl<D: Device, O: Observer> Source<D, O> for Tasks<'_> {
     }
 
     fn woken(&mut self, core: &mut Core<D, O>, task: u32) {
-        if !core.resume(task) {
-            return;
+        // What waited for a tag collects once more; what waited for room in a legacy queue has waited long enough.
+        let plugged = self.plug && core.queue.is_multi_queue();
+        if plugged {
+            core.plug(task);
         }
-        while let Some(next) = self.states[task as usize].behind.pop_front() {
-            if let Some(left) = self.submit_now(core, task, next, false) {
-                self.states[task as usize].behind.push_front(left);
-                return;
-            }
-            if core.is_waiting(task) {
-                return;
-            }
+        self.go_on(core, task, plugged);
+        if plugged {
+            core.unplug(task);
         }
     }
 }

@@ -206,8 +206,15 @@ impl<'a> Jobs<'a> {
                 Action::Flush => {
                     if !core.is_exhausted() {
                         let asked_ns = core.now_ns;
-                        let flush =
-                            NewIo { op: Op::Flush, flags: Flags::SYNC, sector: 0, nr_sectors: 0, tag: FLUSH, asked_ns };
+                        let flush = NewIo {
+                            op: Op::Flush,
+                            flags: Flags::SYNC,
+                            sector: 0,
+                            nr_sectors: 0,
+                            tag: FLUSH,
+                            asked_ns,
+                            bio: 0,
+                        };
                         core.submit(task, &flush);
                     }
                     return;
@@ -263,7 +270,7 @@ impl<'a> Jobs<'a> {
         self.unaligned += u64::from(!exact);
         self.prioritised += u64::from(io.priority.is_some());
         let flags = flags(job, io);
-        NewIo { op: pace::op(io.direction), flags, sector, nr_sectors: (end - sector) as u32, tag, asked_ns }
+        NewIo { op: pace::op(io.direction), flags, sector, nr_sectors: (end - sector) as u32, tag, asked_ns, bio: 0 }
     }
 }
 

@@ -160,8 +160,12 @@ fn common_decision(line: &mut String, scenario: &Scenario, decision: &Decision) 
         format!("\"pid\":{pid},\"sector\":{sector},\"nr\":{nr_sectors},\"rw\":\"{rw}\",\"sync\":{sync}")
     };
     match *decision {
-        Decision::Insert { cookie, pid, sector, nr_sectors, op, sync, .. } => {
-            append(line, format_args!("\"insert\",\"id\":{cookie},{}", bio(pid, sector, nr_sectors, op, sync)))
+        Decision::Insert { cookie, pid, sector, nr_sectors, op, sync, tag, .. } => {
+            append(line, format_args!("\"insert\",\"id\":{cookie},{}", bio(pid, sector, nr_sectors, op, sync)));
+            tag.is_none_or(|tag| append(line, format_args!(",\"tag\":{tag}")))
+        }
+        Decision::Wait { cookie, pid, sector, nr_sectors, op, sync, .. } => {
+            append(line, format_args!("\"wait\",\"id\":{cookie},{}", bio(pid, sector, nr_sectors, op, sync)))
         }
         Decision::Merge { cookie, pid, sector, nr_sectors, op, sync, into, side } => {
             let bio = bio(pid, sector, nr_sectors, op, sync);
