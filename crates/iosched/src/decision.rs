@@ -4,6 +4,7 @@
 //! nothing parses log text.
 
 use crate::anticipatory::AnticipatoryEvent;
+use crate::cfq::linux_2_6_16::Cfq2616Event;
 use crate::context::{CgroupId, IoClass};
 use crate::request::{Op, RequestId, Sector};
 use crate::time::Time;
@@ -218,6 +219,8 @@ pub enum Decision {
         /// To whom.
         to_pid: u32,
     },
+    /// What only CFQ of Linux 2.6.16 decides.
+    Cfq2616(Cfq2616Event),
     /// The state of the anticipatory elevator changed.
     Anticipatory(AnticipatoryEvent),
     /// The elevator was switched.

@@ -257,6 +257,11 @@ pub trait Elevator: Send {
         let _ = (env, context);
     }
 
+    /// The ioprio of a process was changed. Most notice it at the process' next request.
+    fn ioprio_changed(&mut self, env: &mut Env, context: ContextId) {
+        let _ = (env, context);
+    }
+
     /// The process `from` now waits for I/O of `to` and gives up its turn to it.
     fn yield_to(&mut self, env: &mut Env, from: ContextId, to: ContextId) {
         let _ = (env, from, to);
@@ -431,6 +436,7 @@ pub static ELEVATORS: &[Registered] = &[
     crate::cfq::REGISTERED,
     crate::cfq::REGISTERED_2_6_34,
     crate::cfq::REGISTERED_2_6_30,
+    crate::cfq::linux_2_6_16::REGISTERED,
     crate::none::REGISTERED,
 ];
 

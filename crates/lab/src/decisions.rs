@@ -1,6 +1,7 @@
 //! Every decision of the first run of each setting on each device, as JSON lines.
 
 mod anticipatory;
+mod cfq_2_6_16;
 
 use std::io::Write;
 
@@ -122,6 +123,7 @@ fn event(decision: &Decision) -> Value {
         Decision::CooperatorSplit { queue: ref name } => json!({ "ev": "cooperator_split", "queue": queue(name) }),
         Decision::Served { cgroup, vtime } => json!({ "ev": "served", "cgroup": cgroup.index(), "vtime": vtime }),
         Decision::Yield { pid, to_pid } => json!({ "ev": "yield", "pid": pid, "to_pid": to_pid }),
+        Decision::Cfq2616(of) => cfq_2_6_16::event(of),
         Decision::Anticipatory(of) => anticipatory::event(of),
         Decision::Switch { elevator } => json!({ "ev": "switch", "elevator": elevator }),
     }

@@ -8,7 +8,8 @@
 //! A [`Generation`] is what one kernel's CFQ does in its own way: `linux_4_19` (the last one), `linux_2_6_34`,
 //! `linux_2_6_30`. What they share stands once, in files that decide one thing each and leave to the generation what it names
 //! there. 2.6.30 has one tree of queues and neither kinds of work nor shared queues: its tree is the first of the group's,
-//! its keys tell the classes apart, and what it does not have it never reaches.
+//! its keys tell the classes apart, and what it does not have it never reaches. `linux_2_6_16` is older still and stands by itself: it
+//! shares hardly a rule with them.
 //!
 //! The files: `choose` which queue is served, `dispatch` how much of it at once, `queue` which
 //! of its requests, `service_tree` in what order queues take turns, `slice` for how long, `idle` when to wait,
@@ -22,6 +23,7 @@ mod dispatch;
 mod generation;
 mod group;
 mod idle;
+pub(crate) mod linux_2_6_16;
 mod linux_2_6_30;
 mod linux_2_6_34;
 mod linux_4_19;

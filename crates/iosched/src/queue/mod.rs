@@ -521,9 +521,10 @@ impl RequestQueue {
         self.env.contexts.create(pid, ioprio, cgroup)
     }
 
-    /// Changes a process' ioprio. The elevator notices at the process' next request.
+    /// Changes a process' ioprio. Most elevators notice at the process' next request.
     pub fn set_ioprio(&mut self, context: ContextId, ioprio: IoPriority) {
         self.env.contexts.get_mut(context).ioprio = ioprio;
+        self.elevator.ioprio_changed(&mut self.env, context);
     }
 
     /// The process exits; its requests under way complete as usual, and it submits no more. Its id is given to

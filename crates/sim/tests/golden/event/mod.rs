@@ -6,6 +6,7 @@
 mod anticipatory;
 mod brief;
 mod cfq;
+mod cfq_2_6_16;
 
 use std::fmt::Write as _;
 
@@ -84,6 +85,7 @@ trait Family {
 fn family(elevator: &str) -> Box<dyn Family> {
     match elevator {
         "anticipatory" => Box::new(anticipatory::Anticipatory),
+        "cfq-2.6.16" => Box::new(cfq_2_6_16::Cfq2616),
         _ => Box::new(cfq::Cfq),
     }
 }

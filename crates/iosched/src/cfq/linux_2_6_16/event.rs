@@ -1,0 +1,71 @@
+//! What the elevator says of itself beyond what all CFQs say.
+
+use super::Cfq2616;
+use crate::decision::Decision;
+use crate::elevator::Env;
+
+/// Which queue is active, and the wait of the idle class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cfq2616Event {
+    /// Another queue is active than at the end of the last step.
+    Active {
+        /// Which; `None`: none.
+        queue: Option<ActiveQueue>,
+    },
+    /// Only queues of the idle class have requests, and wait until no other has had one for a while.
+    GraceArm {
+        /// For how long at most, in ns.
+        wait_ns: u64,
+    },
+    /// Another has.
+    GraceCancel,
+    /// None has.
+    GraceFire,
+}
+
+/// The name of a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ActiveQueue {
+    /// Queues are numbered from 0 in the order in which they were first told of.
+    pub number: u32,
+    /// The process it belongs to; `None`: it is an async queue.
+    pub pid: Option<u32>,
+}
+
+/// What was last told, and how many queues were told of.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    active: Option<Option<ActiveQueue>>,
+    queues: u32,
+}
+
+impl Cfq2616 {
+    /// Decisions are recorded from now on.
+    pub(super) fn tell_anew(&mut self, env: &mut Env) {
+        self.told.active = None;
+        self.tell(env);
+    }
+
+    /// Tells of the active queue, if the step that ends here has changed it.
+    #[inline]
+    pub(super) fn tell(&mut self, env: &mut Env) {
+        if env.log.is_on() {
+            self.tell_active(env);
+        }
+    }
+
+    fn tell_active(&mut self, env: &mut Env) {
+        let queue = self.active.map(|id| {
+            let queue = &mut self.queues[id];
+            let number = *queue.number.get_or_insert_with(|| {
+                self.told.queues += 1;
+                self.told.queues - 1
+            });
+            ActiveQueue { number, pid: queue.sync.then_some(queue.pid) }
+        });
+        if self.told.active != Some(queue) {
+            self.told.active = Some(queue);
+            env.note(|| Decision::Cfq2616(Cfq2616Event::Active { queue }));
+        }
+    }
+}

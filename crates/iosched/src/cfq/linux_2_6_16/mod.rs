@@ -1,0 +1,308 @@
+//! cfq-2.6.16: the first CFQ with time slices.
+//!
+//! As in Linux 2.6.16 (2.6.13 to 2.6.15 drain the device between two queues; this one does not). Each process has one queue for
+//! everything it sends; queues take turns by level, and an active one that runs empty is waited for. It shares ideas
+//! with its successors, but hardly a rule: it stands apart from their family. Time is counted in jiffies.
+//!
+//! - `rounds`: whose turn comes;
+//! - `turn`: who has the turn, for how long, and whether to wait for more;
+//! - `process`: which queue takes whose requests, and at which priority;
+//! - `queue`: queues, and which of their requests is next;
+//! - this file: requests on their way through.
+
+mod event;
+mod process;
+mod queue;
+mod rounds;
+mod tunables;
+mod turn;
+
+pub use event::{ActiveQueue, Cfq2616Event};
+
+use crate::context::ContextId;
+use crate::elevator::{Elevator, Env, Layer, Registered};
+use crate::request::{Bio, RequestId, Stage};
+use crate::tunable::TunableError;
+use process::Process;
+use queue::{Queue, QueueId, Queues};
+use rounds::Rounds;
+use tunables::{DECLARATIONS, Tunables};
+use turn::Timers;
+
+pub(crate) const REGISTERED: Registered = Registered {
+    name: "cfq-2.6.16",
+    about: "the first CFQ with time slices: to see what later ones changed, and to repeat experiments of its days",
+    since: "2.6.13",
+    until: Some("2.6.17"),
+    layer: Layer::SingleQueue,
+    how: &[
+        "Each process has one queue for all it sends; async writers that were given the same ioprio share one.",
+        "Queues of a level take turns; levels do so in the order 0, 0 1, 0 1 2 ... 7; real time joins in, idle waits for 100 ms of quiet.",
+        "A queue with requests in flight waits for them before it gets another turn.",
+        "The active queue sends up to quantum requests at once: sync ones first, then by sector, from the lowest.",
+        "Once a turn the oldest goes first, if it has waited fifo_expire_sync or fifo_expire_async.",
+        "A slice is slice_sync or slice_async long, scaled by level; an async one has 2 slice_async_rq (8 - level) requests.",
+        "If it runs empty within its slice it is waited for, slice_idle, unless its process thinks longer.",
+        "A queue not worth waiting for gets a turn only while the device holds fewer than max_depth requests.",
+    ],
+    when: "To compare with experiments on kernels 2.6.13 to 2.6.16. On a device with command queueing small requests from \
+           many processes are slow: see max_depth.",
+    tunables: || DECLARATIONS.specs().collect(),
+    build: |env| Box::new(Cfq2616::new(env)),
+};
+
+/// The elevator. Times are in jiffies.
+pub(crate) struct Cfq2616 {
+    tunables: Tunables,
+    processes: Vec<Option<Process>>,
+    queues: Queues,
+    rounds: Rounds,
+    active: Option<QueueId>,
+    /// Whether the process that sent the first request of this turn was gone by then; `None` before that.
+    active_process_exited: Option<bool>,
+    /// Requests released in this turn.
+    released: u64,
+    timers: Timers,
+    /// When a request of another class than idle last completed.
+    last_completion: u64,
+    /// Requests in the device.
+    in_driver: u32,
+    queued: usize,
+    told: event::Told,
+}
+
+impl Cfq2616 {
+    fn new(env: &Env) -> Self {
+        Self {
+            tunables: Tunables::new(env.hz),
+            processes: Vec::new(),
+            queues: Queues::default(),
+            rounds: Rounds::default(),
+            active: None,
+            active_process_exited: None,
+            released: 0,
+            timers: Timers::default(),
+            last_completion: 0,
+            in_driver: 0,
+            queued: 0,
+            told: event::Told::default(),
+        }
+    }
+
+    /// Puts `id` in its place by sector. Another request that begins there too goes ahead of its turn.
+    fn sort(&mut self, env: &mut Env, id: RequestId) {
+        let queue = Self::queue_of(env, id);
+        while let Err(other) = self.queues[queue].sorted.insert_alone(&mut env.requests, id) {
+            self.release(env, other);
+        }
+        if self.queues[queue].list.is_none() {
+            self.rounds.enter(&mut self.queues, queue);
+        }
+        let next = self.queues[queue].next;
+        self.queues[queue].next = Queue::better(env, next, Some(id));
+    }
+
+    /// Takes `id` out: it is served next.
+    fn take_out(&mut self, env: &mut Env, id: RequestId) {
+        let sync = env.requests[id].is_sync();
+        let number = Self::queue_of(env, id);
+        let queue = &mut self.queues[number];
+        queue.next = queue.after(env, id);
+        queue.in_flight[usize::from(sync)] += 1;
+        self.remove(env, number, id);
+    }
+
+    /// `id` is no longer queued.
+    fn remove(&mut self, env: &mut Env, number: QueueId, id: RequestId) {
+        let queue = &mut self.queues[number];
+        queue.fifo.remove(env.requests.list_nodes(), id);
+        queue.sorted.remove(&mut env.requests, id);
+        self.queued -= 1;
+        if !self.queues[number].has_requests() {
+            self.rounds.leave(&mut self.queues, number);
+        }
+    }
+
+    fn release(&mut self, env: &mut Env, id: RequestId) {
+        self.take_out(env, id);
+        env.release_sorted(id, false);
+    }
+
+    /// Judges anew, at a sync request of `context`, whether its queue is worth waiting for.
+    fn think(&mut self, env: &Env, context: ContextId) {
+        let slice_idle = self.tunables.slice_idle;
+        let Some(process) = self.process_mut(context) else { return };
+        process.think_time.sample(env.jiffies(), slice_idle);
+        let (queue, think_time) = (process.queue, process.think_time);
+        let queue = &mut self.queues[queue];
+        if env.contexts.get(context).exited || slice_idle == 0 {
+            queue.idle_window = false;
+        } else if think_time.is_valid() {
+            queue.idle_window = !think_time.is_longer_than(slice_idle);
+        }
+    }
+}
+
+impl Elevator for Cfq2616 {
+    fn name(&self) -> &'static str {
+        REGISTERED.name
+    }
+
+    fn find_front(&mut self, env: &mut Env, bio: &Bio) -> Option<RequestId> {
+        let queue = self.process_mut(bio.context)?.queue;
+        let queue = Some(&self.queues[queue]).filter(|queue| queue.sync)?;
+        queue.sorted.find(&env.requests, bio.end())
+    }
+
+    fn former(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        self.queues[Self::queue_of(env, id)].sorted.prev(&env.requests, id)
+    }
+
+    fn latter(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        self.queues[Self::queue_of(env, id)].sorted.next(&env.requests, id)
+    }
+
+    fn merged_front(&mut self, env: &mut Env, id: RequestId) {
+        // Of requests with the same end it is found first from now on, as after a merge at that end.
+        let end = env.requests[id].end();
+        env.merging.hash.remove(&mut env.requests, id, end);
+        env.merging.hash.insert(&mut env.requests, id);
+        self.queues[Self::queue_of(env, id)].sorted.remove(&mut env.requests, id);
+        self.sort(env, id);
+        self.tell(env);
+    }
+
+    fn absorb(&mut self, env: &mut Env, _survivor: RequestId, absorbed: RequestId) {
+        let number = Self::queue_of(env, absorbed);
+        let queue = &mut self.queues[number];
+        if queue.next == Some(absorbed) {
+            queue.next = queue.after(env, absorbed);
+        }
+        queue.requests -= 1;
+        self.remove(env, number, absorbed);
+        self.retire(env, number);
+        self.tell(env);
+    }
+
+    fn prepare(&mut self, env: &mut Env, id: RequestId) {
+        self.boost(env, id);
+        let queue = self.queue_for(env, id);
+        self.queues[queue].requests += 1;
+        env.requests[id].elevator = crate::collections::Id::number(queue);
+    }
+
+    fn insert(&mut self, env: &mut Env, id: RequestId) {
+        let number = Self::queue_of(env, id);
+        self.queued += 1;
+        self.sort(env, id);
+        self.queues[number].fifo.push_back(env.requests.list_nodes(), id);
+        if env.requests[id].is_sync() {
+            self.think(env, env.requests[id].context);
+            self.meet(env, number);
+        }
+        self.tell(env);
+    }
+
+    fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
+        self.attempt(env);
+        self.tell(env);
+        None
+    }
+
+    fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
+        if let Some(active) = self.active {
+            self.expire(env, active, false);
+        }
+        let queue = &self.queues[self.rounds.any()?];
+        let id = queue.next.or_else(|| queue.sorted.first())?;
+        self.take_out(env, id);
+        self.tell(env);
+        Some(id)
+    }
+
+    fn start(&mut self, _env: &mut Env, _id: RequestId) {
+        self.in_driver += 1;
+    }
+
+    fn requeue(&mut self, _env: &mut Env, _id: RequestId) {
+        self.in_driver -= 1;
+    }
+
+    fn complete(&mut self, env: &mut Env, id: RequestId) {
+        let number = Self::queue_of(env, id);
+        let (context, sync, jiffy) = (env.requests[id].context, env.requests[id].is_sync(), env.jiffies());
+        self.in_driver -= 1;
+        let queue = &mut self.queues[number];
+        queue.in_flight[usize::from(sync)] -= 1;
+        queue.requests -= 1;
+        if !queue.is_idle_class() {
+            self.last_completion = jiffy;
+        }
+        if queue.in_flight() == 0 && queue.list.is_some() {
+            queue.last_service = jiffy;
+            self.rounds.file(&mut self.queues, number, false);
+        }
+        if sync && let Some(process) = self.process_mut(context) {
+            process.think_time.completed(jiffy);
+        }
+        self.retire(env, number);
+        self.tell(env);
+    }
+
+    fn timer(&mut self, env: &mut Env) {
+        self.fire(env);
+        self.tell(env);
+    }
+
+    fn exit(&mut self, env: &mut Env, context: ContextId) {
+        // What that changes is told by the next step: so the recorded runs have it.
+        self.exit_process(env, context);
+    }
+
+    fn ioprio_changed(&mut self, env: &mut Env, context: ContextId) {
+        self.change_priority(env, context);
+    }
+
+    fn recording(&mut self, env: &mut Env) {
+        self.tell_anew(env);
+    }
+
+    fn queued(&self) -> usize {
+        self.queued
+    }
+
+    fn check(&self, env: &Env) {
+        self.rounds.check(&self.queues);
+        let mut queued = 0;
+        for number in self.queues.ids() {
+            let queue = &self.queues[number];
+            let count = |stages: &[Stage], sync: bool| {
+                let requests = env.requests.ids().map(|id| (id, &env.requests[id]));
+                let of_queue = requests.filter(|(id, rq)| rq.in_elevator && Self::queue_of(env, *id) == number);
+                of_queue.filter(|(_, rq)| stages.contains(&rq.stage) && rq.is_sync() == sync).count()
+            };
+            let sorted = queue.sorted.check(&env.requests);
+            assert_eq!(sorted, count(&[Stage::Queued], false) + count(&[Stage::Queued], true));
+            assert_eq!(queue.next.is_some(), sorted > 0, "there is a next while there is any");
+            assert_eq!(queue.fifo.is_empty(), sorted == 0);
+            let in_flight = [false, true].map(|sync| count(&[Stage::Released, Stage::Started], sync));
+            assert_eq!(queue.in_flight.map(|count| count as usize), in_flight);
+            let all = [Stage::Held, Stage::Queued, Stage::Released, Stage::Started];
+            assert_eq!(queue.requests as usize, count(&all, false) + count(&all, true));
+            let processes = self.processes.iter().flatten().filter(|process| process.queue == number).count();
+            assert_eq!(queue.processes as usize, processes);
+            assert!(queue.processes > 0 || queue.requests > 0, "a queue is there for somebody");
+            queued += sorted;
+        }
+        assert_eq!(queued, self.queued);
+        assert_eq!(env.timer, self.timers.next());
+    }
+
+    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
+        DECLARATIONS.get(&self.tunables, name)
+    }
+
+    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
+        DECLARATIONS.set(&mut self.tunables, name, value)
+    }
+}

@@ -1,0 +1,109 @@
+//! Processes: which queue takes their requests, and at which priority.
+
+use super::Cfq2616;
+use super::queue::QueueId;
+use crate::collections::Id;
+use crate::context::{ContextId, IoClass, LEVEL_DEFAULT};
+use crate::elevator::Env;
+use crate::parts::priority::effective;
+use crate::parts::think_time::ThinkTime;
+use crate::request::{Flags, RequestId};
+
+/// What is known of one process.
+#[derive(Debug)]
+pub(super) struct Process {
+    /// Takes all its requests, whatever their kind.
+    pub(super) queue: QueueId,
+    pub(super) think_time: ThinkTime,
+}
+
+impl Cfq2616 {
+    pub(super) fn process_mut(&mut self, context: ContextId) -> Option<&mut Process> {
+        self.processes.get_mut(context.index())?.as_mut()
+    }
+
+    /// The queue of a request.
+    pub(super) fn queue_of(env: &Env, id: RequestId) -> QueueId {
+        QueueId::new(env.requests[id].elevator)
+    }
+
+    /// The queue that takes a new request: that of its process. One that is new gets a queue of its own or, if its first
+    /// request is async and it was given an ioprio, shares one that shows the same.
+    pub(super) fn queue_for(&mut self, env: &mut Env, id: RequestId) -> QueueId {
+        let (context, sync) = (env.requests[id].context, env.requests[id].is_sync());
+        if let Some(process) = self.process_mut(context) {
+            return process.queue;
+        }
+        let ioprio = env.contexts.get(context).ioprio;
+        let found = if sync { None } else { self.queues.shared(ioprio) };
+        let queue = found.unwrap_or_else(|| self.queues.create(env.pid(context), sync, effective(ioprio)));
+        self.queues[queue].processes += 1;
+        if self.processes.len() <= context.index() {
+            self.processes.resize_with(context.index() + 1, || None);
+        }
+        self.processes[context.index()] = Some(Process { queue, think_time: ThinkTime::new(env.jiffies()) });
+        queue
+    }
+
+    /// A process that holds an exclusive resource of its file system lifts a queue out of the idle class and the lower
+    /// levels; one that does not puts it back. The queue is one that shows the ioprio the process was given: once lifted, its own
+    /// may not.
+    pub(super) fn boost(&mut self, env: &Env, id: RequestId) {
+        let request = &env.requests[id];
+        let (context, sync, exclusive) = (request.context, request.is_sync(), request.flags.contains(Flags::FS_EXCL));
+        let ioprio = env.contexts.get(context).ioprio;
+        let found = if sync {
+            let own = self.process_mut(context).map(|process| process.queue);
+            own.filter(|&own| self.queues[own].sync && self.queues[own].priority == ioprio)
+        } else {
+            self.queues.shared(ioprio)
+        };
+        let Some(queue) = found else { return };
+        let before = self.queues[queue].priority;
+        let mut priority = self.queues[queue].original;
+        if exclusive {
+            priority = before;
+            if priority.class == IoClass::Idle {
+                priority.class = IoClass::BestEffort;
+            }
+            priority.level = priority.level.min(LEVEL_DEFAULT);
+        }
+        if priority != before {
+            self.queues.show(queue, priority);
+            self.rounds.file(&mut self.queues, queue, false);
+        }
+    }
+
+    /// The process was given another ioprio: its queue takes it over at once.
+    pub(super) fn change_priority(&mut self, env: &Env, context: ContextId) {
+        let Some(queue) = self.process_mut(context).map(|process| process.queue) else { return };
+        let priority = effective(env.contexts.get(context).ioprio);
+        self.queues.show(queue, priority);
+        self.queues[queue].original = priority;
+        if priority.class == IoClass::Idle {
+            self.queues[queue].idle_window = false;
+        }
+        self.rounds.file(&mut self.queues, queue, false);
+    }
+
+    /// The process is gone: if its queue is active the turn is over.
+    pub(super) fn exit_process(&mut self, env: &mut Env, context: ContextId) {
+        let Some(process) = self.processes.get_mut(context.index()).and_then(Option::take) else { return };
+        if self.active == Some(process.queue) {
+            self.expire(env, process.queue, false);
+        }
+        self.queues[process.queue].processes -= 1;
+        self.retire(env, process.queue);
+    }
+
+    /// A queue that no process and no request needs is gone.
+    pub(super) fn retire(&mut self, env: &mut Env, id: QueueId) {
+        if self.queues[id].processes > 0 || self.queues[id].requests > 0 {
+            return;
+        }
+        if self.active == Some(id) {
+            self.expire(env, id, false);
+        }
+        self.queues.remove(id);
+    }
+}

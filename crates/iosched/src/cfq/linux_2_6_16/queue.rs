@@ -1,0 +1,234 @@
+//! Queues, and where they are found.
+
+use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut};
+
+use crate::collections::{Id, Kind, List, ListLinks};
+use crate::context::{IoClass, IoPriority, LEVEL_MAX};
+use crate::elevator::Env;
+use crate::parts::sorted::Sorted;
+use crate::request::{Fifo, RequestId};
+
+/// The name of a queue.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct QueueId(u32);
+
+impl Id for QueueId {
+    fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// Lists of queues by turn.
+#[derive(Debug)]
+pub(super) enum ByTurn {}
+
+impl Kind for ByTurn {
+    type Id = QueueId;
+}
+
+/// A queue of one process, or of async requests of some. Times are in jiffies.
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// The process that founded it.
+    pub(super) pid: u32,
+    /// It is its founder's own; otherwise async requests founded it.
+    pub(super) sync: bool,
+    /// As it is served now.
+    pub(super) priority: IoPriority,
+    /// As its process has it.
+    pub(super) original: IoPriority,
+    pub(super) sorted: Sorted,
+    pub(super) fifo: List<Fifo>,
+    /// The request to serve next, if the oldest is not overdue.
+    pub(super) next: Option<RequestId>,
+    /// Async and sync requests released and not completed.
+    pub(super) in_flight: [u32; 2],
+    /// Requests that exist.
+    pub(super) requests: u32,
+    /// Processes that send theirs here.
+    pub(super) processes: u32,
+    /// Whether it is worth waiting for its next request.
+    pub(super) idle_window: bool,
+    /// When it was last served; 0: never.
+    pub(super) last_service: u64,
+    /// The end of its slice; 0 before the first release.
+    pub(super) slice_end: u64,
+    /// It is not to lose its turn before it has dispatched.
+    pub(super) must_dispatch: bool,
+    /// Its turn goes on without requests, until the timer fires.
+    pub(super) waiting: bool,
+    /// An overdue request was served first in this turn.
+    pub(super) found_overdue: bool,
+    /// The list it stands in, while it has requests.
+    pub(super) list: Option<usize>,
+    /// What it is called in decisions, once it was told of.
+    pub(super) number: Option<u32>,
+    /// Larger for younger ones.
+    birth: u64,
+}
+
+impl Queue {
+    pub(super) fn has_requests(&self) -> bool {
+        !self.sorted.is_empty()
+    }
+
+    pub(super) fn in_flight(&self) -> u32 {
+        self.in_flight[0] + self.in_flight[1]
+    }
+
+    /// Whether its slice is that of a sync queue.
+    pub(super) fn acts_sync(&self) -> bool {
+        self.sync || self.in_flight[1] > 0
+    }
+
+    pub(super) fn is_idle_class(&self) -> bool {
+        self.priority.class == IoClass::Idle
+    }
+
+    /// The better of two requests, if they are two: a sync one before an async one, else the lower sector. Where the head is
+    /// does not count: these kernels never noted it.
+    pub(super) fn better(env: &Env, a: Option<RequestId>, b: Option<RequestId>) -> Option<RequestId> {
+        let rank = |id: RequestId| (!env.requests[id].is_sync(), env.requests[id].sector);
+        match (a, b) {
+            (Some(x), Some(y)) => Some(if rank(y) < rank(x) { y } else { x }),
+            _ => a.or(b),
+        }
+    }
+
+    /// What comes after `id`.
+    pub(super) fn after(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        let successor =
+            self.sorted.next(&env.requests, id).or_else(|| self.sorted.first().filter(|&first| first != id));
+        Self::better(env, successor, self.sorted.prev(&env.requests, id))
+    }
+}
+
+/// Class and level a queue can show.
+const CLASSES: usize = 3;
+const LEVELS: usize = LEVEL_MAX as usize + 1;
+
+/// All queues.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    table: Vec<Queue>,
+    pub(super) links: Vec<ListLinks>,
+    free: Vec<QueueId>,
+    /// Async queues by what they show, then by age.
+    shared: [BTreeMap<u64, QueueId>; CLASSES * LEVELS],
+    births: u64,
+}
+
+impl Index<QueueId> for Queues {
+    type Output = Queue;
+
+    #[inline]
+    fn index(&self, id: QueueId) -> &Queue {
+        &self.table[id.0 as usize]
+    }
+}
+
+impl IndexMut<QueueId> for Queues {
+    #[inline]
+    fn index_mut(&mut self, id: QueueId) -> &mut Queue {
+        &mut self.table[id.0 as usize]
+    }
+}
+
+fn bucket(priority: IoPriority) -> Option<usize> {
+    let class = match priority.class {
+        IoClass::None => return None,
+        IoClass::RealTime => 0,
+        IoClass::BestEffort => 1,
+        IoClass::Idle => 2,
+    };
+    Some(class * LEVELS + usize::from(priority.level))
+}
+
+impl Queues {
+    /// A new queue of that priority.
+    pub(super) fn create(&mut self, pid: u32, sync: bool, priority: IoPriority) -> QueueId {
+        self.births += 1;
+        let birth = self.births;
+        let queue = Queue {
+            pid,
+            sync,
+            priority,
+            original: priority,
+            sorted: Sorted::default(),
+            fifo: List::default(),
+            next: None,
+            in_flight: [0; 2],
+            requests: 0,
+            processes: 0,
+            idle_window: priority.class != IoClass::Idle,
+            last_service: 0,
+            slice_end: 0,
+            must_dispatch: false,
+            waiting: false,
+            found_overdue: false,
+            list: None,
+            number: None,
+            birth,
+        };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self[id] = queue;
+                id
+            }
+            None => {
+                // There are no more queues than io contexts and requests, whose numbers have 32 bits.
+                let id = QueueId(self.table.len() as u32);
+                self.table.push(queue);
+                self.links.push(ListLinks::default());
+                id
+            }
+        };
+        if let (false, Some(bucket)) = (sync, bucket(priority)) {
+            self.shared[bucket].insert(birth, id);
+        }
+        id
+    }
+
+    /// The youngest async queue that shows exactly the ioprio a process was given.
+    pub(super) fn shared(&self, ioprio: IoPriority) -> Option<QueueId> {
+        self.shared[bucket(ioprio)?].last_key_value().map(|(_, &id)| id)
+    }
+
+    /// From now on `id` shows `priority`.
+    pub(super) fn show(&mut self, id: QueueId, priority: IoPriority) {
+        let queue = &mut self[id];
+        let (before, birth, sync) = (std::mem::replace(&mut queue.priority, priority), queue.birth, queue.sync);
+        if sync {
+            return;
+        }
+        if let Some(bucket) = bucket(before) {
+            self.shared[bucket].remove(&birth);
+        }
+        if let Some(bucket) = bucket(priority) {
+            self.shared[bucket].insert(birth, id);
+        }
+    }
+
+    /// `id`, which nobody needs any more, is gone.
+    pub(super) fn remove(&mut self, id: QueueId) {
+        let (priority, birth) = (self[id].priority, self[id].birth);
+        if let Some(bucket) = bucket(priority) {
+            self.shared[bucket].remove(&birth);
+        }
+        self.free.push(id);
+    }
+
+    /// All queues there are.
+    pub(super) fn ids(&self) -> impl Iterator<Item = QueueId> {
+        let mut free = vec![false; self.table.len()];
+        for id in &self.free {
+            free[id.0 as usize] = true;
+        }
+        (0..self.table.len()).filter(move |&number| !free[number]).map(|number| QueueId(number as u32))
+    }
+}

@@ -1,0 +1,168 @@
+//! Whose turn comes: queues with requests stand in lists, one of which is served from its head.
+//!
+//! Best-effort queues stand in the list of their level. When the list being served is empty, the next level's becomes it: level
+//! 0, then 0 and 1, then 0, 1 and 2, and so on to 7, passing over levels without queues. Real-time queues join what is
+//! being served; idle ones stand apart.
+
+use super::queue::{ByTurn, QueueId, Queues};
+use crate::collections::{Id, List};
+use crate::context::{IoClass, LEVEL_MAX};
+
+const LEVELS: usize = LEVEL_MAX as usize + 1;
+/// Best-effort queues with requests in flight: they wait for those, so that who sends much gets no more turns for it.
+const BUSY: usize = LEVELS;
+/// What is being served.
+const CURRENT: usize = LEVELS + 1;
+const IDLE: usize = LEVELS + 2;
+
+/// The lists. A number below [`LEVELS`] names the list of that level.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    lists: [List<ByTurn>; LEVELS + 3],
+    /// The level to look at next, and the last of this round.
+    level: usize,
+    level_end: usize,
+    /// Queues with requests.
+    count: u32,
+}
+
+impl Rounds {
+    /// Whether no queue has requests.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// `id` has requests now.
+    pub(super) fn enter(&mut self, queues: &mut Queues, id: QueueId) {
+        self.count += 1;
+        self.place(queues, id, false);
+    }
+
+    /// `id` has none any more.
+    pub(super) fn leave(&mut self, queues: &mut Queues, id: QueueId) {
+        self.count -= 1;
+        self.take(queues, id);
+    }
+
+    /// Puts `id`, if it has requests, where it belongs now; in front if it was preempted.
+    pub(super) fn file(&mut self, queues: &mut Queues, id: QueueId, preempted: bool) {
+        if queues[id].list.is_some() {
+            self.take(queues, id);
+            self.place(queues, id, preempted);
+        }
+    }
+
+    fn take(&mut self, queues: &mut Queues, id: QueueId) {
+        if let Some(list) = queues[id].list.take() {
+            self.lists[list].remove(&mut queues.links, id);
+        }
+    }
+
+    fn place(&mut self, queues: &mut Queues, id: QueueId, preempted: bool) {
+        let queue = &queues[id];
+        let (list, last_service) = match queue.priority.class {
+            IoClass::RealTime => (CURRENT, queue.last_service),
+            IoClass::Idle => (IDLE, queue.last_service),
+            _ if queue.in_flight() > 0 => (BUSY, queue.last_service),
+            _ => (usize::from(queue.priority.level), queue.last_service),
+        };
+        queues[id].list = Some(list);
+        let list_of = &mut self.lists[list];
+        let mut at = None;
+        if !preempted && list != BUSY {
+            // Behind those never served, and those served longer ago.
+            at = list_of.last();
+            while let Some(other) = at {
+                let served = queues[other].last_service;
+                if served == 0 || served < last_service {
+                    break;
+                }
+                at = queues.links[other.number() as usize].prev();
+            }
+        }
+        match at {
+            Some(other) => list_of.insert_after(&mut queues.links, other, id),
+            None => list_of.push_front(&mut queues.links, id),
+        }
+    }
+
+    /// The queue whose turn it is, of those that are not of the idle class.
+    pub(super) fn current(&mut self, queues: &mut Queues) -> Option<QueueId> {
+        if self.lists[CURRENT].is_empty() {
+            self.turn_level(queues);
+        }
+        self.lists[CURRENT].first()
+    }
+
+    /// The first queue of the idle class.
+    pub(super) fn idle(&self) -> Option<QueueId> {
+        self.lists[IDLE].first()
+    }
+
+    /// Serves the next level, if any has queues.
+    fn turn_level(&mut self, queues: &mut Queues) {
+        let mut ends = 0;
+        let level = loop {
+            if let Some(level) = (self.level..=self.level_end).find(|&level| !self.lists[level].is_empty()) {
+                break level;
+            }
+            self.level = 0;
+            self.level_end += 1;
+            if self.level_end == LEVELS {
+                self.level_end = 0;
+                ends += 1;
+                if ends == 2 {
+                    return;
+                }
+            }
+        };
+        self.lists[CURRENT] = std::mem::take(&mut self.lists[level]);
+        let mut at = self.lists[CURRENT].first();
+        while let Some(id) = at {
+            queues[id].list = Some(CURRENT);
+            at = queues.links[id.number() as usize].next();
+        }
+        self.level = level + 1;
+        if self.level > self.level_end {
+            self.level_end = self.level;
+            self.level = 0;
+        }
+        if self.level_end == LEVELS {
+            (self.level, self.level_end) = (0, 0);
+        }
+    }
+
+    /// Everything that is being served goes back, to the front: somebody else is first.
+    pub(super) fn preempt(&mut self, queues: &mut Queues) {
+        let mut served = Vec::new();
+        let mut at = self.lists[CURRENT].first();
+        while let Some(id) = at {
+            served.push(id);
+            at = queues.links[id.number() as usize].next();
+        }
+        for id in served {
+            self.file(queues, id, true);
+        }
+    }
+
+    /// Any queue with requests, in the order in which all are emptied.
+    pub(super) fn any(&self) -> Option<QueueId> {
+        let order = std::iter::once(CURRENT).chain(0..LEVELS).chain([BUSY, IDLE]);
+        order.filter_map(|list| self.lists[list].first()).next()
+    }
+
+    /// Checks that every queue with requests is in its list, and no other.
+    pub(super) fn check(&self, queues: &Queues) {
+        let mut count = 0;
+        for (number, list) in self.lists.iter().enumerate() {
+            let mut at = list.first();
+            while let Some(id) = at {
+                assert_eq!(queues[id].list, Some(number));
+                count += 1;
+                at = queues.links[id.number() as usize].next();
+            }
+        }
+        assert_eq!(count, self.count);
+        assert!(queues.ids().all(|id| queues[id].list.is_some() == queues[id].has_requests()));
+    }
+}

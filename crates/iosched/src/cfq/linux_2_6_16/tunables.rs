@@ -1,0 +1,77 @@
+//! The tunables. Times are kept in jiffies.
+
+use crate::tunable::{Declarations, tunable};
+
+/// Upper end of the ranges, as in Linux.
+const MAX: u64 = u32::MAX as u64;
+
+/// Values of the tunables.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tunables {
+    pub(super) hz: u32,
+    pub(super) quantum: u32,
+    queued: u32,
+    pub(super) max_depth: u32,
+    fifo_expire_sync: u64,
+    fifo_expire_async: u64,
+    back_seek_max_kb: u64,
+    back_seek_penalty: u64,
+    slice_sync: u64,
+    slice_async: u64,
+    slice_async_rq: u32,
+    pub(super) slice_idle: u64,
+}
+
+pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
+    owner: "cfq-2.6.16",
+    what: "tunable",
+    tunables: &[
+        tunable!(Tunables.quantum, "quantum", Requests, 1, 4, 1..=MAX, "2.6.6",
+            "requests that leave a queue at once", { clamps: true }),
+        tunable!(Tunables.queued, "queued", Requests, 1, 8, 1..=MAX, "2.6.6",
+            "without effect, as in Linux 2.6.16", { until: Some("2.6.19"), clamps: true }),
+        tunable!(Tunables.max_depth, "max_depth", Requests, 1, 2, 1..=MAX, "2.6.13",
+            "requests the device may hold before a queue not worth idling for gets its turn",
+            { until: Some("2.6.17"), clamps: true }),
+        tunable!(Tunables.fifo_expire_sync, "fifo_expire_sync", Jiffies(HZ / 8), 1..=MAX, "2.6.10",
+            "after this age a request of a process' own queue is served first, once a turn", { clamps: true }),
+        tunable!(Tunables.fifo_expire_async, "fifo_expire_async", Jiffies(HZ / 4), 1..=MAX, "2.6.10",
+            "after this age a request of an async queue is served first, once a turn", { clamps: true }),
+        tunable!(Tunables.back_seek_max_kb, "back_seek_max", Kibibytes, 1, 16384, 0..=MAX, "2.6.10",
+            "without effect, as in Linux 2.6.16", { clamps: true }),
+        tunable!(Tunables.back_seek_penalty, "back_seek_penalty", Factor, 1, 2, 1..=MAX, "2.6.10",
+            "without effect, as in Linux 2.6.16", { clamps: true }),
+        tunable!(Tunables.slice_sync, "slice_sync", Jiffies(HZ / 10), 1..=MAX, "2.6.13",
+            "base time slice of a queue that has sync requests in flight or is a process' own (of level 4)", { clamps: true }),
+        tunable!(Tunables.slice_async, "slice_async", Jiffies(HZ / 25), 1..=MAX, "2.6.13",
+            "base time slice of any other queue (of level 4)", { clamps: true }),
+        tunable!(Tunables.slice_async_rq, "slice_async_rq", Requests, 1, 2, 1..=MAX, "2.6.13",
+            "requests an async slice may dispatch, times twice (8 - level)", { clamps: true }),
+        tunable!(Tunables.slice_idle, "slice_idle", Jiffies(HZ / 100), 0..=MAX, "2.6.13",
+            "how long to wait for the next request of a queue worth it", { clamps: true }),
+    ],
+};
+
+impl Tunables {
+    pub(super) fn new(hz: u32) -> Self {
+        let mut tunables = Self { hz, ..Self::default() };
+        DECLARATIONS.set_defaults(&mut tunables);
+        tunables
+    }
+
+    /// Age, in jiffies, at which a request of that kind of queue is served first.
+    pub(super) fn fifo_expire(&self, sync: bool) -> u64 {
+        if sync { self.fifo_expire_sync } else { self.fifo_expire_async }
+    }
+
+    /// Length of a slice, in jiffies.
+    pub(super) fn slice(&self, sync: bool, level: u8) -> u64 {
+        let base = if sync { self.slice_sync } else { self.slice_async };
+        base + 4 * (base / 5) - u64::from(level) * (base / 5)
+    }
+
+    /// Requests an async slice may have.
+    pub(super) fn async_requests_max(&self, level: u8) -> u64 {
+        2 * u64::from(self.slice_async_rq) * (8 - u64::from(level))
+    }
+}

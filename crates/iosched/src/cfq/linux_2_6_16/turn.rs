@@ -1,0 +1,234 @@
+//! Turns: which queue is active, how long it stays so, and whether to wait for its next request.
+
+use super::Cfq2616;
+use super::event::Cfq2616Event;
+use super::queue::QueueId;
+use crate::decision::Decision;
+use crate::elevator::Env;
+use crate::request::RequestId;
+use crate::time::Time;
+
+/// Fraction of a second for which no other class may have had a completion before the idle class gets its turn.
+const GRACE_FRACTION: u64 = 10;
+
+/// The two deadlines; the queue calls back at the earlier one.
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    /// The wait for the active queue's next request ends.
+    idle: Option<Time>,
+    /// The idle class may have its turn.
+    grace: Option<Time>,
+}
+
+impl Timers {
+    /// The earlier one.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.idle.into_iter().chain(self.grace).min()
+    }
+
+    fn idle_until(&mut self, env: &mut Env, jiffy: u64) {
+        env.idle_until(jiffy);
+        self.idle = env.timer;
+        env.timer = self.next();
+    }
+
+    pub(super) fn cancel_idle(&mut self, env: &mut Env) {
+        if self.idle.take().is_some() {
+            env.timer = self.next();
+            env.note(|| Decision::IdleCancel);
+        }
+    }
+
+    fn arm_grace(&mut self, env: &mut Env, jiffy: u64) {
+        let at = env.tick(jiffy);
+        self.grace = Some(at);
+        env.timer = self.next();
+        let wait_ns = at.since(env.now);
+        env.note(|| Decision::Cfq2616(Cfq2616Event::GraceArm { wait_ns }));
+    }
+
+    fn cancel_grace(&mut self, env: &mut Env) {
+        if self.grace.take().is_some() {
+            env.timer = self.next();
+            env.note(|| Decision::Cfq2616(Cfq2616Event::GraceCancel));
+        }
+    }
+
+    /// Takes a deadline that has come.
+    fn is_due(deadline: &mut Option<Time>, now: Time) -> bool {
+        deadline.take_if(|at| *at <= now).is_some()
+    }
+}
+
+impl Cfq2616 {
+    /// A dispatch attempt: releases what the active queue may send at once.
+    pub(super) fn attempt(&mut self, env: &mut Env) {
+        if self.rounds.is_empty() {
+            return;
+        }
+        let Some(id) = self.select(env) else { return };
+        let queue = &mut self.queues[id];
+        if !queue.idle_window && self.in_driver >= self.tunables.max_depth {
+            return;
+        }
+        queue.must_dispatch = false;
+        queue.waiting = false;
+        let quantum = if queue.is_idle_class() { 1 } else { self.tunables.quantum };
+        self.timers.cancel_idle(env);
+        for _ in 0..quantum {
+            let Some(next) = self.overdue(env, id).or(self.queues[id].next) else { break };
+            self.release(env, next);
+            self.released += 1;
+            let context = env.requests[next].context;
+            self.active_process_exited.get_or_insert(env.contexts.get(context).exited);
+        }
+        let queue = &mut self.queues[id];
+        if queue.slice_end == 0 {
+            queue.slice_end = env.jiffies() + self.tunables.slice(queue.acts_sync(), queue.priority.level);
+        }
+        let used_up = self.released >= self.tunables.async_requests_max(queue.priority.level);
+        if queue.is_idle_class() || (used_up && !queue.acts_sync()) {
+            self.expire(env, id, false);
+        }
+    }
+
+    /// The oldest request of a queue, if it is overdue and none was so far in this turn.
+    fn overdue(&mut self, env: &Env, id: QueueId) -> Option<RequestId> {
+        let queue = &mut self.queues[id];
+        if queue.found_overdue {
+            return None;
+        }
+        let oldest = queue.fifo.first()?;
+        let allocated = env.requests[oldest].allocated.as_ns() / env.jiffy_ns;
+        queue.found_overdue = env.jiffies() > allocated + self.tunables.fifo_expire(queue.sync);
+        queue.found_overdue.then_some(oldest)
+    }
+
+    /// The queue to serve now; `None`: wait.
+    fn select(&mut self, env: &mut Env) -> Option<QueueId> {
+        if let Some(id) = self.active {
+            let (jiffy, queue) = (env.jiffies(), &self.queues[id]);
+            if queue.must_dispatch || jiffy <= queue.slice_end {
+                if queue.has_requests() {
+                    return Some(id);
+                }
+                if queue.sync && jiffy < queue.slice_end && self.wait(env, id) {
+                    return None;
+                }
+            }
+            self.expire(env, id, false);
+        }
+        let id = match self.rounds.current(&mut self.queues) {
+            Some(id) => id,
+            None => self.idle_class(env)?,
+        };
+        self.activate(env, id);
+        Some(id)
+    }
+
+    /// The queue of the idle class whose turn it is, once nobody else has had a request for a while.
+    fn idle_class(&mut self, env: &mut Env) -> Option<QueueId> {
+        let id = self.rounds.idle()?;
+        let grace_end = self.grace_end(env);
+        if env.jiffies() >= grace_end {
+            return Some(id);
+        }
+        self.timers.arm_grace(env, grace_end);
+        None
+    }
+
+    fn grace_end(&self, env: &Env) -> u64 {
+        self.last_completion + u64::from(env.hz) / GRACE_FRACTION
+    }
+
+    fn activate(&mut self, env: &mut Env, id: QueueId) {
+        self.timers.cancel_grace(env);
+        self.active = Some(id);
+        let queue = &mut self.queues[id];
+        queue.slice_end = 0;
+        queue.found_overdue = false;
+    }
+
+    /// Waits for the next request of the active queue, which has run empty, if that is worth it.
+    fn wait(&mut self, env: &mut Env, id: QueueId) -> bool {
+        let queue = &mut self.queues[id];
+        if self.tunables.slice_idle == 0 || !queue.idle_window || self.active_process_exited == Some(true) {
+            return false;
+        }
+        queue.must_dispatch = true;
+        queue.waiting = true;
+        self.timers.idle_until(env, env.jiffies() + self.tunables.slice_idle);
+        true
+    }
+
+    /// The turn of a queue is over, or that of a queue that was not active is to begin.
+    pub(super) fn expire(&mut self, env: &mut Env, id: QueueId, preempted: bool) {
+        let queue = &mut self.queues[id];
+        if !preempted && queue.in_flight() == 0 {
+            queue.last_service = env.jiffies();
+        }
+        queue.must_dispatch = false;
+        if std::mem::take(&mut queue.waiting) {
+            self.timers.cancel_idle(env);
+        }
+        self.rounds.file(&mut self.queues, id, preempted);
+        if self.active == Some(id) {
+            self.active = None;
+        }
+        self.active_process_exited = None;
+        self.released = 0;
+    }
+
+    /// A sync request came for `id`: it may end a wait, or take the turn if nobody has it who could complain.
+    pub(super) fn meet(&mut self, env: &mut Env, id: QueueId) {
+        if self.active == Some(id) {
+            if self.queues[id].waiting {
+                self.queues[id].must_dispatch = true;
+                self.timers.cancel_idle(env);
+                env.kick();
+            }
+        } else if !self.queues[id].is_idle_class()
+            && self.active.is_none_or(|active| self.queues[active].is_idle_class())
+        {
+            self.rounds.preempt(&mut self.queues);
+            self.expire(env, id, true);
+            self.activate(env, id);
+            self.queues[id].must_dispatch = true;
+            env.kick();
+        }
+    }
+
+    /// Whatever deadline has come.
+    pub(super) fn fire(&mut self, env: &mut Env) {
+        if Timers::is_due(&mut self.timers.idle, env.now) {
+            env.note(|| Decision::IdleFire);
+            self.waited(env);
+        }
+        if Timers::is_due(&mut self.timers.grace, env.now) {
+            env.note(|| Decision::Cfq2616(Cfq2616Event::GraceFire));
+            let grace_end = self.grace_end(env);
+            if env.jiffies() < grace_end {
+                self.timers.arm_grace(env, grace_end);
+            }
+        }
+        env.timer = self.timers.next();
+    }
+
+    /// The wait for the active queue's next request is over.
+    fn waited(&mut self, env: &mut Env) {
+        let Some(id) = self.active else { return };
+        let (jiffy, queue) = (env.jiffies(), &mut self.queues[id]);
+        if jiffy <= queue.slice_end {
+            if self.rounds.is_empty() {
+                let until = queue.slice_end.min(jiffy + self.tunables.slice_idle);
+                self.timers.idle_until(env, until);
+                return;
+            }
+            if queue.has_requests() {
+                queue.must_dispatch = true;
+                return;
+            }
+        }
+        self.expire(env, id, false);
+    }
+}
