@@ -98,6 +98,7 @@ pub(super) trait Generation: Sized + Send + 'static {
     const EMPTY_LEAVES_SERVICE: bool = false;
 
     /// The key of an idle-class queue: behind the last of its tree.
+    #[inline]
     fn idle_key(cfq: &Cfq<Self>, env: &Env, id: QueueId) -> i64 {
         let tree = &cfq.groups[cfq.queues[id].group].trees[cfq.tree_index(id).index()];
         let last = tree.last_key_but(&cfq.queues, id);
@@ -207,6 +208,7 @@ pub(super) trait Generation: Sized + Send + 'static {
     }
 
     /// The last queue, whose turn ends before its process' next request will come, is given a longer one.
+    #[inline]
     fn should_wait_busy(cfq: &Cfq<Self>, env: &Env, id: QueueId) -> bool {
         cfq.is_last_at_its_end(env, id)
     }

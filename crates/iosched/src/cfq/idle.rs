@@ -97,6 +97,7 @@ impl<G: Generation> Cfq<G> {
     }
 
     /// Whether the slice of the group's last queue is over before its process' next request will come.
+    #[inline]
     pub(super) fn is_last_at_its_end(&self, env: &Env, id: QueueId) -> bool {
         let now = G::Clock::now(env);
         self.groups[self.queues[id].group].busy_queues == 1

@@ -70,11 +70,13 @@ impl Generation for Linux4_19 {
     const HINT_JUDGES_QUEUE: bool = true;
 
     /// A fixed time behind now, whatever the others.
+    #[inline]
     fn idle_key(_: &Cfq<Self>, env: &Env, _: QueueId) -> i64 {
         Cfq::<Self>::key_with_idle_delay(env.now.as_ns(), env)
     }
 
     /// All of the slice that it would have had.
+    #[inline]
     fn residual_of_unstarted(cfq: &mut Cfq<Self>, id: QueueId) -> Option<i64> {
         Some(cfq.scaled_slice(id) as i64)
     }
@@ -85,6 +87,7 @@ impl Generation for Linux4_19 {
     }
 
     /// So that its group does not lose its share for want of a request.
+    #[inline]
     fn should_wait_busy(cfq: &Cfq<Self>, env: &Env, id: QueueId) -> bool {
         let queue = &cfq.queues[id];
         queue.is_empty()

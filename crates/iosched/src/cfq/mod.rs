@@ -351,7 +351,7 @@ impl<G: Generation> Elevator for Cfq<G> {
             }
         }
         if self.active == Some(queue) {
-            self.completed_active(env, queue, id);
+            self.completed_active(env, queue, id, sync);
         }
         if served && !self.yields.is_empty() {
             self.end_yields_to(context);
@@ -423,7 +423,7 @@ impl<G: Generation> Elevator for Cfq<G> {
 
 impl<G: Generation> Cfq<G> {
     /// A request of the active queue completed: its slice's clock starts, ends its turn, or it is waited for.
-    fn completed_active(&mut self, env: &mut Env, id: QueueId, request: RequestId) {
+    fn completed_active(&mut self, env: &mut Env, id: QueueId, request: RequestId, sync: bool) {
         if self.turn.slice_new {
             self.start_slice(env, id);
         }
@@ -439,7 +439,7 @@ impl<G: Generation> Cfq<G> {
         let queue = &self.queues[id];
         if self.turn.slice_used(now) || queue.class == Class::Idle {
             self.expire(env, id, true);
-        } else if env.requests[request].is_sync()
+        } else if sync
             && queue.is_empty()
             && G::close_cooperator(self, id).is_none()
             && G::waits_after(self, env, request)
