@@ -69,6 +69,8 @@ impl<G: Generation> Cfq<G> {
         self.look_up_queue(env, context, sync, lifted)
     }
 
+    /// The long way: something has changed, or the process is new.
+    #[cold]
     fn look_up_queue(&mut self, env: &mut Env, context: ContextId, sync: bool, lifted: bool) -> QueueId {
         if self.processes.len() <= context.index() {
             self.processes.resize_with(context.index() + 1, || None);
