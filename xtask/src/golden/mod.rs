@@ -50,6 +50,9 @@ pub(crate) struct Args {
     /// Write the recorded runs to this file, in the form the tests keep them.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Of random runs (their names hold "fuzz" or "seed") write only every so manieth of a kind.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "record", value_parser = clap::value_parser!(u32).range(1..))]
+    thin: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -64,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bail!("{}: no *{SCENARIO} with {:?} in its name", args.dir.display(), args.name);
     }
     let mut summary = Summary::default();
-    let mut archive = record::Archive::default();
+    let mut archive = record::Archive::thinned(args.thin);
     for name in &names {
         let (sched, outcome) = one(args, name, &mut archive)?;
         let known = exceptions::reason(&sched, name);
