@@ -57,7 +57,7 @@ impl Archive {
         };
         let before = self.random.entry(name[..at].to_owned()).or_default();
         *before += 1;
-        (*before - 1) % self.thin != 0
+        !(*before - 1).is_multiple_of(self.thin)
     }
 
     /// Adds a recorded run, unless it is left out.
