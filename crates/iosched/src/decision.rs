@@ -223,6 +223,8 @@ pub enum Decision {
     Cfq2616(Cfq2616Event),
     /// The state of the anticipatory elevator changed.
     Anticipatory(AnticipatoryEvent),
+    /// What only BFQ decides.
+    Bfq(crate::bfq::Event),
     /// The elevator was switched.
     Switch {
         /// Its name.

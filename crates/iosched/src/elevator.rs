@@ -272,6 +272,11 @@ pub trait Elevator: Send {
         let _ = (env, cgroup);
     }
 
+    /// The weights of a cgroup were set.
+    fn weight_changed(&mut self, env: &mut Env, cgroup: CgroupId) {
+        let _ = (env, cgroup);
+    }
+
     /// Which weights of cgroups it takes.
     fn weights(&self) -> WeightRange {
         WeightRange::BFQ
@@ -438,6 +443,7 @@ pub static ELEVATORS: &[Registered] = &[
     crate::cfq::REGISTERED_2_6_30,
     crate::cfq::linux_2_6_16::REGISTERED,
     crate::none::REGISTERED,
+    crate::bfq::REGISTERED,
 ];
 
 /// No elevator of that name.

@@ -19,6 +19,8 @@ pub enum Unit {
     Nanoseconds,
     /// KiB, 1,024 bytes.
     Kibibytes,
+    /// Sectors of 512 bytes.
+    Sectors,
     /// A factor.
     Factor,
     /// A number of something the doc names.
@@ -35,6 +37,7 @@ impl fmt::Display for Unit {
             Self::Microseconds => "us",
             Self::Nanoseconds => "ns",
             Self::Kibibytes => "KiB",
+            Self::Sectors => "sectors",
             Self::Factor => "times",
             Self::Count => "",
             Self::Switch => "0 or 1",

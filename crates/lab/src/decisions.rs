@@ -2,6 +2,7 @@
 
 mod anticipatory;
 mod cfq_2_6_16;
+mod bfq;
 
 use std::io::Write;
 
@@ -125,6 +126,7 @@ fn event(decision: &Decision) -> Value {
         Decision::Yield { pid, to_pid } => json!({ "ev": "yield", "pid": pid, "to_pid": to_pid }),
         Decision::Cfq2616(of) => cfq_2_6_16::event(of),
         Decision::Anticipatory(of) => anticipatory::event(of),
+        Decision::Bfq(of) => bfq::event(of),
         Decision::Switch { elevator } => json!({ "ev": "switch", "elevator": elevator }),
     }
 }

@@ -108,9 +108,13 @@ fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimErr
         ..QueueConfig::default()
     };
     let mut attributes = vec![
-        ("nr_requests".to_owned(), scenario.tags.unwrap_or(u32::MAX).to_string()),
+        ("nr_requests".to_owned(), u32::MAX.to_string()),
         ("max_sectors_kb".to_owned(), max_sectors_kb.to_string()),
     ];
+    if let Some(tags) = scenario.tags {
+        // From no limit, not from the default: tags keep the layout of the number they were made with.
+        attributes.push(("nr_requests".to_owned(), tags.to_string()));
+    }
     if scenario.nomerge {
         attributes.push(("nomerges".to_owned(), "2".to_owned()));
     }

@@ -248,8 +248,8 @@ pub struct Arrival(
     pub Hints,
 );
 
-/// Hints of an arrival: a sum of 1 (a sync write that no more are to follow, fsync style) and 2 (metadata), or `true` for
-/// metadata alone.
+/// Hints of an arrival: a sum of 1 (a sync write that no more are to follow, fsync style) and 2 (metadata). Recordings have
+/// `true` for 1, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WrittenHints")]
 pub struct Hints {
@@ -260,10 +260,10 @@ pub struct Hints {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "hints: 0 to 3, or whether it is metadata")]
+#[serde(untagged, expecting = "hints: 0 to 3")]
 enum WrittenHints {
     Sum(u8),
-    Metadata(bool),
+    Flag(bool),
 }
 
 impl TryFrom<WrittenHints> for Hints {
@@ -273,7 +273,7 @@ impl TryFrom<WrittenHints> for Hints {
         match written {
             WrittenHints::Sum(sum @ 0..=3) => Ok(Self { noidle: sum & 1 != 0, prio: sum & 2 != 0 }),
             WrittenHints::Sum(sum) => Err(format!("hints {sum} are out of range 0..=3")),
-            WrittenHints::Metadata(prio) => Ok(Self { noidle: false, prio }),
+            WrittenHints::Flag(noidle) => Ok(Self { noidle, prio: false }),
         }
     }
 }

@@ -39,6 +39,16 @@ impl Sorted {
         self.insert(requests, id);
     }
 
+    /// `id` begins earlier now, usually still behind the one before it.
+    pub(crate) fn moved_forward(&mut self, requests: &mut Requests, id: RequestId) {
+        let prev = self.prev(requests, id);
+        if prev.is_some_and(|prev| requests[prev].sector > requests[id].sector) {
+            self.reinsert(requests, id);
+        } else {
+            requests.prepare_sort(id);
+        }
+    }
+
     #[inline]
     pub(crate) fn first(&self) -> Option<RequestId> {
         self.tree.first()

@@ -121,7 +121,9 @@ impl RequestQueue {
         weight: Option<u32>,
         leaf_weight: Option<u32>,
     ) -> Result<(), WeightError> {
-        self.env.cgroups.set_weights(self.weight_range(), cgroup, weight, leaf_weight)
+        self.env.cgroups.set_weights(self.weight_range(), cgroup, weight, leaf_weight)?;
+        self.elevator.weight_changed(&mut self.env, cgroup);
+        Ok(())
     }
 
     /// Moves a process to another cgroup. What it submits from now on belongs there; the elevator notices at its next request.

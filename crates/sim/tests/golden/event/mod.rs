@@ -4,13 +4,14 @@
 //! is in a file of its own.
 
 mod anticipatory;
+mod bfq;
 mod brief;
 mod cfq;
 mod cfq_2_6_16;
 
 use std::fmt::Write as _;
 
-use iosched::{Decision, IoClass, IoPriority, MergeSide, Op};
+use iosched::{BfqEvent, Decision, IoClass, IoPriority, MergeSide, Op};
 use iosched_sim::{Change, Completed, Observer};
 use iosched_workload::Scenario;
 
@@ -34,12 +35,18 @@ pub(crate) struct Events {
     groups: bool,
     /// Whether the device queues commands is decided in the middle of a completion; recordings say it at its end.
     hw_tag: Option<(u64, Event)>,
+    /// BFQ tells what it learnt of a queue while it gave a request out; recordings say it after the dispatch.
+    giving: bool,
+    learnt: Option<(u64, Event)>,
+    /// Recordings tell of BFQ's peak rate at the end of completions only.
+    completing: bool,
+    peak_rate: Option<(u64, Event)>,
 }
 
 impl Events {
     /// For a run of `scenario`: without groups nobody writes down what the one group is charged.
     pub(crate) fn of(scenario: &Scenario) -> Self {
-        Self { events: Vec::new(), groups: scenario.group_iosched, hw_tag: None }
+        Self { events: Vec::new(), groups: scenario.group_iosched, ..Self::default() }
     }
 }
 
@@ -50,12 +57,33 @@ impl Observer for Events {
         match decision {
             Decision::HwTag { .. } => self.hw_tag = Some((now_ns, Event::Decision(*decision))),
             Decision::Served { .. } if !self.groups => {}
+            Decision::Bfq(BfqEvent::State { .. }) if self.giving => {
+                self.learnt = Some((now_ns, Event::Decision(*decision)));
+            }
+            Decision::Bfq(BfqEvent::PeakRate { .. }) => {
+                self.peak_rate = self.completing.then_some((now_ns, Event::Decision(*decision)));
+            }
+            Decision::Complete { .. } => {
+                self.completing = true;
+                self.events.push((now_ns, Event::Decision(*decision)));
+            }
+            Decision::Dispatch { .. } => {
+                self.giving = false;
+                self.events.push((now_ns, Event::Decision(*decision)));
+                self.events.extend(self.learnt.take());
+            }
+            Decision::Bfq(BfqEvent::Give { .. }) => {
+                self.giving = true;
+                self.events.push((now_ns, Event::Decision(*decision)));
+            }
             _ => self.events.push((now_ns, Event::Decision(*decision))),
         }
     }
 
     fn completed(&mut self, _now_ns: u64, _io: &Completed) {
+        self.completing = false;
         self.events.extend(self.hw_tag.take());
+        self.events.extend(self.peak_rate.take());
     }
 
     fn change(&mut self, now_ns: u64, change: &Change) {
@@ -84,6 +112,7 @@ trait Family {
 /// The family an elevator belongs to.
 fn family(elevator: &str) -> Box<dyn Family> {
     match elevator {
+        "bfq" => Box::new(bfq::Bfq::default()),
         "anticipatory" => Box::new(anticipatory::Anticipatory),
         "cfq-2.6.16" => Box::new(cfq_2_6_16::Cfq2616),
         _ => Box::new(cfq::Cfq),

@@ -1,0 +1,121 @@
+//! Budgets: how many sectors a queue may have served in a turn. A queue that uses them up soon gets more next time, one that
+//! idles gets less; what all may have at most follows the device's peak rate.
+
+use super::Bfq;
+use super::event::Reason;
+use super::queue::QueueId;
+use crate::elevator::Env;
+use crate::parts::mean::SAMPLE;
+use crate::request::RequestId;
+
+/// The largest budget while few have been assigned, in sectors.
+const DEFAULT_MAX: i64 = 16 * 1024;
+/// From so much on (a decaying count, of turns) the device's own largest budget counts: from the 11th turn.
+const ASSIGNED_ENOUGH: u64 = 194;
+/// The largest budget over the smallest.
+const MAX_OVER_MIN: i64 = 32;
+/// How many times dearer async requests are.
+const ASYNC_FACTOR: i64 = 3;
+
+/// What all budgets depend on.
+#[derive(Debug)]
+pub(super) struct Budgets {
+    /// Largest budget on this device, in sectors.
+    pub(super) max: i64,
+    /// Budgets assigned, as a decaying count.
+    assigned: u64,
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        Self { max: DEFAULT_MAX, assigned: 0 }
+    }
+}
+
+impl Budgets {
+    /// One more turn begins.
+    pub(super) fn count_turn(&mut self) {
+        self.assigned = (7 * self.assigned + SAMPLE) / 8;
+    }
+
+    fn is_settled(&self) -> bool {
+        self.assigned >= ASSIGNED_ENOUGH
+    }
+}
+
+impl Bfq {
+    /// The largest budget that counts now.
+    pub(super) fn default_budget(&self) -> i64 {
+        if self.budgets.is_settled() { self.budgets.max } else { DEFAULT_MAX }
+    }
+
+    /// The smallest budget.
+    pub(super) fn min_budget(&self) -> i64 {
+        self.default_budget() / MAX_OVER_MIN
+    }
+
+    /// What serving `request` of queue `id` takes of its budget.
+    #[inline]
+    pub(super) fn charge(&self, env: &Env, id: QueueId, request: RequestId) -> i64 {
+        let sectors = i64::from(env.requests[request].nr_sectors);
+        let queue = &self.queues[id];
+        if queue.sync || self.entities[id.entity()].raise > 1 || self.is_asymmetric(Some(id)) {
+            sectors
+        } else {
+            sectors * ASYNC_FACTOR
+        }
+    }
+
+    /// What the queue's next request takes of its budget, if it has one.
+    pub(super) fn next_charge(&self, env: &Env, id: QueueId) -> Option<i64> {
+        self.queues[id].next.map(|next| self.charge(env, id, next))
+    }
+
+    /// The next request of a waiting queue is another: its budget must allow for that.
+    #[inline]
+    pub(super) fn next_changed(&mut self, env: &mut Env, id: QueueId) {
+        if self.active == Some(id) {
+            return;
+        }
+        let Some(charge) = self.next_charge(env, id) else { return };
+        let entity = &mut self.entities[id.entity()];
+        let budget = self.queues[id].max_budget.max(charge).max(entity.service);
+        if entity.budget != budget {
+            entity.budget = budget;
+            self.requeue(env, id, false);
+        }
+    }
+
+    /// The turn of a queue is over: what its largest budget is from now on.
+    pub(super) fn adapt_budget(&mut self, env: &Env, id: QueueId, reason: Reason) {
+        let min = self.min_budget();
+        let max = self.budgets.max;
+        let entity = &self.entities[id.entity()];
+        let queue = &self.queues[id];
+        let raised = entity.raise > 1;
+        let budget = if raised { 2 * min } else { queue.max_budget };
+        let budget = match reason {
+            _ if !queue.sync => max,
+            _ if raised => budget,
+            Reason::Preempted => return,
+            Reason::TooIdle if queue.in_flight > 0 => (2 * budget).min(max),
+            Reason::TooIdle if budget > 5 * min => budget - 4 * min,
+            Reason::TooIdle => min,
+            Reason::Timeout => (2 * budget).min(max),
+            Reason::Exhausted => (4 * budget).min(max),
+            Reason::NoMoreRequests => entity.service.max(min),
+        };
+        let automatic = self.budgets.is_settled() && self.tunables.max_budget == 0;
+        let budget = if automatic { budget.min(max) } else { budget };
+        self.queues[id].max_budget = budget;
+        if let Some(charge) = self.next_charge(env, id) {
+            self.entities[id.entity()].budget = budget.max(charge);
+        }
+    }
+
+    /// What the device does in the time a queue may take is the largest budget.
+    pub(super) fn automatic_max_budget(&self, env: &Env) -> i64 {
+        let timeout_ms = self.tunables.timeout_jiffies * env.jiffy_ns / crate::time::MILLISECOND_NS;
+        self.peak_rate.sectors_in_ms(timeout_ms)
+    }
+}

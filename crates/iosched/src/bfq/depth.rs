@@ -1,0 +1,51 @@
+//! Whether the device queues commands.
+
+/// Requests in the device or waiting for it that would show it.
+const LOADED: u32 = 3;
+/// Looks, under such load, per verdict: that many count and the next decides.
+const SAMPLES: u32 = 32;
+
+/// What was seen since the last verdict, and the verdict.
+#[derive(Debug)]
+pub(super) struct QueueDepth {
+    /// -1 not known, 0 no, 1 yes; the last for good.
+    verdict: i8,
+    most_in_driver: u32,
+    samples: u32,
+}
+
+impl Default for QueueDepth {
+    fn default() -> Self {
+        Self { verdict: -1, most_in_driver: 0, samples: 0 }
+    }
+}
+
+impl QueueDepth {
+    #[inline]
+    pub(super) fn verdict(&self) -> i8 {
+        self.verdict
+    }
+
+    /// Most requests in the device at once since the last verdict, or ever if that is yes.
+    pub(super) fn most_in_driver(&self) -> u32 {
+        self.most_in_driver
+    }
+
+    /// A request completes, `in_driver` with it. `queued` are waiting; `lone`: a queue that soon follows up is in service
+    /// with so few requests that it says nothing. Returns the verdict if it changed.
+    #[inline]
+    pub(super) fn observe(&mut self, in_driver: u32, queued: u32, lone: bool) -> Option<i8> {
+        self.most_in_driver = self.most_in_driver.max(in_driver);
+        if self.verdict == 1 || in_driver + queued <= LOADED || (lone && in_driver < LOADED) {
+            return None;
+        }
+        self.samples += 1;
+        if self.samples <= SAMPLES {
+            return None;
+        }
+        let verdict = i8::from(self.most_in_driver > LOADED);
+        self.most_in_driver = 0;
+        self.samples = 0;
+        (std::mem::replace(&mut self.verdict, verdict) != verdict).then_some(verdict)
+    }
+}

@@ -1,0 +1,249 @@
+//! Entities: what shares the disk by weight. A queue is one, a group of queues another.
+//!
+//! An entity has a budget, sectors that it may have served before others get their turn, and a place in virtual time.
+
+use std::ops::{Index, IndexMut};
+
+use super::group::GroupId;
+use crate::collections::{Id, Kind, NIL, RbLinks, RbNode};
+
+/// Binary places of virtual time: served sectors per unit of weight.
+const SERVICE_SHIFT: u32 = 22;
+
+/// The number of an entity. A queue and its entity have the same number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct EntityId(u32);
+
+impl Id for EntityId {
+    #[inline]
+    fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    #[inline]
+    fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// A moment of virtual time. Wraps round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Virtual(pub(super) u64);
+
+impl Virtual {
+    /// Whether this is later than `other`.
+    #[inline]
+    pub(super) fn is_after(self, other: Self) -> bool {
+        (self.0.wrapping_sub(other.0) as i64) > 0
+    }
+
+    /// The later of two.
+    #[inline]
+    pub(super) fn max(self, other: Self) -> Self {
+        if other.is_after(self) { other } else { self }
+    }
+
+    /// How much later this is than `earlier`.
+    #[inline]
+    pub(super) fn since(self, earlier: Self) -> u64 {
+        self.0.wrapping_sub(earlier.0)
+    }
+
+    /// The moment after a service of so many sectors at that weight.
+    #[inline]
+    pub(super) fn after(self, sectors: i64, weight: u64) -> Self {
+        Self(self.0.wrapping_add(((sectors as u64) << SERVICE_SHIFT) / weight))
+    }
+
+    /// The moment `difference` later.
+    #[inline]
+    pub(super) fn plus(self, difference: u64) -> Self {
+        Self(self.0.wrapping_add(difference))
+    }
+}
+
+/// Which tree an entity waits in or remembers its place in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// In none: in service, or forgotten.
+    Nowhere,
+    /// Waits for service.
+    Active,
+    /// Wants nothing, but its last finish is still to come.
+    Idle,
+}
+
+/// The class of an entity: an index into the trees of its group.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Class {
+    RealTime,
+    BestEffort,
+    Idle,
+}
+
+impl Class {
+    pub(super) const ALL: [Self; 3] = [Self::RealTime, Self::BestEffort, Self::Idle];
+
+    #[inline]
+    pub(super) fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// One entity.
+#[derive(Debug)]
+pub(super) struct Entity {
+    /// Sectors served of the budget.
+    pub(super) service: i64,
+    /// Sectors it may have.
+    pub(super) budget: i64,
+    /// Its share now: the original one, raised or not.
+    pub(super) weight: u32,
+    pub(super) original_weight: u32,
+    /// The share to be taken over at the next enqueueing, if `changed`.
+    pub(super) new_weight: u32,
+    /// How many times the original weight counts; 1 if it is not raised.
+    pub(super) raise: u32,
+    /// The group it belongs to.
+    pub(super) group: GroupId,
+    /// The group it stands for; `None`: it is a queue.
+    pub(super) own_group: Option<GroupId>,
+    pub(super) class: Class,
+    /// The class to be taken over at the next enqueueing, if `changed`.
+    pub(super) new_class: Class,
+    pub(super) changed: bool,
+    pub(super) place: Place,
+}
+
+impl Entity {
+    pub(super) fn new(group: GroupId, own_group: Option<GroupId>, class: Class, weight: u32) -> Self {
+        Self {
+            service: 0,
+            budget: 0,
+            weight,
+            original_weight: weight,
+            new_weight: weight,
+            raise: 1,
+            group,
+            own_group,
+            class,
+            new_class: class,
+            changed: true,
+            place: Place::Nowhere,
+        }
+    }
+
+    /// What is left of the budget.
+    #[inline]
+    pub(super) fn left(&self) -> i64 {
+        self.budget - self.service
+    }
+}
+
+/// An entity's place in virtual time and in a tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Node {
+    /// When its budget will be served.
+    pub(super) finish: Virtual,
+    /// From when on it is eligible.
+    pub(super) start: Virtual,
+    /// The earliest start of its subtree.
+    pub(super) subtree_start: Virtual,
+    links: RbLinks,
+}
+
+/// Trees of entities by finish.
+#[derive(Debug)]
+pub(super) enum ByFinish {}
+
+impl Kind for ByFinish {
+    type Id = EntityId;
+}
+
+impl RbNode<ByFinish> for Node {
+    #[inline]
+    fn links(&self) -> &RbLinks {
+        &self.links
+    }
+
+    #[inline]
+    fn links_mut(&mut self) -> &mut RbLinks {
+        &mut self.links
+    }
+
+    const AUGMENTED: bool = true;
+
+    #[inline]
+    fn augment(&mut self, left: Option<u64>, right: Option<u64>) {
+        let mut earliest = self.start;
+        for child in [left, right].into_iter().flatten().map(Virtual) {
+            if earliest.is_after(child) {
+                earliest = child;
+            }
+        }
+        self.subtree_start = earliest;
+    }
+
+    #[inline]
+    fn augmented(&self) -> u64 {
+        self.subtree_start.0
+    }
+}
+
+/// All entities. Their places stand apart, so that a descent touches little memory.
+#[derive(Debug, Default)]
+pub(super) struct Entities {
+    slots: Vec<Entity>,
+    pub(super) nodes: Vec<Node>,
+    free: Vec<EntityId>,
+}
+
+impl Entities {
+    /// A number for `entity`, used before or the next one.
+    pub(super) fn create(&mut self, entity: Entity) -> EntityId {
+        if let Some(id) = self.free.pop() {
+            self.nodes[id.0 as usize] = Node::default();
+            self[id] = entity;
+            return id;
+        }
+        let number = u32::try_from(self.slots.len()).ok().filter(|&n| n != NIL).expect("fewer than 2^32 entities");
+        self.slots.push(entity);
+        self.nodes.push(Node::default());
+        EntityId(number)
+    }
+
+    pub(super) fn free(&mut self, id: EntityId) {
+        debug_assert!(self[id].place == Place::Nowhere);
+        self.free.push(id);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    #[inline]
+    pub(super) fn node(&self, id: EntityId) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn node_mut(&mut self, id: EntityId) -> &mut Node {
+        &mut self.nodes[id.0 as usize]
+    }
+}
+
+impl Index<EntityId> for Entities {
+    type Output = Entity;
+
+    #[inline]
+    fn index(&self, id: EntityId) -> &Entity {
+        &self.slots[id.0 as usize]
+    }
+}
+
+impl IndexMut<EntityId> for Entities {
+    #[inline]
+    fn index_mut(&mut self, id: EntityId) -> &mut Entity {
+        &mut self.slots[id.0 as usize]
+    }
+}

@@ -1,0 +1,256 @@
+//! Groups: the queues and groups of one cgroup, which share by weight what the cgroup gets; moves between groups; removal.
+
+use std::ops::{Index, IndexMut};
+
+use super::Bfq;
+use super::entity::{Class, Entity, EntityId, Place};
+use super::event::Reason;
+use super::queue::{ByPosition, NEVER, QueueId};
+use super::service_tree::ServiceTree;
+use crate::collections::RbTree;
+use crate::context::{CgroupId, ContextId, LEVEL_MAX};
+use crate::elevator::Env;
+
+/// A group in the arena.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct GroupId(u32);
+
+impl GroupId {
+    pub(super) const ROOT: Self = Self(0);
+}
+
+/// One group.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) cgroup: CgroupId,
+    /// What stands for it in its parent; the root has none.
+    pub(super) entity: Option<EntityId>,
+    /// By [`Class::index`].
+    pub(super) trees: [ServiceTree; 3],
+    pub(super) in_service: Option<EntityId>,
+    /// To be served next, as found when it was last looked for.
+    pub(super) next: Option<EntityId>,
+    /// When the idle class was last looked at, in jiffies.
+    pub(super) idle_class_at: i64,
+    /// Entities in the active trees.
+    pub(super) active_children: u32,
+    /// Queues because of which it counts as a group with requests.
+    pub(super) pending_queues: u32,
+    /// Requests that belong to queues of it or below.
+    pub(super) requests: i64,
+    /// Queues by their next sectors.
+    pub(super) positions: RbTree<ByPosition>,
+    /// The queue that came up last.
+    pub(super) last_created: Option<QueueId>,
+    /// Async queues by class and level.
+    pub(super) async_queues: [[Option<QueueId>; LEVEL_MAX as usize + 1]; 3],
+}
+
+impl Group {
+    fn new(cgroup: CgroupId, entity: Option<EntityId>, idle_class_at: i64) -> Self {
+        Self {
+            cgroup,
+            entity,
+            trees: Default::default(),
+            in_service: None,
+            next: None,
+            idle_class_at,
+            active_children: 0,
+            pending_queues: 0,
+            requests: 0,
+            positions: RbTree::default(),
+            last_created: None,
+            async_queues: Default::default(),
+        }
+    }
+}
+
+/// All groups; the root is always there, the others since their first request.
+#[derive(Debug)]
+pub(super) struct Groups {
+    slots: Vec<Group>,
+    /// By [`CgroupId::index`].
+    of_cgroup: Vec<Option<GroupId>>,
+}
+
+impl Groups {
+    /// With the root alone, at jiffy `now`.
+    pub(super) fn new(now: i64) -> Self {
+        Self { slots: vec![Group::new(CgroupId::ROOT, None, now)], of_cgroup: vec![Some(GroupId::ROOT)] }
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = GroupId> + use<> {
+        (0..self.slots.len() as u32).map(GroupId)
+    }
+
+    fn get(&self, cgroup: CgroupId) -> Option<GroupId> {
+        self.of_cgroup.get(cgroup.index()).copied().flatten()
+    }
+}
+
+impl Index<GroupId> for Groups {
+    type Output = Group;
+
+    #[inline]
+    fn index(&self, id: GroupId) -> &Group {
+        &self.slots[id.0 as usize]
+    }
+}
+
+impl IndexMut<GroupId> for Groups {
+    #[inline]
+    fn index_mut(&mut self, id: GroupId) -> &mut Group {
+        &mut self.slots[id.0 as usize]
+    }
+}
+
+impl Bfq {
+    /// The group of what is submitted from `cgroup`, made if need be.
+    pub(super) fn group_of(&mut self, env: &Env, cgroup: CgroupId) -> GroupId {
+        if !env.groups {
+            return GroupId::ROOT;
+        }
+        let cgroup = env.cgroups.living(cgroup);
+        match self.groups.get(cgroup) {
+            Some(known) => known,
+            None => self.create_group(env, cgroup),
+        }
+    }
+
+    fn create_group(&mut self, env: &Env, cgroup: CgroupId) -> GroupId {
+        let parent = env.cgroups.get(cgroup).parent.map_or(GroupId::ROOT, |parent| self.group_of(env, parent));
+        let id = GroupId(self.groups.slots.len() as u32);
+        let weight = env.cgroups.weight(cgroup);
+        let entity = self.entities.create(Entity::new(parent, Some(id), Class::BestEffort, weight));
+        self.queues.grow(self.entities.len());
+        self.groups.slots.push(Group::new(cgroup, Some(entity), NEVER));
+        if self.groups.of_cgroup.len() <= cgroup.index() {
+            self.groups.of_cgroup.resize(cgroup.index() + 1, None);
+        }
+        self.groups.of_cgroup[cgroup.index()] = Some(id);
+        id
+    }
+
+    /// The weight of a cgroup was set: its group takes it over when it is next enqueued.
+    pub(super) fn note_weight(&mut self, env: &Env, cgroup: CgroupId) {
+        let Some(entity) = self.groups.get(cgroup).and_then(|group| self.groups[group].entity) else { return };
+        let entity = &mut self.entities[entity];
+        let weight = env.cgroups.weight(cgroup);
+        if weight != entity.new_weight {
+            entity.new_weight = weight;
+            entity.changed = true;
+        }
+    }
+
+    /// One request more (or less) belongs to a queue, and to the groups above.
+    #[inline]
+    pub(super) fn count_request(&mut self, id: QueueId, more: i64) {
+        let mut group = self.entities[id.entity()].group;
+        while let Some(entity) = self.groups[group].entity {
+            self.groups[group].requests += more;
+            group = self.entities[entity].group;
+        }
+    }
+
+    // ---- moves
+
+    /// What the process submits belongs to `group` now: its queues follow.
+    pub(super) fn change_group(&mut self, env: &mut Env, context: ContextId, group: GroupId) {
+        let [async_queue, sync_queue] = self.process(context).map_or([None; 2], |process| process.queues);
+        if let Some(queue) = async_queue
+            && self.entities[queue.entity()].group != group
+        {
+            self.attach(env, context, false, None);
+            self.release_process(env, queue);
+        }
+        let Some(queue) = sync_queue else { return };
+        let slot = &self.queues[queue];
+        if slot.planned.is_none() && !slot.coop {
+            if self.entities[queue.entity()].group != group {
+                self.move_queue(env, queue, group);
+            }
+            return;
+        }
+        let mut at = Some(queue);
+        while let Some(id) = at {
+            if self.entities[id.entity()].group != group {
+                self.undo_plan(env, queue);
+                self.attach(env, context, true, None);
+                self.release_process(env, queue);
+                return;
+            }
+            at = self.queues[id].planned;
+        }
+    }
+
+    /// A queue goes to another group, with its requests.
+    pub(super) fn move_queue(&mut self, env: &mut Env, id: QueueId, group: GroupId) {
+        // Nothing that happens on the way ends it.
+        self.queues[id].processes += 1;
+        if self.active == Some(id) {
+            self.expire(env, id, false, Reason::Preempted);
+        }
+        if self.queues[id].busy {
+            self.deactivate(env, id, false, false);
+        } else if self.entities[id.entity()].place == Place::Idle {
+            self.forget(env, id.entity());
+        }
+        let pending = self.remove_pending(id);
+        let old = self.entities[id.entity()].group;
+        if self.groups[old].last_created == Some(id) {
+            self.groups[old].last_created = None;
+        }
+        self.leave_position(id);
+        self.entities[id.entity()].group = group;
+        if pending {
+            self.add_pending(id);
+        }
+        if self.queues[id].busy {
+            self.refresh_position(env, id);
+            self.activate_queue(env, id);
+        }
+        self.queues[id].processes -= 1;
+        self.reap(env, id);
+    }
+
+    /// A cgroup is gone: what its group has goes to the root.
+    pub(super) fn remove_group(&mut self, env: &mut Env, cgroup: CgroupId) {
+        let Some(group) = self.groups.get(cgroup).filter(|&group| group != GroupId::ROOT) else { return };
+        for class in Class::ALL {
+            while let Some(entity) = self.groups[group].trees[class.index()].active.first() {
+                self.move_leaf(env, entity, class);
+            }
+            if let Some(entity) = self.groups[group].in_service {
+                self.move_leaf(env, entity, class);
+            }
+            while let Some(entity) = self.groups[group].trees[class.index()].idle.first() {
+                self.forget(env, entity);
+            }
+        }
+        if let Some(entity) = self.groups[group].entity {
+            self.leave_group(env, entity);
+        }
+        for class in Class::ALL {
+            for level in 0..=usize::from(LEVEL_MAX) {
+                if let Some(queue) = self.groups[group].async_queues[class.index()][level].take() {
+                    self.move_queue(env, queue, GroupId::ROOT);
+                    self.queues[queue].processes -= 1;
+                    self.reap(env, queue);
+                }
+            }
+        }
+        self.groups[group].last_created = None;
+        self.groups.of_cgroup[cgroup.index()] = None;
+    }
+
+    /// The first queue below an entity, by preference of that class, goes to the root.
+    fn move_leaf(&mut self, env: &mut Env, mut entity: EntityId, class: Class) {
+        while let Some(own) = self.entities[entity].own_group {
+            let group = &self.groups[own];
+            let waiting = |class: Class| group.trees[class.index()].active.first();
+            let below = waiting(class).or(group.in_service).or_else(|| Class::ALL.into_iter().find_map(waiting));
+            entity = below.expect("a group that waits or is served has something below it");
+        }
+        self.move_queue(env, QueueId::of(entity), GroupId::ROOT);
+    }
+}

@@ -1,0 +1,178 @@
+//! Injection: requests of other queues given out while the one in service is waited for, as many as do not delay its own.
+//!
+//! How many that is, is learnt: the service time of a request that comes to an empty queue is measured, with injection and
+//! without.
+
+use super::Bfq;
+use super::queue::QueueId;
+use super::seek::LARGE_SECTORS;
+use crate::elevator::Env;
+use crate::request::RequestId;
+
+/// After so long without change, the limit is learnt anew, ms.
+const LEARN_ANEW_MS: u64 = 1000;
+/// The least time between a change of the limit and the next measurement, ms.
+const MEASURE_AGAIN_MS: u64 = 10;
+
+/// How many requests of others a queue bears.
+#[derive(Debug, Default)]
+pub(super) struct Injection {
+    pub(super) limit: u32,
+    /// Service time without injection, ns; 0: not known.
+    pub(super) baseline_ns: u64,
+    /// When the limit was decreased or reset, in jiffies.
+    pub(super) decreased_at: i64,
+}
+
+impl Injection {
+    pub(super) fn new(now: i64) -> Self {
+        Self { limit: 0, baseline_ns: 0, decreased_at: now }
+    }
+}
+
+/// The request whose service is measured.
+#[derive(Debug, Default)]
+pub(super) struct Sample {
+    started_ns: u64,
+    /// The next request given out is to be watched.
+    armed: bool,
+    watched: Option<RequestId>,
+    /// A request of another queue was given out meanwhile.
+    injected: bool,
+}
+
+impl Sample {
+    pub(super) fn forget(&mut self) {
+        *self = Self { started_ns: self.started_ns, ..Self::default() };
+    }
+
+    /// A request of the queue in service is given out.
+    #[inline]
+    pub(super) fn dispatched(&mut self, request: RequestId) {
+        if std::mem::take(&mut self.armed) {
+            self.watched = Some(request);
+        }
+    }
+
+    /// Whether it is `request` that is watched.
+    #[inline]
+    pub(super) fn is_watched(&self, request: RequestId) -> bool {
+        self.watched == Some(request)
+    }
+}
+
+impl Bfq {
+    /// The queue to give out a request of while that in service, `id`, is waited for.
+    pub(super) fn injected(&mut self, env: &Env, id: QueueId) -> Option<QueueId> {
+        let own_async = self.own_async_queue(env, id);
+        let queue = &self.queues[id];
+        let (waker, woken) = (queue.waker, queue.woken.first());
+        if let Some(chosen) = [own_async, waker, woken].into_iter().flatten().find(|&other| self.has_budget(env, other))
+        {
+            return Some(chosen);
+        }
+        let raised = self.entities[id.entity()].raise > 1;
+        if self.idling_boosts(env, id) || (raised && self.raised_busy <= 1 && self.queues[id].short_think) {
+            return None;
+        }
+        self.any_injected(env, id)
+    }
+
+    /// The async queue of the process that owns `id`, if what is next there comes from the same process.
+    fn own_async_queue(&self, env: &Env, id: QueueId) -> Option<QueueId> {
+        let owner = self.queues[id].owner?;
+        let queue = self.queue_of(owner, false)?;
+        let next = self.queues[queue].next?;
+        (env.requests[next].context == owner).then_some(queue)
+    }
+
+    /// Whether a queue is busy, and its budget allows for its next request.
+    fn has_budget(&self, env: &Env, id: QueueId) -> bool {
+        self.queues[id].busy
+            && self.next_charge(env, id).is_some_and(|charge| charge <= self.entities[id.entity()].left())
+    }
+
+    fn any_injected(&mut self, env: &Env, id: QueueId) -> Option<QueueId> {
+        let queue = &self.queues[id];
+        let mut limit = queue.injection.limit;
+        // Linux adds ns to jiffies here: this is so only if slice_idle has become 0 during the wait.
+        let waited = self.jiffies(env) >= self.turn.wait_started.saturating_add(self.tunables.slice_idle_ns as i64);
+        if limit == 0 && queue.injection.baseline_ns == 0 && queue.waiting && waited {
+            limit = 1;
+        }
+        if self.in_driver >= limit {
+            return None;
+        }
+        let any = self.entities[id.entity()].raise == 1 || !queue.short_think;
+        let mut at = self.waiting.first();
+        while let Some(other) = at {
+            let eligible = (any || self.entities[other.entity()].raise > 1) && self.has_budget(env, other);
+            // One large request at a time is enough for a device that does many at once.
+            let large = |next: RequestId| {
+                !env.rotational && env.requests[next].nr_sectors >= LARGE_SECTORS && self.in_driver >= 1
+            };
+            if eligible && !self.queues[other].next.is_some_and(large) {
+                self.sample.injected = true;
+                return Some(other);
+            }
+            at = self.queues.waiting[crate::collections::Id::number(other) as usize].next();
+        }
+        None
+    }
+
+    /// A request comes to a sync queue whose process has no other: whether its service is to be measured.
+    pub(super) fn observe_lone_request(&mut self, env: &Env, id: QueueId) {
+        let now = self.jiffies(env);
+        if now >= self.queues[id].injection.decreased_at + self.milliseconds(LEARN_ANEW_MS) {
+            self.reset_injection(now, id);
+        }
+        let injection = &self.queues[id].injection;
+        let comparable = self.in_driver == 0 || (injection.baseline_ns > 0 && self.sample.injected);
+        if self.active == Some(id) && comparable && now >= injection.decreased_at + self.milliseconds(MEASURE_AGAIN_MS)
+        {
+            self.sample.started_ns = env.now.as_ns();
+            self.sample.armed = true;
+            if self.in_driver == 0 {
+                self.sample.injected = false;
+            }
+        }
+    }
+
+    /// The watched request of queue `id` completes.
+    pub(super) fn measured(&mut self, env: &Env, id: QueueId) {
+        let now = self.jiffies(env);
+        let time_ns = env.now.as_ns() - self.sample.started_ns;
+        let injected = self.sample.injected;
+        let alone = self.in_driver == 1;
+        let most = self.depth.most_in_driver();
+        let injection = &mut self.queues[id].injection;
+        let (before, baseline_ns) = (injection.limit, injection.baseline_ns);
+        if baseline_ns > 0 && injected {
+            if time_ns >= baseline_ns + baseline_ns / 2 {
+                if before > 0 {
+                    injection.limit -= 1;
+                    injection.decreased_at = now;
+                }
+            } else if before <= most {
+                injection.limit += 1;
+            }
+        }
+        if (baseline_ns == 0 && alone) || time_ns < baseline_ns {
+            if baseline_ns == 0 {
+                injection.limit = before.max(1);
+            }
+            injection.baseline_ns = time_ns;
+        } else if !injected && alone {
+            injection.baseline_ns = time_ns;
+        }
+        self.sample.watched = None;
+        self.sample.injected = false;
+    }
+
+    /// What was learnt of injection is forgotten.
+    pub(super) fn reset_injection(&mut self, now: i64, id: QueueId) {
+        let queue = &mut self.queues[id];
+        queue.injection = Injection { limit: u32::from(!queue.short_think), baseline_ns: 0, decreased_at: now };
+        self.sample.watched = None;
+    }
+}

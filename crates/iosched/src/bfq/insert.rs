@@ -1,0 +1,198 @@
+//! A request comes in: what it says of its process, and whether its queue has to be served at once.
+
+use super::Bfq;
+use super::event::Reason;
+use super::queue::QueueId;
+use crate::elevator::Env;
+use crate::request::RequestId;
+
+/// After a pause this long a queue is new to the person before the screen, ms.
+const LONG_PAUSE_MS: u64 = 2000;
+/// After one this long it is of no burst any more, ms.
+const BURST_OVER_MS: u64 = 10_000;
+/// For so long after a queue was split off it is not judged, ms.
+const RESTORED_MS: u64 = 2000;
+/// The least time between two raises of a busy async queue, ms.
+const ASYNC_RAISE_MS: u64 = 500;
+/// A queue that comes back within so many times slice_idle after its last completion goes on where it was.
+const IN_TIME: u64 = 3;
+
+impl Bfq {
+    /// Takes in a request whose queue is known, or the queue that its process shares from now on.
+    pub(super) fn insert_request(&mut self, env: &mut Env, request: RequestId) {
+        let rq = &env.requests[request];
+        let (context, sector, nr_sectors, end) = (rq.context, rq.sector, rq.nr_sectors, rq.end());
+        let mut id = Self::queue_of_request(env, request);
+        if let Some(into) = self.cooperator(env, id, sector, context) {
+            id = self.move_request(env, request, id, into);
+        }
+        self.observe_think_time(env, id);
+        self.observe_seek(env, id, sector, nr_sectors);
+        self.add_request(env, id, request);
+        self.queues[id].seek.inserted(end);
+        if self.active == Some(id) && self.queues[id].waiting {
+            self.end_wait(env, id, nr_sectors);
+        }
+        self.note_state(env, id);
+    }
+
+    /// The process of a request that is not queued yet goes to another queue, and the request with it.
+    fn move_request(&mut self, env: &mut Env, request: RequestId, id: QueueId, into: QueueId) -> QueueId {
+        use crate::collections::Id as _;
+        let context = env.requests[request].context;
+        self.queues[into].requests += 1;
+        self.count_request(into, 1);
+        env.requests[request].elevator = into.number();
+        if self.queue_of(context, true) == Some(id) {
+            self.follow_plan(env, context, id, into);
+        }
+        self.queues[id].just_created = false;
+        self.count_request(id, -1);
+        self.put_request(env, id);
+        into
+    }
+
+    fn observe_seek(&mut self, env: &Env, id: QueueId, sector: u64, nr_sectors: u32) {
+        let queue = &mut self.queues[id];
+        queue.seek.record(sector, nr_sectors, env.rotational);
+        if queue.seek.is_totally_seeky() && self.entities[id.entity()].raise > 1 && self.is_soft_length(id) {
+            let now = self.jiffies(env);
+            self.leave_soft(now, id);
+        }
+    }
+
+    fn add_request(&mut self, env: &mut Env, id: QueueId, request: RequestId) {
+        let now = self.jiffies(env);
+        let raise_before = self.entities[id.entity()].raise;
+        let rq = &env.requests[request];
+        let (context, sync) = (rq.context, rq.is_sync());
+        if self.queues[id].sync {
+            if self.process_mut(context).requests <= 1 {
+                self.look_for_waker(env, id);
+                self.observe_lone_request(env, id);
+            }
+            self.observe_io_bound(env, id);
+        }
+        let next_changed = self.add_sorted(env, id, request);
+        self.queues[id].queued += 1;
+        self.queued += 1;
+        if next_changed {
+            self.refresh_position(env, id);
+        }
+        let mut interactive = false;
+        if !self.queues[id].busy {
+            interactive = self.become_busy(env, id, request);
+        } else {
+            let stamp = self.queues[id].raising.stamp;
+            if self.tunables.low_latency
+                && raise_before == 1
+                && !sync
+                && now > stamp + self.milliseconds(ASYNC_RAISE_MS)
+            {
+                self.raise_async(id);
+            }
+            if next_changed {
+                self.next_changed(env, id);
+            }
+        }
+        if self.tunables.low_latency && (raise_before == 1 || self.entities[id.entity()].raise == 1 || interactive) {
+            self.queues[id].raising.stamp = now;
+        }
+        env.requests[request].deadline = env.now + self.tunables.fifo_expire_ns(sync);
+        self.queues[id].fifo.push_back(env.requests.list_nodes(), request);
+    }
+
+    /// A queue has something to do again. Returns whether it looks interactive.
+    fn become_busy(&mut self, env: &mut Env, id: QueueId, request: RequestId) -> bool {
+        let now = self.jiffies(env);
+        let [long_pause, burst_over, restored] =
+            [LONG_PAUSE_MS, BURST_OVER_MS, RESTORED_MS].map(|ms| self.milliseconds(ms));
+        let queue = &self.queues[id];
+        let paused = |length: i64| queue.in_flight == 0 && now > queue.budget_timeout + length;
+        let long = paused(long_pause);
+        let out_of_burst = paused(burst_over) && !queue.just_created;
+        let in_time = env.now.as_ns() <= queue.last_completion_ns.saturating_add(IN_TIME * self.tunables.slice_idle_ns);
+        let judged = now > queue.split_at + restored;
+        let stable = self.process(env.requests[request].context).is_some_and(|process| process.stably_merged);
+        let owned = queue.owner.is_some() || stable;
+        let arrival = self.judge_arrival(now, id, long, owned);
+
+        let wants = self.budget_for_arrival(env, id, in_time);
+        if out_of_burst {
+            self.leave_burst_list(id);
+            self.queues[id].in_large_burst = false;
+        }
+        self.queues[id].just_created = false;
+        if self.tunables.low_latency && judged {
+            self.update_raising(now, id, &arrival);
+        }
+        let queue = &mut self.queues[id];
+        queue.backlogged_at = now;
+        queue.served_since_backlogged = 0;
+        queue.raising.soft_update = false;
+        self.enter_busy(env, id);
+        if let Some(active) = self.active
+            && self.next_may_preempt()
+            && ((wants && self.entities[id.entity()].raise >= self.entities[active.entity()].raise)
+                || self.is_higher(id, active)
+                || !self.better_to_idle(env, active))
+        {
+            self.expire(env, active, false, Reason::Preempted);
+        }
+        arrival.interactive
+    }
+
+    /// The budget of a queue that becomes busy: what was left of it, if the queue gave way of itself and came back in time.
+    /// Returns whether it goes on so.
+    fn budget_for_arrival(&mut self, env: &Env, id: QueueId, in_time: bool) -> bool {
+        let charge = self.next_charge(env, id).unwrap_or(0);
+        let queue = &mut self.queues[id];
+        let entity = &mut self.entities[id.entity()];
+        let left = entity.left();
+        entity.service = 0;
+        if queue.non_blocking && in_time && left > 0 {
+            entity.budget = left.min(queue.max_budget);
+            return true;
+        }
+        queue.non_blocking = false;
+        entity.budget = queue.max_budget.max(charge);
+        false
+    }
+
+    /// A queue waits for service.
+    fn enter_busy(&mut self, env: &mut Env, id: QueueId) {
+        self.activate_queue(env, id);
+        self.queues[id].busy = true;
+        let entity = &self.entities[id.entity()];
+        let raised = entity.raise > 1;
+        let counter = &mut self.busy_of_class[entity.class.index()];
+        *counter = counter.wrapping_add(1);
+        self.busy += 1;
+        if self.queues[id].in_flight == 0 {
+            self.begin_pending(id);
+        }
+        self.raised_busy += i32::from(raised);
+        self.come_first_of_woken(id);
+    }
+
+    fn next_may_preempt(&self) -> bool {
+        let root = &self.groups[super::group::GroupId::ROOT];
+        root.next != root.in_service
+    }
+
+    /// Whether a queue, or its group, is of a higher class or weight than the one in service.
+    fn is_higher(&self, id: QueueId, active: QueueId) -> bool {
+        let [new, old] = [id, active].map(|id| &self.entities[id.entity()]);
+        if new.class < old.class {
+            return true;
+        }
+        if new.group == old.group {
+            return new.weight > old.weight;
+        }
+        let [new, old] = [id, active].map(|id| {
+            let entity = self.parent_of(id.entity()).unwrap_or(id.entity());
+            self.entities[entity].weight
+        });
+        new > old
+    }
+}

@@ -1,0 +1,324 @@
+//! BFQ, Budget Fair Queueing, as in Linux 6.12.
+//!
+//! Every process has a queue for its sync requests; async ones share a queue per class and level. Queues get budgets in
+//! turn: sectors, not time, in the order of virtual finish times (B-WF2Q+), so that each has its share of the sectors served
+//! and none lags behind it by more than a budget. While a queue is worth it, the disk waits a little for its next request
+//! rather than seek away, and serves requests of others meanwhile as far as that does no harm. Queues that a person seems to
+//! wait for have their weights raised. Groups of queues share by weight in the same way, level by level.
+//!
+//! Each file decides one thing: `schedule` which queue is served, over `service_tree` and `entity`, `dispatch` how long,
+//! `budget` how much, `expire` what a turn costs, `queue` which request, `insert` whether a newcomer cuts in, `idle` when to
+//! wait, `inject` what is served meanwhile, `waker` for whom to give way, `weights` whether shares must be kept up,
+//! `raising` who is raised, `burst` who is not after all, `think` and `seek` what a process is like, `merge` who shares a
+//! queue, found by `position`, `split` who no longer does, `process` whose queue is which, `group` where it belongs,
+//! `peak_rate` how fast the device is, `depth` whether it queues commands, `tags` who may have how many
+//! requests.
+
+mod budget;
+mod burst;
+mod check;
+mod complete;
+mod depth;
+mod dispatch;
+mod entity;
+mod event;
+mod expire;
+mod group;
+mod idle;
+mod inject;
+mod insert;
+mod merge;
+mod peak_rate;
+mod position;
+mod process;
+mod queue;
+mod raising;
+mod schedule;
+mod seek;
+mod service_tree;
+mod split;
+mod state;
+mod tags;
+mod think;
+mod tunables;
+mod waker;
+mod weights;
+
+use budget::Budgets;
+use burst::Burst;
+use depth::QueueDepth;
+use dispatch::Turn;
+use entity::Entities;
+pub use event::{Event, Reason, State};
+use group::Groups;
+use inject::Sample;
+use peak_rate::PeakRate;
+use process::Process;
+use queue::{QueueId, Queues, Waiting};
+use state::Told;
+use tunables::{DECLARATIONS, Tunables};
+use weights::Weights;
+
+use crate::collections::{Id, List};
+use crate::context::{CgroupId, ContextId, IoClass, IoPriority, LEVEL_DEFAULT};
+use crate::elevator::{Elevator, Env, Layer, MultiQueueRules, Registered, Waking};
+use crate::parts::sorted::inherit_fifo_place;
+use crate::request::{Bio, RequestId, Sector};
+use crate::time::{MILLISECOND_NS, SECOND_NS};
+use crate::tunable::TunableError;
+
+pub(crate) const REGISTERED: Registered = Registered {
+    name: "bfq",
+    about: "fair shares of sectors per process, and fast response: for disks that a person waits for, or many share",
+    since: "4.12",
+    until: None,
+    layer: Layer::MultiQueue(MultiQueueRules {
+        waking: Waking::Rescan,
+        unset_ioprio: IoPriority { class: IoClass::BestEffort, level: LEVEL_DEFAULT },
+        ..MultiQueueRules::USUAL
+    }),
+    how: &[
+        "Each process has a queue for sync requests; async ones share a queue per class and level.",
+        "Queues get budgets of sectors in turn, in the order of virtual finish times (B-WF2Q+): shares by weight are exact.",
+        "Real time first, idle class last; cgroups share by weight in the same way, level by level.",
+        "A queue that uses its budget up soon gets a larger one next time; one that idles, a smaller one.",
+        "A queue that is slow is charged for its time, so that scattered I/O cannot take the disk.",
+        "What a person seems to wait for (new, or small and regular) has its weight raised for a while.",
+        "A queue that soon follows up is waited for (slice_idle) if that is faster or needed for its share.",
+        "Meanwhile requests of others are injected, as many as were seen to do no harm.",
+        "Processes that work on the same place, or came up together, share a queue while it pays.",
+        "Async and sync writes may have only part of the request slots, less while something is raised.",
+    ],
+    when: "Rotating disks and slow flash with a person waiting, ionice and cgroup weights in sectors; not fast SSDs.",
+    tunables: || DECLARATIONS.specs().collect(),
+    build: |env| Box::new(Bfq::new(env)),
+};
+
+struct Bfq {
+    tunables: Tunables,
+    entities: Entities,
+    queues: Queues,
+    groups: Groups,
+    /// By [`ContextId::index`].
+    processes: Vec<Option<Process>>,
+    /// Waiting queues, the newest in its tree first.
+    waiting: List<Waiting>,
+
+    /// The queue in service.
+    active: Option<QueueId>,
+    turn: Turn,
+    sample: Sample,
+    /// Queues that wait or are in service.
+    busy: u32,
+    /// The same by class. A queue that changes its class on the way is counted in and out of different ones, as in Linux.
+    busy_of_class: [u32; 3],
+    /// Raised ones among them; fewer than none after low_latency was turned off, as in Linux.
+    raised_busy: i32,
+    weights: Weights,
+    pending_groups: u32,
+    burst: Burst,
+
+    /// Requests queued.
+    queued: u32,
+    /// Requests in the device.
+    in_driver: u32,
+    /// End of the last request given out.
+    position: Sector,
+    /// The queue whose request completed last, if it is one process'.
+    last_completed: Option<QueueId>,
+    /// When that was, ns; 0: never.
+    last_completion_ns: u64,
+    peak_rate: PeakRate,
+    budgets: Budgets,
+    depth: QueueDepth,
+    told: Told,
+}
+
+impl Bfq {
+    fn new(env: &Env) -> Self {
+        Self {
+            tunables: Tunables::new(env),
+            entities: Entities::default(),
+            queues: Queues::default(),
+            groups: Groups::new((env.now.as_ns() / env.jiffy_ns) as i64),
+            processes: Vec::new(),
+            waiting: List::default(),
+            active: None,
+            turn: Turn::default(),
+            sample: Sample::default(),
+            busy: 0,
+            busy_of_class: [0; 3],
+            raised_busy: 0,
+            weights: Weights::default(),
+            pending_groups: 0,
+            burst: Burst::default(),
+            queued: 0,
+            in_driver: 0,
+            position: 0,
+            last_completed: None,
+            last_completion_ns: 0,
+            peak_rate: PeakRate::new(env),
+            budgets: Budgets::default(),
+            depth: QueueDepth::default(),
+            told: Told::default(),
+        }
+    }
+
+    /// Jiffies, signed so that what never was can be long before all.
+    #[inline]
+    fn jiffies(&self, env: &Env) -> i64 {
+        (env.now.as_ns() / env.jiffy_ns) as i64
+    }
+
+    /// Milliseconds in jiffies, rounded up.
+    #[inline]
+    fn milliseconds(&self, ms: u64) -> i64 {
+        let hz = u64::from(self.tunables.hz);
+        (ms * hz).div_ceil(SECOND_NS / MILLISECOND_NS) as i64
+    }
+
+    /// A fraction of a second in jiffies, rounded down.
+    #[inline]
+    fn second_fraction(&self, fraction: u64) -> i64 {
+        (u64::from(self.tunables.hz) / fraction) as i64
+    }
+
+    #[inline]
+    fn queue_of_request(env: &Env, id: RequestId) -> QueueId {
+        QueueId::new(env.requests[id].elevator)
+    }
+
+    /// The cgroup that what a request does counts for.
+    fn cgroup_of_request(&self, env: &Env, id: RequestId) -> CgroupId {
+        env.cgroups.living(env.requests[id].cgroup)
+    }
+
+    /// The queue that `bio` would go to, if its process has one.
+    fn queue_of_bio(&mut self, env: &mut Env, bio: &Bio) -> Option<QueueId> {
+        self.process(bio.context)?;
+        let cgroup = env.cgroups.living(env.contexts.get(bio.context).cgroup);
+        self.notice_cgroup(env, bio.context, cgroup);
+        self.queue_of(bio.context, bio.is_sync())
+    }
+}
+
+impl Elevator for Bfq {
+    fn name(&self) -> &'static str {
+        REGISTERED.name
+    }
+
+    fn may_merge(&mut self, env: &mut Env, bio: &Bio, into: RequestId) -> bool {
+        // Nothing sync has to wait for something async, and only the queue the bio would go to is its own.
+        if bio.is_sync() && !env.requests[into].is_sync() {
+            return false;
+        }
+        let Some(queue) = self.queue_of_bio(env, bio) else { return false };
+        let queue = self.merge_if_close(env, bio.context, queue, bio.sector);
+        queue == Self::queue_of_request(env, into)
+    }
+
+    fn find_front(&mut self, env: &mut Env, bio: &Bio) -> Option<RequestId> {
+        let queue = self.queue_of_bio(env, bio)?;
+        self.queues[queue].sorted.find(&env.requests, bio.end())
+    }
+
+    fn former(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        self.queues[Self::queue_of_request(env, id)].sorted.prev(&env.requests, id)
+    }
+
+    fn latter(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        self.queues[Self::queue_of_request(env, id)].sorted.next(&env.requests, id)
+    }
+
+    fn merged_front(&mut self, env: &mut Env, id: RequestId) {
+        let queue = Self::queue_of_request(env, id);
+        let slot = &mut self.queues[queue];
+        slot.sorted.moved_forward(&mut env.requests, id);
+        let next = slot.next;
+        self.queues.set_next(&env.requests, queue, next);
+    }
+
+    fn absorb(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId) {
+        let [queue, other] = [survivor, absorbed].map(|id| Self::queue_of_request(env, id));
+        if queue == other {
+            inherit_fifo_place(&mut self.queues[queue].fifo, &mut env.requests, survivor, absorbed);
+        }
+        if self.queues[queue].next == Some(absorbed) {
+            self.queues.set_next(&env.requests, queue, Some(survivor));
+        }
+        self.remove_request(env, other, absorbed);
+        self.forget_request(env, other, absorbed);
+    }
+
+    fn limit_depth(&mut self, env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
+        self.tags_for(env, bio, nr_requests)
+    }
+
+    fn prepare(&mut self, env: &mut Env, id: RequestId) {
+        self.prepare_request(env, id);
+    }
+
+    fn absorb_new(&mut self, env: &mut Env, _survivor: RequestId, absorbed: RequestId) {
+        self.forget_request(env, Self::queue_of_request(env, absorbed), absorbed);
+    }
+
+    fn insert(&mut self, env: &mut Env, id: RequestId) {
+        self.insert_request(env, id);
+    }
+
+    fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
+        self.try_dispatch(env)
+    }
+
+    fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
+        self.force_dispatch(env)
+    }
+
+    fn start(&mut self, env: &mut Env, id: RequestId) {
+        self.enter_device(Self::queue_of_request(env, id));
+    }
+
+    fn requeue(&mut self, env: &mut Env, id: RequestId) {
+        self.leave_device(env, Self::queue_of_request(env, id));
+    }
+
+    fn complete(&mut self, env: &mut Env, id: RequestId) {
+        self.complete_request(env, id);
+    }
+
+    fn timer(&mut self, env: &mut Env) {
+        self.wait_over(env);
+    }
+
+    fn exit(&mut self, env: &mut Env, context: ContextId) {
+        self.exit_process(env, context);
+    }
+
+    fn remove_cgroup(&mut self, env: &mut Env, cgroup: CgroupId) {
+        self.remove_group(env, cgroup);
+    }
+
+    fn weight_changed(&mut self, env: &mut Env, cgroup: CgroupId) {
+        self.note_weight(env, cgroup);
+    }
+
+    fn queued(&self) -> usize {
+        self.queued as usize
+    }
+
+    fn check(&self, env: &Env) {
+        self.check_all(env);
+    }
+
+    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
+        DECLARATIONS.get(&self.tunables, name)
+    }
+
+    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
+        DECLARATIONS.set(&mut self.tunables, name, value)
+    }
+
+    fn tunable_changed(&mut self, env: &mut Env, name: &str) {
+        self.follow_tunable(env, name);
+    }
+}

@@ -1,0 +1,225 @@
+//! Weight raising: queues that somebody seems to wait for at a screen get many times their share, for a while.
+//!
+//! An interactive queue comes up after a pause; it is raised for as long as a large application takes to load on such a
+//! device. A soft real-time queue asks for little, regularly; it is raised for a short time whenever it comes back.
+
+use super::Bfq;
+use super::queue::{NEVER, QueueId};
+use crate::elevator::Env;
+
+/// How many times the weight of an interactive queue counts.
+pub(super) const INTERACTIVE: u32 = 30;
+/// The same of a soft real-time queue.
+const SOFT_REAL_TIME: u32 = 30 * 100;
+/// How long a soft real-time queue stays raised without coming back.
+const SOFT_REAL_TIME_MS: u64 = 300;
+/// Sectors after which an interactive queue has loaded whatever it loads.
+const SERVED_MAX: i64 = 120_000;
+/// Sectors per second up to which a queue may pass for soft real-time.
+const SOFT_REAL_TIME_RATE: i64 = 7000;
+/// Jiffies on top, in which timers may be late.
+const SLACK: i64 = 4;
+/// How long an interactive queue is raised at least and at most.
+const DURATION_MIN_MS: u64 = 3000;
+const DURATION_MAX_MS: u64 = 25_000;
+/// Only queues of the default level are taken for interactive or soft real-time.
+const WEIGHT_ELIGIBLE: u32 = 40;
+
+/// How a queue is raised. How many times its weight counts is with its entity.
+#[derive(Debug, Default)]
+pub(super) struct Raising {
+    /// For how long, in jiffies; 0: not at all.
+    pub(super) length: i64,
+    /// When it began or, of a queue that is not raised, was last considered; in jiffies.
+    pub(super) stamp: i64,
+    /// When it changed from interactive to soft real-time, in jiffies.
+    pub(super) switched_at: i64,
+    /// Sectors served since it began.
+    pub(super) served: i64,
+    /// A queue that comes back before is not soft real-time; in jiffies.
+    pub(super) soft_next_start: i64,
+    /// That is to be worked out when nothing is in flight.
+    pub(super) soft_update: bool,
+}
+
+impl Raising {
+    pub(super) fn new(now: i64) -> Self {
+        Self { length: 0, stamp: now, switched_at: NEVER, served: 0, soft_next_start: now, soft_update: false }
+    }
+}
+
+/// What a queue looks like that becomes busy.
+#[derive(Clone, Copy)]
+pub(super) struct Arrival {
+    pub(super) in_large_burst: bool,
+    pub(super) interactive: bool,
+    pub(super) soft: bool,
+    /// It is to be raised, or stays so.
+    pub(super) deserves: bool,
+}
+
+impl Bfq {
+    /// Whether the queue is raised as soft real-time.
+    pub(super) fn is_soft_length(&self, id: QueueId) -> bool {
+        self.queues[id].raising.length == self.milliseconds(SOFT_REAL_TIME_MS)
+    }
+
+    /// How long an interactive queue is raised, in jiffies: a constant amount of data at the device's peak rate.
+    pub(super) fn interactive_duration(&self) -> i64 {
+        let jiffies = i64::try_from(self.peak_rate.reference_jiffies()).unwrap_or(i64::MAX);
+        jiffies.clamp(self.milliseconds(DURATION_MIN_MS), self.milliseconds(DURATION_MAX_MS))
+    }
+
+    /// The weight a queue has or will have, unraised.
+    fn pending_weight(&self, id: QueueId) -> u32 {
+        self.entities[id.entity()].new_weight
+    }
+
+    /// What a queue is that becomes busy; `long`: after a long pause, `owned`: of one process.
+    pub(super) fn judge_arrival(&self, now: i64, id: QueueId, long: bool, owned: bool) -> Arrival {
+        let queue = &self.queues[id];
+        let in_large_burst = queue.in_large_burst;
+        let eligible = self.pending_weight(id) == WEIGHT_ELIGIBLE && !in_large_burst;
+        let soft =
+            eligible && !queue.seek.is_totally_seeky() && now > queue.raising.soft_next_start && queue.in_flight == 0;
+        let interactive = eligible && long;
+        let raised = self.entities[id.entity()].raise > 1;
+        let deserves = self.tunables.low_latency && (raised || (queue.sync && owned && (interactive || soft)));
+        Arrival { in_large_burst, interactive, soft, deserves }
+    }
+
+    /// A queue becomes busy: its raising begins, changes or ends.
+    pub(super) fn update_raising(&mut self, now: i64, id: QueueId, arrival: &Arrival) {
+        let duration = self.interactive_duration();
+        let soft_length = self.milliseconds(SOFT_REAL_TIME_MS);
+        let low_budget = 2 * self.min_budget();
+        let entity = &mut self.entities[id.entity()];
+        let before = entity.raise;
+        let raising = &mut self.queues[id].raising;
+        if before == 1 && arrival.deserves {
+            if arrival.interactive {
+                raising.served = 0;
+                entity.raise = INTERACTIVE;
+                raising.length = duration;
+            } else {
+                raising.switched_at = NEVER;
+                entity.raise = SOFT_REAL_TIME;
+                raising.length = soft_length;
+            }
+            entity.budget = entity.budget.min(low_budget);
+        } else if before > 1 {
+            if arrival.interactive {
+                entity.raise = INTERACTIVE;
+                raising.length = duration;
+            } else if arrival.in_large_burst {
+                entity.raise = 1;
+            } else if arrival.soft {
+                if raising.length != soft_length {
+                    raising.switched_at = raising.stamp;
+                    raising.length = soft_length;
+                    entity.raise = SOFT_REAL_TIME;
+                }
+                raising.stamp = now;
+            }
+        }
+        entity.changed |= entity.raise != before;
+    }
+
+    /// An async queue that goes on for long without being raised is raised like an interactive one.
+    pub(super) fn raise_async(&mut self, id: QueueId) {
+        let duration = self.interactive_duration();
+        self.queues[id].raising.length = duration;
+        let entity = &mut self.entities[id.entity()];
+        entity.raise = INTERACTIVE;
+        entity.changed = true;
+        self.raised_busy += 1;
+    }
+
+    /// Ends the raising of a queue.
+    fn end_raising(&mut self, now: i64, id: QueueId) {
+        if !self.is_soft_length(id) {
+            self.queues[id].raising.soft_next_start = now;
+        }
+        let queue = &mut self.queues[id];
+        self.raised_busy -= i32::from(queue.busy);
+        queue.raising.length = 0;
+        queue.raising.stamp = now;
+        let entity = &mut self.entities[id.entity()];
+        entity.raise = 1;
+        entity.changed = true;
+    }
+
+    /// A raised soft real-time queue goes on as the interactive one it was before.
+    pub(super) fn back_to_interactive(&mut self, id: QueueId) {
+        let duration = self.interactive_duration();
+        let raising = &mut self.queues[id].raising;
+        raising.length = duration;
+        raising.stamp = raising.switched_at;
+        let entity = &mut self.entities[id.entity()];
+        entity.raise = INTERACTIVE;
+        entity.changed = true;
+    }
+
+    /// A queue is no longer soft real-time: it is interactive again if it would still be, otherwise not raised.
+    pub(super) fn leave_soft(&mut self, now: i64, id: QueueId) {
+        if now > self.queues[id].raising.switched_at + self.interactive_duration() {
+            self.end_raising(now, id);
+        } else {
+            self.back_to_interactive(id);
+        }
+    }
+
+    /// After each request served in its turn: whether the raising of a queue is over.
+    pub(super) fn check_raising(&mut self, now: i64, id: QueueId) {
+        if self.entities[id.entity()].raise > 1 {
+            let queue = &self.queues[id];
+            let over = now > queue.raising.stamp + queue.raising.length;
+            if queue.in_large_burst {
+                self.end_raising(now, id);
+            } else if over {
+                if self.is_soft_length(id) {
+                    self.leave_soft(now, id);
+                } else {
+                    self.end_raising(now, id);
+                }
+            }
+            if self.entities[id.entity()].raise > 1
+                && !self.is_soft_length(id)
+                && self.queues[id].raising.served > SERVED_MAX
+            {
+                self.end_raising(now, id);
+            }
+        }
+        let entity = &self.entities[id.entity()];
+        if (entity.weight > entity.original_weight) != (entity.raise > 1) {
+            self.take_over_priority(id.entity(), false);
+        }
+    }
+
+    /// When the queue, if it is soft real-time, may come back at the earliest; in jiffies.
+    pub(super) fn soft_next_start(&self, env: &Env, id: QueueId) -> i64 {
+        let queue = &self.queues[id];
+        let hz = self.second_fraction(1);
+        let by_rate = queue.backlogged_at + hz * queue.served_since_backlogged / SOFT_REAL_TIME_RATE;
+        let idle = (self.tunables.slice_idle_ns / env.jiffy_ns) as i64;
+        queue.raising.soft_next_start.max(by_rate).max(self.jiffies(env) + idle + SLACK)
+    }
+
+    /// low_latency was turned off: nobody is raised any more, but for the queue in service.
+    pub(super) fn end_all_raising(&mut self, env: &Env) {
+        let now = self.jiffies(env);
+        let ids: Vec<QueueId> = self.queues.ids().collect();
+        for &id in &ids {
+            if self.entities[id.entity()].place != super::entity::Place::Nowhere {
+                self.end_raising(now, id);
+            }
+        }
+        let groups: Vec<_> = self.groups.ids().collect();
+        for group in groups {
+            let queues = self.groups[group].async_queues;
+            for id in queues.into_iter().flatten().flatten() {
+                self.end_raising(now, id);
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What is told of queues, and what follows when a tunable is set.
+
+use super::Bfq;
+use super::entity::Class;
+use super::event::{Event, State};
+use super::queue::QueueId;
+use crate::collections::Id;
+use crate::context::IoClass;
+use crate::elevator::Env;
+use crate::time::MILLISECOND_NS;
+
+/// While every request must have its turn alone, queues are waited for at least so long, ns.
+const STRICT_IDLE_NS: u64 = 8 * MILLISECOND_NS;
+
+/// What was told of each queue last, with its serial number; only kept while decisions are recorded.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    states: Vec<(u32, State)>,
+    low_latency_off: bool,
+    strict: bool,
+}
+
+impl Bfq {
+    fn state(&self, id: QueueId) -> State {
+        let (queue, entity) = (&self.queues[id], &self.entities[id.entity()]);
+        State {
+            raise: entity.raise,
+            weight: entity.weight,
+            inject_limit: queue.injection.limit,
+            max_budget: queue.max_budget,
+            short_think_time: queue.short_think,
+            io_bound: queue.io_bound,
+            in_large_burst: queue.in_large_burst,
+            seeky: queue.is_seeky(),
+            raise_jiffies: queue.raising.length,
+            class: match entity.class {
+                Class::RealTime => IoClass::RealTime,
+                Class::BestEffort => IoClass::BestEffort,
+                Class::Idle => IoClass::Idle,
+            },
+        }
+    }
+
+    /// Tells what changed in what is known of a queue, if decisions are recorded.
+    #[inline]
+    pub(super) fn note_state(&mut self, env: &mut Env, id: QueueId) {
+        if env.log.is_on() {
+            self.tell_state(env, id);
+        }
+    }
+
+    fn tell_state(&mut self, env: &mut Env, id: QueueId) {
+        let (queue, state) = (self.queues[id].serial, self.state(id));
+        let index = id.number() as usize;
+        if self.told.states.len() <= index {
+            self.told.states.resize(index + 1, (0, State::default()));
+        }
+        let (serial, last) = std::mem::replace(&mut self.told.states[index], (queue, state));
+        let before = (serial == queue).then_some(last);
+        if before != Some(state) {
+            env.note(|| Event::State { queue, before, state }.into());
+        }
+    }
+
+    /// A tunable was set: what hangs on it follows.
+    pub(super) fn follow_tunable(&mut self, env: &Env, name: &str) {
+        match name {
+            "max_budget" | "timeout_sync" => {
+                if self.tunables.max_budget == 0 {
+                    self.budgets.max = self.automatic_max_budget(env);
+                } else if name == "max_budget" {
+                    self.budgets.max = self.tunables.max_budget as i64;
+                }
+            }
+            "low_latency" => {
+                let off = !self.tunables.low_latency;
+                if off && !std::mem::replace(&mut self.told.low_latency_off, off) {
+                    self.end_all_raising(env);
+                }
+                self.told.low_latency_off = off;
+            }
+            "strict_guarantees" => {
+                let strict = self.tunables.strict_guarantees;
+                if strict && !self.told.strict {
+                    self.tunables.slice_idle_ns = self.tunables.slice_idle_ns.max(STRICT_IDLE_NS);
+                }
+                self.told.strict = strict;
+            }
+            _ => {}
+        }
+    }
+}

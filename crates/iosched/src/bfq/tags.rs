@@ -1,0 +1,67 @@
+//! Tags: of how many a request may have one. Writes leave some to reads, more while something is raised; and nobody takes
+//! more than the share of his weight while others are active.
+
+use super::Bfq;
+use super::entity::{Class, EntityId};
+use super::queue::QueueId;
+use crate::elevator::Env;
+use crate::request::Bio;
+
+/// Ways in which a class outweighs the next one: as many as it has levels.
+const CLASS_FACTOR: u64 = 8;
+
+impl Bfq {
+    /// Of how many of `nr_requests` tags a new request for `bio` may have one; `None`: of all.
+    pub(super) fn tags_for(&self, env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
+        let sync = bio.is_sync();
+        let parts = match (sync, self.raised_busy != 0) {
+            _ if sync && !bio.op.is_write() => None,
+            (false, false) => Some(8),
+            (true, false) => Some(12),
+            (false, true) => Some(3),
+            (true, true) => Some(6),
+        };
+        let limit = parts.map(|parts| (u64::from(nr_requests) * parts / 16).max(1) as u32);
+        if env.groups
+            && let Some(queue) = self.queue_of(bio.context, sync)
+            && self.is_over_share(queue, limit.unwrap_or(nr_requests))
+        {
+            return Some(1);
+        }
+        limit
+    }
+
+    /// Whether a queue, or a group it is in, has as many of `tags` requests as its weight gives it.
+    fn is_over_share(&self, id: QueueId, tags: u32) -> bool {
+        let mut levels: Vec<EntityId> = Vec::new();
+        let mut at = Some(id.entity());
+        while let Some(entity) = at {
+            if !self.is_on_tree_or_in_service(entity) {
+                return false;
+            }
+            levels.push(entity);
+            at = self.parent_of(entity);
+        }
+        let mut limit = u64::from(tags);
+        for &level in levels.iter().rev() {
+            let entity = &self.entities[level];
+            let trees = &self.groups[entity.group].trees;
+            let (weights, requests) = match entity.own_group {
+                Some(own) => (trees[entity.class.index()].weights, self.groups[own].requests),
+                None => {
+                    let classes = Class::ALL[..=entity.class.index()].iter();
+                    let weights = classes.fold(0, |sum, class| sum * CLASS_FACTOR + trees[class.index()].weights);
+                    (weights, i64::from(self.queues[id].requests))
+                }
+            };
+            if weights == 0 {
+                continue;
+            }
+            limit = (limit * u64::from(entity.weight) + weights / 2) / weights;
+            if requests >= limit as i64 {
+                return true;
+            }
+        }
+        false
+    }
+}

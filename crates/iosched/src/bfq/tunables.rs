@@ -1,0 +1,160 @@
+//! What a user can set.
+
+use crate::elevator::Env;
+use crate::parts::head::BackSeek;
+use crate::time::SECOND_NS;
+use crate::tunable::{Declarations, tunable};
+
+const MAX: u64 = i32::MAX as u64;
+const MS: u64 = crate::time::MILLISECOND_NS;
+const US: u64 = crate::time::MICROSECOND_NS;
+
+/// Values of the tunables.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tunables {
+    pub(super) hz: u32,
+    pub(super) slice_idle_ns: u64,
+    pub(super) fifo_expire_sync_ns: u64,
+    pub(super) fifo_expire_async_ns: u64,
+    pub(super) back_seek_max_kb: u64,
+    pub(super) back_seek_penalty: u64,
+    /// In sectors; 0: follows the device's peak rate.
+    pub(super) max_budget: u64,
+    pub(super) timeout_jiffies: u64,
+    pub(super) strict_guarantees: bool,
+    pub(super) low_latency: bool,
+}
+
+pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
+    owner: "bfq",
+    what: "tunable",
+    tunables: &[
+        tunable!(
+            Tunables.fifo_expire_sync_ns,
+            "fifo_expire_sync",
+            Milliseconds,
+            MS,
+            125,
+            0..=MAX,
+            "4.12",
+            "after this age a sync request is served next in its queue, once in a turn",
+            { clamps: true }
+        ),
+        tunable!(
+            Tunables.fifo_expire_async_ns,
+            "fifo_expire_async",
+            Milliseconds,
+            MS,
+            250,
+            0..=MAX,
+            "4.12",
+            "after this age an async request is served next in its queue, once in a turn",
+            { clamps: true }
+        ),
+        tunable!(
+            Tunables.back_seek_max_kb,
+            "back_seek_max",
+            Kibibytes,
+            1,
+            16384,
+            0..=MAX,
+            "4.12",
+            "how far behind the head a backward seek may reach",
+            { clamps: true }
+        ),
+        tunable!(
+            Tunables.back_seek_penalty,
+            "back_seek_penalty",
+            Factor,
+            1,
+            2,
+            1..=MAX,
+            "4.12",
+            "how many times dearer a backward seek counts than one forward",
+            { clamps: true }
+        ),
+        tunable!(
+            Tunables.slice_idle_ns,
+            "slice_idle",
+            Milliseconds,
+            MS,
+            8,
+            0..=MAX,
+            "4.12",
+            "how long to wait for the next request of a queue worth it; 0: never",
+            { clamps: true }
+        ),
+        tunable!(
+            Tunables.slice_idle_ns,
+            "slice_idle_us",
+            Microseconds,
+            US,
+            8000,
+            0..=MAX,
+            "4.12",
+            "slice_idle in us",
+            { clamps: true, alias_of: Some("slice_idle") }
+        ),
+        tunable!(
+            Tunables.max_budget,
+            "max_budget",
+            Sectors,
+            1,
+            0,
+            0..=MAX,
+            "4.12",
+            "most that a queue may have served in a turn; 0: what the device serves sequentially within timeout_sync",
+            { clamps: true }
+        ),
+        tunable!(
+            Tunables.timeout_jiffies,
+            "timeout_sync",
+            Jiffies(HZ / 8),
+            1..=MAX,
+            "4.12",
+            "longest turn of a queue that is not raised",
+            { clamps: true }
+        ),
+        tunable!(
+            Tunables.strict_guarantees,
+            "strict_guarantees",
+            Switch,
+            1,
+            0,
+            0..=1,
+            "4.12",
+            "one request in the device at a time, and every queue is waited for: exact shares, at the price of throughput",
+            { clamps: true }
+        ),
+        tunable!(
+            Tunables.low_latency,
+            "low_latency",
+            Switch,
+            1,
+            1,
+            0..=1,
+            "4.12",
+            "raise the weight of queues that look interactive or soft real-time",
+            { clamps: true }
+        ),
+    ],
+};
+
+impl Tunables {
+    /// The defaults.
+    pub(super) fn new(env: &Env) -> Self {
+        let mut tunables = Self { hz: (SECOND_NS / env.jiffy_ns) as u32, ..Self::default() };
+        DECLARATIONS.set_defaults(&mut tunables);
+        tunables
+    }
+
+    #[inline]
+    pub(super) fn back_seek(&self) -> BackSeek {
+        BackSeek { max_sectors: self.back_seek_max_kb * 2, penalty: self.back_seek_penalty }
+    }
+
+    #[inline]
+    pub(super) fn fifo_expire_ns(&self, sync: bool) -> u64 {
+        if sync { self.fifo_expire_sync_ns } else { self.fifo_expire_async_ns }
+    }
+}

@@ -1,0 +1,85 @@
+//! Wakers: a queue whose process goes on, again and again, right after a completion of another queue, is woken by that one. The
+//! waker may be served in its turn.
+
+use super::Bfq;
+use super::event::Event;
+use super::queue::QueueId;
+use crate::collections::Id;
+use crate::elevator::Env;
+use crate::time::MILLISECOND_NS;
+
+/// A request this soon after a completion may have been caused by it, ns.
+const SOON_NS: u64 = 4 * MILLISECOND_NS;
+/// Within so many times slice_idle the detections must be made.
+const WINDOW: u64 = 128;
+/// So many make a waker.
+const DETECTIONS: u32 = 3;
+
+impl Bfq {
+    /// A request comes to a sync queue whose process has no other: who woke it?
+    pub(super) fn look_for_waker(&mut self, env: &mut Env, id: QueueId) {
+        let Some(last) = self.last_completed.filter(|&last| last != id) else { return };
+        let now_ns = env.now.as_ns();
+        let queue = &self.queues[id];
+        if queue.short_think || now_ns.wrapping_sub(self.last_completion_ns) >= SOON_NS {
+            return;
+        }
+        let (serial, waker) = (queue.serial, self.queues[last].serial);
+        let queue = &mut self.queues[id];
+        let window_ns = self.tunables.slice_idle_ns.saturating_mul(WINDOW);
+        if queue.tentative_waker != waker || now_ns > queue.detection_started_ns.saturating_add(window_ns) {
+            queue.tentative_waker = waker;
+            queue.detections = 1;
+            queue.detection_started_ns = now_ns;
+            env.note(|| Event::WakerTried { queue: serial, waker }.into());
+        } else {
+            queue.detections += 1;
+        }
+        if self.queues[id].detections == DETECTIONS {
+            self.queues[id].tentative_waker = 0;
+            self.lose_waker(id);
+            self.set_waker(id, last);
+            env.note(|| Event::Waker { queue: serial, waker }.into());
+        }
+    }
+
+    /// `waker` wakes `id`, which has no waker yet.
+    pub(super) fn set_waker(&mut self, id: QueueId, waker: QueueId) {
+        debug_assert!(self.queues[id].waker.is_none());
+        self.queues[id].waker = Some(waker);
+        let queues = &mut self.queues;
+        let mut woken = std::mem::take(&mut queues[waker].woken);
+        woken.push_front(&mut queues.woken, id);
+        queues[waker].woken = woken;
+    }
+
+    /// Nobody wakes `id`.
+    pub(super) fn lose_waker(&mut self, id: QueueId) {
+        if let Some(waker) = self.queues[id].waker.take() {
+            let queues = &mut self.queues;
+            let mut woken = std::mem::take(&mut queues[waker].woken);
+            woken.remove(&mut queues.woken, id);
+            queues[waker].woken = woken;
+        }
+    }
+
+    /// A queue becomes busy: it is the first that its waker gives way to.
+    pub(super) fn come_first_of_woken(&mut self, id: QueueId) {
+        if let Some(waker) = self.queues[id].waker {
+            self.lose_waker(id);
+            self.set_waker(id, waker);
+        }
+    }
+
+    /// Queues woken by `id`.
+    pub(super) fn count_woken(&self, id: QueueId) -> usize {
+        let mut count = 0;
+        let mut at = self.queues[id].woken.first();
+        while let Some(woken) = at {
+            assert_eq!(self.queues[woken].waker, Some(id), "a woken queue knows its waker");
+            count += 1;
+            at = self.queues.woken[woken.number() as usize].next();
+        }
+        count
+    }
+}

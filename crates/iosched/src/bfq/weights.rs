@@ -1,0 +1,139 @@
+//! Weights in use: whether all queues with requests want the same share, and so need not be held to it.
+
+use super::Bfq;
+use super::queue::QueueId;
+use crate::elevator::Env;
+
+/// Distinct weights, smallest first, and how many queues have each.
+#[derive(Debug, Default)]
+pub(super) struct Weights {
+    counts: Vec<(u32, u32)>,
+}
+
+impl Weights {
+    fn add(&mut self, weight: u32) {
+        match self.counts.binary_search_by_key(&weight, |&(weight, _)| weight) {
+            Ok(at) => self.counts[at].1 += 1,
+            Err(at) => self.counts.insert(at, (weight, 1)),
+        }
+    }
+
+    fn remove(&mut self, weight: u32) {
+        let at = self.counts.binary_search_by_key(&weight, |&(weight, _)| weight).expect("a counted weight is there");
+        self.counts[at].1 -= 1;
+        if self.counts[at].1 == 0 {
+            self.counts.remove(at);
+        }
+    }
+
+    /// The smallest weight, if there is another.
+    #[inline]
+    fn smallest_of_several(&self) -> Option<u32> {
+        (self.counts.len() > 1).then(|| self.counts[0].0)
+    }
+
+    pub(super) fn total(&self) -> u32 {
+        self.counts.iter().map(|&(_, count)| count).sum()
+    }
+}
+
+impl Bfq {
+    /// The weight of a queue counts, if it does not yet.
+    #[inline]
+    pub(super) fn count_weight(&mut self, id: QueueId) {
+        if !std::mem::replace(&mut self.queues[id].counted, true) {
+            self.weights.add(self.entities[id.entity()].weight);
+        }
+    }
+
+    /// The weight of a queue counts no more. Called before it changes.
+    #[inline]
+    pub(super) fn uncount_weight(&mut self, id: QueueId) {
+        if std::mem::take(&mut self.queues[id].counted) {
+            self.weights.remove(self.entities[id.entity()].weight);
+        }
+    }
+
+    /// A queue with nothing in flight became busy.
+    pub(super) fn begin_pending(&mut self, id: QueueId) {
+        self.add_pending(id);
+        if self.entities[id.entity()].raise == 1 {
+            self.count_weight(id);
+        }
+    }
+
+    /// A queue has nothing queued and nothing in flight any more.
+    pub(super) fn end_pending(&mut self, id: QueueId) {
+        self.remove_pending(id);
+        self.uncount_weight(id);
+    }
+
+    /// Its group has requests because of this queue.
+    pub(super) fn add_pending(&mut self, id: QueueId) {
+        if !std::mem::replace(&mut self.queues[id].pending, true) {
+            let group = &mut self.groups[self.entities[id.entity()].group];
+            group.pending_queues += 1;
+            self.pending_groups += u32::from(group.pending_queues == 1);
+        }
+    }
+
+    pub(super) fn remove_pending(&mut self, id: QueueId) -> bool {
+        let was = std::mem::take(&mut self.queues[id].pending);
+        if was {
+            let group = &mut self.groups[self.entities[id.entity()].group];
+            group.pending_queues -= 1;
+            self.pending_groups -= u32::from(group.pending_queues == 0);
+        }
+        was
+    }
+
+    /// Whether shares differ, so that the queue (if one is named) must be held to its own.
+    pub(super) fn is_asymmetric(&self, id: Option<QueueId>) -> bool {
+        let smallest = |id: QueueId, weight| self.queues[id].counted && self.entities[id.entity()].weight == weight;
+        let weights = self.weights.smallest_of_several();
+        weights.is_some_and(|weight| !id.is_some_and(|id| smallest(id, weight)))
+            || self.busy_of_class.iter().filter(|&&busy| busy != 0).count() > 1
+            || self.pending_groups > 1
+    }
+
+    /// Whether waiting for the queue's next request makes the device faster.
+    pub(super) fn idling_boosts(&self, env: &Env, id: QueueId) -> bool {
+        let queue = &self.queues[id];
+        if queue.processes == 0 || self.raised_busy != 0 {
+            return false;
+        }
+        let tag = self.depth.verdict();
+        if env.rotational && tag == 0 {
+            return true;
+        }
+        (env.rotational || tag == 0) && !queue.is_seeky() && queue.io_bound && queue.short_think
+    }
+
+    /// Whether waiting for the queue's next request is needed to give it its share.
+    pub(super) fn idling_needed(&self, id: QueueId) -> bool {
+        /// Requests of others in the device that may hold back a raised queue.
+        const OTHERS: u32 = 4;
+        let queue = &self.queues[id];
+        let raised = self.entities[id.entity()].raise > 1;
+        queue.processes > 0
+            && ((raised && (self.raised_busy < self.busy as i32 || self.in_driver >= queue.in_flight + OTHERS))
+                || self.is_asymmetric(Some(id))
+                || self.busy == 1)
+    }
+
+    /// Whether to wait for the queue's next request rather than serve another.
+    pub(super) fn better_to_idle(&self, env: &Env, id: QueueId) -> bool {
+        let queue = &self.queues[id];
+        if queue.processes == 0 {
+            return false;
+        }
+        if self.tunables.strict_guarantees {
+            return true;
+        }
+        let class = self.entities[id.entity()].class;
+        if self.tunables.slice_idle_ns == 0 || !queue.sync || class == super::entity::Class::Idle {
+            return false;
+        }
+        self.idling_boosts(env, id) || self.idling_needed(id)
+    }
+}
