@@ -53,8 +53,8 @@ mod time;
 mod tunable;
 
 pub use anticipatory::{Anticipation, AnticipatoryEvent};
-pub use cfq::linux_2_6_16::{ActiveQueue, Cfq2616Event};
 pub use bfq::{Event as BfqEvent, Reason as BfqReason, State as BfqState};
+pub use cfq::linux_2_6_16::{ActiveQueue, Cfq2616Event};
 pub use context::{
     Cgroup, CgroupId, Cgroups, Context, ContextId, Contexts, IoClass, IoPriority, IoPriorityError, LEVEL_DEFAULT,
     LEVEL_MAX, WEIGHT_MAX, WEIGHT_MIN, WeightError, WeightRange,

@@ -1,8 +1,8 @@
 //! Every decision of the first run of each setting on each device, as JSON lines.
 
 mod anticipatory;
-mod cfq_2_6_16;
 mod bfq;
+mod cfq_2_6_16;
 
 use std::io::Write;
 

@@ -217,11 +217,11 @@ impl Bfq {
     pub(super) fn remove_group(&mut self, env: &mut Env, cgroup: CgroupId) {
         let Some(group) = self.groups.get(cgroup).filter(|&group| group != GroupId::ROOT) else { return };
         for class in Class::ALL {
-            while let Some(entity) = self.groups[group].trees[class.index()].active.first() {
-                self.move_leaf(env, entity, class);
+            while let Some(queue) = self.first_below(self.groups[group].trees[class.index()].active.first(), class) {
+                self.move_queue(env, queue, GroupId::ROOT);
             }
-            if let Some(entity) = self.groups[group].in_service {
-                self.move_leaf(env, entity, class);
+            if let Some(queue) = self.first_below(self.groups[group].in_service, class) {
+                self.move_queue(env, queue, GroupId::ROOT);
             }
             while let Some(entity) = self.groups[group].trees[class.index()].idle.first() {
                 self.forget(env, entity);
@@ -243,14 +243,16 @@ impl Bfq {
         self.groups.of_cgroup[cgroup.index()] = None;
     }
 
-    /// The first queue below an entity, by preference of that class, goes to the root.
-    fn move_leaf(&mut self, env: &mut Env, mut entity: EntityId, class: Class) {
+    /// The first queue at or below an entity, by preference of that class.
+    fn first_below(&self, entity: Option<EntityId>, class: Class) -> Option<QueueId> {
+        let mut entity = entity?;
         while let Some(own) = self.entities[entity].own_group {
             let group = &self.groups[own];
             let waiting = |class: Class| group.trees[class.index()].active.first();
             let below = waiting(class).or(group.in_service).or_else(|| Class::ALL.into_iter().find_map(waiting));
-            entity = below.expect("a group that waits or is served has something below it");
+            debug_assert!(below.is_some(), "a group that waits or is served has something below it");
+            entity = below?;
         }
-        self.move_queue(env, QueueId::of(entity), GroupId::ROOT);
+        Some(QueueId::of(entity))
     }
 }

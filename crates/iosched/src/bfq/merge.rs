@@ -152,8 +152,9 @@ impl Bfq {
 
     /// The process goes from `id` along all plans to `end`.
     pub(super) fn follow_plan(&mut self, env: &mut Env, context: ContextId, mut id: QueueId, end: QueueId) {
-        while id != end {
-            let into = self.queues[id].planned.expect("a plan leads to its end");
+        while id != end
+            && let Some(into) = self.queues[id].planned
+        {
             self.merge_queues(env, context, id, into);
             id = into;
         }

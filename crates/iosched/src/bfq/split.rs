@@ -64,7 +64,8 @@ impl Bfq {
         let low_latency = self.tunables.low_latency;
         let Self { queues, processes, .. } = self;
         let queue = &queues[id];
-        let saved = &mut processes[owner.index()].as_mut().expect("an owner has a record").saved;
+        let Some(process) = &mut processes[owner.index()] else { return };
+        let saved = &mut process.saved;
         let raised_early = queue.just_created && !queue.in_large_burst && low_latency;
         let Queue { raising, injection, .. } = queue;
         *saved = Saved {
