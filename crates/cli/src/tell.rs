@@ -58,7 +58,7 @@ fn layer(layer: Layer) -> &'static str {
 
 /// A table of declarations.
 fn specs(text: &mut String, title: &str, specs: &[&Spec]) {
-    let range = |spec: &Spec| format!("{}..={}", spec.min, spec.max);
+    let range = |spec: &Spec| format!("{}..={}", spec.number(spec.min), spec.number(spec.max));
     let ranges = specs.iter().map(|spec| range(spec).len()).max().unwrap_or(0);
     let _ = writeln!(text, "{title:20}{:>10}{:>10}  {:ranges$}  {:8}what it does", "unit", "default", "range", "since");
     for spec in specs {
@@ -74,7 +74,7 @@ fn specs(text: &mut String, title: &str, specs: &[&Spec]) {
             "{:20}{:>10}{:>10}  {:ranges$}  {:8}{doc}",
             spec.name,
             spec.unit.to_string(),
-            spec.default,
+            spec.number(spec.default),
             range(spec),
             spec.since
         );

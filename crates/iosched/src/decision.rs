@@ -6,6 +6,8 @@
 use crate::anticipatory::AnticipatoryEvent;
 use crate::cfq::linux_2_6_16::Cfq2616Event;
 use crate::context::{CgroupId, IoClass};
+use crate::kyber::KyberEvent;
+use crate::mq_deadline::Choice as MqDeadlineChoice;
 use crate::request::{Op, RequestId, Sector};
 use crate::time::Time;
 
@@ -225,6 +227,10 @@ pub enum Decision {
     Anticipatory(AnticipatoryEvent),
     /// What only BFQ decides.
     Bfq(crate::bfq::Event),
+    /// What mq-deadline says when asked for a request.
+    MqDeadline(MqDeadlineChoice),
+    /// What only kyber decides.
+    Kyber(KyberEvent),
     /// The elevator was switched.
     Switch {
         /// Its name.

@@ -442,6 +442,8 @@ pub static ELEVATORS: &[Registered] = &[
     crate::cfq::REGISTERED_2_6_34,
     crate::cfq::REGISTERED_2_6_30,
     crate::cfq::linux_2_6_16::REGISTERED,
+    crate::mq_deadline::REGISTERED,
+    crate::kyber::REGISTERED,
     crate::none::REGISTERED,
     crate::bfq::REGISTERED,
 ];

@@ -44,6 +44,8 @@ mod context;
 mod deadline;
 mod decision;
 mod elevator;
+mod kyber;
+mod mq_deadline;
 mod none;
 mod noop;
 mod parts;
@@ -64,6 +66,8 @@ pub use elevator::{
     ELEVATORS, Elevator, Env, Layer, Merging, MultiQueueRules, Registered, Tags, UnknownElevator, Waking, elevator,
     elevator_names,
 };
+pub use kyber::{KyberEvent, LatencyKind};
+pub use mq_deadline::Choice as MqDeadlineChoice;
 pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit, TagLayout};
 pub use request::{Bio, BioDone, Flags, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
 pub use time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};

@@ -70,6 +70,11 @@ pub struct Spec {
     pub clamps: bool,
     /// It is kept in jiffies, rounded up: see [`Spec::reads_as`].
     pub in_jiffies: bool,
+    /// It may be negative: its value, default, smallest and largest are 64 bits in two's complement.
+    /// [`Spec::number`] tells the number they stand for.
+    pub signed: bool,
+    /// `0x` begins a hexadecimal number and `0` an octal one.
+    pub prefixed: bool,
     /// Another name for the same value in a finer unit: the name it stands for.
     pub alias_of: Option<&'static str>,
 }
@@ -97,9 +102,9 @@ pub enum TunableError {
         /// What was given.
         value: String,
         /// Smallest value.
-        min: u64,
+        min: i128,
         /// Largest value.
-        max: u64,
+        max: i128,
         /// The unit, after a space; empty if it has none.
         unit: String,
     },
@@ -142,15 +147,35 @@ impl Spec {
         let not_a_number = || TunableError::NotANumber {
             name: self.name,
             value: text.to_owned(),
-            min: self.min,
-            max: self.max,
+            min: self.number(self.min),
+            max: self.number(self.max),
             unit: self.unit_text(),
         };
-        match text.parse() {
-            Ok(value) => self.check(value),
-            Err(_) if self.clamps && !self.read_only => self.nearest(text).ok_or_else(not_a_number),
-            Err(_) => Err(not_a_number()),
+        match self.read(text) {
+            Some(value) => self.check(value),
+            None if self.clamps && !self.read_only => self.nearest(text).ok_or_else(not_a_number),
+            None => Err(not_a_number()),
         }
+    }
+
+    /// The number that `text` is, if it has 64 bits.
+    fn read(&self, text: &str) -> Option<u64> {
+        let (radix, digits) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+            _ if !self.prefixed => (10, text),
+            Some(digits) => (16, digits),
+            None if text.len() > 1 && text.starts_with('0') => (8, text),
+            None => (10, text),
+        };
+        if self.signed {
+            return i64::from_str_radix(digits, radix).ok().map(|number| number as u64);
+        }
+        u64::from_str_radix(digits, radix).ok()
+    }
+
+    /// The number that a value stands for.
+    #[must_use]
+    pub fn number(&self, value: u64) -> i128 {
+        if self.signed { i128::from(value as i64) } else { value.into() }
     }
 
     /// The end of the range that a whole number too small or too large for any tunable is nearest to.
@@ -167,20 +192,26 @@ impl Spec {
         if self.read_only {
             return Err(TunableError::ReadOnly { name: self.name });
         }
+        let number = self.number(value);
         if self.clamps {
-            return Ok(value.clamp(self.min, self.max));
+            let nearest = if number < self.number(self.min) { self.min } else { self.max };
+            return Ok(if self.in_range(number) { value } else { nearest });
         }
-        if !(self.min..=self.max).contains(&value) {
+        if !self.in_range(number) {
             let Self { name, min, max, .. } = *self;
             return Err(TunableError::OutOfRange { name, value, min, max, unit: self.unit_text() });
         }
         Ok(value)
     }
 
+    fn in_range(&self, number: i128) -> bool {
+        (self.number(self.min)..=self.number(self.max)).contains(&number)
+    }
+
     /// What `value` reads as once it is written, on a queue with `hz` jiffies in a second.
     #[must_use]
     pub fn reads_as(&self, value: u64, hz: u32) -> u64 {
-        let value = value.clamp(self.min, self.max);
+        let value = if self.signed { value } else { value.clamp(self.min, self.max) };
         if self.in_jiffies { milliseconds(jiffies(value, hz), hz) } else { value }
     }
 }
@@ -220,6 +251,16 @@ impl Value for u32 {
 
     fn number(self) -> u64 {
         u64::from(self)
+    }
+}
+
+impl Value for i32 {
+    fn of(number: u64) -> Self {
+        Self::try_from(number as i64).unwrap_or(Self::MAX)
+    }
+
+    fn number(self) -> u64 {
+        i64::from(self) as u64
     }
 }
 
@@ -294,6 +335,8 @@ macro_rules! tunable {
                     read_only: false,
                     clamps: false,
                     in_jiffies: $in_jiffies,
+                    signed: false,
+                    prefixed: false,
                     alias_of: None,
                 };
                 $($(spec.$extra = $value;)*)?
@@ -320,7 +363,7 @@ pub struct Declarations<T: 'static> {
 impl<T> Tunable<T> {
     fn write(&self, values: &mut T, value: u64) {
         let kept = match self.kept {
-            Kept::Scaled(scale) => value * scale,
+            Kept::Scaled(scale) => value.wrapping_mul(scale),
             Kept::Jiffies { hz, .. } => jiffies(value, hz(values)),
         };
         (self.set)(values, kept);

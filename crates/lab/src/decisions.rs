@@ -3,6 +3,7 @@
 mod anticipatory;
 mod bfq;
 mod cfq_2_6_16;
+mod multi_queue;
 
 use std::io::Write;
 
@@ -127,6 +128,8 @@ fn event(decision: &Decision) -> Value {
         Decision::Cfq2616(of) => cfq_2_6_16::event(of),
         Decision::Anticipatory(of) => anticipatory::event(of),
         Decision::Bfq(of) => bfq::event(of),
+        Decision::MqDeadline(of) => multi_queue::mq_deadline(of),
+        Decision::Kyber(of) => multi_queue::kyber(of),
         Decision::Switch { elevator } => json!({ "ev": "switch", "elevator": elevator }),
     }
 }

@@ -84,6 +84,22 @@ impl Sorted {
         None
     }
 
+    /// The first that begins at `sector` or behind it.
+    #[inline]
+    pub(crate) fn at_or_after(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
+        let nodes = requests.sort_nodes();
+        let (mut at, mut found) = (self.tree.root(), None);
+        while let Some(id) = at {
+            at = if nodes[id.index()].sector < sector {
+                self.tree.right(nodes, id)
+            } else {
+                found = Some(id);
+                self.tree.left(nodes, id)
+            };
+        }
+        found
+    }
+
     /// Checks order and shape; returns the number of requests.
     pub(crate) fn check(&self, requests: &Requests) -> usize {
         self.tree.check(requests.sort_nodes(), |a, b| a.sector <= b.sector)

@@ -80,7 +80,6 @@ impl TagMap {
     }
 
     /// How many numbers there are.
-    #[allow(dead_code, reason = "kyber, which asks, is on its way")]
     pub(crate) fn depth(&self) -> u32 {
         self.depth
     }

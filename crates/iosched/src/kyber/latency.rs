@@ -1,0 +1,154 @@
+//! What kyber knows of a domain's latencies, and how many requests of it that allows.
+//!
+//! Latencies are counted in eight buckets, quarters of the target. At most ten times a second a percentile of each kind is taken, once
+//! there are samples enough or a second has passed. The two kinds of latency share that second, so that the one kept
+//! waiting by the other may wait for samples alone.
+
+use crate::time::SECOND_NS;
+
+/// Buckets: four up to the target, four above.
+pub(super) const BUCKETS: usize = 8;
+/// Buckets up to the target.
+pub(super) const GOOD_BUCKETS: u32 = 4;
+/// Samples that are enough.
+const SAMPLES: u32 = 500;
+/// Target of discards, in ns.
+pub(super) const DISCARD_TARGET_NS: u64 = 5 * SECOND_NS;
+
+/// What a latency is one of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LatencyKind {
+    /// From dispatch to completion: what the device is answerable for.
+    Device,
+    /// From allocation to completion.
+    Total,
+}
+
+/// Latencies of one kind.
+#[derive(Clone, Debug, Default)]
+struct Histogram {
+    /// Not looked at before the timer next fires.
+    fresh: [u32; BUCKETS],
+    counted: [u32; BUCKETS],
+}
+
+impl Histogram {
+    /// The bucket that `percent` of the samples do not exceed, and how many samples there were; they are forgotten.
+    fn take_percentile(&mut self, samples: u32, percent: u32) -> u32 {
+        let mut need = (u64::from(samples) * u64::from(percent)).div_ceil(100);
+        let mut found = BUCKETS as u32 - 1;
+        for (bucket, &count) in (0..).zip(&self.counted[..BUCKETS - 1]) {
+            if u64::from(count) >= need {
+                found = bucket;
+                break;
+            }
+            need -= u64::from(count);
+        }
+        self.counted = [0; BUCKETS];
+        found
+    }
+}
+
+/// The latencies of one domain.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Latencies {
+    device: Histogram,
+    total: Histogram,
+    /// The jiffy from which on few samples are enough.
+    deadline: Option<u64>,
+    /// The last total percentile, as long as it was not used.
+    pub(super) remembered: Option<u32>,
+}
+
+/// The bucket of a latency.
+fn bucket(latency_ns: u64, target_ns: u64) -> usize {
+    let width_ns = (target_ns / u64::from(GOOD_BUCKETS)).max(1);
+    latency_ns.checked_sub(1).map_or(0, |ns| (ns / width_ns).min(BUCKETS as u64 - 1) as usize)
+}
+
+impl Latencies {
+    /// A request took so long.
+    #[inline]
+    pub(super) fn record(&mut self, kind: LatencyKind, latency_ns: u64, target_ns: u64) {
+        self.histogram(kind).fresh[bucket(latency_ns, target_ns)] += 1;
+    }
+
+    fn histogram(&mut self, kind: LatencyKind) -> &mut Histogram {
+        match kind {
+            LatencyKind::Device => &mut self.device,
+            LatencyKind::Total => &mut self.total,
+        }
+    }
+
+    /// What is fresh counts from now on.
+    pub(super) fn age(&mut self) {
+        for Histogram { fresh, counted } in [&mut self.device, &mut self.total] {
+            for (counted, fresh) in counted.iter_mut().zip(fresh) {
+                *counted += std::mem::take(fresh);
+            }
+        }
+    }
+
+    /// The bucket that `percent` of the latencies do not exceed, and the number of samples, if it is time to tell.
+    pub(super) fn percentile(&mut self, kind: LatencyKind, percent: u32, jiffy: u64, hz: u32) -> Option<(u32, u32)> {
+        let samples = self.histogram(kind).counted.iter().sum();
+        if samples == 0 {
+            return None;
+        }
+        let deadline = *self.deadline.get_or_insert(jiffy + u64::from(hz));
+        if samples < SAMPLES && deadline > jiffy {
+            return None;
+        }
+        self.deadline = None;
+        Some((self.histogram(kind).take_percentile(samples, percent), samples))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_quarters_of_the_target_and_the_last_is_open() {
+        let of = |ns| bucket(ns, 1000);
+        assert_eq!([0, 1, 250, 251, 1000, 1001, 1750, 1751, u64::MAX].map(of), [0, 0, 0, 1, 3, 4, 6, 7, 7]);
+        assert_eq!([0, 1, 2, 100].map(|ns| bucket(ns, 0)), [0, 0, 1, 7]);
+    }
+
+    #[test]
+    fn few_samples_tell_nothing_before_a_second_has_passed() {
+        let mut latencies = Latencies::default();
+        let ask = |latencies: &mut Latencies, jiffy| latencies.percentile(LatencyKind::Device, 90, jiffy, 1000);
+        assert_eq!(ask(&mut latencies, 0), None, "without samples the second does not begin");
+        latencies.record(LatencyKind::Device, 3000, 1000);
+        assert_eq!(ask(&mut latencies, 5), None, "what is fresh does not count");
+        latencies.age();
+        assert_eq!(ask(&mut latencies, 10), None);
+        assert_eq!(ask(&mut latencies, 1009), None);
+        assert_eq!(ask(&mut latencies, 1010), Some((7, 1)));
+        assert_eq!(ask(&mut latencies, 1010), None, "samples are used once");
+    }
+
+    #[test]
+    fn enough_samples_tell_at_once() {
+        let mut latencies = Latencies::default();
+        for sample in 0..500 {
+            latencies.record(LatencyKind::Total, if sample < 450 { 1 } else { 1001 }, 1000);
+        }
+        latencies.age();
+        assert_eq!(latencies.clone().percentile(LatencyKind::Total, 90, 0, 1000), Some((0, 500)));
+        assert_eq!(latencies.percentile(LatencyKind::Total, 91, 0, 1000), Some((4, 500)));
+    }
+
+    #[test]
+    fn the_second_that_one_kind_has_waited_for_is_spent_by_the_other() {
+        let mut latencies = Latencies::default();
+        latencies.record(LatencyKind::Device, 1, 1000);
+        latencies.record(LatencyKind::Total, 1, 1000);
+        latencies.age();
+        assert_eq!(latencies.percentile(LatencyKind::Total, 99, 0, 1000), None);
+        assert_eq!(latencies.percentile(LatencyKind::Device, 90, 1000, 1000), Some((0, 1)));
+        assert_eq!(latencies.percentile(LatencyKind::Total, 99, 1000, 1000), None);
+        assert_eq!(latencies.percentile(LatencyKind::Total, 99, 2000, 1000), Some((0, 1)));
+    }
+}

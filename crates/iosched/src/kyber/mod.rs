@@ -1,0 +1,386 @@
+//! kyber: latency targets for reads and writes, kept by limiting how many requests of each domain are in the device.
+//!
+//! As in Linux 6.12. Requests are neither sorted nor told apart by process or class. Each domain has tokens, one for every
+//! request in the device; when latencies miss the targets, domains that could do with fewer tokens lose some, and those
+//! that suffer gain some. Which percentile says so is decided in [`latency`].
+
+mod latency;
+
+use crate::collections::{List, NIL};
+use crate::decision::{Decision, MergeSide};
+use crate::elevator::{Elevator, Env, Layer, Merging, MultiQueueRules, Registered};
+use crate::parts::software_queue;
+use crate::queue::TagLayout;
+use crate::queue::tags::TagMap;
+use crate::request::{Bio, Fifo, Op, RequestId};
+use crate::time::Time;
+use crate::tunable::{Declarations, TunableError, tunable};
+pub use latency::LatencyKind;
+use latency::{DISCARD_TARGET_NS, GOOD_BUCKETS, Latencies};
+
+const RULES: MultiQueueRules = MultiQueueRules { merging: Merging::Own, per_hw_queue: true, ..MultiQueueRules::USUAL };
+
+pub(crate) const REGISTERED: Registered = Registered {
+    name: "kyber",
+    about: "latency targets for reads and writes on fast devices, kept by limiting what is in the device",
+    since: "4.12",
+    until: None,
+    layer: Layer::MultiQueue(RULES),
+    how: &[
+        "Four domains: reads, writes, discards, the rest; each first come, first served.",
+        "Domains take turns, 16 reads, 8 writes, a discard, one of the rest; each hardware queue for itself.",
+        "A request in the device has one of its domain's tokens: 256, 128, 64 and 16 at first.",
+        "Latencies are looked at every 100 ms: how the 90th percentile of the device's own and the 99th of all compare with the targets",
+        "(read_lat_nsec, write_lat_nsec; discards 5 s).",
+        "If one domain misses its target, the tokens of each are scaled by how near its own 99th percentile is to its target.",
+        "Async writes may have three quarters of the tags.",
+    ],
+    when: "A fast device with a deep queue on which reads must not wait behind writes, and ordering by sector gains nothing.",
+    tunables: || DECLARATIONS.specs().collect(),
+    build: |env| Box::new(Kyber::new(env)),
+};
+
+#[derive(Debug, Default)]
+struct Tunables {
+    read_target_ns: u64,
+    write_target_ns: u64,
+}
+
+static DECLARATIONS: Declarations<Tunables> = Declarations {
+    owner: "kyber",
+    what: "tunable",
+    tunables: &[
+        tunable!(
+            Tunables.read_target_ns,
+            "read_lat_nsec",
+            Nanoseconds,
+            1,
+            2_000_000,
+            0..=u64::MAX,
+            "4.12",
+            "the latency to keep reads to"
+        ),
+        tunable!(
+            Tunables.write_target_ns,
+            "write_lat_nsec",
+            Nanoseconds,
+            1,
+            10_000_000,
+            0..=u64::MAX,
+            "4.12",
+            "the latency to keep writes to"
+        ),
+    ],
+};
+
+/// A decision of kyber's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KyberEvent {
+    /// It was asked for a request.
+    Choice {
+        /// Whose turn it is: 0 reads, 1 writes, 2 discards, 3 the rest.
+        domain: u8,
+        /// Requests of this turn.
+        batch: u32,
+        /// The token of the request it gave, if it gave one.
+        token: Option<u32>,
+    },
+    /// A domain has requests and no token.
+    Throttled {
+        /// Which.
+        domain: u8,
+    },
+    /// Latencies will be looked at.
+    TimerArm {
+        /// When.
+        at: Time,
+    },
+    /// Latencies are looked at.
+    Timer,
+    /// A percentile was taken.
+    Latency {
+        /// Of which domain.
+        domain: u8,
+        /// Of which latencies: the 90th of the device's, the 99th of the total.
+        kind: LatencyKind,
+        /// In quarters of the target, from 0; 7 is everything beyond.
+        bucket: u32,
+        /// From how many.
+        samples: u32,
+    },
+    /// The number of a domain's tokens changed.
+    Depth {
+        /// Whose.
+        domain: u8,
+        /// To what.
+        depth: u32,
+    },
+}
+
+const DOMAINS: usize = 4;
+/// Domains whose latencies are looked at.
+const TIMED: usize = 3;
+/// Tokens at first, and at most.
+const DEPTHS: [u32; DOMAINS] = [256, 128, 64, 16];
+/// Requests in one turn.
+const BATCHES: [u32; DOMAINS] = [16, 8, 1, 1];
+/// Share of the tags that async requests may have, in percent.
+const ASYNC_PERCENT: u64 = 75;
+
+fn domain_of(op: Op) -> usize {
+    match op {
+        Op::Read => 0,
+        Op::Write => 1,
+        Op::Discard => 2,
+        Op::WriteZeroes | Op::Flush => 3,
+    }
+}
+
+/// The requests of one hardware queue, and whose turn it is there.
+#[derive(Debug, Default)]
+struct HwQueue {
+    /// Bios may still join these.
+    arrived: [List<Fifo>; DOMAINS],
+    /// These have left the software queue.
+    flushed: [List<Fifo>; DOMAINS],
+    domain: usize,
+    batch: u32,
+    queued: usize,
+}
+
+/// A request's token stands in its elevator's word, the moment of its dispatch in its deadline.
+struct Kyber {
+    tunables: Tunables,
+    tokens: [TagMap; DOMAINS],
+    latencies: [Latencies; TIMED],
+    hw_queues: Vec<HwQueue>,
+    queued: usize,
+    hz: u32,
+}
+
+/// The moment at which a timer fires that is set to go off in `delay` jiffies: the wheel it stands on is coarser the
+/// longer that is.
+fn fires_at(env: &Env, delay: u64) -> Time {
+    let (mut granularity, mut reach) = (1, 63);
+    while delay >= reach {
+        (granularity, reach) = (granularity * 8, reach * 8);
+    }
+    let jiffy = ((env.jiffies() + delay) / granularity + 1) * granularity;
+    Time::from_ns(jiffy * env.jiffy_ns)
+}
+
+impl Kyber {
+    fn new(env: &Env) -> Self {
+        let mut tunables = Tunables::default();
+        DECLARATIONS.set_defaults(&mut tunables);
+        Self {
+            tunables,
+            tokens: DEPTHS.map(|depth| TagMap::new(TagLayout::Spread, depth)),
+            latencies: Default::default(),
+            hw_queues: (0..env.hw_queues).map(|_| HwQueue::default()).collect(),
+            queued: 0,
+            hz: env.hz,
+        }
+    }
+
+    fn target_ns(&self, domain: usize) -> u64 {
+        [self.tunables.read_target_ns, self.tunables.write_target_ns, DISCARD_TARGET_NS][domain]
+    }
+
+    /// The next request of `domain`, if it has one and a token is left.
+    fn take(&mut self, env: &mut Env, domain: usize) -> Option<RequestId> {
+        let HwQueue { arrived, flushed, batch, queued, .. } = &mut self.hw_queues[usize::from(env.hw_queue)];
+        let (arrived, flushed) = (&mut arrived[domain], &mut flushed[domain]);
+        if flushed.is_empty() && arrived.is_empty() {
+            return None;
+        }
+        let Some(token) = self.tokens[domain].get(None) else {
+            env.note(|| Decision::Kyber(KyberEvent::Throttled { domain: domain as u8 }));
+            return None;
+        };
+        if flushed.is_empty() {
+            std::mem::swap(arrived, flushed);
+        }
+        let id = flushed.first()?;
+        flushed.remove(env.requests.list_nodes(), id);
+        *batch += 1;
+        *queued -= 1;
+        self.queued -= 1;
+        let request = &mut env.requests[id];
+        (request.elevator, request.deadline) = (token, env.now);
+        Some(id)
+    }
+
+    fn choose(&mut self, env: &mut Env) -> Option<RequestId> {
+        let hw_queue = usize::from(env.hw_queue);
+        let HwQueue { mut domain, batch, .. } = self.hw_queues[hw_queue];
+        if batch < BATCHES[domain]
+            && let Some(id) = self.take(env, domain)
+        {
+            return Some(id);
+        }
+        self.hw_queues[hw_queue].batch = 0;
+        for _ in 0..DOMAINS {
+            domain = (domain + 1) % DOMAINS;
+            self.hw_queues[hw_queue].domain = domain;
+            if let Some(id) = self.take(env, domain) {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// Takes out a request that gives its token back or never had one.
+    fn forget(&mut self, env: &mut Env, id: RequestId) {
+        let request = &mut env.requests[id];
+        let token = std::mem::replace(&mut request.elevator, NIL);
+        if token != NIL {
+            self.tokens[domain_of(request.op)].put(token);
+        }
+    }
+
+    /// The percentile of a domain's latencies, if it is time to tell.
+    fn percentile(&mut self, env: &mut Env, domain: usize, kind: LatencyKind, percent: u32) -> Option<u32> {
+        let (bucket, samples) = self.latencies[domain].percentile(kind, percent, env.jiffies(), self.hz)?;
+        env.note(|| Decision::Kyber(KyberEvent::Latency { domain: domain as u8, kind, bucket, samples }));
+        Some(bucket)
+    }
+
+    /// Gives `domain` as many tokens as its latencies, `bucket` quarters of the target, allow.
+    fn scale(&mut self, env: &mut Env, domain: usize, bucket: u32) {
+        let before = self.tokens[domain].depth();
+        let depth = (before * (bucket + 1) / GOOD_BUCKETS).clamp(1, DEPTHS[domain]);
+        if depth != before {
+            self.tokens[domain].resize(depth);
+            env.note(|| Decision::Kyber(KyberEvent::Depth { domain: domain as u8, depth }));
+        }
+    }
+}
+
+impl Elevator for Kyber {
+    fn name(&self) -> &'static str {
+        REGISTERED.name
+    }
+
+    fn find_merge(&mut self, env: &mut Env, bio: &Bio) -> Option<(RequestId, MergeSide)> {
+        let hw_queue = &self.hw_queues[usize::from(env.hw_queue_of(bio.context))];
+        software_queue::find_merge(&hw_queue.arrived[domain_of(bio.op)], &RULES, env, bio)
+    }
+
+    fn limit_depth(&mut self, _env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
+        let share = (u64::from(nr_requests) * ASYNC_PERCENT / 100) as u32;
+        (!bio.is_sync() && share > 0).then_some(share)
+    }
+
+    fn former(&self, _env: &Env, _id: RequestId) -> Option<RequestId> {
+        None
+    }
+
+    fn latter(&self, _env: &Env, _id: RequestId) -> Option<RequestId> {
+        None
+    }
+
+    fn absorb(&mut self, _env: &mut Env, _survivor: RequestId, _absorbed: RequestId) {
+        unreachable!("kyber has no neighbours to merge");
+    }
+
+    fn insert(&mut self, env: &mut Env, id: RequestId) {
+        let request = &mut env.requests[id];
+        request.elevator = NIL;
+        let (hw_queue, domain) = (usize::from(request.hw_queue), domain_of(request.op));
+        let HwQueue { arrived, queued, .. } = &mut self.hw_queues[hw_queue];
+        arrived[domain].push_back(env.requests.list_nodes(), id);
+        *queued += 1;
+        self.queued += 1;
+    }
+
+    fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
+        if self.hw_queues[usize::from(env.hw_queue)].queued == 0 {
+            return None;
+        }
+        let chosen = self.choose(env);
+        let HwQueue { domain, batch, .. } = self.hw_queues[usize::from(env.hw_queue)];
+        let token = chosen.map(|id| env.requests[id].elevator);
+        env.note(|| Decision::Kyber(KyberEvent::Choice { domain: domain as u8, batch, token }));
+        chosen
+    }
+
+    fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
+        for hw_queue in &mut self.hw_queues {
+            for list in hw_queue.flushed.iter_mut().chain(&mut hw_queue.arrived) {
+                if let Some(id) = list.first() {
+                    list.remove(env.requests.list_nodes(), id);
+                    hw_queue.queued -= 1;
+                    self.queued -= 1;
+                    return Some(id);
+                }
+            }
+        }
+        None
+    }
+
+    /// What was drained has no token; what the device gave back has kept its own.
+    fn start(&mut self, env: &mut Env, id: RequestId) {
+        env.requests[id].deadline = env.now;
+    }
+
+    fn complete(&mut self, env: &mut Env, id: RequestId) {
+        let request = &env.requests[id];
+        let (domain, allocated, dispatched) = (domain_of(request.op), request.allocated, request.deadline);
+        if domain < TIMED {
+            let target_ns = self.target_ns(domain);
+            let latencies = &mut self.latencies[domain];
+            latencies.record(LatencyKind::Total, env.now.since(allocated), target_ns);
+            latencies.record(LatencyKind::Device, env.now.since(dispatched), target_ns);
+            if env.timer.is_none() {
+                let at = fires_at(env, u64::from(self.hz / 10));
+                env.timer = Some(at);
+                env.note(|| Decision::Kyber(KyberEvent::TimerArm { at }));
+            }
+        }
+        self.forget(env, id);
+    }
+
+    fn timer(&mut self, env: &mut Env) {
+        env.note(|| Decision::Kyber(KyberEvent::Timer));
+        self.latencies.iter_mut().for_each(Latencies::age);
+        let mut missed = false;
+        for domain in 0..TIMED {
+            missed |= self.percentile(env, domain, LatencyKind::Device, 90).is_some_and(|p90| p90 >= GOOD_BUCKETS);
+        }
+        for domain in 0..TIMED {
+            let p99 = self.percentile(env, domain, LatencyKind::Total, 99);
+            let remembered = &mut self.latencies[domain].remembered;
+            let p99 = if missed {
+                let last = remembered.take();
+                p99.or(last)
+            } else {
+                *remembered = p99.or(*remembered);
+                p99
+            };
+            if let Some(p99) = p99.filter(|&p99| missed || p99 >= GOOD_BUCKETS) {
+                self.scale(env, domain, p99);
+            }
+        }
+    }
+
+    fn queued(&self) -> usize {
+        self.queued
+    }
+
+    fn check(&self, _env: &Env) {
+        assert_eq!(self.hw_queues.iter().map(|hw_queue| hw_queue.queued).sum::<usize>(), self.queued);
+        for hw_queue in &self.hw_queues {
+            let empty = hw_queue.arrived.iter().chain(&hw_queue.flushed).all(List::is_empty);
+            assert_eq!(empty, hw_queue.queued == 0);
+        }
+    }
+
+    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
+        DECLARATIONS.get(&self.tunables, name)
+    }
+
+    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
+        DECLARATIONS.set(&mut self.tunables, name, value)
+    }
+}

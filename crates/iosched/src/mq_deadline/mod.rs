@@ -1,0 +1,312 @@
+//! mq-deadline: batches in sector order, reads before writes, three priority classes, and nobody waits much longer than a
+//! deadline.
+//!
+//! As in Linux 6.12. Ages are counted in jiffies. Position, order and age are kept for each class; the batch, its direction
+//! and how long writes were passed over are shared by all classes, so that looking into a class, even in vain, may end the
+//! batch of another.
+
+mod tunables;
+
+use crate::collections::List;
+use crate::context::IoClass;
+use crate::decision::Decision;
+use crate::elevator::{Elevator, Env, Layer, MultiQueueRules, Registered};
+use crate::parts::sorted::{Sorted, inherit_fifo_place};
+use crate::request::{Bio, Fifo, RequestId, Sector};
+use crate::time::Time;
+use crate::tunable::TunableError;
+use tunables::{DECLARATIONS, Tunables};
+
+pub(crate) const REGISTERED: Registered = Registered {
+    name: "mq-deadline",
+    about: "deadline for blk-mq: batches in sector order, reads first, bounded waiting, and priority classes",
+    since: "4.11",
+    until: None,
+    layer: Layer::MultiQueue(MultiQueueRules::USUAL),
+    how: &[
+        "Reads and writes of each class (real time, best effort, idle) are sorted by sector, and by age.",
+        "It serves a direction in sector order, fifo_batch requests at a time; the next batch goes on where the last one ended.",
+        "A batch begins with the oldest request if that is past its deadline (read_expire, write_expire).",
+        "Reads come first; after writes_starved batches that passed over waiting writes, a batch of writes.",
+        "A lower class is served when the higher ones have nothing, not even in the device,",
+        "or when its requests are older than prio_aging_expire.",
+        "async_depth limits the tags that everything but reads may have.",
+    ],
+    when: "A disk or a SATA SSD under blk-mq, throughput with bounded waiting and no fairness between processes: databases, servers.",
+    tunables: || DECLARATIONS.specs().collect(),
+    build: |env| Box::new(MqDeadline::new(env)),
+};
+
+/// What it says when asked for a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// It gave one.
+    pub given: bool,
+    /// Requests in the present batch.
+    pub batch: u32,
+    /// Batches of reads that passed over waiting writes.
+    pub starved: u32,
+    /// Whether the present batch is one of writes.
+    pub writes: bool,
+    /// Requests of each class, real time first, that are queued or in the device.
+    pub under_way: [u32; CLASSES],
+}
+
+const CLASSES: usize = 3;
+const BEST_EFFORT: usize = 1;
+const IDLE: usize = 2;
+const READ: usize = 0;
+const WRITE: usize = 1;
+
+/// The queued requests of one class and direction.
+#[derive(Debug, Default)]
+struct Direction {
+    sorted: Sorted,
+    fifo: List<Fifo>,
+    /// Where the last one given out began.
+    position: Sector,
+}
+
+/// One class.
+#[derive(Debug, Default)]
+struct Class {
+    directions: [Direction; 2],
+    /// Requests inserted and not completed.
+    under_way: u32,
+}
+
+struct MqDeadline {
+    tunables: Tunables,
+    classes: [Class; CLASSES],
+    /// The direction of the present batch.
+    direction: usize,
+    /// Requests given out of the present batch.
+    batch: u32,
+    /// Read batches that passed over waiting writes.
+    starved: u32,
+    queued: usize,
+}
+
+fn class_of(class: IoClass) -> usize {
+    match class {
+        IoClass::RealTime => 0,
+        IoClass::None | IoClass::BestEffort => BEST_EFFORT,
+        IoClass::Idle => IDLE,
+    }
+}
+
+/// Class and direction of a request.
+#[inline]
+fn place(env: &Env, id: RequestId) -> (usize, usize) {
+    let request = &env.requests[id];
+    (class_of(request.ioprio.class), usize::from(request.op.is_write()))
+}
+
+/// The jiffy at which a request is late.
+#[inline]
+fn deadline(env: &Env, id: RequestId) -> u64 {
+    env.requests[id].deadline.as_ns()
+}
+
+impl MqDeadline {
+    fn new(env: &Env) -> Self {
+        Self {
+            tunables: Tunables::new(env.hz),
+            classes: Default::default(),
+            direction: WRITE,
+            batch: 0,
+            starved: 0,
+            queued: 0,
+        }
+    }
+
+    #[inline]
+    fn direction_of(&mut self, env: &Env, id: RequestId) -> &mut Direction {
+        let (class, direction) = place(env, id);
+        &mut self.classes[class].directions[direction]
+    }
+
+    fn remove(&mut self, env: &mut Env, id: RequestId) {
+        let Direction { sorted, fifo, .. } = self.direction_of(env, id);
+        sorted.remove(&mut env.requests, id);
+        fifo.remove(env.requests.list_nodes(), id);
+        self.queued -= 1;
+    }
+
+    /// The direction of a new batch in `class`; `None` if it has nothing.
+    fn choose_direction(&mut self, class: usize) -> Option<usize> {
+        let [reads, writes] = [READ, WRITE].map(|d| !self.classes[class].directions[d].fifo.is_empty());
+        let write = match (reads, writes) {
+            (false, false) => return None,
+            (true, true) => {
+                let passed_over = self.starved;
+                self.starved = self.starved.wrapping_add(1);
+                // Negative is more than there ever are.
+                passed_over >= self.tunables.writes_starved as u32
+            }
+            (reads, _) => !reads,
+        };
+        if write {
+            self.starved = 0;
+        }
+        Some(usize::from(write))
+    }
+
+    /// The request of `class` to give out, if it was inserted at `latest` (in jiffies) or before. Looking may end the
+    /// present batch.
+    fn pick(&mut self, env: &mut Env, class: usize, latest: i64) -> Option<RequestId> {
+        let onward = |direction: &Direction| direction.sorted.at_or_after(&env.requests, direction.position);
+        let next = onward(&self.classes[class].directions[self.direction]);
+        let id = match next {
+            Some(next) if self.batch < self.tunables.fifo_batch => next,
+            _ => {
+                let chosen = self.choose_direction(class)?;
+                let direction = &self.classes[class].directions[chosen];
+                let oldest = direction.fifo.first()?;
+                (self.direction, self.batch) = (chosen, 0);
+                if deadline(env, oldest) <= env.jiffies() { oldest } else { onward(direction).unwrap_or(oldest) }
+            }
+        };
+        let expire = self.tunables.expire(self.direction == WRITE);
+        if deadline(env, id) as i64 - expire as i64 > latest {
+            return None;
+        }
+        self.batch += 1;
+        self.classes[class].directions[self.direction].position = env.requests[id].sector;
+        self.remove(env, id);
+        Some(id)
+    }
+
+    fn choose(&mut self, env: &mut Env) -> Option<RequestId> {
+        let now = env.jiffies() as i64;
+        if self.classes.iter().filter(|class| class.under_way > 0).count() >= 2 {
+            let latest = now - self.tunables.prio_aging_expire as i64;
+            if let Some(id) = self.pick(env, BEST_EFFORT, latest).or_else(|| self.pick(env, IDLE, latest)) {
+                return Some(id);
+            }
+        }
+        for class in 0..CLASSES {
+            let picked = self.pick(env, class, now);
+            if picked.is_some() || self.classes[class].under_way > 0 {
+                return picked;
+            }
+        }
+        None
+    }
+}
+
+impl Elevator for MqDeadline {
+    fn name(&self) -> &'static str {
+        REGISTERED.name
+    }
+
+    fn find_front(&mut self, env: &mut Env, bio: &Bio) -> Option<RequestId> {
+        if !self.tunables.front_merges {
+            return None;
+        }
+        let class = class_of(env.contexts.get(bio.context).ioprio.class);
+        self.classes[class].directions[usize::from(bio.op.is_write())].sorted.find(&env.requests, bio.end())
+    }
+
+    fn limit_depth(&mut self, _env: &Env, bio: &Bio, _nr_requests: u32) -> Option<u32> {
+        bio.op.is_write().then_some(self.tunables.async_depth)
+    }
+
+    fn resized(&mut self, nr_requests: u32) {
+        self.tunables.resized(nr_requests);
+    }
+
+    fn former(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        let (class, direction) = place(env, id);
+        self.classes[class].directions[direction].sorted.prev(&env.requests, id)
+    }
+
+    fn latter(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        let (class, direction) = place(env, id);
+        self.classes[class].directions[direction].sorted.next(&env.requests, id)
+    }
+
+    fn merged_front(&mut self, env: &mut Env, id: RequestId) {
+        self.direction_of(env, id).sorted.reinsert(&mut env.requests, id);
+    }
+
+    fn absorb(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId) {
+        let fifo = &mut self.direction_of(env, absorbed).fifo;
+        inherit_fifo_place(fifo, &mut env.requests, survivor, absorbed);
+        self.remove(env, absorbed);
+        self.complete(env, absorbed);
+    }
+
+    fn absorb_new(&mut self, env: &mut Env, _survivor: RequestId, absorbed: RequestId) {
+        self.complete(env, absorbed);
+    }
+
+    #[inline]
+    fn prepare(&mut self, env: &mut Env, id: RequestId) {
+        self.classes[place(env, id).0].under_way += 1;
+    }
+
+    fn insert(&mut self, env: &mut Env, id: RequestId) {
+        let (class, direction) = place(env, id);
+        let late = env.jiffies() + self.tunables.expire(direction == WRITE);
+        env.requests[id].deadline = Time::from_ns(late);
+        let Direction { sorted, fifo, .. } = &mut self.classes[class].directions[direction];
+        sorted.insert(&mut env.requests, id);
+        fifo.push_back(env.requests.list_nodes(), id);
+        self.queued += 1;
+    }
+
+    fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
+        let chosen = self.choose(env);
+        env.note(|| {
+            Decision::MqDeadline(Choice {
+                given: chosen.is_some(),
+                batch: self.batch,
+                starved: self.starved,
+                writes: self.direction == WRITE,
+                under_way: [0, 1, 2].map(|class: usize| self.classes[class].under_way),
+            })
+        });
+        chosen
+    }
+
+    fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
+        (0..CLASSES).find_map(|class| self.pick(env, class, i64::MAX))
+    }
+
+    fn start(&mut self, env: &mut Env, id: RequestId) {
+        let sector = env.requests[id].sector;
+        self.direction_of(env, id).position = sector;
+    }
+
+    #[inline]
+    fn complete(&mut self, env: &mut Env, id: RequestId) {
+        self.classes[place(env, id).0].under_way -= 1;
+    }
+
+    fn queued(&self) -> usize {
+        self.queued
+    }
+
+    fn check(&self, env: &Env) {
+        let mut queued = 0;
+        for class in &self.classes {
+            let mut of_class = 0;
+            for Direction { sorted, fifo, .. } in &class.directions {
+                of_class += sorted.check(&env.requests);
+                assert_eq!(sorted.is_empty(), fifo.is_empty());
+            }
+            assert!(of_class <= class.under_way as usize, "what is queued is under way");
+            queued += of_class;
+        }
+        assert_eq!(queued, self.queued);
+    }
+
+    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
+        DECLARATIONS.get(&self.tunables, name)
+    }
+
+    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
+        DECLARATIONS.set(&mut self.tunables, name, value)
+    }
+}

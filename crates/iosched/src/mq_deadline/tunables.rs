@@ -1,0 +1,63 @@
+//! mq-deadline's tunables, as in Linux 6.12: what is out of range is taken as the nearest value, hexadecimal and octal
+//! numbers are understood, and times are kept in jiffies.
+
+use crate::tunable::{Declarations, tunable};
+
+/// Largest value, as in Linux.
+const MAX: u64 = i32::MAX as u64;
+/// Smallest value of the one that may be negative.
+const MIN: u64 = (-(MAX as i64) - 1) as u64;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tunables {
+    hz: u32,
+    pub(super) read_expire: u64,
+    pub(super) write_expire: u64,
+    pub(super) prio_aging_expire: u64,
+    pub(super) fifo_batch: u32,
+    /// Negative: writes wait as long as there are reads.
+    pub(super) writes_starved: i32,
+    pub(super) front_merges: bool,
+    pub(super) async_depth: u32,
+}
+
+pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
+    owner: "mq-deadline",
+    what: "tunable",
+    tunables: &[
+        tunable!(Tunables.read_expire, "read_expire", Jiffies(500), 0..=MAX, "4.11",
+            "after this age a read is served before its direction's batch goes on", { clamps: true, prefixed: true }),
+        tunable!(Tunables.write_expire, "write_expire", Jiffies(5000), 0..=MAX, "4.11",
+            "after this age a write is served before its direction's batch goes on", { clamps: true, prefixed: true }),
+        tunable!(Tunables.prio_aging_expire, "prio_aging_expire", Jiffies(10_000), 0..=MAX, "5.14",
+            "after this age requests of lower classes are served before those of higher ones", { clamps: true, prefixed: true }),
+        tunable!(Tunables.fifo_batch, "fifo_batch", Requests, 1, 16, 0..=MAX, "4.11",
+            "requests in one batch", { clamps: true, prefixed: true }),
+        tunable!(Tunables.writes_starved, "writes_starved", Count, 1, 2, 0..=MAX, "4.11",
+            "read batches that may pass over waiting writes; negative: all", { clamps: true, prefixed: true, signed: true, min: MIN }),
+        tunable!(Tunables.front_merges, "front_merges", Switch, 1, 1, 0..=1, "4.11",
+            "whether front merges are looked for", { clamps: true, prefixed: true }),
+        tunable!(Tunables.async_depth, "async_depth", Requests, 1, 256, 1..=MAX, "5.14",
+            "tags that requests other than reads may have; nr_requests at first, and whenever that is written",
+            { clamps: true, prefixed: true }),
+    ],
+};
+
+impl Tunables {
+    pub(super) fn new(hz: u32) -> Self {
+        let mut tunables = Self { hz, ..Self::default() };
+        DECLARATIONS.set_defaults(&mut tunables);
+        tunables
+    }
+
+    /// How long a request of that direction may wait, in jiffies.
+    #[inline]
+    pub(super) fn expire(&self, write: bool) -> u64 {
+        if write { self.write_expire } else { self.read_expire }
+    }
+
+    /// As many tags as there are, as far as the tunable goes.
+    pub(super) fn resized(&mut self, nr_requests: u32) {
+        self.async_depth = nr_requests.min(MAX as u32);
+    }
+}
