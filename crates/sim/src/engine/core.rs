@@ -1,6 +1,8 @@
 //! What all workloads share: submission with splitting, the queue run, completion, accounting.
 
-use iosched::{Bio, CgroupId, ContextId, Decision, Flags, IoPriority, Op, RequestId, RequestQueue, SECTOR_BYTES};
+use iosched::{
+    Bio, CgroupId, ContextId, Decision, Flags, IoPriority, KyberEvent, Op, RequestId, RequestQueue, SECTOR_BYTES,
+};
 use iosched::{Submit, Time};
 use iosched_disk::{Command, Device};
 
@@ -144,6 +146,8 @@ fn replace_cookies(mut decision: Decision) -> Decision {
             *cookie >>= SLOT_BITS;
             *into >>= SLOT_BITS;
         }
+        // Time is told since the start.
+        Decision::Kyber(KyberEvent::TimerArm { at }) => *at = Time::from_ns(at.since(ORIGIN)),
         _ => {}
     }
     decision
