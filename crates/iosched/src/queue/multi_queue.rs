@@ -258,7 +258,8 @@ impl MultiQueue {
     pub(super) fn resize(&mut self, nr_requests: u32) {
         for hw_queue in &mut self.hw_queues {
             match &mut hw_queue.tags {
-                Some(tags) if nr_requests != UNLIMITED => tags.resize(nr_requests),
+                // Laid out anew if nobody has one.
+                Some(tags) if nr_requests != UNLIMITED && tags.held() > 0 => tags.resize(nr_requests),
                 tags => *tags = (nr_requests != UNLIMITED).then(|| TagMap::new(self.layout, nr_requests)),
             }
         }
