@@ -30,6 +30,8 @@ pub struct Env {
     pub groups: bool,
     /// Hardware queues of the device; always 1 to an elevator of the single-queue layer.
     pub hw_queues: u16,
+    /// The ioprio of the bio that is being submitted; only in the multi-queue layer.
+    pub(crate) bio_ioprio: IoPriority,
     /// The hardware queue that is being run, for elevators that have a queue for each.
     pub(crate) hw_queue: u16,
     /// Where queued requests are found that a bio may join.
@@ -55,6 +57,7 @@ impl Env {
             rotational,
             groups,
             hw_queues: 1,
+            bio_ioprio: IoPriority::default(),
             hw_queue: 0,
             merging: MergeCache::default(),
             dispatch_list: DispatchList::default(),
@@ -374,11 +377,11 @@ impl MultiQueueRules {
     /// Whether `bio` may join `id` if it is next to it.
     #[inline]
     pub(crate) fn may_join(&self, env: &Env, bio: &Bio, id: RequestId) -> bool {
-        let (request, context) = (&env.requests[id], env.contexts.get(bio.context));
+        let request = &env.requests[id];
         request.mergeable
             && request.op == bio.op
-            && request.cgroup == context.cgroup
-            && self.same_ioprio(request.ioprio, context.ioprio)
+            && self.same_ioprio(request.ioprio, env.bio_ioprio)
+            && request.cgroup == env.contexts.get(bio.context).cgroup
     }
 }
 

@@ -95,18 +95,14 @@ pub enum TunableError {
         known: String,
     },
     /// Not a whole number.
-    #[error("{name}: {value:?} is not a whole number; {name} takes {min}..={max}{unit}")]
+    #[error("{name}: {value:?} is not a whole number; {name} takes {takes}")]
     NotANumber {
         /// The tunable.
         name: &'static str,
         /// What was given.
         value: String,
-        /// Smallest value.
-        min: i128,
-        /// Largest value.
-        max: i128,
-        /// The unit, after a space; empty if it has none.
-        unit: String,
+        /// What it takes: smallest and largest value, and the unit if there is one.
+        takes: String,
     },
     /// Too small or too large.
     #[error("{name}: {value} is out of range {min}..={max}{unit}")]
@@ -147,9 +143,7 @@ impl Spec {
         let not_a_number = || TunableError::NotANumber {
             name: self.name,
             value: text.to_owned(),
-            min: self.number(self.min),
-            max: self.number(self.max),
-            unit: self.unit_text(),
+            takes: format!("{}..={}{}", self.number(self.min), self.number(self.max), self.unit_text()),
         };
         match self.read(text) {
             Some(value) => self.check(value),

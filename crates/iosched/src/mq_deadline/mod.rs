@@ -204,7 +204,7 @@ impl Elevator for MqDeadline {
         if !self.tunables.front_merges {
             return None;
         }
-        let class = class_of(env.contexts.get(bio.context).ioprio.class);
+        let class = class_of(env.bio_ioprio.class);
         self.classes[class].directions[usize::from(bio.op.is_write())].sorted.find(&env.requests, bio.end())
     }
 

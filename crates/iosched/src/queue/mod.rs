@@ -183,7 +183,16 @@ impl RequestQueue {
 
     /// Hands in a bio. It is not split: its length is at most [`RequestQueue::max_sectors`].
     pub fn submit(&mut self, now: Time, bio: &Bio) -> Submit {
+        self.submit_issued(now, bio, None)
+    }
+
+    /// [`RequestQueue::submit`], of a bio that its process issued earlier, when its ioprio was `ioprio`, and that had to wait
+    /// for its turn. Elevators of the single-queue layer go by what the ioprio is now.
+    pub fn submit_issued(&mut self, now: Time, bio: &Bio, ioprio: Option<IoPriority>) -> Submit {
         self.env.now = now;
+        if self.multi.is_some() {
+            self.env.bio_ioprio = ioprio.unwrap_or(self.env.contexts.get(bio.context).ioprio);
+        }
         if bio.op == Op::Flush || bio.flags.intersects(Flags::PREFLUSH | Flags::FUA) {
             return self.submit_flush(bio);
         }

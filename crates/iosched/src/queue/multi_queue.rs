@@ -134,8 +134,7 @@ impl MultiQueue {
             return Ok(grant);
         }
         let hw_queue = usize::from(env.hw_queue_of(bio.context));
-        let context = env.contexts.get(bio.context);
-        let origin = Origin { ioprio: context.ioprio, cgroup: context.cgroup };
+        let origin = Origin { ioprio: env.bio_ioprio, cgroup: env.contexts.get(bio.context).cgroup };
         let Some(tags) = &mut self.hw_queues[hw_queue].tags else {
             return Ok(Grant { tag: NO_TAG, hw_queue: hw_queue as u16, origin });
         };
