@@ -92,7 +92,7 @@ impl<D: Device, O: Observer> Source<D, O> for Closed<'_> {
         self.rings[state.ring + (tag % state.ring_length) as usize] = PENDING;
         let entry = &self.trace.by_process().entries(process as usize)[tag as usize];
         let (op, flags, sector, nr_sectors) = (entry.op(), entry.flags(), entry.sector(), entry.nr_sectors);
-        if core.submit(process, &NewIo { op, flags, sector, nr_sectors, tag, asked_ns: event.at_ns, bio: 0 }) {
+        if core.submit(process, &NewIo { op, flags, sector, nr_sectors, tag, asked_ns: event.at_ns, issued: None }) {
             self.schedule(process, core.now_ns);
         }
     }

@@ -28,8 +28,24 @@ pub(super) struct NewIo {
     pub(super) tag: u32,
     /// When it was asked for, ns: latency counts from here.
     pub(super) asked_ns: u64,
-    /// Ordinal of its first bio, if it was [reserved](Core::reserve_bios); 0: the next.
-    pub(super) bio: u64,
+    /// What its first bio got when it was [issued](Core::issue), if that was earlier.
+    pub(super) issued: Option<Issued>,
+}
+
+/// What a bio keeps while it waits for its turn.
+#[derive(Clone, Copy)]
+pub(super) struct Issued {
+    /// Its ordinal.
+    bio: u64,
+    /// Its task's ioprio.
+    ioprio: IoPriority,
+}
+
+impl Issued {
+    /// Of the bio that was issued behind this one.
+    pub(super) fn next(self) -> Self {
+        Self { bio: self.bio + 1, ..self }
+    }
 }
 
 /// An I/O under way.
@@ -50,8 +66,8 @@ struct Io {
 #[derive(Clone, Copy)]
 struct Partial {
     slot: u32,
-    /// Ordinal of the bio that is next; 0: the next there is.
-    bio: u64,
+    /// What the bio that is next has got, if it was issued.
+    issued: Option<Issued>,
     op: Op,
     flags: Flags,
     sector: u64,
@@ -250,12 +266,18 @@ impl<D: Device, O: Observer> Core<D, O> {
         let slot = self.allocate_io(Io { asked_ns, tag, task, nr_sectors, parts, op, sync });
         self.submitted += 1;
         self.tasks[task as usize].first_submit_ns.get_or_insert(asked_ns);
-        self.send(task, Partial { slot, bio: io.bio, op, flags, sector, nr_sectors }, false)
+        self.send(task, Partial { slot, issued: io.issued, op, flags, sector, nr_sectors }, false)
     }
 
-    /// Gives the next bios their ordinals; returns the first. What waits is counted when it was asked for.
+    /// Bios of `task` are issued now and submitted later; what the first of them got.
+    pub(super) fn issue(&mut self, task: u32, bios: u64) -> Issued {
+        let ioprio = self.queue.env().contexts.get(self.context(task)).ioprio;
+        Issued { bio: self.next_bios(bios), ioprio }
+    }
+
+    /// Gives the next bios their ordinals; returns the first.
     #[inline]
-    pub(super) fn reserve_bios(&mut self, bios: u64) -> u64 {
+    fn next_bios(&mut self, bios: u64) -> u64 {
         let first = self.bios + 1;
         self.bios += bios;
         first
@@ -292,23 +314,24 @@ impl<D: Device, O: Observer> Core<D, O> {
         let context = self.owners[task as usize].context;
         loop {
             let nr_sectors = left.nr_sectors.min(self.part_max(left.op));
-            if left.bio == 0 {
-                left.bio = self.reserve_bios(1);
-            }
-            let cookie = left.bio << SLOT_BITS | u64::from(left.slot);
+            let number = left.issued.map_or_else(|| self.next_bios(1), |issued| issued.bio);
+            let cookie = number << SLOT_BITS | u64::from(left.slot);
             let bio = Bio { op: left.op, flags: left.flags, sector: left.sector, nr_sectors, context, cookie };
-            let submit = self.queue.submit(ORIGIN + self.now_ns, &bio);
+            let ioprio = left.issued.map(|issued| issued.ioprio);
+            let submit = self.queue.submit_issued(ORIGIN + self.now_ns, &bio, ioprio);
             self.observe(task, &bio, again, submit);
             match submit {
                 Submit::Queued(_) | Submit::Merged => {}
                 Submit::Done(done) => self.done.push(done.cookie),
                 Submit::Full => {
+                    let ioprio = ioprio.unwrap_or(self.queue.env().contexts.get(context).ioprio);
+                    left.issued = Some(Issued { bio: number, ioprio });
                     self.wait(task, left);
                     return false;
                 }
             }
             again = false;
-            left.bio = 0;
+            left.issued = None;
             self.attend();
             left.sector += u64::from(nr_sectors);
             left.nr_sectors -= nr_sectors;

@@ -81,7 +81,7 @@ impl<'a> Open<'a> {
 #[inline]
 fn io(entry: &Entry, asked_ns: u64) -> NewIo {
     let nr_sectors = entry.nr_sectors;
-    NewIo { op: entry.op(), flags: entry.flags(), sector: entry.sector(), nr_sectors, tag: 0, asked_ns, bio: 0 }
+    NewIo { op: entry.op(), flags: entry.flags(), sector: entry.sector(), nr_sectors, tag: 0, asked_ns, issued: None }
 }
 
 impl<D: Device, O: Observer> Source<D, O> for Open<'_> {

@@ -7,7 +7,7 @@ use iosched_disk::Device;
 use iosched_workload::{CgroupMove, CgroupRemoval, Program, Task, TaskSet};
 
 use super::Source;
-use super::core::{Core, NewIo};
+use super::core::{Core, Issued, NewIo};
 use super::heap::Heap;
 use crate::observer::{Change, Observer};
 use crate::plan::SimError;
@@ -61,8 +61,8 @@ enum Fixed {
 #[derive(Clone, Copy)]
 struct Behind {
     what: Ios,
-    /// Ordinal of their first bio; 0 while nothing waits.
-    bio: u64,
+    /// What their first bio got when they queued up.
+    issued: Option<Issued>,
 }
 
 /// I/Os of one event.
@@ -298,7 +298,7 @@ impl<'a> Tasks<'a> {
             return;
         }
         let plugged = self.plug && matches!(what, Ios::Program { ios: 2.., .. });
-        if let Some(left) = self.submit_now(core, task, Behind { what, bio: 0 }, plugged) {
+        if let Some(left) = self.submit_now(core, task, Behind { what, issued: None }, plugged) {
             self.states[task as usize].behind.push_front(left);
         }
         if plugged {
@@ -309,8 +309,8 @@ impl<'a> Tasks<'a> {
     #[cold]
     fn queue_up<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, what: Ios) {
         core.count_late(what.count());
-        let bio = core.reserve_bios(what.count());
-        self.states[task as usize].behind.push_back(Behind { what, bio });
+        let issued = Some(core.issue(task, what.count()));
+        self.states[task as usize].behind.push_back(Behind { what, issued });
     }
 
     /// Submits until the queue is full; returns what could not be.
@@ -322,14 +322,14 @@ impl<'a> Tasks<'a> {
         next: Behind,
         plugged: bool,
     ) -> Option<Behind> {
-        let Behind { what, mut bio } = next;
+        let Behind { what, mut issued } = next;
         match what {
             Ios::Arrival { index } => {
                 if !core.is_exhausted() {
                     let arrival = self.set.arrivals[index as usize];
                     let (op, flags) = (arrival.2.into(), arrival.flags());
                     let (asked_ns, sector, nr_sectors) = (arrival.0, arrival.4, arrival.5);
-                    core.submit(task, &NewIo { op, flags, sector, nr_sectors, tag: ARRIVAL, asked_ns, bio });
+                    core.submit(task, &NewIo { op, flags, sector, nr_sectors, tag: ARRIVAL, asked_ns, issued });
                 }
                 None
             }
@@ -344,15 +344,15 @@ impl<'a> Tasks<'a> {
                         core.plug(task);
                     }
                     let taken =
-                        core.submit(task, &NewIo { op, flags, sector, nr_sectors, tag: PROGRAM, asked_ns, bio });
-                    bio += u64::from(bio > 0);
+                        core.submit(task, &NewIo { op, flags, sector, nr_sectors, tag: PROGRAM, asked_ns, issued });
+                    issued = issued.map(Issued::next);
                     if !taken {
                         let what = Ios::Program { asked_ns, ios };
-                        if bio == 0 && ios > 0 {
+                        if issued.is_none() && ios > 0 {
                             core.count_late(ios.into());
-                            bio = core.reserve_bios(ios.into());
+                            issued = Some(core.issue(task, ios.into()));
                         }
-                        return (ios > 0).then_some(Behind { what, bio });
+                        return (ios > 0).then_some(Behind { what, issued });
                     }
                 }
                 None

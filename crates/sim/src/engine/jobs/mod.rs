@@ -213,7 +213,7 @@ impl<'a> Jobs<'a> {
                             nr_sectors: 0,
                             tag: FLUSH,
                             asked_ns,
-                            bio: 0,
+                            issued: None,
                         };
                         core.submit(task, &flush);
                     }
@@ -270,7 +270,15 @@ impl<'a> Jobs<'a> {
         self.unaligned += u64::from(!exact);
         self.prioritised += u64::from(io.priority.is_some());
         let flags = flags(job, io);
-        NewIo { op: pace::op(io.direction), flags, sector, nr_sectors: (end - sector) as u32, tag, asked_ns, bio: 0 }
+        NewIo {
+            op: pace::op(io.direction),
+            flags,
+            sector,
+            nr_sectors: (end - sector) as u32,
+            tag,
+            asked_ns,
+            issued: None,
+        }
     }
 }
 

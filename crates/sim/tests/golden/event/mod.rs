@@ -8,6 +8,7 @@ mod bfq;
 mod brief;
 mod cfq;
 mod cfq_2_6_16;
+mod mq;
 
 use std::fmt::Write as _;
 
@@ -115,6 +116,7 @@ fn family(elevator: &str) -> Box<dyn Family> {
         "bfq" => Box::new(bfq::Bfq::default()),
         "anticipatory" => Box::new(anticipatory::Anticipatory),
         "cfq-2.6.16" => Box::new(cfq_2_6_16::Cfq2616),
+        "mq-deadline" | "kyber" => Box::new(mq::MultiQueue::default()),
         _ => Box::new(cfq::Cfq),
     }
 }

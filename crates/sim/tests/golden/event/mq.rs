@@ -19,8 +19,7 @@ impl Family for MultiQueue {
         match *decision {
             Decision::MqDeadline(MqDeadlineChoice { given, batch, starved, writes, under_way: [rt, be, idle] }) => {
                 let direction = if writes { 'W' } else { 'R' };
-                self.choice =
-                    format!(",\"b\":{batch},\"s\":{starved},\"d\":\"{direction}\",\"q\":[{rt},{be},{idle}]");
+                self.choice = format!(",\"b\":{batch},\"s\":{starved},\"d\":\"{direction}\",\"q\":[{rt},{be},{idle}]");
                 !given && self.none(line)
             }
             Decision::Kyber(KyberEvent::Choice { domain, batch, token }) => {
@@ -59,9 +58,7 @@ fn kyber(line: &mut String, event: KyberEvent) -> bool {
             };
             append(
                 line,
-                format_args!(
-                    "\"lat\",\"dom\":{domain},\"type\":\"{kind}\",\"bucket\":{bucket},\"samples\":{samples}"
-                ),
+                format_args!("\"lat\",\"dom\":{domain},\"type\":\"{kind}\",\"bucket\":{bucket},\"samples\":{samples}"),
             )
         }
         KyberEvent::Depth { domain, depth } => {
