@@ -254,6 +254,20 @@ fn a_switch_drains_the_old_elevator_holds_what_comes_and_goes_on_with_the_new() 
 }
 
 #[test]
+fn nr_requests_written_during_a_switch_outlives_it() {
+    let mut queue = queue("deadline", &QueueConfig::default());
+    let task = process(&mut queue);
+    submit(&mut queue, &read(100, task));
+    queue.switch(NOW, "noop").unwrap();
+    assert!(queue.is_switching());
+    queue.set_attribute(NOW, "nr_requests", "64").unwrap();
+    let id = queue.dispatch(NOW).unwrap();
+    complete(&mut queue, id);
+    assert!(!queue.is_switching());
+    assert_eq!(queue.attribute("nr_requests").unwrap(), "64");
+}
+
+#[test]
 fn an_unknown_elevator_is_refused_and_named() {
     let mut queue = queue("noop", &QueueConfig::default());
     let error = queue.switch(NOW, "fastest").unwrap_err();

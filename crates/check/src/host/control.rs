@@ -29,6 +29,8 @@ fn write(specs: &[&'static Spec], hz: u32, which: u8, value: Value) -> Write {
         Value::Small(more) => Some(max.min(min + u64::from(more))),
         Value::Eighths(eighths) => Some((default * u64::from(eighths) / 8).clamp(min, max)),
         Value::TooSmall => min.checked_sub(1),
+        // Would be taken as the largest.
+        Value::TooLarge if clamps => Some(largest),
         Value::TooLarge => max.checked_add(1),
         Value::NotANumber => None,
         Value::NoSuchName => return missing,

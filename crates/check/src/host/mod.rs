@@ -52,7 +52,7 @@ pub struct Host {
     /// What the device has.
     in_device: Vec<RequestId>,
     done: Vec<(BioDone, Result<(), IoError>)>,
-    /// The timer fired and nothing was dispatched since.
+    /// The timer fired so often since something was dispatched or completed.
     fired: u32,
     /// The elevator was being switched when decisions were last looked at.
     switching: bool,
@@ -293,6 +293,7 @@ impl Host {
         } else {
             self.in_device.remove(0)
         };
+        self.fired = 0;
         let result = if failed { Err(IoError(5)) } else { Ok(()) };
         self.coverage.errors += u64::from(failed);
         self.done.clear();

@@ -204,12 +204,13 @@ impl RequestQueue {
 
     /// The allocation follows the elevator's layer: what there is is counted anew, and who waits tries again.
     fn change_layer(&mut self, layer: Layer, nr_requests: u32) {
-        self.attributes.nr_requests = nr_requests;
         let waiters = match &self.multi {
             Some(multi) => multi.waiters(),
+            // `nr_requests` may have been written since the switch began.
             None if !layer.is_multi_queue() => return,
             None => self.limits.waiters(),
         };
+        self.attributes.nr_requests = nr_requests;
         self.limits = Limits::default();
         match self.device.multi_queue(layer, nr_requests) {
             Some(multi) => self.adopt(multi, waiters),
