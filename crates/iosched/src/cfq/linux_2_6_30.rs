@@ -24,7 +24,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     name: Linux2_6_30::NAME,
     about: "CFQ of 2009: fair time slices in one order for all, sync and async alike; quantum limits also who is alone",
     since: "2.6.30",
-    until: Some("2.6.30"),
+    until: Some("2.6.31"),
     layer: Layer::SingleQueue,
     how: &[
         "Each process has a queue for sync requests; async ones share a queue per class and level.",

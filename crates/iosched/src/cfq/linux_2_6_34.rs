@@ -17,7 +17,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     name: Linux2_6_34::NAME,
     about: "CFQ of 2010: fair time slices, shared queues, kinds of work; the one that queue yielding was written for",
     since: "2.6.34",
-    until: Some("2.6.34"),
+    until: Some("2.6.35"),
     layer: Layer::SingleQueue,
     how: &[
         "Each process has a queue for sync requests; async ones share a queue per class and level.",
