@@ -162,7 +162,7 @@ fn mq_deadline_takes_what_linux_takes_for_a_number() {
 
 #[test]
 fn a_negative_writes_starved_lets_writes_wait_as_long_as_there_are_reads() {
-    let mut queue = queue("mq-deadline", 1, 1);
+    let mut queue = queue("mq-deadline", 128, 1);
     queue.set_tunable(NOW, "writes_starved", "-1").unwrap();
     queue.set_tunable(NOW, "fifo_batch", "1").unwrap();
     let a = process(&mut queue, IoClass::None);
