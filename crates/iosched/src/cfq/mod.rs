@@ -11,10 +11,10 @@
 //! its keys tell the classes apart, and what it does not have it never reaches. `linux_2_6_16` is older still and stands by itself: it
 //! shares hardly a rule with them.
 //!
-//! The files: `choose` which queue is served, `dispatch` how much of it at once, `queue` which
+//! The files: `generation` what differs; `choose` which queue is served, `dispatch` how much of it at once, `queue` which
 //! of its requests, `service_tree` in what order queues take turns, `slice` for how long, `idle` when to wait,
 //! `preempt` who may cut in, `cooperator` who shares a queue, `group` how groups share, `process` whose queue is
-//! which, `yielding` who gives up its turn.
+//! which, `yielding` who gives up its turn, `ncq` whether the device queues commands, `clock` what time is counted in.
 
 mod choose;
 mod clock;
