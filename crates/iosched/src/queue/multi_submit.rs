@@ -16,7 +16,8 @@ const PLUG_MAX: usize = 32;
 const PLUG_SECTORS: u32 = 256;
 
 impl RequestQueue {
-    /// A bio with data.
+    /// A bio with data. Apart, so that the single-queue layer's way stays short.
+    #[inline(never)]
     pub(super) fn submit_multi(&mut self, bio: &Bio) -> Submit {
         let Some(multi) = &self.multi else {
             unreachable!("a queue of the multi-queue layer");
@@ -43,6 +44,7 @@ impl RequestQueue {
     }
 
     /// A request for `bio`, if there is a tag for it; otherwise its context waits.
+    #[inline(never)]
     pub(super) fn allocate_tagged(&mut self, bio: &Bio) -> Option<RequestId> {
         let plugged = self.plugs.is_open(bio.context);
         let (elevator, nr_requests) = (self.elevator.as_mut(), self.attributes.nr_requests);
