@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 
-use iosched::{Decision, Flags, MergeSide, Op, QueueName, Time};
+use iosched::{AnticipatoryEvent, Cfq2616Event, Decision, Flags, MergeSide, Op, QueueName, Time};
 use iosched_sim::{Completed, Dispatched, Observer, Submitted, Taken, run};
 use iosched_trace::{Action, BlkEvent, EventWriter, Payload, ProcessName, TraceError};
 
@@ -39,7 +39,7 @@ pub fn write_blktrace(
 ) -> Result<(), LabError> {
     let plan = experiment.plan(device, setting, 0);
     let seed = plan.seed;
-    let mut tracer = Tracer::new(EventWriter::new(out));
+    let mut tracer = Tracer::new(EventWriter::new(out), &plan.scheduler.name);
     run(&plan, &mut tracer).map_err(|source| LabError::Run {
         name: experiment.name(device, setting),
         run: 0,
@@ -82,11 +82,14 @@ struct Tracer<W: Write> {
     live: BTreeMap<u64, Live>,
     /// The founding bio of the request that was dispatched last.
     dispatched: u64,
+    /// Who decides, as messages call it: every CFQ is cfq.
+    elevator: String,
 }
 
 impl<W: Write> Tracer<W> {
-    fn new(out: EventWriter<W>) -> Self {
-        Self { out, written: Ok(()), tasks: Vec::new(), live: BTreeMap::new(), dispatched: 0 }
+    fn new(out: EventWriter<W>, scheduler: &str) -> Self {
+        let elevator = scheduler.split('-').next().filter(|&family| family == "cfq").unwrap_or(scheduler).to_owned();
+        Self { out, written: Ok(()), tasks: Vec::new(), live: BTreeMap::new(), dispatched: 0, elevator }
     }
 
     fn write(&mut self, event: &BlkEvent) {
@@ -209,7 +212,7 @@ impl<W: Write> Observer for Tracer<W> {
                 }
             }
             _ => {
-                if let Some(message) = message(decision) {
+                if let Some(message) = message(&self.elevator, decision) {
                     self.without_extent(Action::NoteMessage, now_ns, 0, Payload::Message(message.into()));
                 }
             }
@@ -241,10 +244,10 @@ impl<W: Write> Observer for Tracer<W> {
     }
 }
 
-/// What CFQ decided, in words; `None` for what has an event of its own or is not CFQ's.
-fn message(decision: &Decision) -> Option<String> {
+/// What the elevator decided, in words; `None` for what has an event of its own or is not told so.
+fn message(elevator: &str, decision: &Decision) -> Option<String> {
     let name = |queue: &QueueName| format!("cfq{}{}", queue.pid, if queue.sync { 'S' } else { 'A' });
-    let mut text = String::from("cfq ");
+    let mut text = format!("{elevator} ");
     let of = |queue: &QueueName, what: &str| Some(format!("{} {what}", name(queue)));
     match decision {
         Decision::Active { queue, class, workload: kind, cgroup } => {
@@ -269,6 +272,14 @@ fn message(decision: &Decision) -> Option<String> {
         Decision::WorkloadSlice { slice_ns } => write!(text, "kind of work slice_ns={slice_ns}"),
         Decision::Served { cgroup, vtime } => write!(text, "served cgroup={} vtime={vtime}", cgroup.index()),
         Decision::Yield { pid, to_pid } => write!(text, "pid {pid} yields to {to_pid}"),
+        Decision::Cfq2616(Cfq2616Event::GraceArm { wait_ns }) => write!(text, "idle class waits wait_ns={wait_ns}"),
+        Decision::Cfq2616(Cfq2616Event::GraceCancel) => write!(text, "idle class waits on"),
+        Decision::Cfq2616(Cfq2616Event::GraceFire) => write!(text, "idle class has waited"),
+        Decision::Anticipatory(AnticipatoryEvent::Batch { sync, changing, new }) => {
+            let kind = if *sync { "sync" } else { "async" };
+            write!(text, "batch {kind} changing={} new={}", u8::from(*changing), u8::from(*new))
+        }
+        Decision::Anticipatory(AnticipatoryEvent::WriteQuota { requests }) => write!(text, "write quota {requests}"),
         _ => return None,
     }
     .ok()?;

@@ -41,8 +41,8 @@ pub(crate) const REGISTERED: Registered = Registered {
         "The quota follows from how long the last async batch kept the device busy.",
         "Within a batch the nearest request is next; going back up to 512 MiB costs double.",
         "The oldest one goes first once it has waited read_expire or write_expire.",
-        "After a sync request it waits up to antic_expire for the same process' next one, unless that process is known to",
-        "think longer, or another process' request is near enough; of new processes it knows what others did.",
+        "After a sync request it waits up to antic_expire for the same process' next one, or one of another that is near.",
+        "It does not wait for a process that thinks longer or has exited; of a new one it goes by what others did.",
     ],
     when: "Few processes that read in sequence with short pauses from one disk without command queueing. \
            Not for RAID, SSDs, databases, or more than a handful of readers.",

@@ -5,6 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use crate::collections::{Id, Kind, List, ListLinks};
 use crate::context::{IoClass, IoPriority, LEVEL_MAX};
+use crate::decision::QueueName;
 use crate::elevator::Env;
 use crate::parts::sorted::Sorted;
 use crate::request::{Fifo, RequestId};
@@ -73,6 +74,11 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    /// What decisions call it.
+    pub(super) fn name(&self) -> QueueName {
+        QueueName { pid: self.pid, sync: self.sync }
+    }
+
     pub(super) fn has_requests(&self) -> bool {
         !self.sorted.is_empty()
     }

@@ -3,7 +3,8 @@
 use super::Cfq2616;
 use super::event::Cfq2616Event;
 use super::queue::QueueId;
-use crate::decision::Decision;
+use crate::context::CgroupId;
+use crate::decision::{Decision, Workload};
 use crate::elevator::Env;
 use crate::request::RequestId;
 use crate::time::Time;
@@ -84,8 +85,12 @@ impl Cfq2616 {
         }
         let queue = &mut self.queues[id];
         if queue.slice_end == 0 {
-            queue.slice_end = env.jiffies() + self.tunables.slice(queue.acts_sync(), queue.priority.level);
+            let slice = self.tunables.slice(queue.acts_sync(), queue.priority.level);
+            queue.slice_end = env.jiffies() + slice;
+            let (queue, slice_ns) = (queue.name(), slice * env.jiffy_ns);
+            env.note(|| Decision::Slice { queue, slice_ns });
         }
+        let queue = &self.queues[id];
         let used_up = self.released >= self.tunables.async_requests_max(queue.priority.level);
         if queue.is_idle_class() || (used_up && !queue.acts_sync()) {
             self.expire(env, id, false);
@@ -147,6 +152,9 @@ impl Cfq2616 {
         let queue = &mut self.queues[id];
         queue.slice_end = 0;
         queue.found_overdue = false;
+        let (queue, class) = (queue.name(), queue.priority.class);
+        let workload = if queue.sync { Workload::Sync } else { Workload::Async };
+        env.note(|| Decision::Active { queue, class, workload, cgroup: CgroupId::ROOT });
     }
 
     /// Waits for the next request of the active queue, which has run empty, if that is worth it.
@@ -174,6 +182,8 @@ impl Cfq2616 {
         self.rounds.file(&mut self.queues, id, preempted);
         if self.active == Some(id) {
             self.active = None;
+            let queue = self.queues[id].name();
+            env.note(|| Decision::Expire { queue, timed_out: false });
         }
         self.active_process_exited = None;
         self.released = 0;
@@ -190,6 +200,10 @@ impl Cfq2616 {
         } else if !self.queues[id].is_idle_class()
             && self.active.is_none_or(|active| self.queues[active].is_idle_class())
         {
+            if self.active.is_some() {
+                let queue = self.queues[id].name();
+                env.note(|| Decision::Preempt { queue });
+            }
             self.rounds.preempt(&mut self.queues);
             self.expire(env, id, true);
             self.activate(env, id);

@@ -1,4 +1,4 @@
-//! Lines of CFQ 2.6.16: which queue is active, and the wait of the idle class.
+//! Lines of CFQ 2.6.16: which queue is active at the end of a step, and the wait of the idle class.
 
 use iosched::{Cfq2616Event, Decision};
 use iosched_workload::Scenario;
@@ -9,8 +9,13 @@ pub(super) struct Cfq2616;
 
 impl Family for Cfq2616 {
     fn decision(&mut self, line: &mut String, scenario: &Scenario, decision: &Decision) -> bool {
-        let Decision::Cfq2616(event) = *decision else {
-            return common_decision(line, scenario, decision);
+        let event = match *decision {
+            Decision::Cfq2616(event) => event,
+            // Its recordings have only what comes of these.
+            Decision::Active { .. } | Decision::Expire { .. } | Decision::Preempt { .. } | Decision::Slice { .. } => {
+                return false;
+            }
+            ref other => return common_decision(line, scenario, other),
         };
         match event {
             Cfq2616Event::Active { queue } => {
