@@ -142,7 +142,8 @@ impl Bfq {
         }
     }
 
-    /// One request more (or less) belongs to a queue, and to the groups above.
+    /// One request more (or less) belongs to a queue, and to the groups above. One that began before its queue moved counts for
+    /// the old groups for good and is taken off the new ones, as in Linux.
     #[inline]
     pub(super) fn count_request(&mut self, id: QueueId, more: i64) {
         let mut group = self.entities[id.entity()].group;

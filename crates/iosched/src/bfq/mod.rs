@@ -44,6 +44,8 @@ mod tunables;
 mod waker;
 mod weights;
 
+use std::cell::Cell;
+
 use budget::Budgets;
 use burst::Burst;
 use depth::QueueDepth;
@@ -64,7 +66,7 @@ use crate::context::{CgroupId, ContextId, IoClass, IoPriority, LEVEL_DEFAULT};
 use crate::elevator::{Elevator, Env, Layer, MultiQueueRules, Registered, Waking};
 use crate::parts::sorted::inherit_fifo_place;
 use crate::request::{Bio, RequestId, Sector};
-use crate::time::{MILLISECOND_NS, SECOND_NS};
+use crate::time::{MILLISECOND_NS, SECOND_NS, Time};
 use crate::tunable::TunableError;
 
 pub(crate) const REGISTERED: Registered = Registered {
@@ -96,6 +98,8 @@ pub(crate) const REGISTERED: Registered = Registered {
 
 struct Bfq {
     tunables: Tunables,
+    /// The present moment, and the jiffy that it is in.
+    clock: Cell<(Time, i64)>,
     entities: Entities,
     queues: Queues,
     groups: Groups,
@@ -138,6 +142,7 @@ impl Bfq {
     fn new(env: &Env) -> Self {
         Self {
             tunables: Tunables::new(env),
+            clock: Cell::new((Time::ZERO, 0)),
             entities: Entities::default(),
             queues: Queues::default(),
             groups: Groups::new((env.now.as_ns() / env.jiffy_ns) as i64),
@@ -167,7 +172,14 @@ impl Bfq {
     /// Jiffies, signed so that what never was can be long before all.
     #[inline]
     fn jiffies(&self, env: &Env) -> i64 {
-        (env.now.as_ns() / env.jiffy_ns) as i64
+        // Asked for a dozen times a request, and a division each time would be a good part of its cost.
+        let (now, jiffies) = self.clock.get();
+        if now == env.now {
+            return jiffies;
+        }
+        let jiffies = (env.now.as_ns() / env.jiffy_ns) as i64;
+        self.clock.set((env.now, jiffies));
+        jiffies
     }
 
     /// Milliseconds in jiffies, rounded up.

@@ -33,6 +33,8 @@ const SLOW_RATE: u64 = 1 << (RATE_SHIFT - 10);
 #[derive(Debug)]
 pub(super) struct PeakRate {
     rate: u64,
+    /// The time this device takes for what takes the reference device its time, in jiffies.
+    jiffies: u64,
     /// Rate times time of the reference device, in jiffies.
     reference: u64,
     first_ns: u64,
@@ -48,9 +50,11 @@ impl PeakRate {
     pub(super) fn new(env: &Env) -> Self {
         let kind = usize::from(!env.rotational);
         let jiffies = (REFERENCE_MS[kind] * MILLISECOND_NS).div_ceil(env.jiffy_ns);
+        let (rate, reference) = (REFERENCE_RATES[kind] * 2 / 3, REFERENCE_RATES[kind] * jiffies);
         Self {
-            rate: REFERENCE_RATES[kind] * 2 / 3,
-            reference: REFERENCE_RATES[kind] * jiffies,
+            rate,
+            jiffies: reference / rate,
+            reference,
             first_ns: 0,
             last_dispatch_ns: 0,
             samples: 0,
@@ -62,7 +66,7 @@ impl PeakRate {
 
     /// The time this device takes for what takes the reference device its time, in jiffies.
     pub(super) fn reference_jiffies(&self) -> u64 {
-        self.reference / self.rate
+        self.jiffies
     }
 
     /// What it does in a time.
@@ -95,6 +99,7 @@ impl PeakRate {
         let weight = (u128::from(weight) * u128::from(span_ns) / u128::from(SECOND_NS)).min(8) as u64;
         let divisor = 10 - weight;
         self.rate = (self.rate * (divisor - 1) / divisor + rate / divisor).max(1);
+        self.jiffies = self.reference / self.rate;
         true
     }
 }

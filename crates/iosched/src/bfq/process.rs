@@ -119,7 +119,7 @@ impl Bfq {
         }
         if self.process_mut(context).ioprio != ioprio {
             self.process_mut(context).ioprio = ioprio;
-            self.notice_priority(env, context, ioprio);
+            self.notice_priority(env, context, cgroup, ioprio);
         }
         self.notice_cgroup(env, context, cgroup);
     }
@@ -135,10 +135,10 @@ impl Bfq {
 
     /// The process' ioprio is not what it was. It goes to another async queue at once; its sync queue takes the new one over
     /// when it next gets a place in a service tree.
-    fn notice_priority(&mut self, env: &mut Env, context: ContextId, ioprio: IoPriority) {
+    fn notice_priority(&mut self, env: &mut Env, context: ContextId, cgroup: CgroupId, ioprio: IoPriority) {
         let [async_queue, sync_queue] = self.process_mut(context).queues;
         if let Some(old) = async_queue {
-            let group = self.entities[old.entity()].group;
+            let group = self.group_of(env, cgroup);
             let new = self.async_queue(env, context, group, ioprio);
             self.attach(env, context, false, Some(new));
             self.release_process(env, old);

@@ -36,9 +36,10 @@ impl Bfq {
     /// A queue is served `sectors`, and with it every group above.
     pub(super) fn serve(&mut self, env: &mut Env, id: QueueId, sectors: i64) {
         let raised = self.entities[id.entity()].raise > 1;
+        let now = self.jiffies(env);
         let queue = &mut self.queues[id];
         if queue.served_since_backlogged == 0 {
-            queue.first_io = env.now.as_ns() as i64 / env.jiffy_ns as i64;
+            queue.first_io = now;
         }
         if raised {
             queue.raising.served += sectors;
