@@ -219,6 +219,20 @@ fn what_hangs_on_a_tunable_follows_it() {
     assert_eq!(queue.tunable("timeout_sync"), Ok(124), "31 jiffies of 4 ms");
 }
 
+#[test]
+fn a_clock_of_any_speed_will_do() {
+    for hz in [1, 7, 250, 300, 1_000_000] {
+        let mut host = Host::new(&QueueConfig { hz, ..QueueConfig::default() }, &[("low_latency", "0")]);
+        for level in 0..3 {
+            host.reader(best_effort(level), CgroupId::ROOT, 8, 2);
+        }
+        for _ in 0..2_000 {
+            host.serve(7 * MILLISECOND_NS);
+        }
+        assert!(host.readers.iter().all(|reader| reader.served_sectors > 0), "at {hz} Hz");
+    }
+}
+
 /// Everything a host may do, in any order.
 #[derive(Clone, Copy, Debug)]
 enum Step {

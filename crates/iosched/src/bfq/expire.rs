@@ -39,7 +39,7 @@ impl Bfq {
 
     /// Charges the queue as if it had used the time of its turn as well as the fastest do.
     fn charge_time(&mut self, env: &mut Env, id: QueueId, time_ms: u64) {
-        let longest_ms = self.second_fraction(CHARGED_FRACTION) as u64 * env.jiffy_ns / MILLISECOND_NS;
+        let longest_ms = (self.second_fraction(CHARGED_FRACTION) as u64 * env.jiffy_ns / MILLISECOND_NS).max(1);
         let time_ms = time_ms.min(longest_ms);
         let entity = &mut self.entities[id.entity()];
         let service = (self.budgets.max * time_ms as i64 / longest_ms as i64).max(entity.service);
