@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
-use iosched_check::{Config, Coverage, Operation, Violation, Watch, elevator_index, modelled, operations, run, shrink};
+use iosched_check::{Config, Coverage, Operation, Violation, Watch, elevator_index, elevators, operations, run, shrink};
 
 /// Operations of one run.
 const OPERATIONS: u64 = 100_000;
@@ -61,12 +61,12 @@ struct Soak {
 
 pub(crate) fn run_soak(args: &Args) -> Result<ExitCode> {
     let homes = match &args.elevator {
-        None => (0..modelled().len()).collect(),
+        None => (0..elevators().len()).collect(),
         Some(name) => match elevator_index(name) {
             Some(home) => vec![home],
             None => bail!(
                 "{name:?} is not an elevator; there are {}",
-                modelled().iter().map(|elevator| elevator.name).collect::<Vec<_>>().join(", ")
+                elevators().iter().map(|elevator| elevator.name).collect::<Vec<_>>().join(", ")
             ),
         },
     };
@@ -80,7 +80,7 @@ pub(crate) fn run_soak(args: &Args) -> Result<ExitCode> {
         next_run: AtomicU64::new(0),
         requests_done: AtomicU64::new(0),
         stop: AtomicBool::new(false),
-        coverage: Mutex::new(vec![Coverage::default(); modelled().len()]),
+        coverage: Mutex::new(vec![Coverage::default(); elevators().len()]),
         failure: Mutex::new(None),
     };
     // A violation that is a panic is told below, once.
@@ -105,7 +105,7 @@ pub(crate) fn run_soak(args: &Args) -> Result<ExitCode> {
     }
     let coverage = soak.coverage.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut all = Coverage::default();
-    for (elevator, coverage) in modelled().iter().zip(&coverage).filter(|(_, coverage)| coverage.operations > 0) {
+    for (elevator, coverage) in elevators().iter().zip(&coverage).filter(|(_, coverage)| coverage.operations > 0) {
         println!("{}: {coverage}", elevator.name);
         all.add(coverage);
     }
@@ -178,7 +178,7 @@ fn run_seed(home: usize, seed: u64) -> Result<Coverage, Violation> {
 /// Tells of a failure: what, the fewest operations that lead to it, and how to see it again.
 fn tell(failure: &Failure) {
     let &Failure { home, seed, ref violation } = failure;
-    println!("soak: {}, seed {seed}: {violation}", modelled()[home].name);
+    println!("soak: {}, seed {seed}: {violation}", elevators()[home].name);
     let config = Config::from_seed(home, seed);
     let (list, watch) = plan(seed);
     let list: Vec<_> = list.collect();
@@ -189,5 +189,5 @@ fn tell(failure: &Failure) {
     if let Err(violation) = run(&config, fewest, watch) {
         println!("  {violation}");
     }
-    println!("again: cargo xtask soak --elevator {} --seed {seed} --requests 1 --jobs 1", modelled()[home].name);
+    println!("again: cargo xtask soak --elevator {} --seed {seed} --requests 1 --jobs 1", elevators()[home].name);
 }

@@ -1,6 +1,6 @@
 //! What a run begins with: queue, device, tasks.
 
-use iosched::{ELEVATORS, QueueConfig, Registered, Time};
+use iosched::{ELEVATORS, QueueConfig, Registered, TagLayout, Time};
 
 use crate::operation::Mix;
 use crate::random::Random;
@@ -21,7 +21,7 @@ pub enum Preset {
 /// What a run begins with. All of it follows from the elevator and the seed.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The elevator to begin with, and to come back to: an index of [`modelled`].
+    /// The elevator to begin with, and to come back to: an index of [`elevators`].
     pub home: usize,
     /// Queue and device.
     pub queue: QueueConfig,
@@ -45,16 +45,16 @@ pub struct Config {
     pub origin: Time,
 }
 
-/// The elevators whose request queue the model knows: those of the single-queue layer.
+/// All elevators there are.
 #[must_use]
-pub fn modelled() -> Vec<&'static Registered> {
-    ELEVATORS.iter().filter(|elevator| !elevator.layer.is_multi_queue()).collect()
+pub fn elevators() -> &'static [Registered] {
+    ELEVATORS
 }
 
 /// The index of the elevator called `name`.
 #[must_use]
 pub fn elevator_index(name: &str) -> Option<usize> {
-    modelled().iter().position(|elevator| elevator.name == name)
+    elevators().iter().position(|elevator| elevator.name == name)
 }
 
 impl Config {
@@ -62,6 +62,7 @@ impl Config {
     #[must_use]
     pub fn from_seed(home: usize, seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0x636F_6E66_6967);
+        let depth = random.pick(&[1, 1, 2, 4, 8, 31, 32, 128]);
         let queue = QueueConfig {
             hz: random.pick(&[100, 250, 300, 1000, 1000, 1024]),
             rotational: random.below(4) > 0,
@@ -69,13 +70,15 @@ impl Config {
             write_cache: random.below(4) > 0,
             fua: random.below(3) == 0,
             max_hw_sectors_kb: random.pick(&[4, 16, 128, 512, 512, 1280]),
-            ..QueueConfig::default()
+            depth,
+            hw_queues: random.pick(&[1, 1, 1, 2, 5]),
+            tag_layout: random.pick(&[TagLayout::Spread, TagLayout::Compact]),
         };
         let tasks = random.pick(&[1, 2, 4, 8, 20]);
         Self {
             home,
             queue,
-            depth: random.pick(&[1, 1, 2, 4, 8, 31, 32, 128]),
+            depth,
             out_of_order: random.below(4) > 0,
             tasks,
             tasks_max: tasks + random.pick(&[0, 2, 12]),

@@ -38,6 +38,8 @@ coverage! {
     absorbed: "requests merged",
     /// Requests that the device was given.
     requests: "requests",
+    /// Requests that the device gave back undone.
+    requeues: "requests given back",
     /// Device flushes among them.
     flushes: "flushes",
     /// Requests that failed.
@@ -64,6 +66,10 @@ coverage! {
     switches_twice: "switches in switches",
     /// Writes to tunables and attributes that were refused.
     refused: "refusals",
+    /// Tasks that moved to another cgroup.
+    moves: "moves",
+    /// Cgroups removed.
+    removals: "cgroups removed",
     /// Drains.
     drains: "drains",
     /// Preemptions; counted where decisions are recorded.

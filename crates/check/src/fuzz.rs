@@ -4,7 +4,7 @@
 //! are an operation.
 
 use crate::config::Config;
-use crate::config::modelled;
+use crate::config::elevators;
 use crate::operation::{Mix, Operation};
 use crate::run::run_alike;
 use crate::violation::Violation;
@@ -17,7 +17,7 @@ const OPERATIONS_MAX: usize = 4_096;
 pub fn decode(data: &[u8]) -> Option<(Config, Vec<Operation>)> {
     let (seed, rest) = data.split_first_chunk()?;
     let (&elevator, rest) = rest.split_first()?;
-    let config = Config::from_seed(usize::from(elevator) % modelled().len(), u64::from_le_bytes(*seed));
+    let config = Config::from_seed(usize::from(elevator) % elevators().len(), u64::from_le_bytes(*seed));
     let (words, _) = rest.as_chunks();
     let mix = Mix::default();
     let operations = words.iter().take(OPERATIONS_MAX).map(|word| Operation::decode(u64::from_le_bytes(*word), &mix));

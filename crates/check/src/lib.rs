@@ -37,7 +37,7 @@ mod random;
 mod run;
 mod violation;
 
-pub use config::{Config, Preset, elevator_index, modelled};
+pub use config::{Config, Preset, elevator_index, elevators};
 pub use coverage::Coverage;
 pub use host::Host;
 pub use operation::{Mix, Near, Operation, Place, Theme, Value};

@@ -110,6 +110,25 @@ pub enum Operation {
         /// Its processes' share; may be out of range.
         leaf_weight: u16,
     },
+    /// A task moves to another cgroup.
+    Move {
+        /// Which task.
+        task: u8,
+        /// Where to.
+        cgroup: u8,
+    },
+    /// A cgroup other than the root is removed.
+    RemoveCgroup {
+        /// Which.
+        cgroup: u8,
+    },
+    /// The device gives a request back undone.
+    Requeue {
+        /// Which of those it has.
+        pick: u8,
+        /// Whether the queue is run afterwards.
+        run: bool,
+    },
     /// A task waits for another's I/O.
     Yield {
         /// Which task.
@@ -185,7 +204,7 @@ pub enum Value {
 }
 
 const COMMON: usize = 7;
-const RARE: usize = 11;
+const RARE: usize = 14;
 
 /// Which operations come how often.
 #[derive(Clone)]
@@ -256,8 +275,8 @@ impl Mix {
             Theme::Queueing => ([160, 14, 10, 10, 40, 4, 4], &[], 4, 0),
             Theme::Flushes => ([90, 4, 4, 30, 80, 4, 6], &[], 120, 2),
             Theme::Time => ([90, 4, 4, 40, 60, 60, 6], &[0, 8], 4, 2),
-            Theme::Control => ([90, 4, 4, 30, 60, 10, 60], &[0, 1, 2, 7], 8, 2),
-            Theme::Processes => ([90, 10, 4, 30, 60, 10, 60], &[3, 4, 5], 8, 1),
+            Theme::Control => ([90, 4, 4, 30, 60, 10, 60], &[0, 1, 2, 7, 12], 8, 2),
+            Theme::Processes => ([90, 10, 4, 30, 60, 10, 60], &[3, 4, 5, 6, 10, 11], 8, 1),
             Theme::Switching => ([90, 10, 4, 30, 60, 10, 40], &[9], 24, 1),
         };
         let rare: [u32; RARE] = std::array::from_fn(|kind| if rare_of_its_own.contains(&kind) { 12 } else { 1 });
@@ -432,6 +451,9 @@ impl Operation {
             7 => Self::Weights { cgroup: bits.byte(), weight: bits.weight(), leaf_weight: bits.weight() },
             8 => Self::Yield { from: bits.byte(), to: bits.byte() },
             9 => Self::Switch { to: bits.byte() },
+            10 => Self::Move { task: bits.byte(), cgroup: bits.byte() },
+            11 => Self::RemoveCgroup { cgroup: bits.byte() },
+            12 => Self::Requeue { pick: bits.byte(), run: bits.take(1) == 0 },
             _ => Self::Drain,
         }
     }

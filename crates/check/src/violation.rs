@@ -17,10 +17,15 @@ pub enum Property {
     SyncJoinsSync,
     /// Flush, PREFLUSH and FUA keep their promises.
     NothingCrossesAFlush,
-    /// Never more than one and a half times `nr_requests` of a kind; full only when it is; nobody waits for ever.
+    /// In the single-queue layer never more than one and a half times `nr_requests` of a kind, and full only when it is; in
+    /// both nobody waits for ever.
     Allocation,
     /// The statistics are the sums of what happened.
     Statistics,
+    /// No two requests of a hardware queue have the same tag.
+    TagsOnce,
+    /// What the device gave back goes to it before everything else but a flush.
+    GivenBackFirst,
     /// noop gives out requests in the order they were given to it.
     FirstComeFirstServed,
     /// deadline passes an expired request over only so often.
@@ -50,6 +55,8 @@ impl fmt::Display for Property {
             Self::NothingCrossesAFlush => "nothing crosses a flush",
             Self::Allocation => "allocation keeps to nr_requests",
             Self::Statistics => "statistics are sums of what happened",
+            Self::TagsOnce => "a tag is given to one request at a time",
+            Self::GivenBackFirst => "what was given back goes first",
             Self::FirstComeFirstServed => "noop serves in order",
             Self::BoundedWait => "deadline bounds waiting",
             Self::Progress => "what waits makes progress",

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use iosched_check::{Config, Coverage, Mix, Operation, Theme, elevator_index, modelled, run_alike, shrink};
+use iosched_check::{Config, Coverage, Mix, Operation, Theme, elevator_index, elevators, run_alike, shrink};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
@@ -31,7 +31,7 @@ fn check_on(homes: impl IntoIterator<Item = usize>, theme: Theme, reached: fn(&C
             coverage.borrow_mut().add(&outcome.coverage);
             Ok(())
         });
-        let name = modelled()[home].name;
+        let name = elevators()[home].name;
         match tried {
             Ok(()) => {}
             Err(TestError::Fail(reason, (seed, operations))) => fail(home, seed, &operations, &reason.to_string()),
@@ -52,11 +52,11 @@ fn fail(home: usize, seed: u64, operations: &[Operation], reason: &str) {
     let config = Config::from_seed(home, seed);
     let fewest = shrink(operations, |list| run_alike(&config, list));
     let fewest: String = fewest.iter().map(|operation| format!("\n  {operation:?}")).collect();
-    panic!("{}: {reason}\n{config:?}{fewest}", modelled()[home].name);
+    panic!("{}: {reason}\n{config:?}{fewest}", elevators()[home].name);
 }
 
 fn check(theme: Theme, reached: fn(&Coverage) -> u64) {
-    check_on(0..modelled().len(), theme, reached);
+    check_on(0..elevators().len(), theme, reached);
 }
 
 fn only(name: &str) -> Option<usize> {

@@ -1,6 +1,6 @@
 //! Longer runs: the same seed gives the same events, and nothing that is meant to happen never does.
 
-use iosched_check::{Config, Coverage, Preset, Watch, modelled, operations, run};
+use iosched_check::{Config, Coverage, Preset, Watch, elevators, operations, run};
 
 const SEEDS: u64 = 40;
 const OPERATIONS: u64 = 3_000;
@@ -10,13 +10,13 @@ fn run_seed(home: usize, seed: u64, watch: Watch) -> iosched_check::Outcome {
     let list = operations(seed, Config::swarm(seed), OPERATIONS);
     match run(&Config::from_seed(home, seed), list, watch) {
         Ok(outcome) => outcome,
-        Err(violation) => panic!("{}, seed {seed}: {violation}", modelled()[home].name),
+        Err(violation) => panic!("{}, seed {seed}: {violation}", elevators()[home].name),
     }
 }
 
 #[test]
 fn the_same_seed_gives_the_same_events() {
-    for home in 0..modelled().len() {
+    for home in 0..elevators().len() {
         for seed in 0..4 {
             let recorded = run_seed(home, seed, WATCH);
             assert_eq!(recorded, run_seed(home, seed, WATCH));
@@ -31,7 +31,7 @@ fn the_same_seed_gives_the_same_events() {
 #[test]
 fn everything_that_can_happen_does() {
     let mut all = Coverage::default();
-    for home in 0..modelled().len() {
+    for home in 0..elevators().len() {
         for seed in 1000..1000 + SEEDS {
             all.add(&run_seed(home, seed, WATCH).coverage);
         }
@@ -43,7 +43,7 @@ fn everything_that_can_happen_does() {
 
 #[test]
 fn the_smallest_and_the_largest_values_do_no_harm() {
-    for (home, elevator) in modelled().iter().enumerate() {
+    for (home, elevator) in elevators().iter().enumerate() {
         for (seed, preset) in (2000..2020).flat_map(|seed| [(seed, Preset::Smallest), (seed, Preset::Largest)]) {
             let config = Config { preset, ..Config::from_seed(home, seed) };
             let list = operations(seed, Config::swarm(seed), 600);

@@ -5,7 +5,8 @@ use iosched::{Cgroup, CgroupId, IoPriority, RequestQueue, Spec, Unit};
 use super::submit::Recent;
 use super::{CGROUPS_MAX, Host, Task};
 use crate::config::Preset;
-use crate::config::modelled;
+use crate::config::elevators;
+use crate::model::Layer;
 use crate::operation::Value;
 use crate::violation::{Checked, ensure};
 
@@ -100,6 +101,27 @@ impl Host {
         Ok(())
     }
 
+    pub(super) fn move_task(&mut self, task: u8, cgroup: u8) -> Checked {
+        let (context, cgroup) = (self.context(task), self.cgroup(cgroup));
+        self.coverage.moves += 1;
+        self.queue.move_context(self.now, context, cgroup);
+        self.look_at_decisions()?;
+        self.attend_to_kick()
+    }
+
+    /// Its number is given to none after it, so that nothing of the host's is in it but processes.
+    pub(super) fn remove_cgroup(&mut self, cgroup: u8) -> Checked {
+        let at = usize::from(cgroup) % self.cgroup_ids.len();
+        if at == 0 {
+            return Ok(());
+        }
+        let cgroup = self.cgroup_ids.remove(at);
+        self.coverage.removals += 1;
+        self.queue.remove_cgroup(self.now, cgroup);
+        self.look_at_decisions()?;
+        self.attend_to_kick()
+    }
+
     fn takes_weights(&self, weights: [Option<u32>; 2]) -> bool {
         let range = self.queue.weight_range();
         weights.into_iter().flatten().all(|weight| (range.min..=range.max).contains(&weight))
@@ -133,7 +155,7 @@ impl Host {
             let set = self.queue.set_attribute(self.now, "nr_requests", &u32::MAX.to_string());
             ensure!(set.is_ok(), Control, "the largest nr_requests: {set:?}");
         }
-        let specs = (modelled()[self.config.home].tunables)();
+        let specs = (elevators()[self.config.home].tunables)();
         for spec in specs.into_iter().filter(|spec| spec.alias_of.is_none() && !spec.read_only) {
             let value = match preset {
                 Preset::Default => continue,
@@ -212,13 +234,14 @@ impl Host {
     // ---- switching
 
     pub(super) fn switch(&mut self, to: u8) -> Checked {
-        let home = modelled()[self.config.home].name;
+        let home = elevators()[self.config.home].name;
         let names: Vec<_> =
-            modelled().iter().map(|elevator| elevator.name).chain([home, home, "no-such-elevator"]).collect();
+            elevators().iter().map(|elevator| elevator.name).chain([home, home, "no-such-elevator"]).collect();
         let name = names[usize::from(to) % names.len()];
         let (before, switching) = (self.queue.scheduler(), self.queue.is_switching());
+        let layer = self.layer();
         let switched = self.queue.switch(self.now, name);
-        let known = modelled().iter().any(|elevator| elevator.name == name);
+        let known = elevators().iter().any(|elevator| elevator.name == name);
         ensure!(switched.is_ok() == known, Control, "scheduler={name}: {switched:?}");
         let expected = if known { name } else { before };
         let after = self.queue.scheduler();
@@ -233,6 +256,16 @@ impl Host {
             // Plugs with something on them are ended.
             task.plugged &= task.on_plug == 0;
             task.on_plug = 0;
+        }
+        if layer == Layer::Multi || self.layer() == Layer::Multi {
+            self.reconcile()?;
+        }
+        if layer == Layer::Multi {
+            // Which plugs had something on them is not known here.
+            for task in &mut self.tasks {
+                task.plugged = self.queue.unplug(self.now, task.context);
+                ensure!(!task.plugged, Switching, "{:?} has something on its plug after a switch", task.context);
+            }
         }
         if let Some(audit) = &mut self.audit {
             audit.switching();

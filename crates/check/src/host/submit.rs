@@ -3,6 +3,7 @@
 use iosched::{Bio, Flags, Op, Submit};
 
 use super::{Host, PLUG_MAX};
+use crate::model::Layer;
 use crate::operation::{Near, Place};
 use crate::violation::{Checked, Violation, ensure};
 
@@ -158,13 +159,20 @@ impl Host {
             Submit::Queued(id) => {
                 self.digest.add(6 + ((id.index() as u64) << 8));
                 self.coverage.bios += 1;
+                let layer = self.layer();
+                if layer == Layer::Multi {
+                    // The new one is not counted yet. Of those that its plug held some may be gone.
+                    let arena = self.arena() - 1;
+                    self.coverage.absorbed += self.model.reconcile(self.now, arena)?;
+                }
                 let arena = self.arena();
                 self.model.founded(self.now, bio.cookie, id.index(), arena)?;
                 if let Some(audit) = &mut self.audit {
                     let nr_requests = nr_requests(&self.queue);
-                    audit.founded(&self.model, bio.cookie, nr_requests)?;
+                    audit.founded(&self.model, bio.cookie, layer, nr_requests)?;
                 }
-                if self.tasks[task].plugged && !switching && self.passes_elevator(bio.cookie) {
+                let collects = self.tasks[task].plugged && layer == Layer::Single;
+                if collects && !switching && self.passes_elevator(bio.cookie) {
                     self.collected(task);
                 }
             }
@@ -173,7 +181,7 @@ impl Host {
                 self.coverage.bios += 1;
                 self.coverage.merges += 1;
                 let arena = self.arena();
-                let absorbed = self.model.merged(self.now, bio.cookie, arena, switching)?;
+                let absorbed = self.model.merged(self.now, bio.cookie, arena, switching, self.layer())?;
                 self.coverage.absorbed += u64::from(absorbed);
             }
             Submit::Done(done) => {
@@ -184,7 +192,9 @@ impl Host {
             Submit::Full => {
                 self.digest.add(9);
                 self.model.withdraw(bio.cookie);
-                if let Some(audit) = &self.audit {
+                if let Some(audit) = &self.audit
+                    && self.layer() == Layer::Single
+                {
                     audit.full(bio.is_sync(), nr_requests(&self.queue))?;
                 }
                 return Ok(Sent::Full);
@@ -222,8 +232,16 @@ impl Host {
         loop {
             let more = self.queue.unplug(self.now, context);
             self.digest.add(10 + u64::from(more));
+            if self.layer() == Layer::Multi {
+                self.reconcile()?;
+                self.look_at_decisions()?;
+                self.attend_to_kick()?;
+            }
             if !more {
                 break;
+            }
+            if self.layer() == Layer::Multi {
+                continue;
             }
             ensure!(self.tasks[task].on_plug > 0, DispatchedOnce, "{context:?} has more on its plug than it collected");
             self.tasks[task].on_plug -= 1;
@@ -268,8 +286,8 @@ impl Host {
             let Some(Remainder { op, flags, .. }) = task.remainder else { continue };
             let sync = !op.is_write() || flags.contains(Flags::SYNC);
             let allocated = match &self.audit {
-                Some(audit) => u64::from(audit.allocated(sync)),
-                None => self.model.requests,
+                Some(audit) if self.layer() == Layer::Single => u64::from(audit.allocated(sync)),
+                _ => self.model.requests,
             };
             ensure!(
                 allocated > 0,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use iosched::{Decision, MergeSide, Op, RequestQueue, Sector, Time};
 
 use super::deadline::DeadlineAudit;
-use super::{Model, slot_of};
+use super::{Layer, Model, slot_of};
 use crate::violation::{Checked, ensure};
 
 /// Whether nothing sync joins something async under that elevator.
@@ -25,6 +25,8 @@ enum Stage {
     Inserted,
     /// In the device.
     Dispatched,
+    /// The device had it and gave it back.
+    GivenBack,
 }
 
 /// A request, in the place of its founder's record.
@@ -105,14 +107,18 @@ impl Audit {
     }
 
     /// A request was allocated for a bio.
-    pub(crate) fn founded(&mut self, model: &Model, cookie: u64, nr_requests: u32) -> Checked {
+    pub(crate) fn founded(&mut self, model: &Model, cookie: u64, layer: Layer, nr_requests: u32) -> Checked {
+        if layer == Layer::Multi && self.extent(cookie).cookie == cookie {
+            // Its insertion told of it.
+            return Ok(());
+        }
         let Some(bio) = model.bio(cookie) else { return Ok(()) };
         let (sector, end, op, sync) = (bio.sector, bio.sector + u64::from(bio.nr_sectors), bio.op, bio.is_sync());
         *self.extent(cookie) = Extent { cookie, sector, end, op, sync, stage: Stage::Allocated };
         let allocated = &mut self.allocated[usize::from(sync)];
         *allocated += 1;
         ensure!(
-            *allocated <= nr_requests.saturating_add(nr_requests / 2),
+            layer == Layer::Multi || *allocated <= nr_requests.saturating_add(nr_requests / 2),
             Allocation,
             "{allocated} requests are allocated, sync {sync}; nr_requests is {nr_requests}"
         );
@@ -141,9 +147,20 @@ impl Audit {
     }
 
     /// A decision.
-    pub(crate) fn take(&mut self, model: &Model, now: Time, decision: &Decision, max_sectors: u32) -> Checked {
+    pub(crate) fn take(
+        &mut self,
+        model: &Model,
+        now: Time,
+        layer: Layer,
+        decision: &Decision,
+        max_sectors: u32,
+    ) -> Checked {
         match *decision {
             Decision::Insert { cookie, sector, nr_sectors, op, sync, .. } => {
+                if layer == Layer::Multi {
+                    // A request may be gone again before the host hears of it.
+                    self.founded(model, cookie, layer, u32::MAX)?;
+                }
                 let extent = self.known(cookie, &[Stage::Allocated])?;
                 let end = sector + u64::from(nr_sectors);
                 ensure!(
@@ -180,6 +197,10 @@ impl Audit {
             Decision::RequestMerge { cookie, into } => self.absorb(model, cookie, into, max_sectors)?,
             Decision::Dispatch { cookie, sector, nr_sectors, .. } if cookie != u64::MAX => {
                 self.dispatch(now, cookie, sector, nr_sectors)?;
+            }
+            Decision::Requeue { cookie } => {
+                self.known(cookie, &[Stage::Dispatched])?;
+                self.extent(cookie).stage = Stage::GivenBack;
             }
             Decision::Switch { elevator } => {
                 ensure!(
@@ -232,15 +253,15 @@ impl Audit {
     }
 
     fn dispatch(&mut self, now: Time, cookie: u64, sector: Sector, nr_sectors: u32) -> Checked {
-        let extent = self.known(cookie, &[Stage::Allocated, Stage::Inserted])?;
+        let extent = self.known(cookie, &[Stage::Allocated, Stage::Inserted, Stage::GivenBack])?;
         ensure!(
             (extent.sector, extent.end) == (sector, sector + u64::from(nr_sectors)),
             WholeBios,
             "{cookie:x} was dispatched as {sector}+{nr_sectors}; it is {extent:?}"
         );
         self.extent(cookie).stage = Stage::Dispatched;
-        if extent.stage == Stage::Allocated {
-            // The data of a flush sequence: it passes the elevator by.
+        if extent.stage != Stage::Inserted {
+            // The data of a flush sequence, or what was given back: it passes the elevator by.
             return Ok(());
         }
         self.inserted -= 1;

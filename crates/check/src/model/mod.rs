@@ -78,6 +78,17 @@ pub(crate) struct Seen {
     pub(crate) op: Op,
     pub(crate) sync: bool,
     pub(crate) fua: bool,
+    /// Hardware queue and tag, if it has one.
+    pub(crate) tag: Option<(u16, u32)>,
+}
+
+/// Which request queue it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Layer {
+    /// Linux' legacy one.
+    Single,
+    /// blk-mq.
+    Multi,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -96,6 +107,8 @@ pub(crate) struct Model {
     serial: u64,
     /// What the device has, by request.
     in_device: Vec<Option<Seen>>,
+    /// What the device gave back undone and was not given again; the last is to be given first.
+    given_back: Vec<u64>,
     /// Counts events that flushes are ordered by.
     moment: u64,
     flushes: Flushes,
@@ -119,6 +132,7 @@ impl Model {
             free: Vec::new(),
             serial: 0,
             in_device: Vec::new(),
+            given_back: Vec::new(),
             moment: 0,
             flushes: Flushes::default(),
             sums: Sums::new(now),
@@ -239,6 +253,7 @@ impl Model {
         cookie: u64,
         arena: usize,
         switching: bool,
+        layer: Layer,
     ) -> Result<bool, super::Violation> {
         let record = *self.accept(cookie);
         ensure!(!switching, Switching, "bio {cookie:x} was merged while elevators were switched");
@@ -250,15 +265,21 @@ impl Model {
             record.flags
         );
         let alive = arena as u64 - u64::from(self.flushes.device.is_some());
+        // In the multi-queue layer a request that swallows another may in turn be swallowed.
+        let one = alive + 1 == self.requests;
+        if layer == Layer::Multi {
+            // The bio may have had a request of its own for a moment.
+            self.requests_most = self.requests_most.max(self.requests + 2);
+        }
         ensure!(
-            alive == self.requests || alive + 1 == self.requests,
+            alive == self.requests || one || layer == Layer::Multi && alive < self.requests,
             CompletedOnce,
             "{alive} requests are alive after a merge, {} were before",
             self.requests
         );
         self.sums.merged(record.op);
         let absorbed = alive < self.requests;
-        if absorbed {
+        while alive < self.requests {
             self.sums.advance(now);
             self.sums.merged(record.op);
             self.requests -= 1;
@@ -266,6 +287,26 @@ impl Model {
             self.sums.in_flight = self.requests;
         }
         Ok(absorbed)
+    }
+
+    /// In the multi-queue layer a call that inserts requests may see some of them become part of others. Says how many.
+    pub(crate) fn reconcile(&mut self, now: Time, arena: usize) -> Result<u64, super::Violation> {
+        let alive = arena as u64 - u64::from(self.flushes.device.is_some());
+        ensure!(
+            alive <= self.requests,
+            CompletedOnce,
+            "{alive} requests are alive, {} were allocated and not finished",
+            self.requests
+        );
+        let gone = self.requests - alive;
+        if gone > 0 {
+            self.sums.advance(now);
+            self.sums.merged_unseen(gone);
+            self.requests = alive;
+            self.absorbed += gone;
+            self.sums.in_flight = alive;
+        }
+        Ok(gone)
     }
 
     /// The bio was done at once.
@@ -292,11 +333,25 @@ impl Model {
             self.in_device.resize(index + 1, None);
         }
         ensure!(self.in_device[index].is_none(), DispatchedOnce, "rq{index} was dispatched twice");
+        ensure!(
+            seen.tag.is_none() || self.in_device.iter().flatten().all(|other| other.tag != seen.tag),
+            TagsOnce,
+            "rq{index} has {:?}, and so has another request in the device",
+            seen.tag
+        );
         self.in_device[index] = Some(seen);
         if seen.op == Op::Flush {
             ensure!(self.write_cache, NothingCrossesAFlush, "a flush of a device without a write cache");
             self.requests_most = self.requests_most.max(arena as u64);
             return self.flushes.start(now, self.moment, index);
+        }
+        if let Some(expected) = self.given_back.pop() {
+            ensure!(
+                expected == seen.cookie,
+                GivenBackFirst,
+                "rq{index}, {:x}, was dispatched before {expected:x}, which the device had given back",
+                seen.cookie
+            );
         }
         let Some(record) = self.bio(seen.cookie) else {
             ensure!(false, DispatchedOnce, "rq{index} was founded by {:x}, which is not under way", seen.cookie);
@@ -328,6 +383,21 @@ impl Model {
             self.bios[slot_of(seen.cookie)].sequence = Sequence::Data;
         }
         Ok(())
+    }
+
+    /// The device gives request `index`, no flush, back undone.
+    pub(crate) fn given_back(&mut self, index: usize) -> Checked {
+        let Some(seen) = self.in_device[index].take() else {
+            ensure!(false, DispatchedOnce, "rq{index} is given back and is not in the device");
+            return Ok(());
+        };
+        self.given_back.push(seen.cookie);
+        Ok(())
+    }
+
+    /// What the device has as request `index` is a flush.
+    pub(crate) fn is_flush(&self, index: usize) -> bool {
+        self.in_device[index].is_some_and(|seen| seen.op == Op::Flush)
     }
 
     /// The device is done with request `index`, and these bios were reported.

@@ -13,6 +13,8 @@ pub(crate) struct Sums {
     busy_ns: u64,
     weighted_ns: u64,
     until: Time,
+    /// Merges of requests of unknown op.
+    unseen_merges: u64,
 }
 
 fn group(op: Op) -> usize {
@@ -26,7 +28,7 @@ fn group(op: Op) -> usize {
 
 impl Sums {
     pub(crate) fn new(now: Time) -> Self {
-        Self { on: true, groups: Default::default(), in_flight: 0, busy_ns: 0, weighted_ns: 0, until: now }
+        Self { on: true, groups: Default::default(), in_flight: 0, busy_ns: 0, weighted_ns: 0, until: now, unseen_merges: 0 }
     }
 
     /// Time passes up to `now` with as much in flight as there is.
@@ -51,6 +53,11 @@ impl Sums {
         self.groups[group(op)].merges += u64::from(self.on);
     }
 
+    /// Requests became part of others; what they do was not seen.
+    pub(crate) fn merged_unseen(&mut self, requests: u64) {
+        self.unseen_merges += if self.on { requests } else { 0 };
+    }
+
     #[inline]
     pub(crate) fn completed(&mut self, op: Op, nr_sectors: u32, time_ns: u64) {
         if self.on {
@@ -68,7 +75,22 @@ impl Sums {
     /// Compares with what the queue shows at the same moment.
     pub(crate) fn check(&self, shown: &Stat) -> Checked {
         let shown_groups = [shown.reads, shown.writes, shown.discards, shown.flushes];
-        ensure!(shown_groups == self.groups, Statistics, "{shown_groups:?} is shown, {:?} is right", self.groups);
+        let merges = |groups: &[StatGroup; 4]| groups.iter().map(|group| group.merges).sum::<u64>();
+        let without_merges = |groups: &[StatGroup; 4]| groups.map(|group| StatGroup { merges: 0, ..group });
+        let right = if self.unseen_merges == 0 {
+            shown_groups == self.groups
+        } else {
+            without_merges(&shown_groups) == without_merges(&self.groups)
+                && shown_groups.iter().zip(&self.groups).all(|(shown, seen)| shown.merges >= seen.merges)
+                && merges(&shown_groups) == merges(&self.groups) + self.unseen_merges
+        };
+        ensure!(
+            right,
+            Statistics,
+            "{shown_groups:?} is shown, {:?} and {} merges of requests are right",
+            self.groups,
+            self.unseen_merges
+        );
         let times = (shown.in_flight, shown.busy_ns, shown.weighted_ns);
         let right = (self.in_flight, self.busy_ns, self.weighted_ns);
         ensure!(times == right, Statistics, "{times:?} in flight, busy, weighted is shown, {right:?} is right");

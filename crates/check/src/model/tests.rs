@@ -2,7 +2,7 @@
 
 use iosched::{Bio, BioDone, CgroupId, ContextId, Flags, IoPriority, Op, QueueConfig, RequestQueue, Time};
 
-use super::{Model, Seen};
+use super::{Layer, Model, Seen};
 use crate::violation::Property;
 
 const NOW: Time = Time::ZERO;
@@ -22,7 +22,7 @@ fn announce(model: &mut Model, context: ContextId, op: Op, flags: Flags, sector:
 }
 
 fn seen(cookie: u64, op: Op, sector: u64, nr_sectors: u32) -> Seen {
-    Seen { cookie, sector, nr_sectors, op, sync: false, fua: false }
+    Seen { cookie, sector, nr_sectors, op, sync: false, fua: false, tag: None }
 }
 
 fn done(context: ContextId, cookies: &[u64]) -> Vec<(BioDone, Result<(), iosched::IoError>)> {
@@ -74,7 +74,7 @@ fn bios_out_of_order_or_too_large_or_sync_in_async() {
             announce(&mut model, context, Op::Write, flags, sectors[1]),
         ];
         model.founded(NOW, bios[0], 0, 1).unwrap();
-        model.merged(NOW, bios[1], 1, false).unwrap();
+        model.merged(NOW, bios[1], 1, false, Layer::Single).unwrap();
         model.dispatched(NOW, 0, seen(bios[0], Op::Write, 0, 16), 1).unwrap();
         model.completed(NOW, 0, Ok(()), &done(context, &order.map(|bio| bios[bio])))
     };

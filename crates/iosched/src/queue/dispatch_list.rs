@@ -10,6 +10,8 @@ use crate::request::{Fifo, RequestId, Requests, Sector};
 #[derive(Debug, Default)]
 pub(crate) struct DispatchList {
     list: List<Fifo>,
+    /// Of those at the head that the device gave back the one furthest behind.
+    given_back: Option<RequestId>,
     /// The sector behind the last request that the device took; 0 at first.
     pub(crate) taken_end: Sector,
 }
@@ -20,9 +22,11 @@ impl DispatchList {
         self.list.push_back(requests.list_nodes(), id);
     }
 
-    /// Puts `id` first: the device takes it before everything else.
-    pub(crate) fn push_front(&mut self, requests: &mut Requests, id: RequestId) {
+    /// Puts `id`, which the device gave back, first: the device takes it before everything else, whatever is released
+    /// meanwhile.
+    pub(crate) fn give_back(&mut self, requests: &mut Requests, id: RequestId) {
         self.list.push_front(requests.list_nodes(), id);
+        self.given_back.get_or_insert(id);
     }
 
     /// Puts `id` where it is passed on a sweep upwards from where the device is, which then begins anew at the lowest sector. With
@@ -33,7 +37,7 @@ impl DispatchList {
         let mut at = self.list.last();
         while let Some(here) = at {
             let other = &requests[here];
-            let stays_before = if keep_directions && other.op.is_write() != writes {
+            let stays_before = if self.given_back == Some(here) || keep_directions && other.op.is_write() != writes {
                 true
             } else if sector >= boundary {
                 other.sector >= boundary && other.sector <= sector
@@ -56,6 +60,9 @@ impl DispatchList {
     pub(crate) fn pop(&mut self, requests: &mut Requests) -> Option<RequestId> {
         let id = self.list.first()?;
         self.list.remove(requests.list_nodes(), id);
+        if self.given_back == Some(id) {
+            self.given_back = None;
+        }
         Some(id)
     }
 }
@@ -88,6 +95,24 @@ mod tests {
     #[test]
     fn sweeps_upwards_from_the_device_and_then_from_the_lowest_sector() {
         assert_eq!(order(100, false, &[50, 150, 20, 300, 100]), [100, 150, 300, 20, 50]);
+    }
+
+    #[test]
+    fn what_the_device_gave_back_stays_first_whatever_is_sorted_in() {
+        let mut requests = Requests::default();
+        let mut list = DispatchList { taken_end: 100, ..DispatchList::default() };
+        let mut request = |sector| {
+            let context = ContextId(0);
+            let bio = Bio { op: Op::Read, flags: Flags::empty(), sector, nr_sectors: 1, context, cookie: sector };
+            requests.allocate(Time::ZERO, &bio)
+        };
+        let [first, second, low, high] = [500, 400, 150, 450].map(&mut request);
+        list.give_back(&mut requests, first);
+        list.give_back(&mut requests, second);
+        list.insert_sorted(&mut requests, high, false);
+        list.insert_sorted(&mut requests, low, false);
+        let order: Vec<_> = std::iter::from_fn(|| list.pop(&mut requests)).collect();
+        assert_eq!(order, [second, first, low, high]);
     }
 
     #[test]

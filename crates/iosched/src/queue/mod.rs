@@ -464,7 +464,7 @@ impl RequestQueue {
             self.elevator.requeue(&mut self.env, id);
         }
         self.env.requests[id].stage = Stage::Released;
-        self.env.dispatch_list.push_front(&mut self.env.requests, id);
+        self.env.dispatch_list.give_back(&mut self.env.requests, id);
     }
 
     /// Ends the life of a request that is done.
