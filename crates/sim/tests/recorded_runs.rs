@@ -116,3 +116,13 @@ fn linux_4_19() {
 fn linux_2_6() {
     check_archive(include_bytes!("golden/historic.gz"), 279);
 }
+
+#[test]
+fn linux_6_12() {
+    check_archive(include_bytes!("golden/linux-6.12.gz"), 62);
+}
+
+#[test]
+fn linux_6_12_bfq() {
+    check_archive(include_bytes!("golden/linux-6.12-bfq.gz"), 201);
+}

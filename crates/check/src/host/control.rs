@@ -20,25 +20,25 @@ struct Write {
 fn write(specs: &[&'static Spec], hz: u32, which: u8, value: Value) -> Write {
     let missing = Write { name: "no_such_name", text: "1".to_owned(), value: None };
     let Some(spec) = specs.get(usize::from(which) % specs.len().max(1)) else { return missing };
-    let Spec { name, default, min, max, read_only, clamps, .. } = **spec;
+    let Spec { name, read_only, clamps, signed, .. } = **spec;
+    let wide = |value: u64| if signed { i128::from(value as i64) } else { i128::from(value) };
+    let [default, min, max] = [spec.default, spec.min, spec.max].map(wide);
     let largest = max.min(default.max(1) * 16);
     let number = match value {
         Value::Default => Some(default),
         Value::Min => Some(min),
         // The largest of all would only end the run: nothing waits for a timer of 49 days.
         Value::Max => Some(largest),
-        Value::Small(more) => Some(max.min(min + u64::from(more))),
-        Value::Eighths(eighths) => Some((default * u64::from(eighths) / 8).clamp(min, max)),
-        Value::TooSmall => min.checked_sub(1),
-        // Would be taken as the largest.
-        Value::TooLarge if clamps => Some(largest),
-        Value::TooLarge => max.checked_add(1),
-        Value::NotANumber => None,
+        Value::Small(more) => Some(max.min(min + i128::from(more))),
+        Value::Eighths(eighths) => Some((default * i128::from(eighths) / 8).clamp(min, max)),
+        Value::TooSmall if signed || min > 0 => Some(min - 1),
+        Value::TooLarge if max < i128::from(u64::MAX) => Some(max + 1),
+        Value::TooSmall | Value::TooLarge | Value::NotANumber => None,
         Value::NoSuchName => return missing,
     };
     let text = number.map_or_else(|| "1x".to_owned(), |number| number.to_string());
     let taken = number.filter(|number| !read_only && (clamps || (min..=max).contains(number)));
-    Write { name, text, value: taken.map(|number| spec.reads_as(number, hz)) }
+    Write { name, text, value: taken.map(|number| spec.reads_as(number.clamp(min, max) as u64, hz)) }
 }
 
 impl Host {

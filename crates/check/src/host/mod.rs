@@ -114,6 +114,12 @@ impl Host {
             return Ok(());
         }
         self.coverage.operations += 1;
+        self.do_operation(operation)?;
+        if self.layer() == Layer::Multi { self.reconcile() } else { Ok(()) }
+    }
+
+    #[inline]
+    fn do_operation(&mut self, operation: &Operation) -> Checked {
         match *operation {
             Operation::Submit { task, op, flags, place, nr_sectors, run } => {
                 if self.submit(task, op, flags, place, nr_sectors)? && run {
@@ -208,7 +214,7 @@ impl Host {
     /// Counts requests that became part of others when they were inserted.
     fn reconcile(&mut self) -> Checked {
         let arena = self.arena();
-        self.coverage.absorbed += self.model.reconcile(self.now, arena)?;
+        self.coverage.absorbed += self.model.reconcile(self.now, arena, self.queue.max_sectors())?;
         Ok(())
     }
 

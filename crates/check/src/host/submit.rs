@@ -163,7 +163,7 @@ impl Host {
                 if layer == Layer::Multi {
                     // The new one is not counted yet. Of those that its plug held some may be gone.
                     let arena = self.arena() - 1;
-                    self.coverage.absorbed += self.model.reconcile(self.now, arena)?;
+                    self.coverage.absorbed += self.model.reconcile(self.now, arena, self.queue.max_sectors())?;
                 }
                 let arena = self.arena();
                 self.model.founded(self.now, bio.cookie, id.index(), arena)?;

@@ -118,6 +118,8 @@ pub(crate) struct Model {
     /// Founders of requests that were absorbed and are not done.
     absorbed: u64,
     requests_most: u64,
+    /// The largest size limit in force when requests were inserted and became part of others.
+    insertion_limit: u32,
     contexts: Vec<ContextUse>,
     contexts_used: usize,
     contexts_most: usize,
@@ -139,6 +141,7 @@ impl Model {
             requests: 0,
             absorbed: 0,
             requests_most: 0,
+            insertion_limit: 0,
             contexts: Vec::new(),
             contexts_used: 0,
             contexts_most: 0,
@@ -290,7 +293,8 @@ impl Model {
     }
 
     /// In the multi-queue layer a call that inserts requests may see some of them become part of others. Says how many.
-    pub(crate) fn reconcile(&mut self, now: Time, arena: usize) -> Result<u64, super::Violation> {
+    /// `max_sectors` is the limit in force.
+    pub(crate) fn reconcile(&mut self, now: Time, arena: usize, max_sectors: u32) -> Result<u64, super::Violation> {
         let alive = arena as u64 - u64::from(self.flushes.device.is_some());
         ensure!(
             alive <= self.requests,
@@ -300,6 +304,7 @@ impl Model {
         );
         let gone = self.requests - alive;
         if gone > 0 {
+            self.insertion_limit = self.insertion_limit.max(max_sectors);
             self.sums.advance(now);
             self.sums.merged_unseen(gone);
             self.requests = alive;
@@ -501,6 +506,9 @@ impl Model {
             seen.nr_sectors,
             if founded { "" } else { "not " }
         );
+        if founders > 1 {
+            limit = limit.max(self.insertion_limit);
+        }
         ensure!(seen.nr_sectors <= limit, SizeLimit, "rq{index} has {} sectors; {limit} were allowed", seen.nr_sectors);
         self.absorbed -= founders - 1;
         self.finished(now, seen.op, seen.nr_sectors, allocated);
