@@ -10,7 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
-use iosched_check::{Config, Coverage, Operation, Violation, Watch, elevator_index, elevators, operations, run, shrink};
+use iosched_check::{
+    Config, Coverage, Operation, Violation, Watch, elevator_index, elevators, operations, run, shrink,
+};
 
 /// Operations of one run.
 const OPERATIONS: u64 = 100_000;

@@ -11,7 +11,7 @@
 //!
 //! # What the host does for its part
 //!
-//! After every call it attends to `take_kick`; after every completion, exit and change of `nr_requests`, to
+//! After every call it attends to `take_kick`; after every completion, exit, switch and change of `nr_requests`, to
 //! `take_woken`. A task that finds the queue full ends its plug, waits, and submits again when it is called. Time never
 //! goes back. Bios longer than `max_sectors` are split. A process that exited submits nothing more.
 //!

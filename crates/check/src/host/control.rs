@@ -272,6 +272,8 @@ impl Host {
             audit.tunables_changed(&self.queue);
         }
         self.look_at_decisions()?;
+        // Under other rules there may be room for those who wait.
+        self.attend_to_woken()?;
         self.attend_to_kick()
     }
 }

@@ -256,8 +256,16 @@ impl Host {
             op: request.op(),
             sync: request.is_sync(),
             fua: request.needs_fua(),
-            tag: request.tag().map(|tag| (request.hw_queue(), tag)),
         };
+        // Of all in the device, as they are now: a switch of elevators gives them other tags.
+        let tag_of = |id: RequestId| {
+            let request = self.queue.request(id);
+            request.tag().map(|tag| (request.hw_queue(), tag))
+        };
+        if let Some(tag) = tag_of(id) {
+            let other = self.in_device.iter().find(|&&other| tag_of(other) == Some(tag));
+            ensure!(other.is_none(), TagsOnce, "{id:?} and {other:?} in the device have {tag:?}");
+        }
         self.digest.add(2 + ((id.index() as u64) << 8));
         self.digest.add(seen.cookie);
         self.digest.add(seen.sector ^ u64::from(seen.nr_sectors) << 48);
@@ -311,7 +319,12 @@ impl Host {
         );
         // The first CFQ with slices has a second timer, for the idle class, which may find that it is early.
         let in_vain_max = if name == "cfq-2.6.16" { 4 } else { 2 };
-        ensure!(self.fired < in_vain_max, Progress, "{waiting} requests wait, and the timer fired {} times in vain", self.fired);
+        ensure!(
+            self.fired < in_vain_max,
+            Progress,
+            "{waiting} requests wait, and the timer fired {} times in vain",
+            self.fired
+        );
         self.coverage.idle += 1;
         Ok(())
     }

@@ -78,8 +78,6 @@ pub(crate) struct Seen {
     pub(crate) op: Op,
     pub(crate) sync: bool,
     pub(crate) fua: bool,
-    /// Hardware queue and tag, if it has one.
-    pub(crate) tag: Option<(u16, u32)>,
 }
 
 /// Which request queue it is.
@@ -338,12 +336,6 @@ impl Model {
             self.in_device.resize(index + 1, None);
         }
         ensure!(self.in_device[index].is_none(), DispatchedOnce, "rq{index} was dispatched twice");
-        ensure!(
-            seen.tag.is_none() || self.in_device.iter().flatten().all(|other| other.tag != seen.tag),
-            TagsOnce,
-            "rq{index} has {:?}, and so has another request in the device",
-            seen.tag
-        );
         self.in_device[index] = Some(seen);
         if seen.op == Op::Flush {
             ensure!(self.write_cache, NothingCrossesAFlush, "a flush of a device without a write cache");

@@ -28,7 +28,15 @@ fn group(op: Op) -> usize {
 
 impl Sums {
     pub(crate) fn new(now: Time) -> Self {
-        Self { on: true, groups: Default::default(), in_flight: 0, busy_ns: 0, weighted_ns: 0, until: now, unseen_merges: 0 }
+        Self {
+            on: true,
+            groups: Default::default(),
+            in_flight: 0,
+            busy_ns: 0,
+            weighted_ns: 0,
+            until: now,
+            unseen_merges: 0,
+        }
     }
 
     /// Time passes up to `now` with as much in flight as there is.

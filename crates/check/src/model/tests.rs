@@ -22,7 +22,7 @@ fn announce(model: &mut Model, context: ContextId, op: Op, flags: Flags, sector:
 }
 
 fn seen(cookie: u64, op: Op, sector: u64, nr_sectors: u32) -> Seen {
-    Seen { cookie, sector, nr_sectors, op, sync: false, fua: false, tag: None }
+    Seen { cookie, sector, nr_sectors, op, sync: false, fua: false }
 }
 
 fn done(context: ContextId, cookies: &[u64]) -> Vec<(BioDone, Result<(), iosched::IoError>)> {
