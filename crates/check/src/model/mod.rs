@@ -303,6 +303,8 @@ impl Model {
         let gone = self.requests - alive;
         if gone > 0 {
             self.insertion_limit = self.insertion_limit.max(max_sectors);
+            // They may have been there together with the one that the call is about.
+            self.requests_most = self.requests_most.max(self.requests + 2);
             self.sums.advance(now);
             self.sums.merged_unseen(gone);
             self.requests = alive;
