@@ -17,7 +17,7 @@ const FIGURES: &str = "docs/elevators";
 const WORKLOAD: &str = "docs/examples/elevators.toml";
 const DEVICE: &str = "sata-7200:depth=1";
 /// What figures show of the run, ns.
-const WINDOW_NS: (u64, u64) = (2_000_000_000, 2_600_000_000);
+const WINDOW_NS: (u64, u64) = (20_000_000_000, 20_600_000_000);
 /// What encloses the table that is written by the command.
 const BEGIN: &str = "<!-- written by cargo xtask elevators -->";
 const END: &str = "<!-- end -->";
@@ -38,8 +38,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
     let mut results = Vec::new();
     for elevator in ELEVATORS {
         let (result, log) = one(&workload, elevator.name)?;
-        let title = format!("{}: {}", elevator.name, elevator.about);
-        let figure = ServiceFigure { log: &log, title: &title, window_ns: WINDOW_NS, sectors: 1_953_525_168 };
+        let (title, about) = (elevator.name, elevator.about);
+        let figure = ServiceFigure { log: &log, title, about, window_ns: WINDOW_NS, sectors: 1_953_525_168 };
         files.push((root.join(FIGURES).join(format!("{}.svg", elevator.name)), figure.svg()));
         results.push((elevator.name, result));
     }

@@ -183,6 +183,8 @@ pub struct Profile {
     anchors: Vec<Anchor>,
     /// The device as new. That it exists proves the parameters valid.
     prototype: AnyDevice,
+    /// See [`Profile::tags`].
+    tags: u32,
 }
 
 impl Profile {
@@ -220,7 +222,9 @@ impl Profile {
         };
         let prototype = model.build(&members).map_err(invalid)?;
         validate_anchors(&anchors, &model, prototype.card()).map_err(invalid)?;
-        Ok(Self { name: name.to_owned(), about: about.unwrap_or_else(|| model.about()), model, anchors, prototype })
+        let about = about.unwrap_or_else(|| model.about());
+        let tags = prototype.card().depth;
+        Ok(Self { name: name.to_owned(), about, model, anchors, prototype, tags })
     }
 
     /// The profile of that name that comes with this crate, capitals and small letters being alike; `NAME:fresh` and
@@ -301,7 +305,7 @@ impl Profile {
         if state == StartState::Steady {
             anchors.retain(|anchor| !anchor.figure.is_of_fresh_flash());
         }
-        Ok(Self { name, about, model, anchors, prototype })
+        Ok(Self { name, about, model, anchors, prototype, tags: self.tags })
     }
 
     /// The same device, but told to take at most `depth` commands at once (`queue_depth` of a disk; 1: it queues none). Its
@@ -331,7 +335,7 @@ impl Profile {
         let (name, about) = (format!("{}:depth={depth}", self.name), format!("{}, queue depth {depth}", self.about));
         let mut anchors = self.anchors.clone();
         anchors.retain(|anchor| anchor.figure.depth() <= depth);
-        Ok(Self { name, about, model, anchors, prototype })
+        Ok(Self { name, about, model, anchors, prototype, tags: self.tags })
     }
 
     fn varied(&self, variant: Variant) -> Result<Self, ProfileError> {
@@ -363,6 +367,12 @@ impl Profile {
     #[must_use]
     pub fn card(&self) -> &Card {
         self.prototype.card()
+    }
+
+    /// Tags that its host adapter has for it, in each hardware queue: what it could take, however little it is told to.
+    #[must_use]
+    pub fn tags(&self) -> u32 {
+        self.tags
     }
 
     /// Figures of the real device.

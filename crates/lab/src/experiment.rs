@@ -1,7 +1,7 @@
 //! An experiment: what is compared, on what, how often.
 
 use iosched::{QueueConfig, RequestQueue, Time};
-use iosched_disk::{Card, Profile};
+use iosched_disk::Profile;
 use iosched_sim::{Host, Limit, Plan, Replay, SchedulerSetting, SettingError};
 use iosched_workload::{SplitMix64, TaskSet, Trace, Workload};
 
@@ -53,21 +53,6 @@ pub struct Alone {
     pub workload: Workload,
 }
 
-/// What the request queue of the host `host` is told of a device.
-fn queue_config(card: &Card, host: &Host) -> QueueConfig {
-    QueueConfig {
-        hz: host.hz,
-        rotational: card.rotational,
-        groups: host.groups,
-        write_cache: card.write_cache,
-        fua: card.fua,
-        max_hw_sectors_kb: card.max_hw_sectors_kb,
-        depth: card.depth,
-        hw_queues: card.hw_queues,
-        ..QueueConfig::default()
-    }
-}
-
 impl Experiment {
     /// An experiment of 10 runs with seed 1 and closed replay; the first setting is the baseline.
     ///
@@ -110,7 +95,7 @@ impl Experiment {
         if self.devices.iter().any(|known| known.profile.name() == name) {
             return Err(LabError::TwiceTheSameDevice { name: name.to_owned() });
         }
-        let config = queue_config(profile.card(), &self.host);
+        let config = self.host.queue_config(&profile);
         let of_setting = |record: &SettingRecord| {
             values(&record.setting, &config)
                 .map_err(|source| LabError::Setting { device: name.to_owned(), source: Box::new(source) })

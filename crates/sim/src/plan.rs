@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use iosched::QueueConfig;
 use iosched_disk::Profile;
 use iosched_workload::Workload;
 use serde::{Deserialize, Serialize};
@@ -81,6 +82,25 @@ impl Default for Host {
     /// 1,000 jiffies in a second, with groups and plugs.
     fn default() -> Self {
         Self { hz: 1000, groups: true, plug: true }
+    }
+}
+
+impl Host {
+    /// What its request queue is told of a device.
+    #[must_use]
+    pub fn queue_config(&self, profile: &Profile) -> QueueConfig {
+        let card = profile.card();
+        QueueConfig {
+            hz: self.hz,
+            rotational: card.rotational,
+            groups: self.groups,
+            write_cache: card.write_cache,
+            fua: card.fua,
+            max_hw_sectors_kb: card.max_hw_sectors_kb,
+            depth: profile.tags(),
+            hw_queues: card.hw_queues,
+            ..QueueConfig::default()
+        }
     }
 }
 

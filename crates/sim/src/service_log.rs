@@ -103,9 +103,11 @@ impl Observer for ServiceLog {
             return;
         }
         let place = if taken == Taken::Allocated && nr_sectors > 0 { self.requests.len() } else { usize::MAX };
-        let number = usize::try_from(bio).unwrap_or(usize::MAX);
-        self.by_bio.resize(number.saturating_sub(1), usize::MAX);
-        self.by_bio.push(place);
+        let Some(number) = bio.checked_sub(1).and_then(|number| usize::try_from(number).ok()) else { return };
+        if self.by_bio.len() <= number {
+            self.by_bio.resize(number + 1, usize::MAX);
+        }
+        self.by_bio[number] = place;
         if place != usize::MAX {
             let request =
                 Service { task, op, sector, nr_sectors, submitted_ns: now_ns, dispatched_ns: None, completed_ns: None };

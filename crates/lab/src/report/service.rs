@@ -40,6 +40,8 @@ pub struct ServiceFigure<'a> {
     pub log: &'a ServiceLog,
     /// What stands above it.
     pub title: &'a str,
+    /// What stands below that, smaller; cut if it is too long for a line.
+    pub about: &'a str,
     /// What is shown of it, ns since the run's start.
     pub window_ns: (u64, u64),
     /// Highest position shown, in sectors.
@@ -61,10 +63,8 @@ impl ServiceFigure<'_> {
         let body = html! {
             rect .paper width=(px(size.0)) height=(px(size.1)) {}
             text .title x="12" y="20" { (self.title) }
-            text .tick x="12" y="37" {
-                "thick: the device has a request of it; thin: a request of it waits; grey: the elevator holds the device back"
-            }
-            text .tick x=(px(WIDTH - 12.0)) y="37" text-anchor="end" { "served" }
+            text .tick x="12" y="38" { (shorten(self.about, 12.0, WIDTH - 120.0)) }
+            text .tick x=(px(WIDTH - 12.0)) y="38" text-anchor="end" { "served" }
             (self.held_back(&plot, lanes_end))
             @for (task, name) in self.log.names().iter().enumerate() { (self.lane(&plot, task, name)) }
             (plot.y_axis(&linear_ticks(0.0, up.1, 4, unit), unit.0))
@@ -128,7 +128,7 @@ impl ServiceFigure<'_> {
     fn rate(&self, task: usize) -> String {
         let (from_ns, to_ns) = self.window_ns;
         let done = self.requests(task).filter(|r| r.completed_ns.is_some_and(|at| (from_ns..to_ns).contains(&at)));
-        let bytes: f64 = done.map(|r| f64::from(r.nr_sectors) * SECTOR).sum();
+        let bytes = done.map(|r| u64::from(r.nr_sectors)).sum::<u64>() as f64 * SECTOR;
         let megabytes = bytes / ((to_ns - from_ns) as f64 / 1e9) / 1e6;
         format!("{megabytes:.*} MB/s", usize::from(megabytes < 10.0))
     }

@@ -14,7 +14,7 @@ mod tasks;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iosched::{CgroupId, Layer, QueueConfig, RequestQueue, SECTOR_BYTES, Time};
+use iosched::{CgroupId, Layer, RequestQueue, SECTOR_BYTES, Time};
 use iosched_disk::Device;
 use iosched_workload::fio::Jobs;
 use iosched_workload::{Fit, TaskSet, Trace, Workload};
@@ -114,18 +114,7 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
     {
         return Err(out_of_range("speed", speed.to_string(), "from 0.000001 to 1,000,000"));
     }
-    let card = plan.profile.card();
-    let config = QueueConfig {
-        hz: plan.host.hz,
-        rotational: card.rotational,
-        groups: plan.host.groups,
-        write_cache: card.write_cache,
-        fua: card.fua,
-        max_hw_sectors_kb: card.max_hw_sectors_kb,
-        depth: card.depth,
-        hw_queues: card.hw_queues,
-        ..QueueConfig::default()
-    };
+    let config = plan.host.queue_config(plan.profile);
     Ok(Machine {
         queue: plan.scheduler.build(ORIGIN, &config)?,
         device: plan.profile.device(plan.seed),
