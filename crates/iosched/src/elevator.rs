@@ -94,7 +94,7 @@ impl Env {
     }
 
     /// `id` is not queued any more: nothing may merge with it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn unqueue(&mut self, id: RequestId) {
         let request = &mut self.requests[id];
         debug_assert_eq!(request.stage, Stage::Queued);

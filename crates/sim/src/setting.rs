@@ -166,7 +166,7 @@ mod tests {
         assert!(wrong("nop").starts_with("\"nop\" is not an elevator; there are noop"), "{}", wrong("nop"));
         assert!(wrong("noop:quantum").contains("is not name=value"));
         assert!(wrong("noop:quantumm=3").contains("attributes of the queue: nr_requests"));
-        assert_eq!(wrong("noop:nr_requests=1"), "noop: nr_requests: 1 is out of range 4..=4294967295 requests");
+        assert_eq!(wrong("noop:nr_requests=0"), "noop: nr_requests: 0 is out of range 1..=4294967295 requests");
         assert!(wrong("noop:rotational=0").contains("read-only"));
     }
 

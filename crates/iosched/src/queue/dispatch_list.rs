@@ -17,6 +17,11 @@ pub(crate) struct DispatchList {
 }
 
 impl DispatchList {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// Puts `id` last.
     pub(crate) fn push_back(&mut self, requests: &mut Requests, id: RequestId) {
         self.list.push_back(requests.list_nodes(), id);

@@ -248,7 +248,7 @@ impl RequestQueue {
     }
 
     /// A new request that begins with `bio`.
-    #[inline]
+    #[inline(always)]
     fn found(&mut self, bio: &Bio) -> RequestId {
         let now = self.env.now;
         let context = self.env.contexts.get_mut(bio.context);
@@ -281,13 +281,19 @@ impl RequestQueue {
         self.elevator.insert(&mut self.env, id);
     }
 
+    #[inline]
     fn note_insert(&mut self, id: RequestId) {
         if self.env.log.is_on() {
-            let request = &self.env.requests[id];
-            let &Request { cookie, context, sector, nr_sectors, op, .. } = request;
-            let (pid, sync, tag) = (self.env.pid(context), request.is_sync(), request.tag());
-            self.env.note(|| Decision::Insert { request: id, cookie, pid, sector, nr_sectors, op, sync, tag });
+            self.note_insert_in_full(id);
         }
+    }
+
+    #[inline(never)]
+    fn note_insert_in_full(&mut self, id: RequestId) {
+        let request = &self.env.requests[id];
+        let &Request { cookie, context, sector, nr_sectors, op, .. } = request;
+        let (pid, sync, tag) = (self.env.pid(context), request.is_sync(), request.tag());
+        self.env.note(|| Decision::Insert { request: id, cookie, pid, sector, nr_sectors, op, sync, tag });
     }
 
     /// From now on bios may join `id`.
@@ -337,6 +343,7 @@ impl RequestQueue {
 
     /// A context that found the queue full and may submit again, if any. What it submits may find the queue full again in
     /// the single-queue layer; in the multi-queue layer a tag is kept for it until it submits or exits.
+    #[inline]
     pub fn take_woken(&mut self) -> Option<ContextId> {
         match &mut self.multi {
             Some(multi) => multi.woken(&self.env, self.elevator.as_mut(), self.attributes.nr_requests),
@@ -358,7 +365,7 @@ impl RequestQueue {
                     self.env.unqueue(id);
                     id
                 }
-                None => self.next_released()?,
+                None => self.released_meanwhile()?,
             },
         };
         self.in_driver += 1;
@@ -403,8 +410,20 @@ impl RequestQueue {
         None
     }
 
-    /// What has left the elevator or bypasses it: a device flush that is due, then the dispatch list.
+    /// What an elevator released to the dispatch list rather than give it out.
     #[inline]
+    fn released_meanwhile(&mut self) -> Option<RequestId> {
+        if self.env.dispatch_list.is_empty() { None } else { self.next_of_several() }
+    }
+
+    /// [`next_released`](Self::next_released), apart: today's elevators never come here.
+    #[inline(never)]
+    fn next_of_several(&mut self) -> Option<RequestId> {
+        self.next_released()
+    }
+
+    /// What has left the elevator or bypasses it: a device flush that is due, then the dispatch list.
+    #[inline(always)]
     fn next_released(&mut self) -> Option<RequestId> {
         if let Some(id) = self.start_flush() {
             return Some(id);

@@ -242,19 +242,20 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
             core.rerun();
         }
         settle(&mut core, &mut source);
-        if core.queue.is_multi_queue() {
-            while let Some(task) = core.take_woken() {
-                source.woken(&mut core, task);
-                settle(&mut core, &mut source);
-            }
+        // A task that waited for a tag has it by now, and is heard before the device is; who waits for room is heard after.
+        let multi_queue = core.queue.is_multi_queue();
+        if !multi_queue {
             core.run_queue();
-        } else {
-            core.run_queue();
-            while let Some(task) = core.take_woken() {
-                source.woken(&mut core, task);
-                settle(&mut core, &mut source);
+        }
+        while let Some(task) = core.take_woken() {
+            source.woken(&mut core, task);
+            settle(&mut core, &mut source);
+            if !multi_queue {
                 core.run_queue();
             }
+        }
+        if multi_queue {
+            core.run_queue();
         }
         if let Some((at_ns, among_tasks)) = core.plan_rerun() {
             if among_tasks {
