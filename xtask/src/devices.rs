@@ -1,17 +1,15 @@
 //! The tables of docs/devices.md, measured on the models. The text around them is written by hand.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use iosched_disk::Profile;
 use iosched_disk::measure::{Figure, Unit, measure_anchor};
 
+use crate::page;
+
 /// Where the page stands, from the root of the repository.
 const PAGE: &str = "docs/devices.md";
-/// What encloses what is written by the command.
-const BEGIN: &str = "<!-- written by cargo xtask devices -->";
-const END: &str = "<!-- end -->";
 
 /// What to do with the page.
 #[derive(clap::Args)]
@@ -23,29 +21,8 @@ pub(crate) struct Args {
 
 /// Writes the tables, or checks them.
 pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
-    let page = std::fs::read_to_string(path()).with_context(|| format!("{PAGE} cannot be read"))?;
-    let updated = updated(&page)?;
-    if args.check {
-        if page == updated {
-            return Ok(std::process::ExitCode::SUCCESS);
-        }
-        eprintln!("{PAGE} is not what the models do: run `cargo xtask devices`");
-        return Ok(std::process::ExitCode::FAILURE);
-    }
-    std::fs::write(path(), updated)?;
-    println!("{PAGE} written");
-    Ok(std::process::ExitCode::SUCCESS)
-}
-
-fn path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PAGE)
-}
-
-/// The page with the tables as they are now.
-fn updated(page: &str) -> anyhow::Result<String> {
-    let (before, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE} has no line {BEGIN}"))?;
-    let (_, after) = rest.split_once(END).with_context(|| format!("{PAGE} has no line {END} behind {BEGIN}"))?;
-    Ok(format!("{before}{BEGIN}\n\n{}\n{END}{after}", tables()?))
+    let page = page::with_part(PAGE, "devices", &tables()?)?;
+    page::write_or_check(&[(PAGE.to_owned(), page)], args.check, "devices")
 }
 
 fn tables() -> anyhow::Result<String> {
@@ -89,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_tables_are_up_to_date() {
-        let page = std::fs::read_to_string(path()).unwrap();
-        assert_eq!(page, updated(&page).unwrap(), "run `cargo xtask devices`");
+        let page = std::fs::read_to_string(page::path(PAGE)).unwrap();
+        assert_eq!(page, page::with_part(PAGE, "devices", &tables().unwrap()).unwrap(), "run `cargo xtask devices`");
     }
 }

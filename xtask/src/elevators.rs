@@ -1,14 +1,14 @@
 //! The figures of docs/elevators.md: one small workload under every elevator. The text around them is written by hand.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use iosched::ELEVATORS;
 use iosched_disk::Profile;
 use iosched_lab::report::ServiceFigure;
 use iosched_sim::{Plan, RunResult, SchedulerSetting, ServiceLog, run as simulate};
 use iosched_workload::Workload;
+
+use crate::page;
 
 /// Where the page and its figures stand, from the root of the repository.
 const PAGE: &str = "docs/elevators.md";
@@ -18,9 +18,6 @@ const WORKLOAD: &str = "docs/examples/elevators.toml";
 const DEVICE: &str = "sata-7200:depth=1";
 /// What figures show of the run, ns.
 const WINDOW_NS: (u64, u64) = (20_000_000_000, 20_600_000_000);
-/// What encloses the table that is written by the command.
-const BEGIN: &str = "<!-- written by cargo xtask elevators -->";
-const END: &str = "<!-- end -->";
 
 /// What to do with the page.
 #[derive(clap::Args)]
@@ -32,33 +29,18 @@ pub(crate) struct Args {
 
 /// Writes figures and table, or checks them.
 pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let workload = Workload::open(root.join(WORKLOAD))?;
-    let mut files: Vec<(PathBuf, String)> = Vec::new();
+    let workload = Workload::open(page::path(WORKLOAD))?;
+    let mut files: Vec<(String, String)> = Vec::new();
     let mut results = Vec::new();
     for elevator in ELEVATORS {
         let (result, log) = one(&workload, elevator.name)?;
         let (title, about) = (elevator.name, elevator.about);
         let figure = ServiceFigure { log: &log, title, about, window_ns: WINDOW_NS, sectors: 1_953_525_168 };
-        files.push((root.join(FIGURES).join(format!("{}.svg", elevator.name)), figure.svg()));
+        files.push((format!("{FIGURES}/{}.svg", elevator.name), figure.svg()));
         results.push((elevator.name, result));
     }
-    let page = std::fs::read_to_string(root.join(PAGE)).with_context(|| format!("{PAGE} cannot be read"))?;
-    files.push((root.join(PAGE), with_table(&page, &table(&results))?));
-    let mut code = std::process::ExitCode::SUCCESS;
-    for (path, text) in &files {
-        if !args.check {
-            std::fs::create_dir_all(root.join(FIGURES))?;
-            std::fs::write(path, text)?;
-        } else if std::fs::read_to_string(path).ok().as_ref() != Some(text) {
-            eprintln!("{} is not what the elevators do: run `cargo xtask elevators`", path.display());
-            code = std::process::ExitCode::FAILURE;
-        }
-    }
-    if !args.check {
-        println!("{PAGE} and {} figures written", files.len() - 1);
-    }
-    Ok(code)
+    files.push((PAGE.to_owned(), page::with_part(PAGE, "elevators", &table(&results))?));
+    page::write_or_check(&files, args.check, "elevators")
 }
 
 fn one(workload: &Workload, elevator: &str) -> anyhow::Result<(RunResult, ServiceLog)> {
@@ -94,11 +76,4 @@ fn table(results: &[(&str, RunResult)]) -> String {
         text.push('\n');
     }
     text
-}
-
-/// The page with the table as it is now.
-fn with_table(page: &str, table: &str) -> anyhow::Result<String> {
-    let (before, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE} has no line {BEGIN}"))?;
-    let (_, after) = rest.split_once(END).with_context(|| format!("{PAGE} has no line {END} behind {BEGIN}"))?;
-    Ok(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
 }

@@ -4,6 +4,7 @@ mod cost;
 mod devices;
 mod elevators;
 mod golden;
+mod page;
 mod reference;
 mod rules;
 mod soak;

@@ -5,14 +5,15 @@ mod fio;
 mod traces;
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use iosched::{ELEVATORS, RequestQueue, Spec};
+
+use crate::page;
 
 /// Where a page stands, from the root of the repository, and what is in it.
 type Page = (&'static str, fn() -> String);
 
-const PAGES: [Page; 3] = [("docs/tunables.md", page), ("docs/traces.md", traces::page), ("docs/fio.md", fio::page)];
+const PAGES: [Page; 3] = [("docs/tunables.md", tunables), ("docs/traces.md", traces::page), ("docs/fio.md", fio::page)];
 
 /// What to do with the pages.
 #[derive(clap::Args)]
@@ -24,21 +25,11 @@ pub(crate) struct Args {
 
 /// Writes the pages, or checks them.
 pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
-    let mut code = std::process::ExitCode::SUCCESS;
-    for (name, page) in PAGES {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
-        if !args.check {
-            std::fs::write(&path, page())?;
-            println!("{name} written");
-        } else if std::fs::read_to_string(&path)? != page() {
-            eprintln!("{name} is not what the declarations say: run `cargo xtask reference`");
-            code = std::process::ExitCode::FAILURE;
-        }
-    }
-    Ok(code)
+    let files = PAGES.map(|(name, text)| (name.to_owned(), text()));
+    page::write_or_check(&files, args.check, "reference")
 }
 
-fn page() -> String {
+fn tunables() -> String {
     let mut page = String::from(
         "# Attributes and tunables\n\n\
          Written by `cargo xtask reference` from the declarations in the code. A value out of its range is refused, and nothing \
@@ -88,10 +79,9 @@ mod tests {
 
     #[test]
     fn the_pages_are_up_to_date() {
-        for (name, page) in PAGES {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
-            let written = std::fs::read_to_string(path).unwrap_or_default();
-            assert_eq!(written, page(), "run `cargo xtask reference`");
+        for (name, text) in PAGES {
+            let written = std::fs::read_to_string(page::path(name)).unwrap_or_default();
+            assert_eq!(written, text(), "run `cargo xtask reference`");
         }
     }
 }

@@ -76,9 +76,8 @@ impl Direction {
 
     /// What comes after `id`: its neighbours, of which there are two if there are two others.
     fn after(&self, env: &Env, id: RequestId) -> Option<RequestId> {
-        let successor =
-            self.sorted.next(&env.requests, id).or_else(|| self.sorted.first().filter(|&first| first != id));
-        self.head().nearer(&env.requests, successor, self.sorted.prev(&env.requests, id))
+        let (successor, predecessor) = self.sorted.neighbours(&env.requests, id);
+        self.head().nearer(&env.requests, successor, predecessor)
     }
 
     fn remove(&mut self, env: &mut Env, id: RequestId) {

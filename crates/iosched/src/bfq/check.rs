@@ -86,7 +86,7 @@ impl Bfq {
             assert_eq!(active, slot.active_children as usize);
             let members = || ids.iter().filter(|id| self.entities[id.entity()].group == group);
             assert_eq!(members().filter(|&&id| self.queues[id].pending).count(), slot.pending_queues as usize);
-            let positioned = slot.positions.check(&self.queues.positions, |_, _| true);
+            let positioned = slot.positions.check(&self.queues.positions);
             assert_eq!(members().filter(|&&id| self.queues[id].positioned).count(), positioned);
             waiting += members().filter(|id| self.entities[id.entity()].place == Place::Active).count();
             pending_groups += u32::from(slot.pending_queues > 0);

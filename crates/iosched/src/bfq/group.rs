@@ -5,11 +5,11 @@ use std::ops::{Index, IndexMut};
 use super::Bfq;
 use super::entity::{Class, Entity, EntityId, Place};
 use super::event::Reason;
-use super::queue::{ByPosition, NEVER, QueueId};
+use super::queue::{NEVER, QueueId};
 use super::service_tree::ServiceTree;
-use crate::collections::RbTree;
 use crate::context::{CgroupId, ContextId, LEVEL_MAX};
 use crate::elevator::Env;
+use crate::parts::position_tree::PositionTree;
 
 /// A group in the arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ pub(super) struct Group {
     /// Requests that belong to queues of it or below.
     pub(super) requests: i64,
     /// Queues by their next sectors.
-    pub(super) positions: RbTree<ByPosition>,
+    pub(super) positions: PositionTree<QueueId>,
     /// The queue that came up last.
     pub(super) last_created: Option<QueueId>,
     /// Async queues by class and level.
@@ -58,7 +58,7 @@ impl Group {
             active_children: 0,
             pending_queues: 0,
             requests: 0,
-            positions: RbTree::default(),
+            positions: PositionTree::default(),
             last_created: None,
             async_queues: Default::default(),
         }

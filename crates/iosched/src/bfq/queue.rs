@@ -10,11 +10,12 @@ use super::group::GroupId;
 use super::inject::Injection;
 use super::raising::Raising;
 use super::seek::SeekHistory;
-use crate::collections::{Id, Kind, List, ListLinks, RbLinks, RbNode};
+use crate::collections::{Id, Kind, List, ListLinks};
 use crate::context::{ContextId, LEVEL_MAX};
 use crate::elevator::Env;
 use crate::parts::head::Head;
 use crate::parts::mean::DecayingMean;
+use crate::parts::position_tree::PositionNode;
 use crate::parts::sorted::Sorted;
 use crate::request::{Fifo, RequestId, Requests, Sector};
 
@@ -186,34 +187,6 @@ pub(super) enum Waiting {}
 
 impl Kind for Waiting {
     type Id = QueueId;
-}
-
-/// Trees of queues by their next sectors.
-#[derive(Debug)]
-pub(super) enum ByPosition {}
-
-impl Kind for ByPosition {
-    type Id = QueueId;
-}
-
-/// A queue's place in its group's tree by position.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PositionNode {
-    /// First sector of the queue's next request now; meaningless while it has none.
-    pub(super) next_sector: Sector,
-    links: RbLinks,
-}
-
-impl RbNode<ByPosition> for PositionNode {
-    #[inline]
-    fn links(&self) -> &RbLinks {
-        &self.links
-    }
-
-    #[inline]
-    fn links_mut(&mut self) -> &mut RbLinks {
-        &mut self.links
-    }
 }
 
 /// All queues. The places of entities that are groups are vacant here.
@@ -422,10 +395,8 @@ impl Bfq {
         if let Some(overdue) = queue.overdue(env, request) {
             return Some(overdue);
         }
-        let prev = queue.sorted.prev(&env.requests, request);
-        let next = queue.sorted.next(&env.requests, request);
-        let next = next.or_else(|| queue.sorted.first().filter(|&first| first != request));
-        head.better(&env.requests, next, prev)
+        let (successor, predecessor) = queue.sorted.neighbours(&env.requests, request);
+        head.better(&env.requests, successor, predecessor)
     }
 
     /// Takes a queued request out of its queue. A queue that is not in service and empty by that leaves.

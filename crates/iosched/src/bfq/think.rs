@@ -4,7 +4,6 @@ use super::Bfq;
 use super::entity::Class;
 use super::queue::{Queue, QueueId};
 use crate::elevator::Env;
-use crate::parts::mean::SAMPLE;
 use crate::time::MILLISECOND_NS;
 
 /// For this long after a queue was split off, the record of its process is not looked at.
@@ -23,13 +22,6 @@ impl Queue {
         if self.in_flight == 0 && !self.busy {
             self.think.record(now_ns.wrapping_sub(self.last_completion_ns).min(2 * idle_ns));
         }
-    }
-
-    fn thinks_long(&self, idle_ns: u64) -> bool {
-        // The mean is (total + half a sample) / samples, rounded down: compared without the division.
-        let half = idle_ns / 2;
-        self.think.is_valid()
-            && self.think.total + SAMPLE / 2 >= half.saturating_add(1).saturating_mul(self.think.samples)
     }
 
     /// A request comes: whether the process has mostly waited for I/O so far.
@@ -61,7 +53,7 @@ impl Bfq {
         if !queue.sync || class == Class::Idle || idle_ns == 0 || now <= queue.split_at + restored {
             return;
         }
-        let short = !queue.thinks_long(idle_ns);
+        let short = !queue.think.is_more_than(idle_ns / 2);
         let changed = std::mem::replace(&mut queue.short_think, short) != short;
         if changed && queue.injection.baseline_ns == 0 && (!short || now >= queue.injection.decreased_at + limit_kept) {
             self.reset_injection(now, id);

@@ -1,46 +1,18 @@
 //! Cooperators: processes that work on the same place of the disk share one queue.
 //!
-//! Queues of the same original level stand in a tree by their next sectors. The tree is compared with the live
-//! sectors but re-sorted only when an insert changes a queue's next request and when the queue is re-sorted
-//! for service, and which of two neighbours a descent ends at depends on its shape: so it is the textbook's tree.
+//! Queues of the same original level stand in a tree by position. A queue is re-sorted there only when an insert changes its next
+//! request and when it is re-sorted for service.
 
 use super::Cfq;
 use super::generation::Generation;
-use super::queue::{Cooperating, QueueId};
+use super::queue::QueueId;
 use super::service_tree::Class;
-use crate::collections::{Id, RbTree};
 use crate::context::ContextId;
 use crate::decision::Decision;
 use crate::elevator::Env;
 use crate::request::Sector;
 
-/// Where a descent ended.
-struct Descent {
-    /// The queue whose next request begins at the very sector.
-    exact: Option<QueueId>,
-    /// The last queue met.
-    parent: Option<QueueId>,
-    left: bool,
-}
-
 impl<G: Generation> Cfq<G> {
-    fn descend(&self, tree: &RbTree<Cooperating>, sector: Sector) -> Descent {
-        let nodes = self.queues.cooperating.as_slice();
-        let mut descent = Descent { exact: None, parent: None, left: false };
-        let mut at = tree.root();
-        while let Some(id) = at {
-            descent.parent = Some(id);
-            let here = nodes[id.number() as usize].next_sector;
-            if sector == here {
-                descent.exact = Some(id);
-                break;
-            }
-            descent.left = sector < here;
-            at = if descent.left { tree.left(nodes, id) } else { tree.right(nodes, id) };
-        }
-        descent
-    }
-
     /// Puts a queue where its next sector belongs. A second queue at the very same sector stays out.
     pub(super) fn cooperator_tree_add(&mut self, id: QueueId) {
         self.cooperator_tree_remove(id);
@@ -49,18 +21,14 @@ impl<G: Generation> Cfq<G> {
             return;
         }
         let level = queue.original_level;
-        let sector = self.queues.next_sector(id);
-        let descent = self.descend(&self.cooperator_trees[usize::from(level)], sector);
-        if descent.exact.is_none() {
-            let tree = &mut self.cooperator_trees[usize::from(level)];
-            tree.attach(&mut self.queues.cooperating, id, descent.parent, descent.left);
+        if self.cooperator_trees[usize::from(level)].insert(&mut self.queues.positions, id) {
             self.queues[id].cooperator_level = Some(level);
         }
     }
 
     pub(super) fn cooperator_tree_remove(&mut self, id: QueueId) {
         if let Some(level) = self.queues[id].cooperator_level.take() {
-            self.cooperator_trees[usize::from(level)].remove(&mut self.queues.cooperating, id);
+            self.cooperator_trees[usize::from(level)].remove(&mut self.queues.positions, id);
         }
     }
 
@@ -73,20 +41,7 @@ impl<G: Generation> Cfq<G> {
     /// The queue of that level whose next request is close to the head.
     pub(super) fn closest(&self, level: u8) -> Option<QueueId> {
         let tree = &self.cooperator_trees[usize::from(level)];
-        let descent = self.descend(tree, self.position);
-        if descent.exact.is_some() {
-            return descent.exact;
-        }
-        let nearest = descent.parent?;
-        if self.is_close(self.queues.next_sector(nearest)) {
-            return Some(nearest);
-        }
-        let other = if self.queues.next_sector(nearest) < self.position {
-            tree.next(&self.queues.cooperating, nearest)
-        } else {
-            tree.prev(&self.queues.cooperating, nearest)
-        };
-        other.filter(|&other| self.is_close(self.queues.next_sector(other)))
+        tree.close(&self.queues.positions, self.position, G::close_sectors(self))
     }
 
     /// A queue that works where `id` does, and may be served in its stead.

@@ -48,16 +48,17 @@ use generation::Generation;
 use group::Groups;
 use ncq::{Load, QueueDepth};
 use process::Process;
-use queue::{Cooperating, QueueId, Queues};
+use queue::{QueueId, Queues};
 use service_tree::{Class, TreeIndex};
 use slice::Turn;
 use tunables::Tunables;
 use yielding::Yield;
 
-use crate::collections::{Id, RbTree};
+use crate::collections::Id;
 use crate::context::{ContextId, LEVEL_MAX, WeightRange};
 use crate::decision::Decision;
 use crate::elevator::{Elevator, Env};
+use crate::parts::position_tree::PositionTree;
 use crate::parts::seek::ProcessSeeks;
 use crate::request::{Bio, Flags, RequestId, SECTOR_BYTES, Sector};
 use crate::time::SECOND_NS;
@@ -75,7 +76,7 @@ struct Cfq<G: Generation> {
     processes: Vec<Option<Process>>,
     /// How far apart each process' requests are, by [`ContextId::index`]; kept by generations that judge by it.
     process_seeks: Vec<ProcessSeeks>,
-    cooperator_trees: [RbTree<Cooperating>; LEVEL_MAX as usize + 1],
+    cooperator_trees: [PositionTree<QueueId>; LEVEL_MAX as usize + 1],
 
     active: Option<QueueId>,
     /// The active queue's turn.

@@ -10,6 +10,7 @@ use crate::collections::{Id, Kind, List, NIL, RbLinks, RbNode};
 use crate::decision::{QueueName, Workload};
 use crate::elevator::Env;
 use crate::parts::head::{BackSeek, Head};
+use crate::parts::position_tree::PositionNode;
 use crate::parts::seek::SeekHistory;
 use crate::parts::sorted::Sorted;
 use crate::request::{Fifo, Flags, Op, Request, RequestId, Requests, Sector};
@@ -140,15 +141,7 @@ impl Queue {
 #[derive(Debug)]
 pub(super) enum Service {}
 
-/// Trees of queues by their next sectors.
-#[derive(Debug)]
-pub(super) enum Cooperating {}
-
 impl Kind for Service {
-    type Id = QueueId;
-}
-
-impl Kind for Cooperating {
     type Id = QueueId;
 }
 
@@ -159,20 +152,12 @@ pub(super) struct ServiceNode {
     links: RbLinks,
 }
 
-/// A queue's place in a cooperator tree.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CooperatorNode {
-    /// First sector of the queue's next request; meaningless while it has none.
-    pub(super) next_sector: Sector,
-    links: RbLinks,
-}
-
 /// All queues. Their places in trees stand apart, so that a descent touches little memory.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     slots: Vec<Queue>,
     pub(super) service: Vec<ServiceNode>,
-    pub(super) cooperating: Vec<CooperatorNode>,
+    pub(super) positions: Vec<PositionNode>,
     free: Vec<QueueId>,
 }
 
@@ -186,7 +171,7 @@ impl Queues {
         let id = QueueId(u32::try_from(self.slots.len()).ok().filter(|&n| n != NIL).expect("fewer than 2^32 queues"));
         self.slots.push(queue);
         self.service.push(ServiceNode::default());
-        self.cooperating.push(CooperatorNode::default());
+        self.positions.push(PositionNode::default());
         id
     }
 
@@ -204,18 +189,12 @@ impl Queues {
         self.service[id.0 as usize].key = key;
     }
 
-    /// The first sector of a queue's next request.
-    #[inline]
-    pub(super) fn next_sector(&self, id: QueueId) -> Sector {
-        self.cooperating[id.0 as usize].next_sector
-    }
-
     /// `next` is to be served next of queue `id`.
     #[inline]
     pub(super) fn set_next(&mut self, requests: &Requests, id: QueueId, next: Option<RequestId>) {
         self.slots[id.0 as usize].next = next;
         if let Some(next) = next {
-            self.cooperating[id.0 as usize].next_sector = requests[next].sector;
+            self.positions[id.0 as usize].next_sector = requests[next].sector;
         }
     }
 
@@ -242,18 +221,6 @@ impl IndexMut<QueueId> for Queues {
 }
 
 impl RbNode<Service> for ServiceNode {
-    #[inline]
-    fn links(&self) -> &RbLinks {
-        &self.links
-    }
-
-    #[inline]
-    fn links_mut(&mut self) -> &mut RbLinks {
-        &mut self.links
-    }
-}
-
-impl RbNode<Cooperating> for CooperatorNode {
     #[inline]
     fn links(&self) -> &RbLinks {
         &self.links
@@ -315,10 +282,8 @@ impl<G: Generation> Cfq<G> {
     /// The request to serve after `id`, with the head at `position`: its successor, or the first of all; or its predecessor.
     #[inline(always)]
     pub(super) fn next_after(&self, env: &Env, queue: QueueId, id: RequestId, position: Sector) -> Option<RequestId> {
-        let (requests, sorted) = (&env.requests, &self.queues[queue].sorted);
-        let prev = sorted.prev(requests, id);
-        let next = sorted.next(requests, id).or_else(|| sorted.first().filter(|&first| first != id));
-        Head { position, back_seek: self.back_seek() }.better(requests, next, prev)
+        let (successor, predecessor) = self.queues[queue].sorted.neighbours(&env.requests, id);
+        Head { position, back_seek: self.back_seek() }.better(&env.requests, successor, predecessor)
     }
 
     /// Takes a request out of its queue to give it out; another one is next.

@@ -22,6 +22,13 @@ impl DecayingMean {
         self.total = (7 * self.total + SAMPLE * sample) / 8;
     }
 
+    /// Whether the mean, rounded, can be trusted and is more than `other`.
+    #[inline]
+    pub(crate) fn is_more_than(&self, other: u64) -> bool {
+        // The mean is (total + half a sample) / samples, rounded down: compared without the division.
+        self.is_valid() && self.total + SAMPLE / 2 >= other.saturating_add(1).saturating_mul(self.samples)
+    }
+
     /// Whether there are samples enough to trust the mean.
     #[inline]
     pub(crate) fn is_valid(&self) -> bool {

@@ -5,6 +5,7 @@
 
 pub(crate) mod head;
 pub(crate) mod mean;
+pub(crate) mod position_tree;
 pub(crate) mod priority;
 pub(crate) mod seek;
 pub(crate) mod software_queue;

@@ -69,6 +69,14 @@ impl Sorted {
         self.tree.prev(requests.sort_nodes(), id)
     }
 
+    /// What could be served after `id`: its successor, or the first of all; and its predecessor. Of two requests each is both to the
+    /// other.
+    #[inline(always)]
+    pub(crate) fn neighbours(&self, requests: &Requests, id: RequestId) -> (Option<RequestId>, Option<RequestId>) {
+        let successor = self.next(requests, id).or_else(|| self.first().filter(|&first| first != id));
+        (successor, self.prev(requests, id))
+    }
+
     /// A request that begins at `sector`: of several the one nearest the root.
     #[inline]
     pub(crate) fn find(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {

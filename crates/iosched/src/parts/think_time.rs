@@ -1,6 +1,6 @@
 //! Think time: how long after a completion the next request comes, as a decaying mean.
 
-use super::mean::{DecayingMean, SAMPLE};
+use super::mean::DecayingMean;
 
 /// The record of one process, service tree or group. Times are in ticks of its elevator's clock.
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +35,7 @@ impl ThinkTime {
     /// Whether the mean can be trusted and is longer than `other`.
     #[inline]
     pub(crate) fn is_longer_than(&self, other: u64) -> bool {
-        // The mean is (total + half a sample) / samples, rounded down: compared without the division.
-        let DecayingMean { samples, total } = self.mean;
-        self.is_valid() && total + SAMPLE / 2 >= other.saturating_add(1).saturating_mul(samples)
+        self.mean.is_more_than(other)
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::{RequestQueue, Submit};
 use crate::decision::{Decision, MergeSide};
+use crate::elevator::MultiQueueRules;
 use crate::request::{Bio, Flags, Request, RequestId, Stage};
 
 impl RequestQueue {
@@ -14,7 +15,7 @@ impl RequestQueue {
         if self.attributes.nomerges == 2 || bio.flags.contains(Flags::FUA) {
             return false;
         }
-        let Some((into, side)) = self.plugged_candidate(bio).or_else(|| self.candidate(bio)) else {
+        let Some((into, side)) = self.plugged_candidate(bio).or_else(|| self.candidate(bio, None)) else {
             return false;
         };
         self.join_unless_too_large(bio, into, side)
@@ -51,28 +52,38 @@ impl RequestQueue {
         })
     }
 
-    /// The request that `bio` may join, and where.
+    /// The queued request that `bio` may join, and where; `rules` are those of the multi-queue layer. There permission is asked for
+    /// before nearness, and that has consequences in bfq; in the single-queue layer it has none, and costs more to find out.
     #[inline]
-    fn candidate(&mut self, bio: &Bio) -> Option<(RequestId, MergeSide)> {
-        if let Some(last) = self.env.merging.last
-            && let Some(side) = self.env.requests[last].adjacent(bio)
-            && compatible(&self.env.requests[last], bio)
-            && self.elevator.may_merge(&mut self.env, bio, last)
-        {
-            return Some((last, side));
+    pub(super) fn candidate(&mut self, bio: &Bio, rules: Option<&MultiQueueRules>) -> Option<(RequestId, MergeSide)> {
+        if let Some(last) = self.env.merging.last {
+            let side = self.env.requests[last].adjacent(bio);
+            if (rules.is_some() || side.is_some())
+                && self.may_join(bio, last, rules)
+                && let Some(side) = side
+            {
+                return Some((last, side));
+            }
         }
         if self.attributes.nomerges == 1 {
             return None;
         }
         if let Some(behind) = self.env.merging.hash.find(&self.env.requests, bio.sector)
-            && compatible(&self.env.requests[behind], bio)
-            && self.elevator.may_merge(&mut self.env, bio, behind)
+            && self.may_join(bio, behind, rules)
         {
             return Some((behind, MergeSide::Back));
         }
         let front = self.elevator.find_front(&mut self.env, bio)?;
-        (compatible(&self.env.requests[front], bio) && self.elevator.may_merge(&mut self.env, bio, front))
-            .then_some((front, MergeSide::Front))
+        self.may_join(bio, front, rules).then_some((front, MergeSide::Front))
+    }
+
+    #[inline]
+    fn may_join(&mut self, bio: &Bio, into: RequestId, rules: Option<&MultiQueueRules>) -> bool {
+        let compatible = match rules {
+            Some(rules) => rules.may_join(&self.env, bio, into),
+            None => compatible(&self.env.requests[into], bio),
+        };
+        compatible && self.elevator.may_merge(&mut self.env, bio, into)
     }
 
     fn join(&mut self, bio: &Bio, into: RequestId, side: MergeSide) {

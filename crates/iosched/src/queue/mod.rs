@@ -365,7 +365,9 @@ impl RequestQueue {
                     self.env.unqueue(id);
                     id
                 }
-                None => self.released_meanwhile()?,
+                // It may have released something to the dispatch list rather than give it out.
+                None if self.env.dispatch_list.is_empty() => return None,
+                None => self.next_released()?,
             },
         };
         self.in_driver += 1;
@@ -408,18 +410,6 @@ impl RequestQueue {
             }
         }
         None
-    }
-
-    /// What an elevator released to the dispatch list rather than give it out.
-    #[inline]
-    fn released_meanwhile(&mut self) -> Option<RequestId> {
-        if self.env.dispatch_list.is_empty() { None } else { self.next_of_several() }
-    }
-
-    /// [`next_released`](Self::next_released), apart: today's elevators never come here.
-    #[inline(never)]
-    fn next_of_several(&mut self) -> Option<RequestId> {
-        self.next_released()
     }
 
     /// What has left the elevator or bypasses it: a device flush that is due, then the dispatch list.

@@ -6,7 +6,7 @@
 use super::multi_queue::{Grant, MultiQueue, UNLIMITED, Waiter};
 use super::{RequestQueue, Submit};
 use crate::context::ContextId;
-use crate::decision::{Decision, MergeSide};
+use crate::decision::Decision;
 use crate::elevator::{Merging, MultiQueueRules};
 use crate::request::{Bio, Flags, NO_TAG, Op, RequestId, Stage};
 
@@ -134,33 +134,10 @@ impl RequestQueue {
             return true;
         }
         let candidate = match rules.merging {
-            Merging::Queue => self.candidate_multi(rules, bio),
+            Merging::Queue => self.candidate(bio, Some(rules)),
             Merging::Own => self.elevator.find_merge(&mut self.env, bio),
         };
         candidate.is_some_and(|(into, side)| self.join_unless_too_large(bio, into, side))
-    }
-
-    /// The queued request that `bio` may join, and where. Permission is asked for before nearness.
-    fn candidate_multi(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Option<(RequestId, MergeSide)> {
-        if let Some(last) = self.env.merging.last
-            && rules.may_join(&self.env, bio, last)
-            && self.elevator.may_merge(&mut self.env, bio, last)
-            && let Some(side) = self.env.requests[last].adjacent(bio)
-        {
-            return Some((last, side));
-        }
-        if self.attributes.nomerges == 1 {
-            return None;
-        }
-        if let Some(behind) = self.env.merging.hash.find(&self.env.requests, bio.sector)
-            && rules.may_join(&self.env, bio, behind)
-            && self.elevator.may_merge(&mut self.env, bio, behind)
-        {
-            return Some((behind, MergeSide::Back));
-        }
-        let front = self.elevator.find_front(&mut self.env, bio)?;
-        (rules.may_join(&self.env, bio, front) && self.elevator.may_merge(&mut self.env, bio, front))
-            .then_some((front, MergeSide::Front))
     }
 
     // ---- insertion

@@ -142,6 +142,7 @@ pub(super) struct Core<D, O> {
     /// Tasks whose I/Os do not count now.
     uncounted: u32,
     counts: Counts,
+    /// When the queue is run once more although nothing happens until then.
     rerun: Rerun,
     /// Whether the last run of the queue asked for a request and was given none.
     barren: bool,
@@ -170,7 +171,7 @@ fn replace_cookies(mut decision: Decision) -> Decision {
 }
 
 impl<D: Device, O: Observer> Core<D, O> {
-    pub(super) fn new(mut queue: RequestQueue, device: D, observer: O) -> Self {
+    pub(super) fn new(mut queue: RequestQueue, device: D, rerun: Rerun, observer: O) -> Self {
         queue.record_decisions(O::DECISIONS);
         let card = device.card();
         Self {
@@ -198,7 +199,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             tasks: Vec::new(),
             uncounted: 0,
             counts: Counts::default(),
-            rerun: Rerun::Never,
+            rerun,
             barren: false,
             rerun_pending: false,
             queue,
@@ -459,11 +460,6 @@ impl<D: Device, O: Observer> Core<D, O> {
             };
             self.start(id);
         }
-    }
-
-    /// When the queue is run once more although nothing happens until then; the rule of the run.
-    pub(super) fn set_rerun(&mut self, rerun: Rerun) {
-        self.rerun = rerun;
     }
 
     /// After the event and its run of the queue: when, ns, and whether among the workload's events, the queue is to be

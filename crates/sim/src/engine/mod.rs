@@ -14,7 +14,7 @@ mod tasks;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iosched::{CgroupId, Layer, RequestQueue, SECTOR_BYTES, Time};
+use iosched::{CgroupId, RequestQueue, SECTOR_BYTES, Time};
 use iosched_disk::Device;
 use iosched_workload::fio::Jobs;
 use iosched_workload::{Fit, TaskSet, Trace, Workload};
@@ -26,7 +26,6 @@ use crate::job_result::JobResult;
 use crate::observer::Observer;
 use crate::plan::{Limit, Plan, Replay, SimError};
 use crate::result::{Note, RunResult};
-use crate::setting::SettingError;
 
 /// How much later an elevator of the multi-queue layer is asked again that let an idle device wait, ns.
 pub(crate) const RERUN_NS: u64 = 3_000_000;
@@ -115,22 +114,21 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
         return Err(out_of_range("speed", speed.to_string(), "from 0.000001 to 1,000,000"));
     }
     let config = plan.host.queue_config(plan.profile);
+    let queue = plan.scheduler.build(ORIGIN, &config)?;
+    // A multi-queue elevator that let an idle device wait is asked again, as Linux does.
+    let rerun = if queue.is_multi_queue() {
+        Rerun::DeviceIdle { after_ns: RERUN_NS, among_tasks: false }
+    } else {
+        Rerun::Never
+    };
     Ok(Machine {
-        queue: plan.scheduler.build(ORIGIN, &config)?,
+        queue,
         device: plan.profile.device(plan.seed),
         plug: plan.host.plug,
         seed: plan.seed,
         limit: plan.limit,
-        rerun: rerun_of(&plan.scheduler.name)?,
+        rerun,
         interrupt: plan.interrupt,
-    })
-}
-
-/// A multi-queue elevator that let an idle device wait is asked again 3 ms later, as Linux does.
-fn rerun_of(elevator: &str) -> Result<Rerun, SettingError> {
-    Ok(match iosched::elevator(elevator)?.layer {
-        Layer::SingleQueue => Rerun::Never,
-        Layer::MultiQueue(_) => Rerun::DeviceIdle { after_ns: RERUN_NS, among_tasks: false },
     })
 }
 
@@ -143,8 +141,7 @@ pub(crate) fn run_tasks<D: Device>(
 ) -> Result<RunResult, SimError> {
     let Machine { mut queue, device, plug, limit, rerun, interrupt, .. } = machine;
     let cgroups = tasks::create_cgroups(&mut queue, set)?;
-    let mut core = Core::new(queue, device, observer);
-    core.set_rerun(rerun);
+    let mut core = Core::new(queue, device, rerun, observer);
     for task in &set.tasks {
         let cgroup = task.cgroup.as_ref().and_then(|name| set.cgroups.iter().position(|c| c.name == *name));
         let cgroup = cgroup.map_or(CgroupId::ROOT, |index| cgroups[index].id);
@@ -171,8 +168,7 @@ pub(crate) fn run_trace<D: Device>(
         Fit::Wrapped { touched_sectors } => Some(Note::Wrapped { touched_sectors, capacity_sectors }),
     };
     let trace = fitted.as_deref().unwrap_or(trace);
-    let mut core = Core::new(queue, device, observer);
-    core.set_rerun(rerun);
+    let mut core = Core::new(queue, device, rerun, observer);
     core.notes.extend(note);
     if trace.left_out() > 0 {
         core.notes.push(Note::LeftOut { requests: trace.left_out() });
@@ -192,8 +188,7 @@ fn run_jobs<D: Device>(machine: Machine<'_, D>, set: &Jobs, observer: impl Obser
     let layout = set.layout(device.card().capacity_sectors * SECTOR_BYTES)?;
     let cgroups = jobs::create_cgroups(&mut queue, set)?;
     let names = jobs::names(set);
-    let mut core = Core::new(queue, device, observer);
-    core.set_rerun(rerun);
+    let mut core = Core::new(queue, device, rerun, observer);
     for (number, job) in set.iter() {
         core.add_task(number as u32 + 1, &names[number], job.ioprio, cgroups[number]);
     }

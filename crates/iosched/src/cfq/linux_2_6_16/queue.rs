@@ -108,9 +108,8 @@ impl Queue {
 
     /// What comes after `id`.
     pub(super) fn after(&self, env: &Env, id: RequestId) -> Option<RequestId> {
-        let successor =
-            self.sorted.next(&env.requests, id).or_else(|| self.sorted.first().filter(|&first| first != id));
-        Self::better(env, successor, self.sorted.prev(&env.requests, id))
+        let (successor, predecessor) = self.sorted.neighbours(&env.requests, id);
+        Self::better(env, successor, predecessor)
     }
 }
 
