@@ -6,6 +6,7 @@
 //! [`ClosedLoop`] what waited for what, a [`fio::Generator`] a job's next I/O.
 #![forbid(unsafe_code)]
 
+pub mod app;
 mod closed;
 mod error;
 mod file;

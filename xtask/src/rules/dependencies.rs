@@ -16,8 +16,12 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
     ("iosched-trace", Some(&["iosched"])),
     ("iosched-check", Some(&["iosched"])),
     ("iosched-workload", Some(&["iosched", "iosched-trace"])),
-    ("iosched-sim", Some(&["iosched", "iosched-disk", "iosched-trace", "iosched-workload"])),
-    ("iosched-lab", Some(&["iosched", "iosched-disk", "iosched-trace", "iosched-workload", "iosched-sim"])),
+    ("iosched-host", Some(&["iosched", "iosched-workload"])),
+    ("iosched-sim", Some(&["iosched", "iosched-disk", "iosched-trace", "iosched-workload", "iosched-host"])),
+    (
+        "iosched-lab",
+        Some(&["iosched", "iosched-disk", "iosched-trace", "iosched-workload", "iosched-host", "iosched-sim"]),
+    ),
     ("iosched-cli", None),
     ("xtask", None),
 ];

@@ -1,0 +1,77 @@
+//! Applications: programs that make system calls.
+//!
+//! An [`Application`] is some tasks and the files they find. Whoever runs it, a modelled kernel or later a real one, asks
+//! each task for its next [`Step`] when the one before is done, and tells it the time: the program measures itself with it, as
+//! the original does, and [reports](Application::report) what the original reports. It knows nothing of page caches, request
+//! queues and devices.
+
+mod call;
+mod report;
+
+pub use call::{Call, Node, OpenFlags, Source};
+pub use report::{Better, Figure, Report, Series};
+
+/// A task of an application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppTask {
+    /// Its name, for people.
+    pub name: String,
+}
+
+/// A file or directory that is there before the application starts; its data is on the medium and not cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Existing {
+    /// Its number.
+    pub node: Node,
+    /// The directory it is in: a root, or one that is named before it.
+    pub parent: Node,
+    /// Length of its name.
+    pub name_bytes: u8,
+    /// Its size; `None`: a directory.
+    pub bytes: Option<u64>,
+}
+
+/// What a task does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A system call, or a run of like ones.
+    Call(Call),
+    /// It computes for so long, ns of CPU time.
+    Compute {
+        /// How long.
+        ns: u64,
+    },
+    /// It sleeps until this moment, ns since the start.
+    Sleep {
+        /// When it goes on.
+        until_ns: u64,
+    },
+    /// It sleeps until [`Application::take_woken`] names it.
+    Wait,
+    /// It is done.
+    Exit,
+}
+
+/// A running application. A function of its options and its seed.
+pub trait Application: Send {
+    /// Its tasks. All start at once.
+    fn tasks(&self) -> &[AppTask];
+
+    /// What it finds on the disks, parents before what is in them.
+    fn existing(&self) -> &[Existing];
+
+    /// What task `task` does next; what it did before is done at `now_ns`, ns since the start. Not called again after
+    /// [`Step::Exit`], nor while the task [waits](Step::Wait).
+    fn step(&mut self, task: usize, now_ns: u64) -> Step;
+
+    /// A task that waited and may go on. Asked after every step until it gives `None`.
+    fn take_woken(&mut self) -> Option<usize> {
+        None
+    }
+
+    /// How much of its work is done, 0 to 1; for progress bars.
+    fn progress(&self) -> f64;
+
+    /// What it has measured so far.
+    fn report(&self) -> Report;
+}
