@@ -4,7 +4,9 @@
 //! time, the request queue and the device; nothing here knows them.
 #![forbid(unsafe_code)]
 
+pub mod cache;
 pub mod machine;
+pub mod readahead;
 
 /// Bytes of a page, and of a block of a file system.
 pub const PAGE_BYTES: u64 = 4096;

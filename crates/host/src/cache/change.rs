@@ -1,0 +1,130 @@
+//! What is done to a range of pages: split where a run is covered in part, counted, joined with what has become alike.
+
+use super::mapping::Place;
+use super::run::{Attributes, NIL, PAGES_PER_RUN, Run};
+use super::{PageCache, State};
+
+impl PageCache {
+    /// Gives the pages of a range that are in memory the attributes that `next` says, lowest page first. A page whose list
+    /// changes becomes the newest of its new one.
+    #[inline]
+    pub(super) fn change(&mut self, mapping: u32, page: u64, pages: u64, next: impl Fn(Attributes) -> Attributes) {
+        let end = page.saturating_add(pages);
+        let (mut id, mut from) = match self.find(mapping, page) {
+            Place::In(id) => (id, page),
+            Place::Between(_, NIL) => return,
+            Place::Between(_, behind) => (behind, self.runs[behind].page),
+        };
+        while from < end {
+            let run = &self.runs[id];
+            let to = run.end().min(end);
+            let attributes = next(run.attributes);
+            if attributes != run.attributes {
+                id = self.settle(id, from, to, attributes, attributes.active != run.attributes.active);
+            }
+            // A join may have put pages behind `to` into the same run.
+            if to == self.runs[id].end() {
+                let behind = self.runs[id].behind;
+                if behind == NIL {
+                    break;
+                }
+                id = behind;
+                from = self.runs[id].page;
+            } else {
+                from = to;
+            }
+        }
+        self.mappings[mapping as usize].set_hint(id);
+    }
+
+    #[inline]
+    pub(super) fn change_state(&mut self, mapping: u32, page: u64, pages: u64, next: impl Fn(State) -> State) {
+        self.change(mapping, page, pages, |old| Attributes { state: next(old.state), ..old });
+    }
+
+    /// Gives the pages from `from` to `to`, all of one run, other attributes, and makes them the newest of their list if
+    /// `renew`; returns the run they are in afterwards.
+    pub(super) fn settle(&mut self, id: u32, from: u64, to: u64, attributes: Attributes, renew: bool) -> u32 {
+        let Run { page, pages, mapping, attributes: old, .. } = self.runs[id];
+        self.count_out(mapping, old, to - from);
+        self.count_in(mapping, attributes, to - from);
+        if from == page
+            && to < page + u64::from(pages)
+            && let Some(before) = self.taker(id, attributes, renew, to - from)
+        {
+            self.runs[before].pages += (to - from) as u32;
+            self.runs[before].marked |= self.runs[id].marked;
+            self.mappings[mapping as usize].move_start(&mut self.runs, id, to);
+            return before;
+        }
+        if to < self.runs[id].end() {
+            self.split(id, to);
+        }
+        let id = if from > page { self.split(id, from) } else { id };
+        if renew {
+            self.lists[usize::from(old.active)].unlink(&mut self.runs, id);
+            self.runs[id].attributes = attributes;
+            self.lists[usize::from(attributes.active)].push_newest(&mut self.runs, id);
+        } else {
+            self.runs[id].attributes = attributes;
+        }
+        if (old.state == State::Dirty) != (attributes.state == State::Dirty) {
+            self.mappings[mapping as usize].dirtiness_changed(&self.runs[id]);
+        }
+        self.join_neighbours(id)
+    }
+
+    /// The run before, if the first `pages` of run `id` belong to it once they have these attributes.
+    #[inline]
+    fn taker(&self, id: u32, attributes: Attributes, renew: bool, pages: u64) -> Option<u32> {
+        let run = &self.runs[id];
+        let before = run.before;
+        if before == NIL {
+            return None;
+        }
+        let taker = &self.runs[before];
+        let adjacent =
+            if renew { before == self.lists[usize::from(attributes.active)].newest } else { taker.newer == id };
+        (adjacent
+            && taker.end() == run.page
+            && taker.attributes == attributes
+            && u64::from(taker.pages) + pages <= u64::from(PAGES_PER_RUN))
+        .then_some(before)
+    }
+
+    /// Splits a run; returns the part from `at` on, which is the next newer one.
+    pub(super) fn split(&mut self, id: u32, at: u64) -> u32 {
+        let run = self.runs[id];
+        let low = (at - run.page) as u32;
+        self.runs[id].pages = low;
+        let high = self.runs.add(Run { page: at, pages: run.pages - low, ..run });
+        self.lists[usize::from(run.attributes.active)].push_newer_than(&mut self.runs, id, high);
+        self.mappings[run.mapping as usize].link(&mut self.runs, high, id, run.behind);
+        high
+    }
+
+    /// Joins a run with the runs before and behind it if nothing tells them apart; returns the run its pages are in.
+    pub(super) fn join_neighbours(&mut self, id: u32) -> u32 {
+        let Run { before, behind, .. } = self.runs[id];
+        if behind != NIL {
+            self.join(id, behind);
+        }
+        if before != NIL && self.join(before, id) { before } else { id }
+    }
+
+    /// Joins two runs that follow one another in their mapping; whether it could be.
+    fn join(&mut self, low: u32, high: u32) -> bool {
+        let (a, b) = (&self.runs[low], &self.runs[high]);
+        let alike = a.newer == high && a.end() == b.page && a.attributes == b.attributes;
+        if !alike || a.pages + b.pages > PAGES_PER_RUN {
+            return false;
+        }
+        let (pages, marked, active, mapping) = (b.pages, b.marked, b.attributes.active, b.mapping);
+        self.lists[usize::from(active)].unlink(&mut self.runs, high);
+        self.mappings[mapping as usize].unlink(&mut self.runs, high);
+        self.runs.release(high);
+        self.runs[low].pages += pages;
+        self.runs[low].marked |= marked;
+        true
+    }
+}

@@ -1,0 +1,51 @@
+//! The invariants of the cache, for tests.
+
+use super::run::{NIL, PAGES_PER_RUN};
+use super::{ACTIVE, INACTIVE, PageCache, State};
+
+impl PageCache {
+    /// Looks at everything there is.
+    ///
+    /// # Panics
+    ///
+    /// If an invariant is broken: a defect of this module.
+    pub fn check(&self) {
+        assert!(self.pages() <= self.pages_max, "the limit is respected");
+        let (mut reading, mut dirty, mut writeback, mut runs) = (0, 0, 0, 0);
+        let mut by_mapping = vec![(0, 0, 0); self.mappings.len()];
+        for (list, active) in [(&self.lists[INACTIVE], false), (&self.lists[ACTIVE], true)] {
+            let (mut older, mut id, mut pages, mut clean) = (NIL, list.oldest, 0, 0);
+            while id != NIL {
+                let run = &self.runs[id];
+                assert_eq!(run.older, older, "links of a list go both ways");
+                assert_eq!(run.attributes.active, active, "a run is on the list it says");
+                assert!((1..=PAGES_PER_RUN).contains(&run.pages), "no run is empty or too long");
+                let of = &mut by_mapping[run.mapping as usize];
+                let n = u64::from(run.pages);
+                let state = run.attributes.state;
+                of.0 += n;
+                of.1 += if state.is_dirty() { n } else { 0 };
+                of.2 += if state.is_writeback() { n } else { 0 };
+                reading += if state == State::Reading { n } else { 0 };
+                clean += if state == State::Clean { n } else { 0 };
+                pages += n;
+                runs += 1;
+                (older, id) = (id, run.newer);
+            }
+            assert_eq!(list.newest, older, "the newest run of a list");
+            assert_eq!((list.pages, list.clean), (pages, clean), "pages and clean pages of a list");
+        }
+        for (slot, counts) in self.mappings.iter().zip(&by_mapping) {
+            slot.check(&self.runs);
+            assert_eq!((slot.pages, slot.dirty, slot.writeback), *counts, "pages of a mapping by state");
+            dirty += counts.1;
+            writeback += counts.2;
+        }
+        assert_eq!((self.nr_reading, self.nr_dirty, self.nr_writeback), (reading, dirty, writeback), "pages by state");
+        assert_eq!(self.runs(), runs, "every run is on a list");
+        for &(mapping, page) in &self.marks {
+            let super::Place::In(id) = self.find(mapping, page) else { panic!("a mark without its page") };
+            assert!(self.runs[id].marked, "a run knows that it may have marks");
+        }
+    }
+}

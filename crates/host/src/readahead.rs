@@ -1,0 +1,401 @@
+//! Readahead: how many pages a read that misses the cache fetches, and when the pages behind are fetched ahead of need.
+//!
+//! The on-demand readahead of Linux from 2.6.23 on, in three [generations](Generation), as published by Fengguang Wu and others ("On the design of a new Linux
+//! readahead framework", Operating Systems Review 42(5), 2008; "Linux Readahead: Less Tricks for More", Ottawa Linux Symposium 2007).
+//! It acts on two occasions only: a page that is read is [absent](Readahead::sync), or it carries [a mark](Readahead::hit_mark) that an
+//! earlier readahead left. The mark is set so that the next window is asked for while the pages behind the mark are still to be
+//! read.
+//!
+//! A window begins small and grows up to the largest. There is no detection of backward or strided reads: each such read is taken for
+//! random and gets what it asks for, or, if it asks for more than the largest window, for the beginning of a sequential one.
+//! The older algorithm of two windows (up to 2.6.22) is not here, nor are requests larger than the window (from 4.10 on).
+//!
+//! Which pages of a plan are cached already, where the file ends, and whether the queue is too congested for reading ahead are known
+//! to the caller, who leaves such pages out.
+
+/// Whose rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Generation {
+    /// Linux 2.6.23 to 2.6.30.
+    #[default]
+    Linux2_6_23,
+    /// Linux 2.6.31 to 3.11: the first page of a file always begins a window; so does a miss behind cached pages, the traces
+    /// of a sequential reader; a mark of another stream counts what the read still wants in.
+    Linux2_6_31,
+    /// Linux from 3.12 on: traces count only if there are more of them than pages wanted, and begin a smaller window.
+    Linux3_12,
+}
+
+/// What is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// First page.
+    pub start: u64,
+    /// How many; at least 1. Those that are cached or behind the end of the file are passed over.
+    pub pages: u64,
+    /// The page that gets a mark, if it is one of those read.
+    pub mark: Option<u64>,
+}
+
+/// What is remembered of an open file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Readahead {
+    /// First page of the current window.
+    start: u64,
+    /// Pages of the current window.
+    size: u64,
+    /// So many pages before the end of the window stands the mark.
+    async_size: u64,
+    /// The last page that the previous read call used.
+    previous: Option<u64>,
+    generation: Generation,
+}
+
+impl Readahead {
+    /// That of a file just opened.
+    #[must_use]
+    pub const fn new(generation: Generation) -> Self {
+        Self { start: 0, size: 0, async_size: 0, previous: None, generation }
+    }
+
+    /// The largest window in pages: `read_ahead_kb`, but no more than half of the memory that is free or on the inactive list.
+    #[must_use]
+    pub const fn pages_max(read_ahead_kb: u64, free_pages: u64, inactive_pages: u64) -> u64 {
+        let wished = read_ahead_kb * 1024 / crate::PAGE_BYTES;
+        let sane = (free_pages + inactive_pages) / 2;
+        if wished < sane { wished } else { sane }
+    }
+
+    /// A read call has ended; `last_page` is the last it used. A miss there or one page further is sequential.
+    pub const fn read_ended(&mut self, last_page: u64) {
+        self.previous = Some(last_page);
+    }
+
+    /// `page` is absent and the read call wants `wanted_pages` from there on, 1 or more. `max_pages` is the largest window; 0
+    /// switches readahead off. `cached_before` says how many pages directly before `page` are cached, and is asked only if that
+    /// matters; more than `max_pages` need not be counted.
+    pub fn sync(&mut self, page: u64, wanted_pages: u64, max_pages: u64, cached_before: impl FnOnce() -> u64) -> Plan {
+        if max_pages == 0 {
+            return Plan { start: page, pages: 1, mark: None };
+        }
+        if self.expects(page) {
+            return self.advance(page, max_pages);
+        }
+        let sequential = self.follows_previous(page) || wanted_pages > max_pages;
+        if !sequential && !self.follows_traces(page, wanted_pages, max_pages, cached_before) {
+            return Plan { start: page, pages: wanted_pages, mark: None };
+        }
+        if sequential {
+            self.size = first_size(wanted_pages, max_pages);
+            self.async_size = if self.size > wanted_pages { self.size - wanted_pages } else { self.size };
+        }
+        self.start = page;
+        self.submit(page, max_pages)
+    }
+
+    /// `page` is read and had a mark, which is gone with this; the read call wants `wanted_pages` from there on. `next_absent` is the
+    /// first page behind it that is not cached: where another reader of the same file, or this one after a seek, finds its window.
+    pub fn hit_mark(&mut self, page: u64, wanted_pages: u64, max_pages: u64, next_absent: u64) -> Option<Plan> {
+        if max_pages == 0 {
+            return None;
+        }
+        if self.expects(page) {
+            return Some(self.advance(page, max_pages));
+        }
+        let mut size = next_absent.saturating_sub(page);
+        if size > max_pages {
+            return None;
+        }
+        if self.generation != Generation::Linux2_6_23 {
+            size += wanted_pages;
+        }
+        self.start = next_absent;
+        self.size = next_size(size, max_pages);
+        self.async_size = self.size;
+        Some(self.submit(page, max_pages))
+    }
+
+    /// Sizes a window by the pages before `page` that a sequential reader has left, if there are any.
+    fn follows_traces(&mut self, page: u64, wanted: u64, max: u64, cached_before: impl FnOnce() -> u64) -> bool {
+        let traces = match self.generation {
+            Generation::Linux2_6_23 => return false,
+            Generation::Linux2_6_31 | Generation::Linux3_12 => cached_before().min(max),
+        };
+        // From the beginning of the file on: it is likely to go on for long.
+        let weight = if traces >= page { traces * 2 } else { traces };
+        match self.generation {
+            Generation::Linux3_12 if traces > wanted => {
+                self.size = (weight + wanted).min(max);
+                self.async_size = 1;
+                true
+            }
+            Generation::Linux2_6_31 if traces > 0 => {
+                self.size = first_size(weight + wanted, max);
+                self.async_size = self.size;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a sequential reader of the current window comes by here.
+    const fn expects(&self, page: u64) -> bool {
+        let end = self.start + self.size;
+        page != 0 && (page == end - self.async_size || page == end)
+    }
+
+    /// The previous read ended at this page or the one before; so it is with the first page of a file not read yet.
+    const fn follows_previous(&self, page: u64) -> bool {
+        match self.previous {
+            Some(_) if page == 0 && !matches!(self.generation, Generation::Linux2_6_23) => true,
+            None => page == 0,
+            Some(previous) => page == previous || page == previous + 1,
+        }
+    }
+
+    fn advance(&mut self, page: u64, max_pages: u64) -> Plan {
+        self.start += self.size;
+        self.size = next_size(self.size, max_pages);
+        self.async_size = self.size;
+        self.submit(page, max_pages)
+    }
+
+    /// The window as a plan. If this very read would run into the mark at its start, the next window is taken with it.
+    fn submit(&mut self, page: u64, max_pages: u64) -> Plan {
+        if page == self.start && self.size == self.async_size {
+            self.async_size = next_size(self.size, max_pages);
+            self.size += self.async_size;
+        }
+        Plan { start: self.start, pages: self.size, mark: Some(self.start + self.size - self.async_size) }
+    }
+}
+
+/// The first window of a sequential read that wants so many pages.
+const fn first_size(wanted_pages: u64, max_pages: u64) -> u64 {
+    // Beyond this the window is the largest in any case.
+    let wanted = if wanted_pages < max_pages { wanted_pages.next_power_of_two() } else { max_pages };
+    if wanted <= max_pages / 32 {
+        wanted * 4
+    } else if wanted <= max_pages / 4 {
+        wanted * 2
+    } else {
+        max_pages
+    }
+}
+
+/// The window behind one of `size` pages.
+const fn next_size(size: u64, max_pages: u64) -> u64 {
+    let next = if size < max_pages / 16 { size * 4 } else { size * 2 };
+    if next < max_pages { next } else { max_pages }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn plan(start: u64, pages: u64, mark: u64) -> Plan {
+        Plan { start, pages, mark: Some(mark) }
+    }
+
+    const fn as_asked(start: u64, pages: u64) -> Plan {
+        Plan { start, pages, mark: None }
+    }
+
+    /// What reads of `pages` each, at these pages, one after the other, fetch with a largest window of `max` from a file that is
+    /// not cached.
+    fn fetched(reads: impl IntoIterator<Item = u64>, pages: u64, max: u64) -> Vec<Plan> {
+        let mut cached = std::collections::BTreeSet::new();
+        let mut marks = std::collections::BTreeSet::new();
+        let mut file = Readahead::new(Generation::Linux2_6_23);
+        let mut plans = Vec::new();
+        for first in reads {
+            let end = first + pages;
+            for page in first..end {
+                for on_mark in [false, true] {
+                    let absent = (page..).find(|page| !cached.contains(page)).unwrap_or(u64::MAX);
+                    let plan = match on_mark {
+                        false => (absent == page).then(|| file.sync(page, end - page, max, || 0)),
+                        true if marks.remove(&page) => file.hit_mark(page, end - page, max, absent),
+                        true => None,
+                    };
+                    let Some(plan) = plan else { continue };
+                    for page in plan.start..plan.start + plan.pages {
+                        if cached.insert(page) && plan.mark == Some(page) {
+                            marks.insert(page);
+                        }
+                    }
+                    plans.push(plan);
+                }
+                assert!(cached.contains(&page), "what is read has been fetched");
+            }
+            file.read_ended(end - 1);
+        }
+        plans
+    }
+
+    #[test]
+    fn windows_of_single_page_reads_ramp_up_to_the_largest() {
+        let plans = fetched(0..100, 1, 32);
+        assert_eq!(plans[..5], [plan(0, 4, 1), plan(4, 8, 4), plan(12, 16, 12), plan(28, 32, 28), plan(60, 32, 60)]);
+    }
+
+    #[test]
+    fn windows_quadruple_while_they_are_small() {
+        let plans = fetched(0..2000, 1, 512);
+        assert_eq!(
+            plans[..5],
+            [plan(0, 4, 1), plan(4, 16, 4), plan(20, 64, 20), plan(84, 128, 84), plan(212, 256, 212)]
+        );
+    }
+
+    #[test]
+    fn first_window_depends_on_what_is_wanted() {
+        for (wanted, max, expected) in [
+            (1, 32, 4),
+            (2, 32, 4),
+            (3, 32, 8),
+            (5, 32, 16),
+            (8, 32, 16),
+            (9, 32, 32),
+            (256, 32, 32),
+            (4, 128, 16),
+            (5, 128, 16),
+            (17, 128, 64),
+            (1, 4, 2),
+            (1, 1, 1),
+        ] {
+            assert_eq!(first_size(wanted, max), expected, "{wanted} of at most {max}");
+        }
+    }
+
+    #[test]
+    fn read_larger_than_the_largest_window_takes_two_at_once_and_then_one_at_each_mark() {
+        let plans = fetched([1000], 256, 32);
+        let mut expected = vec![plan(1000, 64, 1032)];
+        expected.extend(
+            (0..).map(|i| 1064 + 32 * i).take_while(|start| start - 32 < 1256).map(|start| plan(start, 32, start)),
+        );
+        assert_eq!(plans, expected);
+        assert_eq!(plans.last().map(|last| last.start + last.pages), Some(1288), "one window beyond what was wanted");
+    }
+
+    #[test]
+    fn reads_of_exactly_the_largest_window_are_random_unless_one_follows_the_other() {
+        assert_eq!(fetched([64, 640, 128], 32, 32), [as_asked(64, 32), as_asked(640, 32), as_asked(128, 32)]);
+        assert_eq!(fetched([64, 96], 32, 32), [as_asked(64, 32), plan(96, 64, 128)]);
+    }
+
+    #[test]
+    fn small_random_reads_get_what_they_ask_for_and_leave_the_window_alone() {
+        let mut file = Readahead::new(Generation::Linux2_6_23);
+        assert_eq!(file.sync(0, 1, 32, || 0), plan(0, 4, 1));
+        let before = file;
+        file.read_ended(0);
+        assert_eq!(file.sync(500, 2, 32, || 0), as_asked(500, 2));
+        file.read_ended(501);
+        assert_eq!(Readahead { previous: before.previous, ..file }, before);
+        assert_eq!(
+            file.hit_mark(1, 1, 32, 4),
+            Some(plan(4, 8, 4)),
+            "the sequential reader goes on as if nothing had been"
+        );
+    }
+
+    #[test]
+    fn backward_reads_are_random() {
+        assert_eq!(fetched([24, 16, 8], 8, 32), [as_asked(24, 8), as_asked(16, 8), as_asked(8, 8)]);
+    }
+
+    #[test]
+    fn backward_reads_of_large_records_fetch_what_the_record_before_has_not() {
+        let plans = fetched([512, 256], 256, 32);
+        // The second runs into the first and finds its pages cached up to where its own window ends.
+        assert_eq!(plans[0], plan(512, 64, 544));
+        assert_eq!(plans.iter().find(|plan| plan.start < 512), Some(&plan(256, 64, 288)));
+    }
+
+    #[test]
+    fn strided_reads_are_random_whatever_the_stride() {
+        assert_eq!(fetched([0, 17, 34, 51], 1, 32)[1..], [as_asked(17, 1), as_asked(34, 1), as_asked(51, 1)]);
+    }
+
+    #[test]
+    fn mark_of_another_stream_sets_the_window_behind_what_is_cached() {
+        let mut file = Readahead::new(Generation::Linux2_6_23);
+        file.read_ended(5000);
+        assert_eq!(file.hit_mark(100, 1, 32, 108), Some(plan(108, 16, 108)));
+        assert_eq!(
+            file.hit_mark(108, 1, 32, 124),
+            Some(plan(124, 32, 124)),
+            "and the window is this stream's from then on"
+        );
+    }
+
+    #[test]
+    fn mark_with_more_than_the_largest_window_cached_behind_it_is_ignored() {
+        let mut file = Readahead::new(Generation::Linux2_6_23);
+        assert_eq!(file.hit_mark(100, 1, 32, 133), None);
+        assert_eq!(file, Readahead::new(Generation::Linux2_6_23));
+    }
+
+    #[test]
+    fn two_streams_of_one_open_file_both_read_ahead() {
+        let reads = (0..200).flat_map(|i| [i, 10_000 + i]);
+        let plans = fetched(reads, 1, 32);
+        let largest = |from: u64| {
+            plans.iter().filter(|plan| plan.start >= from && plan.start < from + 5000).map(|plan| plan.pages).max()
+        };
+        assert_eq!(largest(0), Some(32));
+        assert_eq!(largest(10_000), Some(1), "the second never had a window to go on from");
+    }
+
+    #[test]
+    fn first_page_begins_a_window_again_from_2_6_31_on() {
+        for (generation, expected) in [
+            (Generation::Linux2_6_23, as_asked(0, 1)),
+            (Generation::Linux2_6_31, plan(0, 4, 1)),
+            (Generation::Linux3_12, plan(0, 4, 1)),
+        ] {
+            let mut file = Readahead::new(generation);
+            file.read_ended(700);
+            assert_eq!(file.sync(0, 1, 32, || 0), expected, "{generation:?}");
+        }
+    }
+
+    #[test]
+    fn traces_of_a_sequential_reader_begin_a_window_from_2_6_31_on() {
+        for (generation, wanted, traces, expected) in [
+            (Generation::Linux2_6_23, 1, 9, as_asked(100, 1)),
+            (Generation::Linux2_6_31, 1, 0, as_asked(100, 1)),
+            // 1 trace and 1 page wanted: a first window of 4, and the next one merged with it.
+            (Generation::Linux2_6_31, 1, 1, plan(100, 12, 104)),
+            (Generation::Linux2_6_31, 1, 100, plan(100, 64, 132)),
+            (Generation::Linux3_12, 1, 1, as_asked(100, 1)),
+            (Generation::Linux3_12, 1, 2, plan(100, 3, 102)),
+            (Generation::Linux3_12, 2, 20, plan(100, 22, 121)),
+            (Generation::Linux3_12, 2, 31, plan(100, 32, 131)),
+        ] {
+            let mut file = Readahead::new(generation);
+            file.read_ended(700);
+            assert_eq!(file.sync(100, wanted, 32, || traces), expected, "{generation:?}, {traces} traces");
+        }
+    }
+
+    #[test]
+    fn mark_of_another_stream_counts_what_is_wanted_from_2_6_31_on() {
+        let mut file = Readahead::new(Generation::Linux2_6_31);
+        assert_eq!(file.hit_mark(100, 4, 32, 108), Some(plan(108, 24, 108)));
+    }
+
+    #[test]
+    fn without_readahead_pages_come_one_by_one() {
+        assert_eq!(fetched([7], 3, 0), [as_asked(7, 1), as_asked(8, 1), as_asked(9, 1)]);
+    }
+
+    #[test]
+    fn memory_limits_the_largest_window() {
+        assert_eq!(Readahead::pages_max(128, 1000, 1000), 32);
+        assert_eq!(Readahead::pages_max(128, 10, 11), 10);
+        assert_eq!(Readahead::pages_max(0, 1000, 1000), 0);
+    }
+}
