@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cache;
+pub mod fs;
 pub mod machine;
 pub mod readahead;
 

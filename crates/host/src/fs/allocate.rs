@@ -1,0 +1,199 @@
+//! Blocks for files: what ext3 and ext4 have in common, and giving them back.
+
+use super::inode::Ahead;
+use super::map::{EXTENT_PAGES_MAX, Extent};
+use super::{Block, BlockRun, Effects, FileSystem, FsError, FsKind, Ino, indirect};
+
+/// Pages of the longest file of ext4: 16 TiB.
+const EXT4_PAGES_MAX: u64 = u32::MAX as u64;
+/// Parts of a group that tasks' new files begin in, with ext3: one after another by who makes them.
+const COLOURS: u32 = 16;
+
+impl FileSystem {
+    /// Gives blocks to all pages of `page..page + pages` that have none.
+    ///
+    /// With ext4 this is for writeback, with ranges as long as there are ([`mballoc`](super::mballoc)); with ext3 for write(2)
+    /// ([`reservation`](super::reservation)).
+    ///
+    /// # Errors
+    /// [`FsError::NoSpace`]: the device is full; a part of the range may have blocks. [`FsError::FileTooLarge`]: it is
+    /// beyond what the file system can map; nothing is done.
+    ///
+    /// # Panics
+    /// `ino` is not a file.
+    pub fn allocate(&mut self, ino: Ino, page: u64, pages: u64, effects: &mut Effects) -> Result<(), FsError> {
+        assert!(self.inode(ino).directory.is_none(), "{ino:?} is a directory");
+        let pages_max = if self.config.is_ext4() { EXT4_PAGES_MAX } else { indirect::PAGES_MAX.min(EXT4_PAGES_MAX) };
+        if page.checked_add(pages).is_none_or(|end| end > pages_max) {
+            return Err(FsError::FileTooLarge { pages_max });
+        }
+        let (mut from, end) = (page as u32, (page + pages) as u32);
+        while let Some((start, count)) = self.inode(ino).map.hole(from, end) {
+            match self.config.kind {
+                FsKind::Ext4 => self.allocate_extents(ino, start, count, effects)?,
+                FsKind::Ext3 => self.allocate_indirect(ino, start, count, effects)?,
+            }
+            from = start + count;
+        }
+        effects.change(self.inode_block(ino));
+        Ok(())
+    }
+
+    /// Blocks in `group` change hands.
+    pub(super) fn touch(&mut self, group: u32, effects: &mut Effects) {
+        let bitmap = self.geometry.block_bitmap(group);
+        if self.groups.first_use_of_blocks(group) {
+            effects.read(bitmap);
+        }
+        effects.dirty(bitmap);
+        effects.dirty(self.geometry.descriptor(group));
+    }
+
+    /// Where the first blocks of a file or directory are looked for: its inode's group. With ext4 the first group of
+    /// those that keep their tables together is left to directories if there are 16 or more. With ext3 tasks begin in
+    /// different parts of the group.
+    pub(super) fn goal_of_inode(&self, ino: Ino) -> Block {
+        let inode = self.inode(ino);
+        let mut group = self.group_of_inode(inode.number);
+        if self.config.is_ext4() {
+            if self.groups.unit_groups >= 16 {
+                group -= group % self.groups.unit_groups;
+                group = (group + u32::from(inode.directory.is_none())).min(self.groups.count() - 1);
+            }
+            return self.geometry.first_block(group);
+        }
+        let part = self.geometry.group_blocks(group) / COLOURS;
+        self.geometry.first_block(group) + u64::from(self.colour % COLOURS * part)
+    }
+
+    /// Takes one block, the first free from `goal` on.
+    pub(super) fn take_near(&mut self, goal: Block, effects: &mut Effects) -> Result<Block, FsError> {
+        let block = match self.find_near(goal) {
+            Some(block) => block,
+            None => {
+                self.discard_all_ahead();
+                self.find_near(goal).ok_or(FsError::NoSpace)?
+            }
+        };
+        self.groups.take(&self.geometry, block, 1);
+        self.touch(self.geometry.group_of(block), effects);
+        Ok(block)
+    }
+
+    fn find_near(&mut self, goal: Block) -> Option<Block> {
+        let goal = goal.min(self.geometry.blocks - 1);
+        let (first, groups) = (self.geometry.group_of(goal), self.groups.count());
+        let offset = self.geometry.offset_of(goal);
+        let behind = self.groups.next_free(&self.geometry, first, offset);
+        behind.or_else(|| {
+            let mut others = (1..=groups).map(|step| (first + step) % groups);
+            others.find_map(|group| self.groups.next_free(&self.geometry, group, 0))
+        })
+    }
+
+    /// Maps pages to blocks that were taken for them.
+    pub(super) fn map_blocks(&mut self, ino: Ino, new: Extent, effects: &mut Effects) -> Result<(), FsError> {
+        let pages_max = if self.config.is_ext4() { EXTENT_PAGES_MAX } else { u32::MAX };
+        let mut map = std::mem::take(&mut self.inode_mut(ino).map);
+        let own_entry = map.insert(new, pages_max);
+        let mut result = Ok(());
+        if self.config.is_ext4() {
+            if own_entry {
+                let mut blocks = Vec::new();
+                for _ in 0..map.tree_blocks_needed(new.page) {
+                    match self.take_near(new.block_end(), effects) {
+                        Ok(block) => blocks.push(block),
+                        Err(error) => result = Err(error),
+                    }
+                }
+                if result.is_ok() {
+                    map.tree_add(new.page, blocks.into_iter(), effects);
+                } else {
+                    map.extents.retain(|extent| *extent != new);
+                    let run = BlockRun { block: new.block, blocks: new.pages.into() };
+                    let taken = blocks.into_iter().map(|block| BlockRun { block, blocks: 1 });
+                    taken.chain([run]).for_each(|run| self.give_back(run, effects));
+                }
+            } else {
+                map.dirty_leaf(new.page, effects);
+            }
+        }
+        self.inode_mut(ino).map = map;
+        result
+    }
+
+    /// Gives a directory its page number `page`.
+    pub(super) fn add_directory_page(&mut self, ino: Ino, page: u32, effects: &mut Effects) -> Result<(), FsError> {
+        let before = self.inode(ino).map.before(page);
+        let mut goal = before.map_or_else(|| self.goal_of_inode(ino), |extent| extent.block_end());
+        if !self.config.is_ext4() {
+            goal = self.add_indirect(ino, page, goal, effects)?;
+        }
+        let block = self.take_near(goal, effects)?;
+        effects.dirty(block);
+        self.map_blocks(ino, Extent { page, pages: 1, block }, effects)
+    }
+
+    /// Blocks are free again.
+    pub(super) fn give_back(&mut self, run: BlockRun, effects: &mut Effects) {
+        let (mut block, end) = (run.block, run.block + run.blocks);
+        while block < end {
+            let group = self.geometry.group_of(block);
+            let count = self.geometry.first_block(group + 1).min(end) - block;
+            self.touch(group, effects);
+            self.groups.give(&self.geometry, block, count as u32);
+            block += count;
+        }
+    }
+
+    /// Frees all blocks of a file or directory.
+    pub(super) fn drop_blocks(&mut self, ino: Ino, effects: &mut Effects) {
+        self.discard_ahead(ino);
+        let map = std::mem::take(&mut self.inode_mut(ino).map);
+        let tree = map.tree_blocks();
+        for block in &tree {
+            effects.read(*block);
+        }
+        for extent in &map.extents {
+            self.give_back(BlockRun { block: extent.block, blocks: extent.pages.into() }, effects);
+        }
+        if self.inode(ino).directory.is_some() {
+            for extent in &map.extents {
+                (extent.block..extent.block_end()).for_each(|block| effects.forget(block));
+            }
+        }
+        for block in tree {
+            self.give_back(BlockRun { block, blocks: 1 }, effects);
+            effects.forget(block);
+        }
+    }
+
+    /// What was kept for pages to come is free again.
+    pub(super) fn discard_ahead(&mut self, ino: Ino) {
+        match std::mem::take(&mut self.inode_mut(ino).ahead) {
+            Ahead::Nothing => {}
+            Ahead::Preallocated { block, count, .. } => {
+                self.preallocated -= u64::from(count);
+                self.groups.give(&self.geometry, block, count);
+            }
+            Ahead::Window { start, blocks, .. } => {
+                if blocks > 0 {
+                    self.windows.remove(&start);
+                }
+            }
+        }
+    }
+
+    /// All that was kept for pages and files to come is free again: the device is nearly full.
+    pub(super) fn discard_all_ahead(&mut self) {
+        for slot in 0..self.inodes.len() as u32 {
+            if matches!(self.inode(Ino(slot)).ahead, Ahead::Preallocated { .. }) {
+                self.discard_ahead(Ino(slot));
+            }
+        }
+        for (block, count) in std::mem::take(&mut self.locality) {
+            self.preallocated -= u64::from(count);
+            self.groups.give(&self.geometry, block, count);
+        }
+    }
+}

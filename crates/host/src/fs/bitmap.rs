@@ -1,0 +1,180 @@
+//! A group's bitmap: which of its blocks or inodes are in use.
+
+/// Bits, set where something is in use.
+#[derive(Clone, Debug)]
+pub(super) struct Bitmap {
+    words: Box<[u64]>,
+    bits: u32,
+}
+
+impl Bitmap {
+    /// None of `bits` is in use.
+    pub(super) fn new(bits: u32) -> Self {
+        Self { words: vec![0; bits.div_ceil(64) as usize].into_boxed_slice(), bits }
+    }
+
+    /// The parts of the words that hold `start..start + count`.
+    fn masks(start: u32, count: u32) -> impl Iterator<Item = (usize, u64)> {
+        let end = start + count;
+        (start / 64..end.div_ceil(64)).map(move |word| {
+            let low = start.max(word * 64) % 64;
+            let high = end.min(word * 64 + 64) - word * 64;
+            (word as usize, (u64::MAX << low) & (u64::MAX >> (64 - high)))
+        })
+    }
+
+    /// Takes `count` from `start` on into use.
+    ///
+    /// # Panics
+    /// One of them is in use.
+    pub(super) fn set(&mut self, start: u32, count: u32) {
+        assert!(start + count <= self.bits, "{start} + {count} is beyond {}", self.bits);
+        for (word, mask) in Self::masks(start, count) {
+            assert_eq!(self.words[word] & mask, 0, "taken twice near {}", word * 64);
+            self.words[word] |= mask;
+        }
+    }
+
+    /// Gives `count` from `start` on back.
+    ///
+    /// # Panics
+    /// One of them is not in use.
+    pub(super) fn clear(&mut self, start: u32, count: u32) {
+        assert!(start + count <= self.bits, "{start} + {count} is beyond {}", self.bits);
+        for (word, mask) in Self::masks(start, count) {
+            assert_eq!(self.words[word] & mask, mask, "freed twice near {}", word * 64);
+            self.words[word] &= !mask;
+        }
+    }
+
+    pub(super) fn is_set(&self, bit: u32) -> bool {
+        self.words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
+    }
+
+    /// The first bit from `from` on that is clear, or that is set; `bits` if there is none.
+    fn next(&self, from: u32, set: bool) -> u32 {
+        if from >= self.bits {
+            return self.bits;
+        }
+        let flip = if set { 0 } else { u64::MAX };
+        let mut word = (from / 64) as usize;
+        let mut found = (self.words[word] ^ flip) & (u64::MAX << (from % 64));
+        while found == 0 {
+            word += 1;
+            let Some(bits) = self.words.get(word) else { return self.bits };
+            found = bits ^ flip;
+        }
+        (word as u32 * 64 + found.trailing_zeros()).min(self.bits)
+    }
+
+    /// The first free one from `from` on.
+    pub(super) fn next_clear(&self, from: u32) -> Option<u32> {
+        Some(self.next(from, false)).filter(|bit| *bit < self.bits)
+    }
+
+    /// How many are free from `from` on in one run.
+    pub(super) fn clear_run(&self, from: u32) -> u32 {
+        self.next(from, true).max(from) - from
+    }
+
+    /// The first run of at least `want` free ones that begins at or after `from`.
+    pub(super) fn find_run(&self, from: u32, want: u32) -> Option<u32> {
+        let mut at = from;
+        while let Some(start) = self.next_clear(at) {
+            let run = self.clear_run(start);
+            if run >= want {
+                return Some(start);
+            }
+            at = start + run;
+        }
+        None
+    }
+
+    /// The first `want` free ones that begin at a multiple of `want`, a power of two.
+    pub(super) fn find_aligned(&self, want: u32) -> Option<u32> {
+        let mut at = 0;
+        while let Some(free) = self.next_clear(at) {
+            let start = free.next_multiple_of(want);
+            if start >= self.bits {
+                return None;
+            }
+            let run = self.clear_run(start);
+            if run >= want {
+                return Some(start);
+            }
+            at = start + run.max(1);
+        }
+        None
+    }
+
+    /// The longest run of free ones: its begin and its length, 0 if none is free.
+    pub(super) fn longest_run(&self) -> (u32, u32) {
+        let (mut best, mut at) = ((0, 0), 0);
+        while let Some(start) = self.next_clear(at) {
+            let run = self.clear_run(start);
+            if run > best.1 {
+                best = (start, run);
+            }
+            at = start + run;
+        }
+        best
+    }
+
+    /// How many are free.
+    pub(super) fn count_clear(&self) -> u32 {
+        self.bits - self.words.iter().map(|word| word.count_ones()).sum::<u32>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn searches_agree_with_looking_at_every_bit(
+            bits in 1_u32..400,
+            used in prop::collection::btree_set(0_u32..400, 0..200),
+            from in 0_u32..400,
+            want in 1_u32..40,
+        ) {
+            let mut bitmap = Bitmap::new(bits);
+            let mut plain = vec![false; bits as usize];
+            for bit in used.into_iter().filter(|bit| *bit < bits) {
+                bitmap.set(bit, 1);
+                plain[bit as usize] = true;
+            }
+            let run = |start: u32| plain.iter().skip(start as usize).take_while(|used| !**used).count() as u32;
+            let begins = |start: u32| run(start) > 0 && (start == 0 || plain[start as usize - 1]);
+            prop_assert_eq!(bitmap.next_clear(from), (from..bits).find(|bit| run(*bit) > 0));
+            prop_assert_eq!(bitmap.clear_run(from), run(from));
+            let first = (from..bits).find(|bit| run(*bit) >= want && (*bit == from || begins(*bit)));
+            prop_assert_eq!(bitmap.find_run(from, want), first);
+            let aligned = want.next_power_of_two();
+            let first = (0..bits).step_by(aligned as usize).find(|bit| run(*bit) >= aligned);
+            prop_assert_eq!(bitmap.find_aligned(aligned), first);
+            prop_assert_eq!(bitmap.longest_run().1, (0..bits).map(run).max().unwrap_or(0));
+            prop_assert_eq!(bitmap.count_clear() as usize, plain.iter().filter(|used| !**used).count());
+        }
+
+        #[test]
+        fn what_is_taken_and_given_back_is_as_before(bits in 64_u32..400, start in 0_u32..64, count in 1_u32..64) {
+            let mut bitmap = Bitmap::new(bits);
+            let count = count.min(bits - start);
+            bitmap.set(start, count);
+            prop_assert_eq!(bitmap.count_clear(), bits - count);
+            prop_assert!((start..start + count).all(|bit| bitmap.is_set(bit)));
+            bitmap.clear(start, count);
+            prop_assert_eq!(bitmap.count_clear(), bits);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "taken twice")]
+    fn nothing_is_taken_twice() {
+        let mut bitmap = Bitmap::new(200);
+        bitmap.set(60, 10);
+        bitmap.set(69, 1);
+    }
+}

@@ -1,0 +1,57 @@
+//! What can go wrong with a file system.
+
+/// Why a file system cannot be made, or an operation not be done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FsError {
+    /// A setting out of its range.
+    #[error("file system: {field} = {value}: should be {expected}")]
+    Setting {
+        /// Its name.
+        field: &'static str,
+        /// What it was.
+        value: u64,
+        /// What it can be.
+        expected: &'static str,
+    },
+    /// The device has no room for a file system of these settings.
+    #[error(
+        "file system: a device of {capacity_sectors} sectors is too small for it; use a larger one or a smaller journal_mib"
+    )]
+    TooSmall {
+        /// Sectors of the device.
+        capacity_sectors: u64,
+    },
+    /// The device has more than 2^32 blocks.
+    #[error("file system: a device of {capacity_sectors} sectors is larger than 16 TiB; use a smaller one")]
+    TooLarge {
+        /// Sectors of the device.
+        capacity_sectors: u64,
+    },
+    /// All blocks are in use.
+    #[error("file system: no space left; use a larger device or smaller files")]
+    NoSpace,
+    /// All inodes are in use.
+    #[error("file system: no inodes left; use fewer files or a smaller bytes_per_inode")]
+    NoInodes,
+    /// The index of the directory is full.
+    #[error("file system: the directory's index is full; use more directories")]
+    DirectoryFull,
+    /// A directory that is to be removed has entries.
+    #[error("file system: directory not empty")]
+    NotEmpty,
+    /// The root directory cannot be removed.
+    #[error("file system: the root directory cannot be removed")]
+    IsRoot,
+    /// A file was expected.
+    #[error("file system: is a directory")]
+    IsDirectory,
+    /// A directory was expected.
+    #[error("file system: not a directory")]
+    NotDirectory,
+    /// Beyond what can be mapped.
+    #[error("file system: files have {pages_max} pages of 4 KiB at most")]
+    FileTooLarge {
+        /// Pages of the longest file.
+        pages_max: u64,
+    },
+}

@@ -1,0 +1,215 @@
+//! What is free in block groups: blocks and inodes, and the sums that allocation looks at.
+
+use super::bitmap::Bitmap;
+use super::geometry::Geometry;
+use super::{Block, FsConfig};
+
+/// A group. Its bitmaps come to be when they are first needed.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) free_blocks: u32,
+    pub(super) free_inodes: u32,
+    /// Directories made here of late that had no files follow them: Orlov's debt.
+    pub(super) debt: u32,
+    /// No run of free blocks is longer.
+    run_max: u32,
+    blocks: Option<Bitmap>,
+    inodes: Option<Bitmap>,
+    /// The bitmap on the medium was never written and needs no read.
+    block_uninit: bool,
+    inode_uninit: bool,
+}
+
+/// Sums over the groups that directories are spread over: single ones, or those that keep their tables together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unit {
+    pub(super) free_blocks: u64,
+    pub(super) free_inodes: u64,
+    pub(super) directories: u64,
+}
+
+/// All groups.
+#[derive(Debug)]
+pub(super) struct Groups {
+    pub(super) list: Vec<Group>,
+    pub(super) units: Vec<Unit>,
+    /// Groups of a unit.
+    pub(super) unit_groups: u32,
+    pub(super) total: Unit,
+}
+
+impl Groups {
+    pub(super) fn new(config: &FsConfig, geometry: &Geometry) -> Self {
+        let unit_groups = config.flex_groups();
+        let mut units = vec![Unit::default(); geometry.groups.div_ceil(unit_groups) as usize];
+        let mut total = Unit::default();
+        let list = (0..geometry.groups)
+            .map(|number| {
+                let bits = birth(geometry, number);
+                let group = Group {
+                    free_blocks: bits.count_clear(),
+                    free_inodes: geometry.inodes_per_group,
+                    debt: 0,
+                    run_max: bits.longest_run().1,
+                    blocks: None,
+                    inodes: None,
+                    block_uninit: config.uninit_groups()
+                        && !geometry.holds_tables(number)
+                        && number + 1 < geometry.groups,
+                    inode_uninit: config.uninit_groups(),
+                };
+                for sums in [&mut total, &mut units[(number / unit_groups) as usize]] {
+                    sums.free_blocks += u64::from(group.free_blocks);
+                    sums.free_inodes += u64::from(group.free_inodes);
+                }
+                group
+            })
+            .collect();
+        Self { list, units, unit_groups, total }
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.list.len() as u32
+    }
+
+    fn bits(&mut self, geometry: &Geometry, group: u32) -> &mut Bitmap {
+        self.list[group as usize].blocks.get_or_insert_with(|| birth(geometry, group))
+    }
+
+    fn change(&mut self, group: u32, change: impl Fn(&mut Unit)) {
+        change(&mut self.total);
+        change(&mut self.units[(group / self.unit_groups) as usize]);
+    }
+
+    /// Takes blocks of one group.
+    ///
+    /// # Panics
+    /// One of them is in use, or they are not of one group.
+    pub(super) fn take(&mut self, geometry: &Geometry, block: Block, count: u32) {
+        let group = geometry.group_of(block);
+        self.bits(geometry, group).set(geometry.offset_of(block), count);
+        self.list[group as usize].free_blocks -= count;
+        self.change(group, |sums| sums.free_blocks -= u64::from(count));
+    }
+
+    /// Gives blocks of one group back.
+    ///
+    /// # Panics
+    /// One of them is free, or they are not of one group.
+    pub(super) fn give(&mut self, geometry: &Geometry, block: Block, count: u32) {
+        let group = geometry.group_of(block);
+        self.bits(geometry, group).clear(geometry.offset_of(block), count);
+        self.list[group as usize].free_blocks += count;
+        self.list[group as usize].run_max = geometry.group_blocks(group);
+        self.change(group, |sums| sums.free_blocks += u64::from(count));
+    }
+
+    /// How many blocks are free in one run from `block` on, to the end of the group.
+    pub(super) fn run_at(&mut self, geometry: &Geometry, block: Block) -> u32 {
+        let group = geometry.group_of(block);
+        if self.list[group as usize].free_blocks == 0 {
+            return 0;
+        }
+        self.bits(geometry, group).clear_run(geometry.offset_of(block))
+    }
+
+    /// The first free block of a group from `offset` on.
+    pub(super) fn next_free(&mut self, geometry: &Geometry, group: u32, offset: u32) -> Option<Block> {
+        if self.list[group as usize].free_blocks == 0 {
+            return None;
+        }
+        self.bits(geometry, group).next_clear(offset).map(|bit| geometry.first_block(group) + u64::from(bit))
+    }
+
+    /// The first run of at least `want` free blocks in a group.
+    pub(super) fn find_run(&mut self, geometry: &Geometry, group: u32, want: u32) -> Option<Block> {
+        if self.list[group as usize].run_max < want {
+            return None;
+        }
+        let found = self.bits(geometry, group).find_run(0, want);
+        if found.is_none() {
+            self.list[group as usize].run_max = want - 1;
+        }
+        found.map(|bit| geometry.first_block(group) + u64::from(bit))
+    }
+
+    /// The first `want` free blocks, a power of two, that begin at a multiple of it.
+    pub(super) fn find_aligned(&mut self, geometry: &Geometry, group: u32, want: u32) -> Option<Block> {
+        if self.list[group as usize].run_max < want {
+            return None;
+        }
+        let found = self.bits(geometry, group).find_aligned(want);
+        found.map(|bit| geometry.first_block(group) + u64::from(bit))
+    }
+
+    /// The longest run of free blocks in a group.
+    pub(super) fn longest_run(&mut self, geometry: &Geometry, group: u32) -> (Block, u32) {
+        if self.list[group as usize].free_blocks == 0 {
+            return (geometry.first_block(group), 0);
+        }
+        let (bit, count) = self.bits(geometry, group).longest_run();
+        self.list[group as usize].run_max = count;
+        (geometry.first_block(group) + u64::from(bit), count)
+    }
+
+    /// Whether the block bitmap of a group has to be read; from now on it has.
+    pub(super) fn first_use_of_blocks(&mut self, group: u32) -> bool {
+        !std::mem::take(&mut self.list[group as usize].block_uninit)
+    }
+
+    /// Whether the inode bitmap of a group has to be read; from now on it has.
+    pub(super) fn first_use_of_inodes(&mut self, group: u32) -> bool {
+        !std::mem::take(&mut self.list[group as usize].inode_uninit)
+    }
+
+    /// Takes the first free inode of a group. Gives its index, and whether another of its block of the table is in use.
+    pub(super) fn take_inode(&mut self, geometry: &Geometry, group: u32, directory: bool) -> Option<(u32, bool)> {
+        let of = &mut self.list[group as usize];
+        if of.free_inodes == 0 {
+            return None;
+        }
+        let bits = of.inodes.get_or_insert_with(|| Bitmap::new(geometry.inodes_per_group));
+        let index = bits.next_clear(0)?;
+        let first = index - index % geometry.inodes_per_block;
+        let shared = (first..first + geometry.inodes_per_block).any(|other| bits.is_set(other));
+        bits.set(index, 1);
+        of.free_inodes -= 1;
+        of.debt = if directory { (of.debt + 1).min(255) } else { of.debt.saturating_sub(1) };
+        self.change(group, |sums| {
+            sums.free_inodes -= 1;
+            sums.directories += u64::from(directory);
+        });
+        Some((index, shared))
+    }
+
+    /// Gives an inode back.
+    pub(super) fn give_inode(&mut self, geometry: &Geometry, number: u32, directory: bool) {
+        let (group, index) = (number / geometry.inodes_per_group, number % geometry.inodes_per_group);
+        let of = &mut self.list[group as usize];
+        of.inodes.as_mut().expect("an inode of it is in use").clear(index, 1);
+        of.free_inodes += 1;
+        self.change(group, |sums| {
+            sums.free_inodes += 1;
+            sums.directories -= u64::from(directory);
+        });
+    }
+
+    /// A copy of the bitmap of a group's blocks, for checks.
+    pub(super) fn copy_of_bits(&self, geometry: &Geometry, group: u32) -> Bitmap {
+        self.list[group as usize].blocks.clone().unwrap_or_else(|| birth(geometry, group))
+    }
+
+    /// A copy of the bitmap of a group's inodes, for checks.
+    pub(super) fn copy_of_inode_bits(&self, geometry: &Geometry, group: u32) -> Bitmap {
+        self.list[group as usize].inodes.clone().unwrap_or_else(|| Bitmap::new(geometry.inodes_per_group))
+    }
+}
+
+/// The bitmap of a group as mke2fs leaves it.
+fn birth(geometry: &Geometry, group: u32) -> Bitmap {
+    let mut bits = Bitmap::new(geometry.group_blocks(group));
+    for (start, count) in geometry.used_at_birth(group) {
+        bits.set(*start, *count);
+    }
+    bits
+}

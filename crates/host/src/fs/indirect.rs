@@ -1,0 +1,108 @@
+//! Indirect blocks: how ext3 finds the blocks of a file beyond the twelve that the inode names.
+
+use super::{Block, Effects};
+
+/// Blocks that the inode names itself.
+pub(super) const DIRECT: u32 = 12;
+/// Blocks that an indirect block names, 4 bytes each.
+pub(super) const PER_BLOCK: u32 = 1024;
+/// Pages of the longest file.
+pub(super) const PAGES_MAX: u64 = 12 + 1024 + 1024 * 1024 + 1024 * 1024 * 1024;
+
+/// One of the blocks that lead to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Names the blocks that name leaves.
+    Double,
+    /// Names the blocks that name those.
+    Triple,
+    /// One below [`Triple`](Self::Triple).
+    Middle(u32),
+    /// Names blocks of data: the one for pages `12 + 1024 n` and on.
+    Leaf(u32),
+}
+
+/// The indirect blocks of a file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct IndirectBlocks {
+    double: Option<Block>,
+    triple: Option<Block>,
+    middle: Vec<Option<Block>>,
+    leaves: Vec<Option<Block>>,
+}
+
+/// The indirect blocks on the way from the inode to `page`.
+pub(super) fn path(page: u32) -> impl Iterator<Item = Place> {
+    let leaf = page.checked_sub(DIRECT).map(|beyond| beyond / PER_BLOCK);
+    let (top, middle) = match leaf {
+        None | Some(0) => (None, None),
+        Some(leaf) if leaf <= PER_BLOCK => (Some(Place::Double), None),
+        Some(leaf) => (Some(Place::Triple), Some(Place::Middle((leaf - 1 - PER_BLOCK) / PER_BLOCK))),
+    };
+    top.into_iter().chain(middle).chain(leaf.map(Place::Leaf))
+}
+
+/// The first page behind `page` that another leaf leads to.
+pub(super) const fn leaf_end(page: u32) -> u32 {
+    if page < DIRECT { DIRECT } else { page - (page - DIRECT) % PER_BLOCK + PER_BLOCK }
+}
+
+impl IndirectBlocks {
+    pub(super) fn get(&self, place: Place) -> Option<Block> {
+        match place {
+            Place::Double => self.double,
+            Place::Triple => self.triple,
+            Place::Middle(number) => self.middle.get(number as usize).copied().flatten(),
+            Place::Leaf(number) => self.leaves.get(number as usize).copied().flatten(),
+        }
+    }
+
+    pub(super) fn set(&mut self, place: Place, block: Block) {
+        let (list, number) = match place {
+            Place::Double => return self.double = Some(block),
+            Place::Triple => return self.triple = Some(block),
+            Place::Middle(number) => (&mut self.middle, number as usize),
+            Place::Leaf(number) => (&mut self.leaves, number as usize),
+        };
+        if list.len() <= number {
+            list.resize(number + 1, None);
+        }
+        list[number] = Some(block);
+    }
+
+    pub(super) fn reads(&self, page: u32, effects: &mut Effects) {
+        for block in path(page).map_while(|place| self.get(place)) {
+            effects.read(block);
+        }
+    }
+
+    pub(super) fn blocks(&self) -> Vec<Block> {
+        let tops = [self.double, self.triple];
+        tops.iter().chain(&self.middle).chain(&self.leaves).copied().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_to_a_page_is_as_long_as_its_position_demands() {
+        let way = |page| path(page).collect::<Vec<_>>();
+        assert_eq!(way(11), []);
+        assert_eq!(way(12), [Place::Leaf(0)]);
+        assert_eq!(way(1035), [Place::Leaf(0)]);
+        assert_eq!(way(1036), [Place::Double, Place::Leaf(1)]);
+        assert_eq!(way(12 + 1024 + 1024 * 1024 - 1), [Place::Double, Place::Leaf(1024)]);
+        assert_eq!(way(12 + 1024 + 1024 * 1024), [Place::Triple, Place::Middle(0), Place::Leaf(1025)]);
+        assert_eq!(way(12 + 1024 + 2 * 1024 * 1024), [Place::Triple, Place::Middle(1), Place::Leaf(2049)]);
+    }
+
+    #[test]
+    fn a_leaf_ends_where_the_next_begins() {
+        assert_eq!(leaf_end(0), 12);
+        assert_eq!(leaf_end(12), 1036);
+        assert_eq!(leaf_end(1035), 1036);
+        assert_eq!(leaf_end(1036), 2060);
+    }
+}

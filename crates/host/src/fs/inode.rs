@@ -1,0 +1,55 @@
+//! An inode: a file or a directory.
+
+use super::directory::Directory;
+use super::map::Map;
+use super::{Block, Ino};
+
+/// Where the next blocks of a file are to come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Ahead {
+    #[default]
+    Nothing,
+    /// ext4: blocks kept for pages of this file.
+    Preallocated { page: u32, block: Block, count: u32 },
+    /// ext3: blocks from `start` on that others leave alone.
+    Window { start: Block, blocks: u32, hits: u32, next_page: u32, next_block: Block },
+}
+
+/// A file or a directory.
+#[derive(Debug)]
+pub(super) struct Inode {
+    /// On the medium, counted from 0.
+    pub(super) number: u32,
+    pub(super) parent: Ino,
+    /// What its name hashes to.
+    pub(super) hash: u32,
+    /// Bytes of its entry in its directory.
+    pub(super) entry_bytes: u16,
+    /// The block of its directory its entry is in, as long as that is not looked up by hash.
+    pub(super) entry_page: u32,
+    pub(super) size: u64,
+    pub(super) map: Map,
+    pub(super) ahead: Ahead,
+    /// How often it is open for writing.
+    pub(super) writers: u32,
+    pub(super) directory: Option<Box<Directory>>,
+    pub(super) in_use: bool,
+}
+
+impl Inode {
+    pub(super) fn new(number: u32, parent: Ino) -> Self {
+        Self {
+            number,
+            parent,
+            hash: 0,
+            entry_bytes: 0,
+            entry_page: 0,
+            size: 0,
+            map: Map::default(),
+            ahead: Ahead::Nothing,
+            writers: 0,
+            directory: None,
+            in_use: true,
+        }
+    }
+}

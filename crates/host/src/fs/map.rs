@@ -1,0 +1,284 @@
+//! Where the pages of a file are: runs of blocks, and the extent tree or the indirect blocks that lead to them.
+
+use super::indirect::IndirectBlocks;
+use super::{Block, BlockRun, Effects};
+
+/// Longest extent that ext4 can write down: 128 MiB.
+pub(super) const EXTENT_PAGES_MAX: u32 = 32768;
+/// Extents or index entries in the inode.
+const ROOT_ENTRIES: usize = 4;
+/// Extents or index entries in a block: 12 bytes each after a header of 12.
+const NODE_ENTRIES: u32 = 340;
+
+/// Pages that lie one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) page: u32,
+    pub(super) pages: u32,
+    pub(super) block: Block,
+}
+
+impl Extent {
+    pub(super) const fn end(&self) -> u32 {
+        self.page + self.pages
+    }
+
+    pub(super) const fn block_end(&self) -> Block {
+        self.block + self.pages as Block
+    }
+}
+
+/// A block of an extent tree.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    first: u32,
+    entries: u32,
+    block: Block,
+}
+
+/// The blocks of an extent tree below the inode: leaves first, then what leads to them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ExtentTree {
+    levels: Vec<Vec<Node>>,
+}
+
+/// What leads to the blocks of a file.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Tree {
+    /// The inode has room for all of it.
+    #[default]
+    Inode,
+    Extents(Box<ExtentTree>),
+    Indirect(Box<IndirectBlocks>),
+}
+
+/// Where the pages of a file are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Map {
+    /// In the order of pages, none empty.
+    pub(super) extents: Vec<Extent>,
+    pub(super) tree: Tree,
+}
+
+impl Map {
+    /// The extent that `page` is in.
+    pub(super) fn find(&self, page: u32) -> Option<Extent> {
+        let at = self.extents.partition_point(|extent| extent.page <= page).checked_sub(1)?;
+        Some(self.extents[at]).filter(|extent| page < extent.end())
+    }
+
+    /// The last extent that begins at or before `page`.
+    pub(super) fn before(&self, page: u32) -> Option<Extent> {
+        let at = self.extents.partition_point(|extent| extent.page <= page).checked_sub(1)?;
+        Some(self.extents[at])
+    }
+
+    /// The first run of pages without blocks in `from..end`.
+    pub(super) fn hole(&self, mut from: u32, end: u32) -> Option<(u32, u32)> {
+        let mut at = self.extents.partition_point(|extent| extent.end() <= from);
+        while let Some(extent) = self.extents.get(at).filter(|extent| extent.page <= from) {
+            from = extent.end();
+            at += 1;
+        }
+        let end = self.extents.get(at).map_or(end, |extent| extent.page.min(end));
+        (from < end).then_some((from, end - from))
+    }
+
+    /// Adds a run of pages that had no blocks, joined to its neighbours where an extent may be so long. True if it became an
+    /// extent of its own.
+    pub(super) fn insert(&mut self, new: Extent, pages_max: u32) -> bool {
+        let at = self.extents.partition_point(|extent| extent.page <= new.page);
+        let left = at.checked_sub(1).map(|left| self.extents[left]);
+        let right = self.extents.get(at).copied();
+        debug_assert!(left.is_none_or(|left| left.end() <= new.page));
+        debug_assert!(right.is_none_or(|right| new.end() <= right.page));
+        let joins = |a: Extent, b: Extent| {
+            a.end() == b.page && a.block_end() == b.block && a.pages.saturating_add(b.pages) <= pages_max
+        };
+        if let Some(left) = left.filter(|left| joins(*left, new)) {
+            let grown = &mut self.extents[at - 1];
+            grown.pages += new.pages;
+            let grown = *grown;
+            if let Some(right) =
+                right.filter(|right| joins(grown, *right) && self.tree.same_leaf(left.page, right.page))
+            {
+                self.extents[at - 1].pages += right.pages;
+                self.extents.remove(at);
+                self.tree.drop_entry(right.page);
+            }
+            return false;
+        }
+        if let Some(right) = right.filter(|right| joins(new, *right) && self.tree.same_leaf(new.page, right.page)) {
+            self.extents[at] = Extent { pages: new.pages + right.pages, ..new };
+            self.tree.lower(new.page);
+            return false;
+        }
+        self.extents.insert(at, new);
+        true
+    }
+
+    /// Blocks that the extent tree takes for an extent that was [inserted](Self::insert) at `page`.
+    pub(super) fn tree_blocks_needed(&self, page: u32) -> usize {
+        let Tree::Extents(tree) = &self.tree else { return usize::from(self.extents.len() > ROOT_ENTRIES) };
+        let full = tree.levels.iter().take_while(|level| level[node_at(level, page)].entries >= NODE_ENTRIES).count();
+        let top = tree.levels.last().map_or(0, Vec::len);
+        full + usize::from(full == tree.levels.len() && top >= ROOT_ENTRIES)
+    }
+
+    /// Writes an extent that was inserted at `page` into the tree, with as many new blocks as it
+    /// [needs](Self::tree_blocks_needed).
+    pub(super) fn tree_add(&mut self, page: u32, mut blocks: impl Iterator<Item = Block>, effects: &mut Effects) {
+        let mut fresh = |effects: &mut Effects| {
+            let block = blocks.next().expect("as many blocks as are needed");
+            effects.dirty(block);
+            block
+        };
+        if matches!(self.tree, Tree::Inode) {
+            if self.extents.len() > ROOT_ENTRIES {
+                let leaf =
+                    Node { first: self.extents[0].page, entries: self.extents.len() as u32, block: fresh(effects) };
+                self.tree = Tree::Extents(Box::new(ExtentTree { levels: vec![vec![leaf]] }));
+            }
+            return;
+        }
+        let Tree::Extents(tree) = &mut self.tree else { return };
+        tree.lower(page);
+        let mut page = page;
+        for level in 0.. {
+            let (below, nodes) = tree.levels.split_at_mut(level);
+            let nodes = &mut nodes[0];
+            let at = node_at(nodes, page);
+            effects.change(nodes[at].block);
+            nodes[at].entries += 1;
+            if nodes[at].entries <= NODE_ENTRIES {
+                return;
+            }
+            let Node { first, entries, .. } = nodes[at];
+            let begin =
+                |entry: usize| below.last().map_or_else(|| self.extents[entry].page, |below| below[entry].first);
+            let count = below.last().map_or(self.extents.len(), Vec::len);
+            let start = partition(count, |entry| begin(entry) < first);
+            let appended = at + 1 == nodes.len() && begin(count - 1) == page;
+            let keep = if appended { entries - 1 } else { entries / 2 };
+            nodes[at].entries = keep;
+            let split = Node { first: begin(start + keep as usize), entries: entries - keep, block: fresh(effects) };
+            nodes.insert(at + 1, split);
+            page = split.first;
+            if level + 1 == tree.levels.len() {
+                let top = &tree.levels[level];
+                if top.len() > ROOT_ENTRIES {
+                    let node = Node { first: top[0].first, entries: top.len() as u32, block: fresh(effects) };
+                    tree.levels.push(vec![node]);
+                }
+                return;
+            }
+        }
+    }
+
+    /// The blocks that lead to `page`, from the inode on, are needed.
+    pub(super) fn reads(&self, page: u32, effects: &mut Effects) {
+        match &self.tree {
+            Tree::Inode => {}
+            Tree::Extents(tree) => {
+                for level in tree.levels.iter().rev() {
+                    effects.read(level[node_at(level, page)].block);
+                }
+            }
+            Tree::Indirect(indirect) => indirect.reads(page, effects),
+        }
+    }
+
+    /// The leaf that leads to `page` changes.
+    pub(super) fn dirty_leaf(&self, page: u32, effects: &mut Effects) {
+        if let Tree::Extents(tree) = &self.tree {
+            self.reads(page, effects);
+            effects.dirty(tree.levels[0][node_at(&tree.levels[0], page)].block);
+        }
+    }
+
+    /// The blocks of the tree itself.
+    pub(super) fn tree_blocks(&self) -> Vec<Block> {
+        match &self.tree {
+            Tree::Inode => Vec::new(),
+            Tree::Extents(tree) => tree.levels.iter().rev().flatten().map(|node| node.block).collect(),
+            Tree::Indirect(indirect) => indirect.blocks(),
+        }
+    }
+
+    /// All blocks, of data and of the tree.
+    pub(super) fn runs(&self) -> impl Iterator<Item = BlockRun> {
+        let data = self.extents.iter().map(|extent| BlockRun { block: extent.block, blocks: extent.pages.into() });
+        data.chain(self.tree_blocks().into_iter().map(|block| BlockRun { block, blocks: 1 }))
+    }
+
+    /// # Panics
+    /// Extents overlap, or the tree does not lead to all of them.
+    pub(super) fn check(&self) {
+        for pair in self.extents.windows(2) {
+            assert!(pair[0].end() <= pair[1].page, "extents overlap: {pair:?}");
+        }
+        let Tree::Extents(tree) = &self.tree else { return };
+        let mut begins: Vec<u32> = self.extents.iter().map(|extent| extent.page).collect();
+        for level in &tree.levels {
+            assert_eq!(level.iter().map(|node| node.entries as usize).sum::<usize>(), begins.len());
+            let mut entry = 0;
+            for node in level {
+                assert!((1..=NODE_ENTRIES).contains(&node.entries));
+                assert!(node.first <= begins[entry], "{node:?} does not lead to {}", begins[entry]);
+                entry += node.entries as usize;
+                assert!(begins.get(entry).is_none_or(|next| begins[entry - 1] < *next));
+            }
+            begins = level.iter().map(|node| node.first).collect();
+        }
+        assert!(begins.len() <= ROOT_ENTRIES);
+    }
+}
+
+impl Tree {
+    fn same_leaf(&self, page: u32, other: u32) -> bool {
+        let Self::Extents(tree) = self else { return true };
+        node_at(&tree.levels[0], page) == node_at(&tree.levels[0], other)
+    }
+
+    /// An extent joined the one before it.
+    fn drop_entry(&mut self, page: u32) {
+        if let Self::Extents(tree) = self {
+            let at = node_at(&tree.levels[0], page);
+            tree.levels[0][at].entries -= 1;
+        }
+    }
+
+    /// The first extent may begin earlier now.
+    fn lower(&mut self, page: u32) {
+        if let Self::Extents(tree) = self {
+            tree.lower(page);
+        }
+    }
+}
+
+impl ExtentTree {
+    fn lower(&mut self, page: u32) {
+        for level in &mut self.levels {
+            level[0].first = level[0].first.min(page);
+        }
+    }
+}
+
+/// The node that leads to `page`: the last that begins at or before it.
+fn node_at(level: &[Node], page: u32) -> usize {
+    level.partition_point(|node| node.first <= page).saturating_sub(1)
+}
+
+/// How many of `0..count` come before the rest.
+fn partition(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        if is_before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
