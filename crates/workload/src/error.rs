@@ -57,6 +57,18 @@ pub enum WorkloadError {
         /// What would be right.
         remedy: &'static str,
     },
+    /// A program's command line cannot be run.
+    #[error("{command}: {option}: {problem}; {remedy}")]
+    Command {
+        /// The command, as written.
+        command: String,
+        /// The option, as written or as it should be.
+        option: String,
+        /// What is wrong.
+        problem: String,
+        /// What would be right.
+        remedy: String,
+    },
     /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] iosched_trace::TraceError),

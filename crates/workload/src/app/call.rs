@@ -42,6 +42,8 @@ pub struct OpenFlags {
     pub direct: bool,
     /// A write returns when data, and the metadata needed to find it, are on the medium (`O_SYNC`).
     pub sync: bool,
+    /// Only with `sync`: what is not needed to read the data back, such as times, may come later (`O_DSYNC`).
+    pub data_only: bool,
 }
 
 /// Where the bytes of a write come from.

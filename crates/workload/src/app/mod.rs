@@ -6,10 +6,18 @@
 //! queues and devices.
 
 mod call;
+mod command_line;
+mod dd;
+mod iozone;
+mod permutation;
 mod report;
+mod spec;
+#[cfg(test)]
+mod tests;
 
 pub use call::{Call, Node, OpenFlags, Source};
 pub use report::{Better, Figure, Report, Series};
+pub use spec::{About, AppOption, Spec, programs};
 
 /// A task of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]

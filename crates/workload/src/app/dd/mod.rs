@@ -1,0 +1,299 @@
+//! dd: copies by blocks, and tells how long it took. Options: [`options`].
+//!
+//! As GNU dd: the clock starts when both files are open and stops when they are closed, with the flush of
+//! `conv=fsync` or `conv=fdatasync` between. Each process of each command is a task of its own; those of the next
+//! command start when all of the one before have ended.
+
+mod options;
+#[cfg(test)]
+mod tests;
+
+pub(super) use options::{ABOUT, Options};
+
+use options::{Command, End, File};
+
+use crate::app::{AppTask, Application, Better, Call, Existing, Figure, Node, OpenFlags, Report, Series, Source, Step};
+
+/// Length of file names where it does not matter to anybody.
+fn name_bytes(file: &File) -> u8 {
+    u8::try_from(file.name.len()).unwrap_or(u8::MAX)
+}
+
+/// What a process does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The command before goes on.
+    Before,
+    OpenInput,
+    OpenOutput,
+    Start,
+    /// This many bytes are read and written.
+    Copy {
+        done: u64,
+    },
+    /// This many were written, and the block behind was read.
+    WriteBlock {
+        done: u64,
+    },
+    Flush,
+    CloseInput,
+    CloseOutput,
+    Stop,
+    Ended,
+}
+
+/// One process.
+#[derive(Clone, Debug)]
+struct Process {
+    command: usize,
+    job: usize,
+    stage: Stage,
+    /// Bytes copied in this repetition.
+    done: u64,
+    repetition: u64,
+    start_ns: u64,
+    /// Time of its repetitions together, ns.
+    taken_ns: u64,
+    end_ns: u64,
+}
+
+/// A running dd, or several one after the other.
+#[derive(Debug)]
+pub(super) struct Dd {
+    files: Vec<File>,
+    commands: Vec<Command>,
+    tasks: Vec<AppTask>,
+    existing: Vec<Existing>,
+    processes: Vec<Process>,
+    /// Processes of the command that runs which have not ended.
+    left: usize,
+    /// Processes that have ended, in that order.
+    ended: Vec<usize>,
+    /// Tasks that are to be woken, and the next of them.
+    woken: std::ops::Range<usize>,
+}
+
+impl Dd {
+    pub(super) fn new(options: &Options) -> Self {
+        let commands = options.commands.clone();
+        let files = options.files.clone();
+        let mut tasks = Vec::new();
+        let mut processes = Vec::new();
+        for (number, command) in commands.iter().enumerate() {
+            for job in 0..command.jobs {
+                tasks.push(AppTask { name: format!("dd {}", command.label_of(job)) });
+                let stage = if number == 0 { Stage::OpenInput } else { Stage::Before };
+                let (command, done, repetition, start_ns, taken_ns, end_ns) = (number, 0, 0, 0, 0, 0);
+                processes.push(Process { command, job, stage, done, repetition, start_ns, taken_ns, end_ns });
+            }
+        }
+        let existing = files.iter().enumerate().filter_map(|(number, file)| {
+            let bytes = Some(file.existing_bytes?);
+            Some(Existing { node: node(number), parent: Node::root(0), name_bytes: name_bytes(file), bytes })
+        });
+        let existing = existing.collect();
+        let left = commands[0].jobs;
+        Self { files, commands, tasks, existing, processes, left, ended: Vec::new(), woken: 0..0 }
+    }
+
+    /// A process has ended; behind the last of a command the next one starts.
+    fn end(&mut self, task: usize, now_ns: u64) {
+        self.processes[task].end_ns = now_ns;
+        self.ended.push(task);
+        self.left -= 1;
+        if self.left > 0 {
+            return;
+        }
+        let next = self.ended.len();
+        if let Some(process) = self.processes.get(next) {
+            self.left = self.commands[process.command].jobs;
+            self.woken = next..next + self.left;
+        }
+    }
+
+    fn open(&self, file: usize, flags: OpenFlags) -> Step {
+        let name_bytes = name_bytes(&self.files[file]);
+        Step::Call(Call::Open { parent: Node::root(0), node: node(file), name_bytes, flags })
+    }
+}
+
+/// The node of a file.
+const fn node(file: usize) -> Node {
+    Node::new(file as u32)
+}
+
+impl Process {
+    /// The next part of a copy: what it reads, what it writes, or what follows.
+    fn copy(&mut self, command: &Command, done: u64) -> Option<Step> {
+        let Some(bytes) = Some(command.block_bytes.min(command.bytes - done)).filter(|&bytes| bytes > 0) else {
+            self.stage = if command.end == End::None { Stage::CloseInput } else { Stage::Flush };
+            return None;
+        };
+        let (input, output) = (command.input.file(self.job), command.output_file(self.job));
+        if let (Some(input), Some(_)) = (input, output) {
+            self.stage = Stage::WriteBlock { done };
+            let offset = command.skip_bytes() + done;
+            return Some(Step::Call(Call::Read { node: node(input), offset, bytes, calls: 1 }));
+        }
+        // Only one file: whole blocks in one go, then what is left.
+        let calls = ((command.bytes - done) / command.block_bytes).max(1);
+        self.stage = Stage::Copy { done: done + bytes * calls };
+        if let Some(output) = output {
+            let (offset, source) = (command.seek_bytes() + done, Source::Zero);
+            return Some(Step::Call(Call::Write { node: node(output), offset, bytes, calls, source }));
+        }
+        let offset = command.skip_bytes() + done;
+        Some(Step::Call(Call::Read { node: node(input?), offset, bytes, calls }))
+    }
+
+    fn write_block(&mut self, command: &Command, done: u64) -> Option<Step> {
+        let bytes = command.block_bytes.min(command.bytes - done);
+        self.stage = Stage::Copy { done: done + bytes };
+        let (node, offset) = (node(command.output_file(self.job)?), command.seek_bytes() + done);
+        Some(Step::Call(Call::Write { node, offset, bytes, calls: 1, source: Source::Buffer }))
+    }
+
+    /// One repetition is over.
+    fn stop(&mut self, command: &Command, now_ns: u64) {
+        self.taken_ns += now_ns - self.start_ns;
+        self.repetition += 1;
+        self.done = 0;
+        self.stage = if self.repetition < command.repeat { Stage::OpenInput } else { Stage::Ended };
+    }
+}
+
+impl Application for Dd {
+    fn tasks(&self) -> &[AppTask] {
+        &self.tasks
+    }
+
+    fn existing(&self) -> &[Existing] {
+        &self.existing
+    }
+
+    fn step(&mut self, task: usize, now_ns: u64) -> Step {
+        loop {
+            let process = &mut self.processes[task];
+            let command = &self.commands[process.command];
+            let (input, output) = (command.input.file(process.job), command.output_file(process.job));
+            match process.stage {
+                Stage::Before => {
+                    process.stage = Stage::OpenInput;
+                    return Step::Wait;
+                }
+                Stage::OpenInput => {
+                    process.stage = Stage::OpenOutput;
+                    if let Some(input) = input {
+                        let flags = OpenFlags { direct: command.direct_input, ..OpenFlags::default() };
+                        return self.open(input, flags);
+                    }
+                }
+                Stage::OpenOutput => {
+                    process.stage = Stage::Start;
+                    if let Some(output) = output {
+                        let flags = command.output_flags;
+                        return self.open(output, flags);
+                    }
+                }
+                Stage::Start => {
+                    process.start_ns = now_ns;
+                    process.stage = Stage::Copy { done: 0 };
+                }
+                Stage::Copy { done } => {
+                    process.done = done;
+                    if let Some(step) = process.copy(command, done) {
+                        return step;
+                    }
+                }
+                Stage::WriteBlock { done } => {
+                    if let Some(step) = process.write_block(command, done) {
+                        return step;
+                    }
+                }
+                Stage::Flush => {
+                    process.stage = Stage::CloseInput;
+                    if let Some(node) = output.map(node) {
+                        let all = command.end == End::Fsync;
+                        return Step::Call(if all { Call::Fsync { node } } else { Call::Fdatasync { node } });
+                    }
+                }
+                Stage::CloseInput => {
+                    process.stage = Stage::CloseOutput;
+                    if let Some(node) = input.map(node) {
+                        return Step::Call(Call::Close { node });
+                    }
+                }
+                Stage::CloseOutput => {
+                    process.stage = Stage::Stop;
+                    if let Some(node) = output.map(node) {
+                        return Step::Call(Call::Close { node });
+                    }
+                }
+                Stage::Stop => process.stop(command, now_ns),
+                Stage::Ended => {
+                    self.end(task, now_ns);
+                    return Step::Exit;
+                }
+            }
+        }
+    }
+
+    fn take_woken(&mut self) -> Option<usize> {
+        self.woken.next()
+    }
+
+    fn progress(&self) -> f64 {
+        let parts = self.processes.iter().map(|process| {
+            let command = &self.commands[process.command];
+            let (bytes, repeat) = (command.bytes as f64, command.repeat as f64);
+            ((process.repetition as f64 + process.done as f64 / bytes) * bytes, bytes * repeat)
+        });
+        let (done, all) = parts.fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+        done / all
+    }
+
+    fn report(&self) -> Report {
+        let mut report = Report::default();
+        for (number, command) in self.commands.iter().enumerate() {
+            let of = self.ended.iter().map(|&task| &self.processes[task]).filter(|process| process.command == number);
+            let processes: Vec<&Process> = of.collect();
+            if processes.len() == command.jobs {
+                tell(&mut report, command, &processes);
+            }
+        }
+        report
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// Adds what the processes of a command printed, in the order they ended.
+fn tell(report: &mut Report, command: &Command, processes: &[&Process]) {
+    let name = &command.label;
+    let bytes = command.bytes as f64 * command.repeat as f64;
+    let taken = |process: &&Process| seconds(process.taken_ns);
+    let whole = match processes {
+        [one] => taken(one),
+        all => {
+            let start_ns = all.iter().map(|process| process.end_ns - process.taken_ns).min().unwrap_or(0);
+            seconds(all.iter().map(|process| process.end_ns).max().unwrap_or(0) - start_ns)
+        }
+    };
+    let mut figure = |name: String, unit, value, better| report.figures.push(Figure { name, unit, value, better });
+    figure(name.clone(), "s", whole, Better::Lower);
+    figure(name.clone(), "MB/s", bytes * processes.len() as f64 / whole / 1e6, Better::Higher);
+    if processes.len() > 1 {
+        let (first, last) = processes
+            .iter()
+            .map(taken)
+            .fold((f64::MAX, 0.0), |(first, last): (f64, f64), value| (first.min(value), last.max(value)));
+        figure(format!("{name}_first"), "s", first, Better::Lower);
+        figure(format!("{name}_last"), "s", last, Better::Lower);
+        let values = processes.iter().map(taken).collect();
+        report.series.push(Series { name: name.clone(), unit: "s", values, step_s: None });
+        let values = processes.iter().map(|process| bytes / taken(process) / 1e6).collect();
+        report.series.push(Series { name: name.clone(), unit: "MB/s", values, step_s: None });
+    }
+}

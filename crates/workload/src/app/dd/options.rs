@@ -1,0 +1,382 @@
+//! dd's operands: what it copies, in which blocks, and from where to where.
+//!
+//! Commands that follow each other stand in one line, with `;` or `&&` between. A file that no command before has written
+//! is there beforehand, as large as the command reads. `jobs` and `repeat` are our own: the original needs a shell's loop.
+
+use std::collections::BTreeMap;
+
+use crate::WorkloadError;
+use crate::app::command_line::{BYTES_MAX, Given, Line};
+use crate::app::{About, AppOption, OpenFlags};
+
+/// dd.
+pub(in crate::app) const ABOUT: About = About {
+    name: "dd",
+    about: "copies a file by blocks; several commands one after the other with `;` or `&&` between",
+    options: &[
+        option("if", "FILE", "what is read: a file, or /dev/zero, which needs count"),
+        option("of", "FILE", "what is written: a file, or /dev/null"),
+        option("bs", "BYTES", "size of a block; 512. Ends in c, w, b, k, K, M, G, T (1024), kB, MB, GB, TB (1000)"),
+        option("count", "BLOCKS", "how many blocks; up to the end of the file"),
+        option("skip", "BLOCKS", "blocks left out at the start of if; 0"),
+        option("seek", "BLOCKS", "blocks left out at the start of of; 0"),
+        option("iflag", "FLAGS", "direct (past the page cache)"),
+        option("oflag", "FLAGS", "direct, dsync, sync, separated by commas"),
+        option("conv", "HOW", "fsync, fdatasync (before it ends), notrunc, separated by commas"),
+        option("status", "LEVEL", "accepted: what is printed to a terminal"),
+        option("jobs", "N", "ours: so many at once, each with files of its own, NAME.0, NAME.1, ...; 1"),
+        option("repeat", "N", "ours: so often, in the same process; 1"),
+    ],
+};
+
+const fn option(name: &'static str, value: &'static str, about: &'static str) -> AppOption {
+    AppOption { name, value: Some(value), about }
+}
+
+/// Most processes of a command.
+const JOBS_MAX: u64 = 10_000;
+/// Most commands of a line.
+const COMMANDS_MAX: usize = 100;
+/// What direct I/O must be a multiple of, bytes.
+const DIRECT_BYTES: u64 = 512;
+
+/// A file.
+#[derive(Clone, Debug)]
+pub(super) struct File {
+    pub(super) name: String,
+    /// Its size before anything is done; `None`: it is not there.
+    pub(super) existing_bytes: Option<u64>,
+    /// Its size behind the commands read so far.
+    bytes: u64,
+}
+
+/// Where blocks come from. Files by their number, one for each job.
+#[derive(Clone, Debug)]
+pub(super) enum Input {
+    Zero,
+    Files(Vec<usize>),
+}
+
+impl Input {
+    pub(super) fn file(&self, job: usize) -> Option<usize> {
+        match self {
+            Self::Zero => None,
+            Self::Files(files) => files.get(job).copied(),
+        }
+    }
+}
+
+/// What happens behind the last block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    None,
+    Fsync,
+    Fdatasync,
+}
+
+/// A command.
+#[derive(Clone, Debug)]
+pub(super) struct Command {
+    /// What it does: `write`, `read` or `copy`, with its number behind it if there are several such.
+    pub(super) label: String,
+    pub(super) input: Input,
+    /// Files by their number; none: /dev/null.
+    output: Vec<usize>,
+    pub(super) block_bytes: u64,
+    /// Bytes a process copies.
+    pub(super) bytes: u64,
+    skip: u64,
+    seek: u64,
+    pub(super) direct_input: bool,
+    pub(super) output_flags: OpenFlags,
+    pub(super) end: End,
+    pub(super) jobs: usize,
+    pub(super) repeat: u64,
+}
+
+impl Command {
+    pub(super) const fn skip_bytes(&self) -> u64 {
+        self.skip * self.block_bytes
+    }
+
+    pub(super) const fn seek_bytes(&self) -> u64 {
+        self.seek * self.block_bytes
+    }
+
+    pub(super) fn output_file(&self, job: usize) -> Option<usize> {
+        self.output.get(job).copied()
+    }
+
+    pub(super) fn label_of(&self, job: usize) -> String {
+        if self.jobs == 1 { self.label.clone() } else { format!("{} {job}", self.label) }
+    }
+}
+
+/// All commands of a line.
+#[derive(Clone, Debug)]
+pub(in crate::app) struct Options {
+    /// At least one.
+    pub(super) commands: Vec<Command>,
+    pub(super) files: Vec<File>,
+}
+
+impl Options {
+    pub(in crate::app) fn task_count(&self) -> usize {
+        self.commands.iter().map(|command| command.jobs).sum()
+    }
+
+    pub(in crate::app) fn parse(line: &Line<'_>) -> Result<Self, WorkloadError> {
+        let mut reader = Reader { line, files: Files::default(), commands: Vec::new() };
+        for part in line.text().split(';').flat_map(|part| part.split("&&")) {
+            let mut words = part.split_whitespace();
+            match words.next() {
+                Some("dd") => reader.command(words)?,
+                other => {
+                    let problem = "only dd can follow dd";
+                    return Err(line.error(other.unwrap_or(";"), problem, "write dd ... ; dd ..."));
+                }
+            }
+            if reader.commands.len() > COMMANDS_MAX {
+                return Err(line.error(";", "too many commands", format!("write at most {COMMANDS_MAX}")));
+            }
+        }
+        let Reader { files, mut commands, .. } = reader;
+        number_labels(&mut commands);
+        Ok(Self { commands, files: files.files })
+    }
+}
+
+/// Where several commands do the same, their number follows.
+fn number_labels(commands: &mut [Command]) {
+    for label in ["write", "read", "copy"] {
+        let mut same: Vec<&mut Command> = commands.iter_mut().filter(|command| command.label == label).collect();
+        if same.len() > 1 {
+            for (number, command) in same.iter_mut().enumerate() {
+                command.label = format!("{label}_{}", number + 1);
+            }
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    files: Vec<File>,
+    by_name: BTreeMap<String, usize>,
+}
+
+impl Files {
+    /// The numbers of a name's files, one for each job; none for `device`.
+    fn of(&mut self, name: &str, jobs: usize) -> Vec<usize> {
+        let names = (0..jobs).map(|job| if jobs == 1 { name.to_owned() } else { format!("{name}.{job}") });
+        let numbers = names.map(|name| {
+            let next = self.files.len();
+            *self.by_name.entry(name.clone()).or_insert_with(|| {
+                self.files.push(File { name, existing_bytes: None, bytes: 0 });
+                next
+            })
+        });
+        numbers.collect()
+    }
+}
+
+struct Reader<'a> {
+    line: &'a Line<'a>,
+    files: Files,
+    commands: Vec<Command>,
+}
+
+impl Reader<'_> {
+    fn error(&self, option: &str, problem: impl Into<String>, remedy: impl Into<String>) -> WorkloadError {
+        self.line.error(option, problem, remedy)
+    }
+
+    fn command<'w>(&mut self, words: impl Iterator<Item = &'w str>) -> Result<(), WorkloadError> {
+        let given = self.line.operands(words, ABOUT.options)?;
+        let value = |name: &str| given.iter().find(|given| given.name == name).copied();
+        let number = |name: &str, default: u64| value(name).map_or(Ok(default), |given| self.number(given));
+        let block_bytes = number("bs", 512)?;
+        if block_bytes == 0 {
+            return Err(self.error("bs", "a block of no bytes", "write at least 1"));
+        }
+        let (skip, seek) = (number("skip", 0)?, number("seek", 0)?);
+        let count = value("count").map(|given| self.number(given)).transpose()?;
+        let blocks = u128::from(skip.max(seek)) + u128::from(count.unwrap_or(0));
+        if blocks * u128::from(block_bytes) > u128::from(BYTES_MAX) {
+            return Err(self.error("count", "more than 1 PiB", "write a smaller number, or smaller blocks"));
+        }
+        if count == Some(0) {
+            return Err(self.error("count", "nothing would be copied", "write at least 1"));
+        }
+        let once = Given { name: "jobs", value: "1" };
+        let jobs = self.line.number(value("jobs").unwrap_or(once), 1, JOBS_MAX)? as usize;
+        let repeat = self.line.number(value("repeat").unwrap_or(once), 1, u64::from(u32::MAX))?;
+        let direct_input = self.words(value("iflag"), &["direct"])?.contains(&"direct");
+        let oflag = self.words(value("oflag"), &["direct", "dsync", "sync"])?;
+        let conv = self.words(value("conv"), &["fsync", "fdatasync", "notrunc"])?;
+        if (direct_input || oflag.contains(&"direct")) && !block_bytes.is_multiple_of(DIRECT_BYTES) {
+            let problem = format!("direct I/O of {block_bytes} bytes");
+            return Err(self.error("bs", problem, format!("write a multiple of {DIRECT_BYTES}")));
+        }
+        let end = match (conv.contains(&"fsync"), conv.contains(&"fdatasync")) {
+            (true, _) => End::Fsync,
+            (_, true) => End::Fdatasync,
+            _ => End::None,
+        };
+        let output_flags = OpenFlags {
+            create: true,
+            truncate: !conv.contains(&"notrunc"),
+            direct: oflag.contains(&"direct"),
+            sync: oflag.contains(&"sync") || oflag.contains(&"dsync"),
+            data_only: !oflag.contains(&"sync") && oflag.contains(&"dsync"),
+        };
+        let (input, output) =
+            (self.device(value("if"), "if", "/dev/zero")?, self.device(value("of"), "of", "/dev/null")?);
+        let label = match (input, output) {
+            (None, None) => return Err(self.error("if", "copies /dev/zero to /dev/null", "name a file")),
+            (None, _) => "write",
+            (_, None) => "read",
+            _ => "copy",
+        };
+        let label = label.to_owned();
+        let (bytes, input) = self.input(input, jobs, (skip * block_bytes, count.map(|count| count * block_bytes)))?;
+        if (direct_input || output_flags.direct) && !bytes.is_multiple_of(DIRECT_BYTES) {
+            let problem = format!("direct I/O of a file of {bytes} bytes");
+            return Err(self.error("count", problem, format!("copy a multiple of {DIRECT_BYTES}")));
+        }
+        let output = output.map_or_else(Vec::new, |name| self.files.of(name, jobs));
+        self.output(&input, &output, seek * block_bytes, bytes, output_flags.truncate)?;
+        self.commands.push(Command {
+            label,
+            input,
+            output,
+            block_bytes,
+            bytes,
+            skip,
+            seek,
+            direct_input,
+            output_flags,
+            end,
+            jobs,
+            repeat,
+        });
+        Ok(())
+    }
+
+    /// A file's name; `None` for `device`.
+    fn device<'w>(
+        &self,
+        given: Option<Given<'w>>,
+        option: &str,
+        device: &str,
+    ) -> Result<Option<&'w str>, WorkloadError> {
+        let Some(Given { value, .. }) = given else {
+            return Err(self.error(option, "is missing", format!("write {option}=FILE or {option}={device}")));
+        };
+        if value.starts_with("/dev/") && value != device {
+            let problem = format!("{value} is neither a file nor {device}");
+            return Err(self.error(option, problem, format!("write {option}=FILE or {option}={device}")));
+        }
+        Ok(Some(value).filter(|&value| value != device))
+    }
+
+    /// How many bytes a process copies, and its input. `range`: where it starts, and how much it copies at most; bytes.
+    fn input(
+        &mut self,
+        name: Option<&str>,
+        jobs: usize,
+        range: (u64, Option<u64>),
+    ) -> Result<(u64, Input), WorkloadError> {
+        let (start, length) = range;
+        let Some(name) = name else {
+            return match length {
+                Some(bytes) => Ok((bytes, Input::Zero)),
+                None => Err(self.error("count", "/dev/zero has no end", "write count=BLOCKS")),
+            };
+        };
+        let files = self.files.of(name, jobs);
+        let mut least = u64::MAX;
+        for &file in &files {
+            let file = &mut self.files.files[file];
+            if file.bytes == 0 {
+                let Some(length) = length else {
+                    let problem = format!("no command before has written {}", file.name);
+                    return Err(self.error("count", problem, "write count=BLOCKS: it is there and as large as that"));
+                };
+                file.bytes = start + length;
+                file.existing_bytes = Some(file.bytes);
+            }
+            least = least.min(file.bytes.saturating_sub(start));
+        }
+        if least == 0 {
+            return Err(self.error("skip", format!("{name} ends before"), "write a smaller number"));
+        }
+        Ok((length.map_or(least, |length| length.min(least)), Input::Files(files)))
+    }
+
+    /// Notes how large the files are that are written.
+    fn output(
+        &mut self,
+        input: &Input,
+        output: &[usize],
+        start: u64,
+        bytes: u64,
+        truncate: bool,
+    ) -> Result<(), WorkloadError> {
+        for (job, &file) in output.iter().enumerate() {
+            let own = &self.files.files[file];
+            if truncate && input.file(job) == Some(file) {
+                return Err(self.error("of", "the file it reads is emptied first", "add conv=notrunc"));
+            }
+            if truncate && start > 0 && own.bytes > 0 {
+                let problem = format!("cutting {} off there is not modelled", own.name);
+                return Err(self.error("seek", problem, "add conv=notrunc"));
+            }
+            let before = if truncate { 0 } else { own.bytes };
+            self.files.files[file].bytes = before.max(start + bytes);
+        }
+        Ok(())
+    }
+
+    /// Words separated by commas.
+    fn words<'w>(&self, given: Option<Given<'w>>, known: &[&str]) -> Result<Vec<&'w str>, WorkloadError> {
+        let Some(Given { name, value }) = given else { return Ok(Vec::new()) };
+        let words: Vec<&str> = value.split(',').collect();
+        match words.iter().find(|word| !known.contains(word)) {
+            Some(other) => {
+                Err(self.error(name, format!("`{other}` is not known"), format!("there are {}", known.join(", "))))
+            }
+            None => Ok(words),
+        }
+    }
+
+    /// A number as dd reads it: with an ending, and products as `2x512`.
+    fn number(&self, given: Given<'_>) -> Result<u64, WorkloadError> {
+        let product = given.value.split('x').try_fold(1u64, |product, part| product.checked_mul(factor(part)?));
+        product.filter(|&number| number <= BYTES_MAX).ok_or_else(|| {
+            let problem = format!("`{}` is not a number from 0 to 2^50", given.value);
+            self.error(given.name, problem, "write one as 512, 4k, 1M, 1MB or 2x512")
+        })
+    }
+}
+
+/// A number with one of dd's endings.
+fn factor(text: &str) -> Option<u64> {
+    const ENDINGS: &[(&str, u64)] = &[
+        ("kB", 1_000),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("c", 1),
+        ("w", 2),
+        ("b", 512),
+        ("k", 1 << 10),
+        ("K", 1 << 10),
+        ("M", 1 << 20),
+        ("G", 1 << 30),
+        ("T", 1 << 40),
+    ];
+    let ending = ENDINGS.iter().find(|(ending, _)| text.ends_with(ending));
+    let (ending, unit) = ending.copied().unwrap_or(("", 1));
+    text.strip_suffix(ending)?.parse::<u64>().ok()?.checked_mul(unit)
+}

@@ -1,0 +1,168 @@
+use crate::app::tests::{Made, calls};
+use crate::app::{Call, Node, OpenFlags, Source, Spec};
+
+const TMP1: Node = Node::new(0);
+const TMP2: Node = Node::new(1);
+
+fn made(command: &str) -> Vec<Call> {
+    calls(command, 1_000).0.into_iter().map(|made| made.call).collect()
+}
+
+const fn open(node: Node, flags: OpenFlags) -> Call {
+    Call::Open { parent: Node::root(0), node, name_bytes: 4, flags }
+}
+
+const OUTPUT: OpenFlags = OpenFlags { create: true, truncate: true, direct: false, sync: false, data_only: false };
+const INPUT: OpenFlags = OpenFlags { create: false, truncate: false, ..OUTPUT };
+
+const fn zeroes(node: Node, offset: u64, bytes: u64, calls: u64) -> Call {
+    Call::Write { node, offset, bytes, calls, source: Source::Zero }
+}
+
+const fn close(node: Node) -> Call {
+    Call::Close { node }
+}
+
+#[test]
+fn writes_zeroes_block_by_block() {
+    let expected = [open(TMP1, OUTPUT), zeroes(TMP1, 0, 512, 2_000_000), close(TMP1)];
+    assert_eq!(made("dd if=/dev/zero of=tmp1 bs=512 count=2000000"), expected);
+}
+
+#[test]
+fn numbers_have_endings_and_products() {
+    for (text, bytes) in
+        [("7c", 7), ("3w", 6), ("2b", 1_024), ("4k", 4_096), ("1kB", 1_000), ("1M", 1 << 20), ("2MB", 2_000_000)]
+    {
+        assert_eq!(made(&format!("dd if=/dev/zero of=tmp1 bs={text} count=2x3"))[1], zeroes(TMP1, 0, bytes, 6));
+    }
+}
+
+#[test]
+fn flags_and_conversions_are_those_of_the_original() {
+    let flags = |text: &str| match made(&format!("dd if=/dev/zero of=tmp1 count=1 {text}"))[0] {
+        Call::Open { flags, .. } => flags,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(flags("oflag=direct"), OpenFlags { direct: true, ..OUTPUT });
+    assert_eq!(flags("oflag=direct,sync"), OpenFlags { direct: true, sync: true, ..OUTPUT });
+    assert_eq!(flags("oflag=dsync"), OpenFlags { sync: true, data_only: true, ..OUTPUT });
+    assert_eq!(flags("conv=notrunc"), OpenFlags { truncate: false, ..OUTPUT });
+    let ends = |text: &str| made(&format!("dd if=/dev/zero of=tmp1 count=1 {text}"))[2..].to_vec();
+    assert_eq!(ends("conv=fsync"), [Call::Fsync { node: TMP1 }, close(TMP1)]);
+    assert_eq!(ends("conv=notrunc,fdatasync"), [Call::Fdatasync { node: TMP1 }, close(TMP1)]);
+}
+
+#[test]
+fn reads_and_writes_by_turns_up_to_the_end_of_what_the_command_before_wrote() {
+    let calls = made("dd if=/dev/zero of=tmp1 bs=1000 count=3; dd if=tmp1 of=tmp2 bs=2k");
+    let (read, write) = (
+        |offset, bytes| Call::Read { node: TMP1, offset, bytes, calls: 1 },
+        |offset, bytes| Call::Write { node: TMP2, offset, bytes, calls: 1, source: Source::Buffer },
+    );
+    let copy = [
+        open(TMP1, INPUT),
+        open(TMP2, OUTPUT),
+        read(0, 2_048),
+        write(0, 2_048),
+        read(2_048, 952),
+        write(2_048, 952),
+        close(TMP1),
+        close(TMP2),
+    ];
+    assert_eq!(calls[3..], copy);
+}
+
+#[test]
+fn skip_and_seek_leave_blocks_out() {
+    let calls = made("dd if=tmp1 of=tmp2 bs=1k count=2 skip=3 seek=5");
+    assert!(calls.contains(&Call::Read { node: TMP1, offset: 4_096, bytes: 1_024, calls: 1 }));
+    assert!(calls.contains(&Call::Write { node: TMP2, offset: 6_144, bytes: 1_024, calls: 1, source: Source::Buffer }));
+    let app = Spec::parse("dd if=tmp1 of=/dev/null bs=1k count=2 skip=3").unwrap().start(1);
+    assert_eq!(app.existing()[0].bytes, Some(5 << 10));
+}
+
+#[test]
+fn a_file_is_read_whole_blocks_first() {
+    let calls = made("dd if=/dev/zero of=tmp1 bs=1000 count=1 && dd if=tmp1 of=/dev/null bs=300")
+        .into_iter()
+        .filter(|call| matches!(call, Call::Read { .. }));
+    let read = |offset, bytes, calls| Call::Read { node: TMP1, offset, bytes, calls };
+    assert!(calls.eq([read(0, 300, 3), read(900, 100, 1)]));
+}
+
+#[test]
+fn jobs_run_at_once_each_with_its_own_file_and_the_next_command_waits_for_all() {
+    let (made, app) = calls("dd jobs=3 if=/dev/zero of=f count=2; dd if=f.2 of=/dev/null", 1_000);
+    assert_eq!(app.tasks().len(), 4);
+    let at = |made: &[Made], task| made.iter().find(|made| made.task == task).map(|made| made.at_ns);
+    assert_eq!([0, 1, 2, 3].map(|task| at(&made, task)), [Some(0), Some(0), Some(0), Some(3_000)]);
+    let mut files: Vec<Node> = made
+        .iter()
+        .filter_map(|made| if let Call::Write { node, .. } = made.call { Some(node) } else { None })
+        .collect();
+    files.sort();
+    assert_eq!(files, [0, 1, 2].map(Node::new));
+    let read = Call::Read { node: Node::new(2), offset: 0, bytes: 512, calls: 2 };
+    assert!(made.iter().any(|made| made.task == 3 && made.call == read));
+}
+
+#[test]
+fn reports_seconds_and_decimal_megabytes_a_second_from_open_to_closed() {
+    let app = calls("dd if=/dev/zero of=tmp1 bs=1MB count=5", 500_000_000).1;
+    let figures: Vec<_> =
+        app.report().figures.into_iter().map(|figure| (figure.name, figure.unit, figure.value)).collect();
+    assert_eq!(figures, [("write".to_owned(), "s", 1.0), ("write".to_owned(), "MB/s", 5.0)]);
+}
+
+#[test]
+fn reports_each_process_in_the_order_they_end() {
+    let spec = Spec::parse("dd jobs=3 if=/dev/zero of=f bs=1M count=10").unwrap();
+    let mut app = spec.start(1);
+    crate::app::tests::drive(app.as_mut(), |made| match made.call {
+        Call::Write { node, .. } => [3, 1, 2][(node.0 - Node::new(0).0) as usize] * 1_000_000_000,
+        _ => 0,
+    });
+    let report = app.report();
+    assert_eq!((report.series[0].unit, &report.series[0].values[..]), ("s", &[1.0, 2.0, 3.0][..]));
+    let seconds = report.figures.iter().filter(|figure| figure.unit == "s").map(|figure| figure.value);
+    assert!(seconds.eq([3.0, 1.0, 3.0]));
+}
+
+#[test]
+fn repeats_the_whole_of_it() {
+    let all = made("dd if=tmp1 of=/dev/null count=4 repeat=3");
+    assert_eq!(all.len(), 9);
+    assert_eq!(all[..3], all[6..]);
+}
+
+#[test]
+fn what_cannot_be_copied_is_refused() {
+    let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
+    for (text, part) in [
+        ("dd if=/dev/zero of=x", "count: /dev/zero has no end; write count=BLOCKS"),
+        ("dd if=x of=/dev/null", "count: no command before has written x"),
+        ("dd if=/dev/zero of=/dev/null count=1", "copies /dev/zero to /dev/null"),
+        ("dd if=/dev/sda of=x count=1", "if: /dev/sda is neither a file nor /dev/zero"),
+        ("dd of=x count=1", "if: is missing"),
+        ("dd if=x count=1", "of: is missing"),
+        ("dd if=x of=y count=1 count=2", "count: is given twice"),
+        ("dd if=x of=y count=0", "nothing would be copied"),
+        ("dd if=x of=y bs=0 count=1", "a block of no bytes"),
+        ("dd if=x of=y count=1z", "`1z` is not a number"),
+        ("dd if=x of=y count=99999999999999999999", "is not a number"),
+        ("dd if=x of=y bs=1G count=1G", "more than 1 PiB"),
+        ("dd if=x of=y count=1 oflag=direct bs=100", "bs: direct I/O of 100 bytes; write a multiple of 512"),
+        ("dd if=/dev/zero of=x bs=100 count=1; dd if=x of=/dev/null iflag=direct", "direct I/O of a file of 100 bytes"),
+        ("dd if=x of=y count=1 oflag=append", "`append` is not known; there are direct, dsync, sync"),
+        ("dd if=x of=x count=1", "add conv=notrunc"),
+        ("dd if=/dev/zero of=x count=4; dd if=/dev/zero of=x count=1 seek=2", "add conv=notrunc"),
+        ("dd if=/dev/zero of=x count=4; dd if=x of=/dev/null skip=4", "skip: x ends before"),
+        ("dd if=/dev/zero of=x count=4; sync", "only dd can follow dd"),
+        ("dd if=/dev/zero of=x count=4;", "only dd can follow dd"),
+        ("dd if=/dev/zero of=x count=4 jobs=0", "jobs: `0` is not a whole number from 1 to 10000"),
+        ("dd if count=4", "if: has no value; write if=FILE"),
+    ] {
+        assert!(error(text).contains(part), "{}", error(text));
+    }
+}

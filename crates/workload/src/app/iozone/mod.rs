@@ -1,0 +1,291 @@
+//! IOzone: thirteen ways to go through a file by records. Options: [`options`].
+//!
+//! Each test opens the file, times its loop, and closes it. `-e` takes an fsync and `-c` the close into the timing; else what
+//! a test has written is flushed, and the file closed, behind it. Random tests visit each record once in an order
+//! that is the same in all runs. With `-t` each process has a file of its own; all begin a test together. When
+//! the first is through, the others' clocks stop as well; readers stop there, writers complete their files.
+
+mod options;
+mod pattern;
+#[cfg(test)]
+mod tests;
+
+pub(super) use options::{ABOUT, Options};
+
+use pattern::{Pattern, Test};
+
+use crate::app::{AppTask, Application, Better, Call, Existing, Figure, Node, OpenFlags, Report, Series, Source, Step};
+
+const KIB: f64 = 1024.0;
+
+/// What a process does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// All others have opened their files as well.
+    Begin,
+    /// Records from this one on.
+    Records {
+        from: u64,
+    },
+    FlushTimed,
+    CloseTimed,
+    Measured,
+    Flush,
+    Close,
+    /// The others are not that far.
+    Next,
+    Ended,
+}
+
+/// One process.
+#[derive(Clone, Debug)]
+struct Process {
+    stage: Stage,
+    /// Records done in this test.
+    done: u64,
+    start_ns: u64,
+    /// KB/s of each test so far.
+    rates: Vec<f64>,
+}
+
+/// A running IOzone.
+#[derive(Debug)]
+pub(super) struct Iozone {
+    options: Options,
+    tasks: Vec<AppTask>,
+    existing: Vec<Existing>,
+    processes: Vec<Process>,
+    /// Number of the test that runs.
+    test: usize,
+    pattern: Pattern,
+    /// How many processes wait for the others.
+    waiting: usize,
+    /// When the first of the processes had finished its loop in this test, ns.
+    first_end_ns: Option<u64>,
+    woken: std::ops::Range<usize>,
+    /// Who is not to be woken, as it does not wait.
+    awake: usize,
+}
+
+impl Iozone {
+    pub(super) fn new(options: &Options) -> Self {
+        let options = options.clone();
+        let count = options.task_count();
+        let name = |number: usize| if count == 1 { "iozone".to_owned() } else { format!("iozone {number}") };
+        let tasks = (0..count).map(|number| AppTask { name: name(number) }).collect();
+        let file = |number| Existing {
+            node: node(number),
+            parent: Node::root(0),
+            name_bytes: options.name_bytes,
+            bytes: Some(options.bytes()),
+        };
+        let existing = if options.tests[0].makes_file() { Vec::new() } else { (0..count).map(file).collect() };
+        let process = Process { stage: Stage::Open, done: 0, start_ns: 0, rates: Vec::new() };
+        let pattern = Pattern::new(options.tests[0], options.records);
+        let processes = vec![process; count];
+        Self {
+            options,
+            tasks,
+            existing,
+            processes,
+            test: 0,
+            pattern,
+            waiting: 0,
+            first_end_ns: None,
+            woken: 0..0,
+            awake: usize::MAX,
+        }
+    }
+
+    fn kind(&self) -> Test {
+        self.options.tests[self.test]
+    }
+
+    /// Whether all have come to this point, `task` as the last; it does not wait then, and the others are woken.
+    fn meet(&mut self, task: usize) -> bool {
+        self.waiting += 1;
+        if self.waiting < self.processes.len() {
+            return false;
+        }
+        self.waiting = 0;
+        self.woken = 0..self.processes.len();
+        self.awake = task;
+        true
+    }
+
+    fn open(&self, task: usize) -> Step {
+        let kind = self.kind();
+        // fopen(3) knows neither O_DIRECT nor O_SYNC.
+        let (direct, sync) = (self.options.direct && !kind.is_stdio(), self.options.sync && !kind.is_stdio());
+        let flags =
+            OpenFlags { create: kind.makes_file(), truncate: kind.makes_file(), direct, sync, data_only: false };
+        let (parent, name_bytes) = (Node::root(0), self.options.name_bytes);
+        Step::Call(Call::Open { parent, node: node(task), name_bytes, flags })
+    }
+
+    /// The next records of a process, or `None` behind the last.
+    fn records(&mut self, task: usize, from: u64, now_ns: u64) -> Option<Step> {
+        let kind = self.kind();
+        let alone = self.processes.len() == 1;
+        let process = &mut self.processes[task];
+        process.done = from;
+        if from == self.options.records {
+            return None;
+        }
+        if !alone && self.first_end_ns.is_some() && process.rates.len() == self.test {
+            // Stone-walled.
+            let bytes = from * self.options.record_bytes;
+            process.rates.push(rate(bytes, now_ns - process.start_ns));
+            if !kind.writes() {
+                return None;
+            }
+        }
+        let run = self.pattern.run(from);
+        let count = if alone { run.count } else { 1 };
+        process.stage = Stage::Records { from: from + count };
+        let (node, bytes) = (node(task), self.options.record_bytes);
+        let offset = run.record * bytes;
+        Some(Step::Call(if kind.writes() {
+            Call::Write { node, offset, bytes, calls: count, source: Source::Buffer }
+        } else {
+            Call::Read { node, offset, bytes, calls: count }
+        }))
+    }
+
+    /// The loop of a process, with what belongs to it, is over.
+    fn measure(&mut self, task: usize, now_ns: u64) {
+        if self.options.stonewall && self.first_end_ns.is_none() {
+            self.first_end_ns = Some(now_ns);
+        }
+        let process = &mut self.processes[task];
+        if process.rates.len() == self.test {
+            process.rates.push(rate(self.options.bytes(), now_ns - process.start_ns));
+        }
+    }
+
+    /// All processes are through with a test.
+    fn next_test(&mut self) {
+        self.test += 1;
+        self.first_end_ns = None;
+        let is_last = self.test == self.options.tests.len();
+        for process in &mut self.processes {
+            process.done = 0;
+            process.stage = if is_last { Stage::Ended } else { Stage::Open };
+        }
+        if !is_last {
+            self.pattern = Pattern::new(self.kind(), self.options.records);
+        }
+    }
+}
+
+/// The node of a process's file.
+const fn node(task: usize) -> Node {
+    Node::new(task as u32)
+}
+
+/// KB/s as printed: whole KiB a second.
+fn rate(bytes: u64, ns: u64) -> f64 {
+    (bytes as f64 / KIB / (ns.max(1) as f64 / 1e9)).floor()
+}
+
+impl Application for Iozone {
+    fn tasks(&self) -> &[AppTask] {
+        &self.tasks
+    }
+
+    fn existing(&self) -> &[Existing] {
+        &self.existing
+    }
+
+    fn step(&mut self, task: usize, now_ns: u64) -> Step {
+        let node = node(task);
+        let (flush, close) = (self.options.include_flush, self.options.include_close);
+        loop {
+            let stage = self.processes[task].stage;
+            match stage {
+                Stage::Open => {
+                    self.processes[task].stage = Stage::Begin;
+                    return self.open(task);
+                }
+                Stage::Begin => {
+                    // Counted once: who is woken comes back with the clock to be started.
+                    self.processes[task].stage = Stage::Records { from: 0 };
+                    self.processes[task].start_ns = u64::MAX;
+                    if !self.meet(task) {
+                        return Step::Wait;
+                    }
+                }
+                Stage::Records { from } => {
+                    let process = &mut self.processes[task];
+                    process.start_ns = process.start_ns.min(now_ns);
+                    if let Some(step) = self.records(task, from, now_ns) {
+                        return step;
+                    }
+                    self.processes[task].stage = Stage::FlushTimed;
+                }
+                Stage::FlushTimed => {
+                    self.processes[task].stage = Stage::CloseTimed;
+                    if flush {
+                        return Step::Call(Call::Fsync { node });
+                    }
+                }
+                Stage::CloseTimed => {
+                    self.processes[task].stage = Stage::Measured;
+                    if close {
+                        return Step::Call(Call::Close { node });
+                    }
+                }
+                Stage::Measured => {
+                    self.measure(task, now_ns);
+                    self.processes[task].stage = if close { Stage::Next } else { Stage::Flush };
+                }
+                Stage::Flush => {
+                    self.processes[task].stage = Stage::Close;
+                    if !flush && self.kind().writes() {
+                        return Step::Call(Call::Fsync { node });
+                    }
+                }
+                Stage::Close => {
+                    self.processes[task].stage = Stage::Next;
+                    return Step::Call(Call::Close { node });
+                }
+                Stage::Next => {
+                    if !self.meet(task) {
+                        return Step::Wait;
+                    }
+                    self.next_test();
+                }
+                Stage::Ended => return Step::Exit,
+            }
+        }
+    }
+
+    fn take_woken(&mut self) -> Option<usize> {
+        let awake = self.awake;
+        self.woken.find(|&task| task != awake)
+    }
+
+    fn progress(&self) -> f64 {
+        let records = self.options.records as f64;
+        let done: u64 = self.processes.iter().map(|process| process.done).sum();
+        let of_test = done as f64 / records / self.processes.len() as f64;
+        (self.test as f64 + of_test) / self.options.tests.len() as f64
+    }
+
+    fn report(&self) -> Report {
+        let mut report = Report::default();
+        for (number, test) in self.options.tests.iter().enumerate() {
+            let rates: Option<Vec<f64>> =
+                self.processes.iter().map(|process| process.rates.get(number).copied()).collect();
+            let Some(values) = rates else { break };
+            let (name, unit) = (test.name().to_owned(), "KB/s");
+            let value = values.iter().sum();
+            report.figures.push(Figure { name: name.clone(), unit, value, better: Better::Higher });
+            if values.len() > 1 {
+                report.series.push(Series { name, unit, values, step_s: None });
+            }
+        }
+        report
+    }
+}

@@ -1,0 +1,192 @@
+use crate::app::tests::{Made, calls, drive};
+use crate::app::{Application, Call, Node, OpenFlags, Source, Spec};
+
+const FILE: Node = Node::new(0);
+const KIB: u64 = 1_024;
+
+fn made(command: &str) -> Vec<Call> {
+    calls(command, 1_000).0.into_iter().map(|made| made.call).collect()
+}
+
+/// The calls of each test: between open and the next open.
+fn tests(calls: &[Call]) -> Vec<&[Call]> {
+    let mut starts: Vec<usize> = (0..calls.len()).filter(|&call| matches!(calls[call], Call::Open { .. })).collect();
+    starts.push(calls.len());
+    starts.windows(2).map(|ends| &calls[ends[0]..ends[1]]).collect()
+}
+
+/// Offsets that a test goes to, record by record, in units of records.
+fn records(calls: &[Call], record_bytes: u64) -> Vec<u64> {
+    let mut records = Vec::new();
+    for &call in calls {
+        if let Call::Read { offset, bytes, calls, .. } | Call::Write { offset, bytes, calls, .. } = call {
+            assert_eq!((bytes, offset % record_bytes), (record_bytes, 0));
+            records.extend((0..calls).map(|call| offset / record_bytes + call));
+        }
+    }
+    records
+}
+
+fn names(app: &dyn Application) -> Vec<String> {
+    app.report().figures.into_iter().map(|figure| figure.name).collect()
+}
+
+const fn open(create: bool) -> Call {
+    let flags = OpenFlags { create, truncate: create, direct: false, sync: false, data_only: false };
+    Call::Open { parent: Node::root(0), node: FILE, name_bytes: 10, flags }
+}
+
+const fn write(offset: u64, bytes: u64, calls: u64) -> Call {
+    Call::Write { node: FILE, offset, bytes, calls, source: Source::Buffer }
+}
+
+#[test]
+fn fsync_is_in_the_timing_if_asked_for_and_else_behind_it() {
+    let (write, fsync, close) = (write(0, 4 * KIB, 16), Call::Fsync { node: FILE }, Call::Close { node: FILE });
+    for (options, kib_per_s) in [("", 64.0), ("-e ", 32.0), ("-c ", 32.0), ("-e -c ", 21.0)] {
+        let (made, app) = calls(&format!("iozone -s 64 {options}-i 0"), 1_000_000_000);
+        let calls: Vec<Call> = made.iter().map(|made| made.call).collect();
+        let body: &[Call] = if options == "-c " { &[write, close] } else { &[write, fsync, close] };
+        assert_eq!(calls, [&[open(true)], body, &[open(false)], body].concat(), "{options}");
+        let rates = app.report().figures.into_iter().map(|figure| (figure.name, figure.unit, figure.value));
+        let expected = ["write", "rewrite"].map(|name| (name.to_owned(), "KB/s", kib_per_s));
+        assert!(rates.eq(expected), "{options}");
+    }
+}
+
+#[test]
+fn all_thirteen_tests_follow_in_order() {
+    let (made, app) = calls("iozone -s 1m -r 64k -R", 1_000);
+    let expected = [
+        "write",
+        "rewrite",
+        "read",
+        "reread",
+        "random_read",
+        "random_write",
+        "backwards_read",
+        "record_rewrite",
+        "strided_read",
+        "fwrite",
+        "frewrite",
+        "fread",
+        "freread",
+    ];
+    assert_eq!(names(app.as_ref()), expected);
+    let calls: Vec<Call> = made.iter().map(|made| made.call).collect();
+    let tests = tests(&calls);
+    for (test, name) in tests.iter().zip(expected) {
+        assert_eq!(test[0], open(matches!(name, "write" | "fwrite")), "{name}");
+        let is_write = test.iter().any(|call| matches!(call, Call::Write { .. }));
+        assert_eq!(is_write, name.contains("write"), "{name}");
+        assert_eq!(test.contains(&Call::Fsync { node: FILE }), is_write, "{name}");
+        let records = records(test, 64 * KIB);
+        assert_eq!(records.len(), 16);
+        match name {
+            "backwards_read" => assert!(records.into_iter().eq((0..16).rev())),
+            "record_rewrite" => assert_eq!(records, [0; 16]),
+            "random_read" | "random_write" => {
+                let mut sorted = records.clone();
+                sorted.sort_unstable();
+                assert!(sorted.into_iter().eq(0..16), "each record once");
+            }
+            _ => assert!(records.into_iter().eq(0..16), "{name}"),
+        }
+    }
+}
+
+#[test]
+fn the_random_order_is_random_and_the_same_in_both_tests_and_all_runs() {
+    let order = |seed: u64| {
+        let mut calls = Vec::new();
+        drive(Spec::parse("iozone -s 16m -i 0 -i 2").unwrap().start(seed).as_mut(), |made| {
+            calls.push(made.call);
+            1
+        });
+        let tests = tests(&calls);
+        let [read, write] = [2, 3].map(|test| records(tests[test], 4 * KIB));
+        assert_eq!(read, write);
+        read
+    };
+    assert_eq!(order(1), order(2));
+    assert!(order(1).windows(2).filter(|pair| pair[1] == pair[0] + 1).count() < 10);
+}
+
+#[test]
+fn a_strided_read_takes_every_seventeenth_record_and_wraps_to_the_next_start() {
+    for count in [1, 16, 17, 18, 40, 1_000] {
+        let calls = made(&format!("iozone -s {count}k -r 1 -i 5"));
+        let expected = (0..17).flat_map(|start| (start..count).step_by(17));
+        assert!(records(&calls, KIB).into_iter().eq(expected), "{count}");
+    }
+}
+
+#[test]
+fn a_file_that_no_test_makes_is_there_beforehand() {
+    let existing = |text: &str| Spec::parse(text).unwrap().start(1).existing().iter().map(|file| file.bytes).collect();
+    let (none, one): (Vec<_>, Vec<_>) = (vec![], vec![Some(1 << 20)]);
+    assert_eq!((none.clone(), one.clone()), (existing("iozone -s 1m -i 1 -i 0"), existing("iozone -s 1m -i 1")));
+    assert_eq!((none, one), (existing("iozone -s 1m -i 6"), existing("iozone -s 1m -i 4")));
+}
+
+#[test]
+fn direct_and_sync_are_not_for_stdio() {
+    let calls = made("iozone -s 64 -o -I -i 0 -i 6");
+    let flags = calls.iter().filter_map(|&call| match call {
+        Call::Open { flags, .. } => Some((flags.direct, flags.sync)),
+        _ => None,
+    });
+    assert!(flags.eq([(true, true), (true, true), (false, false), (false, false)]));
+}
+
+#[test]
+fn the_file_is_whole_records() {
+    let calls = made("iozone -s 100k -r 16k -i 0 -e");
+    assert_eq!(calls[1], write(0, 16 * KIB, 6));
+}
+
+#[test]
+fn processes_begin_each_test_together_and_the_first_to_end_stops_the_clocks() {
+    let run = |options: &str| {
+        let mut app = Spec::parse(&format!("iozone -s 40 -t 2 -i 0 -i 1 {options}")).unwrap().start(1);
+        let mut made: Vec<Made> = Vec::new();
+        drive(app.as_mut(), |call| {
+            made.push(call);
+            // The second process is half as fast.
+            1_000_000_000 * (call.task as u64 + 1)
+        });
+        (made, app.report())
+    };
+    let records = |made: &[Made], task| {
+        made.iter()
+            .filter(|made| made.task == task && matches!(made.call, Call::Read { .. } | Call::Write { .. }))
+            .count()
+    };
+    let (made, report) = run("");
+    // Ten records in 10 s, while the other did five.
+    assert_eq!(report.series[0].values, [4.0, 2.0]);
+    assert_eq!(report.figures[0].value, 6.0);
+    assert_eq!(records(&made, 0), 40);
+    assert!((30..40).contains(&records(&made, 1)), "files are written whole, but not read: {}", records(&made, 1));
+    assert_eq!(records(&run("-x").0, 1), 40);
+    let second_open = |task| {
+        let mut own = made.iter().filter(|made| made.task == task && matches!(made.call, Call::Open { .. }));
+        own.nth(1).map(|made| made.at_ns)
+    };
+    assert_eq!(second_open(0), second_open(1));
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
+    for (text, part) in [
+        ("iozone -i 8", "-i: `8` is not a whole number from 0 to 7"),
+        ("iozone -s 0", "-s: `0` is not a size from 1 byte to 1 PiB"),
+        ("iozone -s 4 -r 8", "-r: a record of 8192 bytes in a file of 4096"),
+        ("iozone -a", "-a: unknown option; iozone knows -s SIZE"),
+        ("iozone -+n", "-+n: unknown option"),
+        ("iozone -t 0", "-t: `0` is not a whole number from 1 to 1000"),
+    ] {
+        assert!(error(text).contains(part), "{}", error(text));
+    }
+}

@@ -1,0 +1,149 @@
+//! A program and its options, from a command line.
+
+use crate::WorkloadError;
+use crate::app::command_line::Line;
+use crate::app::{Application, dd, iozone};
+
+/// An option of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppOption {
+    /// Its name: `-s`, or `bs` if it is written `bs=VALUE`.
+    pub name: &'static str,
+    /// What its value is called; `None`: it has none.
+    pub value: Option<&'static str>,
+    /// What it does, its unit and its default.
+    pub about: &'static str,
+}
+
+impl AppOption {
+    /// How it is written: `-s SIZE`, `bs=BYTES`.
+    #[must_use]
+    pub fn usage(&self) -> String {
+        match self.value {
+            None => self.name.to_owned(),
+            Some(value) if self.name.starts_with('-') => format!("{} {value}", self.name),
+            Some(value) => format!("{}={value}", self.name),
+        }
+    }
+}
+
+/// A program that can be named in a command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its name: the command line's first word.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// Its options.
+    pub options: &'static [AppOption],
+}
+
+/// The programs there are.
+#[must_use]
+pub const fn programs() -> &'static [About] {
+    &[dd::ABOUT, iozone::ABOUT]
+}
+
+/// What the program was told to do.
+#[derive(Clone, Debug)]
+enum Options {
+    Dd(dd::Options),
+    Iozone(iozone::Options),
+}
+
+/// A program with its options: a command line that was understood.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    line: String,
+    options: Options,
+}
+
+impl Spec {
+    /// Whether a text is meant as a command line: its first word is the name of a program.
+    #[must_use]
+    pub fn is_command(text: &str) -> bool {
+        text.split_whitespace().next().is_some_and(|word| programs().iter().any(|program| program.name == word))
+    }
+
+    /// Reads a command line, as `iozone -s 64 -e -i 0`. Words are separated by white space; there are no quotes.
+    ///
+    /// # Errors
+    /// An unknown program or option, a value that makes no sense: [`WorkloadError::Command`].
+    pub fn parse(text: &str) -> Result<Self, WorkloadError> {
+        let line = Line::new(text);
+        let options = match line.program() {
+            "dd" => Options::Dd(dd::Options::parse(&line)?),
+            "iozone" => Options::Iozone(iozone::Options::parse(&line)?),
+            other => {
+                let known = programs().iter().map(|program| program.name).collect::<Vec<_>>().join(", ");
+                return Err(line.error(other, "no such program", format!("there are {known}")));
+            }
+        };
+        Ok(Self { line: line.text().to_owned(), options })
+    }
+
+    /// The command as written.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.line
+    }
+
+    /// How many tasks it runs.
+    #[must_use]
+    pub fn task_count(&self) -> usize {
+        match &self.options {
+            Options::Dd(options) => options.task_count(),
+            Options::Iozone(options) => options.task_count(),
+        }
+    }
+
+    /// How many disks it uses.
+    #[must_use]
+    pub const fn disks(&self) -> u32 {
+        match &self.options {
+            Options::Dd(_) | Options::Iozone(_) => 1,
+        }
+    }
+
+    /// A run of it. `seed` decides what the original leaves to chance; what it draws from a fixed seed of its own stays
+    /// the same in all runs.
+    #[must_use]
+    pub fn start(&self, seed: u64) -> Box<dyn Application> {
+        // Neither dd nor iozone leaves anything to chance.
+        let _ = seed;
+        match &self.options {
+            Options::Dd(options) => Box::new(dd::Dd::new(options)),
+            Options::Iozone(options) => Box::new(iozone::Iozone::new(options)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        Spec::parse(text).map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_command_is_known_by_its_first_word() {
+        assert!(Spec::is_command(" iozone"));
+        assert!(Spec::is_command("dd if=x"));
+        assert!(!Spec::is_command("ddrescue"));
+        assert!(!Spec::is_command(""));
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_with_the_option_and_what_would_be_right() {
+        assert!(error("postmark -x").starts_with("postmark -x: postmark: no such program; there are dd, iozone"));
+        assert!(error("").contains("no such program"));
+        for program in programs() {
+            let text = error(&format!("{} --frob=1", program.name));
+            assert!(text.contains("frob"), "{text}");
+            for option in program.options {
+                assert!(text.contains(option.name), "{text} does not name {}", option.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A trivial machine for tests: every call takes as long as it is told, and it must be one that a file system allows.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use crate::app::{Application, Call, Node, Spec, Step};
+
+/// What is in the file system.
+#[derive(Debug, Default)]
+struct Tree {
+    /// Parents of directories and files.
+    parents: BTreeMap<Node, Node>,
+    /// Sizes of files; directories have none.
+    bytes: BTreeMap<Node, Option<u64>>,
+    /// How many entries directories have.
+    entries: BTreeMap<Node, u64>,
+    open: BTreeSet<(usize, Node)>,
+}
+
+impl Tree {
+    fn add(&mut self, node: Node, parent: Node, bytes: Option<u64>) {
+        assert!(node.as_root().is_none(), "a root is made");
+        let is_directory = parent.as_root().is_some() || self.bytes.get(&parent) == Some(&None);
+        assert!(is_directory, "{parent:?} is no directory");
+        assert!(self.bytes.insert(node, bytes).is_none(), "{node:?} is there already");
+        self.parents.insert(node, parent);
+        *self.entries.entry(parent).or_default() += 1;
+    }
+
+    fn remove(&mut self, node: Node) {
+        let parent = self.parents.remove(&node).expect("it is there");
+        *self.entries.get_mut(&parent).expect("it has a parent") -= 1;
+        self.bytes.remove(&node);
+    }
+
+    fn file(&mut self, task: usize, node: Node) -> &mut u64 {
+        assert!(self.open.contains(&(task, node)), "{node:?} is not open");
+        self.bytes.get_mut(&node).and_then(Option::as_mut).expect("it is a file")
+    }
+
+    fn call(&mut self, task: usize, call: Call) {
+        match call {
+            Call::Spawn | Call::Sync => {}
+            Call::MakeDirectory { parent, node, .. } => self.add(node, parent, None),
+            Call::RemoveDirectory { node } => {
+                assert_eq!(self.bytes.get(&node), Some(&None), "{node:?} is no directory");
+                assert_eq!(self.entries.get(&node).copied().unwrap_or(0), 0, "{node:?} is not empty");
+                self.remove(node);
+            }
+            Call::Open { parent, node, flags, .. } => {
+                match self.bytes.get(&node) {
+                    None => {
+                        assert!(flags.create, "{node:?} does not exist");
+                        self.add(node, parent, Some(0));
+                    }
+                    Some(bytes) => {
+                        assert!(bytes.is_some(), "{node:?} is a directory");
+                        assert_eq!(self.parents[&node], parent);
+                    }
+                }
+                if flags.truncate {
+                    self.bytes.insert(node, Some(0));
+                }
+                assert!(self.open.insert((task, node)), "{node:?} is open already");
+            }
+            Call::Close { node } => assert!(self.open.remove(&(task, node)), "{node:?} is not open"),
+            Call::Unlink { node } => {
+                assert!(matches!(self.bytes.get(&node), Some(Some(_))), "{node:?} is no file");
+                self.remove(node);
+            }
+            Call::Read { node, offset, bytes, calls } => {
+                assert!(bytes > 0 && calls > 0);
+                assert!(offset + bytes * calls <= *self.file(task, node), "{node:?} is read behind its end");
+            }
+            Call::Write { node, offset, bytes, calls, .. } => {
+                assert!(bytes > 0 && calls > 0);
+                let end = self.file(task, node);
+                *end = (*end).max(offset + bytes * calls);
+            }
+            Call::Fsync { node } | Call::Fdatasync { node } => {
+                self.file(task, node);
+            }
+        }
+    }
+}
+
+/// A call, who made it, and when it began, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Made {
+    pub(super) task: usize,
+    pub(super) call: Call,
+    pub(super) at_ns: u64,
+}
+
+/// Runs an application to its end; gives each call to `see`, which says how long it takes, ns.
+pub(super) fn drive(app: &mut dyn Application, mut see: impl FnMut(Made) -> u64) {
+    let mut tree = Tree::default();
+    for existing in app.existing() {
+        tree.add(existing.node, existing.parent, existing.bytes);
+    }
+    let tasks = app.tasks().len();
+    let mut due: BinaryHeap<Reverse<(u64, u64, usize)>> =
+        (0..tasks).map(|task| Reverse((0, task as u64, task))).collect();
+    let mut sequence = tasks as u64;
+    let mut waiting = BTreeSet::new();
+    let mut left = tasks;
+    let mut progress = 0.0;
+    while let Some(Reverse((now_ns, _, task))) = due.pop() {
+        let mut next = |due_ns, task| {
+            sequence += 1;
+            due.push(Reverse((due_ns, sequence, task)));
+        };
+        match app.step(task, now_ns) {
+            Step::Call(call) => {
+                tree.call(task, call);
+                next(now_ns + see(Made { task, call, at_ns: now_ns }), task);
+            }
+            Step::Compute { ns } => next(now_ns + ns, task),
+            Step::Sleep { until_ns } => next(now_ns.max(until_ns), task),
+            Step::Wait => assert!(waiting.insert(task)),
+            Step::Exit => left -= 1,
+        }
+        while let Some(woken) = app.take_woken() {
+            assert!(waiting.remove(&woken), "task {woken} does not wait");
+            next(now_ns, woken);
+        }
+        let now = app.progress();
+        assert!((progress..=1.0 + 1e-9).contains(&now), "progress went from {progress} to {now}");
+        progress = now;
+    }
+    assert_eq!((left, waiting.len()), (0, 0), "all tasks end");
+    assert!(app.progress() > 1.0 - 1e-9);
+}
+
+/// All calls of a command line; each takes `call_ns`.
+pub(super) fn calls(command: &str, call_ns: u64) -> (Vec<Made>, Box<dyn Application>) {
+    let spec = Spec::parse(command).unwrap();
+    let mut app = spec.start(1);
+    assert_eq!(app.tasks().len(), spec.task_count());
+    let mut made = Vec::new();
+    drive(app.as_mut(), |call| {
+        made.push(call);
+        call_ns
+    });
+    (made, app)
+}
