@@ -1,8 +1,8 @@
-//! The runs of one mapping in order of offset: found by a hint, by walking when they are few, by a tree when they are many.
+//! The runs of one mapping in order of offset: found by a hint, by walking when they are few, by an index when they are many.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::cell::Cell;
 
+use super::index::Index;
 use super::run::{NIL, Run, Runs};
 
 /// So many runs are found by walking; most files are small and have one.
@@ -17,49 +17,43 @@ pub(super) enum Place {
     Between(u32, u32),
 }
 
-/// Of a mapping of many runs: all of them and the dirty ones, by first page.
-#[derive(Clone, Debug, Default)]
-struct Tree {
-    runs: BTreeMap<u64, u32>,
-    dirty: BTreeSet<u64>,
-}
-
 /// One mapping.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) first: u32,
     last: u32,
     /// The run of the last operation.
-    hint: u32,
+    hint: Cell<u32>,
     nr_runs: u32,
     pub(super) pages: u64,
     /// Dirty, also those of them under writeback.
     pub(super) dirty: u64,
     pub(super) writeback: u64,
-    tree: Option<Box<Tree>>,
+    index: Option<Box<Index>>,
 }
 
 impl Slot {
     pub(super) const fn new() -> Self {
-        Self { first: NIL, last: NIL, hint: NIL, nr_runs: 0, pages: 0, dirty: 0, writeback: 0, tree: None }
+        Self { first: NIL, last: NIL, hint: Cell::new(NIL), nr_runs: 0, pages: 0, dirty: 0, writeback: 0, index: None }
     }
 
     /// Remembers where the next operation is likely to be.
     #[inline]
-    pub(super) const fn set_hint(&mut self, id: u32) {
-        self.hint = id;
+    pub(super) fn set_hint(&self, id: u32) {
+        self.hint.set(id);
     }
 
     #[inline]
     pub(super) fn find(&self, runs: &Runs, page: u64) -> Place {
-        if self.hint != NIL && runs[self.hint].page <= page {
-            let run = &runs[self.hint];
+        let hint = self.hint.get();
+        if hint != NIL && runs[hint].page <= page {
+            let run = &runs[hint];
             if page < run.end() {
-                return Place::In(self.hint);
+                return Place::In(hint);
             }
             let behind = run.behind;
             if behind == NIL || page < runs[behind].page {
-                return Place::Between(self.hint, behind);
+                return Place::Between(hint, behind);
             }
             if page < runs[behind].end() {
                 return Place::In(behind);
@@ -69,8 +63,8 @@ impl Slot {
     }
 
     fn search(&self, runs: &Runs, page: u64) -> Place {
-        let at_or_before = match &self.tree {
-            Some(tree) => tree.runs.range(..=page).next_back().map_or(NIL, |(_, &id)| id),
+        let at_or_before = match &self.index {
+            Some(index) => index.last_from(page),
             None => {
                 let mut before = NIL;
                 let mut id = self.first;
@@ -81,10 +75,14 @@ impl Slot {
                 before
             }
         };
-        match at_or_before {
-            NIL => Place::Between(NIL, self.first),
-            id if page < runs[id].end() => Place::In(id),
-            id => Place::Between(id, runs[id].behind),
+        if at_or_before == NIL {
+            return Place::Between(NIL, self.first);
+        }
+        self.set_hint(at_or_before);
+        if page < runs[at_or_before].end() {
+            Place::In(at_or_before)
+        } else {
+            Place::Between(at_or_before, runs[at_or_before].behind)
         }
     }
 
@@ -100,9 +98,8 @@ impl Slot {
         if id == NIL || runs[id].is_dirty() {
             return id;
         }
-        if let Some(tree) = &self.tree {
-            let next = tree.dirty.range((Bound::Excluded(runs[id].page), Bound::Unbounded)).next();
-            return next.map_or(NIL, |page| tree.runs[page]);
+        if let Some(index) = &self.index {
+            return index.first_dirty_behind(runs, id);
         }
         while id != NIL && !runs[id].is_dirty() {
             id = runs[id].behind;
@@ -123,23 +120,34 @@ impl Slot {
             behind => runs[behind].before = id,
         }
         self.nr_runs += 1;
-        self.hint = id;
-        if self.tree.is_some() {
-            self.enter(&runs[id], id);
+        self.set_hint(id);
+        if let Some(index) = &mut self.index {
+            index.insert(runs, id);
         } else if self.nr_runs > WALKED_RUNS {
-            self.tree = Some(Box::default());
-            let mut id = self.first;
-            while id != NIL {
-                self.enter(&runs[id], id);
-                id = runs[id].behind;
-            }
+            self.begin_index(runs);
         }
+    }
+
+    #[cold]
+    fn begin_index(&mut self, runs: &mut Runs) {
+        let mut index = Box::<Index>::default();
+        let mut id = self.first;
+        while id != NIL {
+            // Those behind are not in it yet.
+            let behind = std::mem::replace(&mut runs[id].behind, NIL);
+            index.insert(runs, id);
+            runs[id].behind = behind;
+            id = behind;
+        }
+        self.index = Some(index);
     }
 
     /// Takes a run out; its pages are counted elsewhere.
     pub(super) fn unlink(&mut self, runs: &mut Runs, id: u32) {
+        if let Some(index) = &mut self.index {
+            index.remove(runs, id);
+        }
         let Run { before, behind, .. } = runs[id];
-        self.leave(&runs[id]);
         match before {
             NIL => self.first = behind,
             before => runs[before].behind = behind,
@@ -149,57 +157,36 @@ impl Slot {
             behind => runs[behind].before = before,
         }
         self.nr_runs -= 1;
-        if self.hint == id {
-            self.hint = if before == NIL { behind } else { before };
+        if self.hint.get() == id {
+            self.set_hint(if before == NIL { behind } else { before });
         }
         if self.nr_runs == 0 {
-            self.tree = None;
+            self.index = None;
         }
     }
 
     /// Moves the first page of a run, which keeps its place among the others.
+    #[inline]
     pub(super) fn move_start(&mut self, runs: &mut Runs, id: u32, page: u64) {
-        self.leave(&runs[id]);
-        let end = runs[id].end();
-        runs[id].page = page;
-        runs[id].pages = (end - page) as u32;
-        self.enter(&runs[id], id);
+        let run = &mut runs[id];
+        if let Some(index) = &mut self.index {
+            index.move_start(run.block, run.page, page);
+        }
+        run.pages = (run.end() - page) as u32;
+        run.page = page;
     }
 
     /// A run that was dirty is not, or the other way round; to be told behind the change.
     #[inline]
     pub(super) fn dirtiness_changed(&mut self, run: &Run) {
-        if let Some(tree) = &mut self.tree {
-            if run.is_dirty() {
-                tree.dirty.insert(run.page);
-            } else {
-                tree.dirty.remove(&run.page);
-            }
-        }
-    }
-
-    fn enter(&mut self, run: &Run, id: u32) {
-        if let Some(tree) = &mut self.tree {
-            tree.runs.insert(run.page, id);
-            if run.is_dirty() {
-                tree.dirty.insert(run.page);
-            }
-        }
-    }
-
-    fn leave(&mut self, run: &Run) {
-        if let Some(tree) = &mut self.tree {
-            tree.runs.remove(&run.page);
-            if run.is_dirty() {
-                tree.dirty.remove(&run.page);
-            }
+        if let Some(index) = &mut self.index {
+            index.set_dirty(run.block, run.page, run.is_dirty());
         }
     }
 
     /// Panics where its own parts disagree.
     pub(super) fn check(&self, runs: &Runs) {
-        let (mut before, mut id, mut count) = (NIL, self.first, 0);
-        let (mut pages, mut dirty) = (0, BTreeSet::new());
+        let (mut before, mut id, mut count, mut pages) = (NIL, self.first, 0, 0);
         while id != NIL {
             let run = &runs[id];
             assert_eq!(run.before, before, "links by offset go both ways");
@@ -207,20 +194,13 @@ impl Slot {
                 before == NIL || runs[before].end() <= run.page,
                 "runs do not overlap and stand in order of offset"
             );
-            if let Some(tree) = &self.tree {
-                assert_eq!(tree.runs.get(&run.page), Some(&id), "the tree has every run");
-            }
-            if run.is_dirty() {
-                dirty.insert(run.page);
-            }
             (pages, count) = (pages + u64::from(run.pages), count + 1);
             (before, id) = (id, run.behind);
         }
         assert_eq!(self.last, before, "the last run");
         assert_eq!((self.nr_runs, self.pages), (count, pages), "runs and pages of a mapping");
-        if let Some(tree) = &self.tree {
-            assert_eq!(tree.runs.len(), count as usize, "the tree has no other runs");
-            assert_eq!(tree.dirty, dirty, "dirty runs of the tree");
+        if let Some(index) = &self.index {
+            index.check(runs, self.first);
         }
     }
 }

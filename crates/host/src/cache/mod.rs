@@ -19,6 +19,7 @@
 
 mod change;
 mod check;
+mod index;
 mod lru;
 mod mapping;
 mod reclaim;
@@ -147,7 +148,24 @@ impl PageCache {
     ///
     /// If one of the pages is in memory, or `state` is [`State::Redirtied`].
     pub fn insert(&mut self, mapping: Mapping, page: u64, pages: u64, state: State) -> Result<(), NoRoom> {
-        assert!(state != State::Redirtied, "a page begins with at most one write under way");
+        self.insert_as(mapping, page, pages, Attributes { state, active: false, referenced: false })
+    }
+
+    /// As [`PageCache::insert`] and then [`PageCache::access`], at less cost: what a write of new pages does.
+    ///
+    /// # Errors
+    ///
+    /// As [`PageCache::insert`].
+    ///
+    /// # Panics
+    ///
+    /// As [`PageCache::insert`].
+    pub fn insert_accessed(&mut self, mapping: Mapping, page: u64, pages: u64, state: State) -> Result<(), NoRoom> {
+        self.insert_as(mapping, page, pages, Attributes { state, active: false, referenced: true })
+    }
+
+    fn insert_as(&mut self, mapping: Mapping, page: u64, pages: u64, attributes: Attributes) -> Result<(), NoRoom> {
+        assert!(attributes.state != State::Redirtied, "a page begins with at most one write under way");
         if pages == 0 {
             return Ok(());
         }
@@ -160,7 +178,6 @@ impl PageCache {
         };
         let end = page + pages;
         assert!(behind == NIL || self.runs[behind].page >= end, "pages from {page} to {end} are in the cache in part");
-        let attributes = Attributes { state, active: false, referenced: false };
         self.count_in(mapping.0, attributes, pages);
         let mut page = page;
         if before != NIL && before == self.lists[INACTIVE].newest {
@@ -228,17 +245,25 @@ impl PageCache {
     /// were dirtied under writeback are not among them until that has ended.
     #[must_use]
     pub fn next_dirty(&self, mapping: Mapping, from: u64) -> Option<(u64, u64)> {
+        self.next_dirty_up_to(mapping, from, u64::MAX)
+    }
+
+    /// As [`PageCache::next_dirty`], but not more than `pages_max` pages, 1 at least: a large file that is dirty as a whole is
+    /// not looked at as a whole.
+    #[must_use]
+    pub fn next_dirty_up_to(&self, mapping: Mapping, from: u64, pages_max: u64) -> Option<(u64, u64)> {
         let mut id = self.mappings.get(mapping.0 as usize)?.first_dirty(&self.runs, from);
         if id == NIL {
             return None;
         }
         let page = self.runs[id].page.max(from);
+        let limit = page.saturating_add(pages_max.max(1));
         let mut end = page;
-        while id != NIL && self.runs[id].is_dirty() && (end == page || self.runs[id].page == end) {
+        while id != NIL && end < limit && self.runs[id].is_dirty() && (end == page || self.runs[id].page == end) {
             end = self.runs[id].end();
             id = self.runs[id].behind;
         }
-        Some((page, end - page))
+        Some((page, end.min(limit) - page))
     }
 
     /// Whether a mapping has dirty pages, also such as are under writeback.

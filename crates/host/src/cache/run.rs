@@ -33,6 +33,8 @@ pub(super) struct Run {
     pub(super) before: u32,
     /// The run of higher pages of the same mapping.
     pub(super) behind: u32,
+    /// Where the index of its mapping has it, if there is one.
+    pub(super) block: u32,
     pub(super) attributes: Attributes,
     /// Some of its pages may have a readahead mark.
     pub(super) marked: bool,
@@ -42,7 +44,7 @@ impl Run {
     /// A run that no list has yet.
     pub(super) const fn unlinked(mapping: u32, page: u64, pages: u32, attributes: Attributes) -> Self {
         let (older, newer, before, behind) = (NIL, NIL, NIL, NIL);
-        Self { page, mapping, pages, older, newer, before, behind, attributes, marked: false }
+        Self { page, mapping, pages, older, newer, before, behind, block: NIL, attributes, marked: false }
     }
 
     /// The page behind the last.
