@@ -6,6 +6,7 @@
 
 pub mod cache;
 pub mod fs;
+pub mod journal;
 pub mod machine;
 pub mod readahead;
 

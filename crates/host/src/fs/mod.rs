@@ -3,7 +3,7 @@
 //!
 //! A [`FileSystem`] is a data structure: it knows no time and does no I/O, and it holds no data. Every operation adds to
 //! [`Effects`] the metadata blocks it needs in memory and those it changes; reading them, keeping them in memory and
-//! giving them to the journal is the caller's. Descriptors and the superblock are in memory from mount on and never
+//! giving them to the [journal](crate::journal) is the caller's. Descriptors and the superblock are in memory from mount on and never
 //! in [`Effects::reads`]. A block of the inode table in which no inode is in use needs no read for a new one: its contents are
 //! known. The same goes, with `uninit_groups`, for bitmaps of groups never used.
 //!

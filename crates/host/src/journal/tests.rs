@@ -1,0 +1,97 @@
+//! Properties of the journal.
+
+use super::*;
+
+fn journal(blocks: u64) -> Journal {
+    let config = JournalConfig::new(&FsConfig::new(crate::fs::FsKind::Ext4));
+    Journal::new(&config, &[BlockRun { block: 1000, blocks }])
+}
+
+fn started(journal: &mut Journal, credits: u32) -> Handle {
+    match journal.start(credits) {
+        Start::Started(handle) => handle,
+        Start::Wait(wait) => panic!("has to wait: {wait:?}"),
+    }
+}
+
+/// Changes blocks in one operation.
+fn change(journal: &mut Journal, blocks: impl IntoIterator<Item = Block>) -> Tid {
+    let mut handle = started(journal, 20);
+    for block in blocks {
+        journal.dirty(&mut handle, block);
+    }
+    journal.stop(handle, false)
+}
+
+/// Commits the running transaction with all steps; gives what becomes dirty.
+fn commit(journal: &mut Journal) -> Vec<Block> {
+    journal.begin_commit().expect("a transaction is running");
+    loop {
+        if let Some(CommitStep::Done { dirty, .. }) = journal.next_step() {
+            return dirty;
+        }
+    }
+}
+
+#[test]
+fn a_commit_writes_data_then_the_log_then_its_block() {
+    let mut journal = journal(1024);
+    let mut handle = started(&mut journal, 10);
+    journal.dirty(&mut handle, 5);
+    journal.dirty(&mut handle, 7);
+    journal.order(&mut handle, Ino(3));
+    let tid = journal.begin_commit().unwrap();
+    assert_eq!(journal.next_step(), Some(CommitStep::WaitHandles));
+    assert_eq!(journal.start(1), Start::Wait(Wait::Locked(tid)));
+    journal.stop(handle, true);
+    assert_eq!(journal.next_step(), Some(CommitStep::WriteData { files: vec![Ino(3)] }));
+    assert_eq!(change(&mut journal, [9]), Tid(tid.0 + 1));
+    let runs = vec![BlockRun { block: 1001, blocks: 3 }];
+    assert_eq!(journal.next_step(), Some(CommitStep::WriteLog { runs, sync: true }));
+    assert_eq!(journal.next_step(), Some(CommitStep::WriteCommit { block: 1004, barrier: true, sync: true }));
+    assert!(!journal.is_committed(tid));
+    assert_eq!(journal.next_step(), Some(CommitStep::Done { tid, dirty: vec![5, 7] }));
+    assert!(journal.is_committed(tid));
+    journal.check();
+}
+
+#[test]
+fn a_block_changed_while_it_is_committed_is_copied_and_not_written_to_its_place() {
+    let mut journal = journal(1024);
+    change(&mut journal, [5, 7]);
+    journal.begin_commit().unwrap();
+    assert!(matches!(journal.next_step(), Some(CommitStep::WriteLog { .. })));
+    assert!(journal.is_on_the_way_to_the_log(5));
+    let mut handle = started(&mut journal, 2);
+    assert_eq!(journal.dirty(&mut handle, 5), Dirtied::Copied);
+    assert_eq!(journal.dirty(&mut handle, 5), Dirtied::Already);
+    assert_eq!(journal.dirty(&mut handle, 6), Dirtied::Joined);
+    assert!(!journal.is_on_the_way_to_the_log(5));
+    let second = journal.stop(handle, false);
+    journal.next_step();
+    assert_eq!(journal.next_step(), Some(CommitStep::Done { tid: Tid(1), dirty: vec![7] }));
+    assert!(!journal.is_writable(5) && journal.is_writable(7));
+    assert!(!journal.written(5), "it was changed again");
+    assert!(journal.written(7));
+    let mut blocks = Vec::new();
+    assert_eq!(journal.checkpoint(64, &mut blocks), Checkpoint::Commit(second));
+    assert_eq!(commit(&mut journal), [5, 6]);
+    assert!(matches!(journal.checkpoint(64, &mut blocks), Checkpoint::Tail(_)), "the first is in the second");
+    journal.check();
+}
+
+#[test]
+fn a_freed_block_leaves_the_log_only_with_the_transaction_that_freed_it() {
+    let mut journal = journal(1024);
+    change(&mut journal, [5]);
+    assert_eq!(commit(&mut journal), [5]);
+    let mut handle = started(&mut journal, 2);
+    journal.forget(&mut handle, 5);
+    let tid = journal.stop(handle, false);
+    assert!(!journal.is_writable(5));
+    let mut blocks = Vec::new();
+    assert_eq!(journal.checkpoint(64, &mut blocks), Checkpoint::Commit(tid));
+    assert!(commit(&mut journal).is_empty());
+    assert_eq!(journal.checkpoint_blocks(), 0);
+    journal.check();
+}
