@@ -120,6 +120,14 @@ pub enum Call {
         /// What is written.
         source: Source,
     },
+    /// Writes of `bytes` each at the offsets that [`Application::batch`](super::Application::batch) gives, submitted
+    /// together (`io_submit`); done when all are done (`io_getevents`). Of a file opened past the page cache.
+    WriteScattered {
+        /// To which file.
+        node: Node,
+        /// How much, at each offset; at least 1.
+        bytes: u64,
+    },
     /// fsync(2).
     Fsync {
         /// Of which file.

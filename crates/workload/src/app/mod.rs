@@ -8,6 +8,8 @@
 mod call;
 mod command_line;
 mod dd;
+mod fdtree;
+mod fs_mark;
 mod iozone;
 mod permutation;
 mod report;
@@ -75,6 +77,13 @@ pub trait Application: Send {
     /// A task that waited and may go on. Asked after every step until it gives `None`.
     fn take_woken(&mut self) -> Option<usize> {
         None
+    }
+
+    /// The offsets of the [`Call::WriteScattered`] that `task` was last given, bytes; at least one, none twice. They stay the
+    /// same until its next step.
+    fn batch(&self, task: usize) -> &[u64] {
+        let _ = task;
+        &[]
     }
 
     /// How much of its work is done, 0 to 1; for progress bars.

@@ -2,7 +2,7 @@
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;
-use crate::app::{Application, dd, iozone};
+use crate::app::{Application, dd, fdtree, fs_mark, iozone};
 
 /// An option of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,13 +41,15 @@ pub struct About {
 /// The programs there are.
 #[must_use]
 pub const fn programs() -> &'static [About] {
-    &[dd::ABOUT, iozone::ABOUT]
+    &[dd::ABOUT, fdtree::ABOUT, fs_mark::ABOUT, iozone::ABOUT]
 }
 
 /// What the program was told to do.
 #[derive(Clone, Debug)]
 enum Options {
     Dd(dd::Options),
+    Fdtree(fdtree::Options),
+    FsMark(fs_mark::Options),
     Iozone(iozone::Options),
 }
 
@@ -73,6 +75,8 @@ impl Spec {
         let line = Line::new(text);
         let options = match line.program() {
             "dd" => Options::Dd(dd::Options::parse(&line)?),
+            "fdtree" => Options::Fdtree(fdtree::Options::parse(&line)?),
+            "fs_mark" => Options::FsMark(fs_mark::Options::parse(&line)?),
             "iozone" => Options::Iozone(iozone::Options::parse(&line)?),
             other => {
                 let known = programs().iter().map(|program| program.name).collect::<Vec<_>>().join(", ");
@@ -93,6 +97,8 @@ impl Spec {
     pub fn task_count(&self) -> usize {
         match &self.options {
             Options::Dd(options) => options.task_count(),
+            Options::Fdtree(_) => 1,
+            Options::FsMark(options) => options.task_count(),
             Options::Iozone(options) => options.task_count(),
         }
     }
@@ -101,7 +107,7 @@ impl Spec {
     #[must_use]
     pub const fn disks(&self) -> u32 {
         match &self.options {
-            Options::Dd(_) | Options::Iozone(_) => 1,
+            Options::Dd(_) | Options::Fdtree(_) | Options::FsMark(_) | Options::Iozone(_) => 1,
         }
     }
 
@@ -109,10 +115,10 @@ impl Spec {
     /// the same in all runs.
     #[must_use]
     pub fn start(&self, seed: u64) -> Box<dyn Application> {
-        // Neither dd nor iozone leaves anything to chance.
-        let _ = seed;
         match &self.options {
             Options::Dd(options) => Box::new(dd::Dd::new(options)),
+            Options::Fdtree(options) => Box::new(fdtree::Fdtree::new(options, seed)),
+            Options::FsMark(options) => Box::new(fs_mark::FsMark::new(options)),
             Options::Iozone(options) => Box::new(iozone::Iozone::new(options)),
         }
     }
@@ -136,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_run_is_refused_with_the_option_and_what_would_be_right() {
-        assert!(error("postmark -x").starts_with("postmark -x: postmark: no such program; there are dd, iozone"));
+        assert!(error("postmark -x").starts_with("postmark -x: postmark: no such program; there are dd, fdtree"));
         assert!(error("").contains("no such program"));
         for program in programs() {
             let text = error(&format!("{} --frob=1", program.name));

@@ -38,7 +38,7 @@ impl Tree {
         self.bytes.get_mut(&node).and_then(Option::as_mut).expect("it is a file")
     }
 
-    fn call(&mut self, task: usize, call: Call) {
+    fn call(&mut self, task: usize, call: Call, batch: &[u64]) {
         match call {
             Call::Spawn | Call::Sync => {}
             Call::MakeDirectory { parent, node, .. } => self.add(node, parent, None),
@@ -77,6 +77,11 @@ impl Tree {
                 let end = self.file(task, node);
                 *end = (*end).max(offset + bytes * calls);
             }
+            Call::WriteScattered { node, bytes } => {
+                assert!(bytes > 0 && !batch.is_empty());
+                let end = *self.file(task, node);
+                assert!(batch.iter().all(|offset| offset + bytes <= end), "{node:?} is written behind its end");
+            }
             Call::Fsync { node } | Call::Fdatasync { node } => {
                 self.file(task, node);
             }
@@ -112,7 +117,7 @@ pub(super) fn drive(app: &mut dyn Application, mut see: impl FnMut(Made) -> u64)
         };
         match app.step(task, now_ns) {
             Step::Call(call) => {
-                tree.call(task, call);
+                tree.call(task, call, app.batch(task));
                 next(now_ns + see(Made { task, call, at_ns: now_ns }), task);
             }
             Step::Compute { ns } => next(now_ns + ns, task),

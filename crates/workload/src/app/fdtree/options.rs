@@ -1,0 +1,66 @@
+//! fdtree's options.
+
+use crate::WorkloadError;
+use crate::app::command_line::Line;
+use crate::app::fdtree::tree::Tree;
+use crate::app::{About, AppOption};
+
+/// fdtree.
+pub(in crate::app) const ABOUT: About = About {
+    name: "fdtree",
+    about: "makes a tree of directories, files in each, and removes files and directories again; rates of each",
+    options: &[
+        AppOption {
+            name: "-d",
+            value: Some("N"),
+            about: "directories in each directory but those of the last level; 10",
+        },
+        AppOption { name: "-f", value: Some("N"), about: "files in each directory; 10" },
+        AppOption { name: "-s", value: Some("BLOCKS"), about: "size of a file, blocks of 4 KiB; 10" },
+        AppOption { name: "-l", value: Some("N"), about: "levels below the top; 4" },
+        AppOption {
+            name: "-o",
+            value: Some("DIR"),
+            about: "accepted: the tree is made in the root of the file system",
+        },
+    ],
+};
+
+/// Most directories and files together.
+const NODES_MAX: u64 = 100_000_000;
+/// Most levels.
+const LEVELS_MAX: u64 = 1_000;
+/// Bytes of a block.
+pub(super) const BLOCK_BYTES: u64 = 4096;
+
+/// What fdtree was told to do.
+#[derive(Clone, Debug)]
+pub(in crate::app) struct Options {
+    pub(super) tree: Tree,
+    /// In each directory.
+    pub(super) files: u64,
+    /// Of each file.
+    pub(super) blocks: u64,
+}
+
+impl Options {
+    pub(in crate::app) fn parse(line: &Line<'_>) -> Result<Self, WorkloadError> {
+        let (mut fan_out, mut files, mut blocks, mut levels) = (10, 10, 10, 4);
+        for given in line.letters(ABOUT.options)? {
+            match given.name {
+                "-d" => fan_out = line.number(given, 1, NODES_MAX)?,
+                "-f" => files = line.number(given, 1, NODES_MAX)?,
+                "-s" => blocks = line.number(given, 1, 1 << 32)?,
+                "-l" => levels = line.number(given, 0, LEVELS_MAX)?,
+                // -o: where the tree is made does not matter.
+                _ => {}
+            }
+        }
+        let most = NODES_MAX / (1 + files);
+        let Some(tree) = Tree::new(fan_out, levels, most) else {
+            let problem = format!("more than {NODES_MAX} directories and files");
+            return Err(line.error("-l", problem, "write fewer levels, directories or files"));
+        };
+        Ok(Self { tree, files, blocks })
+    }
+}

@@ -1,0 +1,326 @@
+//! fs_mark: many small files, one after the other, each made durable. Options: [`options`].
+//!
+//! The first thread makes the directories. Then each makes its files, writes them, closes them, in directories
+//! that are used in turn, so many files in each before the next. An iteration's clock stops when all are durable as
+//! asked; then they are removed, unless they are kept. What is reported is the mean over the iterations, and "app
+//! overhead": the time spent outside of system calls that write files.
+
+mod options;
+#[cfg(test)]
+mod tests;
+
+pub(super) use options::{ABOUT, Options};
+
+use options::{Flushed, Method};
+
+use crate::app::{AppTask, Application, Better, Call, Existing, Figure, Node, OpenFlags, Report, Series, Source, Step};
+
+/// Length of a file's name: the original's default.
+const NAME_BYTES: u8 = 40;
+/// Length of the name of one of the directories.
+const DIRECTORY_NAME_BYTES: u8 = 2;
+/// CPU time for the name of a file and for reading clocks; assumed.
+const FILE_NS: u64 = 5_000;
+
+/// What a thread does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Makes this directory.
+    Directory(u64),
+    /// Threads that make none, until those there are.
+    Before,
+    Begin,
+    File(u64),
+    Create(u64),
+    /// A file, and bytes of it that were written.
+    Write(u64, u64),
+    Fsync(u64),
+    Close(u64),
+    Sync,
+    /// The so-many-th file flushed at the end.
+    OpenAgain(u64),
+    FsyncAgain(u64),
+    CloseAgain(u64),
+    Measured,
+    Remove(u64),
+    /// The others are not that far.
+    Next,
+    Ended,
+}
+
+/// A thread.
+#[derive(Clone, Debug)]
+struct Thread {
+    stage: Stage,
+    start_ns: u64,
+    /// Time it computed in this iteration.
+    computed_ns: u64,
+    /// Files that are durable as asked, over all iterations.
+    files: u64,
+}
+
+/// A running fs_mark.
+#[derive(Debug)]
+pub(super) struct FsMark {
+    options: Options,
+    tasks: Vec<AppTask>,
+    threads: Vec<Thread>,
+    iteration: u64,
+    /// How many threads wait for the others.
+    waiting: usize,
+    /// Of this iteration: when the first thread began and the last one ended, ns.
+    start_ns: u64,
+    end_ns: u64,
+    computed_ns: u64,
+    /// Files/s and app overhead, µs, of the iterations so far.
+    measured: Vec<(f64, f64)>,
+    woken: std::ops::Range<usize>,
+    /// Who is not to be woken, as it does not wait.
+    awake: usize,
+}
+
+impl FsMark {
+    pub(super) fn new(options: &Options) -> Self {
+        let count = options.task_count();
+        let name = |number: usize| if count == 1 { "fs_mark".to_owned() } else { format!("fs_mark {number}") };
+        let stage = |number: usize| if number == 0 { Stage::Directory(0) } else { Stage::Before };
+        let thread = |number| Thread { stage: stage(number), start_ns: 0, computed_ns: 0, files: 0 };
+        Self {
+            options: options.clone(),
+            tasks: (0..count).map(|number| AppTask { name: name(number) }).collect(),
+            threads: (0..count).map(thread).collect(),
+            iteration: 0,
+            waiting: 0,
+            start_ns: u64::MAX,
+            end_ns: 0,
+            computed_ns: 0,
+            measured: Vec::new(),
+            woken: 0..0,
+            awake: usize::MAX,
+        }
+    }
+
+    /// Directories to be made, the one they are in included: it is the first.
+    fn directories(&self) -> u64 {
+        self.options.directories + u64::from(self.options.own_directory.is_some())
+    }
+
+    /// The directory that all others, or all files, are in.
+    fn top(&self) -> Node {
+        if self.options.own_directory.is_some() { Node::new(0) } else { Node::root(0) }
+    }
+
+    fn make_directory(&self, number: u64) -> Option<Step> {
+        let (parent, name_bytes) = match self.options.own_directory {
+            Some(name_bytes) if number == 0 => (Node::root(0), name_bytes),
+            _ => (self.top(), DIRECTORY_NAME_BYTES),
+        };
+        let node = Node::new(number as u32);
+        (number < self.directories()).then_some(Step::Call(Call::MakeDirectory { parent, node, name_bytes }))
+    }
+
+    /// The number of a thread's file among all of its files.
+    const fn own_number(&self, file: u64) -> u64 {
+        self.iteration * self.options.files + file
+    }
+
+    fn node(&self, thread: usize, file: u64) -> Node {
+        // Kept files keep their numbers.
+        let own = if self.options.keep { self.own_number(file) } else { file };
+        let number = own * self.threads.len() as u64 + thread as u64;
+        Node::new((self.directories() + number) as u32)
+    }
+
+    fn directory_of(&self, file: u64) -> Node {
+        if self.options.directories == 0 {
+            return self.top();
+        }
+        let place = self.own_number(file) / self.options.files_per_directory % self.options.directories;
+        let first = u64::from(self.options.own_directory.is_some());
+        Node::new((first + place) as u32)
+    }
+
+    fn open(&self, thread: usize, file: u64, flags: OpenFlags) -> Step {
+        let (parent, node) = (self.directory_of(file), self.node(thread, file));
+        Step::Call(Call::Open { parent, node, name_bytes: NAME_BYTES, flags })
+    }
+
+    /// What a thread writes next, and how many bytes are written then.
+    fn write(&self, thread: usize, file: u64, written: u64) -> Option<(Step, u64)> {
+        let left = self.options.file_bytes - written;
+        let bytes = self.options.write_bytes.min(left);
+        let calls = left.checked_div(bytes)?;
+        let (node, offset) = (self.node(thread, file), written);
+        let call = Call::Write { node, offset, bytes, calls, source: Source::Buffer };
+        Some((Step::Call(call), written + bytes * calls))
+    }
+
+    /// The so-many-th file to be flushed at the end; `None`: no more.
+    const fn flushed(&self, number: u64) -> Option<u64> {
+        let Method::After { files, .. } = self.options.method else { return None };
+        let all = self.options.files;
+        match files {
+            Flushed::Last if number == 0 => Some(all - 1),
+            Flushed::Forwards if number < all => Some(number),
+            Flushed::Backwards if number < all => Some(all - 1 - number),
+            _ => None,
+        }
+    }
+
+    /// Whether all threads have come to this point, `thread` as the last; it does not wait then, and the others
+    /// are woken.
+    fn meet(&mut self, thread: usize) -> bool {
+        self.waiting += 1;
+        if self.waiting < self.threads.len() {
+            return false;
+        }
+        self.waiting = 0;
+        self.woken = 0..self.threads.len();
+        self.awake = thread;
+        true
+    }
+
+    /// A thread's files are durable as asked.
+    fn measure(&mut self, thread: usize, now_ns: u64) {
+        let own = &mut self.threads[thread];
+        own.files = (self.iteration + 1) * self.options.files;
+        self.start_ns = self.start_ns.min(own.start_ns);
+        self.end_ns = self.end_ns.max(now_ns);
+        self.computed_ns += std::mem::take(&mut own.computed_ns);
+    }
+
+    /// All threads are through with an iteration.
+    fn next_iteration(&mut self) {
+        let files = (self.options.files * self.threads.len() as u64) as f64;
+        let seconds = self.end_ns.saturating_sub(self.start_ns).max(1) as f64 / 1e9;
+        self.measured.push((files / seconds, self.computed_ns as f64 / 1e3));
+        (self.start_ns, self.end_ns, self.computed_ns) = (u64::MAX, 0, 0);
+        self.iteration += 1;
+        let is_last = self.iteration == self.options.iterations;
+        for thread in &mut self.threads {
+            thread.stage = if is_last { Stage::Ended } else { Stage::Begin };
+        }
+    }
+
+    /// What follows in a thread's stage: a step, or the next stage, or both.
+    fn advance(&mut self, thread: usize, now_ns: u64) -> (Option<Step>, Stage) {
+        let stage = self.threads[thread].stage;
+        match stage {
+            Stage::Directory(number) => match self.make_directory(number) {
+                Some(step) => (Some(step), Stage::Directory(number + 1)),
+                None => (None, Stage::Before),
+            },
+            Stage::Before => (if self.meet(thread) { None } else { Some(Step::Wait) }, Stage::Begin),
+            Stage::Begin => {
+                self.threads[thread].start_ns = now_ns;
+                (None, Stage::File(0))
+            }
+            Stage::File(file) if file == self.options.files => (None, Stage::Sync),
+            Stage::File(file) => {
+                let own = &mut self.threads[thread];
+                own.computed_ns += FILE_NS;
+                own.files = self.iteration * self.options.files + file;
+                (Some(Step::Compute { ns: FILE_NS }), Stage::Create(file))
+            }
+            Stage::Create(file) => {
+                let flags = OpenFlags { create: true, truncate: true, ..OpenFlags::default() };
+                (Some(self.open(thread, file, flags)), Stage::Write(file, 0))
+            }
+            Stage::Write(file, written) => match self.write(thread, file, written) {
+                Some((step, written)) => (Some(step), Stage::Write(file, written)),
+                None => (None, Stage::Fsync(file)),
+            },
+            Stage::Fsync(file) => {
+                let step = Step::Call(Call::Fsync { node: self.node(thread, file) });
+                (Some(step).filter(|_| self.options.method == Method::BeforeClose), Stage::Close(file))
+            }
+            Stage::Close(file) => {
+                (Some(Step::Call(Call::Close { node: self.node(thread, file) })), Stage::File(file + 1))
+            }
+            Stage::Sync => {
+                let sync = matches!(self.options.method, Method::After { sync: true, .. });
+                (sync.then_some(Step::Call(Call::Sync)), Stage::OpenAgain(0))
+            }
+            Stage::OpenAgain(number) => match self.flushed(number) {
+                Some(file) => (Some(self.open(thread, file, OpenFlags::default())), Stage::FsyncAgain(number)),
+                None => (None, Stage::Measured),
+            },
+            Stage::FsyncAgain(number) => {
+                let file = self.flushed(number);
+                let step = file.map(|file| Step::Call(Call::Fsync { node: self.node(thread, file) }));
+                (step, Stage::CloseAgain(number))
+            }
+            Stage::CloseAgain(number) => {
+                let file = self.flushed(number);
+                let step = file.map(|file| Step::Call(Call::Close { node: self.node(thread, file) }));
+                (step, Stage::OpenAgain(number + 1))
+            }
+            Stage::Measured => {
+                self.measure(thread, now_ns);
+                (None, if self.options.keep { Stage::Next } else { Stage::Remove(0) })
+            }
+            Stage::Remove(file) if file == self.options.files => (None, Stage::Next),
+            Stage::Remove(file) => {
+                (Some(Step::Call(Call::Unlink { node: self.node(thread, file) })), Stage::Remove(file + 1))
+            }
+            Stage::Next => {
+                if !self.meet(thread) {
+                    return (Some(Step::Wait), Stage::Next);
+                }
+                self.next_iteration();
+                (None, self.threads[thread].stage)
+            }
+            Stage::Ended => (Some(Step::Exit), Stage::Ended),
+        }
+    }
+}
+
+impl Application for FsMark {
+    fn tasks(&self) -> &[AppTask] {
+        &self.tasks
+    }
+
+    fn existing(&self) -> &[Existing] {
+        &[]
+    }
+
+    fn step(&mut self, task: usize, now_ns: u64) -> Step {
+        loop {
+            let (step, stage) = self.advance(task, now_ns);
+            self.threads[task].stage = stage;
+            if let Some(step) = step {
+                return step;
+            }
+        }
+    }
+
+    fn take_woken(&mut self) -> Option<usize> {
+        let awake = self.awake;
+        self.woken.find(|&task| task != awake)
+    }
+
+    fn progress(&self) -> f64 {
+        let done: u64 = self.threads.iter().map(|thread| thread.files).sum();
+        done as f64 / (self.options.files * self.options.iterations) as f64 / self.threads.len() as f64
+    }
+
+    fn report(&self) -> Report {
+        let count = self.measured.len() as f64;
+        if self.measured.is_empty() {
+            return Report::default();
+        }
+        let name = || "fs_mark".to_owned();
+        let [files, overhead]: [Vec<f64>; 2] =
+            [self.measured.iter().map(|&(files, _)| files).collect(), self.measured.iter().map(|own| own.1).collect()];
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / count;
+        let figures = vec![
+            Figure { name: name(), unit: "files/s", value: mean(&files), better: Better::Higher },
+            Figure { name: "app_overhead".to_owned(), unit: "us", value: mean(&overhead), better: Better::Lower },
+        ];
+        let mut series = Vec::new();
+        if files.len() > 1 {
+            series.push(Series { name: name(), unit: "files/s", values: files, step_s: None });
+        }
+        Report { figures, series }
+    }
+}

@@ -1,0 +1,126 @@
+//! fs_mark's options.
+
+use crate::WorkloadError;
+use crate::app::command_line::Line;
+use crate::app::{About, AppOption};
+
+/// fs_mark.
+pub(in crate::app) const ABOUT: About = About {
+    name: "fs_mark",
+    about: "writes many small files, and makes them durable in one of seven ways; files/s",
+    options: &[
+        AppOption {
+            name: "-S",
+            value: Some("METHOD"),
+            about: "0 nothing is flushed, 1 fsync of each file before it is closed, 2 sync at the end and fsync of the \
+                    last file, 3 at the end fsync of each, the last first, 4 likewise behind a sync, 5 at the end fsync \
+                    of each in order, 6 likewise behind a sync; 1",
+        },
+        AppOption { name: "-D", value: Some("N"), about: "directories the files are spread over; 0: all in one" },
+        AppOption { name: "-N", value: Some("N"), about: "files in a directory before the next one is used; 1" },
+        AppOption { name: "-n", value: Some("N"), about: "files of each thread in an iteration; 1000" },
+        AppOption { name: "-s", value: Some("BYTES"), about: "size of a file, bytes, or with k, m, g; 51200" },
+        AppOption { name: "-w", value: Some("BYTES"), about: "size of a write, bytes, or with k, m, g; 16384" },
+        AppOption { name: "-t", value: Some("N"), about: "threads, which all write at once; 1" },
+        AppOption { name: "-d", value: Some("DIR"), about: "where; the root of the file system" },
+        AppOption { name: "-k", value: None, about: "files are kept; else they are removed behind each iteration" },
+        AppOption { name: "-L", value: Some("N"), about: "iterations; 1" },
+    ],
+};
+
+/// Most files in all.
+const FILES_MAX: u64 = 100_000_000;
+/// Most directories, threads, and iterations.
+const MANY_MAX: u64 = 10_000;
+
+/// When what was written is made durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    None,
+    BeforeClose,
+    /// At the end.
+    After {
+        sync: bool,
+        files: Flushed,
+    },
+}
+
+/// Which files are opened again and flushed at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flushed {
+    Last,
+    Forwards,
+    Backwards,
+}
+
+/// By number.
+const METHODS: [Method; 7] = [
+    Method::None,
+    Method::BeforeClose,
+    Method::After { sync: true, files: Flushed::Last },
+    Method::After { sync: false, files: Flushed::Backwards },
+    Method::After { sync: true, files: Flushed::Backwards },
+    Method::After { sync: false, files: Flushed::Forwards },
+    Method::After { sync: true, files: Flushed::Forwards },
+];
+
+/// What fs_mark was told to do.
+#[derive(Clone, Debug)]
+pub(in crate::app) struct Options {
+    pub(super) method: Method,
+    pub(super) directories: u64,
+    pub(super) files_per_directory: u64,
+    /// Of a thread, in an iteration.
+    pub(super) files: u64,
+    pub(super) file_bytes: u64,
+    pub(super) write_bytes: u64,
+    pub(super) keep: bool,
+    pub(super) iterations: u64,
+    /// Length of the name of a directory of its own; `None`: the root.
+    pub(super) own_directory: Option<u8>,
+    threads: u64,
+}
+
+impl Options {
+    pub(in crate::app) const fn task_count(&self) -> usize {
+        self.threads as usize
+    }
+
+    pub(in crate::app) fn parse(line: &Line<'_>) -> Result<Self, WorkloadError> {
+        let mut options = Self {
+            method: Method::BeforeClose,
+            directories: 0,
+            files_per_directory: 1,
+            files: 1_000,
+            file_bytes: 51_200,
+            write_bytes: 16_384,
+            keep: false,
+            iterations: 1,
+            own_directory: None,
+            threads: 1,
+        };
+        for given in line.letters(ABOUT.options)? {
+            match given.name {
+                "-S" => options.method = METHODS[line.number(given, 0, METHODS.len() as u64 - 1)? as usize],
+                "-D" => options.directories = line.number(given, 0, MANY_MAX)?,
+                "-N" => options.files_per_directory = line.number(given, 1, FILES_MAX)?,
+                "-n" => options.files = line.number(given, 1, FILES_MAX)?,
+                "-s" => options.file_bytes = line.size(given, 1)?,
+                "-w" => options.write_bytes = line.size(given, 1)?,
+                "-t" => options.threads = line.number(given, 1, MANY_MAX)?,
+                "-L" => options.iterations = line.number(given, 1, MANY_MAX)?,
+                "-d" if options.own_directory.is_some() => {
+                    return Err(line.error("-d", "a second directory", "write one: all threads share it"));
+                }
+                "-d" => options.own_directory = Some(u8::try_from(given.value.len()).unwrap_or(u8::MAX)),
+                _ => options.keep = true,
+            }
+        }
+        let files = options.files.checked_mul(options.threads * options.iterations);
+        if files.is_none_or(|files| files > FILES_MAX) {
+            let problem = format!("more than {FILES_MAX} files in all threads and iterations");
+            return Err(line.error("-n", problem, "write a smaller number"));
+        }
+        Ok(options)
+    }
+}
