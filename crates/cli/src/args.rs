@@ -74,7 +74,7 @@ pub(crate) enum Command {
 /// others. With several devices that is done on each of them, and the end says which setting wins where. Per figure, a setting is better or worse than the baseline if the 95 % confidence interval of the mean paired
 /// difference leaves no doubt that there is one, and it is at least 0.5 % of the baseline (2 % for quantiles, which are
 /// not known more exactly); else there is no difference. Beside it, * marks what the published rule calls a difference:
-/// means that are further apart than either standard deviation.
+/// means whose standard deviations do not reach each other.
 ///
 /// Fairness is Jain's index of the processes' slowdowns: mean latency in company over mean latency alone, on the same
 /// device under the same setting; of the 16 busiest processes with 30 I/Os or more.

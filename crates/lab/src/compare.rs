@@ -3,8 +3,8 @@
 //! The rule: runs are paired by seed, and the 95 % confidence interval of the mean paired difference (Student's t) is
 //! taken. A difference counts if the interval does not hold 0 *and* the mean difference is at least
 //! [`Figure::relevant_percent`] of the baseline's mean; else the verdict is *no difference*. With one run there is no
-//! interval and no verdict. Beside it stands the published rule: two settings differ where the difference of their
-//! means is larger than either's standard deviation.
+//! interval and no verdict. Beside it stands the published rule: two settings differ where the bars of
+//! mean ± standard deviation do not touch ([`stat::bars_apart`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,7 @@ pub struct Comparison {
     pub interval_percent: Option<(f64, f64)>,
     /// Probability of such a difference if there were none; `None` of a single run.
     pub p: Option<f64>,
-    /// The published rule: the difference of the means is outside both standard deviations. `None` of a single run.
+    /// The published rule: the difference of the means is outside the standard deviations. `None` of a single run.
     pub published: Option<bool>,
     /// Whether the difference stays significant among all comparisons made at once (Holm).
     pub survives_all: bool,
@@ -84,7 +84,7 @@ pub fn compare(figure: Figure, values: &[f64], base: &[f64]) -> Comparison {
     let percent = |part: f64| (base_mean != 0.0).then(|| part / base_mean.abs() * 100.0);
     let published = stat::standard_deviation(values)
         .zip(stat::standard_deviation(base))
-        .map(|(own, other)| (stat::mean(values) - base_mean).abs() > own.max(other));
+        .map(|(own, other)| stat::bars_apart((stat::mean(values), own), (base_mean, other)));
     let verdict = match found {
         None => Verdict::Undecided,
         Some(found) if found.low <= 0.0 && found.high >= 0.0 => Verdict::NoDifference,

@@ -60,6 +60,38 @@ pub enum LabError {
         /// Why.
         source: Box<iosched_workload::WorkloadError>,
     },
+    /// No such machine.
+    #[error("there is no machine {name:?}; there are {}, and a file's name holds a / or ends in .toml", .known.join(", "))]
+    UnknownMachine {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
+    /// No such published experiment.
+    #[error("there is no experiment {name:?}; there are {}, and all", .known.join(", "))]
+    UnknownExperiment {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
+    /// No case of that name.
+    #[error("no case is called {case:?} or has that in its name; there are {}", .known.join(", "))]
+    UnknownCase {
+        /// What was asked for.
+        case: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// A description of a machine or an experiment that is none.
+    #[error("{file}: {problem}")]
+    Data {
+        /// The file.
+        file: String,
+        /// What is wrong, and where.
+        problem: String,
+    },
     /// A run failed.
     #[error("{name}, run {run} (seed {seed}): {source}")]
     Run {

@@ -20,10 +20,13 @@ mod fairness;
 mod figure;
 mod file;
 mod fio_json;
+mod machine;
 mod number;
 mod overview;
+mod pool;
 mod record;
 pub mod report;
+pub mod reproduce;
 mod results;
 pub mod stat;
 pub mod validate;
@@ -33,14 +36,16 @@ pub use compare::{Comparison, SIGNIFICANCE, Verdict, compare};
 pub use decisions::write_decisions;
 pub use doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED};
 pub use error::LabError;
-pub use execute::{Control, Finished, Progress, execute};
+pub use execute::{Finished, Progress, execute};
 pub use experiment::{Alone, Experiment};
 pub use fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX, Fairness};
 pub use figure::{Direction, Figure};
 pub use file::{RecordReader, RecordWriter};
 pub use fio_json::fio_json;
+pub use machine::MachineProfile;
 pub use number::{Decimals, grouped, significant};
 pub use overview::{FigureOverview, Margin, Outcome, Overview, labels};
+pub use pool::Control;
 pub use record::{
     AloneRecord, DeviceRecord, Header, JobRecord, OnDevice, RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord,
     TimelineRecord, ValueRecord, WorkloadKind, WorkloadRecord,

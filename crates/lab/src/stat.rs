@@ -25,6 +25,13 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
+/// Whether two means differ by the rule of the published experiments: they are further apart than their standard
+/// deviations reach together, so that the bars from mean - deviation to mean + deviation do not touch.
+#[must_use]
+pub fn bars_apart((mean, sd): (f64, f64), (other, other_sd): (f64, f64)) -> bool {
+    (mean - other).abs() > sd + other_sd
+}
+
 /// Student's t with `freedom` degrees of freedom; `None` if they are not above 0.
 fn students_t(freedom: f64) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, freedom).ok()
@@ -167,6 +174,16 @@ mod tests {
         let (together, apart) = (paired(&values, &base).unwrap(), unpaired(&values, &base).unwrap());
         assert!(together.low > 0.8 && together.high < 1.3, "{together:?}");
         assert!(apart.low < 0.0 && apart.high > 0.0, "{apart:?}");
+    }
+
+    #[test]
+    fn bars_that_touch_do_not_differ() {
+        assert!(!bars_apart((10.0, 1.0), (12.0, 1.0)));
+        assert!(bars_apart((10.0, 1.0), (12.0, 0.9)));
+        assert!(!bars_apart((5.0, 0.0), (5.0, 0.0)));
+        // Published: 76935.90 and 86134.50 KB/s; 443.20 and 454.10 s.
+        assert!(bars_apart((76_935.9, 406.46), (86_134.5, 123.38)));
+        assert!(!bars_apart((443.2, 7.69), (454.1, 5.58)));
     }
 
     #[test]

@@ -249,7 +249,7 @@ fn sheet_markdown(sheet: &Sheet<'_>) -> String {
         let heads: Vec<&str> = others.iter().map(|&setting| labels[setting].as_str()).collect();
         let _ = write!(
             text,
-            "\nAgainst {} (95 % confidence; \\* outside both standard deviations):\n\n",
+            "\nAgainst {} (95 % confidence; \\* outside the standard deviations):\n\n",
             labels[header.baseline]
         );
         let _ = writeln!(text, "| figure | {} |\n|---|{}", heads.join(" | "), "---|".repeat(heads.len()));

@@ -174,7 +174,7 @@ fn verdicts(sheet: &Sheet<'_>, look: Look) -> String {
         })
         .collect();
     let baseline = &header.settings[header.baseline].label;
-    let title = format!("against {baseline} (95 % confidence; * outside both standard deviations):");
+    let title = format!("against {baseline} (95 % confidence; * outside the standard deviations):");
     format!("{}\n{}", look.wrap(&title, ""), set(&row_heads(sheet), &columns, look))
 }
 

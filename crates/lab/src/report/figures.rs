@@ -122,8 +122,8 @@ fn legend(view: &View<'_>) -> Markup {
             @if view.settings.len() > 1 && rounds > 1 {
                 "In brackets the 95 % confidence interval of the mean paired difference from the baseline. A difference is \
                  told where that interval leaves no doubt that there is one and it is worth speaking of (0.5 % of the \
-                 baseline; 2 % for quantiles). ∗ marks where the published rule finds a difference: means further apart \
-                 than either standard deviation."
+                 baseline; 2 % for quantiles). ∗ marks where the published rule finds a difference: means whose \
+                 standard deviations do not reach each other."
             }
         }
     }

@@ -26,7 +26,7 @@ pub(crate) fn document(validation: &Validation) -> Markup {
         (section("distributions", "Response times", &distributions(validation)))
         (section("kinds", "By kind of request", &kinds(validation, &overall)))
     };
-    page::document(&title, env!("CARGO_PKG_VERSION"), &body)
+    page::document(env!("CARGO_PKG_VERSION"), &title, &body)
 }
 
 /// A path's name without its folders.

@@ -1,0 +1,97 @@
+//! Machines by name: what a kernel above the request queue runs on, each value with its source.
+//!
+//! A profile is a TOML file: the table `machine` is [`iosched_host::machine::Machine`].
+
+use std::path::Path;
+
+use iosched_host::machine::Machine;
+use serde::Deserialize;
+
+use crate::error::LabError;
+
+/// The profiles that come with this crate: name and text.
+const EMBEDDED: &[(&str, &str)] = &[
+    ("desktop-2013", include_str!("../machines/desktop-2013.toml")),
+    ("phenom-ii-2009", include_str!("../machines/phenom-ii-2009.toml")),
+    ("server-2005", include_str!("../machines/server-2005.toml")),
+    ("server-2010", include_str!("../machines/server-2010.toml")),
+];
+
+/// A machine with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineProfile {
+    /// The name of a profile that comes with this crate, or a file's.
+    pub name: String,
+    /// Processor, memory and the kernel's settings.
+    pub machine: Machine,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    machine: Machine,
+}
+
+impl MachineProfile {
+    /// The names of the profiles that come with this crate, sorted.
+    pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
+        EMBEDDED.iter().map(|(name, _)| *name)
+    }
+
+    /// A profile that comes with this crate.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn named(name: &str) -> Result<Self, LabError> {
+        match EMBEDDED.iter().find(|(known, _)| *known == name) {
+            Some((name, text)) => Self::parse(name, text),
+            None => Err(LabError::UnknownMachine { name: name.to_owned(), known: Self::names().collect() }),
+        }
+    }
+
+    /// A profile by name, or from a file: its name holds a `/` or ends in `.toml`.
+    ///
+    /// # Errors
+    /// There is none of that name; the file cannot be read or is no profile.
+    pub fn load(name: &str) -> Result<Self, LabError> {
+        if !name.contains('/') && !name.ends_with(".toml") {
+            return Self::named(name);
+        }
+        let text = std::fs::read_to_string(Path::new(name))
+            .map_err(|source| LabError::Io { file: name.to_owned(), source })?;
+        Self::parse(name, &text)
+    }
+
+    /// A profile from its text; `name` stands for it in messages.
+    ///
+    /// # Errors
+    /// It is not TOML, or a field is unknown, missing or of another type.
+    pub fn parse(name: &str, text: &str) -> Result<Self, LabError> {
+        let problem = |error: toml::de::Error| LabError::Data { file: name.to_owned(), problem: error.to_string() };
+        let File { machine } = toml::from_str(text).map_err(problem)?;
+        Ok(Self { name: name.to_owned(), machine })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_is_one_and_every_value_says_where_it_comes_from() {
+        for (name, text) in EMBEDDED {
+            let profile = MachineProfile::named(name).unwrap();
+            assert!(!profile.machine.about.is_empty(), "{name}");
+            assert!(text.contains("# Sources."), "{name}");
+        }
+        assert!(EMBEDDED.is_sorted());
+    }
+
+    #[test]
+    fn what_is_no_machine_is_refused_with_what_there_is() {
+        let error = MachineProfile::load("toaster").unwrap_err().to_string();
+        assert!(error.contains("\"toaster\"") && error.contains("phenom-ii-2009"), "{error}");
+        let error = MachineProfile::parse("mine.toml", "[machine]\nhz = \"many\"").unwrap_err().to_string();
+        assert!(error.starts_with("mine.toml: TOML parse error at line 2"), "{error}");
+    }
+}

@@ -1,0 +1,246 @@
+//! The experiments as data: what is run, under which settings, on which machine, and what was published of it.
+//!
+//! One TOML file each, and one CSV file with the published figures. Nothing is set per case but what the case is.
+
+use iosched_disk::Profile;
+use iosched_sim::SchedulerSetting;
+use serde::{Deserialize, Deserializer};
+
+use super::goal::Goal;
+use super::published::{self, PublishedFigure, PublishedSeries};
+use crate::error::LabError;
+use crate::machine::MachineProfile;
+
+/// Name, experiment and published figures, in the order of the documents.
+const EMBEDDED: &[(&str, &str, &str)] = &[
+    ("quantum", include_str!("../../experiments/quantum.toml"), include_str!("../../experiments/quantum.csv")),
+    (
+        "fsync-yield",
+        include_str!("../../experiments/fsync-yield.toml"),
+        include_str!("../../experiments/fsync-yield.csv"),
+    ),
+    ("dd", include_str!("../../experiments/dd.toml"), include_str!("../../experiments/dd.csv")),
+    (
+        "low-latency",
+        include_str!("../../experiments/low-latency.toml"),
+        include_str!("../../experiments/low-latency.csv"),
+    ),
+    ("tpcc", include_str!("../../experiments/tpcc.toml"), include_str!("../../experiments/tpcc.csv")),
+];
+
+/// A published experiment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Its name: `quantum`.
+    #[serde(skip)]
+    pub name: String,
+    /// What it compares, in a few words.
+    pub title: String,
+    /// What it is about, in a sentence or two.
+    pub about: String,
+    /// The machine, see [`MachineProfile::named`].
+    pub machine: String,
+    /// Label of the setting that the others are compared with.
+    pub baseline: String,
+    /// What is compared.
+    pub settings: Vec<Setting>,
+    /// What is run under each setting.
+    pub cases: Vec<Case>,
+    /// What is to come out, beside the figures.
+    #[serde(default)]
+    pub goals: Vec<Goal>,
+    /// Published values in an order that means something.
+    #[serde(default)]
+    pub series: Vec<PublishedSeries>,
+    /// What was published.
+    #[serde(skip)]
+    pub published: Vec<PublishedFigure>,
+}
+
+/// A setting under comparison.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setting {
+    /// How the document calls it.
+    pub label: String,
+    /// What that stands for, where the label does not say.
+    pub about: Option<String>,
+    /// The scheduler of each disk, in the order of [`Case::devices`].
+    #[serde(deserialize_with = "schedulers")]
+    pub schedulers: Vec<SchedulerSetting>,
+}
+
+/// What is run under each setting.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Its name: `iozone 1M`.
+    pub name: String,
+    /// The command: see `iosched_workload::app::Spec`.
+    pub workload: String,
+    /// A command that goes on as long as `workload` does, and is not measured.
+    pub background: Option<String>,
+    /// Profiles of the disks.
+    pub devices: Vec<String>,
+    /// What each test moves, KiB, where figures are rates: tells how long a test took.
+    pub test_kib: Option<u64>,
+}
+
+fn schedulers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SchedulerSetting>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    texts.iter().map(|text| text.parse().map_err(serde::de::Error::custom)).collect()
+}
+
+impl Experiment {
+    /// The names of all, in the order of the documents.
+    pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
+        EMBEDDED.iter().map(|(name, ..)| *name)
+    }
+
+    /// The experiment of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn named(name: &str) -> Result<Self, LabError> {
+        match EMBEDDED.iter().find(|(known, ..)| *known == name) {
+            Some((name, text, figures)) => Self::parse(name, text, figures),
+            None => Err(LabError::UnknownExperiment { name: name.to_owned(), known: Self::names().collect() }),
+        }
+    }
+
+    /// All of them.
+    ///
+    /// # Errors
+    /// None, unless this crate's own data is damaged.
+    pub fn all() -> Result<Vec<Self>, LabError> {
+        EMBEDDED.iter().map(|(name, text, figures)| Self::parse(name, text, figures)).collect()
+    }
+
+    fn parse(name: &str, text: &str, figures: &str) -> Result<Self, LabError> {
+        let data = |problem: String| LabError::Data { file: format!("{name}.toml"), problem };
+        let mut experiment: Self = toml::from_str(text).map_err(|error| data(error.to_string()))?;
+        name.clone_into(&mut experiment.name);
+        experiment.published = published::figures(&format!("{name}.csv"), figures)?;
+        match experiment.inconsistency() {
+            None => Ok(experiment),
+            Some(problem) => Err(data(problem)),
+        }
+    }
+
+    /// What is named and not there.
+    fn inconsistency(&self) -> Option<String> {
+        let setting = |label: &str| self.settings.iter().any(|known| known.label == label);
+        let case = |name: &str| self.cases.iter().any(|known| known.name == name);
+        if !setting(&self.baseline) {
+            return Some(format!("the baseline {} is no setting", self.baseline));
+        }
+        let places = self.published.iter().map(|own| (&own.case, &own.setting));
+        let series = self.series.iter().map(|own| (&own.case, &own.setting));
+        let goals = self.goals.iter().flat_map(Goal::places);
+        for (name, label) in places.chain(series).chain(goals) {
+            if !case(name) || !setting(label) {
+                return Some(format!("there is no {name} under {label}"));
+            }
+        }
+        for (case, setting) in self.cases.iter().flat_map(|case| self.settings.iter().map(move |own| (case, own))) {
+            if case.devices.len() != setting.schedulers.len() {
+                return Some(format!("{} does not have a scheduler for each disk of {}", setting.label, case.name));
+            }
+        }
+        None
+    }
+
+    /// The machine.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn machine(&self) -> Result<MachineProfile, LabError> {
+        MachineProfile::named(&self.machine)
+    }
+
+    /// Number of the setting that the others are compared with.
+    #[must_use]
+    pub fn baseline(&self) -> usize {
+        self.settings.iter().position(|setting| setting.label == self.baseline).unwrap_or(0)
+    }
+
+    /// Keeps the cases whose name holds `text`; the one of exactly that name, if there is one.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn retain_cases(&mut self, text: &str) -> Result<(), LabError> {
+        let exactly = self.cases.iter().any(|case| case.name == text);
+        let wanted = |case: &Case| if exactly { case.name == text } else { case.name.contains(text) };
+        if !self.cases.iter().any(wanted) {
+            let known = self.cases.iter().map(|case| case.name.clone()).collect();
+            return Err(LabError::UnknownCase { case: text.to_owned(), known });
+        }
+        self.cases.retain(wanted);
+        Ok(())
+    }
+}
+
+impl Case {
+    /// The disks.
+    ///
+    /// # Errors
+    /// A profile that is not there.
+    pub fn profiles(&self) -> Result<Vec<Profile>, LabError> {
+        let load = |name: &String| {
+            Profile::named(name).map_err(|error| LabError::Data { file: self.name.clone(), problem: error.to_string() })
+        };
+        self.devices.iter().map(load).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_is_consistent_and_has_its_machine() {
+        let all = Experiment::all().unwrap();
+        assert_eq!(all.len(), 5);
+        for experiment in &all {
+            experiment.machine().unwrap();
+            assert!(!experiment.published.is_empty(), "{}", experiment.name);
+            assert!(!experiment.goals.is_empty() || experiment.name == "dd", "{}", experiment.name);
+        }
+    }
+
+    #[test]
+    fn names_of_cases_and_settings_are_given_once() {
+        for experiment in Experiment::all().unwrap() {
+            let mut names: Vec<&str> = experiment.cases.iter().map(|case| case.name.as_str()).collect();
+            names.extend(experiment.settings.iter().map(|setting| setting.label.as_str()));
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count, "{}", experiment.name);
+        }
+    }
+
+    #[test]
+    fn cases_are_chosen_by_a_part_of_their_name_or_all_of_it() {
+        let chosen = |text: &str| {
+            let mut experiment = Experiment::named("fsync-yield").unwrap();
+            experiment.retain_cases(text).map(|()| experiment.cases.len())
+        };
+        assert_eq!(chosen("fs_mark").unwrap(), 4);
+        assert_eq!(chosen("fs_mark san").unwrap(), 1);
+        let error = chosen("postmark").unwrap_err().to_string();
+        assert!(error.contains("\"postmark\"") && error.contains("iozone 64k san"), "{error}");
+    }
+
+    #[test]
+    fn an_experiment_that_names_what_is_not_there_is_refused() {
+        let (_, text, figures) = EMBEDDED[2];
+        let refused = |text: &str, figures: &str| Experiment::parse("x", text, figures).unwrap_err().to_string();
+        assert!(refused(&text.replace("baseline = \"deadline\"", "baseline = \"bfq\""), figures).contains("bfq"));
+        assert!(refused(text, &figures.replace("write,write,s,noop", "erase,write,s,noop")).contains("erase"));
+        assert!(refused(&text.replace("[\"noop\"]", "[\"nop\"]"), figures).contains("is not an elevator"));
+        assert!(refused(&text.replace("[\"sata-desktop\"]", "[]"), figures).contains("a scheduler for each disk"));
+        assert!(Experiment::named("postmark").unwrap_err().to_string().contains("low-latency"));
+    }
+}

@@ -1,0 +1,148 @@
+//! What is to come out of an experiment, beside its figures: how large one figure is against another.
+
+use serde::{Deserialize, Serialize};
+
+use super::judge::Known;
+
+/// A relation between two figures that the documents tell of.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Goal {
+    /// What it is, in a sentence.
+    pub about: String,
+    /// Of what of the figures.
+    #[serde(default)]
+    pub measure: Measure,
+    /// The figure.
+    pub of: Place,
+    /// What it is divided by.
+    pub over: Other,
+    /// The ratio is at least that.
+    pub low: Option<f64>,
+    /// The ratio is at most that.
+    pub high: Option<f64>,
+}
+
+/// What is taken of a figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Its mean.
+    #[default]
+    Mean,
+    /// Its standard deviation.
+    Deviation,
+}
+
+/// Where a figure is found.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Name of the case.
+    pub case: String,
+    /// Name of the test within it.
+    pub test: String,
+    /// Its unit.
+    pub unit: String,
+    /// Label of the setting.
+    pub setting: String,
+}
+
+/// Where the other figure is found; what is not given is as in the first one.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Other {
+    case: Option<String>,
+    test: Option<String>,
+    setting: Option<String>,
+}
+
+/// How a goal was met.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct GoalOutcome {
+    /// The ratio of the published figures.
+    pub published: Option<f64>,
+    /// The ratio of ours.
+    pub simulated: Option<f64>,
+    /// Whether ours is within the goal's bounds; `None` if it is not known.
+    pub met: Option<bool>,
+}
+
+impl Goal {
+    /// The other figure's place.
+    #[must_use]
+    pub fn other(&self) -> Place {
+        let Other { case, test, setting } = &self.over;
+        Place {
+            case: case.as_ref().unwrap_or(&self.of.case).clone(),
+            test: test.as_ref().unwrap_or(&self.of.test).clone(),
+            unit: self.of.unit.clone(),
+            setting: setting.as_ref().unwrap_or(&self.of.setting).clone(),
+        }
+    }
+
+    /// Cases and settings it names.
+    pub(super) fn places(&self) -> [(&String, &String); 2] {
+        let Other { case, setting, .. } = &self.over;
+        let other = (case.as_ref().unwrap_or(&self.of.case), setting.as_ref().unwrap_or(&self.of.setting));
+        [(&self.of.case, &self.of.setting), other]
+    }
+
+    /// How it was met, by what is known of figures: published, and of our runs.
+    pub(super) fn outcome(
+        &self,
+        published: impl Fn(&Place) -> Option<Known>,
+        simulated: impl Fn(&Place) -> Option<Known>,
+    ) -> GoalOutcome {
+        let other = self.other();
+        let simulated = self.ratio(simulated(&self.of), simulated(&other));
+        let within = |ratio: f64| self.low.is_none_or(|low| ratio >= low) && self.high.is_none_or(|high| ratio <= high);
+        GoalOutcome {
+            published: self.ratio(published(&self.of), published(&other)),
+            simulated,
+            met: simulated.map(within),
+        }
+    }
+
+    fn ratio(&self, of: Option<Known>, over: Option<Known>) -> Option<f64> {
+        let measured = |known: Known| match self.measure {
+            Measure::Mean => Some(known.mean),
+            Measure::Deviation => known.sd,
+        };
+        let (of, over) = (measured(of?)?, measured(over?)?);
+        (over != 0.0).then(|| of / over)
+    }
+
+    /// Its bounds, for people: "0.12 to 0.3", "at most 0.5".
+    #[must_use]
+    pub fn bounds(&self) -> String {
+        match (self.low, self.high) {
+            (Some(low), Some(high)) => format!("{low} to {high}"),
+            (Some(low), None) => format!("at least {low}"),
+            (None, Some(high)) => format!("at most {high}"),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_is_met_within_its_bounds() {
+        let text = "about = \"x\"\nof = { case = \"c\", test = \"t\", unit = \"s\", setting = \"a\" }\nover = { setting = \"b\" }\nlow = 0.5\nhigh = 0.8";
+        let goal: Goal = toml::from_str(text).unwrap();
+        let figures = |a: f64| {
+            move |place: &Place| Some(Known { mean: if place.setting == "a" { a } else { 10.0 }, sd: Some(a / 100.0) })
+        };
+        let met = |a: f64| goal.outcome(|_| None, figures(a)).met;
+        assert_eq!([met(4.9), met(5.0), met(8.0), met(8.1)], [Some(false), Some(true), Some(true), Some(false)]);
+        assert_eq!(
+            goal.outcome(figures(6.0), |_| None),
+            GoalOutcome { published: Some(0.6), simulated: None, met: None }
+        );
+        let spread = Goal { measure: Measure::Deviation, ..goal };
+        assert_eq!(spread.outcome(|_| None, figures(7.0)).simulated, Some(1.0));
+    }
+}

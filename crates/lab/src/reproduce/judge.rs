@@ -1,0 +1,112 @@
+//! Which of two settings is better: the method of the first document, for published figures and ours alike.
+//!
+//! Two settings differ only where the difference of the means is outside the standard deviations: the bars from mean -
+//! deviation to mean + deviation do not touch ([`bars_apart`]). Beyond that:
+//!  - Simulated runs have less noise than real ones, so a difference must also be worth speaking of: at least
+//!    [`RELEVANT_SHARE`] of the mean that is known better. Published figures with deviations all are.
+//!  - A figure of which no deviation is printed, most often of a single run, is taken to be known to a tenth
+//!    ([`NOISE_SHARE`]): smaller differences are none. Where the published figures of a row are such, ours of that row are
+//!    judged likewise, so that both verdicts mean the same.
+
+use serde::{Deserialize, Serialize};
+
+use crate::compare::Verdict;
+use crate::figure::Direction;
+use crate::stat::bars_apart;
+
+/// Smallest difference that is worth a verdict, of the mean that is known better.
+pub const RELEVANT_SHARE: f64 = 0.005;
+/// What a figure without a deviation is known to: smaller differences are none.
+pub const NOISE_SHARE: f64 = 0.1;
+
+/// A figure as it is known: of several runs, or of one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Known {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation; `None` if it is not told, or of a single run.
+    pub sd: Option<f64>,
+}
+
+/// Compares a setting with the baseline. `single`: as figures of single runs, whatever deviations are known.
+#[must_use]
+pub fn judge(direction: Direction, own: Known, base: Known, single: bool) -> Verdict {
+    let difference = own.mean - base.mean;
+    let (touching, least) = match (own.sd, base.sd) {
+        (Some(own_sd), Some(base_sd)) => {
+            let better_known = if own_sd < base_sd { own.mean } else { base.mean };
+            (!bars_apart((own.mean, own_sd), (base.mean, base_sd)), RELEVANT_SHARE * better_known.abs())
+        }
+        _ => (false, NOISE_SHARE * base.mean.abs()),
+    };
+    let least = if single { NOISE_SHARE * base.mean.abs() } else { least };
+    if difference == 0.0 || touching || difference.abs() < least {
+        return Verdict::NoDifference;
+    }
+    match (direction, difference > 0.0) {
+        (Direction::Higher, true) | (Direction::Lower, false) => Verdict::Better,
+        (Direction::Higher, false) | (Direction::Lower, true) => Verdict::Worse,
+        (Direction::Neither, true) => Verdict::More,
+        (Direction::Neither, false) => Verdict::Less,
+    }
+}
+
+/// Which way a figure of that unit is better: times and shares of waiting are better the lower, rates the higher.
+#[must_use]
+pub fn direction_of(unit: &str) -> Direction {
+    if matches!(unit, "s" | "ms" | "us" | "%") { Direction::Lower } else { Direction::Higher }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(mean: f64, sd: f64) -> Known {
+        Known { mean, sd: Some(sd) }
+    }
+
+    const fn single(mean: f64) -> Known {
+        Known { mean, sd: None }
+    }
+
+    #[test]
+    fn settings_differ_where_the_bars_do_not_touch() {
+        let rate = |own, base| judge(Direction::Higher, own, base, false);
+        // As published: random write of 4 MiB, and of 1 MiB; backwards read; file creation.
+        assert_eq!(rate(known(86_134.5, 123.38), known(76_935.9, 406.46)), Verdict::Better);
+        assert_eq!(rate(known(68_563.1, 498.1), known(66_683.5, 445.16)), Verdict::Better);
+        assert_eq!(rate(known(75_570.9, 91.59), known(75_419.5, 135.84)), Verdict::NoDifference);
+        assert_eq!(rate(known(1013.7, 11.42), known(1029.1, 15.21)), Verdict::NoDifference);
+    }
+
+    #[test]
+    fn a_time_is_better_the_lower() {
+        assert_eq!(judge(Direction::Lower, known(9.0, 0.1), known(10.0, 0.1), false), Verdict::Better);
+        assert_eq!(judge(Direction::Higher, known(9.0, 0.1), known(10.0, 0.1), false), Verdict::Worse);
+        assert_eq!((direction_of("s"), direction_of("files/s")), (Direction::Lower, Direction::Higher));
+    }
+
+    #[test]
+    fn what_is_sure_but_below_half_a_percent_is_no_difference() {
+        let rate = |own: f64| judge(Direction::Higher, known(own, 0.0), known(1000.0, 0.0), false);
+        assert_eq!([rate(1004.9), rate(1005.1), rate(994.0)].map(Verdict::id), ["no_difference", "better", "worse"]);
+        assert_eq!(rate(1000.0), Verdict::NoDifference);
+    }
+
+    #[test]
+    fn the_half_percent_is_of_the_mean_that_is_known_better() {
+        // 0.5 % of 2 is less than 0.5 % of 1000; only the better known one counts.
+        let found = judge(Direction::Higher, known(2.0, 0.001), known(0.0, 1.9), false);
+        assert_eq!(found, Verdict::Better);
+    }
+
+    #[test]
+    fn single_figures_are_known_to_a_tenth() {
+        let rate = |own: f64| judge(Direction::Higher, single(own), single(100.0), false);
+        assert_eq!([rate(109.0), rate(111.0), rate(89.0)].map(Verdict::id), ["no_difference", "better", "worse"]);
+        // Ours beside them likewise, however sure we are.
+        assert_eq!(judge(Direction::Higher, known(105.0, 0.1), known(100.0, 0.1), true), Verdict::NoDifference);
+        assert_eq!(judge(Direction::Higher, known(115.0, 0.1), known(100.0, 0.1), true), Verdict::Better);
+        assert_eq!(judge(Direction::Higher, known(115.0, 9.0), known(100.0, 9.0), true), Verdict::NoDifference);
+    }
+}

@@ -1,0 +1,19 @@
+//! The published experiments, run again: published figures and ours side by side, and whether they say the same.
+//!
+//! An [`Experiment`] is data: cases, settings, a machine, published figures, goals. Its runs give [`CaseRun`]s, of which
+//! [`ExperimentResults::of`] computes everything that is told to people: means and deviations, verdicts by the method of the
+//! first document ([`judge()`]), how well the [goals](Goal) are met, and a [`Summary`].
+
+mod catalogue;
+mod goal;
+mod judge;
+mod published;
+mod record;
+mod results;
+
+pub use catalogue::{Case, Experiment, Setting};
+pub use goal::{Goal, GoalOutcome, Measure, Other, Place};
+pub use judge::{Known, NOISE_SHARE, RELEVANT_SHARE, direction_of, judge};
+pub use published::{PublishedFigure, PublishedSeries};
+pub use record::{CaseRun, FigureRecord, ReproductionHeader, ReproductionRecord, SeriesRecord};
+pub use results::{Cell, ExperimentResults, Line, Row, Simulated, Summary, WITHIN_SHARE};

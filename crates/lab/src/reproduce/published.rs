@@ -1,0 +1,86 @@
+//! What was published: figures and series, with the place they belong to.
+//!
+//! A file of figures has a line a figure, `case,test,unit,setting,mean,sd`, the last one empty where the document prints no
+//! deviation; lines that begin with `#` say where it all comes from.
+
+use serde::Deserialize;
+
+use super::judge::Known;
+use crate::error::LabError;
+
+const COLUMNS: &str = "case,test,unit,setting,mean,sd";
+
+/// A figure as published.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishedFigure {
+    /// Name of the case.
+    pub case: String,
+    /// Name of the test within it, as the application reports it.
+    pub test: String,
+    /// Its unit.
+    pub unit: String,
+    /// Label of the setting.
+    pub setting: String,
+    /// Mean and deviation.
+    pub known: Known,
+}
+
+/// Values that were published one by one.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedSeries {
+    /// Name of the case.
+    pub case: String,
+    /// Label of the setting.
+    pub setting: String,
+    /// Name of the series, as the application reports it.
+    pub name: String,
+    /// Unit of the values.
+    pub unit: String,
+    /// The values.
+    pub values: Vec<f64>,
+}
+
+/// Reads a file of figures; `file` stands for it in messages.
+pub(super) fn figures(file: &str, text: &str) -> Result<Vec<PublishedFigure>, LabError> {
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#') && !line.is_empty());
+    let problem = |number: usize, problem: String| LabError::Data {
+        file: file.to_owned(),
+        problem: format!("line {}: {problem}", number + 1),
+    };
+    match lines.next() {
+        Some((_, COLUMNS)) => {}
+        Some((number, other)) => return Err(problem(number, format!("{other:?} is not the head {COLUMNS}"))),
+        None => return Err(problem(0, format!("there is no head {COLUMNS}"))),
+    }
+    let figure = |(number, line): (usize, &str)| {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [case, test, unit, setting, mean, sd] = fields[..] else {
+            return Err(problem(number, format!("{} fields; there are 6: {COLUMNS}", fields.len())));
+        };
+        let value = |text: &str| text.parse::<f64>().map_err(|_| problem(number, format!("{text:?} is no number")));
+        let sd = if sd.is_empty() { None } else { Some(value(sd)?) };
+        let known = Known { mean: value(mean)?, sd };
+        let [case, test, unit, setting] = [case, test, unit, setting].map(str::to_owned);
+        Ok(PublishedFigure { case, test, unit, setting, known })
+    };
+    lines.map(figure).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_figure_and_a_damaged_one_is_told_with_its_number() {
+        let text = "# from here\ncase,test,unit,setting,mean,sd\na b,write,KB/s,x,10.5,0.5\na b,read,KB/s,x,3,\n";
+        let found = figures("x.csv", text).unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[0].case.as_str(), found[0].known), ("a b", Known { mean: 10.5, sd: Some(0.5) }));
+        assert_eq!(found[1].known.sd, None);
+        let wrong = |text: &str| figures("x.csv", text).unwrap_err().to_string();
+        assert_eq!(wrong(&text.replace("10.5", "ten")), "x.csv: line 3: \"ten\" is no number");
+        assert_eq!(wrong("a,b\n"), format!("x.csv: line 1: \"a,b\" is not the head {COLUMNS}"));
+        assert!(wrong(&text.replace(",3,", ",3")).contains("line 4: 5 fields"));
+    }
+}

@@ -1,0 +1,160 @@
+//! Records of reproduced experiments: what was run and what the application reported, raw.
+//!
+//! A file of them is JSON lines: the [`ReproductionHeader`] first, then one line per run, in the order of the plan.
+
+use iosched_workload::app::{Better, Report};
+use serde::{Deserialize, Serialize};
+
+use crate::figure::Direction;
+
+/// One line of a file of records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum ReproductionRecord {
+    /// The plan. Always the first line.
+    Reproduction(Box<ReproductionHeader>),
+    /// One run of one case under one setting.
+    Case(Box<CaseRun>),
+}
+
+/// The plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReproductionHeader {
+    /// Version of iosched that ran it.
+    pub version: String,
+    /// The command line that makes these records again.
+    pub command: String,
+    /// Names of the experiments.
+    pub experiments: Vec<String>,
+    /// The seed; the runs' seeds follow from it.
+    pub seed: u64,
+    /// Runs planned of each case under each setting.
+    pub runs: u32,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CaseRun {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Name of the case.
+    pub case: String,
+    /// Label of the setting.
+    pub setting: String,
+    /// Number of the run, from 0. Runs of one number share a seed.
+    pub run: u32,
+    /// The run's seed.
+    pub seed: u64,
+    /// Virtual time it took, ns.
+    pub simulated_ns: u64,
+    /// What the application reported.
+    pub figures: Vec<FigureRecord>,
+    /// What it followed over time or process by process.
+    pub series: Vec<SeriesRecord>,
+}
+
+/// One figure of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FigureRecord {
+    /// Name of the test.
+    pub test: String,
+    /// Unit.
+    pub unit: String,
+    /// Value.
+    pub value: f64,
+    /// Which way it is better.
+    pub better: Direction,
+}
+
+/// Values in an order that means something.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeriesRecord {
+    /// What it is of.
+    pub name: String,
+    /// Unit of the values.
+    pub unit: String,
+    /// The values.
+    pub values: Vec<f64>,
+    /// Time from one value to the next, s; `None`: they are of one process after the other.
+    pub step_s: Option<f64>,
+}
+
+impl CaseRun {
+    /// A run of which `report` tells: that of `case` under `setting`, number and seed of the run, and how long it took.
+    #[must_use]
+    pub fn new(
+        experiment: &str,
+        case: &str,
+        setting: &str,
+        run: (u32, u64),
+        simulated_ns: u64,
+        report: &Report,
+    ) -> Self {
+        Self {
+            experiment: experiment.to_owned(),
+            case: case.to_owned(),
+            setting: setting.to_owned(),
+            run: run.0,
+            seed: run.1,
+            simulated_ns,
+            figures: figures(report),
+            series: series(report),
+        }
+    }
+}
+
+/// The figures of a report, and one more for each series of times that goes process by process: how far its first and its last
+/// value are apart, `NAME_spread`.
+fn figures(report: &Report) -> Vec<FigureRecord> {
+    let direction = |better: Better| match better {
+        Better::Higher => Direction::Higher,
+        Better::Lower => Direction::Lower,
+    };
+    let own = report.figures.iter().map(|figure| FigureRecord {
+        test: figure.name.clone(),
+        unit: figure.unit.to_string(),
+        value: figure.value,
+        better: direction(figure.better),
+    });
+    let by_process = report.series.iter().filter(|series| series.step_s.is_none() && series.unit == "s");
+    let spreads = by_process.filter_map(|series| {
+        let first = series.values.iter().copied().reduce(f64::min)?;
+        let last = series.values.iter().copied().reduce(f64::max)?;
+        let test = format!("{}_spread", series.name);
+        Some(FigureRecord { test, unit: "s".to_owned(), value: last - first, better: Direction::Lower })
+    });
+    own.chain(spreads).collect()
+}
+
+fn series(report: &Report) -> Vec<SeriesRecord> {
+    let record = |series: &iosched_workload::app::Series| SeriesRecord {
+        name: series.name.clone(),
+        unit: series.unit.to_string(),
+        values: series.values.clone(),
+        step_s: series.step_s,
+    };
+    report.series.iter().map(record).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iosched_workload::app::{Figure, Series};
+
+    #[test]
+    fn times_of_processes_have_a_spread() {
+        let report = Report {
+            figures: vec![Figure { name: "write".to_owned(), unit: "MB/s", value: 90.0, better: Better::Higher }],
+            series: vec![
+                Series { name: "write".to_owned(), unit: "s", values: vec![3.0, 1.0, 2.5], step_s: None },
+                Series { name: "tps".to_owned(), unit: "1/s", values: vec![50.0], step_s: Some(1.0) },
+            ],
+        };
+        let found: Vec<_> = figures(&report).into_iter().map(|own| (own.test, own.value, own.better)).collect();
+        assert_eq!(
+            found,
+            [("write".to_owned(), 90.0, Direction::Higher), ("write_spread".to_owned(), 2.0, Direction::Lower)]
+        );
+        assert_eq!(series(&report).len(), 2);
+    }
+}

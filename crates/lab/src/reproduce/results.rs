@@ -1,0 +1,347 @@
+//! What runs say of an experiment, beside what was published.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::catalogue::Experiment;
+use super::goal::{Goal, GoalOutcome, Place};
+use super::judge::{Known, direction_of, judge};
+use super::record::{CaseRun, FigureRecord, SeriesRecord};
+use crate::compare::Verdict;
+use crate::doubt::SECONDS_PUBLISHED;
+use crate::figure::Direction;
+use crate::stat;
+
+/// A figure of ours is told to be near the published one within this share of it.
+pub const WITHIN_SHARE: f64 = 0.15;
+
+/// What came of an experiment.
+#[derive(Clone, Debug)]
+pub struct ExperimentResults<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// Its runs, in the order of the plan.
+    pub runs: Vec<&'a CaseRun>,
+    /// A row per case, test and unit.
+    pub rows: Vec<Row>,
+    /// Its goals that are about cases which are there, each with how it was met.
+    pub goals: Vec<(&'a Goal, GoalOutcome)>,
+}
+
+/// One test of one case under all settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Number of the case in [`Experiment::cases`].
+    pub case: usize,
+    /// Name of the test.
+    pub test: String,
+    /// Unit.
+    pub unit: String,
+    /// Which way it is better.
+    pub direction: Direction,
+    /// One per setting.
+    pub cells: Vec<Cell>,
+    /// How long the test took in its shortest run, s, where that is known.
+    pub seconds_min: Option<f64>,
+}
+
+/// One test of one case under one setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// As published.
+    pub published: Option<Known>,
+    /// As simulated.
+    pub simulated: Option<Simulated>,
+    /// What the published figures say against the baseline; `None` of the baseline, or if either is not known.
+    pub verdict_published: Option<Verdict>,
+    /// What ours say.
+    pub verdict_simulated: Option<Verdict>,
+}
+
+/// What runs gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simulated {
+    /// Mean and deviation.
+    pub known: Known,
+    /// Run by run; only runs that every setting has.
+    pub values: Vec<f64>,
+}
+
+impl Cell {
+    /// Ours divided by the published mean.
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        let published = self.published.filter(|published| published.mean != 0.0)?;
+        Some(self.simulated.as_ref()?.known.mean / published.mean)
+    }
+
+    /// Whether both verdicts are the same; `None` unless both are known.
+    #[must_use]
+    pub fn same(&self) -> Option<bool> {
+        Some(self.verdict_published? == self.verdict_simulated?)
+    }
+
+    /// Whether ours is within [`WITHIN_SHARE`] of the published mean.
+    #[must_use]
+    pub fn is_near(&self) -> Option<bool> {
+        self.ratio().map(|ratio| (ratio - 1.0).abs() <= WITHIN_SHARE)
+    }
+}
+
+impl Row {
+    /// Whether the first document's method would leave it out: the test is shorter than [`SECONDS_PUBLISHED`].
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.seconds_min.is_some_and(|seconds| seconds < SECONDS_PUBLISHED)
+    }
+}
+
+impl<'a> ExperimentResults<'a> {
+    /// Computes them; `runs` may be of several experiments.
+    #[must_use]
+    pub fn of(experiment: &'a Experiment, runs: &'a [CaseRun]) -> Self {
+        let runs: Vec<&CaseRun> = runs.iter().filter(|run| run.experiment == experiment.name).collect();
+        let rows: Vec<Row> = (0..experiment.cases.len()).flat_map(|case| rows(experiment, &runs, case)).collect();
+        let mut results = Self { experiment, runs, rows, goals: Vec::new() };
+        let known = |name: &String| experiment.cases.iter().any(|case| case.name == *name);
+        let goals = experiment.goals.iter().filter(|goal| goal.places().iter().all(|(case, _)| known(case)));
+        results.goals = goals.map(|goal| (goal, results.outcome(goal))).collect();
+        results
+    }
+
+    fn outcome(&self, goal: &Goal) -> GoalOutcome {
+        goal.outcome(
+            |place| self.cell(place)?.published,
+            |place| self.cell(place)?.simulated.as_ref().map(|own| own.known),
+        )
+    }
+
+    fn cell(&self, place: &Place) -> Option<&Cell> {
+        let case = self.experiment.cases.iter().position(|case| case.name == place.case)?;
+        let setting = self.experiment.settings.iter().position(|setting| setting.label == place.setting)?;
+        let row = self.rows.iter().find(|row| row.case == case && row.test == place.test && row.unit == place.unit)?;
+        row.cells.get(setting)
+    }
+
+    /// The series of the first run of a case under a setting, both by number.
+    pub fn series(&self, case: usize, setting: usize) -> impl Iterator<Item = &'a SeriesRecord> {
+        let (case, setting) = (&self.experiment.cases[case].name, &self.experiment.settings[setting].label);
+        let first = self.runs.iter().find(|run| run.case == *case && run.setting == *setting);
+        first.into_iter().flat_map(|run| &run.series)
+    }
+
+    /// Virtual time of all runs together, ns.
+    #[must_use]
+    pub fn simulated_ns(&self) -> u64 {
+        self.runs.iter().map(|run| run.simulated_ns).sum()
+    }
+
+    /// Fewest complete rounds of a case.
+    #[must_use]
+    pub fn rounds(&self) -> usize {
+        let cases = 0..self.experiment.cases.len();
+        cases.map(|case| rounds(self.experiment, &self.runs, case).len()).min().unwrap_or(0)
+    }
+
+    /// One line per row and setting.
+    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        let baseline = self.experiment.baseline();
+        self.rows.iter().flat_map(move |row| {
+            row.cells.iter().enumerate().map(move |(setting, cell)| {
+                let simulated = cell.simulated.as_ref().map(|own| own.known);
+                let verdict = |verdict: Option<Verdict>, known: Option<Known>| match verdict {
+                    None if setting == baseline => known.map(|_| "baseline"),
+                    verdict => verdict.map(Verdict::id),
+                };
+                Line {
+                    experiment: &self.experiment.name,
+                    case: format!("{}/{}", self.experiment.cases[row.case].name, row.test),
+                    setting: &self.experiment.settings[setting].label,
+                    unit: &row.unit,
+                    published_mean: cell.published.map(|known| known.mean),
+                    published_sd: cell.published.and_then(|known| known.sd),
+                    simulated_mean: simulated.map(|known| known.mean),
+                    simulated_sd: simulated.and_then(|known| known.sd),
+                    verdict_published: verdict(cell.verdict_published, cell.published),
+                    verdict_simulated: verdict(cell.verdict_simulated, simulated),
+                }
+            })
+        })
+    }
+}
+
+/// What programs are told of a figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line<'a> {
+    /// Name of the experiment.
+    pub experiment: &'a str,
+    /// Names of case and test: `iozone 1M/random_write`.
+    pub case: String,
+    /// Label of the setting.
+    pub setting: &'a str,
+    /// Unit of means and deviations.
+    pub unit: &'a str,
+    /// As published, if it was.
+    pub published_mean: Option<f64>,
+    /// Its standard deviation, if it is told.
+    pub published_sd: Option<f64>,
+    /// The mean of our runs.
+    pub simulated_mean: Option<f64>,
+    /// Their standard deviation; not of a single run.
+    pub simulated_sd: Option<f64>,
+    /// `better`, `worse` or `no_difference` against the setting whose verdict is `baseline`.
+    pub verdict_published: Option<&'static str>,
+    /// Likewise.
+    pub verdict_simulated: Option<&'static str>,
+}
+
+/// Runs that every setting of a case has.
+fn rounds(experiment: &Experiment, runs: &[&CaseRun], case: usize) -> Vec<u32> {
+    let own = runs.iter().filter(|run| run.case == experiment.cases[case].name);
+    let mut rounds: Vec<u32> = own.map(|run| run.run).collect();
+    rounds.sort_unstable();
+    let settings = experiment.settings.len();
+    rounds.chunk_by(|a, b| a == b).filter(|round| round.len() == settings).map(|round| round[0]).collect()
+}
+
+/// All rows of a case: what was reported, in that order, and what was published and not reported.
+fn rows(experiment: &Experiment, runs: &[&CaseRun], case: usize) -> Vec<Row> {
+    let name = &experiment.cases[case].name;
+    let complete: BTreeSet<u32> = rounds(experiment, runs, case).into_iter().collect();
+    let by_setting: Vec<Vec<&CaseRun>> = experiment
+        .settings
+        .iter()
+        .map(|setting| {
+            let own =
+                |run: &&&CaseRun| run.case == *name && run.setting == setting.label && complete.contains(&run.run);
+            runs.iter().filter(own).copied().collect()
+        })
+        .collect();
+    let reported = by_setting.iter().flatten().flat_map(|run| &run.figures);
+    let reported = reported.map(|figure| (figure.test.as_str(), figure.unit.as_str(), figure.better));
+    let published = experiment.published.iter().filter(|own| own.case == *name);
+    let published = published.map(|own| (own.test.as_str(), own.unit.as_str(), direction_of(&own.unit)));
+    let mut known: Vec<(&str, &str, Direction)> = Vec::new();
+    for own in reported.chain(published) {
+        if !known.iter().any(|other| (other.0, other.1) == (own.0, own.1)) {
+            known.push(own);
+        }
+    }
+    known.into_iter().map(|figure| row(experiment, case, figure, &by_setting)).collect()
+}
+
+fn row(
+    experiment: &Experiment,
+    case: usize,
+    (test, unit, direction): (&str, &str, Direction),
+    by_setting: &[Vec<&CaseRun>],
+) -> Row {
+    let is_own = |figure: &&FigureRecord| figure.test == test && figure.unit == unit;
+    let values = |runs: &[&CaseRun]| -> Vec<f64> {
+        runs.iter().filter_map(|run| run.figures.iter().find(is_own)).map(|figure| figure.value).collect()
+    };
+    let name = &experiment.cases[case].name;
+    let mut cells: Vec<Cell> = experiment
+        .settings
+        .iter()
+        .zip(by_setting)
+        .map(|(setting, runs)| {
+            let published = experiment.published.iter().find(|own| {
+                (&own.case, own.test.as_str(), own.unit.as_str(), &own.setting) == (name, test, unit, &setting.label)
+            });
+            let values = values(runs);
+            let known = Known { mean: stat::mean(&values), sd: stat::standard_deviation(&values) };
+            Cell {
+                published: published.map(|own| own.known),
+                simulated: (!values.is_empty()).then_some(Simulated { known, values }),
+                verdict_published: None,
+                verdict_simulated: None,
+            }
+        })
+        .collect();
+    let baseline = experiment.baseline();
+    // What is published without deviations cannot be told apart more finely than that, so ours is not either.
+    let single = cells.iter().any(|cell| cell.published.is_some_and(|known| known.sd.is_none()));
+    let base = cells[baseline].clone();
+    for (_, cell) in cells.iter_mut().enumerate().filter(|(setting, _)| *setting != baseline) {
+        cell.verdict_published =
+            cell.published.zip(base.published).map(|(own, base)| judge(direction, own, base, single));
+        let pair = cell.simulated.as_ref().zip(base.simulated.as_ref());
+        cell.verdict_simulated = pair.map(|(own, base)| judge(direction, own.known, base.known, single));
+    }
+    let seconds_min = seconds_min(experiment.cases[case].test_kib, test, unit, by_setting);
+    Row { case, test: test.to_owned(), unit: unit.to_owned(), direction, cells, seconds_min }
+}
+
+/// How long the test took in its shortest run, s: as reported, or by its rate and what it moves; else as long as the run at
+/// most.
+fn seconds_min(test_kib: Option<u64>, test: &str, unit: &str, by_setting: &[Vec<&CaseRun>]) -> Option<f64> {
+    let shortest = by_setting.iter().flatten().map(|run| {
+        let own = |unit: &str| run.figures.iter().find(|figure| figure.test == test && figure.unit == unit);
+        let by_rate = || {
+            let rate = own(unit).filter(|figure| figure.unit == "KB/s" && figure.value > 0.0)?;
+            Some(test_kib? as f64 / rate.value)
+        };
+        own("s").map(|figure| figure.value).or_else(by_rate).unwrap_or(run.simulated_ns as f64 / 1e9)
+    });
+    shortest.reduce(f64::min)
+}
+
+/// How much of what was published is reproduced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Verdicts that are the same.
+    pub verdicts_same: usize,
+    /// Verdicts that are known of both.
+    pub verdicts: usize,
+    /// Figures of ours within [`WITHIN_SHARE`] of the published ones.
+    pub figures_near: usize,
+    /// Figures that are known of both.
+    pub figures: usize,
+    /// Goals that are met.
+    pub goals_met: usize,
+    /// Goals of which that is known.
+    pub goals: usize,
+    /// Virtual time of all runs, ns.
+    pub simulated_ns: u64,
+}
+
+impl Summary {
+    /// Of one experiment or several.
+    #[must_use]
+    pub fn of(results: &[ExperimentResults<'_>]) -> Self {
+        let mut summary = Self::default();
+        for results in results {
+            summary.simulated_ns += results.simulated_ns();
+            for cell in results.rows.iter().flat_map(|row| &row.cells) {
+                count(cell.same(), &mut summary.verdicts_same, &mut summary.verdicts);
+                count(cell.is_near(), &mut summary.figures_near, &mut summary.figures);
+            }
+            for (_, outcome) in &results.goals {
+                count(outcome.met, &mut summary.goals_met, &mut summary.goals);
+            }
+        }
+        summary
+    }
+
+    /// In a sentence: "verdicts the same: 5 of 6; figures within 15 %: 9 of 12; goals met: 3 of 4".
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let parts = [
+            ("verdicts the same", self.verdicts_same, self.verdicts),
+            ("figures within 15 %", self.figures_near, self.figures),
+            ("goals met", self.goals_met, self.goals),
+        ];
+        let known = parts.iter().filter(|(.., of)| *of > 0).map(|(what, some, of)| format!("{what}: {some} of {of}"));
+        let text = known.collect::<Vec<_>>().join("; ");
+        if text.is_empty() { "nothing of this is published".to_owned() } else { text }
+    }
+}
+
+fn count(is: Option<bool>, some: &mut usize, of: &mut usize) {
+    if let Some(is) = is {
+        *some += usize::from(is);
+        *of += 1;
+    }
+}

@@ -1,0 +1,212 @@
+//! The published experiments: what is known of them, and what synthetic runs make of that.
+
+use std::path::PathBuf;
+
+use iosched_lab::reproduce::{CaseRun, Experiment, ExperimentResults, Known, Summary};
+use iosched_workload::app::{Better, Figure, Report, Series};
+
+/// Where the published figures are kept, beside the repository.
+fn published() -> Option<PathBuf> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let found =
+        [root.join("../shared/published"), root.join("shared/published")].into_iter().find(|path| path.is_dir());
+    if found.is_none() {
+        eprintln!("skipped: there is no folder shared/published beside the repository");
+    }
+    found
+}
+
+/// The field of a line, by its column's name.
+type Field<'a> = &'a dyn Fn(&str) -> String;
+
+/// The lines of a published file: each field under its column's name.
+fn table(file: &std::path::Path) -> Vec<Vec<(String, String)>> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let columns: Vec<String> = lines.next().unwrap().split(',').map(str::to_owned).collect();
+    lines.map(|line| columns.iter().cloned().zip(line.split(',').map(str::to_owned)).collect()).collect()
+}
+
+fn known(experiment: &Experiment, case: &str, test: &str, unit: &str, setting: &str) -> Option<Known> {
+    let mut all = experiment.published.iter();
+    all.find(|own| (&*own.case, &*own.test, &*own.unit, &*own.setting) == (case, test, unit, setting))
+        .map(|own| own.known)
+}
+
+#[test]
+fn every_published_figure_is_there() {
+    let Some(folder) = published() else { return };
+    let mut counts = Vec::new();
+    let mut check = |file: &str, name: &str, rows: &dyn Fn(Field<'_>) -> Vec<[String; 6]>| {
+        let experiment = Experiment::named(name).unwrap();
+        let table = table(&folder.join(file));
+        for line in &table {
+            let field = |column: &str| line.iter().find(|(name, _)| name == column).unwrap().1.clone();
+            for [case, test, unit, setting, mean, sd] in rows(&field) {
+                let found = known(&experiment, &case, &test, &unit, &setting);
+                let expected = Known { mean: mean.parse().unwrap(), sd: sd.parse().ok() };
+                assert_eq!(found, Some(expected), "{name}: {case}/{test} {unit} {setting}");
+                counts.push(name.to_owned());
+            }
+        }
+    };
+    let text = str::to_owned;
+    let quantum = |case: String, test: String, unit: String, field: Field<'_>| -> Vec<[String; 6]> {
+        let row = |quantum: &str| {
+            let [mean, sd] = ["mean", "sd"].map(|what| field(&format!("quantum{quantum}_{what}")));
+            [case.clone(), test.clone(), unit.clone(), format!("quantum={quantum}"), mean, sd]
+        };
+        vec![row("4"), row("32")]
+    };
+    check("fdtree.csv", "quantum", &|field| {
+        quantum(format!("fdtree {}", field("test")), field("phase"), field("unit"), field)
+    });
+    check("iozone.csv", "quantum", &|field| {
+        quantum(format!("iozone {}", field("record")), field("test"), text("KB/s"), field)
+    });
+    check("fsync-yield.csv", "fsync-yield", &|field| {
+        let case = format!("iozone 64k {}", field("device"));
+        vec![[case, field("test"), text("KB/s"), field("scheduler"), field("kb_per_s"), text("")]]
+    });
+    check("dd-desktop.csv", "dd", &|field| {
+        let row = |unit: &str, column: &str| {
+            [field("test"), field("test"), text(unit), field("scheduler"), field(column), text("")]
+        };
+        vec![row("s", "seconds"), row("MB/s", "mb_per_s")]
+    });
+    check("tpcc.csv", "tpcc", &|field| {
+        let row = |(column, unit): (&str, &str)| {
+            [text("tpcc"), text(column), text(unit), field("test"), field(column), text("")]
+        };
+        let rates = ["tps", "user_calls", "physical_reads", "physical_writes"].map(|column| row((column, "1/s")));
+        rates.into_iter().chain([row(("log_file_sync_pct", "%"))]).collect()
+    });
+    // Nothing beyond what is published, but for the four figures of 32 writers that follow from them.
+    let all = Experiment::all().unwrap();
+    for experiment in all.iter().filter(|own| own.name != "low-latency") {
+        assert_eq!(counts.iter().filter(|name| **name == experiment.name).count(), experiment.published.len());
+    }
+    let low_latency = Experiment::named("low-latency").unwrap();
+    let seconds: Vec<f64> =
+        table(&folder.join("dd-32-writers.csv")).iter().map(|line| line[1].1.parse().unwrap()).collect();
+    assert_eq!(low_latency.series[0].values, seconds);
+    let last = seconds.iter().copied().fold(0.0, f64::max);
+    let own = known(&low_latency, "32 writers", "write_last", "s", "low_latency=1").unwrap();
+    assert_eq!(own.mean, last);
+}
+
+fn report(figures: &[(&str, &'static str, f64)]) -> Report {
+    let better = |unit: &str| if unit == "s" { Better::Lower } else { Better::Higher };
+    let figure = |&(name, unit, value): &(&str, &'static str, f64)| Figure {
+        name: name.to_owned(),
+        unit,
+        value,
+        better: better(unit),
+    };
+    Report { figures: figures.iter().map(figure).collect(), series: Vec::new() }
+}
+
+/// Runs of two settings of quantum's `iozone 4M`: random write as published, all others left out.
+fn random_writes(runs: &[(f64, f64)]) -> Vec<CaseRun> {
+    let run = |number: usize, setting: &str, value: f64| {
+        let report = report(&[("random_write", "KB/s", value)]);
+        CaseRun::new("quantum", "iozone 4M", setting, (number as u32, 7), 300_000_000_000, &report)
+    };
+    let both = |(number, &(four, more)): (usize, &(f64, f64))| {
+        [run(number, "quantum=4", four), run(number, "quantum=32", more)]
+    };
+    runs.iter().enumerate().flat_map(both).collect()
+}
+
+#[test]
+fn figures_stand_beside_the_published_ones_with_a_verdict_each() {
+    let mut experiment = Experiment::named("quantum").unwrap();
+    experiment.retain_cases("iozone 4M").unwrap();
+    let runs = random_writes(&[(76_000.0, 85_000.0), (76_200.0, 85_300.0), (76_100.0, 85_100.0)]);
+    let results = ExperimentResults::of(&experiment, &runs);
+    let row = results.rows.iter().find(|row| row.test == "random_write").unwrap();
+    assert_eq!(row.cells[0].simulated.as_ref().unwrap().values, [76_000.0, 76_200.0, 76_100.0]);
+    assert_eq!((row.cells[1].same(), row.cells[1].is_near()), (Some(true), Some(true)));
+    // 16 GiB at 85 MB/s.
+    assert!(!row.is_short() && row.seconds_min.unwrap() > 190.0);
+    let lines: Vec<serde_json::Value> = results.lines().map(|line| serde_json::to_value(line).unwrap()).collect();
+    let own: Vec<_> = lines.iter().filter(|line| line["case"] == "iozone 4M/random_write").collect();
+    assert_eq!(own.len(), 2);
+    assert_eq!(own[0]["verdict_published"], "baseline");
+    assert_eq!(own[1]["verdict_published"], "better");
+    assert_eq!(own[1]["verdict_simulated"], "better");
+    assert_eq!(own[1]["published_mean"], 86_134.5);
+    let keys: Vec<&String> = own[1].as_object().unwrap().keys().collect();
+    assert_eq!(keys.len(), 10);
+    for key in
+        ["experiment", "case", "setting", "unit", "published_mean", "published_sd", "simulated_mean", "simulated_sd"]
+    {
+        assert!(keys.iter().any(|own| *own == key), "{key}");
+    }
+    // What was published and not run is there, and says so.
+    let write = lines.iter().find(|line| line["case"] == "iozone 4M/write").unwrap();
+    assert!(write["simulated_mean"].is_null() && write["verdict_simulated"].is_null());
+}
+
+#[test]
+fn goals_are_those_of_the_cases_that_are_run() {
+    let mut experiment = Experiment::named("quantum").unwrap();
+    experiment.retain_cases("iozone 4M").unwrap();
+    let runs = random_writes(&[(76_000.0, 85_000.0), (76_200.0, 85_300.0)]);
+    let results = ExperimentResults::of(&experiment, &runs);
+    assert_eq!(results.goals.len(), 2);
+    assert_eq!(results.goals[0].1.met, Some(true));
+    assert_eq!(results.goals[1].1.met, None);
+    let summary = Summary::of(&[results]);
+    assert_eq!((summary.verdicts_same, summary.verdicts), (1, 1));
+    assert_eq!((summary.figures_near, summary.figures), (2, 2));
+    assert_eq!((summary.goals_met, summary.goals), (1, 1));
+    assert_eq!(summary.sentence(), "verdicts the same: 1 of 1; figures within 15 %: 2 of 2; goals met: 1 of 1");
+}
+
+#[test]
+fn only_rounds_that_every_setting_has_count() {
+    let experiment = Experiment::named("quantum").unwrap();
+    let mut runs = random_writes(&[(1.0, 1.0), (3.0, 3.0)]);
+    runs.pop();
+    let results = ExperimentResults::of(&experiment, &runs);
+    let row = results.rows.iter().find(|row| row.test == "random_write" && row.cells[0].simulated.is_some()).unwrap();
+    assert_eq!(row.cells[0].simulated.as_ref().unwrap().values, [1.0]);
+    assert_eq!(results.rounds(), 0);
+}
+
+#[test]
+fn without_published_deviations_a_tenth_is_no_difference_on_either_side() {
+    let experiment = Experiment::named("dd").unwrap();
+    let run = |setting: &str, number: u32, value: f64| {
+        let report = report(&[("write", "s", value)]);
+        CaseRun::new("dd", "write", setting, (number, 1), 10_000_000_000, &report)
+    };
+    let runs: Vec<CaseRun> = (0..3)
+        .flat_map(|number| {
+            let off = f64::from(number) / 1000.0;
+            [run("noop", number, 10.0 + off), run("deadline", number, 9.9 + off), run("cfq", number, 10.8 + off)]
+        })
+        .collect();
+    let results = ExperimentResults::of(&experiment, &runs);
+    let row = results.rows.iter().find(|row| row.test == "write" && row.unit == "s").unwrap();
+    assert!(row.is_short());
+    for cell in [&row.cells[0], &row.cells[2]] {
+        assert_eq!(cell.verdict_published.map(iosched_lab::Verdict::id), Some("no_difference"));
+        assert_eq!(cell.same(), Some(true));
+    }
+}
+
+#[test]
+fn a_series_of_the_first_run_is_kept_for_pictures() {
+    let experiment = Experiment::named("low-latency").unwrap();
+    let mut report = report(&[("write", "s", 5.0)]);
+    report.series.push(Series { name: "write".to_owned(), unit: "s", values: vec![2.0, 4.5], step_s: None });
+    let run = CaseRun::new("low-latency", "32 writers", "low_latency=0", (0, 1), 5_000_000_000, &report);
+    let runs = [run];
+    let results = ExperimentResults::of(&experiment, &runs);
+    assert_eq!(results.series(0, 1).next().unwrap().values, [2.0, 4.5]);
+    assert_eq!(results.series(0, 0).count(), 0);
+    assert_eq!(runs[0].figures[1].test, "write_spread");
+    assert_eq!(runs[0].figures[1].value, 2.5);
+}
