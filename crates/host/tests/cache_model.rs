@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use iosched_host::cache::{Cached, Mapping, NoRoom, PageCache, State};
+use iosched_host::cache::{Balance, Cached, Mapping, NoRoom, PageCache, State};
 use proptest::prelude::*;
 
 type Key = (u32, u64);
@@ -18,6 +18,9 @@ struct Page {
 #[derive(Debug, Default)]
 struct Model {
     pages_max: usize,
+    balance: Balance,
+    /// Of the proportional balance: shares of an active page, as many to a page as there are inactive ones.
+    scans: usize,
     pages: BTreeMap<Key, Page>,
     inactive: VecDeque<Key>,
     active: VecDeque<Key>,
@@ -58,10 +61,20 @@ impl Model {
             return Err(NoRoom { missing_pages: (needed - clean) as u64 });
         }
         if needed > 0 {
-            while self.active.len() > self.inactive.len() {
-                self.deactivate();
-            }
             let mut left = needed.max(32).min(clean);
+            match self.balance {
+                Balance::Halves => {
+                    while self.active.len() > self.inactive.len() {
+                        self.deactivate();
+                    }
+                }
+                Balance::Proportional => {
+                    let inactive = self.inactive.len().max(1);
+                    self.scans += left * self.active.len();
+                    (0..self.scans / inactive).for_each(|_| self.deactivate());
+                    self.scans %= inactive;
+                }
+            }
             while left > 0 {
                 while !self.inactive.iter().any(|key| self.pages[key].state == State::Clean) {
                     for _ in 0..32 {
@@ -176,6 +189,10 @@ fn calls(mappings: u32, last_page: u64, longest: u64, number: usize) -> impl Str
     prop::collection::vec(call, 1..number)
 }
 
+fn balances() -> impl Strategy<Value = Balance> {
+    prop_oneof![Just(Balance::Halves), Just(Balance::Proportional)]
+}
+
 /// Both at once.
 struct Pair {
     cache: PageCache,
@@ -183,8 +200,11 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(pages_max: u64) -> Self {
-        Self { cache: PageCache::new(pages_max), model: Model { pages_max: pages_max as usize, ..Model::default() } }
+    fn new(pages_max: u64, balance: Balance) -> Self {
+        Self {
+            cache: PageCache::with_balance(pages_max, balance),
+            model: Model { pages_max: pages_max as usize, balance, ..Model::default() },
+        }
     }
 
     /// Inserts what is absent of a range, gap by gap.
@@ -365,21 +385,25 @@ impl Pair {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn runs_behave_as_pages_do(pages_max in 33u64..400, calls in calls(3, 150, 40, 120)) {
-        let mut pair = Pair::new(pages_max);
+    fn runs_behave_as_pages_do(pages_max in 33u64..400, balance in balances(), calls in calls(3, 150, 40, 120)) {
+        let mut pair = Pair::new(pages_max, balance);
         for call in &calls {
             pair.call(call);
             pair.compare(3);
         }
         pair.drain(3);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 80, ..ProptestConfig::default() })]
 
     #[test]
-    fn scattered_pages_behave_as_pages_do(calls in calls(2, 4000, 2, 900)) {
-        let mut pair = Pair::new(700);
+    fn scattered_pages_behave_as_pages_do(balance in balances(), calls in calls(2, 4000, 2, 900)) {
+        let mut pair = Pair::new(700, balance);
         for call in &calls {
             pair.call(call);
             pair.cache.check();
@@ -393,8 +417,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn runs_of_full_length_behave_as_pages_do(calls in calls(2, 4000, 3000, 40)) {
-        let mut pair = Pair::new(6000);
+    fn runs_of_full_length_behave_as_pages_do(balance in balances(), calls in calls(2, 4000, 3000, 40)) {
+        let mut pair = Pair::new(6000, balance);
         for call in &calls {
             // One by one, the model would take too long.
             if matches!(call.operation, Operation::Stream) { continue }

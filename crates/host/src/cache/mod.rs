@@ -87,6 +87,18 @@ pub enum Cached {
     },
 }
 
+/// How many of the oldest active pages become inactive when room is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Balance {
+    /// Linux up to 2.6.30: both lists are gone through at the same pace, so for each page dropped, as many as the active list is
+    /// longer than the inactive one. What is used once wears away what was used again.
+    Proportional,
+    /// Linux from 2.6.31 on: as many as the active list is longer than half of both. Up to half of the memory is safe from what is
+    /// used once.
+    #[default]
+    Halves,
+}
+
 /// There was not room enough, and no clean page left to drop: something must be written back, or read to its end, first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no room for {missing_pages} pages: everything else is dirty, under writeback or being read")]
@@ -103,6 +115,9 @@ pub struct PageCache {
     mappings: Vec<Slot>,
     /// Inactive and active.
     lists: [List; 2],
+    balance: Balance,
+    /// Of the proportional balance: what is left of a page of the active list, in pages dropped times active pages.
+    scan_remainder: u128,
     nr_reading: u64,
     nr_dirty: u64,
     nr_writeback: u64,
@@ -110,14 +125,22 @@ pub struct PageCache {
 }
 
 impl PageCache {
-    /// An empty cache for at most `pages_max` pages.
+    /// An empty cache for at most `pages_max` pages, balanced as today.
     #[must_use]
     pub fn new(pages_max: u64) -> Self {
+        Self::with_balance(pages_max, Balance::default())
+    }
+
+    /// An empty cache for at most `pages_max` pages.
+    #[must_use]
+    pub fn with_balance(pages_max: u64, balance: Balance) -> Self {
         Self {
             pages_max,
             runs: Runs::default(),
             mappings: Vec::new(),
             lists: [List::new(); 2],
+            balance,
+            scan_remainder: 0,
             nr_reading: 0,
             nr_dirty: 0,
             nr_writeback: 0,

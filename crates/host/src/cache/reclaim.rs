@@ -2,13 +2,13 @@
 //!
 //! As Linux does with pages of files that no process has mapped: from the oldest end of the inactive list, clean pages are
 //! dropped, referenced or not; pages that cannot be dropped now are passed to the newest end. Before that the oldest active pages become
-//! inactive while there are more active than inactive ones (the rule of Linux 2.6.31 and later), keeping whether they are
-//! referenced; if no inactive page is clean, more follow. A kernel would also begin to write back dirty pages it meets: here that is
-//! the caller's.
+//! inactive, as many as the [`Balance`] says, keeping whether they are referenced; if no inactive page is clean, more follow. A kernel
+//! would also begin to write back dirty pages it meets, and drop them first once they are clean: here writeback is the caller's
+//! alone.
 
 use super::mapping::Place;
 use super::run::{Attributes, NIL};
-use super::{ACTIVE, INACTIVE, NoRoom, PageCache, State};
+use super::{ACTIVE, Balance, INACTIVE, NoRoom, PageCache, State};
 
 /// Pages that are dropped at once: reclaim works in clusters of 32.
 const CLUSTER_PAGES: u64 = 32;
@@ -26,9 +26,8 @@ impl PageCache {
         if needed > reclaimable {
             return Err(NoRoom { missing_pages: needed - reclaimable });
         }
-        let surplus = self.nr_active().saturating_sub(self.nr_inactive());
-        self.deactivate(surplus.div_ceil(2));
         let mut left = needed.max(CLUSTER_PAGES).min(reclaimable);
+        self.balance_lists(left);
         while left > 0 {
             while self.lists[INACTIVE].clean == 0 {
                 self.deactivate(CLUSTER_PAGES);
@@ -36,6 +35,21 @@ impl PageCache {
             left -= self.reclaim_oldest(left);
         }
         Ok(())
+    }
+
+    /// Makes active pages inactive, before `pages` are dropped.
+    fn balance_lists(&mut self, pages: u64) {
+        let (active, inactive) = (self.nr_active(), self.nr_inactive());
+        let surplus = match self.balance {
+            Balance::Halves => active.saturating_sub(inactive).div_ceil(2),
+            Balance::Proportional => {
+                let wanted = self.scan_remainder + u128::from(pages) * u128::from(active);
+                let inactive = u128::from(inactive.max(1));
+                self.scan_remainder = wanted % inactive;
+                (wanted / inactive).min(u128::from(active)) as u64
+            }
+        };
+        self.deactivate(surplus);
     }
 
     /// Takes one look at the oldest inactive run; returns how many pages were dropped, at most `pages`.
