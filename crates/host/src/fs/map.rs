@@ -81,7 +81,7 @@ impl Map {
             at += 1;
         }
         let end = self.extents.get(at).map_or(end, |extent| extent.page.min(end));
-        (from < end).then_some((from, end - from))
+        (from < end).then(|| (from, end - from))
     }
 
     /// Adds a run of pages that had no blocks, joined to its neighbours where an extent may be so long. True if it became an

@@ -238,7 +238,8 @@ impl FileSystem {
         }
     }
 
-    /// A file is opened for writing: what it gets may be kept for it in advance until as many [`close`](Self::close).
+    /// A file is opened for writing: blocks are kept for it in advance, or a window around them, until it was
+    /// [closed](Self::close) as often. A file that gets blocks without being open gets just those.
     pub fn open(&mut self, ino: Ino) {
         self.inode_mut(ino).writers += 1;
     }

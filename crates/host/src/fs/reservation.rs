@@ -44,6 +44,9 @@ impl FileSystem {
                 self.remember(ino, page, block + u64::from(pages));
             }
         }
+        if self.inode(ino).writers == 0 {
+            self.discard_ahead(ino);
+        }
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Properties of the journal.
 
+mod random;
+
 use super::*;
 
 fn journal(blocks: u64) -> Journal {
