@@ -110,6 +110,11 @@ impl<'a> Line<'a> {
         Ok(given)
     }
 
+    /// Words behind the first.
+    pub(super) fn arguments(&self) -> impl Iterator<Item = &'a str> + '_ {
+        self.words.iter().skip(1).copied()
+    }
+
     /// A whole number from `least` to `most`.
     pub(super) fn number(&self, given: Given<'_>, least: u64, most: u64) -> Result<u64, WorkloadError> {
         let number = given.value.parse::<u64>().ok().filter(|number| (least..=most).contains(number));

@@ -16,6 +16,7 @@ mod report;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod tpcc;
 
 pub use call::{Call, Node, OpenFlags, Source};
 pub use report::{Better, Figure, Report, Series};

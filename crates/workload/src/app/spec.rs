@@ -2,7 +2,7 @@
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;
-use crate::app::{Application, dd, fdtree, fs_mark, iozone};
+use crate::app::{Application, dd, fdtree, fs_mark, iozone, tpcc};
 
 /// An option of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct About {
 /// The programs there are.
 #[must_use]
 pub const fn programs() -> &'static [About] {
-    &[dd::ABOUT, fdtree::ABOUT, fs_mark::ABOUT, iozone::ABOUT]
+    &[dd::ABOUT, fdtree::ABOUT, fs_mark::ABOUT, iozone::ABOUT, tpcc::ABOUT]
 }
 
 /// What the program was told to do.
@@ -51,6 +51,7 @@ enum Options {
     Fdtree(fdtree::Options),
     FsMark(fs_mark::Options),
     Iozone(iozone::Options),
+    Tpcc(tpcc::Options),
 }
 
 /// A program with its options: a command line that was understood.
@@ -78,6 +79,7 @@ impl Spec {
             "fdtree" => Options::Fdtree(fdtree::Options::parse(&line)?),
             "fs_mark" => Options::FsMark(fs_mark::Options::parse(&line)?),
             "iozone" => Options::Iozone(iozone::Options::parse(&line)?),
+            "tpcc" => Options::Tpcc(tpcc::Options::parse(&line)?),
             other => {
                 let known = programs().iter().map(|program| program.name).collect::<Vec<_>>().join(", ");
                 return Err(line.error(other, "no such program", format!("there are {known}")));
@@ -100,6 +102,7 @@ impl Spec {
             Options::Fdtree(_) => 1,
             Options::FsMark(options) => options.task_count(),
             Options::Iozone(options) => options.task_count(),
+            Options::Tpcc(options) => options.task_count(),
         }
     }
 
@@ -108,6 +111,7 @@ impl Spec {
     pub const fn disks(&self) -> u32 {
         match &self.options {
             Options::Dd(_) | Options::Fdtree(_) | Options::FsMark(_) | Options::Iozone(_) => 1,
+            Options::Tpcc(_) => 2,
         }
     }
 
@@ -120,6 +124,7 @@ impl Spec {
             Options::Fdtree(options) => Box::new(fdtree::Fdtree::new(options, seed)),
             Options::FsMark(options) => Box::new(fs_mark::FsMark::new(options)),
             Options::Iozone(options) => Box::new(iozone::Iozone::new(options)),
+            Options::Tpcc(options) => Box::new(tpcc::Tpcc::new(options, seed)),
         }
     }
 }

@@ -1,0 +1,121 @@
+//! What the database counts while it is measured.
+
+use crate::app::{Better, Figure, Report, Series};
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Counts between the end of the warm-up and the end of the run.
+#[derive(Debug)]
+pub(super) struct Measure {
+    start_ns: u64,
+    end_ns: u64,
+    /// The latest moment seen.
+    now_ns: u64,
+    transactions: u64,
+    new_orders: u64,
+    user_calls: u64,
+    physical_reads: u64,
+    physical_writes: u64,
+    log_sync_ns: u64,
+    /// All waiting of sessions, for the log among it.
+    wait_ns: u64,
+    /// Transactions of each second.
+    each_second: Vec<u32>,
+}
+
+impl Measure {
+    pub(super) const fn new(warmup_s: u64, seconds: u64) -> Self {
+        Self {
+            start_ns: warmup_s * NS_PER_S,
+            end_ns: (warmup_s + seconds) * NS_PER_S,
+            now_ns: 0,
+            transactions: 0,
+            new_orders: 0,
+            user_calls: 0,
+            physical_reads: 0,
+            physical_writes: 0,
+            log_sync_ns: 0,
+            wait_ns: 0,
+            each_second: Vec::new(),
+        }
+    }
+
+    pub(super) const fn see(&mut self, now_ns: u64) {
+        if now_ns > self.now_ns {
+            self.now_ns = now_ns;
+        }
+    }
+
+    pub(super) const fn is_over(&self, now_ns: u64) -> bool {
+        now_ns >= self.end_ns
+    }
+
+    pub(super) fn progress(&self) -> f64 {
+        (self.now_ns as f64 / self.end_ns as f64).min(1.0)
+    }
+
+    const fn counts(&self) -> bool {
+        self.now_ns >= self.start_ns && self.now_ns < self.end_ns
+    }
+
+    pub(super) fn transaction(&mut self, calls: u64, is_new_order: bool) {
+        if !self.counts() {
+            return;
+        }
+        self.transactions += 1;
+        self.new_orders += u64::from(is_new_order);
+        self.user_calls += calls;
+        let second = ((self.now_ns - self.start_ns) / NS_PER_S) as usize;
+        if self.each_second.len() <= second {
+            self.each_second.resize(second + 1, 0);
+        }
+        self.each_second[second] += 1;
+    }
+
+    /// A session waited for a block it read, or for a free buffer.
+    pub(super) fn waited(&mut self, since_ns: u64) {
+        if self.counts() {
+            self.wait_ns += self.now_ns - since_ns;
+        }
+    }
+
+    pub(super) fn waited_for_log(&mut self, since_ns: u64) {
+        if self.counts() {
+            self.log_sync_ns += self.now_ns - since_ns;
+            self.wait_ns += self.now_ns - since_ns;
+        }
+    }
+
+    pub(super) fn read(&mut self) {
+        self.physical_reads += u64::from(self.counts());
+    }
+
+    pub(super) fn wrote(&mut self, blocks: usize) {
+        if self.counts() {
+            self.physical_writes += blocks as u64;
+        }
+    }
+
+    pub(super) fn report(&self) -> Report {
+        let seconds = self.now_ns.min(self.end_ns).saturating_sub(self.start_ns) as f64 / NS_PER_S as f64;
+        if seconds == 0.0 {
+            return Report::default();
+        }
+        let figure = |name: &str, unit, value, better| Figure { name: name.to_owned(), unit, value, better };
+        let rate = |name, count: u64| figure(name, "1/s", count as f64 / seconds, Better::Higher);
+        let log_sync_pct = 100.0 * self.log_sync_ns as f64 / (self.wait_ns as f64).max(1.0);
+        let figures = vec![
+            rate("tps", self.transactions),
+            figure("log_file_sync", "%", log_sync_pct, Better::Lower),
+            rate("user_calls", self.user_calls),
+            rate("physical_reads", self.physical_reads),
+            rate("physical_writes", self.physical_writes),
+            figure("tpmC", "1/min", self.new_orders as f64 / seconds * 60.0, Better::Higher),
+        ];
+        // Seconds in which nothing was done belong to the series as well; one that is not over does not.
+        let mut values: Vec<f64> = self.each_second.iter().copied().map(f64::from).collect();
+        values.resize(seconds as usize, 0.0);
+        let series = Series { name: "tps".to_owned(), unit: "1/s", values, step_s: Some(1.0) };
+        Report { figures, series: vec![series] }
+    }
+}

@@ -1,0 +1,455 @@
+//! tpcc: a database under the transactions of TPC-C. Options: [`options`]; transactions: [`transaction`].
+//!
+//! Sessions do one transaction after the other. A row, or a leaf of an index, that is not in the database's own cache
+//! is one read of 4 KiB past the page cache; what is cached, and what a transaction changes, follows from
+//! probabilities. The log writer takes what has gathered in the log buffer, 0.5 to 128 KiB, in one synchronous
+//! write; a commit waits until its records are on the disk, and commits that come meanwhile share the next
+//! write. The database writer writes the oldest dirty blocks in batches, all of a batch at once, and waits for all; it
+//! starts when enough are dirty, and writes all of them when the log changes from one file to the other (a
+//! checkpoint; the log waits if the one before is not over). Sessions wait for a free buffer when too many are dirty.
+//! Reported: what Oracle's statistics call user calls, physical reads and writes, and the share of `log file sync` in
+//! the sessions' wait time.
+
+mod measure;
+mod options;
+mod store;
+#[cfg(test)]
+mod tests;
+mod transaction;
+
+pub(super) use options::{ABOUT, Options};
+
+use std::collections::VecDeque;
+
+use measure::Measure;
+use store::{DirtyBlocks, Log};
+use transaction::{Kind, MIX, Table, Transaction, draw};
+
+use crate::SplitMix64;
+use crate::app::{AppTask, Application, Call, Existing, Node, OpenFlags, Report, Source, Step};
+
+/// Bytes of a block.
+const BLOCK_BYTES: u64 = 4096;
+/// Data of a warehouse, with indexes.
+const WAREHOUSE_BYTES: u64 = 100 << 20;
+const NAME_BYTES: u8 = 12;
+const DATA: Node = Node::new(0);
+const LOGS: [Node; 2] = [Node::new(1), Node::new(2)];
+/// Past the page cache; a write is done when it can be read back.
+const FLAGS: OpenFlags = OpenFlags { create: false, truncate: false, direct: true, sync: true, data_only: true };
+
+/// What a session does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open,
+    Begin,
+    /// Goes on through its rows.
+    Rows,
+    /// The row behind the leaf of the index.
+    Row,
+    /// Reads a block of this table that is not cached.
+    Miss(Table),
+    /// Waits for a buffer since, ns.
+    Buffer(Table, u64),
+    /// Has been reading since, ns.
+    Reading(Table, u64),
+    Commit,
+    /// Waits for the log since, ns, up to this position.
+    LogSync(u64, u64),
+    End,
+    Close,
+    Exit,
+}
+
+/// A session.
+#[derive(Debug)]
+struct Session {
+    rng: SplitMix64,
+    stage: Stage,
+    transaction: &'static Transaction,
+    /// Which of its accesses comes next, and rows of the present one that are left.
+    access: usize,
+    rows: u32,
+    is_update: bool,
+    table: Table,
+    /// CPU time not yet spent.
+    cpu_ns: u64,
+    /// Blocks it has changed, offsets.
+    changed: Vec<u64>,
+}
+
+/// What the two writers do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writer {
+    Open(usize),
+    Look,
+    Writing,
+    Close(usize),
+    Exit,
+}
+
+/// A running database.
+#[derive(Debug)]
+pub(super) struct Tpcc {
+    options: Options,
+    tasks: Vec<AppTask>,
+    existing: [Existing; 3],
+    data_blocks: u64,
+    sessions: Vec<Session>,
+    sessions_left: usize,
+    log: Log,
+    blocks: DirtyBlocks,
+    batch: Vec<u64>,
+    database_writer: Writer,
+    log_writer: Writer,
+    measure: Measure,
+    /// Which tasks wait.
+    waits: Vec<bool>,
+    woken: VecDeque<usize>,
+    /// Sessions that wait for the log, in the order of their positions, and for a buffer.
+    for_log: VecDeque<(u64, usize)>,
+    for_buffer: VecDeque<usize>,
+}
+
+impl Tpcc {
+    pub(super) fn new(options: &Options, seed: u64) -> Self {
+        let data_bytes = options.warehouses * WAREHOUSE_BYTES;
+        let data_blocks = data_bytes / BLOCK_BYTES;
+        let session = |number: usize| Session {
+            rng: SplitMix64::entity(seed, number as u64),
+            stage: Stage::Open,
+            transaction: &MIX[0],
+            access: 0,
+            rows: 0,
+            is_update: false,
+            table: Table::Stock,
+            cpu_ns: 0,
+            changed: Vec::with_capacity(32),
+        };
+        let name = |task: usize| match task.checked_sub(options.sessions) {
+            None => format!("session {task}"),
+            Some(0) => "database writer".to_owned(),
+            Some(_) => "log writer".to_owned(),
+        };
+        let file =
+            |node, disk, bytes| Existing { node, parent: Node::root(disk), name_bytes: NAME_BYTES, bytes: Some(bytes) };
+        let log = LOGS.map(|node| file(node, 1, options.log_bytes));
+        let mut database = Self {
+            options: options.clone(),
+            tasks: (0..options.task_count()).map(|task| AppTask { name: name(task) }).collect(),
+            existing: [file(DATA, 0, data_bytes), log[0], log[1]],
+            data_blocks,
+            sessions: (0..options.sessions).map(session).collect(),
+            sessions_left: options.sessions,
+            log: Log::default(),
+            blocks: DirtyBlocks::default(),
+            batch: Vec::with_capacity(options.batch),
+            database_writer: Writer::Open(0),
+            log_writer: Writer::Open(0),
+            measure: Measure::new(options.warmup_s, options.seconds),
+            waits: vec![false; options.task_count()],
+            woken: VecDeque::new(),
+            for_log: VecDeque::new(),
+            for_buffer: VecDeque::new(),
+        };
+        database.start_dirty(seed);
+        database
+    }
+
+    /// It has been running for long: as many blocks are dirty as always.
+    fn start_dirty(&mut self, seed: u64) {
+        let mut rng = SplitMix64::entity(seed, self.options.sessions as u64);
+        for _ in 1..self.options.dirty_blocks {
+            let offset = block(&mut rng, Table::Stock, self.data_blocks);
+            self.blocks.add(offset, 0);
+        }
+    }
+
+    const fn database_writer_task(&self) -> usize {
+        self.options.sessions
+    }
+
+    const fn log_writer_task(&self) -> usize {
+        self.options.sessions + 1
+    }
+
+    fn wake(&mut self, task: usize) {
+        if std::mem::take(&mut self.waits[task]) {
+            self.woken.push_back(task);
+        }
+    }
+
+    fn wait(&mut self, task: usize) -> Step {
+        self.waits[task] = true;
+        Step::Wait
+    }
+
+    fn open(node: Node, disk: u32) -> Step {
+        Step::Call(Call::Open { parent: Node::root(disk), node, name_bytes: NAME_BYTES, flags: FLAGS })
+    }
+
+    fn session(&mut self, task: usize, now_ns: u64) -> Option<Step> {
+        let own = &mut self.sessions[task];
+        match own.stage {
+            Stage::Open => {
+                own.stage = Stage::Begin;
+                return Some(Self::open(DATA, 0));
+            }
+            Stage::Begin if self.measure.is_over(now_ns) => own.stage = Stage::Close,
+            Stage::Begin => own.begin(self.options.call_ns),
+            Stage::Rows => own.next_leaf(&self.options),
+            Stage::Row => own.row(&self.options, self.data_blocks),
+            Stage::Miss(table) => {
+                own.stage = Stage::Buffer(table, now_ns);
+                return own.compute();
+            }
+            Stage::Buffer(table, since_ns) => return self.read(task, table, (since_ns, now_ns)),
+            Stage::Reading(table, since_ns) => {
+                own.stage = if table == Table::Index { Stage::Row } else { Stage::Rows };
+                self.measure.waited(since_ns);
+                self.measure.read();
+            }
+            Stage::Commit => return self.commit(task, now_ns),
+            Stage::LogSync(since_ns, position) => {
+                if !self.log.has(position) {
+                    return Some(self.wait(task));
+                }
+                own.stage = Stage::End;
+                self.measure.waited_for_log(since_ns);
+            }
+            Stage::End => {
+                own.stage = Stage::Begin;
+                self.measure.transaction(own.transaction.calls, own.transaction.kind == Kind::NewOrder);
+            }
+            Stage::Close => {
+                own.stage = Stage::Exit;
+                return Some(Step::Call(Call::Close { node: DATA }));
+            }
+            Stage::Exit => {
+                self.sessions_left -= 1;
+                if self.sessions_left == 0 {
+                    self.wake(self.database_writer_task());
+                    self.wake(self.log_writer_task());
+                }
+                return Some(Step::Exit);
+            }
+        }
+        None
+    }
+
+    /// Reads a block that is not cached, if there is a buffer for it. `times`: since when it waits, and now, ns.
+    fn read(&mut self, task: usize, table: Table, times: (u64, u64)) -> Option<Step> {
+        let (since_ns, now_ns) = times;
+        if self.blocks.len() >= self.options.dirty_blocks_max {
+            self.for_buffer.push_back(task);
+            return Some(self.wait(task));
+        }
+        let own = &mut self.sessions[task];
+        self.measure.waited(since_ns);
+        own.stage = Stage::Reading(table, now_ns);
+        let offset = block(&mut own.rng, table, self.data_blocks);
+        if own.is_update && table != Table::Index {
+            own.changed.push(offset);
+        }
+        Some(Step::Call(Call::Read { node: DATA, offset, bytes: BLOCK_BYTES, calls: 1 }))
+    }
+
+    /// All rows are done. What was changed is dirty from now on; the log must have it first.
+    fn commit(&mut self, task: usize, now_ns: u64) -> Option<Step> {
+        let own = &mut self.sessions[task];
+        if let Some(step) = own.compute() {
+            return Some(step);
+        }
+        let redo_bytes = own.transaction.redo_thirds * self.options.redo_bytes / 3;
+        if redo_bytes == 0 {
+            own.stage = Stage::End;
+            return None;
+        }
+        let position = self.log.append(redo_bytes);
+        own.stage = Stage::LogSync(now_ns, position);
+        for offset in own.changed.drain(..) {
+            self.blocks.add(offset, position);
+        }
+        self.for_log.push_back((position, task));
+        self.wake(self.log_writer_task());
+        Some(self.wait(task))
+    }
+
+    fn log_writer(&mut self) -> Option<Step> {
+        match self.log_writer {
+            Writer::Open(file) => {
+                self.log_writer = if file == 0 { Writer::Open(1) } else { Writer::Look };
+                Some(Self::open(LOGS[file], 1))
+            }
+            Writer::Look if !self.log.is_pending() => {
+                if self.sessions_left > 0 {
+                    return Some(self.wait(self.log_writer_task()));
+                }
+                self.log_writer = Writer::Close(0);
+                None
+            }
+            Writer::Look => {
+                if self.log.is_full(self.options.log_bytes) {
+                    if self.blocks.is_checkpoint() {
+                        return Some(self.wait(self.log_writer_task()));
+                    }
+                    self.log.change_file();
+                    self.blocks.start_checkpoint(&self.log);
+                    self.wake(self.database_writer_task());
+                }
+                let write = self.log.begin();
+                self.log_writer = Writer::Writing;
+                let (node, offset, bytes) = (LOGS[write.file], write.offset, write.bytes);
+                Some(Step::Call(Call::Write { node, offset, bytes, calls: 1, source: Source::Buffer }))
+            }
+            Writer::Writing => {
+                self.log.end();
+                while let Some(&(position, task)) = self.for_log.front()
+                    && self.log.has(position)
+                {
+                    self.for_log.pop_front();
+                    self.wake(task);
+                }
+                self.wake(self.database_writer_task());
+                self.log_writer = Writer::Look;
+                None
+            }
+            Writer::Close(file) => {
+                self.log_writer = if file == 0 { Writer::Close(1) } else { Writer::Exit };
+                Some(Step::Call(Call::Close { node: LOGS[file] }))
+            }
+            Writer::Exit => Some(Step::Exit),
+        }
+    }
+
+    fn database_writer(&mut self) -> Option<Step> {
+        match self.database_writer {
+            Writer::Open(_) => {
+                self.database_writer = Writer::Look;
+                Some(Self::open(DATA, 0))
+            }
+            Writer::Look if self.sessions_left == 0 => {
+                self.database_writer = Writer::Close(0);
+                None
+            }
+            Writer::Look => {
+                self.batch.clear();
+                if self.blocks.is_checkpoint() || self.blocks.len() >= self.options.dirty_blocks {
+                    self.blocks.take(self.options.batch, &self.log, &mut self.batch);
+                }
+                if self.batch.is_empty() {
+                    return Some(self.wait(self.database_writer_task()));
+                }
+                self.database_writer = Writer::Writing;
+                Some(Step::Call(Call::WriteScattered { node: DATA, bytes: BLOCK_BYTES }))
+            }
+            Writer::Writing => {
+                self.measure.wrote(self.batch.len());
+                self.blocks.written();
+                while self.blocks.len() < self.options.dirty_blocks_max
+                    && let Some(task) = self.for_buffer.pop_front()
+                {
+                    self.wake(task);
+                }
+                self.wake(self.log_writer_task());
+                self.database_writer = Writer::Look;
+                None
+            }
+            Writer::Close(_) => {
+                self.database_writer = Writer::Exit;
+                Some(Step::Call(Call::Close { node: DATA }))
+            }
+            Writer::Exit => Some(Step::Exit),
+        }
+    }
+}
+
+/// A block of a table, its offset.
+fn block(rng: &mut SplitMix64, table: Table, data_blocks: u64) -> u64 {
+    let (from, until) = table.extent_permille();
+    let [from, until] = [from, until].map(|permille| data_blocks * permille / 1_000);
+    (from + rng.below(until - from)) * BLOCK_BYTES
+}
+
+impl Session {
+    fn begin(&mut self, call_ns: u64) {
+        self.transaction = draw(&mut self.rng);
+        self.cpu_ns += self.transaction.calls * call_ns;
+        (self.access, self.rows) = (0, 0);
+        self.stage = Stage::Rows;
+    }
+
+    /// Comes to the next row: to the leaf of the index that leads to it.
+    fn next_leaf(&mut self, options: &Options) {
+        while self.rows == 0 {
+            let Some(access) = self.transaction.accesses.get(self.access) else {
+                self.stage = Stage::Commit;
+                return;
+            };
+            self.rows = access.rows(&mut self.rng);
+            (self.table, self.is_update) = (access.table, access.is_update);
+            self.access += 1;
+        }
+        self.rows -= 1;
+        self.cpu_ns += options.touch_ns;
+        let is_miss = self.rng.below(100) < options.index_miss_pct;
+        self.stage = if is_miss { Stage::Miss(Table::Index) } else { Stage::Row };
+    }
+
+    fn row(&mut self, options: &Options, data_blocks: u64) {
+        self.cpu_ns += options.touch_ns;
+        let is_miss = self.rng.below(100) < options.miss_pct;
+        self.stage = if is_miss { Stage::Miss(self.table) } else { Stage::Rows };
+        let is_last = self.rows == 0 && self.access == self.transaction.accesses.len();
+        let one_in = self.transaction.new_block_one_in;
+        if is_last && one_in > 0 && self.rng.below(one_in) == 0 {
+            self.changed.push(block(&mut self.rng, Table::OrderLine, data_blocks));
+        }
+    }
+
+    /// Spends CPU time, if any is due.
+    fn compute(&mut self) -> Option<Step> {
+        let ns = std::mem::take(&mut self.cpu_ns);
+        (ns > 0).then_some(Step::Compute { ns })
+    }
+}
+
+impl Application for Tpcc {
+    fn tasks(&self) -> &[AppTask] {
+        &self.tasks
+    }
+
+    fn existing(&self) -> &[Existing] {
+        &self.existing
+    }
+
+    fn step(&mut self, task: usize, now_ns: u64) -> Step {
+        self.measure.see(now_ns);
+        loop {
+            let step = match task.checked_sub(self.options.sessions) {
+                None => self.session(task, now_ns),
+                Some(0) => self.database_writer(),
+                Some(_) => self.log_writer(),
+            };
+            if let Some(step) = step {
+                return step;
+            }
+        }
+    }
+
+    fn take_woken(&mut self) -> Option<usize> {
+        self.woken.pop_front()
+    }
+
+    fn batch(&self, task: usize) -> &[u64] {
+        if task == self.database_writer_task() { &self.batch } else { &[] }
+    }
+
+    fn progress(&self) -> f64 {
+        self.measure.progress()
+    }
+
+    fn report(&self) -> Report {
+        self.measure.report()
+    }
+}

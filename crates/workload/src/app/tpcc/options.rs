@@ -1,0 +1,94 @@
+//! tpcc's operands, and where the defaults come from.
+//!
+//! Given by the published experiment: blocks of 4 KiB, data and log on disks of their own. Its rates without CFQ (53.34
+//! transactions, 310 reads, 109 writes, 249 calls a second) give what a transaction costs: 5.8 reads, 2.0 blocks
+//! written, 4.7 calls. `miss_pct` and `index_miss_pct` are set so that the mix reads and writes as much (worked out in
+//! `transaction`). Assumed: the number of sessions, sizes of batches, of dirty memory and of the log, and CPU time.
+
+use crate::WorkloadError;
+use crate::app::command_line::{Given, Line};
+use crate::app::{About, AppOption};
+
+/// The model of a database.
+pub(in crate::app) const ABOUT: About = About {
+    name: "tpcc",
+    about: "a database's sessions that do TPC-C's transactions; data on the first disk, log on the second",
+    options: &[
+        option("sessions", "N", "sessions, which do one transaction after the other without think time; 64"),
+        option("warehouses", "N", "size of the data, 100 MiB each; 64"),
+        option("seconds", "N", "how long is measured; 120"),
+        option("warmup", "N", "seconds before that; 20"),
+        option("miss_pct", "N", "of 100 rows so many are not in the database's cache; 32"),
+        option("index_miss_pct", "N", "of 100 leaves of an index so many are not in the database's cache; 6"),
+        option("dbwr_batch", "BLOCKS", "most blocks that the database writer writes together; 64"),
+        option("dirty_blocks", "BLOCKS", "the database writer starts when so many are dirty; 1000"),
+        option("dirty_blocks_max", "BLOCKS", "sessions wait for a buffer when so many are dirty; 2000"),
+        option("redo_kb", "KIB", "log of a New-Order; a Payment's is a third, a Delivery's four times that; 6"),
+        option("log_mb", "MIB", "size of each of two log files; changing from one to the other is a checkpoint; 32"),
+        option("call_us", "US", "CPU time of a call from the client; 400"),
+        option("touch_us", "US", "CPU time to find a row or the leaf of an index in the cache; 10"),
+    ],
+};
+
+const fn option(name: &'static str, value: &'static str, about: &'static str) -> AppOption {
+    AppOption { name, value: Some(value), about }
+}
+
+const SECONDS_MAX: u64 = 1_000_000;
+
+/// What tpcc was told to do.
+#[derive(Clone, Debug)]
+pub(in crate::app) struct Options {
+    pub(super) sessions: usize,
+    pub(super) warehouses: u64,
+    pub(super) seconds: u64,
+    pub(super) warmup_s: u64,
+    pub(super) miss_pct: u64,
+    pub(super) index_miss_pct: u64,
+    pub(super) batch: usize,
+    pub(super) dirty_blocks: usize,
+    pub(super) dirty_blocks_max: usize,
+    pub(super) redo_bytes: u64,
+    pub(super) log_bytes: u64,
+    pub(super) call_ns: u64,
+    pub(super) touch_ns: u64,
+}
+
+impl Options {
+    /// Sessions, database writer, log writer.
+    pub(in crate::app) const fn task_count(&self) -> usize {
+        self.sessions + 2
+    }
+
+    pub(in crate::app) fn parse(line: &Line<'_>) -> Result<Self, WorkloadError> {
+        let given = line.operands(line.arguments(), ABOUT.options)?;
+        let number = |name: &'static str, default: &'static str, least: u64, most: u64| {
+            let value = given.iter().find(|given| given.name == name).map_or(default, |given| given.value);
+            line.number(Given { name, value }, least, most)
+        };
+        let options = Self {
+            sessions: number("sessions", "64", 1, 10_000)? as usize,
+            warehouses: number("warehouses", "64", 1, 100_000)?,
+            seconds: number("seconds", "120", 1, SECONDS_MAX)?,
+            warmup_s: number("warmup", "20", 0, SECONDS_MAX)?,
+            miss_pct: number("miss_pct", "32", 0, 100)?,
+            index_miss_pct: number("index_miss_pct", "6", 0, 100)?,
+            batch: number("dbwr_batch", "64", 1, 1_024)? as usize,
+            dirty_blocks: number("dirty_blocks", "1000", 1, 10_000_000)? as usize,
+            dirty_blocks_max: number("dirty_blocks_max", "2000", 1, 10_000_000)? as usize,
+            redo_bytes: number("redo_kb", "6", 1, 1_024)? << 10,
+            log_bytes: number("log_mb", "32", 1, 1 << 20)? << 20,
+            call_ns: number("call_us", "400", 0, 1_000_000)? * 1_000,
+            touch_ns: number("touch_us", "10", 0, 1_000_000)? * 1_000,
+        };
+        let least = options.dirty_blocks + options.batch;
+        if options.dirty_blocks_max < least {
+            let problem = format!("sessions would wait before the database writer starts at {}", options.dirty_blocks);
+            return Err(line.error("dirty_blocks_max", problem, format!("write at least {least}")));
+        }
+        if options.call_ns == 0 && options.touch_ns == 0 && options.miss_pct + options.index_miss_pct == 0 {
+            return Err(line.error("call_us", "a transaction would take no time", "write at least 1"));
+        }
+        Ok(options)
+    }
+}

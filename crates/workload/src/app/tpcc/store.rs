@@ -1,0 +1,176 @@
+//! What sessions, database writer and log writer share: the log, and the dirty blocks.
+
+use std::collections::VecDeque;
+
+/// Most that one write to the log takes, bytes.
+const LOG_WRITE_BYTES_MAX: u64 = 128 << 10;
+/// Writes to the log are multiples of this, bytes.
+const LOG_BLOCK_BYTES: u64 = 512;
+
+/// The log buffer and the log files.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    /// Bytes put into the buffer since the start, and how many of them are on the disk.
+    appended: u64,
+    flushed: u64,
+    /// What the write that goes on will have brought to the disk.
+    writing: u64,
+    /// The file that is written to, 0 or 1, and where in it.
+    file: usize,
+    offset: u64,
+}
+
+/// A write to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LogWrite {
+    pub(super) file: usize,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+impl Log {
+    /// A transaction puts its records into the buffer; the position that must be on the disk for its commit.
+    pub(super) const fn append(&mut self, bytes: u64) -> u64 {
+        self.appended += bytes;
+        self.appended
+    }
+
+    /// Whether everything up to a position is on the disk.
+    pub(super) const fn has(&self, position: u64) -> bool {
+        self.flushed >= position
+    }
+
+    pub(super) const fn is_pending(&self) -> bool {
+        self.appended > self.flushed
+    }
+
+    fn next_bytes(&self) -> u64 {
+        (self.appended - self.flushed).min(LOG_WRITE_BYTES_MAX)
+    }
+
+    /// Whether the next write does not fit into the file.
+    pub(super) fn is_full(&self, file_bytes: u64) -> bool {
+        self.offset + self.next_bytes().next_multiple_of(LOG_BLOCK_BYTES) > file_bytes
+    }
+
+    /// The other file is written to from now on.
+    pub(super) const fn change_file(&mut self) {
+        self.file = 1 - self.file;
+        self.offset = 0;
+    }
+
+    /// The next write begins: all that is in the buffer, as far as one write takes it.
+    pub(super) fn begin(&mut self) -> LogWrite {
+        let bytes = self.next_bytes();
+        self.writing = self.flushed + bytes;
+        let write = LogWrite { file: self.file, offset: self.offset, bytes: bytes.next_multiple_of(LOG_BLOCK_BYTES) };
+        self.offset += write.bytes;
+        write
+    }
+
+    /// It is done.
+    pub(super) const fn end(&mut self) {
+        self.flushed = self.writing;
+    }
+}
+
+/// Blocks that were changed and not yet written.
+#[derive(Debug, Default)]
+pub(super) struct DirtyBlocks {
+    /// Offsets, the oldest first, with the position of the log that must be on the disk before.
+    waiting: VecDeque<(u64, u64)>,
+    /// How many of the oldest, those being written among them, belong to a checkpoint.
+    checkpoint: usize,
+    /// How many entries the batch that is being written took.
+    taken: usize,
+}
+
+impl DirtyBlocks {
+    pub(super) fn add(&mut self, offset: u64, log_position: u64) {
+        self.waiting.push_back((offset, log_position));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len() + self.taken
+    }
+
+    /// All blocks are to be written whose records the log has on the disk now.
+    pub(super) fn start_checkpoint(&mut self, log: &Log) {
+        self.checkpoint = self.taken + self.waiting.partition_point(|&(_, position)| log.has(position));
+    }
+
+    pub(super) const fn is_checkpoint(&self) -> bool {
+        self.checkpoint > 0
+    }
+
+    /// Takes the next batch, at most `most` blocks, each once, whose records are in the log on the disk.
+    pub(super) fn take(&mut self, most: usize, log: &Log, batch: &mut Vec<u64>) {
+        batch.clear();
+        self.taken = 0;
+        while batch.len() < most
+            && let Some(&(offset, position)) = self.waiting.front()
+            && log.has(position)
+        {
+            self.waiting.pop_front();
+            self.taken += 1;
+            if !batch.contains(&offset) {
+                batch.push(offset);
+            }
+        }
+    }
+
+    /// The batch is written.
+    pub(super) const fn written(&mut self) {
+        self.checkpoint = self.checkpoint.saturating_sub(self.taken);
+        self.taken = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_written_in_order_by_what_has_gathered_up_to_128_kib() {
+        let mut log = Log::default();
+        assert_eq!(log.append(700), 700);
+        assert_eq!(log.begin(), LogWrite { file: 0, offset: 0, bytes: 1_024 });
+        log.append(200_000);
+        log.end();
+        assert!(log.has(700) && !log.has(701));
+        assert_eq!(log.begin(), LogWrite { file: 0, offset: 1_024, bytes: 131_072 });
+        log.end();
+        assert_eq!(log.begin(), LogWrite { file: 0, offset: 132_096, bytes: 69_120 });
+        log.end();
+        assert!(!log.is_pending());
+        log.append(1_000);
+        assert!(log.is_full(202_000) && !log.is_full(202_240));
+        log.change_file();
+        assert_eq!(log.begin(), LogWrite { file: 1, offset: 0, bytes: 1_024 });
+    }
+
+    #[test]
+    fn a_batch_is_the_oldest_blocks_each_once_and_none_before_its_log() {
+        let (mut blocks, mut log, mut batch) = (DirtyBlocks::default(), Log::default(), Vec::new());
+        for (offset, position) in [(5, 0), (3, 0), (5, 0), (4, 0), (9, 100)] {
+            blocks.add(offset, position);
+        }
+        blocks.start_checkpoint(&log);
+        blocks.take(2, &log, &mut batch);
+        assert_eq!((&batch[..], blocks.len()), (&[5, 3][..], 5));
+        blocks.written();
+        assert!(blocks.is_checkpoint());
+        blocks.take(9, &log, &mut batch);
+        assert_eq!(batch, [5, 4]);
+        blocks.written();
+        assert!(!blocks.is_checkpoint(), "the last one's records are not in the log");
+        blocks.take(9, &log, &mut batch);
+        assert!(batch.is_empty());
+        log.append(100);
+        log.begin();
+        log.end();
+        blocks.take(9, &log, &mut batch);
+        blocks.written();
+        assert_eq!((&batch[..], blocks.len()), (&[9][..], 0));
+    }
+}

@@ -1,0 +1,170 @@
+use std::collections::BTreeMap;
+
+use super::{BLOCK_BYTES, DATA, LOGS};
+use crate::app::tests::{Made, drive};
+use crate::app::{Call, Report, Spec};
+
+const MS: u64 = 1_000_000;
+
+/// Runs it; reads and batches take so long, writes to the log so long, ms.
+fn run(options: &str, data_ms: u64, log_ms: u64) -> (Vec<Made>, Report) {
+    let mut app = Spec::parse(&format!("tpcc {options}")).unwrap().start(1);
+    let mut made = Vec::new();
+    drive(app.as_mut(), |call| {
+        made.push(call);
+        match call.call {
+            Call::Read { .. } | Call::WriteScattered { .. } => data_ms * MS,
+            Call::Write { .. } => log_ms * MS,
+            _ => 0,
+        }
+    });
+    (made, app.report())
+}
+
+fn figures(report: &Report) -> BTreeMap<&str, f64> {
+    report.figures.iter().map(|figure| (figure.name.as_str(), figure.value)).collect()
+}
+
+#[test]
+fn a_transaction_costs_as_much_as_published() {
+    let report = run("seconds=600", 100, 5).1;
+    let figures = figures(&report);
+    // 310.22 reads, 109.15 writes and 248.87 calls at 53.34 transactions a second.
+    for (name, published) in [("physical_reads", 5.82), ("physical_writes", 2.05), ("user_calls", 4.67)] {
+        let own = figures[name] / figures["tps"];
+        assert!((own / published - 1.0).abs() < 0.06, "{name}: {own} a transaction, {published} published");
+    }
+    assert!((figures["tpmC"] / figures["tps"] / 60.0 - 0.45).abs() < 0.02);
+    assert_eq!(report.series[0].values.len(), 600);
+    let mean = report.series[0].values.iter().sum::<f64>() / 600.0;
+    assert!((mean / figures["tps"] - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn reads_are_single_blocks_all_over_the_file_and_the_log_is_sequential() {
+    let made = run("seconds=60 warehouses=10 log_mb=1", 5, 2).0;
+    let mut tenths = [0u32; 10];
+    let mut ends = [0u64; 2];
+    let mut changes = 0;
+    for made in &made {
+        match made.call {
+            Call::Read { node, offset, bytes, calls } => {
+                assert_eq!((node, bytes, calls, offset % BLOCK_BYTES), (DATA, BLOCK_BYTES, 1, 0));
+                tenths[(offset / (100 << 20)) as usize] += 1;
+            }
+            Call::Write { node, offset, bytes, calls, .. } => {
+                let log = LOGS.iter().position(|&log| log == node).unwrap();
+                assert!((512..=128 << 10).contains(&bytes) && bytes % 512 == 0 && calls == 1);
+                if offset == 0 {
+                    changes += 1;
+                    ends[log] = 0;
+                }
+                assert_eq!(offset, ends[log], "behind the write before");
+                ends[log] += bytes;
+                assert!(ends[log] <= 1 << 20);
+            }
+            _ => {}
+        }
+    }
+    assert!(tenths.iter().all(|&reads| reads > 100), "{tenths:?}");
+    assert!(changes > 10, "{changes}");
+}
+
+#[test]
+fn commits_share_writes_to_the_log() {
+    let count = |made: &[Made]| made.iter().filter(|made| matches!(made.call, Call::Write { .. })).count() as f64;
+    let commits = |report: &Report, seconds: f64| figures(report)["tps"] * seconds * 0.92;
+    let (made, report) = run("sessions=1 seconds=100 warmup=0", 1, 5);
+    assert!((count(&made) / commits(&report, 100.0) - 1.0).abs() < 0.05, "alone each commit has its own write");
+    let (made, report) = run("sessions=64 seconds=100 warmup=0", 1, 20);
+    assert!(count(&made) < commits(&report, 100.0) / 10.0, "together they share them");
+}
+
+#[test]
+fn the_database_writer_writes_batches_of_different_blocks() {
+    let mut app = Spec::parse("tpcc seconds=60 dbwr_batch=40").unwrap().start(1);
+    let spec_tasks = app.tasks().len();
+    let writer = spec_tasks - 2;
+    assert_eq!(app.tasks()[writer].name, "database writer");
+    let mut batches = 0;
+    drive(app.as_mut(), |made| {
+        if let Call::WriteScattered { node, bytes } = made.call {
+            assert_eq!((made.task, node, bytes), (writer, DATA, BLOCK_BYTES));
+            batches += 1;
+        }
+        10 * MS
+    });
+    assert!(batches > 10);
+    assert!(app.batch(0).is_empty());
+}
+
+#[test]
+fn a_slow_log_shows_in_the_waits() {
+    let fast = figures(&run("seconds=60", 20, 1).1)["log_file_sync"];
+    let slow = figures(&run("seconds=60", 20, 50).1)["log_file_sync"];
+    assert!(fast < 5.0 && slow > 20.0, "{fast} and {slow} %");
+}
+
+#[test]
+fn a_slow_database_writer_holds_sessions_back() {
+    let tps = |batch_ms: u64| {
+        let mut app = Spec::parse("tpcc seconds=60 dbwr_batch=10").unwrap().start(1);
+        drive(app.as_mut(), |made| match made.call {
+            Call::WriteScattered { .. } => batch_ms * MS,
+            Call::Read { .. } => 10 * MS,
+            _ => MS,
+        });
+        figures(&app.report())["tps"]
+    };
+    // Ten blocks a second are five transactions, when the free buffers are used up.
+    let (fast, slow) = (tps(1), tps(1_000));
+    assert!(slow < fast / 10.0, "{fast} and {slow}");
+}
+
+#[test]
+fn changing_the_log_writes_all_that_is_dirty() {
+    let blocks = |log_mb: u64| {
+        let options = "seconds=60 warmup=0 dirty_blocks=200000 dirty_blocks_max=400000";
+        let mut app = Spec::parse(&format!("tpcc {options} log_mb={log_mb}")).unwrap().start(1);
+        drive(app.as_mut(), |made| if matches!(made.call, Call::Read { .. }) { 10 * MS } else { MS });
+        figures(&app.report())["physical_writes"] * 60.0
+    };
+    // Without, 200,000 blocks stay dirty; behind a checkpoint no more than what was changed since.
+    let (never, often) = (blocks(100_000), blocks(32));
+    assert!(often > never + 100_000.0, "{never} and {often}");
+}
+
+#[test]
+fn a_log_smaller_than_what_sessions_have_to_commit_does_not_stop_them() {
+    let report = run("sessions=2000 seconds=5 warmup=0 log_mb=1 redo_kb=24", 1, 1).1;
+    assert!(figures(&report)["tps"] > 10.0);
+}
+
+#[test]
+fn a_run_is_a_function_of_its_seed() {
+    let run = |seed: u64| {
+        let mut app = Spec::parse("tpcc seconds=5 warmup=0").unwrap().start(seed);
+        let mut made = Vec::new();
+        drive(app.as_mut(), |call| {
+            made.push(call);
+            MS
+        });
+        made
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
+    for (text, part) in [
+        ("tpcc sessions=0", "sessions: `0` is not a whole number from 1 to 10000"),
+        ("tpcc think=1", "think: unknown option; tpcc knows sessions=N"),
+        ("tpcc dirty_blocks=5000", "dirty_blocks_max: sessions would wait"),
+        ("tpcc call_us=0 touch_us=0 miss_pct=0 index_miss_pct=0", "call_us: a transaction would take no time"),
+        ("tpcc miss_pct=101", "miss_pct: `101` is not"),
+    ] {
+        assert!(error(text).contains(part), "{}", error(text));
+    }
+}

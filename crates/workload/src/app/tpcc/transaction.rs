@@ -1,0 +1,200 @@
+//! The five transactions: their share of the mix, the rows they touch, and what they write into the log.
+//!
+//! Rows as in the TPC-C specification (revision 5, clauses 2.4 to 2.8); shares near its minima (5.2.3). Rows of
+//! warehouse, district and item are always cached and left out, as are locks: sessions work on warehouses of their own. In
+//! the mean of the mix a transaction touches 15.3 rows, each through the leaf of an index, and changes 6.1 of them;
+//! with 32 % of the rows and 6 % of the leaves not cached these are 5.8 reads, and 2.0 blocks that become dirty.
+
+use crate::SplitMix64;
+
+/// A part of the data file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Table {
+    Stock,
+    Customer,
+    OrderLine,
+    Orders,
+    Index,
+}
+
+impl Table {
+    /// Where it lies, in thousandths of the data file: its share of the rows' bytes at 100 MiB a warehouse, indexes with
+    /// an eighth of it.
+    pub(super) const fn extent_permille(self) -> (u64, u64) {
+        match self {
+            Self::Stock => (0, 400),
+            Self::Customer => (400, 650),
+            Self::OrderLine => (650, 850),
+            Self::Orders => (850, 880),
+            Self::Index => (880, 1_000),
+        }
+    }
+}
+
+/// How many rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rows {
+    Exactly(u32),
+    /// The items of an order: 5 to 15.
+    Items,
+    /// In 60 of 100 cases the other two of the three customers of one name, else none: only one of them is changed.
+    OthersOfName,
+}
+
+/// Rows of one table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access {
+    pub(super) table: Table,
+    rows: Rows,
+    pub(super) is_update: bool,
+}
+
+impl Access {
+    const fn read(table: Table, rows: Rows) -> Self {
+        Self { table, rows, is_update: false }
+    }
+
+    const fn update(table: Table, rows: Rows) -> Self {
+        Self { table, rows, is_update: true }
+    }
+
+    pub(super) fn rows(&self, rng: &mut SplitMix64) -> u32 {
+        match self.rows {
+            Rows::Exactly(rows) => rows,
+            Rows::Items => 5 + rng.below(11) as u32,
+            Rows::OthersOfName => {
+                if rng.below(100) < 60 {
+                    2
+                } else {
+                    0
+                }
+            }
+        }
+    }
+}
+
+/// Which transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    NewOrder,
+    Payment,
+    OrderStatus,
+    Delivery,
+    StockLevel,
+}
+
+/// A transaction.
+#[derive(Debug)]
+pub(super) struct Transaction {
+    pub(super) kind: Kind,
+    /// Of 100.
+    share: u64,
+    /// Calls from the client, the commit among them.
+    pub(super) calls: u64,
+    /// What it writes into the log, in thirds of a New-Order's; 0: it only reads and has nothing to commit.
+    pub(super) redo_thirds: u64,
+    /// One in so many begins a new block with the rows it adds; 0: it adds none.
+    pub(super) new_block_one_in: u64,
+    pub(super) accesses: &'static [Access],
+}
+
+const ORDERS_OF_A_DELIVERY: u32 = 10;
+
+/// All of them.
+pub(super) const MIX: [Transaction; 5] = [
+    Transaction {
+        kind: Kind::NewOrder,
+        share: 45,
+        calls: 5,
+        redo_thirds: 3,
+        new_block_one_in: 6,
+        accesses: &[Access::read(Table::Customer, Rows::Exactly(1)), Access::update(Table::Stock, Rows::Items)],
+    },
+    Transaction {
+        kind: Kind::Payment,
+        share: 43,
+        calls: 5,
+        redo_thirds: 1,
+        new_block_one_in: 60,
+        accesses: &[
+            Access::read(Table::Customer, Rows::OthersOfName),
+            Access::update(Table::Customer, Rows::Exactly(1)),
+        ],
+    },
+    Transaction {
+        kind: Kind::OrderStatus,
+        share: 4,
+        calls: 3,
+        redo_thirds: 0,
+        new_block_one_in: 0,
+        accesses: &[
+            Access::read(Table::Customer, Rows::OthersOfName),
+            Access::read(Table::Customer, Rows::Exactly(1)),
+            Access::read(Table::Orders, Rows::Exactly(1)),
+            Access::read(Table::OrderLine, Rows::Exactly(1)),
+        ],
+    },
+    Transaction {
+        kind: Kind::Delivery,
+        share: 4,
+        calls: 2,
+        redo_thirds: 12,
+        new_block_one_in: 0,
+        accesses: &[
+            Access::update(Table::Orders, Rows::Exactly(ORDERS_OF_A_DELIVERY)),
+            Access::update(Table::OrderLine, Rows::Exactly(ORDERS_OF_A_DELIVERY)),
+            Access::update(Table::Customer, Rows::Exactly(ORDERS_OF_A_DELIVERY)),
+        ],
+    },
+    Transaction {
+        kind: Kind::StockLevel,
+        share: 4,
+        calls: 2,
+        redo_thirds: 0,
+        new_block_one_in: 0,
+        accesses: &[Access::read(Table::Stock, Rows::Exactly(200))],
+    },
+];
+
+/// The next transaction of the mix.
+pub(super) fn draw(rng: &mut SplitMix64) -> &'static Transaction {
+    let mut ticket = rng.below(100);
+    for transaction in &MIX {
+        if ticket < transaction.share {
+            return transaction;
+        }
+        ticket -= transaction.share;
+    }
+    &MIX[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mix_is_that_of_the_specification() {
+        assert_eq!(MIX.iter().map(|transaction| transaction.share).sum::<u64>(), 100);
+        let mut rng = SplitMix64::new(1);
+        for transaction in &MIX {
+            let drawn = (0..20_000).filter(|_| draw(&mut rng).kind == transaction.kind).count();
+            assert!((drawn as f64 / 200.0 - transaction.share as f64).abs() < 1.0, "{:?}: {drawn}", transaction.kind);
+        }
+    }
+
+    #[test]
+    fn a_transaction_touches_and_changes_as_many_rows_as_worked_out() {
+        let mut rng = SplitMix64::new(1);
+        let (mut touched, mut changed) = (0.0, 0.0);
+        for transaction in &MIX {
+            for access in transaction.accesses {
+                let rows: u32 = (0..10_000).map(|_| access.rows(&mut rng)).sum();
+                let rows = f64::from(rows) / 10_000.0 * transaction.share as f64 / 100.0;
+                touched += rows;
+                changed += if access.is_update { rows } else { 0.0 };
+            }
+        }
+        assert!((touched - 15.26).abs() < 0.1, "{touched}");
+        assert!((changed - 6.13).abs() < 0.1, "{changed}");
+    }
+}
