@@ -131,7 +131,76 @@ impl Spec {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::app::tests::{calls, drive};
+
+    /// Values small enough that what they ask for is run at once.
+    fn value() -> impl Strategy<Value = String> {
+        prop_oneof![
+            (0u64..40).prop_map(|number| number.to_string()),
+            (0u64..4).prop_map(|number| format!("{number}k")),
+            "[ -~]{0,6}",
+            Just("é".to_owned()),
+            Just("18446744073709551615".to_owned()),
+            Just("/dev/zero".to_owned()),
+        ]
+    }
+
+    fn word(program: About) -> impl Strategy<Value = String> {
+        (proptest::sample::select(program.options), value(), any::<bool>()).prop_map(|(option, value, apart)| {
+            match (option.name.starts_with('-'), option.value.is_some(), apart) {
+                (true, false, _) => option.name.to_owned(),
+                (true, true, true) => format!("{} {value}", option.name),
+                (true, true, false) => format!("{}{value}", option.name),
+                (false, ..) => format!("{}={value}", option.name),
+            }
+        })
+    }
+
+    fn command() -> impl Strategy<Value = String> {
+        proptest::sample::select(programs()).prop_flat_map(|program| {
+            proptest::collection::vec(word(program), 0..7)
+                .prop_map(move |words| format!("{} {}", program.name, words.join(" ")))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_command_line_makes_it_panic(text in prop_oneof![command(), "\\PC{0,60}"]) {
+            if let Err(error) = Spec::parse(&text) {
+                prop_assert!(matches!(error, WorkloadError::Command { .. }), "{error}");
+            }
+        }
+
+        #[test]
+        fn what_is_understood_runs_to_its_end(
+            size in 1u64..200, record in 1u64..20, test in 0u32..8, flags in "(e|c|o|I|x|R){0,3}", processes in 1u32..4,
+        ) {
+            let flags: String = flags.chars().map(|flag| format!("-{flag} ")).collect();
+            let text = format!("iozone {flags}-s {size} -r {record} -i {test} -t {processes}");
+            // The driver refuses calls that a file system would.
+            if Spec::parse(&text).is_ok() {
+                let report = calls(&text, 1_000_000).1.report();
+                prop_assert!(!report.figures.is_empty());
+            }
+        }
+
+        #[test]
+        fn copies_that_are_understood_run_to_their_end(
+            bytes in 1u64..3_000, count in 1u64..9, skip in 0u64..5, seek in 0u64..5, jobs in 1u64..4,
+            conv in proptest::sample::select(&["notrunc", "fsync", "fdatasync,notrunc"][..]),
+        ) {
+            let text = format!(
+                "dd jobs={jobs} if=/dev/zero of=a bs={bytes} count={count} ; \
+                 dd jobs={jobs} if=a of=b bs=1000 skip={skip} seek={seek} conv={conv} && dd if=c of=b count={count}"
+            );
+            if let Ok(spec) = Spec::parse(&text) {
+                drive(spec.start(1).as_mut(), |_| 1_000);
+            }
+        }
+    }
 
     fn error(text: &str) -> String {
         Spec::parse(text).map(|_| ()).unwrap_err().to_string()

@@ -37,6 +37,8 @@ const fn option(name: &'static str, value: &'static str, about: &'static str) ->
 const JOBS_MAX: u64 = 10_000;
 /// Most commands of a line.
 const COMMANDS_MAX: usize = 100;
+/// Most processes of all commands.
+const PROCESSES_MAX: usize = 100_000;
 /// What direct I/O must be a multiple of, bytes.
 const DIRECT_BYTES: u64 = 512;
 
@@ -139,6 +141,9 @@ impl Options {
             if reader.commands.len() > COMMANDS_MAX {
                 return Err(line.error(";", "too many commands", format!("write at most {COMMANDS_MAX}")));
             }
+            if reader.commands.iter().map(|command| command.jobs).sum::<usize>() > PROCESSES_MAX {
+                return Err(line.error("jobs", "too many processes", format!("write at most {PROCESSES_MAX} in all")));
+            }
         }
         let Reader { files, mut commands, .. } = reader;
         number_labels(&mut commands);
@@ -165,7 +170,7 @@ struct Files {
 }
 
 impl Files {
-    /// The numbers of a name's files, one for each job; none for `device`.
+    /// The numbers of a name's files, one for each job.
     fn of(&mut self, name: &str, jobs: usize) -> Vec<usize> {
         let names = (0..jobs).map(|job| if jobs == 1 { name.to_owned() } else { format!("{name}.{job}") });
         let numbers = names.map(|name| {
