@@ -35,6 +35,7 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("sata-ssd-plp", include_str!("../profiles/sata-ssd-plp.toml")),
     ("scsi-10k", include_str!("../profiles/scsi-10k.toml")),
     ("scsi-15k", include_str!("../profiles/scsi-15k.toml")),
+    ("st3500641as", include_str!("../profiles/st3500641as.toml")),
 ];
 
 /// What is wrong with a profile.

@@ -7,6 +7,7 @@
 pub mod cache;
 pub mod fs;
 pub mod journal;
+pub mod kernel;
 pub mod machine;
 pub mod readahead;
 

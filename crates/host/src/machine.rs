@@ -2,15 +2,52 @@
 
 use serde::Deserialize;
 
+use crate::fs::FsConfig;
+use crate::readahead::Generation;
+
+/// A version of Linux: its rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Version(pub u32, pub u32, pub u32);
+
+impl TryFrom<String> for Version {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let numbers: Option<Vec<u32>> = text.split('.').map(|part| part.parse().ok()).collect();
+        match numbers.as_deref() {
+            Some(&[major, minor]) => Ok(Self(major, minor, 0)),
+            Some(&[major, minor, patch]) => Ok(Self(major, minor, patch)),
+            _ => Err(format!("{text} is no version of Linux; one is written as 2.6.30 or 4.19")),
+        }
+    }
+}
+
 /// How writers are held back when too much is dirty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throttling {
     /// Linux up to 3.1: a writer above the limit writes back pages itself.
-    #[default]
     WritesBack,
     /// Linux from 3.2 on: a writer sleeps, so that pages are dirtied as fast as they are written back.
     Sleeps,
+}
+
+impl Version {
+    /// How it holds writers back.
+    #[must_use]
+    pub fn throttling(self) -> Throttling {
+        if self < Self(3, 2, 0) { Throttling::WritesBack } else { Throttling::Sleeps }
+    }
+
+    /// How it reads ahead. What is older than 2.6.23 is taken to be as that.
+    #[must_use]
+    pub fn readahead(self) -> Generation {
+        match self {
+            _ if self < Self(2, 6, 31) => Generation::Linux2_6_23,
+            _ if self < Self(3, 12, 0) => Generation::Linux2_6_31,
+            _ => Generation::Linux3_12,
+        }
+    }
 }
 
 /// What takes CPU time, and how much.
@@ -49,9 +86,6 @@ pub struct Vm {
     pub dirty_expire_ms: u64,
     /// How often the periodic writeback looks, ms.
     pub dirty_writeback_ms: u64,
-    /// What a writer above the limit does.
-    #[serde(default)]
-    pub throttling: Throttling,
 }
 
 /// A machine.
@@ -60,6 +94,8 @@ pub struct Vm {
 pub struct Machine {
     /// One line about it.
     pub about: String,
+    /// Its kernel: whose rules writeback and readahead follow.
+    pub kernel: Version,
     /// Jiffies in a second.
     pub hz: u32,
     /// Memory that the page cache may use, MiB: what the kernel and programs leave.
@@ -70,4 +106,6 @@ pub struct Machine {
     pub cpu: Cpu,
     /// Settings of memory.
     pub vm: Vm,
+    /// The file system on every disk.
+    pub file_system: FsConfig,
 }

@@ -165,6 +165,7 @@ impl fmt::Display for Doubt {
                     WorkloadKind::Trace => "record the server for longer",
                     WorkloadKind::Tasks => "raise the tasks' totals or end_ns",
                     WorkloadKind::Jobs => "raise the jobs' size, loops or runtime",
+                    WorkloadKind::Application => "give the program more to do",
                 }
             ),
             Self::FewIos { sync, ios } => write!(

@@ -182,6 +182,9 @@ impl Experiment {
             host: self.host,
             limit: self.limit,
             interrupt: None,
+            machine: None,
+            more_disks: &[],
+            company: None,
         }
     }
 
@@ -194,6 +197,8 @@ impl Experiment {
             Workload::Tasks(set) => task_ios(set),
             // How many I/Os a job makes may depend on the device.
             Workload::Jobs(jobs) => vec![u64::MAX; jobs.count()],
+            // Its tasks belong together.
+            Workload::Application(_) => Vec::new(),
         };
         let mut tasks: Vec<usize> = (0..ios.len()).filter(|&task| ios[task] >= ALONE_IOS_MIN).collect();
         tasks.sort_by_key(|&task| (std::cmp::Reverse(ios[task]), task));
@@ -295,6 +300,18 @@ fn workload_record(workload: &Workload) -> WorkloadRecord {
             warnings: Vec::new(),
             warnings_total: 0,
             jobs: jobs.iter().map(|(_, job)| job.into()).collect(),
+        },
+        Workload::Application(spec) => WorkloadRecord {
+            name: spec.name().to_owned(),
+            kind: WorkloadKind::Application,
+            fingerprint: Fingerprint::default().bytes(spec.name().as_bytes()).text(),
+            tasks: spec.task_count() as u64,
+            requests: None,
+            reads: None,
+            span_ns: None,
+            warnings: Vec::new(),
+            warnings_total: 0,
+            jobs: Vec::new(),
         },
         Workload::Tasks(set) => {
             let ios = task_ios(set).into_iter().try_fold(0u64, |sum, ios| (ios < u64::MAX).then(|| sum + ios));

@@ -67,6 +67,8 @@ pub enum WorkloadKind {
     Tasks,
     /// fio jobs.
     Jobs,
+    /// A program that makes system calls.
+    Application,
 }
 
 /// What is to be known of a workload.

@@ -99,7 +99,7 @@ fn report(figures: &[(&str, &'static str, f64)]) -> Report {
     let better = |unit: &str| if unit == "s" { Better::Lower } else { Better::Higher };
     let figure = |&(name, unit, value): &(&str, &'static str, f64)| Figure {
         name: name.to_owned(),
-        unit,
+        unit: unit.into(),
         value,
         better: better(unit),
     };
@@ -201,7 +201,7 @@ fn without_published_deviations_a_tenth_is_no_difference_on_either_side() {
 fn a_series_of_the_first_run_is_kept_for_pictures() {
     let experiment = Experiment::named("low-latency").unwrap();
     let mut report = report(&[("write", "s", 5.0)]);
-    report.series.push(Series { name: "write".to_owned(), unit: "s", values: vec![2.0, 4.5], step_s: None });
+    report.series.push(Series { name: "write".to_owned(), unit: "s".into(), values: vec![2.0, 4.5], step_s: None });
     let run = CaseRun::new("low-latency", "32 writers", "low_latency=0", (0, 1), 5_000_000_000, &report);
     let runs = [run];
     let results = ExperimentResults::of(&experiment, &runs);

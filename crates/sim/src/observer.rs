@@ -161,115 +161,53 @@ pub trait Observer {
 /// Nobody watches.
 impl Observer for () {}
 
+/// All methods of an observer, handed on to one or two others if they are there: `$this` is what they are found in.
+macro_rules! hand_on {
+    ($this:ident => $first:expr) => { hand_on!($this => $first, None::<&mut ()>); };
+    ($this:ident => $first:expr, $second:expr) => {
+        hand_on! { method task(task: usize, pid: u32, name: &str), $this, $first, $second }
+        hand_on! { method begin(tasks: usize, depth: u32), $this, $first, $second }
+        hand_on! { method plug(now_ns: u64, task: usize, open: bool), $this, $first, $second }
+        hand_on! { method submitted(now_ns: u64, bio: &Submitted), $this, $first, $second }
+        hand_on! { method decision(now_ns: u64, decision: &Decision), $this, $first, $second }
+        hand_on! { method dispatched(now_ns: u64, request: &Dispatched, waiting: usize, in_device: u32), $this, $first, $second }
+        hand_on! { method completed(now_ns: u64, io: &Completed), $this, $first, $second }
+        hand_on! { method change(now_ns: u64, change: &Change), $this, $first, $second }
+        hand_on! { method rerun(now_ns: u64), $this, $first, $second }
+        hand_on! { method end(finished_ns: u64), $this, $first, $second }
+    };
+    (method $name:ident($($argument:ident: $type:ty),+), $this:ident, $first:expr, $second:expr) => {
+        #[inline]
+        fn $name(&mut self, $($argument: $type),+) {
+            let $this = self;
+            if let Some(observer) = $first {
+                observer.$name($($argument),+);
+            }
+            if let Some(observer) = $second {
+                observer.$name($($argument),+);
+            }
+        }
+    };
+}
+
 impl<O: Observer> Observer for &mut O {
     const DECISIONS: bool = O::DECISIONS;
 
-    fn task(&mut self, task: usize, pid: u32, name: &str) {
-        (**self).task(task, pid, name);
-    }
-
-    fn begin(&mut self, tasks: usize, depth: u32) {
-        (**self).begin(tasks, depth);
-    }
-
-    #[inline]
-    fn plug(&mut self, now_ns: u64, task: usize, open: bool) {
-        (**self).plug(now_ns, task, open);
-    }
-
-    #[inline]
-    fn submitted(&mut self, now_ns: u64, bio: &Submitted) {
-        (**self).submitted(now_ns, bio);
-    }
-
-    #[inline]
-    fn decision(&mut self, now_ns: u64, decision: &Decision) {
-        (**self).decision(now_ns, decision);
-    }
-
-    #[inline]
-    fn dispatched(&mut self, now_ns: u64, request: &Dispatched, waiting: usize, in_device: u32) {
-        (**self).dispatched(now_ns, request, waiting, in_device);
-    }
-
-    #[inline]
-    fn completed(&mut self, now_ns: u64, io: &Completed) {
-        (**self).completed(now_ns, io);
-    }
-
-    #[inline]
-    fn change(&mut self, now_ns: u64, change: &Change) {
-        (**self).change(now_ns, change);
-    }
-
-    fn rerun(&mut self, now_ns: u64) {
-        (**self).rerun(now_ns);
-    }
-
-    fn end(&mut self, finished_ns: u64) {
-        (**self).end(finished_ns);
-    }
+    hand_on!(this => Some(&mut **this));
 }
 
 /// Both watch.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     const DECISIONS: bool = A::DECISIONS || B::DECISIONS;
 
-    fn task(&mut self, task: usize, pid: u32, name: &str) {
-        self.0.task(task, pid, name);
-        self.1.task(task, pid, name);
-    }
+    hand_on!(this => Some(&mut this.0), Some(&mut this.1));
+}
 
-    fn begin(&mut self, tasks: usize, depth: u32) {
-        self.0.begin(tasks, depth);
-        self.1.begin(tasks, depth);
-    }
+/// Somebody watches, or nobody.
+impl<O: Observer> Observer for Option<O> {
+    const DECISIONS: bool = O::DECISIONS;
 
-    #[inline]
-    fn plug(&mut self, now_ns: u64, task: usize, open: bool) {
-        self.0.plug(now_ns, task, open);
-        self.1.plug(now_ns, task, open);
-    }
-
-    #[inline]
-    fn submitted(&mut self, now_ns: u64, bio: &Submitted) {
-        self.0.submitted(now_ns, bio);
-        self.1.submitted(now_ns, bio);
-    }
-
-    #[inline]
-    fn decision(&mut self, now_ns: u64, decision: &Decision) {
-        self.0.decision(now_ns, decision);
-        self.1.decision(now_ns, decision);
-    }
-
-    #[inline]
-    fn dispatched(&mut self, now_ns: u64, request: &Dispatched, waiting: usize, in_device: u32) {
-        self.0.dispatched(now_ns, request, waiting, in_device);
-        self.1.dispatched(now_ns, request, waiting, in_device);
-    }
-
-    #[inline]
-    fn completed(&mut self, now_ns: u64, io: &Completed) {
-        self.0.completed(now_ns, io);
-        self.1.completed(now_ns, io);
-    }
-
-    #[inline]
-    fn change(&mut self, now_ns: u64, change: &Change) {
-        self.0.change(now_ns, change);
-        self.1.change(now_ns, change);
-    }
-
-    fn rerun(&mut self, now_ns: u64) {
-        self.0.rerun(now_ns);
-        self.1.rerun(now_ns);
-    }
-
-    fn end(&mut self, finished_ns: u64) {
-        self.0.end(finished_ns);
-        self.1.end(finished_ns);
-    }
+    hand_on!(this => this.as_mut());
 }
 
 /// A closure that is given every decision.

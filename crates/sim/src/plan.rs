@@ -4,7 +4,8 @@ use std::sync::atomic::AtomicBool;
 
 use iosched::QueueConfig;
 use iosched_disk::Profile;
-use iosched_workload::Workload;
+use iosched_host::machine::Machine;
+use iosched_workload::{Workload, app};
 use serde::{Deserialize, Serialize};
 
 use crate::setting::{SchedulerSetting, SettingError};
@@ -24,6 +25,12 @@ pub struct Plan<'a> {
     pub replay: Replay,
     /// The machine.
     pub host: Host,
+    /// The machine that applications run on; they need one; without meaning for other workloads.
+    pub machine: Option<&'a Machine>,
+    /// Disks that an application uses besides the first, and their elevators.
+    pub more_disks: &'a [(Profile, SchedulerSetting)],
+    /// An application that runs beside the workload, if that is one, as long as it does.
+    pub company: Option<&'a app::Spec>,
     /// When to stop early.
     pub limit: Limit,
     /// Looked at every 65,536 events: once it is true, the run ends with [`SimError::Interrupted`].
@@ -41,6 +48,9 @@ impl<'a> Plan<'a> {
             seed: 0,
             replay: Replay::default(),
             host: Host::default(),
+            machine: None,
+            more_disks: &[],
+            company: None,
             limit: Limit::default(),
             interrupt: None,
         }
@@ -151,6 +161,25 @@ pub enum SimError {
     /// The workload cannot be put on the device.
     #[error(transparent)]
     Workload(#[from] iosched_workload::WorkloadError),
+    /// The file system of an application's machine.
+    #[error(transparent)]
+    Host(#[from] iosched_host::kernel::HostError),
+    /// An application has nothing to run on.
+    #[error("{application}: an application needs a machine to run on")]
+    NoMachine {
+        /// The command.
+        application: String,
+    },
+    /// An application needs more disks than there are.
+    #[error("{application} uses {needed} disks, and {given} are given")]
+    TooFewDisks {
+        /// The command.
+        application: String,
+        /// Disks that it uses.
+        needed: usize,
+        /// Disks there are.
+        given: usize,
+    },
     /// A cgroup's weight.
     #[error(transparent)]
     Weight(#[from] iosched::WeightError),

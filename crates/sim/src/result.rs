@@ -35,6 +35,9 @@ pub struct RunResult {
     /// Of fio jobs: one a job, in the order of `tasks`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobResult>,
+    /// Of an application: what it reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<iosched_workload::app::Report>,
     /// From when I/Os count, ns; later than 0 if all fio jobs have a `ramp_time`. Requests, the queue's statistics and
     /// the device's busy time count from the start in any case.
     #[serde(default, skip_serializing_if = "is_zero")]

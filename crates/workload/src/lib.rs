@@ -51,10 +51,13 @@ pub enum Workload {
     Trace(Arc<Trace>),
     /// fio jobs.
     Jobs(fio::Jobs),
+    /// A program that makes system calls.
+    Application(Box<app::Spec>),
 }
 
 impl Workload {
     /// Reads a workload: a task file if the name ends in `.toml`, a fio job file if it ends in `.fio`, `.job` or `.ini`,
+    /// a command line if it begins with the name of one of [`app::programs`] and no file is called so,
     /// else a trace in any format that [`iosched_trace`] knows. Variables in job files are not set.
     ///
     /// # Errors
@@ -69,6 +72,9 @@ impl Workload {
     /// As [`Workload::open`].
     pub fn open_with(path: impl AsRef<Path>, environment: &dyn fio::Environment) -> Result<Self, WorkloadError> {
         let path = path.as_ref();
+        if let Some(text) = path.to_str().filter(|text| app::Spec::is_command(text) && !path.exists()) {
+            return app::Spec::parse(text).map(|spec| Self::Application(spec.into()));
+        }
         if path.extension().is_some_and(|extension| extension == "toml") {
             TaskSet::open(path).map(|set| Self::Tasks(set.into()))
         } else if is_job_file(path) {
@@ -87,6 +93,7 @@ impl Workload {
             Self::Tasks(tasks) => &tasks.name,
             Self::Trace(trace) => trace.name(),
             Self::Jobs(jobs) => &jobs.file().name,
+            Self::Application(spec) => spec.name(),
         }
     }
 
@@ -97,6 +104,8 @@ impl Workload {
             Self::Tasks(tasks) => tasks.only(task).map(|set| Self::Tasks(set.into())),
             Self::Trace(trace) => trace.only(task).map(|trace| Self::Trace(Arc::new(trace))),
             Self::Jobs(jobs) => jobs.only(task).map(Self::Jobs),
+            // Its tasks belong together.
+            Self::Application(_) => None,
         }
     }
 
@@ -107,6 +116,7 @@ impl Workload {
             Self::Tasks(tasks) => tasks.tasks.len(),
             Self::Trace(trace) => trace.processes().len(),
             Self::Jobs(jobs) => jobs.count(),
+            Self::Application(spec) => spec.task_count(),
         }
     }
 }

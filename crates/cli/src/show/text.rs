@@ -69,7 +69,7 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     about.extend(workload.reads.map(|n| format!("{} reads", grouped(n))));
     let what = match workload.kind {
         WorkloadKind::Trace => "process",
-        WorkloadKind::Tasks => "task",
+        WorkloadKind::Tasks | WorkloadKind::Application => "task",
         WorkloadKind::Jobs => "job",
     };
     let plural = match (workload.tasks, what) {

@@ -399,6 +399,11 @@ impl PageCache {
         before - self.nr_dirty
     }
 
+    /// Drops the pages of a range, whatever their state, as [`truncate`](Self::truncate) does.
+    pub fn discard(&mut self, mapping: Mapping, page: u64, pages: u64) {
+        self.remove(mapping.0, page, page.saturating_add(pages), |_| true);
+    }
+
     /// Drops the clean pages of a range, as direct I/O and advice do; returns how many.
     pub fn invalidate(&mut self, mapping: Mapping, page: u64, pages: u64) -> u64 {
         let before = self.pages();

@@ -144,10 +144,15 @@ mod tests {
     #[test]
     fn times_of_processes_have_a_spread() {
         let report = Report {
-            figures: vec![Figure { name: "write".to_owned(), unit: "MB/s", value: 90.0, better: Better::Higher }],
+            figures: vec![Figure {
+                name: "write".to_owned(),
+                unit: "MB/s".into(),
+                value: 90.0,
+                better: Better::Higher,
+            }],
             series: vec![
-                Series { name: "write".to_owned(), unit: "s", values: vec![3.0, 1.0, 2.5], step_s: None },
-                Series { name: "tps".to_owned(), unit: "1/s", values: vec![50.0], step_s: Some(1.0) },
+                Series { name: "write".to_owned(), unit: "s".into(), values: vec![3.0, 1.0, 2.5], step_s: None },
+                Series { name: "tps".to_owned(), unit: "1/s".into(), values: vec![50.0], step_s: Some(1.0) },
             ],
         };
         let found: Vec<_> = figures(&report).into_iter().map(|own| (own.test, own.value, own.better)).collect();

@@ -407,6 +407,13 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.observer.plug(self.now_ns, task as usize, false);
     }
 
+    /// `from` leaves its turn to `to`: it will wait for what that does.
+    pub(super) fn yield_to(&mut self, from: u32, to: u32) {
+        let (from, to) = (self.owners[from as usize].context, self.owners[to as usize].context);
+        self.queue.yield_to(self.now(), from, to);
+        self.report_decisions();
+    }
+
     /// `task` exits.
     pub(super) fn exit(&mut self, task: u32) {
         let owner = &mut self.owners[task as usize];
@@ -647,6 +654,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             events,
             notes: self.notes,
             jobs: Vec::new(),
+            app: None,
             counted_from_ns: 0,
         }
     }

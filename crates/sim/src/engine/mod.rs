@@ -10,14 +10,16 @@ mod core;
 mod heap;
 mod jobs;
 mod open;
+mod system;
 mod tasks;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iosched::{CgroupId, RequestQueue, SECTOR_BYTES, Time};
 use iosched_disk::Device;
+use iosched_host::kernel::{DiskConfig, Kernel};
 use iosched_workload::fio::Jobs;
-use iosched_workload::{Fit, TaskSet, Trace, Workload};
+use iosched_workload::{Fit, TaskSet, Trace, Workload, app};
 
 use self::core::Core;
 pub(crate) use self::core::{ORIGIN, Rerun};
@@ -88,7 +90,39 @@ pub fn run(plan: &Plan<'_>, observer: impl Observer) -> Result<RunResult, SimErr
         Workload::Tasks(set) => run_tasks(machine, set, &[], observer),
         Workload::Trace(trace) => run_trace(machine, trace, plan.replay, observer),
         Workload::Jobs(jobs) => run_jobs(machine, jobs, observer),
+        Workload::Application(spec) => run_application(plan, machine, spec, observer),
     }
+}
+
+/// Runs an application.
+fn run_application<O: Observer>(
+    plan: &Plan<'_>,
+    first: Machine<'_, iosched_disk::AnyDevice>,
+    spec: &app::Spec,
+    observer: O,
+) -> Result<RunResult, SimError> {
+    let (seed, limit, interrupt) = (first.seed, first.limit, first.interrupt);
+    let host = plan.machine.ok_or_else(|| SimError::NoMachine { application: spec.name().to_owned() })?;
+    let mut machines = vec![first];
+    for (number, (profile, scheduler)) in (1..).zip(plan.more_disks) {
+        let scheduler = scheduler.clone();
+        machines.push(prepare(&Plan { profile, scheduler, seed: seed.wrapping_add(number), ..plan.clone() })?);
+    }
+    if (spec.disks() as usize) > machines.len() {
+        let (needed, given) = (spec.disks() as usize, machines.len());
+        return Err(SimError::TooFewDisks { application: spec.name().to_owned(), needed, given });
+    }
+    let disk = |machine: &Machine<'_, iosched_disk::AnyDevice>| DiskConfig {
+        capacity_sectors: machine.device.card().capacity_sectors,
+        max_sectors: machine.queue.max_sectors(),
+    };
+    let disks: Vec<DiskConfig> = machines.iter().map(disk).collect();
+    let kernel = Kernel::new(host, &disks, seed)?;
+    let mut observer = Some(observer);
+    let core = |machine: Machine<'_, _>| Core::new(machine.queue, machine.device, machine.rerun, observer.take());
+    let cores = machines.into_iter().map(core).collect();
+    let applications = std::iter::once(spec).chain(plan.company).map(|spec| spec.start(seed)).collect();
+    system::System::new(kernel, cores, applications)?.run(limit, interrupt)
 }
 
 /// Checks a plan without running it.

@@ -1,7 +1,12 @@
 //! What an application tells of itself when it is done.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
 /// Which way a figure is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Better {
     /// Rates.
     Higher,
@@ -10,12 +15,12 @@ pub enum Better {
 }
 
 /// One figure, as the original prints it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// What it is of, in the original's words: `random_write`, `file_create`, `tps`.
     pub name: String,
     /// Its unit, as the original has it: `KB/s`, `files/s`, `s`.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// Its value.
     pub value: f64,
     /// Which way it is better.
@@ -23,12 +28,12 @@ pub struct Figure {
 }
 
 /// Values in an order that means something: over time, or process by process.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// What it is of.
     pub name: String,
     /// Unit of the values.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// The values.
     pub values: Vec<f64>,
     /// Time from one value to the next, s; `None`: they are of one process after the other.
@@ -36,7 +41,7 @@ pub struct Series {
 }
 
 /// What an application has measured.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Its figures, in the order the original prints them.
     pub figures: Vec<Figure>,

@@ -281,7 +281,9 @@ fn tell(report: &mut Report, command: &Command, processes: &[&Process]) {
             seconds(all.iter().map(|process| process.end_ns).max().unwrap_or(0) - start_ns)
         }
     };
-    let mut figure = |name: String, unit, value, better| report.figures.push(Figure { name, unit, value, better });
+    let mut figure = |name: String, unit: &'static str, value, better| {
+        report.figures.push(Figure { name, unit: unit.into(), value, better });
+    };
     figure(name.clone(), "s", whole, Better::Lower);
     figure(name.clone(), "MB/s", bytes * processes.len() as f64 / whole / 1e6, Better::Higher);
     if processes.len() > 1 {
@@ -292,8 +294,8 @@ fn tell(report: &mut Report, command: &Command, processes: &[&Process]) {
         figure(format!("{name}_first"), "s", first, Better::Lower);
         figure(format!("{name}_last"), "s", last, Better::Lower);
         let values = processes.iter().map(taken).collect();
-        report.series.push(Series { name: name.clone(), unit: "s", values, step_s: None });
+        report.series.push(Series { name: name.clone(), unit: "s".into(), values, step_s: None });
         let values = processes.iter().map(|process| bytes / taken(process) / 1e6).collect();
-        report.series.push(Series { name: name.clone(), unit: "MB/s", values, step_s: None });
+        report.series.push(Series { name: name.clone(), unit: "MB/s".into(), values, step_s: None });
     }
 }

@@ -112,7 +112,7 @@ fn reports_seconds_and_decimal_megabytes_a_second_from_open_to_closed() {
     let app = calls("dd if=/dev/zero of=tmp1 bs=1MB count=5", 500_000_000).1;
     let figures: Vec<_> =
         app.report().figures.into_iter().map(|figure| (figure.name, figure.unit, figure.value)).collect();
-    assert_eq!(figures, [("write".to_owned(), "s", 1.0), ("write".to_owned(), "MB/s", 5.0)]);
+    assert_eq!(figures, [("write".to_owned(), "s".into(), 1.0), ("write".to_owned(), "MB/s".into(), 5.0)]);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn reports_each_process_in_the_order_they_end() {
         _ => 0,
     });
     let report = app.report();
-    assert_eq!((report.series[0].unit, &report.series[0].values[..]), ("s", &[1.0, 2.0, 3.0][..]));
+    assert_eq!((&*report.series[0].unit, &report.series[0].values[..]), ("s", &[1.0, 2.0, 3.0][..]));
     let seconds = report.figures.iter().filter(|figure| figure.unit == "s").map(|figure| figure.value);
     assert!(seconds.eq([3.0, 1.0, 3.0]));
 }

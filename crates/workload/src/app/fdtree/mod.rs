@@ -261,9 +261,9 @@ impl Application for Fdtree {
         let mut report = Report::default();
         for (ends, phase) in self.seconds.windows(2).zip(PHASES) {
             let taken_s = (ends[1] - ends[0]).max(1);
-            let mut figure = |unit, value: u64, better| {
+            let mut figure = |unit: &'static str, value: u64, better| {
                 let name = phase.name().to_owned();
-                report.figures.push(Figure { name, unit, value: value as f64, better });
+                report.figures.push(Figure { name, unit: unit.into(), value: value as f64, better });
             };
             figure("s", taken_s, Better::Lower);
             match phase {

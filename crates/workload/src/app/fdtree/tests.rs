@@ -107,7 +107,7 @@ fn times_are_whole_seconds_of_a_clock_and_rates_are_rounded_down() {
         drive(app.as_mut(), |made| if matches!(made.call, Call::Write { .. }) { 400_000_000 } else { 0 });
         let figures = app.report().figures;
         let [create_s, files_per_s, kib_per_s] = [2, 3, 4].map(|figure: usize| figures[figure].value);
-        assert_eq!((figures[2].unit, figures[3].unit, figures[4].unit), ("s", "files/s", "KiB/s"));
+        assert_eq!((&*figures[2].unit, &*figures[3].unit, &*figures[4].unit), ("s", "files/s", "KiB/s"));
         assert_eq!((files_per_s, kib_per_s), ((6.0 / create_s).floor(), (24.0 / create_s).floor()));
         assert_eq!(figures[0].value, 1.0, "no time counts as a second");
         assert_eq!(figures[1].value, 3.0);

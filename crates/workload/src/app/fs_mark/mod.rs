@@ -314,12 +314,17 @@ impl Application for FsMark {
             [self.measured.iter().map(|&(files, _)| files).collect(), self.measured.iter().map(|own| own.1).collect()];
         let mean = |values: &[f64]| values.iter().sum::<f64>() / count;
         let figures = vec![
-            Figure { name: name(), unit: "files/s", value: mean(&files), better: Better::Higher },
-            Figure { name: "app_overhead".to_owned(), unit: "us", value: mean(&overhead), better: Better::Lower },
+            Figure { name: name(), unit: "files/s".into(), value: mean(&files), better: Better::Higher },
+            Figure {
+                name: "app_overhead".to_owned(),
+                unit: "us".into(),
+                value: mean(&overhead),
+                better: Better::Lower,
+            },
         ];
         let mut series = Vec::new();
         if files.len() > 1 {
-            series.push(Series { name: name(), unit: "files/s", values: files, step_s: None });
+            series.push(Series { name: name(), unit: "files/s".into(), values: files, step_s: None });
         }
         Report { figures, series }
     }

@@ -100,8 +100,8 @@ fn reports_files_a_second_without_the_removal_and_the_time_outside_of_calls() {
     });
     let report = app.report();
     let per_s = |value: f64| (value * 10.0).round() / 10.0;
-    assert_eq!((report.figures[0].unit, per_s(report.figures[0].value)), ("files/s", 15.0));
-    assert_eq!((report.figures[1].unit, report.figures[1].value), ("us", 100.0));
+    assert_eq!((&*report.figures[0].unit, per_s(report.figures[0].value)), ("files/s", 15.0));
+    assert_eq!((&*report.figures[1].unit, report.figures[1].value), ("us", 100.0));
     assert!(report.series[0].values.iter().copied().map(per_s).eq([20.0, 10.0]));
 }
 

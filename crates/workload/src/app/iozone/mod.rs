@@ -279,11 +279,11 @@ impl Application for Iozone {
             let rates: Option<Vec<f64>> =
                 self.processes.iter().map(|process| process.rates.get(number).copied()).collect();
             let Some(values) = rates else { break };
-            let (name, unit) = (test.name().to_owned(), "KB/s");
+            let name = test.name().to_owned();
             let value = values.iter().sum();
-            report.figures.push(Figure { name: name.clone(), unit, value, better: Better::Higher });
+            report.figures.push(Figure { name: name.clone(), unit: "KB/s".into(), value, better: Better::Higher });
             if values.len() > 1 {
-                report.series.push(Series { name, unit, values, step_s: None });
+                report.series.push(Series { name, unit: "KB/s".into(), values, step_s: None });
             }
         }
         report

@@ -49,7 +49,7 @@ fn fsync_is_in_the_timing_if_asked_for_and_else_behind_it() {
         let body: &[Call] = if options == "-c " { &[write, close] } else { &[write, fsync, close] };
         assert_eq!(calls, [&[open(true)], body, &[open(false)], body].concat(), "{options}");
         let rates = app.report().figures.into_iter().map(|figure| (figure.name, figure.unit, figure.value));
-        let expected = ["write", "rewrite"].map(|name| (name.to_owned(), "KB/s", kib_per_s));
+        let expected = ["write", "rewrite"].map(|name| (name.to_owned(), "KB/s".into(), kib_per_s));
         assert!(rates.eq(expected), "{options}");
     }
 }

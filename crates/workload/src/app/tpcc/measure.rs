@@ -101,7 +101,10 @@ impl Measure {
         if seconds == 0.0 {
             return Report::default();
         }
-        let figure = |name: &str, unit, value, better| Figure { name: name.to_owned(), unit, value, better };
+        let figure = |name: &str, unit: &'static str, value, better| {
+            let (name, unit) = (name.to_owned(), unit.into());
+            Figure { name, unit, value, better }
+        };
         let rate = |name, count: u64| figure(name, "1/s", count as f64 / seconds, Better::Higher);
         let log_sync_pct = 100.0 * self.log_sync_ns as f64 / (self.wait_ns as f64).max(1.0);
         let figures = vec![
@@ -115,7 +118,7 @@ impl Measure {
         // Seconds in which nothing was done belong to the series as well; one that is not over does not.
         let mut values: Vec<f64> = self.each_second.iter().copied().map(f64::from).collect();
         values.resize(seconds as usize, 0.0);
-        let series = Series { name: "tps".to_owned(), unit: "1/s", values, step_s: Some(1.0) };
+        let series = Series { name: "tps".to_owned(), unit: "1/s".into(), values, step_s: Some(1.0) };
         Report { figures, series: vec![series] }
     }
 }

@@ -1,0 +1,222 @@
+//! System calls: what each begins with.
+
+use iosched_workload::app::{Call, Existing, Node, OpenFlags, Source};
+
+use super::direct::{Direct, Scatter, Stage};
+use super::metadata::Metadata;
+use super::read::Read;
+use super::sync::{Fsync, SyncAll};
+use super::task::{Action, Frame, Open, Wait};
+use super::write::Write;
+use super::{HostError, Inode, Kernel};
+use crate::PAGE_BYTES;
+use crate::fs::{Effects, Ino};
+use crate::readahead::Readahead;
+
+impl Kernel {
+    /// Begins a system call of `task`; [`run`](Self::run) goes on with it. `batch` are the offsets of scattered writes, bytes.
+    pub fn begin(&mut self, task: u32, call: &Call, batch: &[u64]) {
+        let frame = match *call {
+            Call::Spawn => Ok(Frame::Compute(self.machine.cpu.spawn_ns)),
+            Call::MakeDirectory { parent, node, name_bytes } => self.make(task, parent, node, name_bytes, true),
+            Call::RemoveDirectory { node } => self.known(task, node).map(|_| Frame::Remove { node, directory: true }),
+            Call::Unlink { node } => self.known(task, node).map(|_| Frame::Remove { node, directory: false }),
+            Call::Open { parent, node, name_bytes, flags } => self.open(task, parent, node, name_bytes, flags),
+            Call::Close { node } => Ok(self.close(task, node)),
+            Call::Read { node, offset, bytes, calls } => Ok(self.begin_read(task, node, offset, bytes, calls)),
+            Call::Write { node, offset, bytes, calls, source } => {
+                Ok(self.begin_write(task, node, offset, bytes, calls, source))
+            }
+            Call::WriteScattered { node, bytes } => {
+                Ok(Frame::Scatter(Scatter { node, bytes, offsets: batch.to_vec(), next: 0 }))
+            }
+            Call::Fsync { node } => Ok(Frame::Fsync(Fsync::new(node, false))),
+            Call::Fdatasync { node } => Ok(Frame::Fsync(Fsync::new(node, true))),
+            Call::Sync => Ok(Frame::SyncAll(SyncAll::default())),
+        };
+        match frame {
+            Ok(frame) => self.tasks[task as usize].stack.push(frame),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Makes what an application finds.
+    pub(super) fn prepare(&mut self, namespace: usize, existing: &[Existing]) -> Result<(), HostError> {
+        let mut effects = Effects::default();
+        for &Existing { node, parent, name_bytes, bytes } in existing {
+            let Some((disk, directory)) = self.find(namespace, parent) else {
+                return Err(HostError::NoSuchFile { node: parent.0 });
+            };
+            let fs = &mut self.disks[disk].fs;
+            effects.clear();
+            let ino = match bytes {
+                None => fs.make_directory(directory, name_bytes, &mut effects)?,
+                Some(bytes) => {
+                    let ino = fs.create(directory, name_bytes, &mut effects)?;
+                    fs.allocate(ino, 0, bytes.div_ceil(PAGE_BYTES), &mut effects)?;
+                    fs.set_size(ino, bytes);
+                    ino
+                }
+            };
+            self.name(namespace, node, Some((disk, ino)));
+        }
+        Ok(())
+    }
+
+    fn make(
+        &mut self,
+        task: u32,
+        parent: Node,
+        node: Node,
+        name_bytes: u8,
+        directory: bool,
+    ) -> Result<Frame, HostError> {
+        let (disk, above) = self.known(task, parent)?;
+        let effects = &mut self.tasks[task as usize].effects;
+        effects.clear();
+        let fs = &mut self.disks[disk].fs;
+        let ino = match directory {
+            true => fs.make_directory(above, name_bytes, effects)?,
+            false => {
+                let ino = fs.create(above, name_bytes, effects)?;
+                fs.open(ino);
+                ino
+            }
+        };
+        self.name(self.tasks[task as usize].namespace, node, Some((disk, ino)));
+        let mapping = self.mapping(disk, ino);
+        *self.inode_mut(mapping) = Inode { listed: self.inode(mapping).listed, ..Inode::default() };
+        Ok(Frame::Metadata(Metadata::new(disk, self.machine.cpu.metadata_ns).changing(ino)))
+    }
+
+    /// A file or directory goes, once nothing of it is under writeback.
+    pub(super) fn remove(&mut self, task: u32, node: Node, directory: bool) -> Action {
+        let (disk, ino) = self.file(task, node);
+        let mapping = self.mapping(disk, ino);
+        if self.cache.nr_writeback_of(mapping) > 0 {
+            return Action::Block(Wait::Written(mapping));
+        }
+        let effects = &mut self.tasks[task as usize].effects;
+        effects.clear();
+        let fs = &mut self.disks[disk].fs;
+        let removed = match directory {
+            true => fs.remove_directory(ino, effects),
+            false => fs.unlink(ino, effects),
+        };
+        if let Err(error) = removed {
+            self.fail(error);
+        }
+        self.forget(disk, mapping);
+        self.name(self.tasks[task as usize].namespace, node, None);
+        Action::Become(Frame::Metadata(Metadata::new(disk, self.machine.cpu.metadata_ns)))
+    }
+
+    /// A file loses its contents, once nothing of it is under writeback.
+    pub(super) fn truncate(&mut self, task: u32, node: Node) -> Action {
+        let (disk, ino) = self.file(task, node);
+        let mapping = self.mapping(disk, ino);
+        if self.cache.nr_writeback_of(mapping) > 0 {
+            return Action::Block(Wait::Written(mapping));
+        }
+        let effects = &mut self.tasks[task as usize].effects;
+        effects.clear();
+        self.disks[disk].fs.truncate(ino, effects);
+        self.forget(disk, mapping);
+        Action::Become(Frame::Metadata(Metadata::new(disk, 0).changing(ino)))
+    }
+
+    fn open(
+        &mut self,
+        task: u32,
+        parent: Node,
+        node: Node,
+        name_bytes: u8,
+        flags: OpenFlags,
+    ) -> Result<Frame, HostError> {
+        self.close(task, node);
+        let readahead = Readahead::new(self.machine.kernel.readahead());
+        self.tasks[task as usize].open.push(Open { node, flags, readahead, last: (u64::MAX, 0) });
+        let Some((disk, ino)) = self.find(self.tasks[task as usize].namespace, node) else {
+            if !flags.create {
+                return Err(HostError::NoSuchFile { node: node.0 });
+            }
+            return self.make(task, parent, node, name_bytes, false);
+        };
+        let this = &mut self.tasks[task as usize];
+        this.effects.clear();
+        let fs = &mut self.disks[disk].fs;
+        fs.open(ino);
+        fs.lookup(ino, &mut this.effects);
+        if flags.truncate && fs.size(ino) > 0 {
+            this.stack.push(Frame::Truncate(node));
+        }
+        Ok(Frame::Metadata(Metadata::new(disk, self.machine.cpu.syscall_ns)))
+    }
+
+    fn close(&mut self, task: u32, node: Node) -> Frame {
+        let open = &mut self.tasks[task as usize].open;
+        if let Some(index) = open.iter().position(|open| open.node == node) {
+            open.swap_remove(index);
+            if let Some((disk, ino)) = self.find(self.tasks[task as usize].namespace, node) {
+                self.disks[disk].fs.close(ino);
+            }
+        }
+        Frame::Compute(self.machine.cpu.syscall_ns)
+    }
+
+    /// A task has ended: what it has open is closed.
+    pub fn exit(&mut self, task: u32) {
+        while let Some(open) = self.tasks[task as usize].open.last() {
+            self.close(task, open.node);
+        }
+    }
+
+    fn begin_read(&mut self, task: u32, node: Node, offset: u64, bytes: u64, calls: u64) -> Frame {
+        let (flags, again) = self.moves(task, node, (offset, bytes * calls));
+        let end = offset + bytes * calls;
+        if flags.direct {
+            let (position, call_bytes, stage) = (offset, bytes, Stage::Begin);
+            return Frame::Direct(Direct { node, is_write: false, position, end, call_bytes, flags, stage });
+        }
+        Frame::Read(Read { node, position: offset, end, call_bytes: bytes, call_end: offset + bytes, again })
+    }
+
+    fn begin_write(&mut self, task: u32, node: Node, offset: u64, bytes: u64, calls: u64, source: Source) -> Frame {
+        let (flags, again) = self.moves(task, node, (offset, bytes * calls));
+        let end = offset + bytes * calls;
+        if flags.direct {
+            let (position, call_bytes, stage) = (offset, bytes, Stage::Begin);
+            return Frame::Direct(Direct { node, is_write: true, position, end, call_bytes, flags, stage });
+        }
+        let (start, position, call_bytes) = (offset, offset, bytes);
+        Frame::Write(Write { node, position, end, call_bytes, start, source, allocated: 0, flags, again })
+    }
+
+    /// Notes what a call moves; how its file is open, and whether the call before moved the same.
+    fn moves(&mut self, task: u32, node: Node, what: (u64, u64)) -> (OpenFlags, bool) {
+        let index = self.open_file(task, node);
+        let open = &mut self.tasks[task as usize].open[index];
+        let before = std::mem::replace(&mut open.last, what);
+        (open.flags, before == what)
+    }
+
+    /// Which of its open files a task means.
+    pub(super) fn open_file(&self, task: u32, node: Node) -> usize {
+        let open = &self.tasks[task as usize].open;
+        open.iter().position(|open| open.node == node).expect("applications open files before they use them")
+    }
+
+    /// Disk and inode of a node that an application may have given wrongly.
+    fn known(&self, task: u32, node: Node) -> Result<(usize, Ino), HostError> {
+        self.find(self.tasks[task as usize].namespace, node).ok_or(HostError::NoSuchFile { node: node.0 })
+    }
+
+    fn name(&mut self, namespace: usize, node: Node, place: Option<(usize, Ino)>) {
+        let nodes = &mut self.namespaces[namespace];
+        let index = node.0 as usize;
+        if nodes.len() <= index {
+            nodes.resize(index + 1, None);
+        }
+        nodes[index] = place.map(|(disk, ino)| (disk as u8, ino));
+    }
+}

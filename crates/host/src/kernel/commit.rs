@@ -1,0 +1,241 @@
+//! The journal thread of a disk: it commits a transaction when it is old enough or somebody waits for it.
+//!
+//! Also here: room in the log, which whoever needs it makes itself.
+
+use std::collections::VecDeque;
+
+use iosched::{Flags, Op};
+
+use super::Kernel;
+use super::io::{Place, Purpose};
+use super::task::{Action, Frame, Wait};
+use super::writeback::{Scope, Writeback};
+use crate::cache::{Cached, State};
+use crate::fs::{Block, Ino};
+use crate::journal::{self, CommitStep, TailUpdate, Tid};
+
+/// Blocks that are written to their places at once when the log needs room.
+const CHECKPOINT_BLOCKS: usize = 256;
+
+/// The journal thread's loop.
+#[derive(Debug)]
+pub(super) struct Commit {
+    disk: usize,
+    stage: Stage,
+    /// Somebody waits for this commit.
+    sync: bool,
+    /// Files whose data is to be put out, and to be waited for.
+    files: VecDeque<Ino>,
+    put_out: VecDeque<Ino>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Idle,
+    /// What the last step put out is waited for; then comes the next.
+    Step,
+    /// Data of files is put out.
+    Data,
+    /// It is waited for.
+    DataWait,
+}
+
+impl Commit {
+    pub(super) const fn new(disk: usize) -> Self {
+        Self { disk, stage: Stage::Idle, sync: false, files: VecDeque::new(), put_out: VecDeque::new() }
+    }
+}
+
+/// Room in the log is being made.
+#[derive(Debug)]
+pub(super) struct Checkpoint {
+    disk: usize,
+    stage: CheckpointStage,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum CheckpointStage {
+    Begin,
+    /// The journal's superblock is on its way.
+    Tail(TailUpdate),
+    /// Blocks are on their way to their places.
+    Sent,
+}
+
+impl Checkpoint {
+    pub(super) const fn new(disk: usize) -> Self {
+        Self { disk, stage: CheckpointStage::Begin }
+    }
+}
+
+impl Kernel {
+    pub(super) fn commit(&mut self, task: u32, commit: &mut Commit) -> Action {
+        let disk = commit.disk;
+        match commit.stage {
+            Stage::Idle => {
+                let this = &mut self.disks[disk];
+                let due = this.journal.wants_commit() || self.now_ns >= this.commit_due_ns;
+                if !due || this.journal.begin_commit().is_none() {
+                    return Action::Block(Wait::Work(this.commit_due_ns));
+                }
+                this.commit_due_ns = u64::MAX;
+                commit.sync = std::mem::take(&mut this.sync_commit);
+                commit.stage = Stage::Step;
+                Action::Cpu(0)
+            }
+            Stage::Step if self.tasks[task as usize].own_ios > 0 => Action::Block(Wait::OwnIo),
+            Stage::Step => self.next_step(task, commit),
+            Stage::Data => {
+                let Some(ino) = commit.files.pop_front() else {
+                    commit.stage = Stage::DataWait;
+                    return Action::Cpu(0);
+                };
+                commit.put_out.push_back(ino);
+                let mapping = self.mapping(disk, ino);
+                let pass = Writeback::new(disk, Scope::File(mapping), u64::MAX).mapped_only();
+                Action::Push(Frame::Writeback(if commit.sync { pass.sync() } else { pass }))
+            }
+            Stage::DataWait => {
+                let Some(ino) = commit.put_out.pop_front() else {
+                    commit.stage = Stage::Step;
+                    return Action::Cpu(0);
+                };
+                self.wait_for_writeback(self.mapping(disk, ino))
+            }
+        }
+    }
+
+    fn next_step(&mut self, task: u32, commit: &mut Commit) -> Action {
+        let disk = commit.disk;
+        let flags = |sync| if sync { Flags::SYNC } else { Flags::empty() };
+        match self.disks[disk].journal.next_step() {
+            Some(CommitStep::WaitHandles) | None => unreachable!("handles are stopped where they are started"),
+            Some(CommitStep::WriteData { files }) => {
+                commit.files = files.into();
+                commit.stage = Stage::Data;
+                Action::Cpu(0)
+            }
+            Some(CommitStep::WriteLog { runs, sync }) => {
+                for run in runs {
+                    let place = Place::blocks(disk, run.block, run.blocks);
+                    self.send(task, Op::Write, flags(sync), place, |_, _| Purpose::Own { task });
+                }
+                Action::Submit
+            }
+            Some(CommitStep::WriteCommit { block, barrier, .. }) => {
+                let barrier = if barrier { Flags::PREFLUSH | Flags::FUA } else { Flags::empty() };
+                let place = Place::blocks(disk, block, 1);
+                self.send(task, Op::Write, Flags::SYNC | barrier, place, |_, _| Purpose::Own { task });
+                Action::Submit
+            }
+            Some(CommitStep::Done { tid, dirty }) => {
+                self.committed(disk, tid, &dirty);
+                commit.stage = Stage::Idle;
+                Action::Cpu(0)
+            }
+        }
+    }
+
+    /// A transaction is in the log.
+    fn committed(&mut self, disk: usize, committed: Tid, dirty: &[Block]) {
+        let device = self.device_mapping(disk);
+        for &block in dirty {
+            match self.cache.get(device, block) {
+                Cached::Run { .. } => {
+                    self.cache.set_dirty(device, block, 1);
+                }
+                // It had to go meanwhile; the journal's copy comes back, or is written at once.
+                Cached::Absent { .. } => {
+                    if self.cache.insert(device, block, 1, State::Dirty).is_err() {
+                        self.disks[disk].journal.written(block);
+                    }
+                }
+            }
+        }
+        if !dirty.is_empty() {
+            self.now_dirty(device);
+        }
+        self.wake(|wait| match wait {
+            Wait::Committed(of, tid) => *of == disk && *tid <= committed,
+            Wait::Journal(of) => *of == disk,
+            _ => false,
+        });
+    }
+
+    /// The running transaction of a disk has begun: it is committed after a while.
+    pub(super) fn transaction_begins(&mut self, disk: usize) {
+        let this = &mut self.disks[disk];
+        this.commit_due_ns = self.now_ns + this.commit_interval_ns;
+        self.wake_journal(disk);
+    }
+
+    /// The running transaction of a disk is to be committed now.
+    fn ask_for_commit(&mut self, disk: usize) {
+        let journal = &mut self.disks[disk].journal;
+        if let Some(tid) = journal.running() {
+            journal.request_commit(tid, false);
+        }
+        self.wake_journal(disk);
+    }
+
+    pub(super) fn wake_journal(&mut self, disk: usize) {
+        let thread = self.disks[disk].journal_task;
+        self.wake_if(thread, |wait| matches!(wait, Wait::Work(_)));
+    }
+
+    /// What a task does that has got no handle.
+    pub(super) fn wait_for_journal(&mut self, disk: usize, why: journal::Wait) -> Action {
+        match why {
+            journal::Wait::Space => Action::Push(Frame::Checkpoint(Checkpoint::new(disk))),
+            journal::Wait::Full(_) | journal::Wait::Locked(_) => {
+                self.wake_journal(disk);
+                Action::Block(Wait::Journal(disk))
+            }
+        }
+    }
+
+    /// Makes room in the log: the blocks of its oldest transaction go to their places, or its end is moved.
+    pub(super) fn checkpoint(&mut self, task: u32, checkpoint: &mut Checkpoint) -> Action {
+        let disk = checkpoint.disk;
+        match checkpoint.stage {
+            CheckpointStage::Sent => return Action::Pop,
+            CheckpointStage::Tail(_) if self.tasks[task as usize].own_ios > 0 => return Action::Block(Wait::OwnIo),
+            CheckpointStage::Tail(update) => {
+                self.disks[disk].journal.tail_updated(update);
+                return Action::Pop;
+            }
+            CheckpointStage::Begin => {}
+        }
+        let mut blocks = Vec::new();
+        match self.disks[disk].journal.checkpoint(CHECKPOINT_BLOCKS, &mut blocks) {
+            journal::Checkpoint::Nothing => Action::Pop,
+            journal::Checkpoint::Tail(update) => {
+                let flush = if update.flush { Flags::PREFLUSH } else { Flags::empty() };
+                let place = Place::blocks(disk, update.superblock, 1);
+                self.send(task, Op::Write, Flags::SYNC | flush, place, |_, _| Purpose::Own { task });
+                checkpoint.stage = CheckpointStage::Tail(update);
+                Action::Submit
+            }
+            journal::Checkpoint::Commit(_) => {
+                self.ask_for_commit(disk);
+                checkpoint.stage = CheckpointStage::Sent;
+                Action::Block(Wait::Journal(disk))
+            }
+            journal::Checkpoint::Write => {
+                let device = self.device_mapping(disk);
+                for block in blocks {
+                    if matches!(self.cache.get(device, block), Cached::Run { state: State::Dirty, .. }) {
+                        self.cache.start_writeback(device, block, 1);
+                        self.send_clean(task, Place::blocks(disk, block, 1), Flags::empty(), device, block);
+                    }
+                }
+                if !self.tasks[task as usize].outbox.is_empty() {
+                    return Action::Submit;
+                }
+                // All of them are on their way.
+                checkpoint.stage = CheckpointStage::Sent;
+                Action::Block(Wait::Journal(disk))
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Direct I/O: past the page cache, one call at a time.
+
+use std::ops::Range;
+
+use iosched::{Flags, Op, SECTOR_BYTES};
+use iosched_workload::app::{Node, OpenFlags};
+
+use super::Kernel;
+use super::io::{Place, Purpose};
+use super::metadata::Metadata;
+use super::sync::Fsync;
+use super::task::{Action, Frame, Wait};
+use crate::fs::Ino;
+use crate::{PAGE_BYTES, PAGE_SECTORS};
+
+/// A run of direct reads or writes under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Direct {
+    pub(super) node: Node,
+    pub(super) is_write: bool,
+    /// Where the next call begins, and where the whole run ends.
+    pub(super) position: u64,
+    pub(super) end: u64,
+    /// Bytes of one call.
+    pub(super) call_bytes: u64,
+    /// How it was opened: `O_SYNC` may be added.
+    pub(super) flags: OpenFlags,
+    /// What the present call is at.
+    pub(super) stage: Stage,
+}
+
+/// How far a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It begins.
+    Begin,
+    /// Its blocks are allocated.
+    Allocated,
+    /// Its bios are out.
+    Sent,
+    /// They are done.
+    Done,
+}
+
+/// Direct writes that are submitted together, to blocks that the file has.
+#[derive(Clone, Debug)]
+pub(super) struct Scatter {
+    pub(super) node: Node,
+    /// Bytes of each.
+    pub(super) bytes: u64,
+    /// Where they go.
+    pub(super) offsets: Vec<u64>,
+    /// The next to be submitted.
+    pub(super) next: usize,
+}
+
+impl Kernel {
+    pub(super) fn direct(&mut self, task: u32, direct: &mut Direct) -> Action {
+        let (disk, ino) = self.file(task, direct.node);
+        let size = self.disks[disk].fs.size(ino);
+        if !direct.is_write {
+            direct.end = direct.end.min(size);
+        }
+        if direct.position >= direct.end {
+            return Action::Pop;
+        }
+        let to = (direct.position + direct.call_bytes).min(direct.end);
+        let (page, last) = (direct.position / PAGE_BYTES, to.div_ceil(PAGE_BYTES));
+        match direct.stage {
+            Stage::Begin => {
+                direct.stage = Stage::Allocated;
+                if !direct.is_write {
+                    return Action::Cpu(self.machine.cpu.syscall_ns);
+                }
+                let effects = &mut self.tasks[task as usize].effects;
+                effects.clear();
+                if let Err(error) = self.disks[disk].fs.allocate(ino, page, last - page, effects) {
+                    self.fail(error);
+                }
+                let grows = to > size;
+                if grows {
+                    self.disks[disk].fs.set_size(ino, to);
+                }
+                let work = match grows || !self.tasks[task as usize].effects.dirties.is_empty() {
+                    true => Metadata::allocating(disk, ino),
+                    false => Metadata::new(disk, 0).changing(ino),
+                };
+                self.tasks[task as usize].debt_ns += self.machine.cpu.syscall_ns;
+                Action::Push(Frame::Metadata(work))
+            }
+            Stage::Allocated => {
+                let (op, flags) = match direct.is_write {
+                    true => (Op::Write, Flags::SYNC | Flags::IDLE),
+                    false => (Op::Read, Flags::SYNC),
+                };
+                if let Some(action) = self.send_direct(task, disk, ino, (op, flags), direct.position..to) {
+                    return action;
+                }
+                direct.stage = Stage::Sent;
+                Action::Submit
+            }
+            Stage::Sent => {
+                direct.stage = Stage::Done;
+                self.wait_for_own(task)
+            }
+            Stage::Done => {
+                direct.stage = Stage::Begin;
+                direct.position = to;
+                match direct.flags.sync && direct.is_write {
+                    true => Action::Push(Frame::Fsync(Fsync::new(direct.node, direct.flags.data_only))),
+                    false => Action::Cpu(0),
+                }
+            }
+        }
+    }
+
+    pub(super) fn scatter(&mut self, task: u32, scatter: &mut Scatter) -> Action {
+        let (disk, ino) = self.file(task, scatter.node);
+        let kind = (Op::Write, Flags::SYNC | Flags::IDLE);
+        while let Some(&offset) = scatter.offsets.get(scatter.next) {
+            if let Some(action) = self.send_direct(task, disk, ino, kind, offset..offset + scatter.bytes) {
+                return action;
+            }
+            scatter.next += 1;
+        }
+        match std::mem::take(&mut scatter.next) {
+            0 if self.tasks[task as usize].own_ios > 0 => Action::Block(Wait::OwnIo),
+            0 => Action::Pop,
+            _ => {
+                scatter.offsets.clear();
+                self.tasks[task as usize].debt_ns += self.machine.cpu.syscall_ns;
+                Action::Submit
+            }
+        }
+    }
+
+    /// Puts out direct I/O to bytes of a file, in whole sectors. `None`: done; else what is needed first.
+    fn send_direct(
+        &mut self,
+        task: u32,
+        disk: usize,
+        ino: Ino,
+        (op, flags): (Op, Flags),
+        bytes: Range<u64>,
+    ) -> Option<Action> {
+        let mut at = bytes.start / SECTOR_BYTES;
+        let end = bytes.end.div_ceil(SECTOR_BYTES);
+        // What tells where it is comes first: nothing is put out twice.
+        for page in bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES) {
+            if let Some(action) = self.need_map(task, disk, ino, page) {
+                return Some(action);
+            }
+        }
+        while at < end {
+            let (page, within) = (at / PAGE_SECTORS, at % PAGE_SECTORS);
+            let Some(mapped) = self.disks[disk].fs.map(ino, page) else {
+                // A hole reads as zeroes.
+                at += PAGE_SECTORS - within;
+                continue;
+            };
+            let nr_sectors = (mapped.pages * PAGE_SECTORS - within).min(end - at);
+            let place = Place { disk, sector: mapped.block * PAGE_SECTORS + within, nr_sectors };
+            self.send(task, op, flags, place, |_, _| Purpose::Own { task });
+            at += nr_sectors;
+        }
+        None
+    }
+
+    /// Waits for the I/Os that only `task` waits for, if there are any.
+    pub(super) fn wait_for_own(&mut self, task: u32) -> Action {
+        if self.tasks[task as usize].own_ios == 0 { Action::Cpu(0) } else { Action::Block(Wait::OwnIo) }
+    }
+}

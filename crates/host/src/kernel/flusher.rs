@@ -1,0 +1,79 @@
+//! The writeback thread of a disk: what is old is written every few seconds, and more when much is dirty.
+
+use super::Kernel;
+use super::task::{Action, Frame, Wait};
+use super::writeback::{Scope, Writeback};
+
+/// Pages of one pass of the thread.
+const PASS_PAGES: u64 = 1024;
+/// How long it waits for a congested queue at most, ns.
+pub(super) const CONGESTION_WAIT_NS: u64 = 100_000_000;
+
+/// The writeback thread's loop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flusher {
+    disk: usize,
+    /// When it looks for what is old, ns.
+    next_ns: u64,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It looks for what is to be done.
+    Look,
+    /// A pass over this is done.
+    Passed(Scope),
+    /// It has waited for a congested queue, and goes on with this.
+    Again(Scope),
+}
+
+impl Flusher {
+    pub(super) const fn new(disk: usize, first_ns: u64) -> Self {
+        Self { disk, next_ns: first_ns, stage: Stage::Look }
+    }
+
+    fn pass(&mut self, scope: Scope) -> Action {
+        self.stage = Stage::Passed(scope);
+        Action::Push(Frame::Writeback(Writeback::new(self.disk, scope, PASS_PAGES).nonblocking()))
+    }
+}
+
+impl Kernel {
+    pub(super) fn flusher(&mut self, task: u32, flusher: &mut Flusher) -> Action {
+        match std::mem::replace(&mut flusher.stage, Stage::Look) {
+            Stage::Look => self.look(flusher),
+            Stage::Again(scope) => flusher.pass(scope),
+            Stage::Passed(scope) => {
+                let outcome = std::mem::take(&mut self.tasks[task as usize].written);
+                match scope {
+                    _ if outcome.congested => {
+                        // What is to be done in the background is looked at anew.
+                        if scope != Scope::All {
+                            flusher.stage = Stage::Again(scope);
+                        }
+                        Action::Block(Wait::Congestion(flusher.disk, self.now_ns + CONGESTION_WAIT_NS))
+                    }
+                    // Others have what is dirty.
+                    Scope::All if outcome.written == 0 => Action::Block(Wait::Work(flusher.next_ns)),
+                    Scope::All => Action::Cpu(0),
+                    _ if outcome.more => flusher.pass(scope),
+                    _ => Action::Cpu(0),
+                }
+            }
+        }
+    }
+
+    /// Finds something to do, or waits for it.
+    fn look(&self, flusher: &mut Flusher) -> Action {
+        if self.over_background() {
+            return flusher.pass(Scope::All);
+        }
+        if self.now_ns >= flusher.next_ns {
+            let vm = &self.machine.vm;
+            flusher.next_ns = self.now_ns + vm.dirty_writeback_ms * 1_000_000;
+            return flusher.pass(Scope::Older(self.now_ns.saturating_sub(vm.dirty_expire_ms * 1_000_000)));
+        }
+        Action::Block(Wait::Work(flusher.next_ns))
+    }
+}

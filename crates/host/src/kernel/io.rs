@@ -1,0 +1,160 @@
+//! Bios, and what is done when they are.
+
+use iosched::{Flags, Op};
+
+use super::{Kernel, Wait};
+use crate::cache::Mapping;
+use crate::{PAGE_SECTORS, fs::Block};
+
+/// A bio on its way to a disk's request queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// Which disk.
+    pub disk: usize,
+    /// What it does.
+    pub op: Op,
+    /// How.
+    pub flags: Flags,
+    /// First sector.
+    pub sector: u64,
+    /// Length in sectors; 0 for a flush.
+    pub nr_sectors: u32,
+    /// Given back to [`Kernel::completed`].
+    pub tag: u32,
+}
+
+/// Whom the end of an I/O concerns.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    /// Pages are read.
+    Fill { mapping: Mapping, page: u64, pages: u64 },
+    /// Pages are written to their place.
+    Clean { mapping: Mapping, page: u64, pages: u64 },
+    /// The task that sent it waits for it.
+    Own { task: u32 },
+    /// The slot is free.
+    Free { next: u32 },
+}
+
+const NONE: u32 = u32::MAX;
+
+/// The I/Os under way, by tag.
+#[derive(Debug)]
+pub(super) struct Ios {
+    slots: Vec<Purpose>,
+    free: u32,
+}
+
+impl Ios {
+    pub(super) const fn new() -> Self {
+        Self { slots: Vec::new(), free: NONE }
+    }
+
+    fn add(&mut self, purpose: Purpose) -> u32 {
+        if self.free == NONE {
+            self.slots.push(purpose);
+            return (self.slots.len() - 1) as u32;
+        }
+        let tag = self.free;
+        if let Purpose::Free { next } = std::mem::replace(&mut self.slots[tag as usize], purpose) {
+            self.free = next;
+        }
+        tag
+    }
+
+    fn take(&mut self, tag: u32) -> Purpose {
+        let free = Purpose::Free { next: self.free };
+        self.free = tag;
+        std::mem::replace(&mut self.slots[tag as usize], free)
+    }
+}
+
+/// Where on a disk something is read or written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) disk: usize,
+    pub(super) sector: u64,
+    pub(super) nr_sectors: u64,
+}
+
+impl Place {
+    /// So many blocks from `block` on.
+    pub(super) const fn blocks(disk: usize, block: Block, blocks: u64) -> Self {
+        Self { disk, sector: block * PAGE_SECTORS, nr_sectors: blocks * PAGE_SECTORS }
+    }
+}
+
+impl Kernel {
+    /// Puts out I/O for `task`, in bios that a request can hold. Each but the last is as long as it may be.
+    pub(super) fn send(
+        &mut self,
+        task: u32,
+        op: Op,
+        flags: Flags,
+        place: Place,
+        mut purpose: impl FnMut(u64, u64) -> Purpose,
+    ) {
+        let Place { disk, sector, nr_sectors } = place;
+        let sectors_max = self.disks[disk].bio_sectors_max;
+        let mut done = 0;
+        while done < nr_sectors {
+            let part = sectors_max.min(nr_sectors - done);
+            let purpose = purpose(done, part);
+            if let Purpose::Own { task } = purpose {
+                self.tasks[task as usize].own_ios += 1;
+            }
+            let tag = self.ios.add(purpose);
+            let io = Io { disk, op, flags, sector: sector + done, nr_sectors: part as u32, tag };
+            self.tasks[task as usize].outbox.push_back(io);
+            done += part;
+        }
+        self.tasks[task as usize].debt_ns += self.machine.cpu.submit_ns;
+    }
+
+    /// Puts out a flush of the disk's cache; `task` waits for it.
+    pub(super) fn send_flush(&mut self, task: u32, disk: usize) {
+        let tag = self.ios.add(Purpose::Own { task });
+        let this = &mut self.tasks[task as usize];
+        this.own_ios += 1;
+        this.outbox.push_back(Io { disk, op: Op::Flush, flags: Flags::SYNC, sector: 0, nr_sectors: 0, tag });
+    }
+
+    /// Reads pages that are not cached, from where they are on a disk.
+    pub(super) fn send_fill(&mut self, task: u32, place: Place, flags: Flags, mapping: Mapping, page: u64) {
+        let purpose =
+            |done, part| Purpose::Fill { mapping, page: page + done / PAGE_SECTORS, pages: part / PAGE_SECTORS };
+        self.send(task, Op::Read, flags, place, purpose);
+    }
+
+    /// Writes pages to their place on a disk.
+    pub(super) fn send_clean(&mut self, task: u32, place: Place, flags: Flags, mapping: Mapping, page: u64) {
+        let purpose =
+            |done, part| Purpose::Clean { mapping, page: page + done / PAGE_SECTORS, pages: part / PAGE_SECTORS };
+        self.disks[place.disk].writeback_pages += place.nr_sectors / PAGE_SECTORS;
+        self.send(task, Op::Write, flags, place, purpose);
+    }
+
+    /// The I/O of that tag is done.
+    pub fn completed(&mut self, tag: u32) {
+        match self.ios.take(tag) {
+            Purpose::Fill { mapping, page, pages } => {
+                self.cache.read_done(mapping, page, pages);
+                self.wake(
+                    |wait| matches!(wait, Wait::Page(of, at) if *of == mapping && (page..page + pages).contains(at)),
+                );
+            }
+            Purpose::Clean { mapping, page, pages } => {
+                self.cache.end_writeback(mapping, page, pages);
+                self.written(mapping, page, pages);
+            }
+            Purpose::Own { task } => {
+                let this = &mut self.tasks[task as usize];
+                this.own_ios -= 1;
+                if this.own_ios == 0 && this.waits == Some(Wait::OwnIo) {
+                    self.wake_task(task);
+                }
+            }
+            Purpose::Free { .. } => unreachable!("an I/O completes once"),
+        }
+    }
+}

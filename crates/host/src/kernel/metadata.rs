@@ -1,0 +1,157 @@
+//! An operation on the file system's own blocks: they are read if need be, and modified under the journal.
+
+use iosched::Flags;
+
+use super::Kernel;
+use super::io::Place;
+use super::task::{Action, Wait};
+use crate::cache::{Cached, State};
+use crate::fs::Ino;
+use crate::journal::Start;
+
+/// Carries out the task's [`Effects`](crate::fs::Effects) on a disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Metadata {
+    disk: usize,
+    /// The next block to be looked up.
+    next: usize,
+    /// CPU time that it takes, ns.
+    cpu_ns: u64,
+    /// The inode that it changes.
+    inode: Option<Ino>,
+    /// The inode's new data must be on the disk before the transaction commits.
+    order: bool,
+}
+
+impl Metadata {
+    pub(super) const fn new(disk: usize, cpu_ns: u64) -> Self {
+        Self { disk, next: 0, cpu_ns, inode: None, order: false }
+    }
+
+    /// It changes this inode.
+    pub(super) const fn changing(self, ino: Ino) -> Self {
+        Self { inode: Some(ino), ..self }
+    }
+
+    /// It changes where this inode's data is.
+    pub(super) const fn allocating(disk: usize, ino: Ino) -> Self {
+        Self { disk, next: 0, cpu_ns: 0, inode: Some(ino), order: true }
+    }
+}
+
+impl Kernel {
+    pub(super) fn metadata(&mut self, task: u32, work: &mut Metadata) -> Action {
+        let disk = work.disk;
+        while let Some(&block) = self.tasks[task as usize].effects.reads.get(work.next) {
+            match self.find_block(task, disk, block) {
+                Some(action) => return action,
+                None => work.next += 1,
+            }
+        }
+        let cpu_ns = std::mem::take(&mut work.cpu_ns);
+        if cpu_ns > 0 {
+            return Action::Cpu(cpu_ns);
+        }
+        let effects = std::mem::take(&mut self.tasks[task as usize].effects);
+        if effects.dirties.is_empty() && work.inode.is_none() {
+            self.tasks[task as usize].effects = effects;
+            return Action::Pop;
+        }
+        let this = &mut self.disks[disk];
+        let begins = this.journal.running().is_none();
+        let credits = (effects.dirties.len() + effects.forgets.len() + 1) as u32;
+        let mut handle = match this.journal.start(credits) {
+            Start::Started(handle) => handle,
+            Start::Wait(why) => {
+                self.tasks[task as usize].effects = effects;
+                return self.wait_for_journal(disk, why);
+            }
+        };
+        for &block in &effects.dirties {
+            this.journal.dirty(&mut handle, block);
+        }
+        for &block in &effects.forgets {
+            this.journal.forget(&mut handle, block);
+        }
+        if let Some(ino) = work.inode {
+            this.journal.dirty(&mut handle, this.fs.inode_block(ino));
+            if work.order {
+                this.journal.order(&mut handle, ino);
+            }
+        }
+        let tid = this.journal.stop(handle, false);
+        if let Some(ino) = work.inode {
+            let mapping = self.mapping(disk, ino);
+            let inode = self.inode_mut(mapping);
+            inode.tid = Some(tid);
+            inode.data_tid = if work.order { Some(tid) } else { inode.data_tid };
+        }
+        if begins {
+            self.transaction_begins(disk);
+        }
+        let device = self.device_mapping(disk);
+        for &block in &effects.forgets {
+            self.cache.discard(device, block, 1);
+        }
+        for &block in &effects.dirties {
+            // A new block has no contents to be read. Without room it is left to the journal, which has its own copy.
+            if matches!(self.cache.get(device, block), Cached::Absent { .. }) {
+                let _ = self.cache.insert(device, block, 1, State::Clean);
+            }
+        }
+        self.tasks[task as usize].effects = effects;
+        Action::Pop
+    }
+
+    /// The times of an inode have changed, and maybe its size: it goes with the running transaction. `None`: done.
+    pub(super) fn inode_changed(&mut self, disk: usize, ino: Ino) -> Option<Action> {
+        let mapping = self.mapping(disk, ino);
+        let running = self.disks[disk].journal.running();
+        if running.is_some() && running == self.inode(mapping).tid {
+            return None;
+        }
+        let this = &mut self.disks[disk];
+        match this.journal.start(1) {
+            Start::Started(mut handle) => {
+                this.journal.dirty(&mut handle, this.fs.inode_block(ino));
+                let tid = this.journal.stop(handle, false);
+                self.inode_mut(mapping).tid = Some(tid);
+                if running.is_none() {
+                    self.transaction_begins(disk);
+                }
+                None
+            }
+            Start::Wait(why) => Some(self.wait_for_journal(disk, why)),
+        }
+    }
+
+    /// Sees to it that a block of the file system is in memory. `None`: it is.
+    pub(super) fn find_block(&mut self, task: u32, disk: usize, block: u64) -> Option<Action> {
+        let device = self.device_mapping(disk);
+        match self.cache.get(device, block) {
+            Cached::Run { state: State::Reading, .. } => Some(Action::Block(Wait::Page(device, block))),
+            Cached::Run { .. } => {
+                self.cache.access(device, block, 1);
+                None
+            }
+            Cached::Absent { .. } => {
+                if self.cache.insert(device, block, 1, State::Reading).is_err() {
+                    return Some(self.wait_for_memory());
+                }
+                let place = Place::blocks(disk, block, 1);
+                self.send_fill(task, place, Flags::SYNC | Flags::PRIO, device, block);
+                Some(Action::Submit)
+            }
+        }
+    }
+
+    /// Sees to it that what tells where a page of a file is on the disk is in memory. `None`: it is.
+    pub(super) fn need_map(&mut self, task: u32, disk: usize, ino: Ino, page: u64) -> Option<Action> {
+        let mut effects = std::mem::take(&mut self.tasks[task as usize].effects);
+        effects.clear();
+        self.disks[disk].fs.map_reads(ino, page, &mut effects);
+        let action = effects.reads.iter().find_map(|&block| self.find_block(task, disk, block));
+        self.tasks[task as usize].effects = effects;
+        action
+    }
+}

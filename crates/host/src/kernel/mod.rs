@@ -1,0 +1,534 @@
+//! The kernel at work: tasks in system calls, its own threads, the I/O they ask for.
+//!
+//! The caller makes the calls in this order. [`Kernel::begin`] starts a system call of a task; [`Kernel::run`] goes on with
+//! it until CPU time is to pass, bios are to be submitted ([`Kernel::take_io`]), the task waits, or the call returns. When an I/O is done,
+//! [`Kernel::completed`] is told; then [`Kernel::take_ready`] names the tasks that may run again. A wait that ends by itself
+//! ends with [`Kernel::time_is_up`].
+//!
+//! A task is a stack of frames, as a kernel's is: the frame on top runs, may push what must be done first, and pops itself. Each
+//! frame is a file here. Every disk has a writeback thread and a journal thread, which are tasks without system calls.
+//!
+//! Left out: competition for CPUs (every task has its own), memory other than the page cache, directory and inode caches (names once
+//! seen are looked up in memory), mount options beyond the settings.
+
+mod call;
+mod commit;
+mod direct;
+mod flusher;
+mod io;
+mod metadata;
+mod read;
+mod sync;
+mod task;
+mod throttle;
+mod write;
+mod writeback;
+
+use std::collections::VecDeque;
+
+use iosched_workload::SplitMix64;
+use iosched_workload::app::{Existing, Node};
+
+pub use self::io::Io;
+use self::io::Ios;
+use self::task::{Action, Frame, Task, Wait};
+use self::throttle::Rate;
+use crate::cache::{Mapping, PageCache};
+use crate::fs::{FileSystem, FsError, Ino};
+use crate::journal::{Journal, JournalConfig, Tid};
+use crate::machine::Machine;
+use crate::{PAGE_BYTES, PAGE_SECTORS};
+
+/// CPU time that is let pass at once, ns: shorter times are put together.
+const CPU_MIN_NS: u64 = 20_000;
+/// How long a task sleeps that finds no room in the page cache, ns.
+const MEMORY_WAIT_NS: u64 = 20_000_000;
+/// Pages that a writer dirties at most between two moments.
+const TURN_PAGES_MAX: u64 = 256;
+
+/// What a task does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It runs on after so much CPU time, ns.
+    Cpu(u64),
+    /// It runs on when the request queue has its bios.
+    Submit,
+    /// It waits: until [`Kernel::take_ready`] names it, or until this moment at the latest, ns.
+    Blocked {
+        /// When [`Kernel::time_is_up`] is to be called.
+        until_ns: Option<u64>,
+    },
+    /// Its system call has returned.
+    Returned,
+    /// The run cannot go on: see [`Kernel::error`].
+    Failed,
+}
+
+/// Why a run cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The file system refuses.
+    #[error(transparent)]
+    FileSystem(#[from] FsError),
+    /// An application uses a file that it has not made.
+    #[error("the application uses file {node}, which does not exist")]
+    NoSuchFile {
+        /// Its number.
+        node: u32,
+    },
+}
+
+/// A disk as the kernel is told of it.
+#[derive(Clone, Copy, Debug)]
+pub struct DiskConfig {
+    /// Its size in sectors.
+    pub capacity_sectors: u64,
+    /// The longest request, in sectors.
+    pub max_sectors: u32,
+}
+
+/// A mounted disk.
+#[derive(Debug)]
+struct Disk {
+    fs: FileSystem,
+    journal: Journal,
+    barrier: bool,
+    commit_interval_ns: u64,
+    /// Somebody waits for the next commit.
+    sync_commit: bool,
+    /// When the running transaction is committed at the latest, ns.
+    commit_due_ns: u64,
+    bio_sectors_max: u64,
+    /// Its queue has so many writes that nobody should add more.
+    congested: bool,
+    /// Inodes with dirty pages, in the order they became dirty.
+    dirty_inodes: VecDeque<DirtyInode>,
+    writeback_pages: u64,
+    /// Pages written back since the start.
+    written_pages: u64,
+    rate: Rate,
+    flusher_task: u32,
+    journal_task: u32,
+}
+
+impl Disk {
+    fn bio_pages_max(&self) -> u64 {
+        self.bio_sectors_max / PAGE_SECTORS
+    }
+}
+
+/// An inode on the list of those with dirty pages.
+#[derive(Clone, Copy, Debug)]
+struct DirtyInode {
+    mapping: Mapping,
+    since_ns: u64,
+}
+
+/// What the kernel keeps of an inode.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inode {
+    /// It is on its disk's list.
+    listed: bool,
+    since_ns: u64,
+    /// Where writeback goes on.
+    writeback_index: u64,
+    /// Pages that were promised a block.
+    promised: u64,
+    /// The transaction that changed it last, and the one that changed where its data is.
+    tid: Option<Tid>,
+    data_tid: Option<Tid>,
+}
+
+impl Inode {
+    const fn tid(&self, data_only: bool) -> Option<Tid> {
+        if data_only { self.data_tid } else { self.tid }
+    }
+}
+
+/// The kernel of one machine.
+#[derive(Debug)]
+pub struct Kernel {
+    machine: Machine,
+    now_ns: u64,
+    cache: PageCache,
+    disks: Vec<Disk>,
+    tasks: Vec<Task>,
+    /// Of each application: disk and inode of its nodes.
+    namespaces: Vec<Vec<Option<(u8, Ino)>>>,
+    /// By mapping.
+    inodes: Vec<Inode>,
+    ios: Ios,
+    ready: VecDeque<u32>,
+    yields: Vec<(u32, usize, u32)>,
+    /// The limit on dirty pages was exceeded when last looked at.
+    dirty_exceeded: bool,
+    error: Option<HostError>,
+}
+
+impl Kernel {
+    /// A kernel with freshly made file systems and an empty page cache. Its own threads are tasks 0 to 2 x `disks.len()`
+    /// (exclusive), and [ready](Self::take_ready).
+    ///
+    /// # Errors
+    /// A file system that a disk has no room for.
+    pub fn new(machine: &Machine, disks: &[DiskConfig], seed: u64) -> Result<Self, HostError> {
+        let mut kernel = Self {
+            machine: machine.clone(),
+            now_ns: 0,
+            cache: PageCache::new(machine.cache_mib * (1 << 20) / PAGE_BYTES),
+            disks: Vec::with_capacity(disks.len()),
+            tasks: Vec::new(),
+            namespaces: Vec::new(),
+            inodes: Vec::new(),
+            ios: Ios::new(),
+            ready: VecDeque::new(),
+            yields: Vec::new(),
+            dirty_exceeded: false,
+            error: None,
+        };
+        let fs = &machine.file_system;
+        for (number, config) in disks.iter().enumerate() {
+            let mut rng = SplitMix64::entity(seed, number as u64);
+            let file_system = FileSystem::new(fs, config.capacity_sectors, rng.next_u64())?;
+            let journal = Journal::new(&JournalConfig::new(fs), file_system.journal());
+            let flusher_task = kernel.new_task(0);
+            let journal_task = kernel.new_task(0);
+            let first_ns = rng.below(machine.vm.dirty_writeback_ms * 1_000_000);
+            kernel.tasks[flusher_task as usize].stack.push(Frame::Flusher(flusher::Flusher::new(number, first_ns)));
+            kernel.tasks[journal_task as usize].stack.push(Frame::Commit(commit::Commit::new(number)));
+            kernel.ready.extend([flusher_task, journal_task]);
+            kernel.disks.push(Disk {
+                fs: file_system,
+                journal,
+                barrier: fs.barrier(),
+                commit_interval_ns: u64::from(fs.commit_interval_s) * 1_000_000_000,
+                sync_commit: false,
+                commit_due_ns: u64::MAX,
+                bio_sectors_max: (u64::from(config.max_sectors) / PAGE_SECTORS).max(1) * PAGE_SECTORS,
+                congested: false,
+                dirty_inodes: VecDeque::new(),
+                writeback_pages: 0,
+                written_pages: 0,
+                rate: Rate::new(),
+                flusher_task,
+                journal_task,
+            });
+        }
+        Ok(kernel)
+    }
+
+    /// A new application finds what exists; returns the number that its tasks are [added](Self::add_task) with.
+    ///
+    /// # Errors
+    /// What is to exist does not fit, or names a directory that is not there.
+    pub fn add_application(&mut self, existing: &[Existing]) -> Result<usize, HostError> {
+        let mut roots = vec![None; Node::DISKS_MAX as usize];
+        for (disk, root) in self.disks.iter().zip(&mut roots) {
+            *root = Some((0, disk.fs.root()));
+        }
+        for (number, root) in (0..).zip(&mut roots) {
+            if let Some((disk, _)) = root {
+                *disk = number;
+            }
+        }
+        self.namespaces.push(roots);
+        let application = self.namespaces.len() - 1;
+        self.prepare(application, existing)?;
+        Ok(application)
+    }
+
+    /// A new task of an application, that does nothing yet; returns its number.
+    pub fn add_task(&mut self, application: usize) -> u32 {
+        self.new_task(application)
+    }
+
+    fn new_task(&mut self, namespace: usize) -> u32 {
+        self.tasks.push(Task { namespace, ..Task::default() });
+        (self.tasks.len() - 1) as u32
+    }
+
+    /// Names of the kernel's own threads, by task number.
+    #[must_use]
+    pub fn threads(&self) -> Vec<String> {
+        (0..self.disks.len()).flat_map(|disk| [format!("flush-{disk}"), format!("jbd-{disk}")]).collect()
+    }
+
+    /// Goes on with what `task` is doing. Not for a task that waits or whose bios were not taken.
+    pub fn run(&mut self, task: u32, now_ns: u64) -> Outcome {
+        self.now_ns = now_ns;
+        loop {
+            let this = &mut self.tasks[task as usize];
+            if self.error.is_some() {
+                return Outcome::Failed;
+            }
+            if !this.outbox.is_empty() {
+                // What the CPU did before comes before.
+                return match std::mem::take(&mut this.debt_ns) {
+                    0 => Outcome::Submit,
+                    debt_ns => Outcome::Cpu(debt_ns),
+                };
+            }
+            let Some(mut frame) = this.stack.pop() else {
+                return match std::mem::take(&mut this.debt_ns) {
+                    0 => Outcome::Returned,
+                    debt_ns => Outcome::Cpu(debt_ns),
+                };
+            };
+            let action = self.run_frame(task, &mut frame);
+            let this = &mut self.tasks[task as usize];
+            match action {
+                Action::Pop => {}
+                Action::Submit => this.stack.push(frame),
+                Action::Become(other) => this.stack.push(other),
+                Action::Push(above) => this.stack.extend([frame, above]),
+                Action::Cpu(ns) => {
+                    this.stack.push(frame);
+                    this.debt_ns += ns;
+                    if this.debt_ns >= CPU_MIN_NS {
+                        return Outcome::Cpu(std::mem::take(&mut this.debt_ns));
+                    }
+                }
+                Action::Block(wait) => {
+                    this.stack.push(frame);
+                    this.waits = Some(wait);
+                    return Outcome::Blocked { until_ns: wait.until_ns() };
+                }
+            }
+        }
+    }
+
+    fn run_frame(&mut self, task: u32, frame: &mut Frame) -> Action {
+        match frame {
+            Frame::Read(read) => self.read(task, read),
+            Frame::ReadAhead(ahead) => self.read_ahead(task, ahead),
+            Frame::Write(write) => self.write(task, write),
+            Frame::Direct(direct) => self.direct(task, direct),
+            Frame::Scatter(scatter) => self.scatter(task, scatter),
+            Frame::Fsync(fsync) => self.fsync(task, fsync),
+            Frame::SyncAll(sync) => self.sync_all(task, sync),
+            Frame::Metadata(work) => self.metadata(task, work),
+            Frame::Remove { node, directory } => self.remove(task, *node, *directory),
+            Frame::Truncate(node) => self.truncate(task, *node),
+            Frame::Throttle(throttle) => self.throttle(task, throttle),
+            Frame::Writeback(pass) => self.writeback(task, pass),
+            Frame::Checkpoint(checkpoint) => self.checkpoint(task, checkpoint),
+            Frame::Commit(commit) => self.commit(task, commit),
+            Frame::Flusher(flusher) => self.flusher(task, flusher),
+            Frame::Compute(ns) => match std::mem::take(ns) {
+                0 => Action::Pop,
+                ns => Action::Cpu(ns),
+            },
+        }
+    }
+
+    /// The next bio of `task` for the request queue.
+    pub fn take_io(&mut self, task: u32) -> Option<Io> {
+        self.tasks[task as usize].outbox.pop_front()
+    }
+
+    /// A task that may run again.
+    pub fn take_ready(&mut self) -> Option<u32> {
+        self.ready.pop_front()
+    }
+
+    /// A task that leaves the disk to another: from whom, which disk, to whom.
+    pub fn take_yield(&mut self) -> Option<(u32, usize, u32)> {
+        self.yields.pop()
+    }
+
+    /// The moment has come until which `task` waited at most.
+    pub fn time_is_up(&mut self, task: u32, now_ns: u64) {
+        self.wake_if(task, |wait| wait.until_ns().is_some_and(|until_ns| until_ns <= now_ns));
+    }
+
+    /// The queue of a disk has become congested by writes, or is not any more.
+    pub fn set_congested(&mut self, disk: usize, congested: bool) {
+        self.disks[disk].congested = congested;
+        if !congested {
+            self.wake(|wait| matches!(wait, Wait::Congestion(of, _) if *of == disk));
+        }
+    }
+
+    /// Whether everything is where it belongs: nothing dirty, no I/O under way. Old data is written within seconds.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.cache.nr_dirty() + self.cache.nr_writeback() == 0
+    }
+
+    /// Why the run cannot go on.
+    #[must_use]
+    pub fn error(&self) -> Option<&HostError> {
+        self.error.as_ref()
+    }
+
+    /// Pages in the page cache that are dirty, and that are being written back.
+    #[must_use]
+    pub fn unclean_pages(&self) -> (u64, u64) {
+        (self.cache.nr_dirty(), self.cache.nr_writeback())
+    }
+
+    // ---- who is woken
+
+    fn wake(&mut self, what: impl Fn(&Wait) -> bool) {
+        for (number, task) in self.tasks.iter_mut().enumerate() {
+            if task.waits.as_ref().is_some_and(&what) {
+                task.waits = None;
+                self.ready.push_back(number as u32);
+            }
+        }
+    }
+
+    fn wake_task(&mut self, task: u32) {
+        self.wake_if(task, |_| true);
+    }
+
+    fn wake_if(&mut self, task: u32, what: impl Fn(&Wait) -> bool) {
+        let this = &mut self.tasks[task as usize];
+        if this.waits.as_ref().is_some_and(what) {
+            this.waits = None;
+            self.ready.push_back(task);
+        }
+    }
+
+    fn fail(&mut self, error: impl Into<HostError>) {
+        self.error.get_or_insert(error.into());
+    }
+
+    // ---- inodes and their pages
+
+    /// Disk and inode of a node that exists.
+    fn file(&self, task: u32, node: Node) -> (usize, Ino) {
+        self.find(self.tasks[task as usize].namespace, node).expect("an open file exists")
+    }
+
+    fn find(&self, namespace: usize, node: Node) -> Option<(usize, Ino)> {
+        let (disk, ino) = self.namespaces[namespace].get(node.0 as usize).copied().flatten()?;
+        Some((disk as usize, ino))
+    }
+
+    /// The pages of a disk's own blocks.
+    fn device_mapping(&self, disk: usize) -> Mapping {
+        Mapping(disk as u32)
+    }
+
+    /// The pages of a file.
+    fn mapping(&self, disk: usize, ino: Ino) -> Mapping {
+        let disks = self.disks.len() as u32;
+        Mapping((ino.0 + 1) * disks + disk as u32)
+    }
+
+    /// Whose pages these are. Not for a disk's own blocks.
+    fn owner(&self, mapping: Mapping) -> (usize, Ino) {
+        let disks = self.disks.len() as u32;
+        ((mapping.0 % disks) as usize, Ino((mapping.0 / disks).wrapping_sub(1)))
+    }
+
+    fn inode(&self, mapping: Mapping) -> Inode {
+        self.inodes.get(mapping.0 as usize).copied().unwrap_or_default()
+    }
+
+    fn inode_mut(&mut self, mapping: Mapping) -> &mut Inode {
+        let index = mapping.0 as usize;
+        if self.inodes.len() <= index {
+            self.inodes.resize(index + 1, Inode::default());
+        }
+        &mut self.inodes[index]
+    }
+
+    /// Pages of a file became dirty.
+    fn now_dirty(&mut self, mapping: Mapping) {
+        let since_ns = self.now_ns;
+        let inode = self.inode_mut(mapping);
+        if !inode.listed {
+            inode.listed = true;
+            inode.since_ns = since_ns;
+            let (disk, _) = self.owner(mapping);
+            self.disks[disk].dirty_inodes.push_back(DirtyInode { mapping, since_ns });
+        }
+    }
+
+    /// An inode that was taken off the list goes back to it, if it has dirty pages.
+    fn relist(&mut self, disk: usize, mapping: Mapping) {
+        let dirty = self.cache.has_dirty(mapping);
+        let inode = self.inode_mut(mapping);
+        inode.listed = dirty;
+        let since_ns = inode.since_ns;
+        if dirty {
+            self.disks[disk].dirty_inodes.push_back(DirtyInode { mapping, since_ns });
+        }
+    }
+
+    /// Blocks are set aside for pages that get theirs at writeback.
+    fn promise(&mut self, disk: usize, mapping: Mapping, pages: u64) {
+        match self.disks[disk].fs.reserve(pages) {
+            Ok(()) => self.inode_mut(mapping).promised += pages,
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Pages have got the blocks that they were promised.
+    fn keep_promise(&mut self, disk: usize, mapping: Mapping, pages: u64) {
+        let inode = self.inode_mut(mapping);
+        let pages = pages.min(inode.promised);
+        inode.promised -= pages;
+        self.disks[disk].fs.release(pages);
+    }
+
+    /// A file has lost its pages.
+    fn forget(&mut self, disk: usize, mapping: Mapping) {
+        self.cache.truncate(mapping, 0);
+        let promised = self.inode(mapping).promised;
+        self.keep_promise(disk, mapping, promised);
+        let listed = self.inode(mapping).listed;
+        *self.inode_mut(mapping) = Inode { listed, ..Inode::default() };
+    }
+
+    fn readahead_pages_max(&self) -> u64 {
+        self.machine.read_ahead_kb * 1024 / PAGE_BYTES
+    }
+
+    /// Pages that a writer dirties before limits are looked at.
+    fn dirty_turn_pages(&self) -> u64 {
+        self.ratelimit_pages().min(TURN_PAGES_MAX)
+    }
+
+    /// No page can be had now.
+    fn wait_for_memory(&self) -> Action {
+        Action::Block(Wait::Until(self.now_ns + MEMORY_WAIT_NS))
+    }
+
+    /// CPU time of copying bytes in calls of so many; `again`: the same were copied just before.
+    fn copy_ns(&self, bytes: u64, call_bytes: u64, again: bool) -> u64 {
+        let cpu = &self.machine.cpu;
+        let slow_ns = transfer_ns(bytes, cpu.copy_bytes_per_s);
+        if !again {
+            return slow_ns;
+        }
+        // Both copies are gone over from end to end: a cache of that size keeps all of it, twice of it a half, four times nothing.
+        let fast_ns = transfer_ns(bytes, cpu.cached_copy_bytes_per_s);
+        let both = 2 * call_bytes;
+        let kept = (2 * cpu.cache_bytes).saturating_sub(both).min(cpu.cache_bytes);
+        let kept = if both <= cpu.cache_bytes { cpu.cache_bytes } else { kept };
+        let part =
+            |ns: u64, share: u64| (u128::from(ns) * u128::from(share) / u128::from(cpu.cache_bytes.max(1))) as u64;
+        part(fast_ns, kept) + part(slow_ns, cpu.cache_bytes - kept)
+    }
+}
+
+/// How long bytes take at a rate, ns.
+fn transfer_ns(bytes: u64, bytes_per_s: u64) -> u64 {
+    (u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1))) as u64
+}
+
+impl Wait {
+    /// When it ends by itself, ns.
+    const fn until_ns(self) -> Option<u64> {
+        match self {
+            Self::Congestion(_, until_ns) | Self::Until(until_ns) => Some(until_ns),
+            Self::Work(u64::MAX) => None,
+            Self::Work(until_ns) => Some(until_ns),
+            _ => None,
+        }
+    }
+}

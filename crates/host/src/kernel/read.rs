@@ -1,0 +1,157 @@
+//! Buffered reads: the page cache is looked up page by page; what is missing is read ahead.
+
+use iosched::Flags;
+use iosched_workload::app::Node;
+
+use super::io::Place;
+use super::task::{Action, Frame, Wait};
+use super::{Kernel, PAGE_BYTES};
+use crate::cache::{Cached, Mapping, State};
+use crate::readahead::Plan;
+
+/// Pages copied between two looks at the clock: 1 MiB.
+const COPY_PAGES_MAX: u64 = 256;
+
+/// A run of reads under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Read {
+    pub(super) node: Node,
+    /// Where the next byte is read from, and where the whole run ends.
+    pub(super) position: u64,
+    pub(super) end: u64,
+    /// Bytes of one call.
+    pub(super) call_bytes: u64,
+    /// Where the present call ends.
+    pub(super) call_end: u64,
+    /// The same bytes were read just before, and may be in the CPU's cache.
+    pub(super) again: bool,
+}
+
+/// A part of a file that is to be read ahead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadAhead {
+    mapping: Mapping,
+    /// The next page, and the first that is not meant.
+    page: u64,
+    end: u64,
+    /// Where the reader's coming starts the next readahead.
+    mark: Option<u64>,
+}
+
+impl ReadAhead {
+    fn new(mapping: Mapping, plan: &Plan) -> Self {
+        Self { mapping, page: plan.start, end: plan.start + plan.pages, mark: plan.mark }
+    }
+
+    /// Just this page.
+    pub(super) const fn page(mapping: Mapping, page: u64) -> Self {
+        Self { mapping, page, end: page + 1, mark: None }
+    }
+}
+
+impl Kernel {
+    pub(super) fn read(&mut self, task: u32, read: &mut Read) -> Action {
+        let (disk, ino) = self.file(task, read.node);
+        let mapping = self.mapping(disk, ino);
+        let size = self.disks[disk].fs.size(ino);
+        let end = read.end.min(size);
+        if read.position >= end {
+            return Action::Pop;
+        }
+        while read.call_end <= read.position {
+            read.call_end += read.call_bytes;
+        }
+        let page = read.position / PAGE_BYTES;
+        let call_end = read.call_end.min(end);
+        let wanted = call_end.div_ceil(PAGE_BYTES) - page;
+        let open = self.open_file(task, read.node);
+        match self.cache.get(mapping, page) {
+            Cached::Absent { .. } => {
+                let max = self.readahead_pages_max();
+                let cache = &self.cache;
+                let before = || {
+                    (1..=max.min(page))
+                        .take_while(|&n| matches!(cache.get(mapping, page - n), Cached::Run { .. }))
+                        .count() as u64
+                };
+                let plan = self.tasks[task as usize].open[open].readahead.sync(page, wanted, max, before);
+                Action::Push(Frame::ReadAhead(ReadAhead::new(mapping, &plan)))
+            }
+            Cached::Run { state: State::Reading, .. } => {
+                // Reading ahead may be under way so far that this page is the mark.
+                self.ahead_of(task, mapping, open, page, wanted).unwrap_or(Action::Block(Wait::Page(mapping, page)))
+            }
+            Cached::Run { until, .. } => {
+                if let Some(action) = self.ahead_of(task, mapping, open, page, wanted) {
+                    return action;
+                }
+                let until = until.min(page + COPY_PAGES_MAX);
+                let until = self.cache.next_mark(mapping, page + 1, until).unwrap_or(until);
+                // Of calls that lie in the run as a whole, many are done at once.
+                let to = (until * PAGE_BYTES).min(end);
+                let bytes = to - read.position;
+                let calls = bytes.div_ceil(read.call_bytes);
+                let pages = to.div_ceil(PAGE_BYTES) - page;
+                self.cache.access(mapping, page, pages);
+                let this = &mut self.tasks[task as usize].open[open];
+                this.readahead.read_ended((to - 1) / PAGE_BYTES);
+                read.position = to;
+                let cpu = &self.machine.cpu;
+                let kernel_ns = calls * cpu.syscall_ns + pages.max(calls) * cpu.page_ns;
+                Action::Cpu(self.copy_ns(bytes, read.call_bytes, read.again) + kernel_ns)
+            }
+        }
+    }
+
+    /// If the reader has come to a mark: what it reads ahead now.
+    fn ahead_of(&mut self, task: u32, mapping: Mapping, open: usize, page: u64, wanted: u64) -> Option<Action> {
+        if !self.cache.take_mark(mapping, page) {
+            return None;
+        }
+        let max = self.readahead_pages_max();
+        let mut absent = page + 1;
+        while let Cached::Run { until, .. } = self.cache.get(mapping, absent)
+            && absent <= page + max
+        {
+            absent = until;
+        }
+        let plan = self.tasks[task as usize].open[open].readahead.hit_mark(page, wanted, max, absent)?;
+        Some(Action::Push(Frame::ReadAhead(ReadAhead::new(mapping, &plan))))
+    }
+
+    /// Reads what a plan says, as far as it is in the file and not cached.
+    pub(super) fn read_ahead(&mut self, task: u32, ahead: &mut ReadAhead) -> Action {
+        let mapping = ahead.mapping;
+        let (disk, ino) = self.owner(mapping);
+        let end = ahead.end.min(self.disks[disk].fs.size(ino).div_ceil(PAGE_BYTES));
+        while ahead.page < end {
+            let page = ahead.page;
+            let until = match self.cache.get(mapping, page) {
+                Cached::Run { until, .. } => {
+                    ahead.page = until;
+                    continue;
+                }
+                Cached::Absent { until } => until.min(end),
+            };
+            if let Some(action) = self.need_map(task, disk, ino, page) {
+                return action;
+            }
+            let (state, pages, block) = match self.disks[disk].fs.map(ino, page) {
+                Some(mapped) => (State::Reading, mapped.pages.min(until - page), Some(mapped.block)),
+                // A hole: zeroes.
+                None => (State::Clean, 1, None),
+            };
+            if self.cache.insert(mapping, page, pages, state).is_err() {
+                return self.wait_for_memory();
+            }
+            if let Some(block) = block {
+                self.send_fill(task, Place::blocks(disk, block, pages), Flags::SYNC, mapping, page);
+            }
+            ahead.page += pages;
+        }
+        if let Some(mark) = ahead.mark.take().filter(|mark| *mark < end) {
+            self.cache.mark(mapping, mark);
+        }
+        if self.tasks[task as usize].outbox.is_empty() { Action::Pop } else { Action::Submit }
+    }
+}

@@ -1,0 +1,110 @@
+//! fsync(2), fdatasync(2), sync(2).
+
+use iosched_workload::app::Node;
+
+use super::Kernel;
+use super::task::{Action, Frame, Wait};
+use super::writeback::{Scope, Writeback};
+use crate::journal::Tid;
+
+/// fsync(2) or fdatasync(2) of a file under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fsync {
+    node: Node,
+    /// Only what is needed to find the data.
+    data_only: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Begin,
+    Written,
+    Commit,
+    Flushed,
+    End,
+}
+
+impl Fsync {
+    pub(super) const fn new(node: Node, data_only: bool) -> Self {
+        Self { node, data_only, stage: Stage::Begin }
+    }
+}
+
+/// sync(2) under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SyncAll {
+    disk: usize,
+    stage: u8,
+}
+
+impl Kernel {
+    pub(super) fn fsync(&mut self, task: u32, fsync: &mut Fsync) -> Action {
+        let (disk, ino) = self.file(task, fsync.node);
+        let mapping = self.mapping(disk, ino);
+        match fsync.stage {
+            Stage::Begin => {
+                fsync.stage = Stage::Written;
+                Action::Push(Frame::Writeback(Writeback::new(disk, Scope::File(mapping), u64::MAX).sync()))
+            }
+            Stage::Written => {
+                fsync.stage = Stage::Commit;
+                self.wait_for_writeback(mapping)
+            }
+            Stage::Commit => {
+                let tid = self.inode(mapping).tid(fsync.data_only);
+                fsync.stage = Stage::Flushed;
+                let Some(tid) = tid.filter(|tid| !self.disks[disk].journal.is_committed(*tid)) else {
+                    if self.disks[disk].barrier {
+                        self.send_flush(task, disk);
+                        return Action::Submit;
+                    }
+                    return Action::Pop;
+                };
+                fsync.stage = Stage::End;
+                self.commit_and_wait(task, disk, tid)
+            }
+            Stage::Flushed => {
+                fsync.stage = Stage::End;
+                self.wait_for_own(task)
+            }
+            Stage::End => Action::Pop,
+        }
+    }
+
+    /// Sees to it that a transaction is committed; `task` waits for it, and leaves the disk to the journal thread meanwhile.
+    pub(super) fn commit_and_wait(&mut self, task: u32, disk: usize, tid: Tid) -> Action {
+        let this = &mut self.disks[disk];
+        this.sync_commit = true;
+        this.journal.request_commit(tid, true);
+        self.yields.push((task, disk, this.journal_task));
+        self.wake_journal(disk);
+        Action::Block(Wait::Committed(disk, tid))
+    }
+
+    pub(super) fn sync_all(&mut self, task: u32, sync: &mut SyncAll) -> Action {
+        let disk = sync.disk;
+        if disk == self.disks.len() {
+            return Action::Pop;
+        }
+        sync.stage += 1;
+        match sync.stage {
+            1 => Action::Push(Frame::Writeback(Writeback::new(disk, Scope::All, u64::MAX).sync())),
+            2 if self.disks[disk].writeback_pages > 0 => Action::Block(Wait::AllWritten(disk)),
+            3 => match self.disks[disk].journal.running() {
+                Some(tid) => self.commit_and_wait(task, disk, tid),
+                None => Action::Cpu(0),
+            },
+            4 => {
+                *sync = SyncAll { disk: disk + 1, stage: 0 };
+                Action::Cpu(0)
+            }
+            _ => Action::Cpu(0),
+        }
+    }
+
+    /// Waits until no page of a file is under writeback.
+    pub(super) fn wait_for_writeback(&mut self, mapping: crate::cache::Mapping) -> Action {
+        if self.cache.nr_writeback_of(mapping) == 0 { Action::Cpu(0) } else { Action::Block(Wait::Written(mapping)) }
+    }
+}

@@ -1,0 +1,172 @@
+//! Buffered writes: pages become dirty in the page cache, and who dirties many is held back.
+
+use iosched_workload::app::{Node, OpenFlags, Source};
+
+use super::metadata::Metadata;
+use super::read::ReadAhead;
+use super::sync::Fsync;
+use super::task::{Action, Frame, Wait};
+use super::throttle::Throttle;
+use super::{Kernel, PAGE_BYTES};
+use crate::cache::{Cached, State};
+use crate::fs::FsKind;
+
+/// A run of writes under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Write {
+    pub(super) node: Node,
+    /// Where the next byte is written to, and where the whole run ends.
+    pub(super) position: u64,
+    pub(super) end: u64,
+    /// Bytes of one call.
+    pub(super) call_bytes: u64,
+    pub(super) start: u64,
+    pub(super) source: Source,
+    /// The blocks of pages up to this one were seen to.
+    pub(super) allocated: u64,
+    /// How it was opened: with `O_SYNC` each call ends with everything on the medium.
+    pub(super) flags: OpenFlags,
+    /// The same bytes were written just before, and may be in the CPU's cache.
+    pub(super) again: bool,
+}
+
+impl Kernel {
+    pub(super) fn write(&mut self, task: u32, write: &mut Write) -> Action {
+        if write.position >= write.end {
+            return Action::Pop;
+        }
+        let (disk, ino) = self.file(task, write.node);
+        let mapping = self.mapping(disk, ino);
+        let size = self.disks[disk].fs.size(ino);
+        let page = write.position / PAGE_BYTES;
+        // With O_SYNC every call is a turn of its own; else all that may be dirtied before limits are looked at.
+        let turn_end = match write.flags.sync {
+            true => write.start + ((write.position - write.start) / write.call_bytes + 1) * write.call_bytes,
+            false => write.position + self.dirty_turn_pages() * PAGE_BYTES,
+        };
+        let to = turn_end.min(write.end);
+        // A page that is written in part and that the file has already is read first.
+        for edge in [write.position, to] {
+            let at = edge / PAGE_BYTES;
+            let partly = !edge.is_multiple_of(PAGE_BYTES) && at * PAGE_BYTES < size;
+            if partly && (edge == write.position || to < size) {
+                match self.cache.get(mapping, at) {
+                    Cached::Absent { .. } => return Action::Push(Frame::ReadAhead(ReadAhead::page(mapping, at))),
+                    Cached::Run { state: State::Reading, .. } => return Action::Block(Wait::Page(mapping, at)),
+                    Cached::Run { .. } => {}
+                }
+            }
+        }
+        let last = to.div_ceil(PAGE_BYTES);
+        if let Some(action) = self.allocate_for_write(task, write, disk, page, last) {
+            return action;
+        }
+        if let Some(action) = self.dirty(mapping, page, last) {
+            return action;
+        }
+        if to > size {
+            self.disks[disk].fs.set_size(ino, to);
+        }
+        if let Some(action) = self.inode_changed(disk, ino) {
+            return action;
+        }
+        let bytes = to - write.position;
+        let calls_before = |position: u64| (position - write.start).div_ceil(write.call_bytes);
+        let calls = calls_before(to) - calls_before(write.position);
+        // A page that was begun counted then.
+        let pages = last - write.position.div_ceil(PAGE_BYTES);
+        self.tasks[task as usize].dirtied_pages += pages;
+        write.position = to;
+        let cpu = &self.machine.cpu;
+        let each_ns = cpu.syscall_ns * (1 + u64::from(write.source == Source::Zero));
+        let zero_ns = match write.source {
+            Source::Zero => super::transfer_ns(bytes, cpu.zero_bytes_per_s),
+            Source::Buffer => 0,
+        };
+        let cpu_ns = calls * each_ns + zero_ns + pages.max(calls) * cpu.page_ns;
+        self.tasks[task as usize].debt_ns += cpu_ns + self.copy_ns(bytes, write.call_bytes, write.again);
+        if write.flags.sync {
+            return Action::Push(Frame::Fsync(Fsync::new(write.node, write.flags.data_only)));
+        }
+        if self.tasks[task as usize].dirtied_pages >= self.ratelimit_pages() {
+            let dirtied = std::mem::take(&mut self.tasks[task as usize].dirtied_pages);
+            return Action::Push(Frame::Throttle(Throttle::new(disk, dirtied)));
+        }
+        Action::Cpu(0)
+    }
+
+    /// Blocks for pages that have none: now, or promised. `None`: done.
+    fn allocate_for_write(
+        &mut self,
+        task: u32,
+        write: &mut Write,
+        disk: usize,
+        page: u64,
+        last: u64,
+    ) -> Option<Action> {
+        if last <= write.allocated {
+            return None;
+        }
+        let (_, ino) = self.file(task, write.node);
+        let mapping = self.mapping(disk, ino);
+        let fs = &mut self.disks[disk].fs;
+        write.allocated = last;
+        match fs.config().kind {
+            // At writeback. What is mapped or dirty has its block or its promise.
+            FsKind::Ext4 => {
+                let mut at = page;
+                while at < last {
+                    if let Some(mapped) = self.disks[disk].fs.map(ino, at) {
+                        at += mapped.pages;
+                    } else {
+                        match self.cache.get(mapping, at) {
+                            Cached::Run { state: State::Dirty, until } => at = until,
+                            Cached::Run { .. } => {
+                                self.promise(disk, mapping, 1);
+                                at += 1;
+                            }
+                            Cached::Absent { until } => {
+                                self.promise(disk, mapping, until.min(last) - at);
+                                at = until;
+                            }
+                        }
+                    }
+                }
+                None
+            }
+            FsKind::Ext3 => {
+                let effects = &mut self.tasks[task as usize].effects;
+                effects.clear();
+                if let Err(error) = fs.allocate(ino, page, last - page, effects) {
+                    self.fail(error);
+                }
+                Some(Action::Push(Frame::Metadata(Metadata::allocating(disk, ino))))
+            }
+        }
+    }
+
+    /// Pages from `page` to `last` (exclusive) become dirty. `None`: done.
+    fn dirty(&mut self, mapping: crate::cache::Mapping, page: u64, last: u64) -> Option<Action> {
+        let mut at = page;
+        while at < last {
+            at = match self.cache.get(mapping, at) {
+                Cached::Absent { until } => {
+                    let until = until.min(last);
+                    if self.cache.insert(mapping, at, until - at, State::Dirty).is_err() {
+                        return Some(self.wait_for_memory());
+                    }
+                    until
+                }
+                Cached::Run { state: State::Reading, .. } => return Some(Action::Block(Wait::Page(mapping, at))),
+                Cached::Run { until, .. } => {
+                    let until = until.min(last);
+                    self.cache.set_dirty(mapping, at, until - at);
+                    until
+                }
+            };
+        }
+        self.cache.access(mapping, page, last - page);
+        self.now_dirty(mapping);
+        None
+    }
+}

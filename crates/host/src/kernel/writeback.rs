@@ -1,0 +1,246 @@
+//! Writeback of dirty pages: inode by inode in the order they became dirty, each from where it was left, in order of offset.
+
+use iosched::Flags;
+
+use super::Kernel;
+use super::io::Place;
+use super::metadata::Metadata;
+use super::task::{Action, Frame, Wait};
+use crate::cache::Mapping;
+
+/// What is written back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// A file.
+    File(Mapping),
+    /// All of a disk.
+    All,
+    /// What of a disk became dirty by this moment, ns.
+    Older(u64),
+}
+
+/// A pass of writeback under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Writeback {
+    disk: usize,
+    scope: Scope,
+    /// Pages it may still write.
+    budget: u64,
+    /// Somebody waits for it: everything that is dirty now is written.
+    sync: bool,
+    /// It stops where the queue is congested.
+    nonblocking: bool,
+    /// What has no blocks yet is left.
+    mapped_only: bool,
+    current: Option<Cursor>,
+    /// Inodes it may still look at.
+    inodes: usize,
+    written: u64,
+}
+
+/// Where in a file writeback is.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    mapping: Mapping,
+    page: u64,
+    /// Where it ends: behind the file, or once it has begun again at 0, where it began.
+    end: u64,
+}
+
+/// What a pass has come to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outcome {
+    /// Pages written.
+    pub(super) written: u64,
+    /// The queue was congested.
+    pub(super) congested: bool,
+    /// Something dirty of what was meant was left.
+    pub(super) more: bool,
+}
+
+impl Writeback {
+    pub(super) const fn new(disk: usize, scope: Scope, budget: u64) -> Self {
+        Self {
+            disk,
+            scope,
+            budget,
+            sync: false,
+            nonblocking: false,
+            mapped_only: false,
+            current: None,
+            inodes: usize::MAX,
+            written: 0,
+        }
+    }
+
+    /// Somebody waits for it.
+    pub(super) const fn sync(self) -> Self {
+        Self { sync: true, ..self }
+    }
+
+    /// What has no blocks yet is left.
+    pub(super) const fn mapped_only(self) -> Self {
+        Self { mapped_only: true, ..self }
+    }
+
+    /// It stops where the queue is congested.
+    pub(super) const fn nonblocking(self) -> Self {
+        Self { nonblocking: true, ..self }
+    }
+}
+
+impl Kernel {
+    pub(super) fn writeback(&mut self, task: u32, pass: &mut Writeback) -> Action {
+        let disk = pass.disk;
+        if pass.inodes == usize::MAX {
+            pass.inodes = match pass.scope {
+                Scope::File(_) => 1,
+                _ => self.disks[disk].dirty_inodes.len(),
+            };
+        }
+        loop {
+            let congested = pass.nonblocking && self.disks[disk].congested;
+            if pass.budget == 0 || congested {
+                let more = self.leave(pass);
+                return self.end_pass(task, pass, congested, more);
+            }
+            let Some(mut cursor) = pass.current else {
+                match self.next_inode(pass) {
+                    Some(cursor) => pass.current = Some(cursor),
+                    None => return self.end_pass(task, pass, false, false),
+                }
+                continue;
+            };
+            let found = self.cache.next_dirty(cursor.mapping, cursor.page).filter(|(page, _)| *page < cursor.end);
+            let Some((page, pages)) = found else {
+                let index = self.inode(cursor.mapping).writeback_index;
+                if cursor.end == u64::MAX && index > 0 && !pass.sync {
+                    pass.current = Some(Cursor { page: 0, end: index, ..cursor });
+                } else {
+                    self.finish_inode(pass, cursor);
+                }
+                continue;
+            };
+            let pages = pages.min(pass.budget).min(cursor.end - page);
+            let (block, mapped_pages) = if cursor.mapping == self.device_mapping(disk) {
+                // What a transaction has changed that is not committed stays in memory.
+                let journal = &self.disks[disk].journal;
+                let writable = (page..page + pages).take_while(|&block| journal.is_writable(block)).count() as u64;
+                if writable == 0 {
+                    pass.current = Some(Cursor { page: page + 1, ..cursor });
+                    continue;
+                }
+                (page, writable)
+            } else {
+                let (_, ino) = self.owner(cursor.mapping);
+                match self.disks[disk].fs.map(ino, page) {
+                    Some(mapped) => (mapped.block, mapped.pages),
+                    None if pass.mapped_only => {
+                        pass.current = Some(Cursor { page: page + pages, ..cursor });
+                        continue;
+                    }
+                    None => return self.allocate_delayed(task, disk, cursor.mapping, page, pages),
+                }
+            };
+            let pages = pages.min(mapped_pages).min(self.disks[disk].bio_pages_max());
+            cursor.page = page + pages;
+            pass.budget -= pages;
+            pass.written += pages;
+            pass.current = Some(cursor);
+            self.cache.start_writeback(cursor.mapping, page, pages);
+            let flags = if pass.sync { Flags::SYNC } else { Flags::empty() };
+            self.send_clean(task, Place::blocks(disk, block, pages), flags, cursor.mapping, page);
+            return Action::Submit;
+        }
+    }
+
+    /// Pages that were only promised blocks get them.
+    fn allocate_delayed(&mut self, task: u32, disk: usize, mapping: Mapping, page: u64, pages: u64) -> Action {
+        let (_, ino) = self.owner(mapping);
+        let this = &mut self.tasks[task as usize];
+        this.effects.clear();
+        let allocated = self.disks[disk].fs.allocate(ino, page, pages, &mut this.effects);
+        if let Err(error) = allocated {
+            self.fail(error);
+        }
+        self.keep_promise(disk, mapping, pages);
+        Action::Push(Frame::Metadata(Metadata::allocating(disk, ino)))
+    }
+
+    /// The next inode that the pass is about.
+    fn next_inode(&mut self, pass: &mut Writeback) -> Option<Cursor> {
+        loop {
+            if pass.inodes == 0 {
+                return None;
+            }
+            pass.inodes -= 1;
+            let mapping = match pass.scope {
+                Scope::File(mapping) => mapping,
+                Scope::All => self.disks[pass.disk].dirty_inodes.pop_front()?.mapping,
+                Scope::Older(moment_ns) => {
+                    let queue = &mut self.disks[pass.disk].dirty_inodes;
+                    queue.front().filter(|inode| inode.since_ns <= moment_ns)?;
+                    queue.pop_front()?.mapping
+                }
+            };
+            if self.cache.has_dirty(mapping) {
+                let page = if pass.sync { 0 } else { self.inode(mapping).writeback_index };
+                return Some(Cursor { mapping, page, end: u64::MAX });
+            }
+            if !matches!(pass.scope, Scope::File(_)) {
+                self.inode_mut(mapping).listed = false;
+            }
+        }
+    }
+
+    /// The pass has been over a whole file.
+    fn finish_inode(&mut self, pass: &mut Writeback, cursor: Cursor) {
+        pass.current = None;
+        if !pass.sync {
+            self.inode_mut(cursor.mapping).writeback_index = cursor.page;
+        }
+        if !matches!(pass.scope, Scope::File(_)) {
+            self.relist(pass.disk, cursor.mapping);
+        }
+    }
+
+    /// The pass stops within a file: it goes on there another time. Whether anything was left.
+    fn leave(&mut self, pass: &mut Writeback) -> bool {
+        let Some(cursor) = pass.current.take() else {
+            return pass.inodes > 0;
+        };
+        if !pass.sync {
+            self.inode_mut(cursor.mapping).writeback_index = cursor.page;
+        }
+        if !matches!(pass.scope, Scope::File(_)) {
+            self.relist(pass.disk, cursor.mapping);
+        }
+        true
+    }
+
+    fn end_pass(&mut self, task: u32, pass: &Writeback, congested: bool, more: bool) -> Action {
+        self.tasks[task as usize].written = Outcome { written: pass.written, congested, more };
+        Action::Pop
+    }
+
+    /// Pages of a file are where they belong.
+    pub(super) fn written(&mut self, mapping: Mapping, page: u64, pages: u64) {
+        let (disk, _) = self.owner(mapping);
+        let this = &mut self.disks[disk];
+        this.writeback_pages -= pages;
+        this.written_pages += pages;
+        let all = this.writeback_pages == 0;
+        if mapping == self.device_mapping(disk) {
+            for block in page..page + pages {
+                self.disks[disk].journal.written(block);
+            }
+            self.wake(|wait| matches!(wait, Wait::Journal(of) if *of == disk));
+        }
+        let of_file = self.cache.nr_writeback_of(mapping) == 0;
+        self.wake(|wait| match wait {
+            Wait::Written(of) => *of == mapping && of_file,
+            Wait::AllWritten(of) => *of == disk && all,
+            _ => false,
+        });
+    }
+}

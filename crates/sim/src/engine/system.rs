@@ -1,0 +1,354 @@
+//! Applications on a machine: system calls through a modelled kernel to one or several disks.
+//!
+//! Everything that runs is a task of the [`Kernel`]: its own threads first, then those of the applications. A task is a context in
+//! the request queue of every disk. The run ends with the first application; others are company.
+
+use iosched::{CgroupId, IoPriority};
+use iosched_disk::Device;
+use iosched_host::kernel::{Kernel, Outcome};
+use iosched_workload::app::{Application, Step};
+
+use super::core::{Core, NewIo};
+use super::heap::Heap;
+use super::{INTERRUPT_EVENTS, ORIGIN};
+use crate::observer::Observer;
+use crate::plan::{Limit, SimError};
+use crate::result::{Note, RunResult};
+
+/// A task's CPU time has passed, or its sleep is over.
+const RUN: u32 = 0;
+/// What a task waits for at most until then.
+const TIME_UP: u32 = 1;
+
+/// An application at work.
+struct Running {
+    application: Box<dyn Application>,
+    /// Its first task, by the kernel's count.
+    first: u32,
+    /// Tasks that have not exited.
+    left: usize,
+}
+
+/// A machine and what runs on it.
+pub(super) struct System<D, O> {
+    kernel: Kernel,
+    cores: Vec<Core<D, Option<O>>>,
+    applications: Vec<Running>,
+    /// Which application each task belongs to; `None`: the kernel.
+    application_of: Vec<Option<usize>>,
+    heap: Heap,
+    now_ns: u64,
+    /// What was known last of each disk's congestion.
+    congested: Vec<bool>,
+    rerun_ns: Vec<u64>,
+    failure: Option<SimError>,
+}
+
+impl<D: Device, O: Observer> System<D, O> {
+    pub(super) fn new(
+        mut kernel: Kernel,
+        mut cores: Vec<Core<D, Option<O>>>,
+        applications: Vec<Box<dyn Application>>,
+    ) -> Result<Self, SimError> {
+        let mut names = kernel.threads();
+        let mut application_of = vec![None; names.len()];
+        let mut running = Vec::with_capacity(applications.len());
+        for (number, application) in applications.into_iter().enumerate() {
+            let namespace = kernel.add_application(application.existing())?;
+            let first = names.len() as u32;
+            for task in application.tasks() {
+                kernel.add_task(namespace);
+                names.push(task.name.clone());
+                application_of.push(Some(number));
+            }
+            running.push(Running { left: application.tasks().len(), application, first });
+        }
+        for core in &mut cores {
+            for (task, name) in (1..).zip(&names) {
+                core.add_task(task, name, IoPriority::default(), CgroupId::ROOT);
+            }
+        }
+        let disks = cores.len();
+        Ok(Self {
+            kernel,
+            cores,
+            applications: running,
+            application_of,
+            heap: Heap::default(),
+            now_ns: 0,
+            congested: vec![false; disks],
+            rerun_ns: vec![u64::MAX; disks],
+            failure: None,
+        })
+    }
+
+    /// Runs until the first application is done.
+    pub(super) fn run(
+        mut self,
+        limit: Limit,
+        interrupt: Option<&std::sync::atomic::AtomicBool>,
+    ) -> Result<RunResult, SimError> {
+        let end_ns = limit.time_ns.unwrap_or(u64::MAX);
+        for core in &mut self.cores {
+            core.ios_max = limit.ios.unwrap_or(u64::MAX);
+            core.begin();
+        }
+        for task in 0..self.application_of.len() as u32 {
+            if self.application_of[task as usize].is_some() {
+                self.go(task);
+            }
+        }
+        self.attend();
+        let mut events = 0;
+        let mut limited = None;
+        while self.failure.is_none() && self.applications[0].left > 0 {
+            let Some((at_ns, source)) = self.next() else {
+                return Err(self.stuck());
+            };
+            if at_ns >= end_ns || self.cores.iter().any(Core::is_exhausted) {
+                let ios = self.cores.iter().map(|core| core.submitted).sum();
+                limited = Some(Note::Limited { ios, at_ns: self.now_ns });
+                break;
+            }
+            self.now_ns = self.now_ns.max(at_ns);
+            for core in &mut self.cores {
+                core.now_ns = self.now_ns;
+            }
+            self.event(source);
+            self.attend();
+            events += 1;
+            if u64::is_multiple_of(events, INTERRUPT_EVENTS)
+                && interrupt.is_some_and(|flag| flag.load(std::sync::atomic::Ordering::Relaxed))
+            {
+                return Err(SimError::Interrupted { events, at_ns: self.now_ns });
+            }
+        }
+        match self.failure {
+            Some(failure) => Err(failure),
+            None => Ok(self.into_result(events, limited)),
+        }
+    }
+
+    /// The next event: of equal times completions first, then elevators' timers, then tasks, then queues that are run again.
+    fn next(&self) -> Option<(u64, Source)> {
+        let mut next = (u64::MAX, Source::Tasks);
+        let mut consider = |at_ns: u64, source| {
+            if at_ns < next.0 {
+                next = (at_ns, source);
+            }
+        };
+        for (disk, core) in self.cores.iter().enumerate() {
+            consider(core.device.next_event().map_or(u64::MAX, iosched::Time::as_ns), Source::Device(disk));
+        }
+        for (disk, core) in self.cores.iter().enumerate() {
+            consider(core.queue.next_timer().map_or(u64::MAX, |at| at.since(ORIGIN)), Source::Timer(disk));
+        }
+        consider(self.heap.next_ns(), Source::Tasks);
+        for (disk, &at_ns) in self.rerun_ns.iter().enumerate() {
+            consider(at_ns, Source::Rerun(disk));
+        }
+        (next.0 < u64::MAX).then_some(next)
+    }
+
+    fn event(&mut self, source: Source) {
+        match source {
+            Source::Device(disk) => {
+                self.cores[disk].complete();
+            }
+            Source::Timer(disk) => self.cores[disk].timer(),
+            Source::Rerun(disk) => {
+                self.rerun_ns[disk] = u64::MAX;
+                self.cores[disk].rerun();
+            }
+            Source::Tasks => {
+                let Some(event) = self.heap.pop() else { return };
+                if event.what == TIME_UP {
+                    self.kernel.time_is_up(event.task, self.now_ns);
+                } else {
+                    self.go(event.task);
+                }
+            }
+        }
+    }
+
+    /// After an event: whoever may go on does, and the queues are run.
+    fn attend(&mut self) {
+        loop {
+            let mut quiet = true;
+            for disk in 0..self.cores.len() {
+                self.settle(disk);
+                self.cores[disk].run_queue();
+                self.settle(disk);
+                while let Some(task) = self.cores[disk].take_woken() {
+                    quiet = false;
+                    if self.cores[disk].resume(task) {
+                        self.go(task);
+                    }
+                }
+                let congested = self.cores[disk].queue.congested(false);
+                if congested != self.congested[disk] {
+                    self.congested[disk] = congested;
+                    self.kernel.set_congested(disk, congested);
+                }
+            }
+            while let Some(task) = self.kernel.take_ready() {
+                quiet = false;
+                self.go(task);
+            }
+            if quiet {
+                break;
+            }
+        }
+        for (disk, core) in self.cores.iter_mut().enumerate() {
+            if let Some((at_ns, _)) = core.plan_rerun() {
+                self.rerun_ns[disk] = at_ns;
+            }
+        }
+    }
+
+    /// Tells the kernel of the I/Os that are done.
+    fn settle(&mut self, disk: usize) {
+        let core = &mut self.cores[disk];
+        let mut next = 0;
+        while let Some(&cookie) = core.done.get(next) {
+            next += 1;
+            if let Some((_, tag)) = core.bio_done(cookie) {
+                self.kernel.completed(tag);
+            }
+        }
+        core.done.clear();
+    }
+
+    /// A task goes on until it waits.
+    fn go(&mut self, task: u32) {
+        loop {
+            let outcome = self.kernel.run(task, self.now_ns);
+            while let Some((from, disk, to)) = self.kernel.take_yield() {
+                self.cores[disk].yield_to(from, to);
+            }
+            match outcome {
+                Outcome::Cpu(ns) => {
+                    self.heap.push(self.now_ns + ns, task, RUN);
+                    return;
+                }
+                Outcome::Submit => {
+                    if !self.submit(task) {
+                        return;
+                    }
+                }
+                Outcome::Blocked { until_ns } => {
+                    if let Some(until_ns) = until_ns {
+                        self.heap.push(until_ns, task, TIME_UP);
+                    }
+                    return;
+                }
+                Outcome::Returned => {
+                    if !self.step(task) {
+                        return;
+                    }
+                }
+                Outcome::Failed => {
+                    self.failure = self.kernel.error().cloned().map(SimError::from);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A task of an application does what comes next. `false`: not now.
+    fn step(&mut self, task: u32) -> bool {
+        let Some(number) = self.application_of[task as usize] else {
+            unreachable!("the kernel's threads have no end");
+        };
+        let running = &mut self.applications[number];
+        let step = running.application.step((task - running.first) as usize, self.now_ns);
+        let goes_on = match step {
+            Step::Call(call) => {
+                let batch = running.application.batch((task - running.first) as usize);
+                self.kernel.begin(task, &call, batch);
+                true
+            }
+            Step::Compute { ns } => {
+                self.heap.push(self.now_ns + ns, task, RUN);
+                false
+            }
+            Step::Sleep { until_ns } => {
+                self.heap.push(until_ns.max(self.now_ns), task, RUN);
+                false
+            }
+            Step::Wait => false,
+            Step::Exit => {
+                running.left -= 1;
+                self.kernel.exit(task);
+                for core in &mut self.cores {
+                    core.exit(task);
+                }
+                false
+            }
+        };
+        while let Some(woken) = self.applications[number].application.take_woken() {
+            self.heap.push(self.now_ns, self.applications[number].first + woken as u32, RUN);
+        }
+        goes_on
+    }
+
+    /// Hands over the bios of a task. `false`: a queue is full, and the task waits.
+    fn submit(&mut self, task: u32) -> bool {
+        let mut plugged = None;
+        let mut all = true;
+        while let Some(io) = self.kernel.take_io(task) {
+            if plugged != Some(io.disk) {
+                if let Some(disk) = plugged {
+                    self.cores[disk].unplug(task);
+                }
+                self.cores[io.disk].plug(task);
+                plugged = Some(io.disk);
+            }
+            let iosched_host::kernel::Io { op, flags, sector, nr_sectors, tag, .. } = io;
+            let new = NewIo { op, flags, sector, nr_sectors, tag, asked_ns: self.now_ns, issued: None };
+            if !self.cores[io.disk].submit(task, &new) {
+                all = false;
+                break;
+            }
+        }
+        if let Some(disk) = plugged {
+            self.cores[disk].unplug(task);
+        }
+        all
+    }
+
+    fn stuck(&self) -> SimError {
+        let queue = &self.cores[0].queue;
+        SimError::Stuck { scheduler: queue.scheduler(), waiting: queue.waiting(), at_ns: self.now_ns }
+    }
+
+    fn into_result(self, events: u64, limited: Option<Note>) -> RunResult {
+        let report = self.applications[0].application.report();
+        let mut cores = self.cores.into_iter();
+        let Some(mut first) = cores.next() else {
+            unreachable!("a machine has a disk");
+        };
+        first.notes.extend(limited);
+        let mut result = first.into_result(events);
+        for core in cores {
+            let other = core.into_result(0);
+            result.ios += other.ios;
+            result.requests_dispatched += other.requests_dispatched;
+            result.bytes_read += other.bytes_read;
+            result.bytes_written += other.bytes_written;
+            result.latency.merge(&other.latency);
+        }
+        result.finished_ns = self.now_ns;
+        result.app = Some(report);
+        result
+    }
+}
+
+/// Where an event comes from.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Device(usize),
+    Timer(usize),
+    Tasks,
+    Rerun(usize),
+}
