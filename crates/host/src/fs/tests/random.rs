@@ -167,7 +167,7 @@ fn check_effects(fs: &FileSystem, before: &[u32], preallocated: bool, effects: &
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
     fn no_block_has_two_owners_and_all_return(
