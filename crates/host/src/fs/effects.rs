@@ -2,6 +2,9 @@
 
 use super::Block;
 
+/// Blocks that a revocation block of the journal lists, at least.
+const REVOKED_PER_BLOCK: usize = 500;
+
 /// The metadata blocks of one or more operations, collected until [`clear`](Self::clear).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
@@ -21,6 +24,13 @@ impl Effects {
         self.reads.clear();
         self.dirties.clear();
         self.forgets.clear();
+    }
+
+    /// What a [handle](crate::journal::Journal::start) has to be started with for these changes: the blocks that change, and
+    /// those that list what is revoked.
+    #[must_use]
+    pub fn credits(&self) -> u32 {
+        (self.dirties.len() + self.forgets.len().div_ceil(REVOKED_PER_BLOCK)) as u32
     }
 
     /// A block is needed unless it was made or needed just before.

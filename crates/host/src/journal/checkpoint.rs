@@ -89,7 +89,8 @@ impl Journal {
     }
 
     /// A block was written to its place as it was when it was [writable](Self::is_writable). True: its room in the log is
-    /// not needed for it any more. If it has been changed since, it still is.
+    /// not needed for it any more. If a transaction that is not committed has changed it since, it still is. As in Linux a block is
+    /// not to be changed and committed while it is being written to its place.
     pub fn written(&mut self, block: Block) -> bool {
         let Some(buffer) = self.buffers.get(&block).filter(|buffer| buffer.is_writable()) else { return false };
         let Some(tid) = buffer.checkpoint else { return false };

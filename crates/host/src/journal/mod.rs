@@ -170,7 +170,7 @@ impl Journal {
         self.transaction_max
     }
 
-    /// Begins an operation that changes at most `credits` blocks.
+    /// Begins an operation that changes at most `credits` blocks ([`Effects::credits`](crate::fs::Effects::credits)).
     ///
     /// # Panics
     /// `credits` is above [`credits_max`](Self::credits_max): such an operation has to go in several steps.
