@@ -25,6 +25,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Compare(Box<CompareArgs>),
+    Reproduce(crate::reproduce::ReproduceArgs),
     /// Make a report of records, without running anything again
     ///
     /// The report is one HTML page that needs nothing else: tables and verdicts, latency distributions, throughput and

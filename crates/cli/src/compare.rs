@@ -29,11 +29,11 @@ const BASELINE_DEFAULT: &str = "deadline";
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     let experiment = experiment(args)?;
     args.blktrace.as_deref().map_or(Ok(()), blktrace::prepare)?;
-    let control = Arc::new(Control::new(jobs(args)));
+    let control = Arc::new(Control::new(or_cpus(args.jobs)));
     on_interrupt(&control)?;
     let started = Instant::now();
     let mut records = open_records(&args.records)?;
-    let bar = progress_bar();
+    let bar = progress_bar("{bar:30} {pos} of {len} runs, {eta} to go");
     let finished = execute(&experiment, &control, |progress| {
         match progress {
             Progress::Record(record) => {
@@ -177,9 +177,10 @@ fn replay(args: &CompareArgs, workload: &Workload) -> Replay {
     if open { Replay::Open { speed: args.speed.unwrap_or(1.0) } } else { Replay::Closed }
 }
 
-fn jobs(args: &CompareArgs) -> usize {
+/// So many runs at a time, or one per CPU.
+pub(crate) fn or_cpus(jobs: Option<u16>) -> usize {
     let cpus = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    args.jobs.map_or_else(cpus, usize::from)
+    jobs.map_or_else(cpus, usize::from)
 }
 
 /// The command line that makes the same records, every choice spelled out.
@@ -210,7 +211,7 @@ fn command(args: &CompareArgs, experiment: &Experiment) -> String {
 }
 
 /// As a POSIX shell wants it.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@+%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -219,7 +220,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-fn on_interrupt(control: &Arc<Control>) -> Result<()> {
+pub(crate) fn on_interrupt(control: &Arc<Control>) -> Result<()> {
     let control = Arc::clone(control);
     ctrlc::set_handler(move || {
         control.interrupt();
@@ -257,9 +258,9 @@ fn is_something_else(path: &Path) -> bool {
 }
 
 /// On a terminal only.
-fn progress_bar() -> ProgressBar {
+pub(crate) fn progress_bar(template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} runs, {eta} to go") {
+    if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }
     bar

@@ -9,6 +9,7 @@ mod fail;
 mod import;
 mod job;
 mod output;
+mod reproduce;
 mod sample;
 mod show;
 mod tell;
@@ -38,6 +39,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
     };
     match command {
         Command::Compare(args) => return compare::compare(&args),
+        Command::Reproduce(args) => return reproduce::run(&args),
         Command::Report { records, output } => compare::report(&records, output.as_deref())?,
         Command::Trace(command) => trace::trace(&command)?,
         Command::Device(command) => device::device(&command)?,

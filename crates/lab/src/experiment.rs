@@ -164,7 +164,7 @@ impl Experiment {
     /// The seed of run number `run`, the same for every setting and device. Below 2^53, so that every reader of JSON keeps it.
     #[must_use]
     pub fn run_seed(&self, run: u32) -> u64 {
-        SplitMix64::entity(self.seed, run.into()).next_u64() >> 11
+        run_seed(self.seed, run)
     }
 
     /// The plan of one run.
@@ -233,6 +233,11 @@ impl Experiment {
             alone: self.alone_tasks(),
         }
     }
+}
+
+/// The seed of run number `run` of whatever has the seed `seed`; below 2^53.
+pub(crate) fn run_seed(seed: u64, run: u32) -> u64 {
+    SplitMix64::entity(seed, run.into()).next_u64() >> 11
 }
 
 fn device_record(device: &Tried) -> DeviceRecord {

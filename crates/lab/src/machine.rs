@@ -1,11 +1,10 @@
 //! Machines by name: what a kernel above the request queue runs on, each value with its source.
 //!
-//! A profile is a TOML file: the table `machine` is [`iosched_host::machine::Machine`].
+//! A profile is a TOML file that holds a [`Machine`].
 
 use std::path::Path;
 
 use iosched_host::machine::Machine;
-use serde::Deserialize;
 
 use crate::error::LabError;
 
@@ -22,14 +21,8 @@ const EMBEDDED: &[(&str, &str)] = &[
 pub struct MachineProfile {
     /// The name of a profile that comes with this crate, or a file's.
     pub name: String,
-    /// Processor, memory and the kernel's settings.
+    /// Processor, memory, the kernel's settings and the file system.
     pub machine: Machine,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    machine: Machine,
 }
 
 impl MachineProfile {
@@ -68,7 +61,7 @@ impl MachineProfile {
     /// It is not TOML, or a field is unknown, missing or of another type.
     pub fn parse(name: &str, text: &str) -> Result<Self, LabError> {
         let problem = |error: toml::de::Error| LabError::Data { file: name.to_owned(), problem: error.to_string() };
-        let File { machine } = toml::from_str(text).map_err(problem)?;
+        let machine = toml::from_str(text).map_err(problem)?;
         Ok(Self { name: name.to_owned(), machine })
     }
 }
@@ -91,7 +84,7 @@ mod tests {
     fn what_is_no_machine_is_refused_with_what_there_is() {
         let error = MachineProfile::load("toaster").unwrap_err().to_string();
         assert!(error.contains("\"toaster\"") && error.contains("phenom-ii-2009"), "{error}");
-        let error = MachineProfile::parse("mine.toml", "[machine]\nhz = \"many\"").unwrap_err().to_string();
+        let error = MachineProfile::parse("mine.toml", "about = \"x\"\nhz = \"many\"").unwrap_err().to_string();
         assert!(error.starts_with("mine.toml: TOML parse error at line 2"), "{error}");
     }
 }

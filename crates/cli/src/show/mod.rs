@@ -3,6 +3,7 @@
 mod grid;
 mod machine;
 mod overview;
+pub(crate) mod reproduction;
 mod text;
 
 use iosched_lab::{Decimals, DeviceRecord, Doubt, FigureResults, Header, Overview, Records, Results};

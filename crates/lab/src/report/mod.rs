@@ -9,6 +9,7 @@
 mod context;
 mod differences;
 mod doubts;
+mod experiments;
 mod figures;
 mod head;
 mod latency;
@@ -29,6 +30,7 @@ mod view;
 pub use service::ServiceFigure;
 
 use crate::record::Records;
+use crate::reproduce::{ExperimentResults, ReproductionHeader};
 
 /// The report of `records` as one HTML page; `file` is the name they were read from or written to, for the reader to
 /// find them again.
@@ -40,6 +42,12 @@ pub fn html(records: &Records, file: Option<&str>) -> String {
         all => several::page(records, all, file),
     }
     .into_string()
+}
+
+/// Reproduced experiments as one HTML page.
+#[must_use]
+pub fn experiments_html(header: &ReproductionHeader, results: &[ExperimentResults<'_>]) -> String {
+    experiments::page(header, results).into_string()
 }
 
 /// A validation as one HTML page.

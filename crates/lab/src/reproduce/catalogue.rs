@@ -165,19 +165,24 @@ impl Experiment {
         self.settings.iter().position(|setting| setting.label == self.baseline).unwrap_or(0)
     }
 
-    /// Keeps the cases whose name holds `text`; the one of exactly that name, if there is one.
+    /// Of `experiments` the cases whose name holds `text`, or those of exactly that name if there are such.
     ///
     /// # Errors
-    /// There is none.
-    pub fn retain_cases(&mut self, text: &str) -> Result<(), LabError> {
-        let exactly = self.cases.iter().any(|case| case.name == text);
+    /// There are none.
+    pub fn with_cases(experiments: Vec<Self>, text: &str) -> Result<Vec<Self>, LabError> {
+        let names = || experiments.iter().flat_map(|own| &own.cases).map(|case| &case.name);
+        let exactly = names().any(|name| name == text);
         let wanted = |case: &Case| if exactly { case.name == text } else { case.name.contains(text) };
-        if !self.cases.iter().any(wanted) {
-            let known = self.cases.iter().map(|case| case.name.clone()).collect();
+        let known: Vec<String> = names().cloned().collect();
+        let chosen = experiments.into_iter().map(|mut own| {
+            own.cases.retain(wanted);
+            own
+        });
+        let chosen: Vec<Self> = chosen.filter(|own| !own.cases.is_empty()).collect();
+        if chosen.is_empty() {
             return Err(LabError::UnknownCase { case: text.to_owned(), known });
         }
-        self.cases.retain(wanted);
-        Ok(())
+        Ok(chosen)
     }
 }
 
@@ -224,11 +229,12 @@ mod tests {
     #[test]
     fn cases_are_chosen_by_a_part_of_their_name_or_all_of_it() {
         let chosen = |text: &str| {
-            let mut experiment = Experiment::named("fsync-yield").unwrap();
-            experiment.retain_cases(text).map(|()| experiment.cases.len())
+            let chosen = Experiment::with_cases(Experiment::all().unwrap(), text);
+            chosen.map(|chosen| chosen.iter().map(|own| own.cases.len()).sum::<usize>())
         };
         assert_eq!(chosen("fs_mark").unwrap(), 4);
         assert_eq!(chosen("fs_mark san").unwrap(), 1);
+        assert_eq!(chosen("64k san").unwrap(), 2);
         let error = chosen("postmark").unwrap_err().to_string();
         assert!(error.contains("\"postmark\"") && error.contains("iozone 64k san"), "{error}");
     }

@@ -10,6 +10,7 @@ mod judge;
 mod published;
 mod record;
 mod results;
+mod run;
 
 pub use catalogue::{Case, Experiment, Setting};
 pub use goal::{Goal, GoalOutcome, Measure, Other, Place};
@@ -17,3 +18,4 @@ pub use judge::{Known, NOISE_SHARE, RELEVANT_SHARE, direction_of, judge};
 pub use published::{PublishedFigure, PublishedSeries};
 pub use record::{CaseRun, FigureRecord, ReproductionHeader, ReproductionRecord, SeriesRecord};
 pub use results::{Cell, ExperimentResults, Line, Row, Simulated, Summary, WITHIN_SHARE};
+pub use run::{Options, Progress, Reproduced, reproduce};

@@ -1,0 +1,239 @@
+//! `iosched reproduce`: the published experiments, run again.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use iosched_lab::reproduce::{
+    Experiment, ExperimentResults, Options, Progress, Reproduced, ReproductionRecord, reproduce,
+};
+use iosched_lab::{Control, LabError, grouped};
+
+use crate::compare::{on_interrupt, or_cpus, progress_bar, quoted};
+use crate::fail::INTERRUPTED;
+use crate::output;
+use crate::show::{Look, reproduction};
+
+/// Stands for every experiment.
+const ALL: &str = "all";
+
+/// Run the published experiments again, and set our figures beside theirs
+///
+/// Five public documents show how people measured and tuned CFQ. Each of their experiments is run here on a model of the hardware that
+/// is named there, under the scheduler of its own kernel; `iosched reproduce --list` says what they are.
+///
+/// A verdict is against the experiment's baseline, by the first document's method: two settings differ only where the
+/// difference of the means is outside the standard deviations, and ours at least 0.5 %. Where a document prints no
+/// deviations, a tenth is no difference, neither of its figures nor of ours. Tests marked ◦ are shorter than a
+/// minute, which the first document does not consider.
+///
+/// Ctrl-C keeps the runs that are finished, after the current ones; a second Ctrl-C ends those, too.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ReproduceArgs {
+    /// Which experiments: quantum, fsync-yield, dd, low-latency, tpcc or all
+    #[arg(value_name = "EXPERIMENT", default_value = ALL)]
+    experiments: Vec<String>,
+
+    /// Only the case of that name, or the cases with that in their names
+    #[arg(long, value_name = "TEXT")]
+    case: Option<String>,
+
+    /// Runs of each case under each setting; they differ in where the platters are at the start, where files come to lie
+    /// and when periodic threads begin
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+
+    /// Decides everything that is left to chance; the same seed gives the same figures
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Runs at a time; changes nothing but the time it takes [default: one per CPU]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+
+    /// Print a line of JSON per case, test and setting
+    #[arg(long)]
+    json: bool,
+
+    /// Write a report, one HTML page, to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    report: Option<PathBuf>,
+
+    /// Where records go, a line of JSON as each run finishes
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    records: Option<PathBuf>,
+
+    /// List the experiments, their settings and their cases, and run nothing
+    #[arg(long, conflicts_with_all = ["json", "report", "records"])]
+    list: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  iosched reproduce fsync-yield
+  iosched reproduce quantum --case \"iozone 4M\" --runs 3
+  iosched reproduce all --report reproduced.html --records reproduced.jsonl";
+
+pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
+    let experiments = chosen(args)?;
+    if args.list {
+        output::print(&list(&experiments))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let options = Options { runs: args.runs, seed: args.seed, command: command(args) };
+    let control = Arc::new(Control::new(or_cpus(args.jobs)));
+    on_interrupt(&control)?;
+    let started = Instant::now();
+    let finished = carry_out(args, &experiments, &options, &control)?;
+    let elapsed_s = started.elapsed().as_secs_f64();
+    if finished.runs.is_empty() {
+        eprintln!("interrupted before a run was finished: there is nothing to tell");
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let results: Vec<ExperimentResults<'_>> =
+        experiments.iter().map(|own| ExperimentResults::of(own, &finished.runs)).collect();
+    if let Some(page) = &args.report {
+        let html = iosched_lab::report::experiments_html(&finished.header, &results);
+        output::whole_file(page, |out| Ok(out.write_all(html.as_bytes())?))?;
+    }
+    output::print(&if args.json {
+        json(&results)?
+    } else {
+        reproduction::text(&finished.header, &results, elapsed_s, Look::of_standard_output())
+    })?;
+    Ok(if finished.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+fn chosen(args: &ReproduceArgs) -> Result<Vec<Experiment>> {
+    let mut experiments = Vec::new();
+    for own in Experiment::all()? {
+        if args.experiments.iter().any(|name| name == ALL || *name == own.name) {
+            experiments.push(own);
+        }
+    }
+    for name in args.experiments.iter().filter(|name| *name != ALL) {
+        // Says which there are, if there is none of that name.
+        Experiment::named(name)?;
+    }
+    Ok(match &args.case {
+        Some(text) => Experiment::with_cases(experiments, text)?,
+        None => experiments,
+    })
+}
+
+fn carry_out(
+    args: &ReproduceArgs,
+    experiments: &[Experiment],
+    options: &Options,
+    control: &Control,
+) -> Result<Reproduced> {
+    let file = |path: &PathBuf| path.display().to_string();
+    let create =
+        |path: &PathBuf| std::fs::File::create(path).map_err(|source| LabError::Io { file: file(path), source });
+    let mut records = args.records.as_ref().map(|path| create(path).map(|out| (path, out))).transpose()?;
+    let bar = progress_bar("{bar:30} {pos} of {len} runs, {msg}{eta} to go");
+    let mut simulated_ns = 0u64;
+    let finished = reproduce(experiments, options, control, |progress| {
+        match progress {
+            Progress::Record(record) => {
+                if let ReproductionRecord::Case(run) = record {
+                    simulated_ns += run.simulated_ns;
+                    bar.set_message(format!("{} s simulated, ", grouped(simulated_ns / 1_000_000_000)));
+                }
+                if let Some((path, out)) = &mut records {
+                    let mut line = serde_json::to_vec(record).unwrap_or_default();
+                    line.push(b'\n');
+                    out.write_all(&line).map_err(|source| LabError::Io { file: file(path), source })?;
+                }
+            }
+            Progress::Done { done, of } => {
+                bar.set_length(of as u64);
+                bar.set_position(done as u64);
+            }
+        }
+        Ok(())
+    });
+    bar.finish_and_clear();
+    Ok(finished?)
+}
+
+/// The command line that makes the same records, every choice spelled out.
+fn command(args: &ReproduceArgs) -> String {
+    let mut text = format!("iosched reproduce {}", args.experiments.join(" "));
+    if let Some(case) = &args.case {
+        let _ = write!(text, " --case {}", quoted(case));
+    }
+    let _ = write!(text, " --runs {} --seed {}", args.runs, args.seed);
+    text
+}
+
+fn json(results: &[ExperimentResults<'_>]) -> Result<String> {
+    let mut text = String::new();
+    for line in results.iter().flat_map(ExperimentResults::lines) {
+        text.push_str(&serde_json::to_string(&line)?);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn list(experiments: &[Experiment]) -> String {
+    let mut text = String::new();
+    for (number, own) in experiments.iter().enumerate() {
+        if number > 0 {
+            text.push('\n');
+        }
+        let _ = writeln!(text, "{}: {}\n  {}\n  on {}", own.name, own.title, own.about, own.machine);
+        for setting in &own.settings {
+            let all: Vec<String> = setting.schedulers.iter().map(ToString::to_string).collect();
+            let baseline = if setting.label == own.baseline { "  (baseline)" } else { "" };
+            let _ = writeln!(text, "  {:20}{}{baseline}", setting.label, all.join(" and "));
+        }
+        for case in &own.cases {
+            let background = case.background.as_ref().map_or_else(String::new, |other| format!(" & {other}"));
+            let _ = writeln!(text, "    {:26}{}{background}  ({})", case.name, case.workload, case.devices.join(", "));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(words: &[&str]) -> ReproduceArgs {
+        use clap::Parser;
+        let words = ["iosched", "reproduce"].iter().chain(words);
+        match crate::args::Cli::parse_from(words).command {
+            Some(crate::args::Command::Reproduce(args)) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn all_is_every_experiment_and_names_choose_in_the_documents_order() {
+        let names =
+            |words: &[&str]| -> Vec<String> { chosen(&args(words)).unwrap().into_iter().map(|own| own.name).collect() };
+        assert_eq!(names(&[]), ["quantum", "fsync-yield", "dd", "low-latency", "tpcc"]);
+        assert_eq!(names(&["dd", "quantum"]), ["quantum", "dd"]);
+        assert_eq!(names(&["--case", "fs_mark"]), ["fsync-yield"]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_with_what_is() {
+        let error = |words: &[&str]| chosen(&args(words)).unwrap_err().to_string();
+        assert!(error(&["quantums"]).contains("low-latency"));
+        assert!(error(&["dd", "--case", "iozone"]).contains("write, copy"));
+    }
+
+    #[test]
+    fn the_command_in_the_records_makes_them_again() {
+        let given = args(&["quantum", "--case", "iozone 4M", "-n", "3", "--json"]);
+        assert_eq!(command(&given), "iosched reproduce quantum --case 'iozone 4M' --runs 3 --seed 1");
+    }
+}

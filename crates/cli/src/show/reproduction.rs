@@ -1,0 +1,218 @@
+//! Reproduced experiments as text: published figures beside ours, goals, and how much is the same.
+
+use std::fmt::Write as _;
+
+use iosched_lab::reproduce::{Cell, ExperimentResults, GoalOutcome, Known, ReproductionHeader, Row, Summary};
+use iosched_lab::{Decimals, Verdict, grouped, significant};
+
+use super::Cell as Shown;
+use super::grid::{Column, Look, Tone, set};
+use super::text::figures_column;
+
+/// Everything, experiment after experiment, and what they say together.
+pub(crate) fn text(
+    header: &ReproductionHeader,
+    results: &[ExperimentResults<'_>],
+    elapsed_s: f64,
+    look: Look,
+) -> String {
+    let mut text = String::new();
+    for own in results {
+        let _ = writeln!(text, "{}\n", experiment(header, own, look));
+    }
+    let summary = Summary::of(results);
+    if results.len() > 1 {
+        let _ = writeln!(text, "{}", look.wrap(&format!("all together: {}", summary.sentence()), "  "));
+    }
+    let _ = writeln!(text, "{}", look.wrap(&pace(summary.simulated_ns, elapsed_s), "  "));
+    text
+}
+
+/// "1,234 s simulated in 10 s: 123 times as fast as real time".
+fn pace(simulated_ns: u64, elapsed_s: f64) -> String {
+    let simulated_s = simulated_ns as f64 / 1e9;
+    let times = match simulated_s / elapsed_s.max(1e-9) {
+        times if times >= 1000.0 => grouped(times.round() as u64),
+        times => significant(times, 2),
+    };
+    let simulated = grouped(simulated_s.round() as u64);
+    format!("{simulated} s simulated in {} s: {times} times as fast as real time", significant(elapsed_s, 2))
+}
+
+fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, look: Look) -> String {
+    let own = results.experiment;
+    let mut text = format!("{}\n", look.wrap(&format!("{}: {}", own.name, own.title), "  "));
+    let _ = writeln!(text, "{}", look.wrap(&format!("  {}", own.about), "  "));
+    let rounds = results.rounds();
+    let times = match rounds {
+        1 => "1 run".to_owned(),
+        n if (n as u64) < u64::from(header.runs) => format!("{n} of {} runs", header.runs),
+        n => format!("{n} runs"),
+    };
+    let _ = writeln!(text, "  on {}, {times} each, paired by seed\n", own.machine);
+    text.push_str(&table(results, look));
+    if results.rows.iter().any(Row::is_short) {
+        let short = "◦ shorter than a minute: the first document does not consider such tests";
+        let _ = writeln!(text, "{}", look.wrap(short, "  "));
+    }
+    if !results.goals.is_empty() {
+        text.push_str("\ngoals (ratios):\n");
+        text.push_str(&goals(results, look));
+    }
+    let sentence = Summary::of(std::slice::from_ref(results)).sentence();
+    let _ = write!(text, "\n{}", look.wrap(&format!("{}: {sentence}", own.name), "  "));
+    text
+}
+
+/// A line per test and setting.
+fn table(results: &ExperimentResults<'_>, look: Look) -> String {
+    let mut lines = Lines::default();
+    results.rows.iter().for_each(|row| lines.add(results, row));
+    lines.set(look)
+}
+
+/// The columns of the table.
+#[derive(Default)]
+struct Lines {
+    heads: Vec<[String; 3]>,
+    published: Vec<Shown>,
+    ours: Vec<Shown>,
+    ratios: Vec<(String, Tone)>,
+    published_says: Vec<(String, Tone)>,
+    ours_says: Vec<(String, Tone)>,
+}
+
+impl Lines {
+    fn add(&mut self, results: &ExperimentResults<'_>, row: &Row) {
+        let own = results.experiment;
+        let known = row.cells.iter().flat_map(|cell| [cell.published, simulated(cell)]).flatten();
+        let decimals = Decimals::of(&known.map(|known| (known.mean, known.sd)).collect::<Vec<_>>());
+        let shown =
+            |known: Option<Known>| known.map(|known| (decimals.show(known.mean), known.sd.map(|sd| decimals.show(sd))));
+        for (setting, cell) in row.cells.iter().enumerate() {
+            let first = |text: String| if setting == 0 { text } else { String::new() };
+            let mark = if row.is_short() { " ◦" } else { "" };
+            let name = format!("{}/{}{mark}", own.cases[row.case].name, row.test);
+            self.heads.push([first(name), first(row.unit.clone()), own.settings[setting].label.clone()]);
+            self.published.push(shown(cell.published));
+            self.ours.push(shown(simulated(cell)));
+            self.ratios.push((cell.ratio().map_or_else(String::new, |ratio| significant(ratio, 3)), near(cell)));
+            let is_baseline = setting == own.baseline();
+            self.published_says.push(verdict(cell.verdict_published, is_baseline, Tone::Faint));
+            let (tone, differs) = match cell.same() {
+                Some(false) => (Tone::Bad, "  (not the same)"),
+                Some(true) => (Tone::Good, ""),
+                None => (Tone::Plain, ""),
+            };
+            let (said, tone) = verdict(cell.verdict_simulated, is_baseline, tone);
+            self.ours_says.push((said + differs, tone));
+        }
+    }
+
+    fn set(self, look: Look) -> String {
+        let width = |part: usize| self.heads.iter().map(|head| head[part].chars().count()).max().unwrap_or(0);
+        let widths: [usize; 3] = std::array::from_fn(width);
+        let head = |[name, unit, setting]: &[String; 3]| {
+            format!("{name:0$}   {unit:>1$}   {setting:2$}", widths[0], widths[1], widths[2])
+        };
+        let heads: Vec<String> = self.heads.iter().map(head).collect();
+        let column = |head: &str, cells| Column { head: head.to_owned(), note: None, cells };
+        let figure =
+            |head: &str, cells: &[Shown]| figures_column(head.to_owned(), None, cells.iter().map(Option::as_ref));
+        let columns = [
+            figure("published", &self.published),
+            figure("ours", &self.ours),
+            column("ratio", self.ratios),
+            column("published says", self.published_says),
+            column("ours says", self.ours_says),
+        ];
+        set(&heads, &columns, look)
+    }
+}
+
+fn simulated(cell: &Cell) -> Option<Known> {
+    cell.simulated.as_ref().map(|own| own.known)
+}
+
+/// A ratio that is too far off stands out.
+fn near(cell: &Cell) -> Tone {
+    if cell.is_near() == Some(false) { Tone::Bad } else { Tone::Plain }
+}
+
+fn verdict(verdict: Option<Verdict>, is_baseline: bool, tone: Tone) -> (String, Tone) {
+    match verdict {
+        _ if is_baseline => (String::new(), Tone::Plain),
+        Some(verdict) => (verdict.id().replace('_', " "), tone),
+        None => ("-".to_owned(), Tone::Faint),
+    }
+}
+
+fn goals(results: &ExperimentResults<'_>, look: Look) -> String {
+    let ratio = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| significant(ratio, 2));
+    let mut text = String::new();
+    for (goal, GoalOutcome { published, simulated, met }) in &results.goals {
+        let (said, tone) = match met {
+            Some(true) => ("met   ", Tone::Good),
+            Some(false) => ("missed", Tone::Bad),
+            None => ("-     ", Tone::Faint),
+        };
+        let rest =
+            format!("{}: {}, published {}, wanted {}", goal.about, ratio(*simulated), ratio(*published), goal.bounds());
+        let wrapped = look.wrap(&format!("          {rest}"), "          ");
+        let _ = writeln!(text, "  {}{}", look.paint(said, tone), &wrapped[8..]);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iosched_lab::reproduce::{CaseRun, Experiment};
+    use iosched_workload::app::{Better, Figure, Report};
+
+    const EXPECTED: &str = include_str!("../../tests/page-reproduction.txt");
+
+    /// Runs made by hand: one case as published, one verdict not the same, one case that was not run.
+    fn runs() -> Vec<CaseRun> {
+        let run = |setting: &str, number: u32, seconds: f64| {
+            let figure = |unit: &'static str, value, better| Figure {
+                name: "write".to_owned(),
+                unit: unit.into(),
+                value,
+                better,
+            };
+            let figures = vec![figure("s", seconds, Better::Lower), figure("MB/s", 1024.0 / seconds, Better::Higher)];
+            let report = Report { figures, series: Vec::new() };
+            CaseRun::new("dd", "write", setting, (number, 1), 12_000_000_000, &report)
+        };
+        let of_round = |number: u32| {
+            let late = f64::from(number) * 0.05;
+            [run("noop", number, 12.5 + late), run("deadline", number, 9.9 + late), run("cfq", number, 10.4 + late)]
+        };
+        (0..3).flat_map(of_round).collect()
+    }
+
+    #[test]
+    fn the_page_is_as_recorded() {
+        let experiments = [Experiment::named("dd").unwrap()];
+        let runs = runs();
+        let results = experiments.each_ref().map(|own| ExperimentResults::of(own, &runs));
+        let header = ReproductionHeader {
+            version: "0.1.0".to_owned(),
+            command: "iosched reproduce dd".to_owned(),
+            experiments: vec!["dd".to_owned()],
+            seed: 1,
+            runs: 3,
+        };
+        let found = text(&header, &results, 0.5, Look { width: None, colours: false });
+        if std::env::var_os("IOSCHED_RERECORD").is_some() {
+            let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page-reproduction.txt");
+            std::fs::write(file, &found).unwrap();
+        } else {
+            assert_eq!(
+                found, EXPECTED,
+                "if this is meant to be: IOSCHED_RERECORD=1 cargo test -p iosched-cli\n{found}"
+            );
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Runs published experiments: every case under every setting, by turns.
+//!
+//! A round runs each case once under each of its settings, with one seed, and the next round begins with another setting. So
+//! what is there when somebody stops it is a whole of fewer runs.
+
+use iosched_disk::Profile;
+use iosched_host::machine::Machine;
+use iosched_sim::{Host, Plan, SchedulerSetting, check, run};
+use iosched_workload::{Workload, app};
+
+use super::catalogue::{Case, Experiment, Setting};
+use super::record::{CaseRun, ReproductionHeader, ReproductionRecord};
+use crate::error::LabError;
+use crate::experiment::run_seed;
+use crate::pool::{Control, Event, in_order, settled};
+
+/// How often, and with which chances.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Runs of each case under each setting, at least 1.
+    pub runs: u32,
+    /// Every run's seed follows from it.
+    pub seed: u64,
+    /// The command line that makes the records again: kept in them.
+    pub command: String,
+}
+
+/// What happens meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// A record, in the order of the plan; the header is the first.
+    Record(&'a ReproductionRecord),
+    /// A run is done.
+    Done {
+        /// Runs done, in the order they finish.
+        done: usize,
+        /// Runs planned.
+        of: usize,
+    },
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Reproduced {
+    /// The plan.
+    pub header: ReproductionHeader,
+    /// What was run, in the order of the plan.
+    pub runs: Vec<CaseRun>,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+}
+
+/// A case with all that its runs need.
+struct Prepared<'a> {
+    experiment: &'a Experiment,
+    case: &'a Case,
+    machine: Machine,
+    workload: Workload,
+    company: Option<app::Spec>,
+    first: Profile,
+    /// The other disks, by setting.
+    more: Vec<Vec<(Profile, SchedulerSetting)>>,
+}
+
+/// One run to be made.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    case: usize,
+    setting: usize,
+    run: u32,
+}
+
+/// Runs all cases of `experiments`, handing `observe` what happens. Stops early if `control` is interrupted.
+///
+/// # Errors
+/// 0 runs, a run fails, or `observe` does.
+pub fn reproduce(
+    experiments: &[Experiment],
+    options: &Options,
+    control: &Control,
+    mut observe: impl FnMut(Progress<'_>) -> Result<(), LabError>,
+) -> Result<Reproduced, LabError> {
+    if options.runs == 0 {
+        return Err(LabError::NoRuns);
+    }
+    let cases = experiments.iter().flat_map(|own| own.cases.iter().map(move |case| (own, case)));
+    let prepared = cases.map(|(experiment, case)| Prepared::new(experiment, case)).collect::<Result<Vec<_>, _>>()?;
+    prepared.iter().try_for_each(Prepared::check)?;
+    let header = ReproductionHeader {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: options.command.clone(),
+        experiments: experiments.iter().map(|own| own.name.clone()).collect(),
+        seed: options.seed,
+        runs: options.runs,
+    };
+    observe(Progress::Record(&ReproductionRecord::Reproduction(Box::new(header.clone()))))?;
+    let jobs = jobs(&prepared, options.runs);
+    let mut runs = Vec::with_capacity(jobs.len());
+    let finished = in_order(
+        control,
+        &jobs,
+        |job| {
+            let (case, seed) = (&prepared[job.case], run_seed(options.seed, job.run));
+            let name = || format!("{} under {}", case.case.name, case.setting(job.setting).label);
+            settled(name, job.run, seed, || {
+                let plan = Plan { seed, interrupt: Some(control.aborted()), ..case.plan(job.setting) };
+                let result = run(&plan, ())?;
+                let report = result.app.unwrap_or_default();
+                let own = (case.experiment.name.as_str(), case.case.name.as_str(), &*case.setting(job.setting).label);
+                Ok(CaseRun::new(own.0, own.1, own.2, (job.run, seed), result.finished_ns, &report))
+            })
+        },
+        |event| match event {
+            Event::Done { done } => observe(Progress::Done { done, of: jobs.len() }),
+            Event::Taken(own) => {
+                let record = ReproductionRecord::Case(Box::new(own));
+                observe(Progress::Record(&record))?;
+                if let ReproductionRecord::Case(own) = record {
+                    runs.push(*own);
+                }
+                Ok(())
+            }
+        },
+    )?;
+    Ok(Reproduced { header, runs, interrupted: !finished })
+}
+
+/// Everything to be run, in the order it is begun and recorded.
+fn jobs(prepared: &[Prepared<'_>], runs: u32) -> Vec<Job> {
+    let of_case = |run: u32, case: usize| {
+        let settings = prepared[case].experiment.settings.len();
+        (0..settings).map(move |turn| Job { case, setting: (turn + run as usize) % settings, run })
+    };
+    (0..runs).flat_map(|run| (0..prepared.len()).flat_map(move |case| of_case(run, case))).collect()
+}
+
+impl<'a> Prepared<'a> {
+    fn new(experiment: &'a Experiment, case: &'a Case) -> Result<Self, LabError> {
+        let spec = |text: &str| {
+            app::Spec::parse(text)
+                .map_err(|error| LabError::Data { file: case.name.clone(), problem: error.to_string() })
+        };
+        let no_disk = || LabError::Data { file: case.name.clone(), problem: "it names no disk".to_owned() };
+        let mut profiles = case.profiles()?;
+        if profiles.is_empty() {
+            return Err(no_disk());
+        }
+        let first = profiles.remove(0);
+        let more = |setting: &Setting| -> Vec<(Profile, SchedulerSetting)> {
+            profiles.iter().cloned().zip(setting.schedulers.iter().skip(1).cloned()).collect()
+        };
+        Ok(Self {
+            experiment,
+            case,
+            machine: experiment.machine()?.machine,
+            workload: Workload::Application(spec(&case.workload)?.into()),
+            company: case.background.as_deref().map(spec).transpose()?,
+            more: experiment.settings.iter().map(more).collect(),
+            first,
+        })
+    }
+
+    fn setting(&self, setting: usize) -> &'a Setting {
+        &self.experiment.settings[setting]
+    }
+
+    /// The plan of a run without its seed: where cases and the simulator meet.
+    fn plan(&self, setting: usize) -> Plan<'_> {
+        let scheduler = self.setting(setting).schedulers[0].clone();
+        Plan {
+            host: Host { hz: self.machine.hz, ..Host::default() },
+            machine: Some(&self.machine),
+            more_disks: &self.more[setting],
+            company: self.company.as_ref(),
+            ..Plan::new(&self.workload, &self.first, scheduler)
+        }
+    }
+
+    /// Whatever is wrong is said before anything runs.
+    fn check(&self) -> Result<(), LabError> {
+        (0..self.more.len()).try_for_each(|setting| {
+            check(&self.plan(setting)).map_err(|source| LabError::Run {
+                name: format!("{} under {}", self.case.name, self.setting(setting).label),
+                run: 0,
+                seed: 0,
+                source: Box::new(source),
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_can_be_planned_under_every_setting() {
+        for experiment in Experiment::all().unwrap() {
+            for case in &experiment.cases {
+                let prepared = Prepared::new(&experiment, case).unwrap();
+                prepared.check().unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn settings_take_turns_and_every_round_is_whole() {
+        let experiment = Experiment::named("dd").unwrap();
+        let prepared: Vec<Prepared<'_>> =
+            experiment.cases.iter().map(|case| Prepared::new(&experiment, case).unwrap()).collect();
+        let jobs = jobs(&prepared, 4);
+        assert_eq!(jobs.len(), 4 * 2 * 3);
+        for (round, jobs) in jobs.chunks(6).enumerate() {
+            assert!(jobs.iter().all(|job| job.run as usize == round));
+            assert_eq!(jobs[0].setting, round % 3);
+            let mut own: Vec<(usize, usize)> = jobs.iter().map(|job| (job.case, job.setting)).collect();
+            own.sort_unstable();
+            own.dedup();
+            assert_eq!(own.len(), 6);
+        }
+    }
+}
