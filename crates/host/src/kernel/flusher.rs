@@ -54,8 +54,8 @@ impl Kernel {
                         }
                         Action::Block(Wait::Congestion(flusher.disk, self.now_ns + CONGESTION_WAIT_NS))
                     }
-                    // Others have what is dirty.
-                    Scope::All if outcome.written == 0 => Action::Block(Wait::Work(flusher.next_ns)),
+                    // Others are at what is dirty: it looks again in a while.
+                    Scope::All if outcome.written == 0 => Action::Block(Wait::Until(self.now_ns + CONGESTION_WAIT_NS)),
                     Scope::All => Action::Cpu(0),
                     _ if outcome.more => flusher.pass(scope),
                     _ => Action::Cpu(0),

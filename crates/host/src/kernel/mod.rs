@@ -505,14 +505,11 @@ impl Kernel {
         if !again {
             return slow_ns;
         }
-        // Both copies are gone over from end to end: a cache of that size keeps all of it, twice of it a half, four times nothing.
-        let fast_ns = transfer_ns(bytes, cpu.cached_copy_bytes_per_s);
-        let both = 2 * call_bytes;
-        let kept = (2 * cpu.cache_bytes).saturating_sub(both).min(cpu.cache_bytes);
-        let kept = if both <= cpu.cache_bytes { cpu.cache_bytes } else { kept };
-        let part =
-            |ns: u64, share: u64| (u128::from(ns) * u128::from(share) / u128::from(cpu.cache_bytes.max(1))) as u64;
-        part(fast_ns, kept) + part(slow_ns, cpu.cache_bytes - kept)
+        // Gone over from end to end again and again, a cache keeps all of both copies or nothing.
+        match 2 * call_bytes <= cpu.cache_bytes {
+            true => transfer_ns(bytes, cpu.cached_copy_bytes_per_s),
+            false => slow_ns,
+        }
     }
 }
 
