@@ -85,15 +85,21 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArgs {
-    /// What to do: a trace in any format `iosched trace info` reads, a fio job file (*.fio, *.job, *.ini), or a task
-    /// file (*.toml) [default: a recorded pgbench run that comes with iosched]
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// What to do: a trace in any format `iosched trace info` reads, a fio job file (*.fio, *.job, *.ini), a task
+    /// file (*.toml), or the command line of an application, such as "iozone -s 64 -e -i 0", "fs_mark -S 1 -n 100" or
+    /// "dd if=/dev/zero of=file bs=1M count=100 conv=fsync" [default: a recorded pgbench run that comes with iosched]
+    #[arg(short, long, value_name = "FILE|COMMAND", value_hint = ValueHint::FilePath)]
     pub(crate) workload: Option<PathBuf>,
 
     /// The device to do it to: a profile of `iosched device list`, or a file (with a / or *.toml); once per device, to
     /// see which setting wins where
     #[arg(short, long = "device", value_name = "PROFILE|FILE", default_value = crate::compare::DEVICE_DEFAULT)]
     pub(crate) devices: Vec<String>,
+
+    /// The machine that an application runs on: desktop-2013, phenom-ii-2009, server-2005 or server-2010, or a file
+    /// (with a / or *.toml) [default: server-2010]
+    #[arg(short, long, value_name = "MACHINE|FILE")]
+    pub(crate) machine: Option<String>,
 
     /// A scheduler and what to set of it or of the queue, as cfq or cfq:slice_idle=0,quantum=32,nr_requests=512;
     /// once per setting to compare; all stands for every elevator there is, today for those that Linux has today
@@ -195,6 +201,7 @@ Examples:
   iosched compare --workload server.blktrace --scheduler deadline --scheduler cfq:slice_idle=0
   iosched compare --workload server.blktrace --replay open --speed 2
   iosched compare --workload server.blktrace --device sata-7200 --device sata-ssd --device ./mine.toml
+  iosched compare --workload \"iozone -s 64 -e -i 0\" --device san-lun --scheduler deadline --scheduler cfq
   iosched compare --workload random-read.fio --scheduler cfq --output-format fio-json
   iosched compare --workload jobs.toml --device sata-ssd --runs 20 --csv";
 

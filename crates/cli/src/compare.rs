@@ -9,7 +9,9 @@ use std::time::Instant;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use iosched_disk::Profile;
-use iosched_lab::{Control, Experiment, Finished, LabError, Progress, RecordReader, RecordWriter, Records, execute};
+use iosched_lab::{
+    Control, Experiment, Finished, LabError, MachineProfile, Progress, RecordReader, RecordWriter, Records, execute,
+};
 use iosched_sim::{Replay, SchedulerSetting};
 use iosched_workload::Workload;
 
@@ -25,6 +27,8 @@ pub(crate) const RECORDS_DEFAULT: &str = "last.jsonl";
 /// The schedulers if none is named, and their baseline.
 const SCHEDULERS_DEFAULT: [&str; 3] = ["noop", "deadline", "cfq"];
 const BASELINE_DEFAULT: &str = "deadline";
+/// The machine that applications run on if none is named.
+const MACHINE_DEFAULT: &str = "server-2010";
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     let experiment = experiment(args)?;
@@ -132,6 +136,11 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
         None => sample::open()?,
     };
     check_replay(args, &workload)?;
+    let machine = match (&workload, &args.machine) {
+        (Workload::Application(_), name) => Some(MachineProfile::load(name.as_deref().unwrap_or(MACHINE_DEFAULT))?),
+        (_, Some(_)) => return Err(usage("--machine is for applications; other workloads go to the device itself")),
+        (_, None) => None,
+    };
     let mut profiles = profiles.into_iter();
     let first = profiles.next().ok_or_else(|| usage("there is nothing to run on: name at least one device"))?;
     if args.output_format() == OutputFormat::FioJson && !matches!(workload, Workload::Jobs(_)) {
@@ -139,6 +148,7 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
     }
     let mut experiment = Experiment::new(workload, first, settings)?;
     profiles.try_for_each(|profile| experiment.add_device(profile))?;
+    machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
     for (number, device) in args.devices.iter().enumerate().filter(|(_, device)| is_file(device)) {
         if let Ok(text) = std::fs::read_to_string(device) {
             experiment.keep_profile_text(number, text);
@@ -189,6 +199,9 @@ fn command(args: &CompareArgs, experiment: &Experiment) -> String {
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
     if let Some(path) = &args.workload {
         option("--workload", path.display().to_string());
+    }
+    if let Some(machine) = experiment.header().machine {
+        option("--machine", machine.name);
     }
     for device in &args.devices {
         option("--device", device.clone());

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use iosched_sim::Note;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::fairness::ALONE_IOS_MIN;
 use crate::figure::Figure;
@@ -16,7 +16,7 @@ pub const RUNS_PUBLISHED: u32 = 10;
 pub const SECONDS_PUBLISHED: f64 = 60.0;
 
 /// A warning beside the figures. `Display` says it in a sentence that names the remedy. Settings are told by label.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "doubt", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Doubt {

@@ -7,7 +7,10 @@ use iosched_workload::{SplitMix64, TaskSet, Trace, Workload};
 
 use crate::error::LabError;
 use crate::fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX};
-use crate::record::{DeviceRecord, Header, RECORDS_FORMAT, SettingRecord, ValueRecord, WorkloadKind, WorkloadRecord};
+use crate::machine::MachineProfile;
+use crate::record::{
+    DeviceRecord, Header, MachineRecord, RECORDS_FORMAT, SettingRecord, ValueRecord, WorkloadKind, WorkloadRecord,
+};
 
 /// Warnings of a workload's file that are kept in records.
 const WARNINGS_MAX: usize = 16;
@@ -28,6 +31,7 @@ pub struct Experiment {
     pub replay: Replay,
     /// The machine.
     pub host: Host,
+    machine: Option<MachineProfile>,
     /// When runs stop early.
     pub limit: Limit,
     /// The command line that makes the records again: kept in them.
@@ -42,6 +46,8 @@ struct Tried {
     text: Option<String>,
     /// What is in effect under each setting.
     values: Vec<Vec<ValueRecord>>,
+    /// For applications that use several disks, the others under each setting: of the same profile, and set alike.
+    more_disks: Vec<Vec<(Profile, SchedulerSetting)>>,
 }
 
 /// A task of the workload by itself.
@@ -79,6 +85,7 @@ impl Experiment {
             seed: 1,
             replay: Replay::Closed,
             host: Host::default(),
+            machine: None,
             limit: Limit::default(),
             command: String::new(),
         };
@@ -95,17 +102,18 @@ impl Experiment {
         if self.devices.iter().any(|known| known.profile.name() == name) {
             return Err(LabError::TwiceTheSameDevice { name: name.to_owned() });
         }
-        let config = self.host.queue_config(&profile);
-        let of_setting = |record: &SettingRecord| {
-            values(&record.setting, &config)
-                .map_err(|source| LabError::Setting { device: name.to_owned(), source: Box::new(source) })
-        };
-        let values = self.settings.iter().map(of_setting).collect::<Result<_, _>>()?;
+        let values = self.effective(&profile)?;
         if let Workload::Jobs(jobs) = &self.workload {
             jobs.layout(profile.card().capacity_sectors * iosched::SECTOR_BYTES)
                 .map_err(|source| LabError::Workload { device: name.to_owned(), source: Box::new(source) })?;
         }
-        self.devices.push(Tried { profile, text: None, values });
+        let more = match &self.workload {
+            Workload::Application(spec) => spec.disks().saturating_sub(1) as usize,
+            _ => 0,
+        };
+        let others = |record: &SettingRecord| vec![(profile.clone(), record.setting.clone()); more];
+        let more_disks = self.settings.iter().map(others).collect();
+        self.devices.push(Tried { profile, text: None, values, more_disks });
         Ok(())
     }
 
@@ -115,6 +123,29 @@ impl Experiment {
     /// There is no device of that number.
     pub fn keep_profile_text(&mut self, device: usize, text: String) {
         self.devices[device].text = Some(text);
+    }
+
+    /// Every setting's values in effect on a device.
+    fn effective(&self, profile: &Profile) -> Result<Vec<Vec<ValueRecord>>, LabError> {
+        let config = self.host.queue_config(profile);
+        let of_setting = |record: &SettingRecord| {
+            values(&record.setting, &config)
+                .map_err(|source| LabError::Setting { device: profile.name().to_owned(), source: Box::new(source) })
+        };
+        self.settings.iter().map(of_setting).collect()
+    }
+
+    /// The machine that an application runs on; without meaning for other workloads.
+    ///
+    /// # Errors
+    /// A setting that is not possible with its jiffies.
+    pub fn set_machine(&mut self, machine: MachineProfile) -> Result<(), LabError> {
+        self.host.hz = machine.machine.hz;
+        self.machine = Some(machine);
+        let values =
+            self.devices.iter().map(|device| self.effective(&device.profile)).collect::<Result<Vec<_>, _>>()?;
+        self.devices.iter_mut().zip(values).for_each(|(device, values)| device.values = values);
+        Ok(())
     }
 
     /// Makes the setting of that label the baseline.
@@ -182,8 +213,8 @@ impl Experiment {
             host: self.host,
             limit: self.limit,
             interrupt: None,
-            machine: None,
-            more_disks: &[],
+            machine: self.machine.as_ref().map(|own| &own.machine),
+            more_disks: &self.devices[device].more_disks[setting],
             company: None,
         }
     }
@@ -229,6 +260,7 @@ impl Experiment {
             runs: self.runs,
             replay: self.replay,
             host: self.host,
+            machine: self.machine.as_ref().map(machine_record),
             limit: self.limit,
             alone: self.alone_tasks(),
         }
@@ -238,6 +270,10 @@ impl Experiment {
 /// The seed of run number `run` of whatever has the seed `seed`; below 2^53.
 pub(crate) fn run_seed(seed: u64, run: u32) -> u64 {
     SplitMix64::entity(seed, run.into()).next_u64() >> 11
+}
+
+fn machine_record(own: &MachineProfile) -> MachineRecord {
+    MachineRecord { name: own.name.clone(), about: own.machine.about.clone(), profile: own.text.clone() }
 }
 
 fn device_record(device: &Tried) -> DeviceRecord {

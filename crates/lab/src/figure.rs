@@ -1,7 +1,14 @@
 //! The figures: what is measured of a run, its unit, and which way is better. Declared once.
+//!
+//! What applications report of themselves is declared when it is first seen: [`Figure::Application`].
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use iosched_sim::{Histogram, RunResult};
-use serde::{Deserialize, Serialize};
+use iosched_workload::app;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Which way a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,10 +22,20 @@ pub enum Direction {
     Neither,
 }
 
+impl From<app::Better> for Direction {
+    fn from(better: app::Better) -> Self {
+        match better {
+            app::Better::Higher => Self::Higher,
+            app::Better::Lower => Self::Lower,
+        }
+    }
+}
+
 /// A figure of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
+    /// What an application reports of itself.
+    Application(Reported),
     /// Bytes read and written per second of the run.
     Throughput,
     /// I/Os per second of the run, as tasks submitted them.
@@ -51,9 +68,33 @@ pub enum Figure {
     Fairness,
 }
 
+/// A figure that an application reports: by its name and unit, one for each.
+#[derive(Clone, Copy, Debug)]
+pub struct Reported(&'static Spec);
+
+impl PartialEq for Reported {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Reported {}
+
+impl PartialOrd for Reported {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Reported {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.0.id, self.0.unit).cmp(&(other.0.id, other.0.unit))
+    }
+}
+
 /// Everything that is declared of a figure.
+#[derive(Debug)]
 struct Spec {
-    figure: Figure,
     id: &'static str,
     name: &'static str,
     unit: &'static str,
@@ -71,19 +112,24 @@ const RELEVANT_QUANTILE_PERCENT: f64 = 2.0;
 
 macro_rules! figures {
     ($($figure:ident $id:literal $name:literal $unit:literal $direction:ident $relevant:ident $headline:ident $doc:literal;)*) => {
-        const SPECS: &[Spec] = &[$(Spec {
-            figure: Figure::$figure,
-            id: $id,
-            name: $name,
-            unit: $unit,
-            direction: Direction::$direction,
-            relevant_percent: $relevant,
-            headline: $headline,
-            doc: $doc,
-        }),*];
         impl Figure {
-            /// All figures, in the order of tables.
+            /// All figures that do not depend on the workload, in the order of tables.
             pub const ALL: &[Self] = &[$(Self::$figure),*];
+
+            fn spec(self) -> &'static Spec {
+                match self {
+                    $(Self::$figure => &Spec {
+                        id: $id,
+                        name: $name,
+                        unit: $unit,
+                        direction: Direction::$direction,
+                        relevant_percent: $relevant,
+                        headline: $headline,
+                        doc: $doc,
+                    },)*
+                    Self::Application(Reported(spec)) => spec,
+                }
+            }
         }
     };
 }
@@ -107,11 +153,16 @@ figures! {
 }
 
 impl Figure {
-    fn spec(self) -> &'static Spec {
-        // Both lists come from one macro call, but a figure's discriminant is the enum's.
-        let spec = &SPECS[self as usize];
-        debug_assert_eq!(spec.figure, self);
-        spec
+    /// The figures of an application, in the order in which it reports them. Of several of one name the first is the one
+    /// that closing sentences speak of: they tell the same in different units.
+    #[must_use]
+    pub fn reported(report: &app::Report) -> Vec<Self> {
+        let figures = &report.figures;
+        let is_first = |number: usize| figures[..number].iter().all(|before| before.name != figures[number].name);
+        let figure = |(number, own): (usize, &app::Figure)| {
+            Self::Application(declared(&own.name, &own.unit, own.better.into(), is_first(number)))
+        };
+        figures.iter().enumerate().map(figure).collect()
     }
 
     /// Its name in data: `sync_p99`.
@@ -205,8 +256,38 @@ impl Figure {
             Self::AsyncWorst => nobody_waits().map(|h| h.max_ns() as f64 / MS),
             Self::Utilisation => Some(run.utilisation() * 100.0),
             Self::Fairness => None,
+            Self::Application(Reported(spec)) => {
+                let mut figures = run.app.iter().flat_map(|report| &report.figures);
+                figures.find(|own| own.name == spec.id && own.unit == spec.unit).map(|own| own.value)
+            }
         }
     }
+}
+
+impl Serialize for Figure {
+    /// As [`Figure::id`].
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.id())
+    }
+}
+
+/// The one declaration of that name and unit, made when it is first asked for and kept: there are as many as applications
+/// have figures.
+fn declared(name: &str, unit: &str, direction: Direction, headline: bool) -> Reported {
+    static DECLARED: Mutex<BTreeMap<(String, String), Reported>> = Mutex::new(BTreeMap::new());
+    let mut all = DECLARED.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+    *all.entry((name.to_owned(), unit.to_owned())).or_insert_with(|| {
+        Reported(Box::leak(Box::new(Spec {
+            id: kept(name.to_owned()),
+            name: kept(name.replace('_', " ")),
+            unit: kept(unit.to_owned()),
+            direction,
+            relevant_percent: RELEVANT_PERCENT,
+            headline,
+            doc: "as the application reports it",
+        })))
+    })
 }
 
 fn some(histogram: Histogram) -> Option<Histogram> {
@@ -218,12 +299,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_figure_finds_its_own_declaration() {
-        for (number, &figure) in Figure::ALL.iter().enumerate() {
-            assert_eq!(figure as usize, number);
-            assert_eq!(figure.spec().figure, figure);
-            assert_eq!(serde_json::to_value(figure).unwrap(), figure.id());
+    fn ids_and_names_are_given_once() {
+        for name in [Figure::id, Figure::name] {
+            let mut names: Vec<&str> = Figure::ALL.iter().map(|&figure| name(figure)).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), Figure::ALL.len());
         }
+        assert_eq!(serde_json::to_value(Figure::SyncP99).unwrap(), "sync_p99");
+    }
+
+    #[test]
+    fn what_an_application_reports_is_a_figure_of_its_own() {
+        let own = |name: &str, unit: &'static str, value: f64, better| app::Figure {
+            name: name.to_owned(),
+            unit: unit.into(),
+            value,
+            better,
+        };
+        let report = app::Report {
+            figures: vec![
+                own("file_create", "s", 4.0, app::Better::Lower),
+                own("file_create", "files/s", 250.0, app::Better::Higher),
+            ],
+            series: Vec::new(),
+        };
+        let figures = Figure::reported(&report);
+        let run = RunResult { app: Some(report.clone()), ..RunResult::default() };
+        assert_eq!(figures.iter().map(|figure| figure.of(&run)).collect::<Vec<_>>(), [Some(4.0), Some(250.0)]);
+        assert_eq!((figures[0].name(), figures[0].unit()), ("file create", "s"));
+        assert_eq!((figures[0].direction(), figures[1].direction()), (Direction::Lower, Direction::Higher));
+        assert_eq!((figures[0].is_headline(), figures[1].is_headline()), (true, false));
+        assert_eq!(figures, Figure::reported(&report));
+        assert_ne!(figures[0], figures[1]);
+        assert_eq!(figures[0].of(&RunResult::default()), None);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub use error::LabError;
 pub use execute::{Finished, Progress, execute};
 pub use experiment::{Alone, Experiment};
 pub use fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX, Fairness};
-pub use figure::{Direction, Figure};
+pub use figure::{Direction, Figure, Reported};
 pub use file::{RecordReader, RecordWriter};
 pub use fio_json::fio_json;
 pub use machine::MachineProfile;
@@ -47,7 +47,7 @@ pub use number::{Decimals, grouped, significant};
 pub use overview::{FigureOverview, Margin, Outcome, Overview, labels};
 pub use pool::Control;
 pub use record::{
-    AloneRecord, DeviceRecord, Header, JobRecord, OnDevice, RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord,
-    TimelineRecord, ValueRecord, WorkloadKind, WorkloadRecord,
+    AloneRecord, DeviceRecord, Header, JobRecord, MachineRecord, OnDevice, RECORDS_FORMAT, Record, Records, RunRecord,
+    SettingRecord, TimelineRecord, ValueRecord, WorkloadKind, WorkloadRecord,
 };
-pub use results::{Answer, FigureResults, Results, SettingFigure};
+pub use results::{Answer, FigureResults, Results, SettingFigure, figures_of};

@@ -23,6 +23,8 @@ pub struct MachineProfile {
     pub name: String,
     /// Processor, memory, the kernel's settings and the file system.
     pub machine: Machine,
+    /// The text of the profile, if it came from a file.
+    pub text: Option<String>,
 }
 
 impl MachineProfile {
@@ -52,7 +54,7 @@ impl MachineProfile {
         }
         let text = std::fs::read_to_string(Path::new(name))
             .map_err(|source| LabError::Io { file: name.to_owned(), source })?;
-        Self::parse(name, &text)
+        Ok(Self { text: Some(text.clone()), ..Self::parse(name, &text)? })
     }
 
     /// A profile from its text; `name` stands for it in messages.
@@ -62,7 +64,7 @@ impl MachineProfile {
     pub fn parse(name: &str, text: &str) -> Result<Self, LabError> {
         let problem = |error: toml::de::Error| LabError::Data { file: name.to_owned(), problem: error.to_string() };
         let machine = toml::from_str(text).map_err(problem)?;
-        Ok(Self { name: name.to_owned(), machine })
+        Ok(Self { name: name.to_owned(), machine, text: None })
     }
 }
 

@@ -3,17 +3,17 @@
 //! Devices are never compared with each other's figures here: a setting wins on a device against the other settings on
 //! the same device. Computed from the results of each device, and so from records alone.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::Direction;
 use crate::compare::{Comparison, compare};
 use crate::doubt::{Doubt, listed};
 use crate::figure::Figure;
 use crate::record::{Header, Records};
-use crate::results::{FigureResults, Results, SettingFigure};
+use crate::results::{FigureResults, Results, SettingFigure, figures_of};
 
 /// How far the best setting is ahead.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Margin {
     /// The setting of the best mean, its number in [`Header::settings`].
     pub setting: usize,
@@ -24,7 +24,7 @@ pub struct Margin {
 }
 
 /// Who wins in one figure on one device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     /// Some settings are better than the others.
@@ -41,7 +41,7 @@ pub enum Outcome {
 }
 
 /// One figure on all devices.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigureOverview {
     /// Which.
     pub figure: Figure,
@@ -53,7 +53,7 @@ pub struct FigureOverview {
 }
 
 /// What several devices say together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Overview {
     /// The headline figures that at least one device has.
     pub figures: Vec<FigureOverview>,
@@ -68,7 +68,10 @@ impl Overview {
         let shared = |doubt: &&Doubt| devices.iter().all(|results| results.doubts.contains(doubt));
         let first = devices.first().map_or(&[] as &[Doubt], |results| &results.doubts);
         Self {
-            figures: Figure::ALL.iter().filter_map(|&figure| overview(&records.header, devices, figure)).collect(),
+            figures: figures_of(devices)
+                .into_iter()
+                .filter_map(|figure| overview(&records.header, devices, figure))
+                .collect(),
             shared_doubts: first.iter().filter(shared).cloned().collect(),
         }
     }

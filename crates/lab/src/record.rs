@@ -51,6 +51,9 @@ pub struct Header {
     pub replay: Replay,
     /// The machine that was modelled.
     pub host: Host,
+    /// The machine that an application ran on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineRecord>,
     /// When runs stop early.
     pub limit: Limit,
     /// Tasks that were planned to run alone, numbers in [`RunResult::tasks`]; rising.
@@ -150,6 +153,17 @@ impl From<&iosched_workload::fio::Job> for JobRecord {
             latency_percentile: target.map_or(100.0, |target| target.percentile),
         }
     }
+}
+
+/// What is to be known of a machine that an application ran on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineRecord {
+    /// Name or file of its profile.
+    pub name: String,
+    /// What it is, in a line.
+    pub about: String,
+    /// The text of the profile, if it came from a file; else `name` and [`Header::version`] tell it.
+    pub profile: Option<String>,
 }
 
 /// What is to be known of a device.

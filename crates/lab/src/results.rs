@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use iosched_sim::{Note, Replay};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::compare::{Comparison, SIGNIFICANCE, Verdict, compare};
 use crate::doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED, listed};
 use crate::fairness::Fairness;
 use crate::figure::Figure;
 use crate::number::significant;
-use crate::record::{Header, OnDevice, WorkloadKind};
+use crate::record::{Header, OnDevice, RunRecord, WorkloadKind};
 use crate::stat;
 
 /// I/Os that must lie above a quantile in a run for it to be more than the worst case.
@@ -31,7 +31,7 @@ const OVERLOAD_LATE_SHARE: f64 = 0.05;
 const OVERLOAD_LATE_S: f64 = 1.0;
 
 /// A figure under one setting, over the complete rounds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SettingFigure {
     /// The mean of the runs, in the figure's unit.
     pub mean: f64,
@@ -44,7 +44,7 @@ pub struct SettingFigure {
 }
 
 /// A figure under all settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigureResults {
     /// Which.
     pub figure: Figure,
@@ -63,7 +63,7 @@ impl FigureResults {
 }
 
 /// Which settings are best for what, by the figures that closing sentences speak of.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answer {
     /// Groups of settings (their numbers) between which there is no difference and than which no other is better, and
     /// the figures that this is so for.
@@ -73,7 +73,7 @@ pub struct Answer {
 }
 
 /// What records say of one device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Results {
     /// Complete rounds; all figures are of these.
     pub rounds: u32,
@@ -81,7 +81,7 @@ pub struct Results {
     pub simulated_ns: u64,
     /// I/Os simulated in them.
     pub simulated_ios: u64,
-    /// Figures that at least one setting has, in the order of [`Figure::ALL`].
+    /// Figures that at least one setting has: those that the application reports, then in the order of [`Figure::ALL`].
     pub figures: Vec<FigureResults>,
     /// What makes them doubtful.
     pub doubts: Vec<Doubt>,
@@ -204,6 +204,18 @@ impl Comparison {
     }
 }
 
+/// The figures that any of several devices has: what applications report, then in the order of [`Figure::ALL`].
+pub fn figures_of<'a>(devices: impl IntoIterator<Item = &'a Results>) -> Vec<Figure> {
+    let mut all: Vec<Figure> = Vec::new();
+    for own in devices.into_iter().flat_map(|results| &results.figures) {
+        if !all.contains(&own.figure) {
+            all.push(own.figure);
+        }
+    }
+    all.sort_by_key(|figure| Figure::ALL.iter().position(|known| known == figure));
+    all
+}
+
 fn figures(records: OnDevice<'_>, fairness: &Fairness) -> Vec<FigureResults> {
     let header = records.header();
     let runs: Vec<_> = (0..header.settings.len()).map(|setting| records.complete_runs(setting)).collect();
@@ -215,7 +227,7 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> Vec<FigureResults> {
         (!values.is_empty() && values.len() == runs[setting].len()).then_some(values)
     };
     let mut all = Vec::new();
-    for &figure in Figure::ALL {
+    for figure in reported(&runs).into_iter().chain(Figure::ALL.iter().copied()) {
         let values: Vec<Option<Vec<f64>>> = (0..runs.len()).map(|setting| values(figure, setting)).collect();
         if values.iter().all(Option::is_none) {
             continue;
@@ -232,6 +244,20 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> Vec<FigureResults> {
             })
         });
         all.push(FigureResults { figure, settings: settings.collect(), ios: fewest_ios(records, figure) });
+    }
+    all
+}
+
+/// What the application reports under any setting.
+fn reported(runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
+    let mut all = Vec::new();
+    for run in runs.iter().filter_map(|runs| runs.first()) {
+        let own = run.result.app.as_ref().map(Figure::reported).unwrap_or_default();
+        own.into_iter().for_each(|figure| {
+            if !all.contains(&figure) {
+                all.push(figure);
+            }
+        });
     }
     all
 }
@@ -424,7 +450,9 @@ impl Doubts<'_> {
 
     fn company(&self, doubts: &mut Vec<Doubt>) {
         let counted = self.fairness.tasks.len() as u64;
-        if self.results.rounds == 0 || self.records.alone_missing() > 0 {
+        // The tasks of an application belong together: none of them is run alone.
+        let together = self.records.header().workload.kind == WorkloadKind::Application;
+        if self.results.rounds == 0 || self.records.alone_missing() > 0 || together {
             return;
         }
         if counted < 2 {

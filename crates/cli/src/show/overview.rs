@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use iosched_lab::{Figure, FigureOverview, Header, Margin, Outcome, Overview, labels};
+use iosched_lab::{Figure, FigureOverview, Header, Margin, Outcome, Overview, figures_of, labels};
 
 use super::grid::{Column, Look, Tone, set};
 use super::text::{figures_column, heads};
@@ -32,8 +32,7 @@ pub(crate) fn closing(page: &Page<'_>, overview: &Overview, look: Look) -> Strin
 
 /// The figures of one setting, a column per device.
 pub(super) fn by_device(page: &Page<'_>, look: Look) -> String {
-    let known = |figure: &Figure| page.sheets.iter().any(|sheet| sheet.results.figure(*figure).is_some());
-    let figures: Vec<Figure> = Figure::ALL.iter().copied().filter(known).collect();
+    let figures = figures_of(page.sheets.iter().map(|sheet| &sheet.results));
     let of = |figure: Figure| {
         let value = |sheet: &Sheet<'_>| {
             let own = sheet.results.figure(figure)?.settings.first()?.as_ref()?;

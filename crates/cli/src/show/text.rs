@@ -81,6 +81,7 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     about.extend(workload.span_ns.map(|ns| format!("{} s recorded", seconds(ns))));
     let mut rows = vec![(workload.name.as_str(), about.join(", "))];
     rows.extend(devices.iter().map(|device| (device.name.as_str(), device.about.clone())));
+    rows.extend(page.header.machine.as_ref().map(|machine| (machine.name.as_str(), machine.about.clone())));
     if workload.kind == WorkloadKind::Trace {
         rows.push(match page.header.replay {
             Replay::Closed => {

@@ -23,6 +23,10 @@ pub(crate) fn section(views: &[View<'_>]) -> Markup {
             @for view in views {
                 dd { strong { (view.device().name) } ", " (device(view.device())) }
             }
+            @if let Some(machine) = &header.machine {
+                dt { "Machine" }
+                dd { strong { (machine.name) } ", " (machine.about) }
+            }
             dt { "Host" }
             dd { (host(header)) }
             @if header.workload.kind == WorkloadKind::Trace {
@@ -64,11 +68,14 @@ fn workload(header: &Header) -> String {
         let reads = workload.reads.map_or_else(String::new, |reads| format!(", {} of them reads", grouped(reads)));
         parts.push(format!("{}{reads}", counted(requests, "request", "requests")));
     }
-    parts.push(counted(workload.tasks, "process", "processes"));
+    let (one, many) =
+        if workload.kind == WorkloadKind::Application { ("task", "tasks") } else { ("process", "processes") };
+    parts.push(counted(workload.tasks, one, many));
     if let Some(span) = workload.span_ns {
         parts.push(format!("recorded over {}", time(span as f64, 3)));
     } else {
-        parts.push("synthetic".to_owned());
+        let what = if workload.kind == WorkloadKind::Application { "a program's system calls" } else { "synthetic" };
+        parts.push(what.to_owned());
     }
     parts.join("; ")
 }

@@ -9,7 +9,7 @@ use crate::figure::Figure;
 use crate::number::Decimals;
 use crate::overview::{Margin, Outcome, Overview};
 use crate::record::Records;
-use crate::results::Results;
+use crate::results::{Results, figures_of};
 
 pub(crate) fn page(records: &Records, views: &mut [View<'_>], file: Option<&str>) -> Markup {
     let header = &records.header;
@@ -149,7 +149,7 @@ fn by_device(views: &[View<'_>]) -> Markup {
                         }
                     }
                 }
-                tbody { @for &figure in Figure::ALL { (row(figure)) } }
+                tbody { @for figure in figures_of(views.iter().map(|view| &view.results)) { (row(figure)) } }
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A file of them is JSON lines: the [`ReproductionHeader`] first, then one line per run, in the order of the plan.
 
-use iosched_workload::app::{Better, Report};
+use iosched_workload::app::Report;
 use serde::{Deserialize, Serialize};
 
 use crate::figure::Direction;
@@ -106,15 +106,11 @@ impl CaseRun {
 /// The figures of a report, and one more for each series of times that goes process by process: how far its first and its last
 /// value are apart, `NAME_spread`.
 fn figures(report: &Report) -> Vec<FigureRecord> {
-    let direction = |better: Better| match better {
-        Better::Higher => Direction::Higher,
-        Better::Lower => Direction::Lower,
-    };
     let own = report.figures.iter().map(|figure| FigureRecord {
         test: figure.name.clone(),
         unit: figure.unit.to_string(),
         value: figure.value,
-        better: direction(figure.better),
+        better: figure.better.into(),
     });
     let by_process = report.series.iter().filter(|series| series.step_s.is_none() && series.unit == "s");
     let spreads = by_process.filter_map(|series| {
@@ -139,7 +135,7 @@ fn series(report: &Report) -> Vec<SeriesRecord> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iosched_workload::app::{Figure, Series};
+    use iosched_workload::app::{Better, Figure, Series};
 
     #[test]
     fn times_of_processes_have_a_spread() {

@@ -1,0 +1,99 @@
+//! Applications from outside: compared like any workload, and the published experiments.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const IOZONE: &str = "iozone -s 64 -e -i 0";
+
+/// A directory of the test's own, empty.
+fn directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn run(directory: &Path, args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_iosched"));
+    command.current_dir(directory).args(args).stdin(Stdio::null());
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    (status.code().unwrap(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+#[track_caller]
+fn refused(directory: &Path, args: &[&str], said: &[&str]) {
+    let (code, out, err) = run(directory, args);
+    assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {err}");
+    for part in said {
+        assert!(err.contains(part), "{args:?} should say {part:?}: {err}");
+    }
+    assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0, "{args:?} wrote something");
+}
+
+#[test]
+fn an_application_is_compared_by_its_own_figures() {
+    let here = directory("application");
+    let common = ["compare", "-w", IOZONE, "-d", "san-lun", "-s", "deadline", "-s", "cfq-2.6.34", "-n", "2"];
+    let (code, out, err) = run(&here, &common);
+    assert_eq!((code, err.as_str()), (0, ""));
+    for part in [IOZONE, "server-2010", "rewrite", "KB/s", "(baseline)"] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    let csv = run(&here, &[&common[..], &["--csv"]].concat()).1;
+    let rows: Vec<&str> = csv.lines().filter(|line| line.starts_with("write,KB/s,")).collect();
+    assert_eq!(rows.len(), 2, "{csv}");
+    let json: serde_json::Value = serde_json::from_str(&run(&here, &[&common[..], &["--json"]].concat()).1).unwrap();
+    assert_eq!(json["figures"][0]["figure"], "write");
+    assert_eq!(json["figures"][0]["better"], "higher");
+    assert_eq!(json["plan"]["machine"]["name"], "server-2010");
+    // What the records say is what the run said.
+    let (code, _, err) = run(&here, &["report", "last.jsonl"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let page = std::fs::read_to_string(here.join("last.html")).unwrap();
+    assert!(page.contains("rewrite") && page.contains("server-2010"));
+}
+
+#[test]
+fn what_an_application_cannot_be_is_told() {
+    let here = directory("application-refused");
+    refused(&here, &["compare", "-w", "iozone --frob"], &["frob", "-s"]);
+    refused(&here, &["compare", "-w", IOZONE, "--machine", "toaster"], &["\"toaster\"", "phenom-ii-2009"]);
+    refused(&here, &["compare", "--machine", "server-2010"], &["--machine is for applications"]);
+}
+
+#[test]
+fn an_experiment_is_reproduced_and_the_same_seed_gives_the_same() {
+    let here = directory("reproduce");
+    let args = ["reproduce", "fsync-yield", "--case", "iozone 4k san", "-n", "2", "--json"];
+    let (code, out, err) =
+        run(&here, &[&args[..], &["--records", "r.jsonl", "--report", "r.html", "-j", "1"]].concat());
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(run(&here, &args).1, out);
+    let lines: Vec<serde_json::Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Write and rewrite under three settings.
+    assert_eq!(lines.len(), 6, "{out}");
+    for line in &lines {
+        assert_eq!(line["experiment"], "fsync-yield");
+        assert!(line["simulated_mean"].as_f64().unwrap() > 0.0, "{line}");
+        assert!(line["published_mean"].is_null() && line["verdict_published"].is_null());
+    }
+    assert_eq!(lines[0]["verdict_simulated"], "baseline");
+    let records = std::fs::read_to_string(here.join("r.jsonl")).unwrap();
+    assert_eq!(records.lines().count(), 1 + 2 * 3);
+    assert!(records.starts_with("{\"record\":\"reproduction\""));
+    let page = std::fs::read_to_string(here.join("r.html")).unwrap();
+    assert!(page.contains("cfq+yield") && page.ends_with("</html>"));
+}
+
+#[test]
+fn what_there_is_to_reproduce_is_listed_and_what_is_not_is_refused() {
+    let here = directory("reproduce-refused");
+    let (code, out, _) = run(&here, &["reproduce", "--list"]);
+    assert_eq!(code, 0);
+    for part in ["quantum: ", "fdtree large_deep", "cfq-2.6.16:slice_idle=0,max_depth=64", "(baseline)", "32 writers"] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    refused(&here, &["reproduce", "quantums"], &["\"quantums\"", "quantum, fsync-yield, dd, low-latency, tpcc"]);
+    refused(&here, &["reproduce", "dd", "--case", "iozone"], &["\"iozone\"", "write, copy"]);
+    refused(&here, &["reproduce", "dd", "--runs", "0"], &["--runs"]);
+}
