@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::cache::Balance;
 use crate::fs::FsConfig;
 use crate::readahead::Generation;
 
@@ -37,6 +38,12 @@ impl Version {
     #[must_use]
     pub fn throttling(self) -> Throttling {
         if self < Self(3, 2, 0) { Throttling::WritesBack } else { Throttling::Sleeps }
+    }
+
+    /// How it balances what was used once against what was used again.
+    #[must_use]
+    pub fn balance(self) -> Balance {
+        if self < Self(2, 6, 31) { Balance::Proportional } else { Balance::Halves }
     }
 
     /// How it reads ahead. What is older than 2.6.23 is taken to be as that.

@@ -66,6 +66,12 @@ impl Readahead {
         if wished < sane { wished } else { sane }
     }
 
+    /// The last page that the last read call used.
+    #[must_use]
+    pub const fn previous_page(&self) -> Option<u64> {
+        self.previous
+    }
+
     /// A read call has ended; `last_page` is the last it used. A miss there or one page further is sequential.
     pub const fn read_ended(&mut self, last_page: u64) {
         self.previous = Some(last_page);

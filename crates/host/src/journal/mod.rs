@@ -309,6 +309,14 @@ impl Journal {
         self.committing.as_ref().map(|committing| committing.tid)
     }
 
+    /// Whether the commit of a transaction will flush the device's cache from now on: what is in there now will be on the medium
+    /// when it is done.
+    #[must_use]
+    pub fn will_flush(&self, tid: Tid) -> bool {
+        let recorded = self.phase == Phase::Record && self.committing() == Some(tid);
+        self.config.barrier && !recorded && !self.is_committed(tid)
+    }
+
     /// Whether somebody wants a commit that can begin now.
     #[must_use]
     pub fn wants_commit(&self) -> bool {

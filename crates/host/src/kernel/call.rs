@@ -96,6 +96,9 @@ impl Kernel {
         if self.cache.nr_writeback_of(mapping) > 0 {
             return Action::Block(Wait::Written(mapping));
         }
+        if self.inode(mapping).allocating > 0 {
+            return Action::Block(Wait::Allocated(mapping));
+        }
         let effects = &mut self.tasks[task as usize].effects;
         effects.clear();
         let fs = &mut self.disks[disk].fs;
@@ -117,6 +120,9 @@ impl Kernel {
         let mapping = self.mapping(disk, ino);
         if self.cache.nr_writeback_of(mapping) > 0 {
             return Action::Block(Wait::Written(mapping));
+        }
+        if self.inode(mapping).allocating > 0 {
+            return Action::Block(Wait::Allocated(mapping));
         }
         let effects = &mut self.tasks[task as usize].effects;
         effects.clear();

@@ -10,6 +10,7 @@ use super::io::{Place, Purpose};
 use super::metadata::Metadata;
 use super::sync::Fsync;
 use super::task::{Action, Frame, Wait};
+use super::writeback::{Scope, Writeback};
 use crate::fs::Ino;
 use crate::{PAGE_BYTES, PAGE_SECTORS};
 
@@ -68,6 +69,9 @@ impl Kernel {
         let (page, last) = (direct.position / PAGE_BYTES, to.div_ceil(PAGE_BYTES));
         match direct.stage {
             Stage::Begin => {
+                if let Some(action) = self.leave_cache(disk, ino, page..last, direct.is_write) {
+                    return action;
+                }
                 direct.stage = Stage::Allocated;
                 if !direct.is_write {
                     return Action::Cpu(self.machine.cpu.syscall_ns);
@@ -82,7 +86,7 @@ impl Kernel {
                     self.disks[disk].fs.set_size(ino, to);
                 }
                 let work = match grows || !self.tasks[task as usize].effects.dirties.is_empty() {
-                    true => Metadata::allocating(disk, ino),
+                    true => self.allocated(disk, ino),
                     false => Metadata::new(disk, 0).changing(ino),
                 };
                 self.tasks[task as usize].debt_ns += self.machine.cpu.syscall_ns;
@@ -116,6 +120,15 @@ impl Kernel {
 
     pub(super) fn scatter(&mut self, task: u32, scatter: &mut Scatter) -> Action {
         let (disk, ino) = self.file(task, scatter.node);
+        if scatter.next == 0
+            && let Some(&first) = scatter.offsets.first()
+        {
+            let all = scatter.offsets.iter().fold(first..first, |all, at| all.start.min(*at)..all.end.max(*at));
+            let pages = all.start / PAGE_BYTES..(all.end + scatter.bytes).div_ceil(PAGE_BYTES);
+            if let Some(action) = self.leave_cache(disk, ino, pages, true) {
+                return action;
+            }
+        }
         let kind = (Op::Write, Flags::SYNC | Flags::IDLE);
         while let Some(&offset) = scatter.offsets.get(scatter.next) {
             if let Some(action) = self.send_direct(task, disk, ino, kind, offset..offset + scatter.bytes) {
@@ -132,6 +145,22 @@ impl Kernel {
                 Action::Submit
             }
         }
+    }
+
+    /// What the page cache has of a file is brought to the disk before direct I/O, and what is to be overwritten there is
+    /// dropped. `None`: done.
+    fn leave_cache(&mut self, disk: usize, ino: Ino, pages: Range<u64>, is_write: bool) -> Option<Action> {
+        let mapping = self.mapping(disk, ino);
+        if self.cache.has_dirty(mapping) {
+            return Some(Action::Push(Frame::Writeback(Writeback::new(disk, Scope::File(mapping), u64::MAX).sync())));
+        }
+        if self.cache.nr_writeback_of(mapping) > 0 {
+            return Some(Action::Block(Wait::Written(mapping)));
+        }
+        if is_write && self.cache.pages_of(mapping) > 0 {
+            self.cache.invalidate(mapping, pages.start, pages.end - pages.start);
+        }
+        None
     }
 
     /// Puts out direct I/O to bytes of a file, in whole sectors. `None`: done; else what is needed first.

@@ -66,13 +66,13 @@ impl Kernel {
 
     /// Finds something to do, or waits for it.
     fn look(&self, flusher: &mut Flusher) -> Action {
-        if self.over_background() {
-            return flusher.pass(Scope::All);
-        }
         if self.now_ns >= flusher.next_ns {
             let vm = &self.machine.vm;
             flusher.next_ns = self.now_ns + vm.dirty_writeback_ms * 1_000_000;
             return flusher.pass(Scope::Older(self.now_ns.saturating_sub(vm.dirty_expire_ms * 1_000_000)));
+        }
+        if self.over_background() {
+            return flusher.pass(Scope::All);
         }
         Action::Block(Wait::Work(flusher.next_ns))
     }

@@ -32,14 +32,16 @@ impl Metadata {
     pub(super) const fn changing(self, ino: Ino) -> Self {
         Self { inode: Some(ino), ..self }
     }
-
-    /// It changes where this inode's data is.
-    pub(super) const fn allocating(disk: usize, ino: Ino) -> Self {
-        Self { disk, next: 0, cpu_ns: 0, inode: Some(ino), order: true }
-    }
 }
 
 impl Kernel {
+    /// What `task` has just got for a file is joined with a transaction.
+    pub(super) fn allocated(&mut self, disk: usize, ino: Ino) -> Metadata {
+        let mapping = self.mapping(disk, ino);
+        self.inode_mut(mapping).allocating += 1;
+        Metadata { disk, next: 0, cpu_ns: 0, inode: Some(ino), order: true }
+    }
+
     pub(super) fn metadata(&mut self, task: u32, work: &mut Metadata) -> Action {
         let disk = work.disk;
         while let Some(&block) = self.tasks[task as usize].effects.reads.get(work.next) {
@@ -84,7 +86,13 @@ impl Kernel {
             let mapping = self.mapping(disk, ino);
             let inode = self.inode_mut(mapping);
             inode.tid = Some(tid);
-            inode.data_tid = if work.order { Some(tid) } else { inode.data_tid };
+            if work.order {
+                inode.data_tid = Some(tid);
+                inode.allocating -= 1;
+                if inode.allocating == 0 {
+                    self.wake(|wait| *wait == Wait::Allocated(mapping));
+                }
+            }
         }
         if begins {
             self.transaction_begins(disk);
@@ -103,11 +111,12 @@ impl Kernel {
         Action::Pop
     }
 
-    /// The times of an inode have changed, and maybe its size: it goes with the running transaction. `None`: done.
-    pub(super) fn inode_changed(&mut self, disk: usize, ino: Ino) -> Option<Action> {
+    /// The times of an inode have changed, and its size if it `grows`: it goes with the running transaction. `None`: done.
+    pub(super) fn inode_changed(&mut self, disk: usize, ino: Ino, grows: bool) -> Option<Action> {
         let mapping = self.mapping(disk, ino);
         let running = self.disks[disk].journal.running();
-        if running.is_some() && running == self.inode(mapping).tid {
+        let known = self.inode(mapping).tid(grows);
+        if running.is_some() && running == known {
             return None;
         }
         let this = &mut self.disks[disk];
@@ -115,7 +124,9 @@ impl Kernel {
             Start::Started(mut handle) => {
                 this.journal.dirty(&mut handle, this.fs.inode_block(ino));
                 let tid = this.journal.stop(handle, false);
-                self.inode_mut(mapping).tid = Some(tid);
+                let inode = self.inode_mut(mapping);
+                inode.tid = Some(tid);
+                inode.data_tid = if grows { Some(tid) } else { inode.data_tid };
                 if running.is_none() {
                     self.transaction_begins(disk);
                 }

@@ -37,6 +37,7 @@ use crate::cache::{Mapping, PageCache};
 use crate::fs::{FileSystem, FsError, Ino};
 use crate::journal::{Journal, JournalConfig, Tid};
 use crate::machine::Machine;
+use crate::readahead::Readahead;
 use crate::{PAGE_BYTES, PAGE_SECTORS};
 
 /// CPU time that is let pass at once, ns: shorter times are put together.
@@ -104,6 +105,8 @@ struct Disk {
     congested: bool,
     /// Inodes with dirty pages, in the order they became dirty.
     dirty_inodes: VecDeque<DirtyInode>,
+    /// Those that a pass of writeback has taken off that list for as long as it is at them.
+    held: Vec<Mapping>,
     writeback_pages: u64,
     /// Pages written back since the start.
     written_pages: u64,
@@ -135,6 +138,8 @@ struct Inode {
     writeback_index: u64,
     /// Pages that were promised a block.
     promised: u64,
+    /// Operations that give it blocks and have not joined a transaction yet.
+    allocating: u32,
     /// The transaction that changed it last, and the one that changed where its data is.
     tid: Option<Tid>,
     data_tid: Option<Tid>,
@@ -176,7 +181,7 @@ impl Kernel {
         let mut kernel = Self {
             machine: machine.clone(),
             now_ns: 0,
-            cache: PageCache::new(machine.cache_mib * (1 << 20) / PAGE_BYTES),
+            cache: PageCache::with_balance(machine.cache_mib * (1 << 20) / PAGE_BYTES, machine.kernel.balance()),
             disks: Vec::with_capacity(disks.len()),
             tasks: Vec::new(),
             namespaces: Vec::new(),
@@ -208,6 +213,7 @@ impl Kernel {
                 bio_sectors_max: (u64::from(config.max_sectors) / PAGE_SECTORS).max(1) * PAGE_SECTORS,
                 congested: false,
                 dirty_inodes: VecDeque::new(),
+                held: Vec::new(),
                 writeback_pages: 0,
                 written_pages: 0,
                 rate: Rate::new(),
@@ -368,6 +374,32 @@ impl Kernel {
         (self.cache.nr_dirty(), self.cache.nr_writeback())
     }
 
+    /// The page cache.
+    #[must_use]
+    pub const fn cache(&self) -> &PageCache {
+        &self.cache
+    }
+
+    /// The file system of a disk.
+    #[must_use]
+    pub fn file_system(&self, disk: usize) -> &FileSystem {
+        &self.disks[disk].fs
+    }
+
+    /// The journal of a disk.
+    #[must_use]
+    pub fn journal(&self, disk: usize) -> &Journal {
+        &self.disks[disk].journal
+    }
+
+    /// Where a node of an application is, if it exists: its disk, its inode there, and whose pages are its own in the
+    /// [page cache](Self::cache).
+    #[must_use]
+    pub fn node(&self, application: usize, node: Node) -> Option<(usize, Ino, Mapping)> {
+        let (disk, ino) = self.find(application, node)?;
+        Some((disk, ino, self.mapping(disk, ino)))
+    }
+
     // ---- who is woken
 
     fn wake(&mut self, what: impl Fn(&Wait) -> bool) {
@@ -450,6 +482,10 @@ impl Kernel {
 
     /// An inode that was taken off the list goes back to it, if it has dirty pages.
     fn relist(&mut self, disk: usize, mapping: Mapping) {
+        let held = &mut self.disks[disk].held;
+        if let Some(at) = held.iter().position(|held| *held == mapping) {
+            held.swap_remove(at);
+        }
         let dirty = self.cache.has_dirty(mapping);
         let inode = self.inode_mut(mapping);
         inode.listed = dirty;
@@ -485,7 +521,8 @@ impl Kernel {
     }
 
     fn readahead_pages_max(&self) -> u64 {
-        self.machine.read_ahead_kb * 1024 / PAGE_BYTES
+        let free = self.cache.pages_max() - self.cache.pages();
+        Readahead::pages_max(self.machine.read_ahead_kb, free, self.cache.nr_inactive())
     }
 
     /// Pages that a writer dirties before limits are looked at.

@@ -81,8 +81,11 @@ impl Kernel {
                 // Reading ahead may be under way so far that this page is the mark.
                 self.ahead_of(task, mapping, open, page, wanted).unwrap_or(Action::Block(Wait::Page(mapping, page)))
             }
-            Cached::Run { until, .. } => {
-                if let Some(action) = self.ahead_of(task, mapping, open, page, wanted) {
+            Cached::Run { until, state } => {
+                // A page under writeback has no mark that is seen: Linux has one bit for both.
+                if !state.is_writeback()
+                    && let Some(action) = self.ahead_of(task, mapping, open, page, wanted)
+                {
                     return action;
                 }
                 let until = until.min(page + COPY_PAGES_MAX);
@@ -92,8 +95,11 @@ impl Kernel {
                 let bytes = to - read.position;
                 let calls = bytes.div_ceil(read.call_bytes);
                 let pages = to.div_ceil(PAGE_BYTES) - page;
-                self.cache.access(mapping, page, pages);
                 let this = &mut self.tasks[task as usize].open[open];
+                // Who goes on within a page does not use it again.
+                let within = !read.position.is_multiple_of(PAGE_BYTES) && this.readahead.previous_page() == Some(page);
+                let skipped = u64::from(within);
+                self.cache.access(mapping, page + skipped, pages - skipped);
                 this.readahead.read_ended((to - 1) / PAGE_BYTES);
                 read.position = to;
                 let cpu = &self.machine.cpu;

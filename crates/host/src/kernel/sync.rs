@@ -5,6 +5,7 @@ use iosched_workload::app::Node;
 use super::Kernel;
 use super::task::{Action, Frame, Wait};
 use super::writeback::{Scope, Writeback};
+use crate::cache::Mapping;
 use crate::journal::Tid;
 
 /// fsync(2) or fdatasync(2) of a file under way.
@@ -21,6 +22,7 @@ enum Stage {
     Begin,
     Written,
     Commit,
+    Flush,
     Flushed,
     End,
 }
@@ -32,10 +34,12 @@ impl Fsync {
 }
 
 /// sync(2) under way.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SyncAll {
     disk: usize,
     stage: u8,
+    /// Whose pages are to be put out yet.
+    files: Vec<Mapping>,
 }
 
 impl Kernel {
@@ -51,18 +55,22 @@ impl Kernel {
                 fsync.stage = Stage::Commit;
                 self.wait_for_writeback(mapping)
             }
+            Stage::Commit if self.inode(mapping).allocating > 0 => Action::Block(Wait::Allocated(mapping)),
             Stage::Commit => {
-                let tid = self.inode(mapping).tid(fsync.data_only);
+                let this = &self.disks[disk];
+                let tid = self.inode(mapping).tid(fsync.data_only).filter(|tid| !this.journal.is_committed(*tid));
+                // A commit that has sent its flush already brings nothing of this to the medium.
+                let flushed = tid.is_some_and(|tid| this.journal.will_flush(tid));
+                fsync.stage = if this.barrier && !flushed { Stage::Flush } else { Stage::End };
+                match tid {
+                    Some(tid) => self.commit_and_wait(task, disk, tid),
+                    None => Action::Cpu(0),
+                }
+            }
+            Stage::Flush => {
                 fsync.stage = Stage::Flushed;
-                let Some(tid) = tid.filter(|tid| !self.disks[disk].journal.is_committed(*tid)) else {
-                    if self.disks[disk].barrier {
-                        self.send_flush(task, disk);
-                        return Action::Submit;
-                    }
-                    return Action::Pop;
-                };
-                fsync.stage = Stage::End;
-                self.commit_and_wait(task, disk, tid)
+                self.send_flush(task, disk);
+                Action::Submit
             }
             Stage::Flushed => {
                 fsync.stage = Stage::End;
@@ -87,16 +95,28 @@ impl Kernel {
         if disk == self.disks.len() {
             return Action::Pop;
         }
+        if let Some(mapping) = sync.files.pop() {
+            return Action::Push(Frame::Writeback(Writeback::new(disk, Scope::File(mapping), u64::MAX).sync()));
+        }
         sync.stage += 1;
         match sync.stage {
-            1 => Action::Push(Frame::Writeback(Writeback::new(disk, Scope::All, u64::MAX).sync())),
+            1 => {
+                // Those that others are at are among them: they may leave them half done.
+                let this = &self.disks[disk];
+                let listed = this.dirty_inodes.iter().rev().map(|inode| inode.mapping);
+                sync.files.extend(listed.chain(this.held.iter().copied()));
+                Action::Cpu(0)
+            }
             2 if self.disks[disk].writeback_pages > 0 => Action::Block(Wait::AllWritten(disk)),
-            3 => match self.disks[disk].journal.running() {
-                Some(tid) => self.commit_and_wait(task, disk, tid),
-                None => Action::Cpu(0),
-            },
+            3 => {
+                let journal = &self.disks[disk].journal;
+                match journal.running().or(journal.committing()) {
+                    Some(tid) => self.commit_and_wait(task, disk, tid),
+                    None => Action::Cpu(0),
+                }
+            }
             4 => {
-                *sync = SyncAll { disk: disk + 1, stage: 0 };
+                *sync = SyncAll { disk: disk + 1, ..SyncAll::default() };
                 Action::Cpu(0)
             }
             _ => Action::Cpu(0),
@@ -104,7 +124,7 @@ impl Kernel {
     }
 
     /// Waits until no page of a file is under writeback.
-    pub(super) fn wait_for_writeback(&mut self, mapping: crate::cache::Mapping) -> Action {
+    pub(super) fn wait_for_writeback(&mut self, mapping: Mapping) -> Action {
         if self.cache.nr_writeback_of(mapping) == 0 { Action::Cpu(0) } else { Action::Block(Wait::Written(mapping)) }
     }
 }

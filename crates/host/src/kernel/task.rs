@@ -72,6 +72,8 @@ pub(super) enum Wait {
     Page(Mapping, u64),
     /// Pages of a file that are under writeback.
     Written(Mapping),
+    /// Blocks of a file that are on their way into a transaction.
+    Allocated(Mapping),
     /// All pages of a disk that are under writeback.
     AllWritten(usize),
     /// The I/Os of its own that nobody else waits for.

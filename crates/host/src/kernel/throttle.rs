@@ -125,7 +125,8 @@ impl Kernel {
     }
 
     /// Pages from which on writeback begins in the background, and from which on writers are held back.
-    pub(super) fn dirty_limits(&self) -> (u64, u64) {
+    #[must_use]
+    pub fn dirty_limits(&self) -> (u64, u64) {
         let pages = self.cache.pages_max();
         let vm = &self.machine.vm;
         (pages * u64::from(vm.dirty_background_ratio) / 100, pages * u64::from(vm.dirty_ratio) / 100)

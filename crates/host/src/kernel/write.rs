@@ -2,7 +2,6 @@
 
 use iosched_workload::app::{Node, OpenFlags, Source};
 
-use super::metadata::Metadata;
 use super::read::ReadAhead;
 use super::sync::Fsync;
 use super::task::{Action, Frame, Wait};
@@ -64,11 +63,11 @@ impl Kernel {
         if let Some(action) = self.dirty(mapping, page, last) {
             return action;
         }
+        if let Some(action) = self.inode_changed(disk, ino, to > size) {
+            return action;
+        }
         if to > size {
             self.disks[disk].fs.set_size(ino, to);
-        }
-        if let Some(action) = self.inode_changed(disk, ino) {
-            return action;
         }
         let bytes = to - write.position;
         let calls_before = |position: u64| (position - write.start).div_ceil(write.call_bytes);
@@ -140,7 +139,7 @@ impl Kernel {
                 if let Err(error) = fs.allocate(ino, page, last - page, effects) {
                     self.fail(error);
                 }
-                Some(Action::Push(Frame::Metadata(Metadata::allocating(disk, ino))))
+                Some(Action::Push(Frame::Metadata(self.allocated(disk, ino))))
             }
         }
     }
@@ -152,7 +151,7 @@ impl Kernel {
             at = match self.cache.get(mapping, at) {
                 Cached::Absent { until } => {
                     let until = until.min(last);
-                    if self.cache.insert(mapping, at, until - at, State::Dirty).is_err() {
+                    if self.cache.insert_accessed(mapping, at, until - at, State::Dirty).is_err() {
                         return Some(self.wait_for_memory());
                     }
                     until
@@ -161,11 +160,11 @@ impl Kernel {
                 Cached::Run { until, .. } => {
                     let until = until.min(last);
                     self.cache.set_dirty(mapping, at, until - at);
+                    self.cache.access(mapping, at, until - at);
                     until
                 }
             };
         }
-        self.cache.access(mapping, page, last - page);
         self.now_dirty(mapping);
         None
     }

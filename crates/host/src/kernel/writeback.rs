@@ -4,9 +4,11 @@ use iosched::Flags;
 
 use super::Kernel;
 use super::io::Place;
-use super::metadata::Metadata;
 use super::task::{Action, Frame, Wait};
 use crate::cache::Mapping;
+
+/// Pages that get their blocks at once at most: 8 MiB, the longest chunk of ext4's allocator.
+const ALLOCATED_PAGES_MAX: u64 = 2048;
 
 /// What is written back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub(super) struct Writeback {
     nonblocking: bool,
     /// What has no blocks yet is left.
     mapped_only: bool,
+    /// What was dirtied while it was being written, when the pass began, is still to be written again.
+    again: bool,
     current: Option<Cursor>,
     /// Inodes it may still look at.
     inodes: usize,
@@ -67,6 +71,7 @@ impl Writeback {
             sync: false,
             nonblocking: false,
             mapped_only: false,
+            again: false,
             current: None,
             inodes: usize::MAX,
             written: 0,
@@ -111,10 +116,16 @@ impl Kernel {
                 }
                 continue;
             };
-            let found = self.cache.next_dirty(cursor.mapping, cursor.page).filter(|(page, _)| *page < cursor.end);
+            let found = self.cache.next_dirty_up_to(cursor.mapping, cursor.page, pass.budget.min(ALLOCATED_PAGES_MAX));
+            let found = found.filter(|(page, _)| *page < cursor.end);
             let Some((page, pages)) = found else {
                 let index = self.inode(cursor.mapping).writeback_index;
-                if cursor.end == u64::MAX && index > 0 && !pass.sync {
+                if std::mem::take(&mut pass.again) && self.cache.has_dirty(cursor.mapping) {
+                    pass.current = Some(Cursor { page: 0, ..cursor });
+                    if self.cache.nr_writeback_of(cursor.mapping) > 0 {
+                        return Action::Block(Wait::Written(cursor.mapping));
+                    }
+                } else if cursor.end == u64::MAX && index > 0 && !pass.sync {
                     pass.current = Some(Cursor { page: 0, end: index, ..cursor });
                 } else {
                     self.finish_inode(pass, cursor);
@@ -164,7 +175,7 @@ impl Kernel {
             self.fail(error);
         }
         self.keep_promise(disk, mapping, pages);
-        Action::Push(Frame::Metadata(Metadata::allocating(disk, ino)))
+        Action::Push(Frame::Metadata(self.allocated(disk, ino)))
     }
 
     /// The next inode that the pass is about.
@@ -185,6 +196,10 @@ impl Kernel {
             };
             if self.cache.has_dirty(mapping) {
                 let page = if pass.sync { 0 } else { self.inode(mapping).writeback_index };
+                pass.again = pass.sync && self.cache.nr_writeback_of(mapping) > 0;
+                if !matches!(pass.scope, Scope::File(_)) {
+                    self.disks[pass.disk].held.push(mapping);
+                }
                 return Some(Cursor { mapping, page, end: u64::MAX });
             }
             if !matches!(pass.scope, Scope::File(_)) {
