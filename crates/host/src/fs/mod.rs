@@ -327,13 +327,22 @@ fn journal_blocks(config: &FsConfig, blocks: Block) -> u64 {
     config.journal_mib.map_or(by_size, |mib| mib * 256)
 }
 
-/// Takes blocks for the journal, in one run as far as groups' own blocks allow.
+/// Takes blocks for the journal, in one run as far as groups' own blocks allow: from the beginning if there are too few behind its
+/// place.
 fn place_journal(config: &FsConfig, geometry: &mut Geometry) -> Option<Vec<BlockRun>> {
-    let mut left = journal_blocks(config, geometry.blocks);
     let first = match config.journal_place {
         JournalPlace::Middle => geometry.groups / 2 / config.flex_groups() * config.flex_groups(),
         JournalPlace::Beginning => 0,
     };
+    let blocks = journal_blocks(config, geometry.blocks);
+    let runs = free_from(geometry, first, blocks).or_else(|| free_from(geometry, 0, blocks))?;
+    runs.iter().for_each(|run| geometry.use_at_birth(*run));
+    Some(runs)
+}
+
+/// The first `count` blocks from a group on that groups do not use themselves.
+fn free_from(geometry: &Geometry, first: u32, count: u64) -> Option<Vec<BlockRun>> {
+    let mut left = count;
     let mut runs: Vec<BlockRun> = Vec::new();
     let (mut block, end) = (geometry.first_block(first), geometry.blocks);
     while left > 0 && block < end {
@@ -357,6 +366,5 @@ fn place_journal(config: &FsConfig, geometry: &mut Geometry) -> Option<Vec<Block
         left -= blocks;
         block += blocks;
     }
-    (left == 0).then(|| runs.iter().for_each(|run| geometry.use_at_birth(*run)))?;
-    Some(runs)
+    (left == 0).then_some(runs)
 }
