@@ -75,6 +75,10 @@ pub struct Cpu {
     pub zero_bytes_per_s: u64,
     /// Changing a directory: one entry made or removed, with its inode, ns.
     pub metadata_ns: u64,
+    /// Making a directory or removing a file: a name, an inode and a block come or go, in several journal handles; ns. Not
+    /// given: as `metadata_ns`.
+    #[serde(default)]
+    pub inode_ns: Option<u64>,
     /// Starting a program from the page cache, and its end, ns.
     pub spawn_ns: u64,
     /// Setting up a request, and handling its completion, ns of the task that submits it.

@@ -86,7 +86,9 @@ impl Kernel {
         self.name(self.tasks[task as usize].namespace, node, Some((disk, ino)));
         let mapping = self.mapping(disk, ino);
         *self.inode_mut(mapping) = Inode { listed: self.inode(mapping).listed, ..Inode::default() };
-        Ok(Frame::Metadata(Metadata::new(disk, self.machine.cpu.metadata_ns).changing(ino)))
+        let cpu = &self.machine.cpu;
+        let cpu_ns = if directory { cpu.inode_ns.unwrap_or(cpu.metadata_ns) } else { cpu.metadata_ns };
+        Ok(Frame::Metadata(Metadata::new(disk, cpu_ns).changing(ino)))
     }
 
     /// A file or directory goes, once nothing of it is under writeback.
@@ -111,7 +113,9 @@ impl Kernel {
         }
         self.forget(disk, mapping);
         self.name(self.tasks[task as usize].namespace, node, None);
-        Action::Become(Frame::Metadata(Metadata::new(disk, self.machine.cpu.metadata_ns)))
+        let cpu = &self.machine.cpu;
+        let cpu_ns = if directory { cpu.metadata_ns } else { cpu.inode_ns.unwrap_or(cpu.metadata_ns) };
+        Action::Become(Frame::Metadata(Metadata::new(disk, cpu_ns)))
     }
 
     /// A file loses its contents, once nothing of it is under writeback.

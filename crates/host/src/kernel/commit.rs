@@ -123,6 +123,8 @@ impl Kernel {
                 Action::Submit
             }
             Some(CommitStep::WriteCommit { block, barrier, .. }) => {
+                // Blocks that were on their way to the log may be changed again.
+                self.wake(|wait| matches!(wait, Wait::Journal(of) if *of == disk));
                 let barrier = if barrier { Flags::PREFLUSH | Flags::FUA } else { Flags::empty() };
                 let place = Place::blocks(disk, block, 1);
                 self.send(task, Op::Write, Flags::SYNC | barrier, place, |_, _| Purpose::Own { task });

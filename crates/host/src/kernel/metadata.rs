@@ -59,6 +59,11 @@ impl Kernel {
             self.tasks[task as usize].effects = effects;
             return Action::Pop;
         }
+        let inode_block = work.inode.map(|ino| self.disks[disk].fs.inode_block(ino));
+        if effects.dirties.iter().chain(&inode_block).any(|&block| self.is_being_written(disk, block)) {
+            self.tasks[task as usize].effects = effects;
+            return Action::Block(Wait::Journal(disk));
+        }
         let this = &mut self.disks[disk];
         let begins = this.journal.running().is_none();
         let credits = (effects.dirties.len() + effects.forgets.len() + 1) as u32;
@@ -119,6 +124,9 @@ impl Kernel {
         if running.is_some() && running == known {
             return None;
         }
+        if self.is_being_written(disk, self.disks[disk].fs.inode_block(ino)) {
+            return Some(Action::Block(Wait::Journal(disk)));
+        }
         let this = &mut self.disks[disk];
         match this.journal.start(1) {
             Start::Started(mut handle) => {
@@ -134,6 +142,13 @@ impl Kernel {
             }
             Start::Wait(why) => Some(self.wait_for_journal(disk, why)),
         }
+    }
+
+    /// Whether a block is on its way to the log or to its place as it is in memory: whoever wants to change it waits.
+    fn is_being_written(&self, disk: usize, block: u64) -> bool {
+        let state = self.cache.get(self.device_mapping(disk), block);
+        self.disks[disk].journal.is_on_the_way_to_the_log(block)
+            || matches!(state, Cached::Run { state, .. } if state.is_writeback())
     }
 
     /// Sees to it that a block of the file system is in memory. `None`: it is.

@@ -88,8 +88,8 @@ fn files_are_written_by_blocks_of_4_kib_by_a_process_each() {
 #[test]
 fn processes_are_as_many_as_the_script_starts() {
     let calls = made("fdtree -d 3 -l 2 -f 5 -s 1");
-    // 1 + 3 + 9 directories. mkdir of each; 3 are entered to make more.
-    let mut expected = 13 + 3;
+    // 1 + 3 + 9 directories. mkdir of each; 3 are entered to make more, with three processes each.
+    let mut expected = 13 + 3 * 3;
     // 12 are entered, a dd for each file.
     expected += 12 + 13 * 5;
     // 12 are entered, an rm in each and in the top.
