@@ -40,6 +40,12 @@ impl Version {
         if self < Self(3, 2, 0) { Throttling::WritesBack } else { Throttling::Sleeps }
     }
 
+    /// Whether a commit block is a barrier to the request queue, rather than a flush and a write.
+    #[must_use]
+    pub fn has_barriers(self) -> bool {
+        self < Self(2, 6, 37)
+    }
+
     /// How it balances what was used once against what was used again.
     #[must_use]
     pub fn balance(self) -> Balance {
@@ -109,6 +115,9 @@ pub struct Machine {
     pub kernel: Version,
     /// Jiffies in a second.
     pub hz: u32,
+    /// How long the machine has run before an application starts, s: its threads have a history by then.
+    #[serde(default = "settle_s_default")]
+    pub settle_s: u64,
     /// Memory that the page cache may use, MiB: what the kernel and programs leave.
     pub cache_mib: u64,
     /// Largest readahead window, KiB.
@@ -119,4 +128,9 @@ pub struct Machine {
     pub vm: Vm,
     /// The file system on every disk.
     pub file_system: FsConfig,
+}
+
+/// Some commits of the journal.
+const fn settle_s_default() -> u64 {
+    60
 }

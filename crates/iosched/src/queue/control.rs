@@ -184,7 +184,7 @@ impl RequestQueue {
     }
 
     /// Releases everything the elevator has queued to the dispatch list, in its order.
-    fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
         while let Some(id) = self.elevator.drain(&mut self.env) {
             self.env.unqueue(id);
             self.env.dispatch_list.push_back(&mut self.env.requests, id);

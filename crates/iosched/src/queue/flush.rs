@@ -4,6 +4,9 @@
 //! On a device with a volatile cache that takes a device flush, begun after the submission; flushes that wait
 //! together share one. A write flagged PREFLUSH waits for such a flush first and then passes the elevator by; a FUA
 //! write on a device that cannot do it itself is followed by one.
+//!
+//! Up to Linux 2.6.36 such a write was a barrier: everything that the elevator had went to the device before it. Elevators expire
+//! their active queue for that, which is why a journal's commit did not leave them idling.
 
 use super::{IoError, RequestQueue, Submit};
 use crate::request::{Bio, BioDone, Flags, Op, RequestId, Stage};
@@ -32,6 +35,7 @@ impl RequestQueue {
     /// A bio that is a flush or carries PREFLUSH or FUA.
     pub(super) fn submit_flush(&mut self, bio: &Bio) -> Submit {
         let mut bio = *bio;
+        let barrier = self.barriers && self.multi.is_none() && bio.op.has_data() && bio.flags.contains(Flags::PREFLUSH);
         if !self.write_cache {
             bio.flags.remove(Flags::PREFLUSH | Flags::FUA);
             if bio.op == Op::Flush {
@@ -40,12 +44,15 @@ impl RequestQueue {
         }
         let preflush = bio.op == Op::Flush || bio.flags.contains(Flags::PREFLUSH);
         let postflush = bio.flags.contains(Flags::FUA) && !self.device_fua;
-        if !preflush && !postflush {
+        if !preflush && !postflush && !barrier {
             return self.submit_data(&bio);
         }
         let Some(id) = self.allocate(&bio) else {
             return Submit::Full;
         };
+        if barrier {
+            self.drain();
+        }
         if preflush {
             self.flushes.pending.push(id);
         } else {

@@ -61,6 +61,9 @@ pub struct QueueConfig {
     pub write_cache: bool,
     /// Whether the device honours force-unit-access itself.
     pub fua: bool,
+    /// Whether a write flagged PREFLUSH is a barrier, as up to Linux 2.6.36: the elevator gives out everything before it, and it goes
+    /// behind that; on the single-queue layer.
+    pub barriers: bool,
     /// Largest request the device takes, in KiB.
     pub max_hw_sectors_kb: u32,
     /// Commands that each hardware queue of the device takes at once, at least 1.
@@ -80,6 +83,7 @@ impl Default for QueueConfig {
             groups: false,
             write_cache: true,
             fua: false,
+            barriers: false,
             max_hw_sectors_kb: 512,
             depth: 32,
             hw_queues: 1,
@@ -129,6 +133,7 @@ pub struct RequestQueue {
     attributes: Attributes,
     write_cache: bool,
     device_fua: bool,
+    barriers: bool,
     device: DeviceQueues,
     /// Allocation in the single-queue layer,
     limits: Limits,
@@ -167,6 +172,7 @@ impl RequestQueue {
             attributes,
             write_cache: config.write_cache,
             device_fua: config.fua,
+            barriers: config.barriers,
             device,
             limits: Limits::default(),
             plugs: Plugs::default(),

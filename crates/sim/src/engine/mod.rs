@@ -15,7 +15,7 @@ mod tasks;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iosched::{CgroupId, RequestQueue, SECTOR_BYTES, Time};
+use iosched::{CgroupId, QueueConfig, RequestQueue, SECTOR_BYTES, Time};
 use iosched_disk::Device;
 use iosched_host::kernel::{DiskConfig, Kernel};
 use iosched_workload::fio::Jobs;
@@ -122,7 +122,8 @@ fn run_application<O: Observer>(
     let core = |machine: Machine<'_, _>| Core::new(machine.queue, machine.device, machine.rerun, observer.take());
     let cores = machines.into_iter().map(core).collect();
     let applications = std::iter::once(spec).chain(plan.company).map(|spec| spec.start(seed)).collect();
-    system::System::new(kernel, cores, applications)?.run(limit, interrupt)
+    let daemon = app::Daemon::new(seed);
+    system::System::new(kernel, cores, applications, daemon, host.settle_s * 1_000_000_000)?.run(limit, interrupt)
 }
 
 /// Checks a plan without running it.
@@ -147,7 +148,8 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
     {
         return Err(out_of_range("speed", speed.to_string(), "from 0.000001 to 1,000,000"));
     }
-    let config = plan.host.queue_config(plan.profile);
+    let barriers = plan.machine.is_some_and(|machine| machine.kernel.has_barriers());
+    let config = QueueConfig { barriers, ..plan.host.queue_config(plan.profile) };
     let queue = plan.scheduler.build(ORIGIN, &config)?;
     // A multi-queue elevator that let an idle device wait is asked again, as Linux does.
     let rerun = if queue.is_multi_queue() {

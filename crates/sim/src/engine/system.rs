@@ -1,12 +1,13 @@
 //! Applications on a machine: system calls through a modelled kernel to one or several disks.
 //!
 //! Everything that runs is a task of the [`Kernel`]: its own threads first, then those of the applications. A task is a context in
-//! the request queue of every disk. The run ends with the first application; others are company.
+//! the request queue of every disk. The run ends with the first application; others are company. A daemon that writes its log runs
+//! from the start, the others once the machine has settled.
 
 use iosched::{CgroupId, IoPriority};
 use iosched_disk::Device;
 use iosched_host::kernel::{Kernel, Outcome};
-use iosched_workload::app::{Application, Step};
+use iosched_workload::app::{Application, Daemon, Step};
 
 use super::core::{Core, NewIo};
 use super::heap::Heap;
@@ -38,6 +39,8 @@ pub(super) struct System<D, O> {
     application_of: Vec<Option<usize>>,
     heap: Heap,
     now_ns: u64,
+    /// When the applications start, ns.
+    settled_ns: u64,
     /// What was known last of each disk's congestion.
     congested: Vec<bool>,
     rerun_ns: Vec<u64>,
@@ -49,11 +52,14 @@ impl<D: Device, O: Observer> System<D, O> {
         mut kernel: Kernel,
         mut cores: Vec<Core<D, Option<O>>>,
         applications: Vec<Box<dyn Application>>,
+        daemon: Daemon,
+        settled_ns: u64,
     ) -> Result<Self, SimError> {
         let mut names = kernel.threads();
         let mut application_of = vec![None; names.len()];
         let mut running = Vec::with_capacity(applications.len());
-        for (number, application) in applications.into_iter().enumerate() {
+        let daemon: Box<dyn Application> = Box::new(daemon);
+        for (number, application) in applications.into_iter().chain([daemon]).enumerate() {
             let namespace = kernel.add_application(application.existing())?;
             let first = names.len() as u32;
             for task in application.tasks() {
@@ -76,6 +82,7 @@ impl<D: Device, O: Observer> System<D, O> {
             application_of,
             heap: Heap::default(),
             now_ns: 0,
+            settled_ns,
             congested: vec![false; disks],
             rerun_ns: vec![u64::MAX; disks],
             failure: None,
@@ -93,9 +100,11 @@ impl<D: Device, O: Observer> System<D, O> {
             core.ios_max = limit.ios.unwrap_or(u64::MAX);
             core.begin();
         }
-        for task in 0..self.application_of.len() as u32 {
-            if self.application_of[task as usize].is_some() {
-                self.go(task);
+        let daemon = self.applications.len() - 1;
+        for (task, application) in self.application_of.iter().enumerate() {
+            if let Some(number) = *application {
+                let start_ns = if number == daemon { 0 } else { self.settled_ns };
+                self.heap.push(start_ns, task as u32, RUN);
             }
         }
         self.attend();
@@ -339,6 +348,7 @@ impl<D: Device, O: Observer> System<D, O> {
             result.latency.merge(&other.latency);
         }
         result.finished_ns = self.now_ns;
+        result.counted_from_ns = self.settled_ns;
         result.app = Some(report);
         result
     }

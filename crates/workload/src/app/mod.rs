@@ -7,6 +7,7 @@
 
 mod call;
 mod command_line;
+mod daemon;
 mod dd;
 mod fdtree;
 mod fs_mark;
@@ -19,6 +20,7 @@ mod tests;
 mod tpcc;
 
 pub use call::{Call, Node, OpenFlags, Source};
+pub use daemon::Daemon;
 pub use report::{Better, Figure, Report, Series};
 pub use spec::{About, AppOption, Spec, programs};
 

@@ -1,0 +1,86 @@
+//! What else runs on any machine: a daemon that writes its log.
+
+use super::{AppTask, Application, Call, Existing, Node, OpenFlags, Report, Source, Step};
+use crate::SplitMix64;
+
+/// A line of the log.
+const LINE_BYTES: u64 = 100;
+/// Longest time from one line to the next, ns; the shortest is half of it.
+const PERIOD_NS: u64 = 10_000_000_000;
+const LOG: Node = Node::new(0);
+
+/// A daemon that appends a line to its log every few seconds, as long as the machine runs. Nobody waits for its data: it goes to the
+/// disk when the kernel writes it back, and the file system's journal commits the file's new size and times.
+#[derive(Debug)]
+pub struct Daemon {
+    tasks: [AppTask; 1],
+    rng: SplitMix64,
+    written: u64,
+    is_open: bool,
+    sleeps: bool,
+}
+
+impl Daemon {
+    /// One whose lines come at times that the seed decides.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            tasks: [AppTask { name: "syslogd".to_owned() }],
+            rng: SplitMix64::new(seed),
+            written: 0,
+            is_open: false,
+            sleeps: false,
+        }
+    }
+}
+
+impl Application for Daemon {
+    fn tasks(&self) -> &[AppTask] {
+        &self.tasks
+    }
+
+    fn existing(&self) -> &[Existing] {
+        &[]
+    }
+
+    fn step(&mut self, _task: usize, now_ns: u64) -> Step {
+        if !std::mem::replace(&mut self.is_open, true) {
+            let flags = OpenFlags { create: true, ..OpenFlags::default() };
+            return Step::Call(Call::Open { parent: Node::root(0), node: LOG, name_bytes: 8, flags });
+        }
+        self.sleeps = !self.sleeps;
+        if self.sleeps {
+            return Step::Sleep { until_ns: now_ns + PERIOD_NS / 2 + self.rng.below(PERIOD_NS / 2) };
+        }
+        let offset = self.written * LINE_BYTES;
+        self.written += 1;
+        Step::Call(Call::Write { node: LOG, offset, bytes: LINE_BYTES, calls: 1, source: Source::Buffer })
+    }
+
+    fn progress(&self) -> f64 {
+        0.0
+    }
+
+    fn report(&self) -> Report {
+        Report::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_follow_one_another_a_few_seconds_apart() {
+        let mut daemon = Daemon::new(1);
+        let mut now_ns = 0;
+        assert!(matches!(daemon.step(0, now_ns), Step::Call(Call::Open { .. })));
+        for line in 0..20 {
+            let Step::Sleep { until_ns } = daemon.step(0, now_ns) else { panic!("it sleeps between lines") };
+            assert!((PERIOD_NS / 2..PERIOD_NS).contains(&(until_ns - now_ns)));
+            now_ns = until_ns;
+            let Step::Call(Call::Write { offset, .. }) = daemon.step(0, now_ns) else { panic!("it writes a line") };
+            assert_eq!(offset, line * LINE_BYTES);
+        }
+    }
+}
