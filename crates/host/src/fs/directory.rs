@@ -235,7 +235,7 @@ impl Directory {
         let at = if self.indexed { self.leaf_of(hash) } else { page as usize };
         // Equal hashes may be on both sides of a split.
         let at = if self.dir_index { (0..=at).rev().find(|at| self.leaves[*at].holds(hash, bytes)) } else { Some(at) };
-        let at = at.expect("the name is here");
+        let Some(at) = at else { unreachable!("the name is here") };
         let leaf = &mut self.leaves[at];
         if let Some(name) = leaf.names.iter().position(|name| *name == Name { hash, bytes }) {
             leaf.names.swap_remove(name);

@@ -186,7 +186,8 @@ impl Groups {
     pub(super) fn give_inode(&mut self, geometry: &Geometry, number: u32, directory: bool) {
         let (group, index) = (number / geometry.inodes_per_group, number % geometry.inodes_per_group);
         let of = &mut self.list[group as usize];
-        of.inodes.as_mut().expect("an inode of it is in use").clear(index, 1);
+        let Some(inodes) = of.inodes.as_mut() else { unreachable!("an inode of it is in use") };
+        inodes.clear(index, 1);
         of.free_inodes += 1;
         self.change(group, |sums| {
             sums.free_inodes += 1;

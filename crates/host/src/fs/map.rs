@@ -129,7 +129,7 @@ impl Map {
     /// [needs](Self::tree_blocks_needed).
     pub(super) fn tree_add(&mut self, page: u32, mut blocks: impl Iterator<Item = Block>, effects: &mut Effects) {
         let mut fresh = |effects: &mut Effects| {
-            let block = blocks.next().expect("as many blocks as are needed");
+            let Some(block) = blocks.next() else { unreachable!("as many blocks as are needed") };
             effects.dirty(block);
             block
         };

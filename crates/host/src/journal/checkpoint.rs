@@ -107,7 +107,9 @@ impl Journal {
     }
 
     pub(super) fn one_less(&mut self, tid: Tid) {
-        let oldest = self.committed.front().expect("a transaction with blocks left is in the log").tid;
+        let Some(oldest) = self.committed.front().map(|oldest| oldest.tid) else {
+            unreachable!("a transaction with blocks left is in the log");
+        };
         self.committed[(tid.0 - oldest.0) as usize].left -= 1;
     }
 

@@ -93,7 +93,9 @@ impl Journal {
                 }
                 let mut transaction = self.running.take()?;
                 for block in &transaction.blocks {
-                    let buffer = self.buffers.get_mut(block).expect("blocks of a transaction are known");
+                    let Some(buffer) = self.buffers.get_mut(block) else {
+                        unreachable!("blocks of a transaction are known");
+                    };
                     debug_assert_eq!(buffer.committing, Part::None);
                     buffer.committing = std::mem::take(&mut buffer.running);
                 }
@@ -151,7 +153,9 @@ impl Journal {
         let mut committed = Committed { tid, start: transaction.start, left: 0, blocks: Vec::new() };
         let mut dirty = Vec::new();
         for block in transaction.blocks {
-            let buffer = self.buffers.get_mut(&block).expect("blocks of a transaction are known");
+            let Some(buffer) = self.buffers.get_mut(&block) else {
+                unreachable!("blocks of a transaction are known");
+            };
             let part = std::mem::take(&mut buffer.committing);
             let before = buffer.checkpoint.take();
             if part == Part::Dirty {

@@ -213,7 +213,10 @@ impl Kernel {
     /// Which of its open files a task means.
     pub(super) fn open_file(&self, task: u32, node: Node) -> usize {
         let open = &self.tasks[task as usize].open;
-        open.iter().position(|open| open.node == node).expect("applications open files before they use them")
+        let Some(index) = open.iter().position(|open| open.node == node) else {
+            unreachable!("applications open files before they use them");
+        };
+        index
     }
 
     /// Disk and inode of a node that an application may have given wrongly.

@@ -431,7 +431,10 @@ impl Kernel {
 
     /// Disk and inode of a node that exists.
     fn file(&self, task: u32, node: Node) -> (usize, Ino) {
-        self.find(self.tasks[task as usize].namespace, node).expect("an open file exists")
+        let Some(file) = self.find(self.tasks[task as usize].namespace, node) else {
+            unreachable!("an open file exists");
+        };
+        file
     }
 
     fn find(&self, namespace: usize, node: Node) -> Option<(usize, Ino)> {
