@@ -26,6 +26,7 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("cheetah9LP", include_str!("../profiles/cheetah9LP.toml")),
     ("ibm18es", include_str!("../profiles/ibm18es.toml")),
     ("nvme", include_str!("../profiles/nvme.toml")),
+    ("raid-2005", include_str!("../profiles/raid-2005.toml")),
     ("san-lun", include_str!("../profiles/san-lun.toml")),
     ("sata-2005", include_str!("../profiles/sata-2005.toml")),
     ("sata-7200", include_str!("../profiles/sata-7200.toml")),

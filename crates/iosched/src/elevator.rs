@@ -255,6 +255,11 @@ pub trait Elevator: Send {
         let _ = env;
     }
 
+    /// Whether the queue is run after [`timer`](Self::timer), rather than when the next request comes or is done.
+    fn runs_after_timer(&self) -> bool {
+        true
+    }
+
     /// The process has exited; its requests under way complete as usual.
     fn exit(&mut self, env: &mut Env, context: ContextId) {
         let _ = (env, context);

@@ -10,7 +10,7 @@ const EXT4_PAGES_MAX: u64 = u32::MAX as u64;
 const COLOURS: u32 = 16;
 
 impl FileSystem {
-    /// Gives blocks to all pages of `page..page + pages` that have none.
+    /// Gives blocks to all pages of `page..page + pages` that have none. Where all have, nothing changes.
     ///
     /// With ext4 this is for writeback, with ranges as long as there are: many blocks at a time (`mballoc`). With ext3 it is for
     /// write(2): one by one, in windows (`reservation`). The file's size is to be [set](Self::set_size) before.
@@ -34,8 +34,8 @@ impl FileSystem {
                 FsKind::Ext3 => self.allocate_indirect(ino, start, count, effects)?,
             }
             from = start + count;
+            effects.change(self.inode_block(ino));
         }
-        effects.change(self.inode_block(ino));
         Ok(())
     }
 

@@ -529,13 +529,20 @@ impl RequestQueue {
         self.env.timer
     }
 
-    /// The deadline has come; the host runs the queue afterwards.
+    /// The deadline has come; the host runs the queue afterwards, if [that is meant](Self::runs_after_timer).
     pub fn timer(&mut self, now: Time) {
         self.env.now = now;
         if self.env.timer.is_some_and(|at| at <= now) {
             self.env.timer = None;
             self.elevator.timer(&mut self.env);
         }
+    }
+
+    /// Whether Linux runs the queue after the [`timer`](Self::timer) that has just fired. CFQ of 2.6.16 leaves that to the next
+    /// completion while the device has requests; every other elevator does not.
+    #[must_use]
+    pub fn runs_after_timer(&self) -> bool {
+        self.elevator.runs_after_timer()
     }
 
     // ---- processes

@@ -548,9 +548,11 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.report_decisions();
     }
 
-    pub(super) fn timer(&mut self) {
+    /// The elevator's deadline has come. Whether the queue is to be run because of it.
+    pub(super) fn timer(&mut self) -> bool {
         self.queue.timer(self.now());
         self.report_decisions();
+        self.queue.runs_after_timer()
     }
 
     /// A task that found the queue full and may go on.

@@ -265,7 +265,7 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
                 continue;
             }
         } else if timer_ns == at_ns {
-            core.timer();
+            let _ = core.timer();
         } else if source_ns == at_ns {
             source.event(&mut core);
         } else {

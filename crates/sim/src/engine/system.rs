@@ -44,6 +44,8 @@ pub(super) struct System<D, O> {
     /// What was known last of each disk's congestion.
     congested: Vec<bool>,
     rerun_ns: Vec<u64>,
+    /// Whose queue is to be run: something was submitted to it or completed, or its elevator wants it.
+    to_run: Vec<bool>,
     failure: Option<SimError>,
 }
 
@@ -85,6 +87,7 @@ impl<D: Device, O: Observer> System<D, O> {
             settled_ns,
             congested: vec![false; disks],
             rerun_ns: vec![u64::MAX; disks],
+            to_run: vec![false; disks],
             failure: None,
         })
     }
@@ -162,10 +165,11 @@ impl<D: Device, O: Observer> System<D, O> {
     fn event(&mut self, source: Source) {
         match source {
             Source::Device(disk) => {
-                self.cores[disk].complete();
+                self.to_run[disk] |= self.cores[disk].complete();
             }
-            Source::Timer(disk) => self.cores[disk].timer(),
+            Source::Timer(disk) => self.to_run[disk] |= self.cores[disk].timer(),
             Source::Rerun(disk) => {
+                self.to_run[disk] = true;
                 self.rerun_ns[disk] = u64::MAX;
                 self.cores[disk].rerun();
             }
@@ -186,10 +190,13 @@ impl<D: Device, O: Observer> System<D, O> {
             let mut quiet = true;
             for disk in 0..self.cores.len() {
                 self.settle(disk);
-                self.cores[disk].run_queue();
-                self.settle(disk);
+                if std::mem::take(&mut self.to_run[disk]) {
+                    self.cores[disk].run_queue();
+                    self.settle(disk);
+                }
                 while let Some(task) = self.cores[disk].take_woken() {
                     quiet = false;
+                    self.to_run[disk] = true;
                     if self.cores[disk].resume(task) {
                         self.go(task);
                     }
@@ -234,6 +241,7 @@ impl<D: Device, O: Observer> System<D, O> {
             let outcome = self.kernel.run(task, self.now_ns);
             while let Some((from, disk, to)) = self.kernel.take_yield() {
                 self.cores[disk].yield_to(from, to);
+                self.to_run[disk] = true;
             }
             match outcome {
                 Outcome::Cpu(ns) => {
@@ -289,8 +297,9 @@ impl<D: Device, O: Observer> System<D, O> {
             Step::Exit => {
                 running.left -= 1;
                 self.kernel.exit(task);
-                for core in &mut self.cores {
+                for (core, to_run) in self.cores.iter_mut().zip(&mut self.to_run) {
                     core.exit(task);
+                    *to_run = true;
                 }
                 false
             }
@@ -305,11 +314,13 @@ impl<D: Device, O: Observer> System<D, O> {
     fn submit(&mut self, task: u32) -> bool {
         let mut plugged = None;
         let mut all = true;
+        let plugs_queue = self.kernel.machine().kernel.plugs_queue();
         while let Some(io) = self.kernel.take_io(task) {
             if plugged != Some(io.disk) {
                 if let Some(disk) = plugged {
                     self.cores[disk].unplug(task);
                 }
+                self.to_run[io.disk] |= !plugs_queue || self.cores[io.disk].queue.waiting() == 0;
                 self.cores[io.disk].plug(task);
                 plugged = Some(io.disk);
             }

@@ -254,6 +254,11 @@ impl Elevator for Cfq2616 {
         self.tell(env);
     }
 
+    /// Whoever has requests in the device will run the queue when they are done.
+    fn runs_after_timer(&self) -> bool {
+        self.in_driver == 0 && !self.rounds.is_empty()
+    }
+
     fn exit(&mut self, env: &mut Env, context: ContextId) {
         // What that changes is told by the next step: so the recorded runs have it.
         self.exit_process(env, context);

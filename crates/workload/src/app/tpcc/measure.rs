@@ -4,6 +4,30 @@ use crate::app::{Better, Figure, Report, Series};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
+/// What a session or a writer waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A session: a block it reads.
+    Read,
+    /// A session: a free buffer.
+    FreeBuffer,
+    /// A session: its commit to be in the log.
+    LogSync,
+    /// The database writer: a batch.
+    BatchWrite,
+    /// The log writer: a write to the log.
+    LogWrite,
+}
+
+const EVENTS: usize = 5;
+
+/// How often somebody waited, and how long in all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waits {
+    count: u64,
+    ns: u64,
+}
+
 /// Counts between the end of the warm-up and the end of the run.
 #[derive(Debug)]
 pub(super) struct Measure {
@@ -14,11 +38,9 @@ pub(super) struct Measure {
     transactions: u64,
     new_orders: u64,
     user_calls: u64,
-    physical_reads: u64,
     physical_writes: u64,
-    log_sync_ns: u64,
-    /// All waiting of sessions, for the log among it.
-    wait_ns: u64,
+    /// By [`Event`].
+    waits: [Waits; EVENTS],
     /// Transactions of each second.
     each_second: Vec<u32>,
 }
@@ -32,10 +54,8 @@ impl Measure {
             transactions: 0,
             new_orders: 0,
             user_calls: 0,
-            physical_reads: 0,
             physical_writes: 0,
-            log_sync_ns: 0,
-            wait_ns: 0,
+            waits: [Waits { count: 0, ns: 0 }; EVENTS],
             each_second: Vec::new(),
         }
     }
@@ -72,22 +92,13 @@ impl Measure {
         self.each_second[second] += 1;
     }
 
-    /// A session waited for a block it read, or for a free buffer.
-    pub(super) fn waited(&mut self, since_ns: u64) {
+    /// Somebody waited for an event since then until now.
+    pub(super) fn waited(&mut self, event: Event, since_ns: u64) {
         if self.counts() {
-            self.wait_ns += self.now_ns - since_ns;
+            let waits = &mut self.waits[event as usize];
+            waits.count += 1;
+            waits.ns += self.now_ns - since_ns;
         }
-    }
-
-    pub(super) fn waited_for_log(&mut self, since_ns: u64) {
-        if self.counts() {
-            self.log_sync_ns += self.now_ns - since_ns;
-            self.wait_ns += self.now_ns - since_ns;
-        }
-    }
-
-    pub(super) fn read(&mut self) {
-        self.physical_reads += u64::from(self.counts());
     }
 
     pub(super) fn wrote(&mut self, blocks: usize) {
@@ -106,14 +117,25 @@ impl Measure {
             Figure { name, unit, value, better }
         };
         let rate = |name, count: u64| figure(name, "1/s", count as f64 / seconds, Better::Higher);
-        let log_sync_pct = 100.0 * self.log_sync_ns as f64 / (self.wait_ns as f64).max(1.0);
+        let waits = |event: Event| self.waits[event as usize];
+        let sessions_ns: u64 =
+            [Event::Read, Event::FreeBuffer, Event::LogSync].map(|event| waits(event).ns).iter().sum();
+        let log_sync_pct = 100.0 * waits(Event::LogSync).ns as f64 / (sessions_ns as f64).max(1.0);
+        let mean = |name, event| {
+            let Waits { count, ns } = waits(event);
+            figure(name, "ms", ns as f64 / (count as f64).max(1.0) / 1e6, Better::Lower)
+        };
         let figures = vec![
             rate("tps", self.transactions),
             figure("log_file_sync", "%", log_sync_pct, Better::Lower),
             rate("user_calls", self.user_calls),
-            rate("physical_reads", self.physical_reads),
+            rate("physical_reads", waits(Event::Read).count),
             rate("physical_writes", self.physical_writes),
             figure("tpmC", "1/min", self.new_orders as f64 / seconds * 60.0, Better::Higher),
+            mean("db_file_sequential_read", Event::Read),
+            mean("db_file_parallel_write", Event::BatchWrite),
+            mean("log_file_parallel_write", Event::LogWrite),
+            mean("log_file_sync_wait", Event::LogSync),
         ];
         // Seconds in which nothing was done belong to the series as well; one that is not over does not.
         let mut values: Vec<f64> = self.each_second.iter().copied().map(f64::from).collect();

@@ -21,9 +21,9 @@ pub(super) use options::{ABOUT, Options};
 
 use std::collections::VecDeque;
 
-use measure::Measure;
+use measure::{Event, Measure};
 use store::{DirtyBlocks, Log};
-use transaction::{Kind, MIX, Table, Transaction, draw};
+use transaction::{ACCESSES_MAX, Kind, MIX, Table, Transaction, draw};
 
 use crate::SplitMix64;
 use crate::app::{AppTask, Application, Call, Existing, Node, OpenFlags, Report, Source, Step};
@@ -67,13 +67,16 @@ struct Session {
     rng: SplitMix64,
     stage: Stage,
     transaction: &'static Transaction,
-    /// Which of its accesses comes next, and rows of the present one that are left.
+    /// Which of its accesses it is at, and rows of each that are left.
     access: usize,
-    rows: u32,
+    rows: [u32; ACCESSES_MAX],
+    /// Rows of all accesses, and how much of a call they have made up since the last began, in parts of as many.
+    rows_total: u64,
+    call_part: u64,
     is_update: bool,
     table: Table,
-    /// CPU time not yet spent.
-    cpu_ns: u64,
+    /// Time not yet spent by the server and the client.
+    compute_ns: u64,
     /// Blocks it has changed, offsets.
     changed: Vec<u64>,
 }
@@ -83,7 +86,8 @@ struct Session {
 enum Writer {
     Open(usize),
     Look,
-    Writing,
+    /// Since, ns.
+    Writing(u64),
     Close(usize),
     Exit,
 }
@@ -120,10 +124,12 @@ impl Tpcc {
             stage: Stage::Open,
             transaction: &MIX[0],
             access: 0,
-            rows: 0,
+            rows: [0; ACCESSES_MAX],
+            rows_total: 0,
+            call_part: 0,
             is_update: false,
             table: Table::Stock,
-            cpu_ns: 0,
+            compute_ns: 0,
             changed: Vec::with_capacity(32),
         };
         let name = |task: usize| match task.checked_sub(options.sessions) {
@@ -196,7 +202,7 @@ impl Tpcc {
                 return Some(Self::open(DATA, 0));
             }
             Stage::Begin if self.measure.is_over(now_ns) => own.stage = Stage::Close,
-            Stage::Begin => own.begin(self.options.call_ns),
+            Stage::Begin => own.begin(self.options.call_ns()),
             Stage::Rows => own.next_leaf(&self.options),
             Stage::Row => own.row(&self.options, self.data_blocks),
             Stage::Miss(table) => {
@@ -206,8 +212,7 @@ impl Tpcc {
             Stage::Buffer(table, since_ns) => return self.read(task, table, (since_ns, now_ns)),
             Stage::Reading(table, since_ns) => {
                 own.stage = if table == Table::Index { Stage::Row } else { Stage::Rows };
-                self.measure.waited(since_ns);
-                self.measure.read();
+                self.measure.waited(Event::Read, since_ns);
             }
             Stage::Commit => return self.commit(task, now_ns),
             Stage::LogSync(since_ns, position) => {
@@ -215,7 +220,7 @@ impl Tpcc {
                     return Some(self.wait(task));
                 }
                 own.stage = Stage::End;
-                self.measure.waited_for_log(since_ns);
+                self.measure.waited(Event::LogSync, since_ns);
             }
             Stage::End => {
                 own.stage = Stage::Begin;
@@ -245,7 +250,9 @@ impl Tpcc {
             return Some(self.wait(task));
         }
         let own = &mut self.sessions[task];
-        self.measure.waited(since_ns);
+        if now_ns > since_ns {
+            self.measure.waited(Event::FreeBuffer, since_ns);
+        }
         own.stage = Stage::Reading(table, now_ns);
         let offset = block(&mut own.rng, table, self.data_blocks);
         if own.is_update && table != Table::Index {
@@ -275,7 +282,7 @@ impl Tpcc {
         Some(self.wait(task))
     }
 
-    fn log_writer(&mut self) -> Option<Step> {
+    fn log_writer(&mut self, now_ns: u64) -> Option<Step> {
         match self.log_writer {
             Writer::Open(file) => {
                 self.log_writer = if file == 0 { Writer::Open(1) } else { Writer::Look };
@@ -298,11 +305,12 @@ impl Tpcc {
                     self.wake(self.database_writer_task());
                 }
                 let write = self.log.begin();
-                self.log_writer = Writer::Writing;
+                self.log_writer = Writer::Writing(now_ns);
                 let (node, offset, bytes) = (LOGS[write.file], write.offset, write.bytes);
                 Some(Step::Call(Call::Write { node, offset, bytes, calls: 1, source: Source::Buffer }))
             }
-            Writer::Writing => {
+            Writer::Writing(since_ns) => {
+                self.measure.waited(Event::LogWrite, since_ns);
                 self.log.end();
                 while let Some(&(position, task)) = self.for_log.front()
                     && self.log.has(position)
@@ -322,7 +330,7 @@ impl Tpcc {
         }
     }
 
-    fn database_writer(&mut self) -> Option<Step> {
+    fn database_writer(&mut self, now_ns: u64) -> Option<Step> {
         match self.database_writer {
             Writer::Open(_) => {
                 self.database_writer = Writer::Look;
@@ -340,10 +348,11 @@ impl Tpcc {
                 if self.batch.is_empty() {
                     return Some(self.wait(self.database_writer_task()));
                 }
-                self.database_writer = Writer::Writing;
+                self.database_writer = Writer::Writing(now_ns);
                 Some(Step::Call(Call::WriteScattered { node: DATA, bytes: BLOCK_BYTES }))
             }
-            Writer::Writing => {
+            Writer::Writing(since_ns) => {
+                self.measure.waited(Event::BatchWrite, since_ns);
                 self.measure.wrote(self.batch.len());
                 self.blocks.written();
                 while self.blocks.len() < self.options.dirty_blocks_max
@@ -374,42 +383,53 @@ fn block(rng: &mut SplitMix64, table: Table, data_blocks: u64) -> u64 {
 impl Session {
     fn begin(&mut self, call_ns: u64) {
         self.transaction = draw(&mut self.rng);
-        self.cpu_ns += self.transaction.calls * call_ns;
-        (self.access, self.rows) = (0, 0);
+        for (rows, access) in self.rows.iter_mut().zip(self.transaction.accesses) {
+            *rows = access.rows(&mut self.rng);
+        }
+        self.rows_total = self.rows.iter().map(|&rows| u64::from(rows)).sum();
+        (self.access, self.call_part) = (0, 0);
+        self.compute_ns += call_ns;
         self.stage = Stage::Rows;
     }
 
     /// Comes to the next row: to the leaf of the index that leads to it.
     fn next_leaf(&mut self, options: &Options) {
-        while self.rows == 0 {
-            let Some(access) = self.transaction.accesses.get(self.access) else {
-                self.stage = Stage::Commit;
-                return;
-            };
-            self.rows = access.rows(&mut self.rng);
-            (self.table, self.is_update) = (access.table, access.is_update);
+        let accesses = self.transaction.accesses;
+        while accesses.get(self.access).is_some() && self.rows[self.access] == 0 {
             self.access += 1;
         }
-        self.rows -= 1;
-        self.cpu_ns += options.touch_ns;
+        let Some(access) = accesses.get(self.access) else {
+            self.compute_ns += options.call_ns();
+            self.stage = Stage::Commit;
+            return;
+        };
+        (self.table, self.is_update) = (access.table, access.is_update);
+        self.rows[self.access] -= 1;
+        // The last call commits; the rows are shared out evenly among the others.
+        self.call_part += self.transaction.calls - 1;
+        if self.call_part > self.rows_total {
+            self.call_part -= self.rows_total;
+            self.compute_ns += options.call_ns();
+        }
+        self.compute_ns += options.touch_ns;
         let is_miss = self.rng.below(100) < options.index_miss_pct;
         self.stage = if is_miss { Stage::Miss(Table::Index) } else { Stage::Row };
     }
 
     fn row(&mut self, options: &Options, data_blocks: u64) {
-        self.cpu_ns += options.touch_ns;
+        self.compute_ns += options.touch_ns;
         let is_miss = self.rng.below(100) < options.miss_pct;
         self.stage = if is_miss { Stage::Miss(self.table) } else { Stage::Rows };
-        let is_last = self.rows == 0 && self.access == self.transaction.accesses.len();
+        let is_last = self.rows.iter().all(|&rows| rows == 0);
         let one_in = self.transaction.new_block_one_in;
         if is_last && one_in > 0 && self.rng.below(one_in) == 0 {
             self.changed.push(block(&mut self.rng, Table::OrderLine, data_blocks));
         }
     }
 
-    /// Spends CPU time, if any is due.
+    /// Spends the time that is due, if any.
     fn compute(&mut self) -> Option<Step> {
-        let ns = std::mem::take(&mut self.cpu_ns);
+        let ns = std::mem::take(&mut self.compute_ns);
         (ns > 0).then_some(Step::Compute { ns })
     }
 }
@@ -428,8 +448,8 @@ impl Application for Tpcc {
         loop {
             let step = match task.checked_sub(self.options.sessions) {
                 None => self.session(task, now_ns),
-                Some(0) => self.database_writer(),
-                Some(_) => self.log_writer(),
+                Some(0) => self.database_writer(now_ns),
+                Some(_) => self.log_writer(now_ns),
             };
             if let Some(step) = step {
                 return step;

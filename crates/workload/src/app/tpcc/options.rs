@@ -26,6 +26,7 @@ pub(in crate::app) const ABOUT: About = About {
         option("redo_kb", "KIB", "log of a New-Order; a Payment's is a third, a Delivery's four times that; 6"),
         option("log_mb", "MIB", "size of each of two log files; changing from one to the other is a checkpoint; 32"),
         option("call_us", "US", "CPU time of a call from the client; 400"),
+        option("client_us", "US", "from the answer to a call to the client's next: network and client program; 500"),
         option("touch_us", "US", "CPU time to find a row or the leaf of an index in the cache; 10"),
     ],
 };
@@ -50,7 +51,9 @@ pub(in crate::app) struct Options {
     pub(super) dirty_blocks_max: usize,
     pub(super) redo_bytes: u64,
     pub(super) log_bytes: u64,
-    pub(super) call_ns: u64,
+    /// Of the server, and of client and network.
+    server_ns: u64,
+    client_ns: u64,
     pub(super) touch_ns: u64,
 }
 
@@ -58,6 +61,11 @@ impl Options {
     /// Sessions, database writer, log writer.
     pub(in crate::app) const fn task_count(&self) -> usize {
         self.sessions + 2
+    }
+
+    /// Time that a call takes besides its rows.
+    pub(super) const fn call_ns(&self) -> u64 {
+        self.server_ns + self.client_ns
     }
 
     pub(in crate::app) fn parse(line: &Line<'_>) -> Result<Self, WorkloadError> {
@@ -78,7 +86,8 @@ impl Options {
             dirty_blocks_max: number("dirty_blocks_max", "2000", 1, 10_000_000)? as usize,
             redo_bytes: number("redo_kb", "6", 1, 1_024)? << 10,
             log_bytes: number("log_mb", "32", 1, 1 << 20)? << 20,
-            call_ns: number("call_us", "400", 0, 1_000_000)? * 1_000,
+            server_ns: number("call_us", "400", 0, 1_000_000)? * 1_000,
+            client_ns: number("client_us", "500", 0, 1_000_000)? * 1_000,
             touch_ns: number("touch_us", "10", 0, 1_000_000)? * 1_000,
         };
         let least = options.dirty_blocks + options.batch;
@@ -86,7 +95,7 @@ impl Options {
             let problem = format!("sessions would wait before the database writer starts at {}", options.dirty_blocks);
             return Err(line.error("dirty_blocks_max", problem, format!("write at least {least}")));
         }
-        if options.call_ns == 0 && options.touch_ns == 0 && options.miss_pct + options.index_miss_pct == 0 {
+        if options.call_ns() == 0 && options.touch_ns == 0 && options.miss_pct + options.index_miss_pct == 0 {
             return Err(line.error("call_us", "a transaction would take no time", "write at least 1"));
         }
         Ok(options)

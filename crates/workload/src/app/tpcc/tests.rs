@@ -71,6 +71,25 @@ fn reads_are_single_blocks_all_over_the_file_and_the_log_is_sequential() {
 }
 
 #[test]
+fn calls_are_spread_over_a_transaction() {
+    // Reads take no time: what passes between one read and the next is calls and rows.
+    let made = run("sessions=1 seconds=600 warmup=0 call_us=1000 client_us=9000 touch_us=0", 0, 0).0;
+    let mut last_ns = None;
+    let mut gaps = [0u32; 2];
+    for made in made.iter().filter(|made| made.task == 0) {
+        if let (Call::Read { .. }, Some(last_ns)) = (made.call, last_ns) {
+            let gap_ns = made.at_ns - last_ns;
+            assert_eq!(gap_ns % (10 * MS), 0, "whole calls");
+            gaps[usize::from(gap_ns > 0)] += 1;
+        }
+        last_ns = Some(made.at_ns);
+    }
+    // Half of all reads are a Stock-Level's, in one call; all others have fewer reads than calls or hardly more.
+    let [at_once, later] = gaps.map(f64::from);
+    assert!((0.25..0.4).contains(&(later / (at_once + later))), "{gaps:?}");
+}
+
+#[test]
 fn commits_share_writes_to_the_log() {
     let count = |made: &[Made]| made.iter().filter(|made| matches!(made.call, Call::Write { .. })).count() as f64;
     let commits = |report: &Report, seconds: f64| figures(report)["tps"] * seconds * 0.92;
@@ -96,6 +115,19 @@ fn the_database_writer_writes_batches_of_different_blocks() {
     });
     assert!(batches > 10);
     assert!(app.batch(0).is_empty());
+}
+
+#[test]
+fn what_events_take_is_told() {
+    let report = run("seconds=60", 20, 3).1;
+    let figures = figures(&report);
+    for (name, ms) in
+        [("db_file_sequential_read", 20.0), ("db_file_parallel_write", 20.0), ("log_file_parallel_write", 3.0)]
+    {
+        assert!((figures[name] - ms).abs() < 1e-6, "{name}: {}", figures[name]);
+    }
+    // A commit finds the log writer idle, or waits for the end of one write and for the next.
+    assert!((3.0..=6.0).contains(&figures["log_file_sync_wait"]), "{}", figures["log_file_sync_wait"]);
 }
 
 #[test]
@@ -162,7 +194,10 @@ fn options_that_make_no_sense_are_refused() {
         ("tpcc sessions=0", "sessions: `0` is not a whole number from 1 to 10000"),
         ("tpcc think=1", "think: unknown option; tpcc knows sessions=N"),
         ("tpcc dirty_blocks=5000", "dirty_blocks_max: sessions would wait"),
-        ("tpcc call_us=0 touch_us=0 miss_pct=0 index_miss_pct=0", "call_us: a transaction would take no time"),
+        (
+            "tpcc call_us=0 client_us=0 touch_us=0 miss_pct=0 index_miss_pct=0",
+            "call_us: a transaction would take no time",
+        ),
         ("tpcc miss_pct=101", "miss_pct: `101` is not"),
     ] {
         assert!(error(text).contains(part), "{}", error(text));

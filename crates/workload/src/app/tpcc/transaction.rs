@@ -98,6 +98,8 @@ pub(super) struct Transaction {
     pub(super) accesses: &'static [Access],
 }
 
+/// Most accesses of a transaction.
+pub(super) const ACCESSES_MAX: usize = 4;
 const ORDERS_OF_A_DELIVERY: u32 = 10;
 
 /// All of them.
