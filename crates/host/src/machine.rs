@@ -52,13 +52,6 @@ impl Version {
         if self < Self(2, 6, 31) { Balance::Proportional } else { Balance::Halves }
     }
 
-    /// Whether a request that comes to a queue that is not empty waits until one is done, or the elevator itself wants more: Linux up
-    /// to 2.6.38, which plugged the queue rather than the task, and only an empty one.
-    #[must_use]
-    pub fn plugs_queue(self) -> bool {
-        self < Self(2, 6, 39)
-    }
-
     /// How it reads ahead. What is older than 2.6.23 is taken to be as that.
     #[must_use]
     pub fn readahead(self) -> Generation {

@@ -254,12 +254,6 @@ impl Kernel {
         (self.tasks.len() - 1) as u32
     }
 
-    /// The machine it runs on.
-    #[must_use]
-    pub const fn machine(&self) -> &Machine {
-        &self.machine
-    }
-
     /// Names of the kernel's own threads, by task number.
     #[must_use]
     pub fn threads(&self) -> Vec<String> {

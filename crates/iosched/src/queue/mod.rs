@@ -539,7 +539,8 @@ impl RequestQueue {
     }
 
     /// Whether Linux runs the queue after the [`timer`](Self::timer) that has just fired. CFQ of 2.6.16 leaves that to the next
-    /// completion while the device has requests; every other elevator does not.
+    /// completion or submission while the device has requests; every other elevator does not. Recorded runs do not show it: in them the
+    /// queue is run after every event.
     #[must_use]
     pub fn runs_after_timer(&self) -> bool {
         self.elevator.runs_after_timer()

@@ -314,13 +314,12 @@ impl<D: Device, O: Observer> System<D, O> {
     fn submit(&mut self, task: u32) -> bool {
         let mut plugged = None;
         let mut all = true;
-        let plugs_queue = self.kernel.machine().kernel.plugs_queue();
         while let Some(io) = self.kernel.take_io(task) {
             if plugged != Some(io.disk) {
                 if let Some(disk) = plugged {
                     self.cores[disk].unplug(task);
                 }
-                self.to_run[io.disk] |= !plugs_queue || self.cores[io.disk].queue.waiting() == 0;
+                self.to_run[io.disk] = true;
                 self.cores[io.disk].plug(task);
                 plugged = Some(io.disk);
             }
