@@ -31,6 +31,9 @@ struct Waits {
 /// Counts between the end of the warm-up and the end of the run.
 #[derive(Debug)]
 pub(super) struct Measure {
+    /// When the database started; `None`: it has not yet.
+    began_ns: Option<u64>,
+    /// After the start until it is told, then since the clock's zero.
     start_ns: u64,
     end_ns: u64,
     /// The latest moment seen.
@@ -48,6 +51,7 @@ pub(super) struct Measure {
 impl Measure {
     pub(super) const fn new(warmup_s: u64, seconds: u64) -> Self {
         Self {
+            began_ns: None,
             start_ns: warmup_s * NS_PER_S,
             end_ns: (warmup_s + seconds) * NS_PER_S,
             now_ns: 0,
@@ -61,6 +65,11 @@ impl Measure {
     }
 
     pub(super) const fn see(&mut self, now_ns: u64) {
+        if self.began_ns.is_none() {
+            self.began_ns = Some(now_ns);
+            self.start_ns += now_ns;
+            self.end_ns += now_ns;
+        }
         if now_ns > self.now_ns {
             self.now_ns = now_ns;
         }
@@ -71,7 +80,8 @@ impl Measure {
     }
 
     pub(super) fn progress(&self) -> f64 {
-        (self.now_ns as f64 / self.end_ns as f64).min(1.0)
+        let began_ns = self.began_ns.unwrap_or(0);
+        (self.now_ns.saturating_sub(began_ns) as f64 / (self.end_ns - began_ns) as f64).min(1.0)
     }
 
     const fn counts(&self) -> bool {
@@ -142,5 +152,27 @@ impl Measure {
         values.resize(seconds as usize, 0.0);
         let series = Series { name: "tps".to_owned(), unit: "1/s".into(), values, step_s: Some(1.0) };
         Report { figures, series: vec![series] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_counted_from_when_the_database_starts() {
+        let mut measure = Measure::new(1, 4);
+        for (at_s, is_over, progress) in
+            [(60, false, 0.0), (61, false, 0.2), (64, false, 0.8), (65, true, 1.0), (70, true, 1.0)]
+        {
+            measure.see(at_s * NS_PER_S);
+            measure.transaction(5, true);
+            assert_eq!(measure.is_over(at_s * NS_PER_S), is_over, "at {at_s} s");
+            assert!((measure.progress() - progress).abs() < 1e-9, "at {at_s} s");
+        }
+        // Those at 61 and at 64 s.
+        let report = measure.report();
+        assert!((report.figures[0].value - 0.5).abs() < 1e-9);
+        assert_eq!(report.series[0].values, [1.0, 0.0, 0.0, 1.0]);
     }
 }
