@@ -22,6 +22,7 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
         "iosched-lab",
         Some(&["iosched", "iosched-disk", "iosched-trace", "iosched-workload", "iosched-host", "iosched-sim"]),
     ),
+    ("iosched-live", Some(&["iosched", "iosched-disk", "iosched-trace"])),
     ("iosched-cli", None),
     ("xtask", None),
 ];

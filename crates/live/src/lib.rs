@@ -1,0 +1,6 @@
+//! A live disk: the elevators of [`iosched`] in the data path of real storage.
+#![warn(missing_docs)]
+
+mod errno;
+
+pub use errno::Errno;
