@@ -16,6 +16,8 @@ impl Errno {
     pub const EINVAL: Self = Self(22);
     /// Outside the disk, or the storage is full.
     pub const ENOSPC: Self = Self(28);
+    /// More than can be done at once.
+    pub const EOVERFLOW: Self = Self(75);
     /// The storage cannot do that.
     pub const ENOTSUP: Self = Self(95);
     /// The disk is going away.

@@ -2,5 +2,6 @@
 #![warn(missing_docs)]
 
 mod errno;
+pub mod nbd;
 
 pub use errno::Errno;

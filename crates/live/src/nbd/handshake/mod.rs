@@ -1,0 +1,345 @@
+//! The handshake: from the greeting to a client that has chosen an export, or is to be closed.
+//!
+//! Decides what each option is answered and what a client may say before TLS. How long a client may take is the
+//! caller's to decide; how much it may say is bounded here: [`OPTIONS_MAX`] options with [`OPTION_BYTES_MAX`] bytes of data
+//! in all.
+
+mod option;
+
+use std::sync::Arc;
+
+use super::offer::{LENGTH_MAX, Offer, find};
+use super::wire::{self, OptionHeader};
+use option::Asked;
+
+/// Most options of one connection. Clients that look at every export of a long list stay below it.
+pub const OPTIONS_MAX: u32 = 1024;
+/// Most data of all options of one connection, bytes.
+pub const OPTION_BYTES_MAX: u32 = 64 << 10;
+
+/// What a server makes of TLS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TlsMode {
+    /// There is none: `STARTTLS` gets `ERR_POLICY`.
+    #[default]
+    Off,
+    /// Clients may ask for it.
+    Available,
+    /// Until a client has asked for it, every option but `STARTTLS` and `ABORT` gets `ERR_TLS_REQD`.
+    Required,
+}
+
+/// What became of a handshake.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// The input is used up; more is to be received.
+    NeedMore,
+    /// An option was answered. Call again; first send what is there, if there is much of it.
+    Replied,
+    /// Send what is there, then go on inside TLS: what is left of the input is TLS already. From now on the handshake
+    /// takes what it is fed as having come through TLS.
+    StartTls,
+    /// Send what is there; what is left of the input are requests.
+    Negotiated(Negotiated),
+    /// Send what is there, and close. Every further call says the same.
+    Close(Closed),
+}
+
+/// What client and server agreed on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Negotiated {
+    /// Which of the offers.
+    pub offer: usize,
+    /// Reads are answered with structured replies.
+    pub structured_replies: bool,
+}
+
+/// Why a handshake ended without transmission.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Closed {
+    /// The client asked for the end.
+    #[error("the client ended the handshake")]
+    Aborted,
+    /// The client's flags have a bit this server did not offer.
+    #[error("the client's flags are {flags:#x}: only bits 0 and 1 were offered")]
+    ClientFlags {
+        /// The flags.
+        flags: u32,
+    },
+    /// Not an option where one is due.
+    #[error("{magic:#018x} stands where the magic of an option, IHAVEOPT, is due")]
+    OptionMagic {
+        /// What stands there.
+        magic: u64,
+    },
+    /// A client that did not agree to fixed newstyle can only choose an export.
+    #[error("option {option} from a client that does not speak fixed newstyle: it can only send NBD_OPT_EXPORT_NAME")]
+    NotFixed {
+        /// The option.
+        option: u32,
+    },
+    /// Too many options.
+    #[error("the client sent more than {OPTIONS_MAX} options")]
+    TooManyOptions,
+    /// Too much data in options.
+    #[error("the client's options have more than {OPTION_BYTES_MAX} bytes of data")]
+    TooMuchData,
+    /// `EXPORT_NAME` without TLS; the protocol has no other answer.
+    #[error("the client chose an export without TLS, which this server requires")]
+    TlsRequired,
+    /// `EXPORT_NAME` with a name that is none of the offers'; the protocol has no other answer.
+    #[error("the client chose an export that this server does not have")]
+    UnknownExport,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    ClientFlags,
+    Options,
+    Over(Progress),
+}
+
+/// The server's side of one handshake.
+#[derive(Clone, Debug)]
+pub struct Handshake {
+    offers: Arc<[Offer]>,
+    tls: TlsMode,
+    stage: Stage,
+    /// The option that is being received, as far as it has arrived.
+    pending: Vec<u8>,
+    options: u32,
+    option_bytes: u32,
+    client_flags: u32,
+    secure: bool,
+    structured_replies: bool,
+}
+
+impl Handshake {
+    /// A handshake over `offers`; the greeting is appended to `out`.
+    #[must_use]
+    pub fn new(offers: Arc<[Offer]>, tls: TlsMode, out: &mut Vec<u8>) -> Self {
+        out.extend_from_slice(&wire::greeting());
+        Self {
+            offers,
+            tls,
+            stage: Stage::ClientFlags,
+            pending: Vec::new(),
+            options: 0,
+            option_bytes: 0,
+            client_flags: 0,
+            secure: false,
+            structured_replies: false,
+        }
+    }
+
+    /// What the client chooses from.
+    #[must_use]
+    pub fn offers(&self) -> &[Offer] {
+        &self.offers
+    }
+
+    /// Takes what it can use from the front of `input`, at most one option, and appends the answer to `out`.
+    pub fn advance(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Progress {
+        loop {
+            let progress = match self.stage {
+                Stage::ClientFlags => self.client_flags(input),
+                Stage::Options => self.option(input, out),
+                Stage::Over(progress) => return progress,
+            };
+            let Some(progress) = progress else { continue };
+            if matches!(progress, Progress::Close(_) | Progress::Negotiated(_)) {
+                self.stage = Stage::Over(progress);
+                self.pending = Vec::new();
+            }
+            return progress;
+        }
+    }
+
+    /// Moves bytes from `input` until `length` of them are pending; whether they are.
+    fn gather(&mut self, input: &mut &[u8], length: usize) -> bool {
+        let missing = length.saturating_sub(self.pending.len());
+        let (taken, rest) = input.split_at(missing.min(input.len()));
+        self.pending.extend_from_slice(taken);
+        *input = rest;
+        taken.len() == missing
+    }
+
+    fn client_flags(&mut self, input: &mut &[u8]) -> Option<Progress> {
+        if !self.gather(input, 4) {
+            return Some(Progress::NeedMore);
+        }
+        let flags = wire::Reader(&self.pending).u32().unwrap_or_default();
+        self.pending.clear();
+        if flags & !(wire::FLAG_C_FIXED_NEWSTYLE | wire::FLAG_C_NO_ZEROES) != 0 {
+            return Some(Progress::Close(Closed::ClientFlags { flags }));
+        }
+        self.client_flags = flags;
+        self.stage = Stage::Options;
+        None
+    }
+
+    fn option(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Option<Progress> {
+        if !self.gather(input, wire::OPTION_HEADER_BYTES) {
+            return Some(Progress::NeedMore);
+        }
+        let header = OptionHeader::read(&self.pending)?;
+        if let Err(closed) = self.admit(&header) {
+            return Some(Progress::Close(closed));
+        }
+        if !self.gather(input, wire::OPTION_HEADER_BYTES + header.length as usize) {
+            return Some(Progress::NeedMore);
+        }
+        self.options += 1;
+        self.option_bytes += header.length;
+        let mut pending = std::mem::take(&mut self.pending);
+        let progress = self.answer(header.option, &pending[wire::OPTION_HEADER_BYTES..], out);
+        pending.clear();
+        self.pending = pending;
+        Some(progress)
+    }
+
+    /// Whether an option may be received at all.
+    fn admit(&self, header: &OptionHeader) -> Result<(), Closed> {
+        let &OptionHeader { magic, option, length } = header;
+        if magic != wire::OPTION_MAGIC {
+            return Err(Closed::OptionMagic { magic });
+        }
+        if self.client_flags & wire::FLAG_C_FIXED_NEWSTYLE == 0 && option != wire::OPT_EXPORT_NAME {
+            return Err(Closed::NotFixed { option });
+        }
+        if self.options >= OPTIONS_MAX {
+            return Err(Closed::TooManyOptions);
+        }
+        if length > OPTION_BYTES_MAX - self.option_bytes {
+            return Err(Closed::TooMuchData);
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, option: u32, data: &[u8], out: &mut Vec<u8>) -> Progress {
+        let needs_tls = self.tls == TlsMode::Required && !self.secure;
+        match option {
+            wire::OPT_ABORT => {
+                reply(out, option, wire::REP_ACK, &[]);
+                return Progress::Close(Closed::Aborted);
+            }
+            wire::OPT_STARTTLS => return self.start_tls(data, out),
+            wire::OPT_EXPORT_NAME if needs_tls => return Progress::Close(Closed::TlsRequired),
+            _ if needs_tls => {
+                refuse(out, option, wire::REP_ERR_TLS_REQD, "this server requires TLS: NBD_OPT_STARTTLS first")
+            }
+            wire::OPT_EXPORT_NAME => return self.export_name(data, out),
+            wire::OPT_GO | wire::OPT_INFO => return self.info(option, data, out),
+            wire::OPT_LIST => self.list(data, out),
+            wire::OPT_STRUCTURED_REPLY if !data.is_empty() => {
+                refuse(out, option, wire::REP_ERR_INVALID, "NBD_OPT_STRUCTURED_REPLY has no data");
+            }
+            wire::OPT_STRUCTURED_REPLY => {
+                self.structured_replies = true;
+                reply(out, option, wire::REP_ACK, &[]);
+            }
+            _ => refuse(out, option, wire::REP_ERR_UNSUP, "this server does not know this option"),
+        }
+        Progress::Replied
+    }
+
+    fn start_tls(&mut self, data: &[u8], out: &mut Vec<u8>) -> Progress {
+        let (error, message) = if !data.is_empty() {
+            (wire::REP_ERR_INVALID, "NBD_OPT_STARTTLS has no data")
+        } else if self.tls == TlsMode::Off {
+            (wire::REP_ERR_POLICY, "this server has no TLS set up")
+        } else if self.secure {
+            (wire::REP_ERR_INVALID, "TLS has been started already")
+        } else {
+            // What was said before TLS could have been said by anybody.
+            self.secure = true;
+            self.structured_replies = false;
+            reply(out, wire::OPT_STARTTLS, wire::REP_ACK, &[]);
+            return Progress::StartTls;
+        };
+        refuse(out, wire::OPT_STARTTLS, error, message);
+        Progress::Replied
+    }
+
+    fn export_name(&self, name: &[u8], out: &mut Vec<u8>) -> Progress {
+        let found = std::str::from_utf8(name).ok().and_then(|name| find(&self.offers, name));
+        let Some(offer) = found else { return Progress::Close(Closed::UnknownExport) };
+        let Offer { size_bytes, .. } = self.offers[offer];
+        out.extend_from_slice(&size_bytes.to_be_bytes());
+        out.extend_from_slice(&self.offers[offer].flags(self.structured_replies).to_be_bytes());
+        if self.client_flags & wire::FLAG_C_NO_ZEROES == 0 {
+            out.extend_from_slice(&[0; wire::EXPORT_NAME_PADDING_BYTES]);
+        }
+        Progress::Negotiated(Negotiated { offer, structured_replies: self.structured_replies })
+    }
+
+    /// GO and INFO differ in what follows only.
+    fn info(&self, option: u32, data: &[u8], out: &mut Vec<u8>) -> Progress {
+        let asked = match Asked::read(data) {
+            Ok(asked) => asked,
+            Err((error, message)) => {
+                refuse(out, option, error, message);
+                return Progress::Replied;
+            }
+        };
+        let Some(offer) = find(&self.offers, asked.name) else {
+            refuse(out, option, wire::REP_ERR_UNKNOWN, "there is no export of this name: NBD_OPT_LIST names them");
+            return Progress::Replied;
+        };
+        self.describe(option, &self.offers[offer], &asked, out);
+        reply(out, option, wire::REP_ACK, &[]);
+        if option == wire::OPT_INFO {
+            return Progress::Replied;
+        }
+        Progress::Negotiated(Negotiated { offer, structured_replies: self.structured_replies })
+    }
+
+    fn describe(&self, option: u32, offer: &Offer, asked: &Asked<'_>, out: &mut Vec<u8>) {
+        let kind = |kind: u16| kind.to_be_bytes();
+        let (size, flags) = (offer.size_bytes.to_be_bytes(), offer.flags(self.structured_replies).to_be_bytes());
+        reply(out, option, wire::REP_INFO, &[&kind(wire::INFO_EXPORT), &size, &flags]);
+        if asked.for_fact(wire::INFO_NAME) {
+            reply(out, option, wire::REP_INFO, &[&kind(wire::INFO_NAME), offer.name.as_bytes()]);
+        }
+        if asked.for_fact(wire::INFO_DESCRIPTION) && !offer.description.is_empty() {
+            reply(out, option, wire::REP_INFO, &[&kind(wire::INFO_DESCRIPTION), offer.description.as_bytes()]);
+        }
+        if asked.for_fact(wire::INFO_BLOCK_SIZE) {
+            let sizes = [1, offer.preferred_block_bytes, LENGTH_MAX].map(u32::to_be_bytes);
+            reply(out, option, wire::REP_INFO, &[&kind(wire::INFO_BLOCK_SIZE), sizes.as_flattened()]);
+        }
+    }
+
+    fn list(&self, data: &[u8], out: &mut Vec<u8>) {
+        if !data.is_empty() {
+            return refuse(out, wire::OPT_LIST, wire::REP_ERR_INVALID, "NBD_OPT_LIST has no data");
+        }
+        for Offer { name, description, .. } in self.offers.iter() {
+            let length = length_of(name.len()).to_be_bytes();
+            let parts: [&[u8]; 3] = [&length, name.as_bytes(), description.as_bytes()];
+            reply(out, wire::OPT_LIST, wire::REP_SERVER, &parts);
+        }
+        reply(out, wire::OPT_LIST, wire::REP_ACK, &[]);
+    }
+}
+
+fn length_of(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+/// One reply to an option, its data in parts.
+fn reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[&[u8]]) {
+    let length = length_of(data.iter().map(|part| part.len()).sum());
+    out.extend_from_slice(&wire::OPTION_REPLY_MAGIC.to_be_bytes());
+    for number in [option, kind, length] {
+        out.extend_from_slice(&number.to_be_bytes());
+    }
+    for part in data {
+        out.extend_from_slice(part);
+    }
+}
+
+/// An error as the reply to an option.
+fn refuse(out: &mut Vec<u8>, option: u32, error: u32, message: &str) {
+    reply(out, option, error, &[message.as_bytes()]);
+}

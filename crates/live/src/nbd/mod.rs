@@ -1,0 +1,35 @@
+//! The server's side of the NBD protocol, without sockets, clocks or threads.
+//!
+//! Bytes go in and come out; who moves them, and when, is for the caller. The families of calls, in the order a server makes
+//! them for one connection:
+//!
+//! - [`Handshake`]: send the greeting, feed it what arrives, send what it answers, until a client has chosen one of the
+//!   [`Offer`]s, or is to be closed. When it says [`Progress::StartTls`] the rest goes through a TLS transport.
+//! - [`Decoder`]: feed it what arrives from then on; it gives out [`Request`]s that are within the export and allowed on
+//!   it, and what to answer to the others.
+//! - [`Replies`]: the bytes before a read's data, and of every other reply.
+//!
+//! What the protocol leaves to a server:
+//!
+//! | what | here |
+//! |---|---|
+//! | handshake | fixed newstyle alone; `NO_ZEROES`; options: `EXPORT_NAME`, `GO`, `INFO`, `LIST`, `ABORT`, `STARTTLS`, `STRUCTURED_REPLY`; all others: `ERR_UNSUP` |
+//! | the empty name | the export declared under it; else the only one there is; else unknown |
+//! | offered always | FLUSH, FUA, CAN_MULTI_CONN (one disk stands behind all connections: a flush covers what was answered on any); DF once structured replies are agreed |
+//! | offered where so | READ_ONLY, ROTATIONAL, TRIM, WRITE_ZEROES with NO_HOLE and FAST_ZERO |
+//! | not offered | CACHE (readahead is the disk's), BLOCK_STATUS (everything is data), RESIZE, extended headers |
+//! | block sizes | 1 byte at least, [`LENGTH_MAX`] at most, preferred as the export says |
+//! | a read or write of more | a read: EINVAL, or EOVERFLOW with DF; a write: the connection is closed, for its data would have to be read |
+//! | TRIM and WRITE_ZEROES | of any length: they carry no data |
+//! | beyond the end | a read or TRIM: EINVAL; WRITE or WRITE_ZEROES: ENOSPC |
+//! | nothing long | EINVAL |
+//! | a refused write | answered after its data has been skipped: clients do not expect answers to what they are still sending |
+
+mod handshake;
+mod offer;
+mod transmission;
+pub mod wire;
+
+pub use handshake::{Closed, Handshake, Negotiated, OPTION_BYTES_MAX, OPTIONS_MAX, Progress, TlsMode};
+pub use offer::{LENGTH_MAX, Offer, find};
+pub use transmission::{Broken, Command, Decoder, Event, Refusal, Replies, Request};

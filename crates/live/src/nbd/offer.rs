@@ -1,0 +1,69 @@
+//! What clients are offered: an export as the protocol describes it.
+
+use super::wire;
+
+/// Longest read or write, bytes: the maximum block size announced, and what clients that do not ask must assume.
+pub const LENGTH_MAX: u32 = 32 << 20;
+
+/// An export as clients see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Offer {
+    /// The name clients ask for; at most [`wire::STRING_BYTES_MAX`] bytes.
+    pub name: String,
+    /// What a person should know of it; empty: nothing.
+    pub description: String,
+    /// Size, bytes.
+    pub size_bytes: u64,
+    /// Writes, trims and zeroes are refused.
+    pub read_only: bool,
+    /// The disk rotates: clients may save seeks.
+    pub rotational: bool,
+    /// TRIM is served.
+    pub trim: bool,
+    /// WRITE_ZEROES is served.
+    pub write_zeroes: bool,
+    /// Zeroes are written faster than data; otherwise WRITE_ZEROES with FAST_ZERO gets ENOTSUP.
+    pub fast_zero: bool,
+    /// Preferred block, bytes: a power of two from 512 to [`LENGTH_MAX`].
+    pub preferred_block_bytes: u32,
+}
+
+impl Offer {
+    /// A writable disk of `size_bytes` that serves everything, zeroes at the speed of data.
+    #[must_use]
+    pub fn new(name: impl Into<String>, size_bytes: u64) -> Self {
+        Self {
+            name: name.into(),
+            description: String::new(),
+            size_bytes,
+            read_only: false,
+            rotational: false,
+            trim: true,
+            write_zeroes: true,
+            fast_zero: false,
+            preferred_block_bytes: 4096,
+        }
+    }
+
+    /// The transmission flags, `TRANS_*` of [`wire`].
+    #[must_use]
+    pub fn flags(&self, structured_replies: bool) -> u16 {
+        let always = wire::TRANS_HAS_FLAGS | wire::TRANS_SEND_FLUSH | wire::TRANS_SEND_FUA | wire::TRANS_CAN_MULTI_CONN;
+        let writable = !self.read_only;
+        let flags = [
+            (self.read_only, wire::TRANS_READ_ONLY),
+            (self.rotational, wire::TRANS_ROTATIONAL),
+            (writable && self.trim, wire::TRANS_SEND_TRIM),
+            (writable && self.write_zeroes, wire::TRANS_SEND_WRITE_ZEROES | wire::TRANS_SEND_FAST_ZERO),
+            (structured_replies, wire::TRANS_SEND_DF),
+        ];
+        flags.iter().filter(|(is, _)| *is).fold(always, |all, (_, flag)| all | flag)
+    }
+}
+
+/// The one of `offers` that a client means by `name`: the one of that name; by the empty name also the only one there is.
+#[must_use]
+pub fn find(offers: &[Offer], name: &str) -> Option<usize> {
+    let named = offers.iter().position(|offer| offer.name == name);
+    named.or_else(|| (name.is_empty() && offers.len() == 1).then_some(0))
+}

@@ -1,0 +1,66 @@
+//! Replies: what goes before a read's data, and all of every other reply.
+
+use super::super::wire;
+use crate::Errno;
+
+/// Writes the replies of one connection.
+///
+/// With structured replies agreed on, a read's data comes as one chunk and errors carry their message; what succeeds
+/// without data is answered by a simple reply in any case, which is the shortest there is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Replies {
+    structured: bool,
+}
+
+impl Replies {
+    /// Bytes of the longest reply but for a read's data and an error's message.
+    pub const BYTES_MAX: usize = wire::CHUNK_HEADER_BYTES + 8;
+
+    /// For a connection.
+    #[must_use]
+    pub const fn new(structured_replies: bool) -> Self {
+        Self { structured: structured_replies }
+    }
+
+    /// Whatever else than a read has been done.
+    #[inline]
+    pub fn done(self, out: &mut Vec<u8>, cookie: u64) {
+        out.extend_from_slice(&wire::simple_reply(0, cookie));
+    }
+
+    /// A read has been done: `length` bytes of data, more than 0, as many as it asked for, are to follow.
+    #[inline]
+    pub fn data(self, out: &mut Vec<u8>, cookie: u64, offset: u64, length: u32) {
+        if self.structured {
+            out.extend_from_slice(&wire::chunk_header(wire::REPLY_TYPE_OFFSET_DATA, cookie, length + 8));
+            out.extend_from_slice(&offset.to_be_bytes());
+        } else {
+            out.extend_from_slice(&wire::simple_reply(0, cookie));
+        }
+    }
+
+    /// Anything has failed. Of `message` the client is told [`wire::STRING_BYTES_MAX`] bytes at most, and nothing without
+    /// structured replies.
+    pub fn failed(self, out: &mut Vec<u8>, cookie: u64, errno: Errno, message: &str) {
+        let error = wire::error_number(errno);
+        if !self.structured {
+            out.extend_from_slice(&wire::simple_reply(error, cookie));
+            return;
+        }
+        let message = shortened(message);
+        let message_bytes = message.len() as u16;
+        out.extend_from_slice(&wire::chunk_header(wire::REPLY_TYPE_ERROR, cookie, u32::from(message_bytes) + 6));
+        out.extend_from_slice(&error.to_be_bytes());
+        out.extend_from_slice(&message_bytes.to_be_bytes());
+        out.extend_from_slice(message.as_bytes());
+    }
+}
+
+/// As much of a message as the protocol lets through.
+fn shortened(message: &str) -> &str {
+    let mut bytes = message.len().min(wire::STRING_BYTES_MAX);
+    while !message.is_char_boundary(bytes) {
+        bytes -= 1;
+    }
+    &message[..bytes]
+}

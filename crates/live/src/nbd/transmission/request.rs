@@ -1,0 +1,325 @@
+//! Requests out of a stream of bytes, as fast as they come: nothing is allocated, nothing copied but a request that arrives
+//! in pieces.
+//!
+//! Decides which requests are served on an export and what the others are answered. A write's data is not touched: the
+//! caller is handed it where it lies, or receives it straight into its own buffer and says so.
+
+use super::super::offer::{LENGTH_MAX, Offer};
+use super::super::wire::{self, REQUEST_BYTES, RequestHeader};
+use crate::Errno;
+
+/// What a client wants done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Data from the export.
+    Read,
+    /// Data to the export; it follows the request.
+    Write,
+    /// Every write answered before, on any connection, is to be on the medium.
+    Flush,
+    /// The contents are not needed any more.
+    Trim,
+    /// Zeroes to the export.
+    WriteZeroes,
+}
+
+/// A request that can be carried out: the export has what it asks for and allows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// What is to be done.
+    pub command: Command,
+    /// Comes back in the reply.
+    pub cookie: u64,
+    /// First byte on the export; 0 with [`Command::Flush`].
+    pub offset: u64,
+    /// Bytes on the export: at least 1; at most [`LENGTH_MAX`] with [`Command::Read`] and [`Command::Write`]; 0 with
+    /// [`Command::Flush`].
+    pub length: u32,
+    /// Answered only once on the medium.
+    pub fua: bool,
+    /// Of [`Command::WriteZeroes`]: the room is to stay allocated.
+    pub no_hole: bool,
+}
+
+/// A request that is not carried out, and what to answer ([`super::Replies::failed`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The request's.
+    pub cookie: u64,
+    /// The error.
+    pub errno: Errno,
+    /// What a person should know of it.
+    pub message: &'static str,
+}
+
+/// What broke the stream of requests: where the next one begins is not known any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Broken {
+    /// Not a request where one is due.
+    #[error("{magic:#010x} stands where the magic of a request, 0x25609513, is due")]
+    Magic {
+        /// What stands there.
+        magic: u32,
+    },
+    /// More data than any write may have.
+    #[error("a write of {length} bytes: {LENGTH_MAX} were announced as the most")]
+    WriteTooLong {
+        /// Its length, bytes.
+        length: u32,
+    },
+}
+
+/// What comes next in the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event<'a> {
+    /// The input is used up; more is to be received.
+    NeedMore,
+    /// A request. After [`Command::Write`] its data comes.
+    Request(Request),
+    /// The next bytes, at least one, of the data of the last write.
+    Data(&'a [u8]),
+    /// A request to be answered with an error. If it was a write its data has been skipped.
+    Refused(Refusal),
+    /// The client goes, as it should: finish what it asked for, answer, and close. Every further call says the same.
+    Disconnect,
+    /// To be closed. Every further call says the same.
+    Broken(Broken),
+}
+
+/// How a stream ended.
+#[derive(Clone, Copy, Debug)]
+enum Over {
+    Disconnect,
+    Broken(Broken),
+}
+
+/// Takes the requests of one connection out of what it sends.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    rules: Rules,
+    /// The first bytes of a request of which the rest has not arrived.
+    header: [u8; REQUEST_BYTES],
+    header_bytes: usize,
+    data_left: u32,
+    /// The data under way belongs to a write that is refused.
+    refusal: Option<Refusal>,
+    over: Option<Over>,
+}
+
+impl Decoder {
+    /// For a connection that has chosen `offer`.
+    #[must_use]
+    pub fn new(offer: &Offer, structured_replies: bool) -> Self {
+        Self {
+            rules: Rules::new(offer, structured_replies),
+            header: [0; REQUEST_BYTES],
+            header_bytes: 0,
+            data_left: 0,
+            refusal: None,
+            over: None,
+        }
+    }
+
+    /// What comes next; takes it from the front of `input`.
+    #[inline]
+    pub fn advance<'a>(&mut self, input: &mut &'a [u8]) -> Event<'a> {
+        if self.data_left > 0 {
+            if input.is_empty() {
+                return Event::NeedMore;
+            }
+            let data = self.take_data(input);
+            match self.refusal {
+                None => return Event::Data(data),
+                Some(_) if self.data_left > 0 => return Event::NeedMore,
+                Some(_) => {}
+            }
+        }
+        if let Some(refusal) = self.refusal.take() {
+            return Event::Refused(refusal);
+        }
+        match self.over {
+            None => {}
+            Some(Over::Disconnect) => return Event::Disconnect,
+            Some(Over::Broken(broken)) => return Event::Broken(broken),
+        }
+        let header = if self.header_bytes == 0
+            && let Some((header, rest)) = input.split_first_chunk()
+        {
+            *input = rest;
+            RequestHeader::read(header)
+        } else {
+            if !self.gather_header(input) {
+                return Event::NeedMore;
+            }
+            RequestHeader::read(&self.header)
+        };
+        self.request(&header, input)
+    }
+
+    /// Bytes of the last write's data still to come. The caller may receive as many straight into its own buffer, once the
+    /// input is used up, and report them with [`Self::data_received`]. 0 while a refused write's data is skipped.
+    #[must_use]
+    pub fn data_wanted(&self) -> u32 {
+        if self.refusal.is_some() { 0 } else { self.data_left }
+    }
+
+    /// The caller received `bytes` of the data itself: at most [`Self::data_wanted`], more are not counted.
+    pub fn data_received(&mut self, bytes: u32) {
+        debug_assert!(bytes <= self.data_wanted(), "{bytes} bytes of data, {} to come", self.data_wanted());
+        self.data_left = self.data_left.saturating_sub(bytes);
+    }
+
+    /// The caller will not carry out the last write: the rest of its data is skipped, and then the refusal comes as an event
+    /// ([`Event::Refused`]).
+    pub fn refuse(&mut self, refusal: Refusal) {
+        self.refusal = Some(refusal);
+    }
+
+    /// Whether the stream stands between two requests: a client that vanishes now has broken off none.
+    #[must_use]
+    pub fn between_requests(&self) -> bool {
+        self.header_bytes == 0 && self.data_left == 0 && self.refusal.is_none()
+    }
+
+    fn take_data<'a>(&mut self, input: &mut &'a [u8]) -> &'a [u8] {
+        let (data, rest) = input.split_at(input.len().min(self.data_left as usize));
+        *input = rest;
+        self.data_left -= data.len() as u32;
+        data
+    }
+
+    /// Completes the header that has arrived in part; whether it is complete.
+    fn gather_header(&mut self, input: &mut &[u8]) -> bool {
+        let missing = REQUEST_BYTES - self.header_bytes;
+        let (taken, rest) = input.split_at(missing.min(input.len()));
+        self.header[self.header_bytes..][..taken.len()].copy_from_slice(taken);
+        *input = rest;
+        if taken.len() < missing {
+            self.header_bytes += taken.len();
+            return false;
+        }
+        self.header_bytes = 0;
+        true
+    }
+
+    #[inline]
+    fn request<'a>(&mut self, header: &RequestHeader, input: &mut &'a [u8]) -> Event<'a> {
+        let &RequestHeader { magic, command, cookie, length, .. } = header;
+        if magic != wire::REQUEST_MAGIC {
+            return self.broken(Broken::Magic { magic });
+        }
+        let write = command == wire::CMD_WRITE;
+        if write && length > LENGTH_MAX {
+            return self.broken(Broken::WriteTooLong { length });
+        }
+        if command == wire::CMD_DISC {
+            self.over = Some(Over::Disconnect);
+            return Event::Disconnect;
+        }
+        self.data_left = if write { length } else { 0 };
+        match self.rules.check(header) {
+            Ok(request) => Event::Request(request),
+            Err((errno, message)) => {
+                let refusal = Refusal { cookie, errno, message };
+                if self.data_left == 0 {
+                    return Event::Refused(refusal);
+                }
+                self.refusal = Some(refusal);
+                self.advance(input)
+            }
+        }
+    }
+
+    fn broken<'a>(&mut self, broken: Broken) -> Event<'a> {
+        self.over = Some(Over::Broken(broken));
+        Event::Broken(broken)
+    }
+}
+
+/// What may be asked of an export.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    size_bytes: u64,
+    read_only: bool,
+    trim: bool,
+    write_zeroes: bool,
+    fast_zero: bool,
+    structured_replies: bool,
+}
+
+/// An error and what it says to a person.
+type Wrong = (Errno, &'static str);
+
+impl Rules {
+    fn new(offer: &Offer, structured_replies: bool) -> Self {
+        let &Offer { size_bytes, read_only, trim, write_zeroes, fast_zero, .. } = offer;
+        Self { size_bytes, read_only, trim, write_zeroes, fast_zero, structured_replies }
+    }
+
+    /// The request that `header` is.
+    #[inline]
+    fn check(&self, header: &RequestHeader) -> Result<Request, Wrong> {
+        let &RequestHeader { flags, cookie, offset, length, .. } = header;
+        let (command, flags_known) = self.command(header.command)?;
+        if flags & !flags_known != 0 {
+            return Err((Errno::EINVAL, "a flag that does not belong to this command or was not offered"));
+        }
+        let request = Request {
+            command,
+            cookie,
+            offset,
+            length,
+            fua: flags & wire::CMD_FLAG_FUA != 0,
+            no_hole: flags & wire::CMD_FLAG_NO_HOLE != 0,
+        };
+        if command == Command::Flush {
+            let whole = offset == 0 && length == 0;
+            return if whole { Ok(request) } else { Err((Errno::EINVAL, "a flush has offset and length 0")) };
+        }
+        if self.read_only && command != Command::Read {
+            return Err((Errno::EPERM, "the export is read-only"));
+        }
+        if length == 0 {
+            return Err((Errno::EINVAL, "a request of no bytes"));
+        }
+        self.check_range(&request)?;
+        if command == Command::Read && length > LENGTH_MAX {
+            let errno = if flags & wire::CMD_FLAG_DF != 0 { Errno::EOVERFLOW } else { Errno::EINVAL };
+            return Err((errno, "a read longer than the maximum block size, 32 MiB"));
+        }
+        if flags & wire::CMD_FLAG_FAST_ZERO != 0 && !self.fast_zero {
+            return Err((Errno::ENOTSUP, "zeroes are not faster than data here"));
+        }
+        Ok(request)
+    }
+
+    /// The command of a number, and its flags.
+    #[inline]
+    fn command(&self, number: u16) -> Result<(Command, u16), Wrong> {
+        let fua = wire::CMD_FLAG_FUA;
+        match number {
+            wire::CMD_READ if self.structured_replies => Ok((Command::Read, fua | wire::CMD_FLAG_DF)),
+            wire::CMD_READ => Ok((Command::Read, fua)),
+            wire::CMD_WRITE => Ok((Command::Write, fua)),
+            wire::CMD_FLUSH => Ok((Command::Flush, fua)),
+            wire::CMD_TRIM if self.trim => Ok((Command::Trim, fua)),
+            wire::CMD_WRITE_ZEROES if self.write_zeroes => {
+                Ok((Command::WriteZeroes, fua | wire::CMD_FLAG_NO_HOLE | wire::CMD_FLAG_FAST_ZERO))
+            }
+            _ => Err((Errno::EINVAL, "a command that was not offered")),
+        }
+    }
+
+    #[inline]
+    fn check_range(&self, request: &Request) -> Result<(), Wrong> {
+        let end = request.offset.checked_add(u64::from(request.length));
+        if end.is_some_and(|end| end <= self.size_bytes) {
+            return Ok(());
+        }
+        let errno = match request.command {
+            Command::Write | Command::WriteZeroes => Errno::ENOSPC,
+            Command::Read | Command::Trim | Command::Flush => Errno::EINVAL,
+        };
+        Err((errno, "beyond the end of the export"))
+    }
+}

@@ -1,0 +1,322 @@
+//! The numbers of the NBD protocol, and its messages of fixed size to and from bytes.
+//!
+//! Nothing is decided here. Names are the protocol's without the `NBD_` that all of them begin with, figures are those of
+//! its public specification ("The NBD protocol", `doc/proto.md` of the NetworkBlockDevice project). All integers are
+//! big-endian on the wire.
+
+use crate::Errno;
+
+/// First magic of a server's greeting: `NBDMAGIC`.
+pub const GREETING_MAGIC: u64 = u64::from_be_bytes(*b"NBDMAGIC");
+/// Second magic of a newstyle greeting, and the magic before each option: `IHAVEOPT`.
+pub const OPTION_MAGIC: u64 = u64::from_be_bytes(*b"IHAVEOPT");
+/// The magic before each reply to an option.
+pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+/// The magic before each request.
+pub const REQUEST_MAGIC: u32 = 0x2560_9513;
+/// The magic before a simple reply.
+pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
+/// The magic before a chunk of a structured reply.
+pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
+
+/// Server's handshake flag: errors of options are told, not answered by closing.
+pub const FLAG_FIXED_NEWSTYLE: u16 = 1 << 0;
+/// Server's handshake flag: the padding after `OPT_EXPORT_NAME` can be left out.
+pub const FLAG_NO_ZEROES: u16 = 1 << 1;
+/// Client's flag: answers [`FLAG_FIXED_NEWSTYLE`].
+pub const FLAG_C_FIXED_NEWSTYLE: u32 = 1 << 0;
+/// Client's flag: answers [`FLAG_NO_ZEROES`].
+pub const FLAG_C_NO_ZEROES: u32 = 1 << 1;
+
+/// Option: enter transmission with the named export; can be answered only by that or by closing.
+pub const OPT_EXPORT_NAME: u32 = 1;
+/// Option: end the session.
+pub const OPT_ABORT: u32 = 2;
+/// Option: name all exports.
+pub const OPT_LIST: u32 = 3;
+/// Option, withdrawn from the protocol.
+pub const OPT_PEEK_EXPORT: u32 = 4;
+/// Option: go on inside TLS.
+pub const OPT_STARTTLS: u32 = 5;
+/// Option: tell about an export.
+pub const OPT_INFO: u32 = 6;
+/// Option: tell about an export and enter transmission with it.
+pub const OPT_GO: u32 = 7;
+/// Option: answer requests with structured replies.
+pub const OPT_STRUCTURED_REPLY: u32 = 8;
+/// Option: name the metadata contexts of an export.
+pub const OPT_LIST_META_CONTEXT: u32 = 9;
+/// Option: choose metadata contexts for block status.
+pub const OPT_SET_META_CONTEXT: u32 = 10;
+/// Option: requests with 64-bit lengths.
+pub const OPT_EXTENDED_HEADERS: u32 = 11;
+
+/// Reply to an option: done.
+pub const REP_ACK: u32 = 1;
+/// Reply to an option: an export.
+pub const REP_SERVER: u32 = 2;
+/// Reply to an option: a fact about an export.
+pub const REP_INFO: u32 = 3;
+/// Set in every reply that is an error.
+pub const REP_FLAG_ERROR: u32 = 1 << 31;
+/// Error: no such option here.
+pub const REP_ERR_UNSUP: u32 = REP_FLAG_ERROR + 1;
+/// Error: the server's configuration forbids it.
+pub const REP_ERR_POLICY: u32 = REP_FLAG_ERROR + 2;
+/// Error: malformed.
+pub const REP_ERR_INVALID: u32 = REP_FLAG_ERROR + 3;
+/// Error: only inside TLS.
+pub const REP_ERR_TLS_REQD: u32 = REP_FLAG_ERROR + 5;
+/// Error: no such export.
+pub const REP_ERR_UNKNOWN: u32 = REP_FLAG_ERROR + 6;
+/// Error: the server is going away.
+pub const REP_ERR_SHUTDOWN: u32 = REP_FLAG_ERROR + 7;
+/// Error: too long.
+pub const REP_ERR_TOO_BIG: u32 = REP_FLAG_ERROR + 9;
+
+/// Fact about an export: size and transmission flags.
+pub const INFO_EXPORT: u16 = 0;
+/// Fact about an export: the name it is declared with.
+pub const INFO_NAME: u16 = 1;
+/// Fact about an export: what a person should know of it.
+pub const INFO_DESCRIPTION: u16 = 2;
+/// Fact about an export: smallest, preferred and largest block.
+pub const INFO_BLOCK_SIZE: u16 = 3;
+
+/// Transmission flag: the others mean something.
+pub const TRANS_HAS_FLAGS: u16 = 1 << 0;
+/// Transmission flag: writes are refused.
+pub const TRANS_READ_ONLY: u16 = 1 << 1;
+/// Transmission flag: [`CMD_FLUSH`] is served.
+pub const TRANS_SEND_FLUSH: u16 = 1 << 2;
+/// Transmission flag: [`CMD_FLAG_FUA`] is served.
+pub const TRANS_SEND_FUA: u16 = 1 << 3;
+/// Transmission flag: the disk rotates.
+pub const TRANS_ROTATIONAL: u16 = 1 << 4;
+/// Transmission flag: [`CMD_TRIM`] is served.
+pub const TRANS_SEND_TRIM: u16 = 1 << 5;
+/// Transmission flag: [`CMD_WRITE_ZEROES`] is served.
+pub const TRANS_SEND_WRITE_ZEROES: u16 = 1 << 6;
+/// Transmission flag: [`CMD_FLAG_DF`] is served.
+pub const TRANS_SEND_DF: u16 = 1 << 7;
+/// Transmission flag: a flush on one connection covers what was answered on all.
+pub const TRANS_CAN_MULTI_CONN: u16 = 1 << 8;
+/// Transmission flag: [`CMD_CACHE`] is served.
+pub const TRANS_SEND_CACHE: u16 = 1 << 10;
+/// Transmission flag: [`CMD_FLAG_FAST_ZERO`] is served.
+pub const TRANS_SEND_FAST_ZERO: u16 = 1 << 11;
+
+/// Command: read.
+pub const CMD_READ: u16 = 0;
+/// Command: write; the data follows the request.
+pub const CMD_WRITE: u16 = 1;
+/// Command: the client goes; there is no reply.
+pub const CMD_DISC: u16 = 2;
+/// Command: everything answered so far is to be on the medium.
+pub const CMD_FLUSH: u16 = 3;
+/// Command: the client does not need the contents any more.
+pub const CMD_TRIM: u16 = 4;
+/// Command: read ahead.
+pub const CMD_CACHE: u16 = 5;
+/// Command: write zeroes, which are not sent.
+pub const CMD_WRITE_ZEROES: u16 = 6;
+/// Command: tell about metadata.
+pub const CMD_BLOCK_STATUS: u16 = 7;
+/// Command, experimental: change the export's size.
+pub const CMD_RESIZE: u16 = 8;
+
+/// Command flag: answered only once on the medium.
+pub const CMD_FLAG_FUA: u16 = 1 << 0;
+/// Command flag of [`CMD_WRITE_ZEROES`]: the room stays allocated.
+pub const CMD_FLAG_NO_HOLE: u16 = 1 << 1;
+/// Command flag of [`CMD_READ`]: the reply comes in one piece.
+pub const CMD_FLAG_DF: u16 = 1 << 2;
+/// Command flag of [`CMD_BLOCK_STATUS`]: one extent.
+pub const CMD_FLAG_REQ_ONE: u16 = 1 << 3;
+/// Command flag of [`CMD_WRITE_ZEROES`]: fail rather than write as slowly as data.
+pub const CMD_FLAG_FAST_ZERO: u16 = 1 << 4;
+/// Command flag of extended headers.
+pub const CMD_FLAG_PAYLOAD_LEN: u16 = 1 << 5;
+
+/// Flag of a chunk: the last one of the reply.
+pub const REPLY_FLAG_DONE: u16 = 1 << 0;
+/// Type of a chunk: nothing but its flags.
+pub const REPLY_TYPE_NONE: u16 = 0;
+/// Type of a chunk: an offset, and the data there.
+pub const REPLY_TYPE_OFFSET_DATA: u16 = 1;
+/// Type of a chunk: an offset, and how many zeroes are there.
+pub const REPLY_TYPE_OFFSET_HOLE: u16 = 2;
+/// Type of a chunk: an error and what a person should know of it.
+pub const REPLY_TYPE_ERROR: u16 = (1 << 15) + 1;
+
+/// Longest string in the protocol (names, descriptions, messages), bytes.
+pub const STRING_BYTES_MAX: usize = 4096;
+/// Bytes of a greeting.
+pub const GREETING_BYTES: usize = 18;
+/// Bytes of an option before its data.
+pub const OPTION_HEADER_BYTES: usize = 16;
+/// Bytes of a reply to an option before its data.
+pub const OPTION_REPLY_HEADER_BYTES: usize = 20;
+/// Bytes of a request before a write's data.
+pub const REQUEST_BYTES: usize = 28;
+/// Bytes of a simple reply before a read's data.
+pub const SIMPLE_REPLY_BYTES: usize = 16;
+/// Bytes of a chunk of a structured reply before its payload.
+pub const CHUNK_HEADER_BYTES: usize = 20;
+/// Zeroes after the answer to [`OPT_EXPORT_NAME`] for clients without [`FLAG_C_NO_ZEROES`], bytes.
+pub const EXPORT_NAME_PADDING_BYTES: usize = 124;
+
+/// Integers from the front of bytes; `None` where the bytes end.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a>(pub &'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (array, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*array)
+    }
+
+    /// The next 16-bit number.
+    pub fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    /// The next 32-bit number.
+    pub fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// The next 64-bit number.
+    pub fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// The next `count` bytes.
+    pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+}
+
+/// An option as a client sends it, before its data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OptionHeader {
+    /// Ought to be [`OPTION_MAGIC`].
+    pub magic: u64,
+    /// Which option.
+    pub option: u32,
+    /// Bytes of data that follow.
+    pub length: u32,
+}
+
+impl OptionHeader {
+    /// From the first [`OPTION_HEADER_BYTES`] of `bytes`; `None` if there are fewer.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        Some(Self { magic: reader.u64()?, option: reader.u32()?, length: reader.u32()? })
+    }
+
+    /// As bytes.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.magic.to_be_bytes());
+        out.extend_from_slice(&self.option.to_be_bytes());
+        out.extend_from_slice(&self.length.to_be_bytes());
+    }
+}
+
+/// A request as a client sends it, before a write's data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RequestHeader {
+    /// Ought to be [`REQUEST_MAGIC`].
+    pub magic: u32,
+    /// `CMD_FLAG_*`.
+    pub flags: u16,
+    /// `CMD_*`.
+    pub command: u16,
+    /// Comes back in the reply.
+    pub cookie: u64,
+    /// First byte on the export.
+    pub offset: u64,
+    /// Bytes on the export.
+    pub length: u32,
+}
+
+impl RequestHeader {
+    /// From bytes.
+    #[must_use]
+    #[inline]
+    pub fn read(bytes: &[u8; REQUEST_BYTES]) -> Self {
+        let [m0, m1, m2, m3, f0, f1, c0, c1, rest @ ..] = *bytes;
+        let [k0, k1, k2, k3, k4, k5, k6, k7, o0, o1, o2, o3, o4, o5, o6, o7, l0, l1, l2, l3] = rest;
+        Self {
+            magic: u32::from_be_bytes([m0, m1, m2, m3]),
+            flags: u16::from_be_bytes([f0, f1]),
+            command: u16::from_be_bytes([c0, c1]),
+            cookie: u64::from_be_bytes([k0, k1, k2, k3, k4, k5, k6, k7]),
+            offset: u64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]),
+            length: u32::from_be_bytes([l0, l1, l2, l3]),
+        }
+    }
+
+    /// As bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; REQUEST_BYTES] {
+        let mut bytes = [0; REQUEST_BYTES];
+        bytes[0..4].copy_from_slice(&self.magic.to_be_bytes());
+        bytes[4..6].copy_from_slice(&self.flags.to_be_bytes());
+        bytes[6..8].copy_from_slice(&self.command.to_be_bytes());
+        bytes[8..16].copy_from_slice(&self.cookie.to_be_bytes());
+        bytes[16..24].copy_from_slice(&self.offset.to_be_bytes());
+        bytes[24..28].copy_from_slice(&self.length.to_be_bytes());
+        bytes
+    }
+}
+
+/// The greeting of a fixed newstyle server.
+#[must_use]
+pub fn greeting() -> [u8; GREETING_BYTES] {
+    let mut bytes = [0; GREETING_BYTES];
+    bytes[0..8].copy_from_slice(&GREETING_MAGIC.to_be_bytes());
+    bytes[8..16].copy_from_slice(&OPTION_MAGIC.to_be_bytes());
+    bytes[16..18].copy_from_slice(&(FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES).to_be_bytes());
+    bytes
+}
+
+/// A simple reply; `error` is 0 or of [`error_number`]. A read's data follows if it is 0.
+#[must_use]
+#[inline]
+pub fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY_BYTES] {
+    let mut bytes = [0; SIMPLE_REPLY_BYTES];
+    bytes[0..4].copy_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
+    bytes[4..8].copy_from_slice(&error.to_be_bytes());
+    bytes[8..16].copy_from_slice(&cookie.to_be_bytes());
+    bytes
+}
+
+/// The only and last chunk of a structured reply, before its `length` bytes of payload.
+#[must_use]
+#[inline]
+pub fn chunk_header(kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_HEADER_BYTES] {
+    let mut bytes = [0; CHUNK_HEADER_BYTES];
+    bytes[0..4].copy_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());
+    bytes[4..6].copy_from_slice(&REPLY_FLAG_DONE.to_be_bytes());
+    bytes[6..8].copy_from_slice(&kind.to_be_bytes());
+    bytes[8..16].copy_from_slice(&cookie.to_be_bytes());
+    bytes[16..20].copy_from_slice(&length.to_be_bytes());
+    bytes
+}
+
+/// The error of the protocol that says most nearly what `errno` says: a reply can carry only EPERM, EIO, ENOMEM, EINVAL,
+/// ENOSPC, EOVERFLOW, ENOTSUP and ESHUTDOWN. What has no likeness among them is an I/O error.
+#[must_use]
+pub fn error_number(errno: Errno) -> u32 {
+    /// Errnos of Linux whose sense one of the protocol's has: EACCES, EROFS; EFBIG, EDQUOT; ENOSYS.
+    const LIKE: &[(i32, u32)] = &[(13, 1), (30, 1), (27, 28), (122, 28), (38, 95)];
+    match errno.0 {
+        number @ (1 | 5 | 12 | 22 | 28 | 75 | 95 | 108) => number.unsigned_abs(),
+        number => LIKE.iter().find(|(from, _)| *from == number).map_or(5, |&(_, to)| to),
+    }
+}

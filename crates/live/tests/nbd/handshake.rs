@@ -1,0 +1,332 @@
+//! Every option, in every state that changes its answer.
+
+use std::sync::Arc;
+
+use iosched_live::nbd::wire::{self, Reader};
+use iosched_live::nbd::{Closed, Handshake, Negotiated, OPTION_BYTES_MAX, OPTIONS_MAX, Offer, Progress, TlsMode};
+
+use super::client::{self, OptionReply, Sent};
+
+fn offers() -> Arc<[Offer]> {
+    let backup = Offer { description: "only at night".into(), ..Offer::new("backup", 1 << 30) };
+    let archive = Offer { read_only: true, rotational: true, ..Offer::new("archive", 4096) };
+    Arc::new([backup, archive])
+}
+
+/// A handshake past its greeting.
+fn start(offers: Arc<[Offer]>, tls: TlsMode) -> Handshake {
+    let mut out = Vec::new();
+    let handshake = Handshake::new(offers, tls, &mut out);
+    assert_eq!(out, b"NBDMAGICIHAVEOPT\x00\x03");
+    handshake
+}
+
+/// Feeds all of `sent`: what came of it, what was answered, what was left.
+fn feed<'a>(handshake: &mut Handshake, mut sent: &'a [u8]) -> (Progress, Vec<u8>, &'a [u8]) {
+    let mut out = Vec::new();
+    loop {
+        match handshake.advance(&mut sent, &mut out) {
+            Progress::Replied => {}
+            progress => return (progress, out, sent),
+        }
+    }
+}
+
+/// What a new handshake without TLS makes of `sent`.
+fn run(sent: &Sent) -> (Progress, Vec<u8>) {
+    let (progress, out, left) = feed(&mut start(offers(), TlsMode::Off), &sent.0);
+    assert!(left.is_empty());
+    (progress, out)
+}
+
+fn hello() -> Sent {
+    Sent::hello(client::FLAGS)
+}
+
+/// Of each reply its kind.
+fn kinds(replies: &[OptionReply]) -> Vec<u32> {
+    replies.iter().map(|reply| reply.kind).collect()
+}
+
+/// The only reply to an option that leaves the handshake where it was.
+fn refused(sent: &Sent) -> u32 {
+    let (progress, out) = run(sent);
+    assert_eq!(progress, Progress::NeedMore);
+    let replies = client::option_replies(&out);
+    let [reply] = &replies[..] else { panic!("{replies:?}") };
+    assert!(reply.kind & wire::REP_FLAG_ERROR != 0 && !reply.data.is_empty(), "{reply:?}");
+    reply.kind
+}
+
+const WRITABLE: u16 = wire::TRANS_HAS_FLAGS
+    | wire::TRANS_SEND_FLUSH
+    | wire::TRANS_SEND_FUA
+    | wire::TRANS_SEND_TRIM
+    | wire::TRANS_SEND_WRITE_ZEROES
+    | wire::TRANS_SEND_FAST_ZERO
+    | wire::TRANS_CAN_MULTI_CONN;
+
+fn negotiated(offer: usize, structured_replies: bool) -> Progress {
+    Progress::Negotiated(Negotiated { offer, structured_replies })
+}
+
+#[test]
+fn export_name_with_and_without_zeroes() {
+    let (progress, out) = run(&hello().option(wire::OPT_EXPORT_NAME, b"backup"));
+    assert_eq!(progress, negotiated(0, false));
+    assert_eq!(out, [&(1u64 << 30).to_be_bytes()[..], &WRITABLE.to_be_bytes()].concat());
+
+    for flags in [0, wire::FLAG_C_FIXED_NEWSTYLE] {
+        let (progress, out) = run(&Sent::hello(flags).option(wire::OPT_EXPORT_NAME, b"backup"));
+        assert_eq!(progress, negotiated(0, false));
+        assert_eq!((out.len(), &out[10..]), (134, &[0; 124][..]));
+    }
+}
+
+#[test]
+fn export_name_that_is_none_can_only_be_answered_by_closing() {
+    for name in [&b"nothing"[..], b"", b"\xff"] {
+        let (progress, out) = run(&hello().option(wire::OPT_EXPORT_NAME, name));
+        assert_eq!((progress, out.len()), (Progress::Close(Closed::UnknownExport), 0));
+    }
+}
+
+#[test]
+fn go_tells_size_and_flags_and_enters_transmission() {
+    let (progress, out) = run(&hello().go("archive"));
+    assert_eq!(progress, negotiated(1, false));
+    let replies = client::option_replies(&out);
+    assert_eq!(kinds(&replies), [wire::REP_INFO, wire::REP_ACK]);
+    assert!(replies.iter().all(|reply| reply.option == wire::OPT_GO));
+    let mut facts = Reader(&replies[0].data);
+    assert_eq!((facts.u16(), facts.u64()), (Some(wire::INFO_EXPORT), Some(4096)));
+    let flags = wire::TRANS_HAS_FLAGS
+        | wire::TRANS_READ_ONLY
+        | wire::TRANS_ROTATIONAL
+        | wire::TRANS_SEND_FLUSH
+        | wire::TRANS_SEND_FUA
+        | wire::TRANS_CAN_MULTI_CONN;
+    assert_eq!((facts.u16(), facts.0.len()), (Some(flags), 0));
+}
+
+#[test]
+fn info_tells_what_is_asked_for_and_goes_on() {
+    let facts = [wire::INFO_BLOCK_SIZE, wire::INFO_NAME, wire::INFO_DESCRIPTION, 77];
+    let (progress, out) = run(&hello().ask(wire::OPT_INFO, "backup", &facts).go("backup"));
+    assert_eq!(progress, negotiated(0, false));
+    let replies = client::option_replies(&out);
+    let info = wire::REP_INFO;
+    assert_eq!(kinds(&replies), [info, info, info, info, wire::REP_ACK, info, wire::REP_ACK]);
+    assert_eq!(replies[1].data, b"\x00\x01backup");
+    assert_eq!(replies[2].data, b"\x00\x02only at night");
+    assert_eq!(replies[3].data, b"\x00\x03\x00\x00\x00\x01\x00\x00\x10\x00\x02\x00\x00\x00");
+}
+
+#[test]
+fn no_description_where_there_is_none() {
+    let (_, out) = run(&hello().ask(wire::OPT_GO, "archive", &[wire::INFO_DESCRIPTION]));
+    assert_eq!(kinds(&client::option_replies(&out)), [wire::REP_INFO, wire::REP_ACK]);
+}
+
+#[test]
+fn go_and_info_of_an_unknown_export() {
+    for option in [wire::OPT_GO, wire::OPT_INFO] {
+        for name in ["nothing", ""] {
+            assert_eq!(refused(&hello().ask(option, name, &[])), wire::REP_ERR_UNKNOWN);
+        }
+    }
+}
+
+#[test]
+fn the_empty_name_means_the_only_export() {
+    let only: Arc<[Offer]> = Arc::new([Offer::new("sda", 512)]);
+    for sent in [hello().go(""), hello().option(wire::OPT_EXPORT_NAME, b""), hello().go("sda")] {
+        assert_eq!(feed(&mut start(Arc::clone(&only), TlsMode::Off), &sent.0).0, negotiated(0, false));
+    }
+    let (_, out, _) = feed(&mut start(only, TlsMode::Off), &hello().ask(wire::OPT_GO, "", &[wire::INFO_NAME]).0);
+    assert_eq!(client::option_replies(&out)[1].data, b"\x00\x01sda");
+}
+
+#[test]
+fn the_empty_name_means_the_export_declared_under_it() {
+    let two: Arc<[Offer]> = Arc::new([Offer::new("sda", 512), Offer::new("", 512)]);
+    assert_eq!(feed(&mut start(two, TlsMode::Off), &hello().go("").0).0, negotiated(1, false));
+}
+
+#[test]
+fn go_with_lengths_that_do_not_add_up() {
+    let right = client::asked(b"backup", &[wire::INFO_NAME]);
+    let mut long = right.clone();
+    long.push(0);
+    let huge = [&u32::MAX.to_be_bytes(), &right[4..]].concat();
+    for data in [&right[..right.len() - 1], &long, &huge, &right[..4], &[]] {
+        for option in [wire::OPT_GO, wire::OPT_INFO] {
+            assert_eq!(refused(&hello().option(option, data)), wire::REP_ERR_INVALID, "{data:?}");
+        }
+    }
+}
+
+#[test]
+fn names_up_to_the_longest() {
+    let name = "é".repeat(2048);
+    let long: Arc<[Offer]> = Arc::new([Offer::new(name.clone(), 512)]);
+    assert_eq!(feed(&mut start(long, TlsMode::Off), &hello().go(&name).0).0, negotiated(0, false));
+    assert_eq!(refused(&hello().go(&format!("{name}x"))), wire::REP_ERR_TOO_BIG);
+    assert_eq!(refused(&hello().option(wire::OPT_GO, &client::asked(b"\xff\xfe", &[]))), wire::REP_ERR_INVALID);
+}
+
+#[test]
+fn list_names_all_exports_with_their_descriptions() {
+    let (progress, out) = run(&hello().option(wire::OPT_LIST, &[]));
+    assert_eq!(progress, Progress::NeedMore);
+    let replies = client::option_replies(&out);
+    assert_eq!(kinds(&replies), [wire::REP_SERVER, wire::REP_SERVER, wire::REP_ACK]);
+    assert_eq!(replies[0].data, b"\x00\x00\x00\x06backuponly at night");
+    assert_eq!(replies[1].data, b"\x00\x00\x00\x07archive");
+}
+
+#[test]
+fn options_without_data_that_come_with_some() {
+    for option in [wire::OPT_LIST, wire::OPT_STRUCTURED_REPLY, wire::OPT_STARTTLS] {
+        assert_eq!(refused(&hello().option(option, b"x")), wire::REP_ERR_INVALID, "{option}");
+    }
+}
+
+#[test]
+fn structured_replies_are_agreed_on_and_bring_df() {
+    let (progress, out) = run(&hello().option(wire::OPT_STRUCTURED_REPLY, &[]).go("backup"));
+    assert_eq!(progress, negotiated(0, true));
+    let replies = client::option_replies(&out);
+    assert_eq!(kinds(&replies), [wire::REP_ACK, wire::REP_INFO, wire::REP_ACK]);
+    assert_eq!(replies[1].data[10..], (WRITABLE | wire::TRANS_SEND_DF).to_be_bytes());
+}
+
+#[test]
+fn unknown_options_are_unsupported_and_their_data_is_passed_over() {
+    let unknown = [0, wire::OPT_PEEK_EXPORT, wire::OPT_LIST_META_CONTEXT, wire::OPT_SET_META_CONTEXT];
+    for option in unknown.into_iter().chain([wire::OPT_EXTENDED_HEADERS, 12, u32::MAX]) {
+        let (progress, out) = run(&hello().option(option, &[7; 1000]).go("backup"));
+        assert_eq!(progress, negotiated(0, false));
+        assert_eq!(client::option_replies(&out)[0].kind, wire::REP_ERR_UNSUP);
+        assert_eq!(client::option_replies(&out)[0].option, option);
+    }
+}
+
+#[test]
+fn abort_is_acknowledged() {
+    let (progress, out) = run(&hello().option(wire::OPT_ABORT, &[]));
+    assert_eq!(progress, Progress::Close(Closed::Aborted));
+    assert_eq!(kinds(&client::option_replies(&out)), [wire::REP_ACK]);
+}
+
+#[test]
+fn requests_after_the_choice_are_left_in_the_input() {
+    let sent = hello().go("backup").request(wire::CMD_READ, 0, 1, 0, 512);
+    let (progress, _, left) = feed(&mut start(offers(), TlsMode::Off), &sent.0);
+    assert_eq!((progress, left.len()), (negotiated(0, false), wire::REQUEST_BYTES));
+}
+
+#[test]
+fn tls_that_is_off() {
+    assert_eq!(refused(&hello().option(wire::OPT_STARTTLS, &[])), wire::REP_ERR_POLICY);
+}
+
+#[test]
+fn tls_starts_when_asked_for_and_only_once() {
+    for mode in [TlsMode::Available, TlsMode::Required] {
+        let mut handshake = start(offers(), mode);
+        let sent = hello().option(wire::OPT_STARTTLS, &[]).option(wire::OPT_LIST, &[]);
+        let (progress, out, left) = feed(&mut handshake, &sent.0);
+        assert_eq!((progress, left.len()), (Progress::StartTls, wire::OPTION_HEADER_BYTES));
+        assert_eq!(kinds(&client::option_replies(&out)), [wire::REP_ACK]);
+
+        let (progress, out, _) = feed(&mut handshake, &Sent::default().option(wire::OPT_STARTTLS, &[]).go("backup").0);
+        assert_eq!(progress, negotiated(0, false));
+        assert_eq!(client::option_replies(&out)[0].kind, wire::REP_ERR_INVALID);
+    }
+}
+
+#[test]
+fn what_was_agreed_before_tls_is_forgotten() {
+    let mut handshake = start(offers(), TlsMode::Available);
+    let before = hello().option(wire::OPT_STRUCTURED_REPLY, &[]).option(wire::OPT_STARTTLS, &[]);
+    assert_eq!(feed(&mut handshake, &before.0).0, Progress::StartTls);
+    assert_eq!(feed(&mut handshake, &Sent::default().go("backup").0).0, negotiated(0, false));
+}
+
+#[test]
+fn before_tls_that_is_required_only_starttls_and_abort_are_served() {
+    let mut sent = hello().go("backup").ask(wire::OPT_INFO, "backup", &[]).option(wire::OPT_LIST, &[]);
+    sent = sent.option(wire::OPT_STRUCTURED_REPLY, &[]).option(99, &[]).option(wire::OPT_ABORT, &[]);
+    let (progress, out, _) = feed(&mut start(offers(), TlsMode::Required), &sent.0);
+    assert_eq!(progress, Progress::Close(Closed::Aborted));
+    let mut expected = vec![wire::REP_ERR_TLS_REQD; 5];
+    expected.push(wire::REP_ACK);
+    assert_eq!(kinds(&client::option_replies(&out)), expected);
+
+    let sent = hello().option(wire::OPT_EXPORT_NAME, b"backup");
+    let (progress, out, _) = feed(&mut start(offers(), TlsMode::Required), &sent.0);
+    assert_eq!((progress, out.len()), (Progress::Close(Closed::TlsRequired), 0));
+}
+
+#[test]
+fn client_flags_that_were_not_offered() {
+    for flags in [4, 0x8000_0001] {
+        assert_eq!(run(&Sent::hello(flags)).0, Progress::Close(Closed::ClientFlags { flags }));
+    }
+}
+
+#[test]
+fn a_client_without_fixed_newstyle_can_only_choose() {
+    let (progress, out) = run(&Sent::hello(0).option(wire::OPT_LIST, &[]));
+    assert_eq!((progress, out.len()), (Progress::Close(Closed::NotFixed { option: wire::OPT_LIST }), 0));
+}
+
+#[test]
+fn anything_but_an_option_closes() {
+    let mut sent = hello();
+    sent.0.extend_from_slice(b"GET / HTTP/1.1\r\n");
+    assert!(matches!(run(&sent).0, Progress::Close(Closed::OptionMagic { .. })));
+}
+
+#[test]
+fn a_closed_handshake_stays_closed() {
+    let mut handshake = start(offers(), TlsMode::Off);
+    feed(&mut handshake, &hello().option(wire::OPT_ABORT, &[]).0);
+    let again = Sent::default().go("backup");
+    let (progress, out, left) = feed(&mut handshake, &again.0);
+    assert_eq!((progress, out.len(), left.len()), (Progress::Close(Closed::Aborted), 0, again.0.len()));
+}
+
+#[test]
+fn options_are_counted() {
+    let mut handshake = start(offers(), TlsMode::Off);
+    feed(&mut handshake, &hello().0);
+    let option = Sent::default().option(99, &[]).0;
+    for _ in 0..OPTIONS_MAX {
+        assert_eq!(feed(&mut handshake, &option).0, Progress::NeedMore);
+    }
+    assert_eq!(feed(&mut handshake, &option).0, Progress::Close(Closed::TooManyOptions));
+}
+
+#[test]
+fn the_data_of_all_options_is_bounded() {
+    let half = vec![0; OPTION_BYTES_MAX as usize / 2];
+    let (progress, _) = run(&hello().option(99, &half).option(99, &half).option(wire::OPT_LIST, &[]));
+    assert_eq!(progress, Progress::NeedMore);
+    // It closes at the header already: nothing of the rest is waited for or kept.
+    let mut handshake = start(offers(), TlsMode::Off);
+    feed(&mut handshake, &hello().option(99, &half).option(99, &half).0);
+    let header = Sent::default().option(99, b"x").0;
+    let (progress, ..) = feed(&mut handshake, &header[..wire::OPTION_HEADER_BYTES]);
+    assert_eq!(progress, Progress::Close(Closed::TooMuchData));
+}
+
+#[test]
+fn one_option_is_answered_at_a_time() {
+    let mut handshake = start(offers(), TlsMode::Off);
+    let sent = hello().option(wire::OPT_LIST, &[]).option(wire::OPT_LIST, &[]).0;
+    let (mut input, mut out) = (&sent[..], Vec::new());
+    assert_eq!(handshake.advance(&mut input, &mut out), Progress::Replied);
+    assert_eq!((input.len(), client::option_replies(&out).len()), (wire::OPTION_HEADER_BYTES, 3));
+}

@@ -1,0 +1,5 @@
+//! The NBD protocol as a client sees it.
+
+mod client;
+mod handshake;
+mod transmission;

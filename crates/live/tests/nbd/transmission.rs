@@ -1,0 +1,285 @@
+//! Every request, every flag, every refusal; and the replies.
+
+use iosched_live::Errno;
+use iosched_live::nbd::wire::{self, Reader};
+use iosched_live::nbd::{Broken, Command, Decoder, Event, LENGTH_MAX, Offer, Refusal, Replies, Request};
+
+use super::client::{self, Reply, Sent};
+
+const SIZE: u64 = 1 << 40;
+
+fn offer() -> Offer {
+    Offer::new("disk", SIZE)
+}
+
+fn only<'a>(decoder: &mut Decoder, mut sent: &'a [u8]) -> Event<'a> {
+    let event = decoder.advance(&mut sent);
+    assert!(sent.is_empty());
+    event
+}
+
+/// The one event that a request is on a connection of its own.
+fn event(offer: &Offer, structured: bool, command: u16, flags: u16, offset: u64, length: u32) -> Event<'static> {
+    let sent = Sent::default().request(command, flags, 7, offset, length).0;
+    match only(&mut Decoder::new(offer, structured), &sent) {
+        Event::Data(_) => panic!("data of no write"),
+        Event::NeedMore => Event::NeedMore,
+        Event::Request(request) => Event::Request(request),
+        Event::Refused(refusal) => Event::Refused(refusal),
+        Event::Disconnect => Event::Disconnect,
+        Event::Broken(broken) => Event::Broken(broken),
+    }
+}
+
+fn accepted(command: u16, flags: u16, offset: u64, length: u32) -> Request {
+    match event(&offer(), true, command, flags, offset, length) {
+        Event::Request(request) => request,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn refused(offer: &Offer, structured: bool, command: u16, flags: u16, offset: u64, length: u32) -> Errno {
+    match event(offer, structured, command, flags, offset, length) {
+        Event::Refused(Refusal { cookie: 7, errno, message }) if !message.is_empty() => errno,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_command() {
+    let commands = [
+        (wire::CMD_READ, Command::Read),
+        (wire::CMD_WRITE, Command::Write),
+        (wire::CMD_TRIM, Command::Trim),
+        (wire::CMD_WRITE_ZEROES, Command::WriteZeroes),
+    ];
+    for (number, command) in commands {
+        let request = Request { command, cookie: 7, offset: 4097, length: 511, fua: false, no_hole: false };
+        assert_eq!(accepted(number, 0, 4097, 511), request);
+        assert_eq!(accepted(number, wire::CMD_FLAG_FUA, 4097, 511), Request { fua: true, ..request });
+    }
+    let flush = Request { command: Command::Flush, cookie: 7, offset: 0, length: 0, fua: false, no_hole: false };
+    assert_eq!(accepted(wire::CMD_FLUSH, 0, 0, 0), flush);
+    assert!(accepted(wire::CMD_WRITE_ZEROES, wire::CMD_FLAG_NO_HOLE, 0, 512).no_hole);
+    assert!(!accepted(wire::CMD_READ, wire::CMD_FLAG_DF, 0, 512).fua);
+}
+
+#[test]
+fn a_disconnect_ends_the_stream() {
+    let sent = Sent::default().request(wire::CMD_DISC, 0, 0, 0, 0).request(wire::CMD_READ, 0, 1, 0, 1).0;
+    let (mut decoder, mut input) = (Decoder::new(&offer(), false), &sent[..]);
+    assert_eq!(decoder.advance(&mut input), Event::Disconnect);
+    assert_eq!(decoder.advance(&mut input), Event::Disconnect);
+    assert_eq!(input.len(), wire::REQUEST_BYTES);
+}
+
+#[test]
+fn commands_that_are_not_offered() {
+    for command in [wire::CMD_CACHE, wire::CMD_BLOCK_STATUS, wire::CMD_RESIZE, 9, u16::MAX] {
+        assert_eq!(refused(&offer(), true, command, 0, 0, 512), Errno::EINVAL);
+    }
+    let plain = Offer { trim: false, write_zeroes: false, ..offer() };
+    assert_eq!(refused(&plain, true, wire::CMD_TRIM, 0, 0, 512), Errno::EINVAL);
+    assert_eq!(refused(&plain, true, wire::CMD_WRITE_ZEROES, 0, 0, 512), Errno::EINVAL);
+}
+
+#[test]
+fn flags_belong_to_commands() {
+    let allowed = |command| match command {
+        wire::CMD_READ => wire::CMD_FLAG_FUA | wire::CMD_FLAG_DF,
+        wire::CMD_WRITE_ZEROES => wire::CMD_FLAG_FUA | wire::CMD_FLAG_NO_HOLE | wire::CMD_FLAG_FAST_ZERO,
+        _ => wire::CMD_FLAG_FUA,
+    };
+    let fast = Offer { fast_zero: true, ..offer() };
+    for command in [wire::CMD_READ, wire::CMD_FLUSH, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
+        for flag in (0..16).map(|bit| 1 << bit) {
+            let length = if command == wire::CMD_FLUSH { 0 } else { 512 };
+            let event = event(&fast, true, command, flag, 0, length);
+            let expected = allowed(command) & flag != 0;
+            assert_eq!(matches!(event, Event::Request(_)), expected, "{command} with {flag:#x}: {event:?}");
+            let einval = matches!(event, Event::Refused(Refusal { errno: Errno::EINVAL, .. }));
+            assert_eq!(einval, !expected);
+        }
+    }
+}
+
+#[test]
+fn df_needs_structured_replies() {
+    assert_eq!(refused(&offer(), false, wire::CMD_READ, wire::CMD_FLAG_DF, 0, 512), Errno::EINVAL);
+}
+
+#[test]
+fn fast_zero_where_zeroes_are_not_fast() {
+    assert_eq!(refused(&offer(), true, wire::CMD_WRITE_ZEROES, wire::CMD_FLAG_FAST_ZERO, 0, 512), Errno::ENOTSUP);
+}
+
+#[test]
+fn the_end_of_the_export() {
+    for command in [wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
+        assert_eq!(accepted(command, 0, SIZE - 512, 512).offset, SIZE - 512);
+    }
+    for (offset, length) in [(SIZE - 511, 512), (SIZE, 1), (u64::MAX, 1), (u64::MAX - 511, 512)] {
+        assert_eq!(refused(&offer(), true, wire::CMD_READ, 0, offset, length), Errno::EINVAL);
+        assert_eq!(refused(&offer(), true, wire::CMD_TRIM, 0, offset, length), Errno::EINVAL);
+        assert_eq!(refused(&offer(), true, wire::CMD_WRITE_ZEROES, 0, offset, length), Errno::ENOSPC);
+        let sent = Sent::default().write(0, 7, offset, &vec![0; length as usize]).0;
+        let refusal = Refusal { cookie: 7, errno: Errno::ENOSPC, message: "beyond the end of the export" };
+        assert_eq!(only(&mut Decoder::new(&offer(), true), &sent), Event::Refused(refusal));
+    }
+}
+
+#[test]
+fn the_longest_requests() {
+    for command in [wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
+        assert_eq!(accepted(command, 0, 0, LENGTH_MAX).length, LENGTH_MAX);
+    }
+    let longer = LENGTH_MAX + 1;
+    assert_eq!(refused(&offer(), true, wire::CMD_READ, 0, 0, longer), Errno::EINVAL);
+    assert_eq!(refused(&offer(), true, wire::CMD_READ, wire::CMD_FLAG_DF, 0, u32::MAX), Errno::EOVERFLOW);
+    assert_eq!(accepted(wire::CMD_TRIM, 0, 0, u32::MAX).length, u32::MAX);
+    assert_eq!(accepted(wire::CMD_WRITE_ZEROES, 0, 0, u32::MAX).length, u32::MAX);
+    let broken = Event::Broken(Broken::WriteTooLong { length: longer });
+    assert_eq!(event(&offer(), true, wire::CMD_WRITE, 0, 0, longer), broken);
+}
+
+#[test]
+fn requests_of_nothing() {
+    for command in [wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
+        assert_eq!(refused(&offer(), true, command, 0, 512, 0), Errno::EINVAL);
+    }
+    assert_eq!(refused(&offer(), true, wire::CMD_FLUSH, 0, 512, 0), Errno::EINVAL);
+    assert_eq!(refused(&offer(), true, wire::CMD_FLUSH, 0, 0, 512), Errno::EINVAL);
+}
+
+#[test]
+fn a_read_only_export() {
+    let offer = Offer { read_only: true, ..offer() };
+    for command in [wire::CMD_TRIM, wire::CMD_WRITE_ZEROES] {
+        assert_eq!(refused(&offer, true, command, 0, 0, 512), Errno::EPERM);
+    }
+    assert!(matches!(event(&offer, true, wire::CMD_READ, 0, 0, 512), Event::Request(_)));
+    assert!(matches!(event(&offer, true, wire::CMD_FLUSH, 0, 0, 0), Event::Request(_)));
+
+    // The refused write's data is skipped before it is answered, and is not taken for a request.
+    let sent = Sent::default().write(0, 7, 0, &[0x25; 600]).request(wire::CMD_READ, 0, 8, 0, 512).0;
+    let (mut decoder, mut input) = (Decoder::new(&offer, true), &sent[..300]);
+    assert_eq!(decoder.advance(&mut input), Event::NeedMore);
+    assert_eq!((decoder.data_wanted(), decoder.between_requests()), (0, false));
+    input = &sent[300..];
+    assert!(matches!(decoder.advance(&mut input), Event::Refused(Refusal { cookie: 7, errno: Errno::EPERM, .. })));
+    assert!(matches!(decoder.advance(&mut input), Event::Request(Request { cookie: 8, .. })));
+    assert_eq!((decoder.advance(&mut input), decoder.between_requests()), (Event::NeedMore, true));
+}
+
+#[test]
+fn what_is_no_request_closes() {
+    let mut decoder = Decoder::new(&offer(), false);
+    let garbage = b"GET / HTTP/1.1\r\nHost: localhost\r\n";
+    let broken = Event::Broken(Broken::Magic { magic: u32::from_be_bytes(*b"GET ") });
+    let mut input = &garbage[..];
+    assert_eq!(decoder.advance(&mut input), broken);
+    let mut good = &Sent::default().request(wire::CMD_READ, 0, 1, 0, 512).0[..];
+    assert_eq!(decoder.advance(&mut good), broken);
+}
+
+#[test]
+fn a_writes_data_in_pieces() {
+    let data: Vec<u8> = (0..=255).cycle().take(5000).collect();
+    let sent = Sent::default().write(wire::CMD_FLAG_FUA, 1, 512, &data).request(wire::CMD_FLUSH, 0, 2, 0, 0).0;
+    let (mut decoder, mut received) = (Decoder::new(&offer(), false), Vec::new());
+    let mut requests = Vec::new();
+    for piece in sent.chunks(77) {
+        let mut input = piece;
+        loop {
+            match decoder.advance(&mut input) {
+                Event::NeedMore => break,
+                Event::Data(data) => received.extend_from_slice(data),
+                Event::Request(request) => requests.push((request.command, request.fua)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!(received, data);
+    assert_eq!(requests, [(Command::Write, true), (Command::Flush, false)]);
+}
+
+#[test]
+fn a_writes_data_received_by_the_caller() {
+    let sent = Sent::default().write(0, 1, 512, &[1; 100]).0;
+    let mut decoder = Decoder::new(&offer(), false);
+    let mut input = &sent[..wire::REQUEST_BYTES + 30];
+    assert!(matches!(decoder.advance(&mut input), Event::Request(_)));
+    assert_eq!(decoder.data_wanted(), 100);
+    assert_eq!(decoder.advance(&mut input), Event::Data(&[1; 30]));
+    assert_eq!((decoder.advance(&mut input), decoder.data_wanted()), (Event::NeedMore, 70));
+    decoder.data_received(40);
+    decoder.data_received(30);
+    assert!(decoder.between_requests());
+    let mut next = &Sent::default().request(wire::CMD_READ, 0, 2, 0, 1).0[..];
+    assert!(matches!(decoder.advance(&mut next), Event::Request(Request { cookie: 2, .. })));
+}
+
+#[test]
+fn a_write_that_the_caller_refuses() {
+    let sent = Sent::default().write(0, 1, 512, &[1; 100]).request(wire::CMD_READ, 0, 2, 0, 1).0;
+    let refusal = Refusal { cookie: 1, errno: Errno::ENOMEM, message: "no room" };
+    // Whether some, all or nothing of the data has arrived.
+    for arrived in [0, 30, 100] {
+        let mut decoder = Decoder::new(&offer(), false);
+        let (mut first, mut rest) = sent.split_at(wire::REQUEST_BYTES + arrived);
+        assert!(matches!(decoder.advance(&mut first), Event::Request(_)));
+        if arrived > 0 {
+            assert_eq!(decoder.advance(&mut first), Event::Data(&[1; 100][..arrived]));
+        }
+        decoder.refuse(refusal);
+        assert_eq!(decoder.data_wanted(), 0);
+        assert_eq!(decoder.advance(&mut rest), Event::Refused(refusal));
+        assert!(matches!(decoder.advance(&mut rest), Event::Request(Request { cookie: 2, .. })));
+    }
+}
+
+/// What a client reads of what `write` wrote.
+fn replied(structured: bool, write: impl FnOnce(Replies, &mut Vec<u8>)) -> Reply {
+    let mut out = Vec::new();
+    write(Replies::new(structured), &mut out);
+    let mut reader = Reader(&out);
+    let reply = client::reply(&mut reader);
+    assert!(reader.0.is_empty(), "{reply:?}");
+    reply
+}
+
+#[test]
+fn simple_replies() {
+    assert_eq!(replied(false, |replies, out| replies.done(out, 9)), Reply::Simple { error: 0, cookie: 9 });
+    assert_eq!(replied(false, |replies, out| replies.data(out, 9, 0, 1)), Reply::Simple { error: 0, cookie: 9 });
+    let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, 9, Errno::ENOSPC, "full");
+    assert_eq!(replied(false, failed), Reply::Simple { error: 28, cookie: 9 });
+}
+
+#[test]
+fn structured_replies() {
+    assert_eq!(replied(true, |replies, out| replies.done(out, 9)), Reply::Simple { error: 0, cookie: 9 });
+    let data = |replies: Replies, out: &mut Vec<u8>| replies.data(out, 9, SIZE, LENGTH_MAX);
+    assert_eq!(replied(true, data), Reply::Data { cookie: 9, offset: SIZE, length: LENGTH_MAX });
+    let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, 9, Errno::EIO, "voilà");
+    assert_eq!(replied(true, failed), Reply::Error { cookie: 9, error: 5, message: "voilà".into() });
+}
+
+#[test]
+fn a_message_is_cut_at_a_character() {
+    let long = format!("x{}", "é".repeat(3000));
+    let Reply::Error { message, .. } = replied(true, |replies, out| replies.failed(out, 1, Errno::EIO, &long)) else {
+        panic!("no error");
+    };
+    assert_eq!(message.len(), 4095);
+    assert!(long.starts_with(&message));
+}
+
+#[test]
+fn errnos_that_the_protocol_does_not_have() {
+    let numbers = [(1, 1), (5, 5), (12, 12), (22, 22), (28, 28), (75, 75), (95, 95), (108, 108)];
+    let like = [(13, 1), (30, 1), (27, 28), (122, 28), (38, 95), (110, 5), (0, 5), (-1, 5)];
+    for (errno, number) in numbers.into_iter().chain(like) {
+        assert_eq!(wire::error_number(Errno(errno)), number, "{errno}");
+    }
+}
