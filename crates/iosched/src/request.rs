@@ -580,6 +580,18 @@ impl Requests {
         self.bios_free = slot;
     }
 
+    /// The cookies of the bios of `id`, in sector order.
+    pub(crate) fn bios(&self, id: RequestId) -> impl Iterator<Item = u64> + '_ {
+        let request = &self[id];
+        let founder = std::iter::once(request.cookie);
+        self.chain(request.bios_before).chain(founder).chain(self.chain(request.bios_after))
+    }
+
+    fn chain(&self, first: u32) -> impl Iterator<Item = u64> + '_ {
+        let bio = |slot: u32| self.bios.get(slot as usize);
+        std::iter::successors(bio(first), move |merged| bio(merged.next)).map(|merged| merged.cookie)
+    }
+
     /// Hands every bio of `id` to `done`, in sector order, and forgets all but the founding one.
     #[inline]
     pub(crate) fn take_bios(&mut self, id: RequestId, mut done: impl FnMut(BioDone)) {

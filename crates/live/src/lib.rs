@@ -1,7 +1,24 @@
 //! A live disk: the elevators of [`iosched`] in the data path of real storage.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`disk`] | the live request queue, sans-IO: clients, operations, commands |
+//! | [`reactor`] | the one thread of a disk, and the [`Handle`] that others have to it |
+//! | [`backend`] | what the data is kept on: files and block devices, memory, modelled disks |
+//! | [`nbd`] | the NBD protocol, sans-IO |
+//! | [`buffer`](Pool) | buffers for data on its way |
 #![warn(missing_docs)]
 
+pub mod backend;
+mod buffer;
+pub mod disk;
 mod errno;
 pub mod nbd;
+pub mod reactor;
+mod ring;
+mod sys;
 
+pub use buffer::{Buffer, Pool};
+pub use disk::LiveDisk;
 pub use errno::Errno;
+pub use reactor::Handle;

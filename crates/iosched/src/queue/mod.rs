@@ -589,6 +589,11 @@ impl RequestQueue {
         &self.env.requests[id]
     }
 
+    /// The host's names for the bios of a request, in sector order.
+    pub fn bios(&self, id: RequestId) -> impl Iterator<Item = u64> + '_ {
+        self.env.requests.bios(id)
+    }
+
     /// What the elevator sees of the queue: requests, contexts, cgroups, the present moment.
     #[must_use]
     pub fn env(&self) -> &Env {

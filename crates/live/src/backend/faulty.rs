@@ -1,0 +1,195 @@
+//! A back end that fails on purpose: what goes wrong is drawn from a seed, so that every failure can be had again.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::str::FromStr;
+
+use iosched::{Op, Time};
+
+use super::{Backend, Card, Completion};
+use crate::Errno;
+use crate::buffer::Segment;
+use crate::disk::Command;
+use crate::ring::Submissions;
+
+/// Parts in which probabilities are told.
+const MILLION: u64 = 1_000_000;
+
+/// What goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// The command fails and does nothing.
+    Error(Errno),
+    /// It begins so many ns late.
+    Late(u64),
+}
+
+/// How often what goes wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FaultPlan {
+    /// Of a million commands with data, so many fail with EIO.
+    pub eio: u32,
+    /// Of a million writes, so many fail with ENOSPC.
+    pub enospc: u32,
+    /// Of a million commands, so many begin late.
+    pub late: u32,
+    /// By so many ms.
+    pub late_ms: u32,
+    /// Bytes that cannot be read or written: EIO always.
+    pub bad: Vec<Range<u64>>,
+    /// What decides.
+    pub seed: u64,
+}
+
+/// A fault plan that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{given:?} is no fault: write eio=N, enospc=N or late=N (of a million commands), late_ms=N, bad=OFFSET+BYTES, seed=N"
+)]
+pub struct FaultPlanError {
+    given: String,
+}
+
+impl FromStr for FaultPlan {
+    type Err = FaultPlanError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut plan = Self { late_ms: 100, ..Self::default() };
+        for given in text.split(',') {
+            plan.set(given).ok_or_else(|| FaultPlanError { given: given.to_owned() })?;
+        }
+        Ok(plan)
+    }
+}
+
+impl FaultPlan {
+    fn set(&mut self, given: &str) -> Option<()> {
+        let (name, value) = given.split_once('=')?;
+        let share = || value.parse().ok().filter(|&share: &u32| u64::from(share) <= MILLION);
+        match name {
+            "eio" => self.eio = share()?,
+            "enospc" => self.enospc = share()?,
+            "late" => self.late = share()?,
+            "late_ms" => self.late_ms = value.parse().ok()?,
+            "seed" => self.seed = value.parse().ok()?,
+            "bad" => {
+                let (offset, bytes) = value.split_once('+')?;
+                let (offset, bytes): (u64, u64) = (offset.parse().ok()?, bytes.parse().ok()?);
+                self.bad.push(offset..offset.checked_add(bytes)?);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// What goes wrong with the `number`th command.
+    #[must_use]
+    pub fn draw(&self, number: u64, command: &Command) -> Option<Fault> {
+        let bytes = command.offset..command.offset + command.length;
+        if self.bad.iter().any(|bad| bad.start < bytes.end && bytes.start < bad.end) {
+            return Some(Fault::Error(Errno::EIO));
+        }
+        let happens = |what: u64, share: u32| mix(self.seed ^ mix(number * 4 + what)) % MILLION < u64::from(share);
+        if command.op != Op::Flush && happens(0, self.eio) {
+            Some(Fault::Error(Errno::EIO))
+        } else if command.op == Op::Write && happens(1, self.enospc) {
+            Some(Fault::Error(Errno::ENOSPC))
+        } else {
+            happens(2, self.late).then(|| Fault::Late(u64::from(self.late_ms) * iosched::MILLISECOND_NS))
+        }
+    }
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea, Flood, 2014): every bit of the result depends on every bit of `x`.
+fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Commands that begin late, by when they begin and their number.
+type LateCommands = BTreeMap<(Time, u64), (Command, Vec<Segment>)>;
+
+/// A back end with faults in front of it.
+pub struct Faulty {
+    inner: Box<dyn Backend>,
+    card: Card,
+    plan: FaultPlan,
+    commands: u64,
+    late: LateCommands,
+}
+
+impl Faulty {
+    /// Puts faults in front of `inner`.
+    pub(crate) fn new(inner: Box<dyn Backend>, plan: FaultPlan) -> Self {
+        let card = Card { about: format!("{}, failing on purpose", inner.card().about), ..inner.card().clone() };
+        Self { inner, card, plan, commands: 0, late: BTreeMap::new() }
+    }
+}
+
+impl Backend for Faulty {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn start(
+        &mut self,
+        now: Time,
+        command: &Command,
+        segments: &[Segment],
+        ring: &mut Submissions<'_>,
+        done: &mut Vec<Completion>,
+    ) {
+        self.commands += 1;
+        match self.plan.draw(self.commands, command) {
+            Some(Fault::Error(errno)) => done.push((command.id, Err(errno))),
+            Some(Fault::Late(late_ns)) => {
+                self.late.insert((now + late_ns, self.commands), (*command, segments.to_vec()));
+            }
+            None => self.inner.start(now, command, segments, ring, done),
+        }
+    }
+
+    fn completed(&mut self, id: u32, result: i32, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
+        self.inner.completed(id, result, ring, done);
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let late = self.late.first_key_value().map(|(&(at, _), _)| at);
+        late.into_iter().chain(self.inner.next_event()).min()
+    }
+
+    fn advance(&mut self, now: Time, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
+        while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= now) {
+            let (command, segments) = entry.remove();
+            self.inner.start(now, &command, &segments, ring, done);
+        }
+        self.inner.advance(now, ring, done);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_read_and_wrong_ones_named() {
+        let plan: FaultPlan = "eio=1000,late=5,late_ms=20,bad=4096+512,seed=7".parse().unwrap();
+        assert_eq!((plan.eio, plan.late, plan.late_ms, plan.seed), (1000, 5, 20, 7));
+        assert_eq!(plan.bad.first(), Some(&(4096..4608)));
+        for wrong in ["", "eio", "eio=2000000", "bad=5", "what=1", "eio=1,,"] {
+            assert!(wrong.parse::<FaultPlan>().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn faults_come_as_often_as_asked_and_again_with_the_same_seed() {
+        let plan: FaultPlan = "eio=50000,seed=3".parse().unwrap();
+        let command = Command { id: 0, op: Op::Read, offset: 0, length: 512, fua: false };
+        let draws = || (0..100_000).map(|number| plan.draw(number, &command));
+        assert!(draws().eq(draws()));
+        let failed = draws().flatten().count();
+        assert!((4_500..5_500).contains(&failed), "{failed}");
+    }
+}

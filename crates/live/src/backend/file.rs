@@ -1,0 +1,299 @@
+//! A disk that is a file or a block device.
+//!
+//! Reads and writes go past the page cache where the file system can do that. On file systems in memory (tmpfs) they are system calls of the
+//! disk's own thread: nothing there waits for a device, and io_uring would hand them to other threads.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use io_uring::{opcode, types};
+use iosched::{Op, Time};
+
+use super::{Backend, Card, Completion};
+use crate::Errno;
+use crate::buffer::{Buffer, Pool, Segment};
+use crate::disk::Command;
+use crate::ring::Submissions;
+use crate::sys;
+
+/// Zeroes are written in pieces of so many bytes where they cannot be asked for.
+const ZEROES_BYTES: usize = 1 << 20;
+
+/// How data gets to the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    /// Through io_uring.
+    Ring,
+    /// By system calls that never wait.
+    Call,
+}
+
+/// How zeroes are written: each way falls back to the next.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Zeroing {
+    ZeroRange,
+    PunchHole,
+    Write,
+}
+
+/// A command under way.
+struct UnderWay {
+    command: Command,
+    segments: Vec<Segment>,
+    /// Bytes done: what comes back short is gone on with.
+    done: u64,
+}
+
+/// A back end that is a file or a block device.
+pub struct File {
+    card: Card,
+    file: std::fs::File,
+    way: Way,
+    zeroing: Zeroing,
+    under_way: Vec<UnderWay>,
+    zeroes: Buffer,
+}
+
+/// Why a file cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The system refuses it.
+    #[error("{path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// It is neither a file nor a block device.
+    #[error("{path}: neither a file nor a block device")]
+    Kind {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It holds less than one block.
+    #[error(
+        "{path}: {bytes} bytes are less than a block of {block_bytes}; make it larger, for example with truncate -s 1G"
+    )]
+    Empty {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// What it reads and writes at least.
+        block_bytes: u32,
+    },
+}
+
+impl File {
+    /// Commands at once: enough for a queue of any device.
+    const DEPTH: u32 = 32;
+
+    /// Opens the file or block device at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be opened for reading and writing, is held by somebody else, or is no disk.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let failed = |error| OpenError::Io { path: path.to_owned(), error };
+        let metadata = std::fs::metadata(path).map_err(failed)?;
+        let is_device = metadata.file_type().is_block_device();
+        if !is_device && !metadata.is_file() {
+            return Err(OpenError::Kind { path: path.to_owned() });
+        }
+        // A device that something mounts or maps refuses an exclusive opening.
+        let exclusive = if is_device { libc::O_EXCL } else { 0 };
+        let open = |flags| OpenOptions::new().read(true).write(true).custom_flags(exclusive | flags).open(path);
+        let in_memory = sys::is_in_memory(path).map_err(failed)?;
+        let (file, direct) = match open(libc::O_DIRECT) {
+            _ if in_memory => (open(0).map_err(failed)?, false),
+            Ok(file) => (file, true),
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => (open(0).map_err(failed)?, false),
+            Err(error) => return Err(failed(error)),
+        };
+        if !is_device {
+            sys::lock_exclusively(&file).map_err(failed)?;
+        }
+        let about = sys::describe(&file, is_device).map_err(failed)?;
+        let block_bytes = if direct { about.direct_block_bytes } else { 512 };
+        let bytes = about.bytes;
+        let capacity_bytes = bytes / u64::from(block_bytes) * u64::from(block_bytes);
+        if capacity_bytes == 0 {
+            return Err(OpenError::Empty { path: path.to_owned(), bytes, block_bytes });
+        }
+        let card = Card {
+            about: format!("{}{}", path.display(), if direct { "" } else { " (through the page cache)" }),
+            capacity_bytes,
+            block_bytes,
+            depth: Self::DEPTH,
+            depth_max: 4096,
+            rotational: about.rotational,
+            write_cache: true,
+            fua: true,
+            max_hw_sectors_kb: 1024,
+        };
+        let way = if in_memory { Way::Call } else { Way::Ring };
+        let zeroes = Pool::default().buffer(ZEROES_BYTES);
+        Ok(Self { card, file, way, zeroing: Zeroing::ZeroRange, under_way: Vec::new(), zeroes })
+    }
+
+    /// Begins, or goes on with, the command `id`.
+    fn go_on(&mut self, id: u32, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
+        if self.way == Way::Call {
+            let result = self.call(id);
+            self.forget(id);
+            done.push((id, result));
+            return;
+        }
+        let UnderWay { command, segments, done: so_far } = &self.under_way[id as usize];
+        let fd = types::Fd(self.file.as_raw_fd());
+        let (offset, left) = (command.offset + so_far, command.length - so_far);
+        let entry = match command.op {
+            Op::Read => match &segments[..] {
+                [one] => opcode::Read::new(fd, one.start, one.length as u32).offset(offset).build(),
+                all => opcode::Readv::new(fd, sys::io_vectors(all), all.len() as u32).offset(offset).build(),
+            },
+            Op::Write => {
+                let flags = if command.fua { libc::RWF_DSYNC } else { 0 };
+                match &segments[..] {
+                    [one] => {
+                        opcode::Write::new(fd, one.start, one.length as u32).offset(offset).rw_flags(flags).build()
+                    }
+                    all => opcode::Writev::new(fd, sys::io_vectors(all), all.len() as u32)
+                        .offset(offset)
+                        .rw_flags(flags)
+                        .build(),
+                }
+            }
+            Op::Flush => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
+            Op::Discard => opcode::Fallocate::new(fd, left).offset(offset).mode(sys::PUNCH_HOLE).build(),
+            Op::WriteZeroes => match self.zeroing {
+                Zeroing::ZeroRange => opcode::Fallocate::new(fd, left).offset(offset).mode(sys::ZERO_RANGE).build(),
+                Zeroing::PunchHole => opcode::Fallocate::new(fd, left).offset(offset).mode(sys::PUNCH_HOLE).build(),
+                Zeroing::Write => {
+                    let bytes = left.min(ZEROES_BYTES as u64) as u32;
+                    opcode::Write::new(fd, self.zeroes.as_ptr(), bytes).offset(offset).build()
+                }
+            },
+        };
+        ring.push(entry, id);
+    }
+
+    /// Does the command by system calls.
+    fn call(&mut self, id: u32) -> Result<(), Errno> {
+        loop {
+            let UnderWay { command, segments, done } = &self.under_way[id as usize];
+            let (offset, left) = (command.offset + done, command.length - done);
+            let result = match command.op {
+                Op::Read => sys::read_at(&self.file, segments, offset),
+                Op::Write => sys::write_at(&self.file, segments, offset, command.fua),
+                Op::Flush => self.file.sync_data().map(|()| 0),
+                Op::Discard => sys::allocate(&self.file, sys::PUNCH_HOLE, offset, left),
+                Op::WriteZeroes => match self.zeroing {
+                    Zeroing::ZeroRange => sys::allocate(&self.file, sys::ZERO_RANGE, offset, left),
+                    Zeroing::PunchHole => sys::allocate(&self.file, sys::PUNCH_HOLE, offset, left),
+                    Zeroing::Write => {
+                        let bytes = left.min(ZEROES_BYTES as u64) as usize;
+                        std::os::unix::fs::FileExt::write_at(&self.file, &self.zeroes[..bytes], offset)
+                    }
+                },
+            };
+            let result = result.map_or_else(|error| -error.raw_os_error().unwrap_or(libc::EIO), |bytes| bytes as i32);
+            if let Some(finished) = self.progress(id, result) {
+                return finished;
+            }
+        }
+    }
+
+    /// What a system call's result means for the command: done, failed, or (`None`) to be gone on with.
+    fn progress(&mut self, id: u32, result: i32) -> Option<Result<(), Errno>> {
+        let slot = &mut self.under_way[id as usize];
+        let op = slot.command.op;
+        if result < 0 {
+            return match -result {
+                libc::EINTR | libc::EAGAIN => None,
+                // Who trims has no right to anything.
+                libc::EOPNOTSUPP | libc::ENOSYS if op == Op::Discard => Some(Ok(())),
+                libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL
+                    if op == Op::WriteZeroes && self.zeroing != Zeroing::Write =>
+                {
+                    self.zeroing = if self.zeroing == Zeroing::ZeroRange { Zeroing::PunchHole } else { Zeroing::Write };
+                    None
+                }
+                errno => Some(Err(Errno(errno))),
+            };
+        }
+        let by_bytes = matches!(op, Op::Read | Op::Write) || (op == Op::WriteZeroes && self.zeroing == Zeroing::Write);
+        if !by_bytes {
+            return Some(Ok(()));
+        }
+        let bytes = result as u64;
+        slot.done += bytes;
+        if slot.done >= slot.command.length {
+            return Some(Ok(()));
+        }
+        if bytes == 0 {
+            // Somebody has made the file shorter.
+            return Some(Err(Errno::EIO));
+        }
+        skip(&mut slot.segments, bytes as usize);
+        None
+    }
+
+    fn forget(&mut self, id: u32) {
+        self.under_way[id as usize].segments.clear();
+    }
+}
+
+/// Takes the first `bytes` away from `segments`.
+fn skip(segments: &mut Vec<Segment>, mut bytes: usize) {
+    let whole = segments.iter().take_while(|segment| {
+        let fits = segment.length <= bytes;
+        if fits {
+            bytes -= segment.length;
+        }
+        fits
+    });
+    let whole = whole.count();
+    segments.drain(..whole);
+    if let Some(first) = segments.first_mut() {
+        first.start = first.start.wrapping_add(bytes);
+        first.length -= bytes;
+    }
+}
+
+impl Backend for File {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn start(
+        &mut self,
+        _now: Time,
+        command: &Command,
+        segments: &[Segment],
+        ring: &mut Submissions<'_>,
+        done: &mut Vec<Completion>,
+    ) {
+        let id = command.id;
+        while self.under_way.len() <= id as usize {
+            self.under_way.push(UnderWay { command: *command, segments: Vec::new(), done: 0 });
+        }
+        let slot = &mut self.under_way[id as usize];
+        (slot.command, slot.done) = (*command, 0);
+        slot.segments.extend_from_slice(segments);
+        self.go_on(id, ring, done);
+    }
+
+    fn completed(&mut self, id: u32, result: i32, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
+        match self.progress(id, result) {
+            Some(result) => {
+                self.forget(id);
+                done.push((id, result));
+            }
+            None => self.go_on(id, ring, done),
+        }
+    }
+}

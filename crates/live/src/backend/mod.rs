@@ -1,0 +1,76 @@
+//! What a live disk keeps its data on.
+//!
+//! A back end takes [commands](Command) and tells when they are complete: at once, when the ring has a completion for it, or when a time
+//! has come. It knows nothing of clients and elevators.
+
+mod faulty;
+mod file;
+mod memory;
+mod modelled;
+mod spec;
+
+use iosched::Time;
+
+use crate::Errno;
+use crate::buffer::Segment;
+use crate::disk::Command;
+use crate::ring::Submissions;
+pub use faulty::{Fault, FaultPlan, FaultPlanError, Faulty};
+pub use file::File;
+pub use memory::Memory;
+pub use modelled::Modelled;
+pub use spec::{Spec, SpecError};
+
+/// What a live disk needs to know of its back end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Card {
+    /// What it is, for people.
+    pub about: String,
+    /// Size in bytes, a multiple of `block_bytes`.
+    pub capacity_bytes: u64,
+    /// What it reads and writes at least, in bytes: a power of two from 512 on.
+    pub block_bytes: u32,
+    /// Commands it takes at once if nothing else is asked for.
+    pub depth: u32,
+    /// Commands it takes at once at most.
+    pub depth_max: u32,
+    /// Whether seeking costs.
+    pub rotational: bool,
+    /// Whether a write that is complete may still have to be flushed.
+    pub write_cache: bool,
+    /// Whether it can write to stable storage at once.
+    pub fua: bool,
+    /// Largest command in KiB.
+    pub max_hw_sectors_kb: u32,
+}
+
+/// A command is complete: its number and its result.
+pub(crate) type Completion = (u32, Result<(), Errno>);
+
+/// What keeps the data.
+pub(crate) trait Backend: Send {
+    /// What it is.
+    fn card(&self) -> &Card;
+
+    /// Begins a command. `segments` are the places of its data in order; they stay as they are until it is complete. If that is at once, it
+    /// is put into `done`.
+    fn start(
+        &mut self,
+        now: Time,
+        command: &Command,
+        segments: &[Segment],
+        ring: &mut Submissions<'_>,
+        done: &mut Vec<Completion>,
+    );
+
+    /// The ring has completed what was submitted for the command `id`, with `result` as a system call has it.
+    fn completed(&mut self, _id: u32, _result: i32, _ring: &mut Submissions<'_>, _done: &mut Vec<Completion>) {}
+
+    /// When [`Backend::advance`] has something to do.
+    fn next_event(&self) -> Option<Time> {
+        None
+    }
+
+    /// Does what is due at `now`.
+    fn advance(&mut self, _now: Time, _ring: &mut Submissions<'_>, _done: &mut Vec<Completion>) {}
+}

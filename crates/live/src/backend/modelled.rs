@@ -1,0 +1,100 @@
+//! A modelled disk in real time: a profile of a real device decides when commands complete, memory keeps the data.
+
+use std::io;
+
+use iosched::{Op, Time};
+use iosched_disk::{AnyDevice, Device, Profile};
+
+use super::memory::Bytes;
+use super::{Backend, Card, Completion};
+use crate::Errno;
+use crate::buffer::Segment;
+use crate::disk::Command;
+use crate::ring::Submissions;
+
+/// A command in the model. Its data moves when it completes.
+struct UnderWay {
+    command: Command,
+    segments: Vec<Segment>,
+}
+
+/// A back end that is as slow as a real device.
+pub struct Modelled {
+    card: Card,
+    device: AnyDevice,
+    bytes: Bytes,
+    /// By number.
+    under_way: Vec<UnderWay>,
+}
+
+impl Modelled {
+    /// The device of `profile`, with its size or `capacity_bytes` if that is less. `seed` decides what is left to chance.
+    ///
+    /// # Errors
+    /// If there is no room for its data in the address space.
+    pub fn new(profile: &Profile, capacity_bytes: Option<u64>, seed: u64) -> io::Result<Self> {
+        let device = profile.card();
+        let whole = device.capacity_sectors * iosched::SECTOR_BYTES;
+        let capacity_bytes = capacity_bytes.map_or(whole, |bytes| bytes.min(whole));
+        let card = Card {
+            about: format!("modelled {}", profile.name()),
+            capacity_bytes,
+            block_bytes: 512,
+            depth: device.depth,
+            depth_max: device.depth,
+            rotational: device.rotational,
+            write_cache: device.write_cache,
+            fua: device.fua,
+            max_hw_sectors_kb: device.max_hw_sectors_kb,
+        };
+        let bytes = Bytes::new(capacity_bytes)?;
+        Ok(Self { card, device: profile.device(seed), bytes, under_way: Vec::new() })
+    }
+
+    fn complete(&mut self, id: u32) -> Result<(), Errno> {
+        let UnderWay { command, segments } = self.under_way.get_mut(id as usize).ok_or(Errno::EIO)?;
+        let result = self.bytes.execute(command, segments);
+        segments.clear();
+        result
+    }
+}
+
+impl Backend for Modelled {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn start(
+        &mut self,
+        now: Time,
+        command: &Command,
+        segments: &[Segment],
+        _ring: &mut Submissions<'_>,
+        _done: &mut Vec<Completion>,
+    ) {
+        let &Command { id, op, offset, length, fua } = command;
+        while self.under_way.len() <= id as usize {
+            self.under_way.push(UnderWay { command: *command, segments: Vec::new() });
+        }
+        let slot = &mut self.under_way[id as usize];
+        slot.command = *command;
+        slot.segments.extend_from_slice(segments);
+        let nr_sectors = if op == Op::Flush { 0 } else { (length / iosched::SECTOR_BYTES) as u32 };
+        let sector = offset / iosched::SECTOR_BYTES;
+        self.device.submit(now, iosched_disk::Command { tag: id, op, sector, nr_sectors, fua });
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.device.next_event()
+    }
+
+    /// Late as the caller may be, the device sees each event at its own time.
+    fn advance(&mut self, now: Time, _ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
+        while let Some(at) = self.device.next_event().filter(|&at| at <= now) {
+            while let Some(id) = self.device.advance(at) {
+                let result = self.complete(id);
+                done.push((id, result));
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! How a back end is named on a command line.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use iosched_disk::{Profile, ProfileError};
+
+use super::file::OpenError;
+use super::{Backend, FaultPlan, FaultPlanError, Faulty, File, Memory, Modelled};
+
+/// What to keep the data on: `PATH`, `memory:SIZE`, or `model:PROFILE[,size=SIZE]`; before any of them `fault:PLAN:` makes it fail on purpose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spec {
+    /// A file or block device.
+    File(PathBuf),
+    /// Memory, of so many bytes.
+    Memory(u64),
+    /// A modelled device.
+    Model {
+        /// Its profile: a name or a file.
+        profile: String,
+        /// Its size in bytes, if not the profile's.
+        capacity_bytes: Option<u64>,
+    },
+    /// One that fails.
+    Faulty(FaultPlan, Box<Spec>),
+}
+
+/// A back end that cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SpecError {
+    /// No size.
+    #[error("{given:?} is not a size: write bytes, or a number with K, M, G or T (of 1024), at least 512")]
+    Size {
+        /// What was given.
+        given: String,
+    },
+    /// An option a model does not have.
+    #[error("{given:?}: a model takes size=SIZE, as in model:sata-7200,size=1G")]
+    Option {
+        /// What was given.
+        given: String,
+    },
+    /// A fault that is none.
+    #[error(transparent)]
+    Fault(#[from] FaultPlanError),
+    /// A profile that cannot be had.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// A file that cannot be served.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// No room in memory.
+    #[error("no memory for {bytes} bytes: {error}")]
+    Memory {
+        /// How many.
+        bytes: u64,
+        /// What the system says.
+        error: std::io::Error,
+    },
+}
+
+fn size(text: &str) -> Result<u64, SpecError> {
+    let wrong = || SpecError::Size { given: text.to_owned() };
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[number.len()..].to_ascii_uppercase().as_str() {
+        "" => 0,
+        "K" | "KIB" => 10,
+        "M" | "MIB" => 20,
+        "G" | "GIB" => 30,
+        "T" | "TIB" => 40,
+        _ => return Err(wrong()),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    // Whole sectors.
+    bytes.map(|bytes| bytes / 512 * 512).filter(|&bytes| bytes > 0).ok_or_else(wrong)
+}
+
+impl FromStr for Spec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(rest) = text.strip_prefix("fault:") {
+            let (plan, inner) = rest.split_once(':').unwrap_or((rest, ""));
+            return Ok(Self::Faulty(plan.parse()?, Box::new(inner.parse()?)));
+        }
+        if let Some(bytes) = text.strip_prefix("memory:") {
+            return Ok(Self::Memory(size(bytes)?));
+        }
+        let Some(model) = text.strip_prefix("model:") else {
+            return Ok(Self::File(PathBuf::from(text)));
+        };
+        let (profile, options) = model.split_once(',').map_or((model, None), |(name, rest)| (name, Some(rest)));
+        let capacity_bytes = match options {
+            None => None,
+            Some(option) => match option.strip_prefix("size=") {
+                Some(bytes) => Some(size(bytes)?),
+                None => return Err(SpecError::Option { given: option.to_owned() }),
+            },
+        };
+        Ok(Self::Model { profile: profile.to_owned(), capacity_bytes })
+    }
+}
+
+impl Spec {
+    /// Makes the back end. `seed` decides what a model leaves to chance.
+    ///
+    /// # Errors
+    /// If it cannot be had.
+    pub(crate) fn open(&self, seed: u64) -> Result<Box<dyn Backend>, SpecError> {
+        Ok(match self {
+            Self::File(path) => Box::new(File::open(path)?),
+            &Self::Memory(bytes) => Box::new(Memory::new(bytes).map_err(|error| SpecError::Memory { bytes, error })?),
+            Self::Model { profile, capacity_bytes } => {
+                let profile = Profile::load(profile)?;
+                let bytes = capacity_bytes.unwrap_or(profile.card().capacity_sectors * iosched::SECTOR_BYTES);
+                let model = Modelled::new(&profile, *capacity_bytes, seed);
+                Box::new(model.map_err(|error| SpecError::Memory { bytes, error })?)
+            }
+            Self::Faulty(plan, inner) => Box::new(Faulty::new(inner.open(seed)?, plan.clone())),
+        })
+    }
+
+    /// What a disk on it is called if nothing else is said.
+    #[must_use]
+    pub fn default_name(&self) -> String {
+        match self {
+            Self::File(path) => {
+                path.file_stem().map_or_else(|| "disk".into(), |stem| stem.to_string_lossy().into_owned())
+            }
+            Self::Memory(_) => "memory".to_owned(),
+            Self::Model { profile, .. } => {
+                let stem = std::path::Path::new(profile).file_stem();
+                stem.map_or_else(|| profile.clone(), |stem| stem.to_string_lossy().into_owned()).replace(':', "-")
+            }
+            Self::Faulty(_, inner) => inner.default_name(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_read() {
+        let spec = |text: &str| text.parse::<Spec>().unwrap();
+        assert_eq!(spec("/dev/sdb"), Spec::File("/dev/sdb".into()));
+        assert_eq!(spec("memory:1G"), Spec::Memory(1 << 30));
+        assert_eq!(
+            spec("model:sata-7200,size=64M"),
+            Spec::Model { profile: "sata-7200".into(), capacity_bytes: Some(64 << 20) }
+        );
+        assert!(matches!(spec("fault:eio=5:memory:1M"), Spec::Faulty(_, inner) if *inner == Spec::Memory(1 << 20)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, part) in [
+            ("memory:", "not a size"),
+            ("memory:5Q", "\"5Q\""),
+            ("memory:99999999999T", "not a size"),
+            ("model:sata-7200,depth=3", "size=SIZE"),
+            ("fault:eio:memory:1M", "no fault"),
+        ] {
+            let message = text.parse::<Spec>().unwrap_err().to_string();
+            assert!(message.contains(part), "{text}: {message}");
+        }
+    }
+}

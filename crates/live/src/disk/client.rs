@@ -1,0 +1,302 @@
+//! Who uses a live disk: clients, the groups they share weights in, and what they have had.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use iosched::{Cgroup, CgroupId, ContextId, IoPriority, RequestQueue, Time, WeightError};
+use slab::Slab;
+
+use super::Action;
+use super::operation::Running;
+
+/// Clients connected at once.
+const CLIENTS_MAX: usize = 4096;
+
+/// A client of one disk. Never names another one later.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ClientId {
+    slot: u32,
+    generation: u32,
+}
+
+impl ClientId {
+    /// A number for tables: used again after the client has gone.
+    #[must_use]
+    pub const fn slot(self) -> usize {
+        self.slot as usize
+    }
+}
+
+impl std::fmt::Display for ClientId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.generation)
+    }
+}
+
+/// Who a client is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// What it is called.
+    pub name: String,
+    /// Its process; 0 if that is not known.
+    pub pid: u32,
+    /// Its priority.
+    pub ioprio: IoPriority,
+    /// The group it belongs to, made if it is not there; `None`: the root.
+    pub group: Option<String>,
+    /// Whether it may only read.
+    pub read_only: bool,
+}
+
+/// There are as many clients as a disk has at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the disk has {CLIENTS_MAX} clients; that is as many as it takes")]
+pub struct TooManyClients;
+
+/// Latencies by size: four counts for each doubling, from 1 µs on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Latencies {
+    counts: [u64; Self::BUCKETS],
+    sum_ns: u64,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Self { counts: [0; Self::BUCKETS], sum_ns: 0 }
+    }
+}
+
+impl Latencies {
+    /// Up to more than an hour.
+    const BUCKETS: usize = 128;
+    const FIRST_SHIFT: u32 = 10;
+
+    fn bucket(latency_ns: u64) -> usize {
+        let scaled = latency_ns >> (Self::FIRST_SHIFT - 2);
+        if scaled < 4 {
+            return 0;
+        }
+        let log = scaled.ilog2();
+        let quarter = (scaled >> (log - 2)) & 3;
+        ((log - 2) as usize * 4 + quarter as usize).min(Self::BUCKETS - 1)
+    }
+
+    /// The latency, in ns, that everything in `bucket` is below.
+    #[must_use]
+    pub fn bound_ns(bucket: usize) -> u64 {
+        let (log, quarter) = (bucket as u32 / 4, bucket as u64 % 4);
+        (4 + quarter + 1) << (log + Self::FIRST_SHIFT - 2)
+    }
+
+    fn record(&mut self, latency_ns: u64) {
+        self.counts[Self::bucket(latency_ns)] += 1;
+        self.sum_ns += latency_ns;
+    }
+
+    /// How many in each bucket.
+    #[must_use]
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// All together, in ns.
+    #[must_use]
+    pub const fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
+    /// The latency in ns that the part `quantile` (0 to 1) of all is at most at: an upper bound, within a quarter. 0 if there is none.
+    #[must_use]
+    pub fn quantile_ns(&self, quantile: f64) -> u64 {
+        let rank = (self.count() as f64 * quantile).ceil() as u64;
+        let mut seen = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= rank && seen > 0 {
+                return Self::bound_ns(bucket);
+            }
+        }
+        0
+    }
+}
+
+/// What a client has had of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Had {
+    /// Operations answered.
+    pub ios: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Of them failed.
+    pub errors: u64,
+    /// From being asked for to being answered.
+    pub latencies: Latencies,
+}
+
+/// What a client has had.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientStat {
+    /// Reads.
+    pub reads: Had,
+    /// Writes and zeroes written.
+    pub writes: Had,
+    /// Trims.
+    pub trims: Had,
+    /// Flushes.
+    pub flushes: Had,
+}
+
+impl ClientStat {
+    pub(super) fn count(&mut self, running: &Running, now: Time) {
+        let had = match running.action {
+            Action::Read => &mut self.reads,
+            Action::Write | Action::WriteZeroes => &mut self.writes,
+            Action::Trim => &mut self.trims,
+            Action::Flush => &mut self.flushes,
+        };
+        had.ios += 1;
+        if running.action != Action::Flush {
+            had.bytes += u64::from(running.length);
+        }
+        had.errors += u64::from(running.result.is_err());
+        had.latencies.record(now.since(running.began));
+    }
+}
+
+/// A client that is connected.
+#[derive(Debug)]
+pub struct Client {
+    /// Its name among all clients.
+    pub id: ClientId,
+    /// Who it is.
+    pub identity: Identity,
+    /// What it has had.
+    pub stat: ClientStat,
+    /// Its operations that are not answered.
+    pub operations: u32,
+    /// The bytes those hold.
+    pub(super) bytes: u64,
+    /// Bios of it in the queue.
+    pub(super) parts: u32,
+    /// Operations that are not in the queue altogether, oldest first.
+    pub(super) pending: VecDeque<u32>,
+    pub(super) context: ContextId,
+    pub(super) leaving: bool,
+}
+
+/// All clients and groups.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    table: Slab<Client>,
+    connected: u32,
+    groups: BTreeMap<String, CgroupId>,
+}
+
+impl Clients {
+    pub(super) fn add(&mut self, identity: Identity, context: ContextId) -> Result<ClientId, TooManyClients> {
+        if self.table.len() >= CLIENTS_MAX {
+            return Err(TooManyClients);
+        }
+        self.connected = self.connected.wrapping_add(1);
+        let entry = self.table.vacant_entry();
+        let id = ClientId { slot: entry.key() as u32, generation: self.connected };
+        entry.insert(Client {
+            id,
+            identity,
+            stat: ClientStat::default(),
+            operations: 0,
+            bytes: 0,
+            parts: 0,
+            pending: VecDeque::new(),
+            context,
+            leaving: false,
+        });
+        Ok(id)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, id: ClientId) -> Option<&Client> {
+        self.table.get(id.slot()).filter(|client| client.id == id)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, id: ClientId) -> Option<&mut Client> {
+        self.table.get_mut(id.slot()).filter(|client| client.id == id)
+    }
+
+    pub(super) fn remove(&mut self, id: ClientId) {
+        self.table.remove(id.slot());
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Client> {
+        self.table.iter().map(|(_, client)| client).filter(|client| !client.leaving)
+    }
+
+    /// The group of that name, made with the default weight if it is not there.
+    pub(super) fn cgroup(&mut self, queue: &mut RequestQueue, name: Option<&str>) -> CgroupId {
+        let Some(name) = name else { return CgroupId::ROOT };
+        if let Some(&cgroup) = self.groups.get(name) {
+            return cgroup;
+        }
+        let cgroup = Cgroup { name: name.to_owned(), parent: Some(CgroupId::ROOT), weight: None, leaf_weight: None };
+        // Without a weight there is none that could be out of range.
+        let id = queue.create_cgroup(cgroup).unwrap_or(CgroupId::ROOT);
+        self.groups.insert(name.to_owned(), id);
+        id
+    }
+
+    /// Gives the group of that name a weight, and makes it if it is not there.
+    pub(super) fn set_weight(
+        &mut self,
+        queue: &mut RequestQueue,
+        name: &str,
+        weight: Option<u32>,
+    ) -> Result<(), WeightError> {
+        let cgroup = self.cgroup(queue, Some(name));
+        queue.set_weights(cgroup, weight, weight)
+    }
+
+    pub(super) fn groups(&self) -> impl Iterator<Item = (&str, CgroupId)> {
+        self.groups.iter().map(|(name, &cgroup)| (name.as_str(), cgroup))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_latency_is_in_the_bucket_that_bounds_it() {
+        for latency_ns in (0..63).flat_map(|shift| [1u64 << shift, (1 << shift) + 1, 3 << shift >> 1]) {
+            let bucket = Latencies::bucket(latency_ns);
+            if bucket < Latencies::BUCKETS - 1 {
+                assert!(latency_ns < Latencies::bound_ns(bucket), "{latency_ns} in {bucket}");
+            }
+            if bucket > 0 {
+                assert!(latency_ns >= Latencies::bound_ns(bucket - 1), "{latency_ns} in {bucket}");
+            }
+        }
+    }
+
+    #[test]
+    fn quantiles_are_bounds_within_a_quarter() {
+        let mut latencies = Latencies::default();
+        assert_eq!(latencies.quantile_ns(0.5), 0);
+        for us in 1..=1000 {
+            latencies.record(us * 1000);
+        }
+        for (quantile, exact) in [(0.5, 500_000.0), (0.99, 990_000.0)] {
+            let found = latencies.quantile_ns(quantile) as f64;
+            assert!(found >= exact && found <= exact * 1.26, "{quantile}: {found}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Control of a live disk: what its tree shows and changes.
+
+use iosched::{
+    ContextId, IoPriority, RequestQueue, Stat, Time, TunableError, UnknownElevator, WeightError, WeightRange,
+};
+
+use super::{Client, ClientId, LiveDisk};
+use crate::buffer::Pool;
+
+/// Requests of all clients together are at most so many.
+const REQUESTS_MAX: u64 = 1 << 20;
+
+impl LiveDisk {
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    /// Its size in bytes.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> u64 {
+        self.settings.capacity_bytes
+    }
+
+    /// What the back end reads and writes at least, in bytes.
+    #[must_use]
+    pub fn block_bytes(&self) -> u32 {
+        self.settings.block_bytes
+    }
+
+    /// Whether seeking costs on it.
+    #[must_use]
+    pub fn is_rotational(&self) -> bool {
+        self.settings.rotational
+    }
+
+    /// Where its buffers come from.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The request queue: its elevator, tunables and statistics. Attributes are read by [`LiveDisk::attribute`].
+    #[must_use]
+    pub fn queue(&self) -> &RequestQueue {
+        &self.queue
+    }
+
+    /// Changes the elevator. What is queued under the present one is served first.
+    ///
+    /// # Errors
+    /// If there is no such elevator.
+    pub fn switch(&mut self, now: Time, name: &str) -> Result<(), UnknownElevator> {
+        self.queue.switch(now, name)?;
+        self.adopt_nr_requests();
+        self.scale_requests(now);
+        self.feed_all(now);
+        Ok(())
+    }
+
+    fn feed_all(&mut self, now: Time) {
+        for client in self.client_ids() {
+            self.feed(now, client);
+        }
+    }
+
+    /// Reads an attribute of the queue.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn attribute(&self, name: &str) -> Result<String, TunableError> {
+        match name {
+            "nr_requests" => Ok(self.nr_requests.to_string()),
+            _ => self.queue.attribute(name),
+        }
+    }
+
+    /// Writes an attribute of the queue, other than `scheduler`. On error nothing has changed.
+    ///
+    /// # Errors
+    /// If there is none of that name, it is read-only, or it does not take that value.
+    pub fn set_attribute(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
+        self.queue.set_attribute(now, name, value)?;
+        if name == "nr_requests" {
+            self.adopt_nr_requests();
+            self.scale_requests(now);
+        }
+        self.feed_all(now);
+        Ok(())
+    }
+
+    /// Writes a tunable of the elevator. On error nothing has changed.
+    ///
+    /// # Errors
+    /// If the elevator has none of that name, or it does not take that value.
+    pub fn set_tunable(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
+        self.queue.set_tunable(now, name, value)
+    }
+
+    /// What the queue has as `nr_requests` is what each client has from now on.
+    pub(super) fn adopt_nr_requests(&mut self) {
+        let read = self.queue.attribute("nr_requests").ok().and_then(|value| value.parse().ok());
+        self.nr_requests = read.unwrap_or(self.nr_requests).max(1);
+    }
+
+    /// The queue has room for what every client may have.
+    pub(super) fn scale_requests(&mut self, now: Time) {
+        let wanted = u64::from(self.nr_requests) * self.clients.len().max(1) as u64;
+        let wanted = wanted.min(REQUESTS_MAX.max(u64::from(self.nr_requests)));
+        if self.queue.attribute("nr_requests").ok() != Some(wanted.to_string()) {
+            // It takes every number from 1 on.
+            let _ = self.queue.set_attribute(now, "nr_requests", &wanted.to_string());
+        }
+    }
+
+    /// The statistics of the queue up to now.
+    pub fn stat(&mut self, now: Time) -> Stat {
+        *self.queue.stat(now)
+    }
+
+    /// Reads and writes in the back end.
+    #[must_use]
+    pub fn inflight(&self) -> [u32; 2] {
+        self.in_device
+    }
+
+    /// Commands the back end is given at once.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.settings.depth
+    }
+
+    /// The most commands that the back end takes at once.
+    #[must_use]
+    pub fn depth_max(&self) -> u32 {
+        self.settings.depth_max
+    }
+
+    /// Changes how many commands the back end is given at once, within 1 and [`LiveDisk::depth_max`].
+    pub fn set_depth(&mut self, depth: u32) {
+        self.settings.depth = depth.clamp(1, self.settings.depth_max.max(1));
+    }
+
+    /// All clients, in no order that means anything.
+    pub fn clients(&self) -> impl Iterator<Item = &Client> {
+        self.clients.iter()
+    }
+
+    /// A client that is connected.
+    #[must_use]
+    pub fn client(&self, id: ClientId) -> Option<&Client> {
+        self.clients.get(id).filter(|client| !client.leaving)
+    }
+
+    fn client_ids(&self) -> Vec<ClientId> {
+        self.clients.iter().map(|client| client.id).collect()
+    }
+
+    /// Changes a client's priority.
+    pub fn set_client_ioprio(&mut self, id: ClientId, ioprio: IoPriority) {
+        if let Some(client) = self.clients.get_mut(id) {
+            client.identity.ioprio = ioprio;
+            let context: ContextId = client.context;
+            self.queue.set_ioprio(context, ioprio);
+        }
+    }
+
+    /// Gives the group of that name a weight, and makes it if it is not there; `None` is the elevator's default.
+    ///
+    /// # Errors
+    /// If the present elevator does not take that weight.
+    pub fn group(&mut self, name: &str, weight: Option<u32>) -> Result<(), WeightError> {
+        self.clients.set_weight(&mut self.queue, name, weight)
+    }
+
+    /// All groups by name, with the weights in force.
+    pub fn groups(&self) -> impl Iterator<Item = (&str, u32)> {
+        let cgroups = &self.queue.env().cgroups;
+        self.clients.groups().map(|(name, cgroup)| (name, cgroups.weight(cgroup)))
+    }
+
+    /// The weights that the present elevator takes.
+    #[must_use]
+    pub fn weight_range(&self) -> WeightRange {
+        self.queue.weight_range()
+    }
+}

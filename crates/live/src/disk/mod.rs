@@ -1,0 +1,482 @@
+//! The live request queue: what clients ask for becomes bios, goes through the elevator, and reaches a back end as commands.
+//!
+//! It is sans-IO: the caller owns time, the clients' connections and the back end. In the order a host makes them, the calls are:
+//!
+//! - *clients*: [`LiveDisk::connect`], [`LiveDisk::disconnect`], [`LiveDisk::group`]: who asks, with which priority and weight.
+//! - *submit*: [`LiveDisk::submit`] takes an operation of any offset and length; [`LiveDisk::has_room`] says whether a front end should
+//!   take more from that client.
+//! - *commands*: [`LiveDisk::next_command`] gives what the back end is to do next, [`LiveDisk::complete`] takes its result.
+//! - *answers*: [`LiveDisk::take_done`].
+//! - *timer*: [`LiveDisk::next_timer`], [`LiveDisk::timer`].
+//! - *control*: elevator, attributes and tunables, at any moment.
+//!
+//! What it promises: an operation is answered once, after all it asks for has been done by the back end, with its own errors and no other
+//! operation's; a flush covers every write answered before it was submitted. Memory is bounded: each client has `nr_requests` of
+//! its own in the queue (as each cgroup had in Linux) and a share of the byte budget, and what is beyond waits with the client.
+
+mod client;
+mod control;
+mod operation;
+mod salvage;
+
+use iosched::{Bio, ContextId, IoError, Op, QueueConfig, RequestId, RequestQueue, Sector, Time, UnknownElevator};
+use slab::Slab;
+
+use crate::Errno;
+use crate::buffer::{Buffer, Pool, Segment};
+use client::Clients;
+pub use client::{Client, ClientId, ClientStat, Identity, Latencies, TooManyClients};
+pub use operation::{Action, Operation};
+use operation::{Conflicts, Running};
+use salvage::Salvages;
+
+/// Bytes in a sector.
+const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
+/// Most sectors that one bio trims or zeroes: a request of that size does not hold others up for long.
+const ZEROED_SECTORS_MAX: u64 = 65_536;
+
+/// What a live disk is made with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What it is called.
+    pub name: String,
+    /// The elevator it begins with.
+    pub scheduler: String,
+    /// Its size in bytes, a multiple of `block_bytes`.
+    pub capacity_bytes: u64,
+    /// What the back end reads and writes at least, in bytes: a power of two from 512 on.
+    pub block_bytes: u32,
+    /// Commands the back end takes at once, at least 1.
+    pub depth: u32,
+    /// The most of that.
+    pub depth_max: u32,
+    /// Whether seeking costs on it.
+    pub rotational: bool,
+    /// Whether it answers writes before they are on stable storage.
+    pub write_cache: bool,
+    /// Whether it can write to stable storage at once if asked to.
+    pub fua: bool,
+    /// Largest command in KiB.
+    pub max_hw_sectors_kb: u32,
+    /// Bytes that all clients' operations hold together at most, apart from one operation of each client.
+    pub budget_bytes: u64,
+}
+
+/// What a client asked for is done.
+#[derive(Debug)]
+pub struct Done {
+    /// Whose it was.
+    pub client: ClientId,
+    /// The front end's name for it.
+    pub cookie: u64,
+    /// The data of a read.
+    pub result: Result<Option<Buffer>, Errno>,
+}
+
+/// A part of an operation, in the queue.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    operation: u32,
+    /// Where its data is in the operation's buffer.
+    at: usize,
+    op: Op,
+    sector: Sector,
+    nr_sectors: u32,
+}
+
+impl Part {
+    fn bytes(&self) -> usize {
+        self.nr_sectors as usize * SECTOR_BYTES as usize
+    }
+}
+
+/// What a command to the back end is for.
+#[derive(Clone, Copy, Debug)]
+struct CommandFor {
+    request: RequestId,
+    /// If the request failed as a whole: the part that is tried alone.
+    alone: Option<u32>,
+}
+
+/// A command for the back end. Its data is in the segments that come with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// Given back at completion; dense from 0.
+    pub id: u32,
+    /// What to do.
+    pub op: Op,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes; 0 for a flush.
+    pub length: u64,
+    /// To stable storage before it completes.
+    pub fua: bool,
+}
+
+/// A disk with clients and an elevator. See the module page.
+pub struct LiveDisk {
+    settings: Settings,
+    queue: RequestQueue,
+    pool: Pool,
+    clients: Clients,
+    /// Of each io context, its client.
+    owners: Vec<ClientId>,
+    operations: Slab<Running>,
+    parts: Slab<Part>,
+    commands: Slab<CommandFor>,
+    in_device: [u32; 2],
+    conflicts: Conflicts,
+    salvages: Salvages,
+    done: Vec<Done>,
+    /// As users see it: for each client.
+    nr_requests: u32,
+    /// What completed while the queue was told of it.
+    finished: Vec<(u64, Result<(), Errno>)>,
+}
+
+impl LiveDisk {
+    /// A disk without clients, made at `now`.
+    ///
+    /// # Errors
+    /// If there is no such elevator.
+    pub fn new(now: Time, settings: Settings, pool: Pool) -> Result<Self, UnknownElevator> {
+        let config = QueueConfig {
+            rotational: settings.rotational,
+            groups: true,
+            write_cache: settings.write_cache,
+            fua: settings.fua,
+            max_hw_sectors_kb: settings.max_hw_sectors_kb,
+            depth: settings.depth,
+            ..QueueConfig::default()
+        };
+        let queue = RequestQueue::new(now, &config, &settings.scheduler)?;
+        let mut disk = Self {
+            settings,
+            queue,
+            pool,
+            clients: Clients::default(),
+            owners: Vec::new(),
+            operations: Slab::new(),
+            parts: Slab::new(),
+            commands: Slab::new(),
+            in_device: [0; 2],
+            conflicts: Conflicts::default(),
+            salvages: Salvages::default(),
+            done: Vec::new(),
+            nr_requests: 0,
+            finished: Vec::new(),
+        };
+        disk.adopt_nr_requests();
+        Ok(disk)
+    }
+
+    // ---- clients
+
+    /// A new client.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn connect(&mut self, now: Time, identity: Identity) -> Result<ClientId, TooManyClients> {
+        let cgroup = self.clients.cgroup(&mut self.queue, identity.group.as_deref());
+        let context = self.queue.create_context(identity.pid, identity.ioprio, cgroup);
+        let id = match self.clients.add(identity, context) {
+            Ok(id) => id,
+            Err(error) => {
+                self.queue.exit(now, context);
+                return Err(error);
+            }
+        };
+        if self.owners.len() <= context.index() {
+            self.owners.resize(context.index() + 1, id);
+        }
+        self.owners[context.index()] = id;
+        self.scale_requests(now);
+        Ok(id)
+    }
+
+    /// The client is gone. What it asked for and is not yet in the queue fails with ESHUTDOWN; the rest goes on to its end.
+    pub fn disconnect(&mut self, now: Time, id: ClientId) {
+        let Some(client) = self.clients.get_mut(id) else { return };
+        if std::mem::replace(&mut client.leaving, true) {
+            return;
+        }
+        let pending = std::mem::take(&mut client.pending);
+        let context = client.context;
+        for operation in pending {
+            self.abandon(now, operation);
+        }
+        for operation in self.conflicts.waiting_of(id, &self.operations) {
+            self.abandon(now, operation);
+        }
+        self.queue.exit(now, context);
+        self.forget_if_idle(now, id);
+    }
+
+    fn forget_if_idle(&mut self, now: Time, id: ClientId) {
+        if self.clients.get(id).is_some_and(|client| client.leaving && client.operations == 0) {
+            self.clients.remove(id);
+            self.scale_requests(now);
+        }
+    }
+
+    /// What is left of an operation that has not begun altogether is not begun.
+    fn abandon(&mut self, now: Time, number: u32) {
+        let Some(running) = self.operations.get_mut(number as usize) else { return };
+        running.result = Err(Errno::ESHUTDOWN);
+        running.skip_rest();
+        if running.parts_under_way == 0 {
+            self.finish(now, number);
+        }
+    }
+
+    // ---- submit
+
+    /// Whether a front end should take another operation from this client now.
+    #[must_use]
+    pub fn has_room(&self, id: ClientId) -> bool {
+        let Some(client) = self.clients.get(id) else { return false };
+        let share = self.settings.budget_bytes / self.clients.len().max(1) as u64;
+        client.operations == 0 || (client.bytes < share && client.operations < self.nr_requests)
+    }
+
+    /// A buffer for the data of a write.
+    #[must_use]
+    pub fn buffer(&self, length: usize) -> Buffer {
+        self.pool.buffer(length)
+    }
+
+    /// Takes an operation. The answer comes from [`LiveDisk::take_done`], at the earliest at once.
+    pub fn submit(&mut self, now: Time, id: ClientId, operation: Operation) {
+        let Operation { cookie, .. } = operation;
+        let refusal = match self.clients.get(id) {
+            Some(client) if !client.leaving => {
+                operation.refusal(self.settings.capacity_bytes, client.identity.read_only)
+            }
+            _ => Some(Errno::ESHUTDOWN),
+        };
+        if let Some(errno) = refusal {
+            self.done.push(Done { client: id, cookie, result: Err(errno) });
+            return;
+        }
+        let running = Running::new(now, id, operation, self.settings.block_bytes, &self.pool);
+        if let Some(client) = self.clients.get_mut(id) {
+            client.operations += 1;
+            client.bytes += running.held_bytes();
+        }
+        let number = self.operations.insert(running) as u32;
+        if self.conflicts.may_begin(number, &self.operations) {
+            self.begin(now, number);
+        }
+    }
+
+    /// The operation takes its turn behind the client's earlier ones.
+    fn begin(&mut self, now: Time, number: u32) {
+        let running = &self.operations[number as usize];
+        let id = running.client;
+        if !running.has_more() {
+            self.finish(now, number);
+            return;
+        }
+        match self.clients.get_mut(id) {
+            Some(client) if !client.leaving => {
+                client.pending.push_back(number);
+                self.feed(now, id);
+            }
+            _ => self.abandon(now, number),
+        }
+    }
+
+    /// Gives the queue as much of what a client asked for as its share allows.
+    fn feed(&mut self, now: Time, id: ClientId) {
+        let nr_requests = self.nr_requests;
+        while let Some(client) = self.clients.get(id) {
+            let Some(&number) = client.pending.front() else { return };
+            if client.parts >= nr_requests {
+                return;
+            }
+            let context = client.context;
+            let max_sectors = u64::from(self.queue.max_sectors());
+            let running = &mut self.operations[number as usize];
+            let Some(piece) = running.piece() else { return };
+            let most = if piece.is_transfer() { max_sectors } else { ZEROED_SECTORS_MAX };
+            let part = piece.first(number, most.max(self.settings.block_bytes as u64 / SECTOR_BYTES));
+            let key = self.parts.insert(part);
+            let flags = running.flags(part.op);
+            let Part { op, sector, nr_sectors, .. } = part;
+            let bio = Bio { op, flags, sector, nr_sectors, context, cookie: key as u64 };
+            match self.queue.submit(now, &bio) {
+                iosched::Submit::Full => {
+                    self.parts.remove(key);
+                    return;
+                }
+                submitted => {
+                    running.taken(nr_sectors);
+                    running.parts_under_way += 1;
+                    let drained = !running.has_more();
+                    if let Some(client) = self.clients.get_mut(id) {
+                        client.parts += 1;
+                        if drained {
+                            client.pending.pop_front();
+                        }
+                    }
+                    self.queue.take_kick();
+                    if let iosched::Submit::Done(bio) = submitted {
+                        self.part_done(now, bio.cookie, Ok(()));
+                    }
+                }
+            }
+        }
+    }
+
+    // ---- commands
+
+    /// What the back end is to do next, if it has room and the elevator gives something. The places of the data are put into
+    /// `segments`; they stay until the command is complete.
+    pub(crate) fn next_command(&mut self, now: Time, segments: &mut Vec<Segment>) -> Option<Command> {
+        if self.commands.len() as u32 >= self.settings.depth {
+            return None;
+        }
+        segments.clear();
+        if let Some((request, part)) = self.salvages.next() {
+            let Part { op, sector, nr_sectors, .. } = self.parts[part as usize];
+            self.add_segment(u64::from(part), segments);
+            let fua = self.queue.request(request).needs_fua();
+            return Some(self.command(CommandFor { request, alone: Some(part) }, op, sector, nr_sectors, fua));
+        }
+        let request = self.queue.dispatch(now)?;
+        let rq = self.queue.request(request);
+        let (op, sector, nr_sectors, fua) =
+            (rq.op(), rq.sector(), rq.nr_sectors(), rq.needs_fua() && self.settings.fua);
+        if matches!(op, Op::Read | Op::Write) {
+            let (parts, operations) = (&self.parts, &mut self.operations);
+            for cookie in self.queue.bios(request) {
+                let part = parts[cookie as usize];
+                segments.extend(operations[part.operation as usize].segment(part.at, part.bytes()));
+            }
+        }
+        Some(self.command(CommandFor { request, alone: None }, op, sector, nr_sectors, fua))
+    }
+
+    fn add_segment(&mut self, part: u64, segments: &mut Vec<Segment>) {
+        let part = self.parts[part as usize];
+        if matches!(part.op, Op::Read | Op::Write) {
+            segments.extend(self.operations[part.operation as usize].segment(part.at, part.bytes()));
+        }
+    }
+
+    fn command(&mut self, purpose: CommandFor, op: Op, sector: Sector, nr_sectors: u32, fua: bool) -> Command {
+        self.in_device[usize::from(op.is_write())] += 1;
+        let id = self.commands.insert(purpose) as u32;
+        Command { id, op, offset: sector * SECTOR_BYTES, length: u64::from(nr_sectors) * SECTOR_BYTES, fua }
+    }
+
+    /// The back end is done with a command.
+    pub fn complete(&mut self, now: Time, command: u32, result: Result<(), Errno>) {
+        let CommandFor { request, alone } = self.commands.remove(command as usize);
+        self.in_device[usize::from(self.queue.request(request).op().is_write())] -= 1;
+        if let Some(part) = alone {
+            if self.salvages.tried(request, part, result) {
+                self.request_done(now, request, Ok(()));
+            }
+            return;
+        }
+        // Several operations share the request: each is to hear of its own errors only.
+        if result.is_err() && self.queue.request(request).op().has_data() {
+            let mut parts: Vec<u32> = self.queue.bios(request).map(|cookie| cookie as u32).collect();
+            if parts.len() > 1 {
+                parts.reverse();
+                self.salvages.begin(request, parts);
+                return;
+            }
+        }
+        self.request_done(now, request, result);
+    }
+
+    fn request_done(&mut self, now: Time, request: RequestId, result: Result<(), Errno>) {
+        let mut finished = std::mem::take(&mut self.finished);
+        let salvages = &mut self.salvages;
+        let result = result.map_err(|errno| IoError(errno.0));
+        self.queue.complete(now, request, result, |bio, result| {
+            let alone = salvages.result(bio.cookie as u32);
+            finished.push((bio.cookie, alone.unwrap_or(result.map_err(|IoError(errno)| Errno(errno)))));
+        });
+        for (cookie, result) in finished.drain(..) {
+            self.part_done(now, cookie, result);
+        }
+        self.finished = finished;
+        while let Some(context) = self.queue.take_woken() {
+            self.feed(now, self.owner(context));
+        }
+    }
+
+    fn owner(&self, context: ContextId) -> ClientId {
+        self.owners[context.index()]
+    }
+
+    /// A part of an operation is done.
+    fn part_done(&mut self, now: Time, cookie: u64, result: Result<(), Errno>) {
+        let number = self.parts.remove(cookie as usize).operation;
+        let running = &mut self.operations[number as usize];
+        let id = running.client;
+        running.parts_under_way -= 1;
+        if let (Err(errno), Ok(())) = (result, running.result) {
+            running.result = Err(errno);
+        }
+        let idle = running.parts_under_way == 0 && !running.has_more();
+        if let Some(client) = self.clients.get_mut(id) {
+            client.parts -= 1;
+        }
+        if idle {
+            let running = &mut self.operations[number as usize];
+            let more = running.result.is_ok() && running.advance();
+            let leaving = self.clients.get(id).is_none_or(|client| client.leaving);
+            if more && !leaving {
+                self.begin(now, number);
+            } else {
+                self.finish(now, number);
+            }
+        }
+        self.feed(now, id);
+    }
+
+    /// The operation is answered.
+    fn finish(&mut self, now: Time, number: u32) {
+        let running = self.operations.remove(number as usize);
+        let (id, cookie) = (running.client, running.cookie);
+        if let Some(client) = self.clients.get_mut(id) {
+            client.operations -= 1;
+            client.bytes -= running.held_bytes();
+            client.pending.retain(|&other| other != number);
+            client.stat.count(&running, now);
+        }
+        self.done.push(Done { client: id, cookie, result: running.into_result() });
+        for next in self.conflicts.ended(number, &self.operations) {
+            self.begin(now, next);
+        }
+        self.forget_if_idle(now, id);
+    }
+
+    /// Everything answered since the last call, in order.
+    pub fn take_done(&mut self) -> std::vec::Drain<'_, Done> {
+        self.done.drain(..)
+    }
+
+    /// Whether nothing is asked for or under way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.operations.is_empty() && self.commands.is_empty()
+    }
+
+    // ---- timer
+
+    /// When [`LiveDisk::timer`] is to be called, if at all. May change with any call.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<Time> {
+        self.queue.next_timer()
+    }
+
+    /// The time has come; commands may be due afterwards.
+    pub fn timer(&mut self, now: Time) {
+        self.queue.timer(now);
+    }
+}

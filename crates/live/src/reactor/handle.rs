@@ -1,0 +1,199 @@
+//! A disk's thread as other threads see it.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use iosched::Time;
+
+use crate::disk::{ClientId, Identity, Operation, TooManyClients};
+use crate::{Buffer, Errno, LiveDisk, Pool};
+
+/// Who is told when an operation is done, on the disk's thread: it must not wait for anything.
+pub type Reply = Box<dyn FnOnce(Result<Option<Buffer>, Errno>) + Send>;
+
+type Control = Box<dyn FnOnce(&mut LiveDisk, Time) + Send>;
+
+/// What other threads ask of the disk's thread.
+pub(super) enum Message {
+    Submit(ClientId, Operation, Reply),
+    Control(Control),
+    Stop,
+}
+
+/// Messages on their way to a disk's thread.
+pub(super) struct Inbox {
+    messages: Mutex<Vec<Message>>,
+    /// The thread sleeps, or is about to.
+    asleep: AtomicBool,
+    stopped: AtomicBool,
+    bell: File,
+}
+
+impl Inbox {
+    #[allow(unsafe_code)]
+    pub(super) fn new() -> std::io::Result<Self> {
+        // SAFETY: it takes no pointer.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new, and nobody else's.
+        let bell = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+        let (messages, asleep, stopped) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Self { messages, asleep, stopped, bell })
+    }
+
+    pub(super) fn bell(&self) -> RawFd {
+        self.bell.as_raw_fd()
+    }
+
+    /// The thread is about to sleep: whoever sends something from now on wakes it. Whether it may, since nothing has come.
+    pub(super) fn may_sleep(&self) -> bool {
+        self.asleep.store(true, Ordering::SeqCst);
+        let empty = self.messages.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        if !empty {
+            self.asleep.store(false, Ordering::SeqCst);
+        }
+        empty
+    }
+
+    pub(super) fn awake(&self) {
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+
+    /// Takes what has come, into `empty`.
+    pub(super) fn take(&self, empty: &mut Vec<Message>) {
+        std::mem::swap(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner), empty);
+    }
+
+    /// The thread is no more: what comes from now on is refused.
+    pub(super) fn close(&self) -> Vec<Message> {
+        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        self.stopped.store(true, Ordering::SeqCst);
+        std::mem::take(&mut messages)
+    }
+
+    fn send(&self, message: Message) -> Result<(), Message> {
+        {
+            let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.stopped.load(Ordering::SeqCst) {
+                return Err(message);
+            }
+            messages.push(message);
+        }
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            // A counter that is full rings, too.
+            let _ = (&self.bell).write(&1_u64.to_ne_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// The disk's thread has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the disk is no longer served")]
+pub struct Stopped;
+
+/// Why there is no client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The disk is gone.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// There are too many.
+    #[error(transparent)]
+    TooMany(#[from] TooManyClients),
+}
+
+/// A disk that is served by its thread. Cloning gives another handle to the same disk.
+#[derive(Clone)]
+pub struct Handle {
+    inbox: Arc<Inbox>,
+    pool: Pool,
+    name: Arc<str>,
+    capacity_bytes: u64,
+    block_bytes: u32,
+}
+
+impl Handle {
+    pub(super) fn new(inbox: Arc<Inbox>, disk: &LiveDisk) -> Self {
+        Self {
+            inbox,
+            pool: disk.pool().clone(),
+            name: disk.name().into(),
+            capacity_bytes: disk.capacity_bytes(),
+            block_bytes: disk.block_bytes(),
+        }
+    }
+
+    /// What the disk is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its size in bytes.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    /// What its back end reads and writes at least, in bytes. Operations need not be aligned to it.
+    #[must_use]
+    pub fn block_bytes(&self) -> u32 {
+        self.block_bytes
+    }
+
+    /// A buffer for the data of a write. What stands in it is what its last user left.
+    #[must_use]
+    pub fn buffer(&self, length: usize) -> Buffer {
+        self.pool.buffer(length)
+    }
+
+    /// Hands an operation in; its cookie is not used. `reply` is called once, on the disk's thread, or at once if that has ended.
+    pub fn submit(&self, client: ClientId, operation: Operation, reply: Reply) {
+        if let Err(Message::Submit(_, _, reply)) = self.inbox.send(Message::Submit(client, operation, reply)) {
+            reply(Err(Errno::ESHUTDOWN));
+        }
+    }
+
+    /// A new client.
+    ///
+    /// # Errors
+    /// If the disk is no longer served or there are too many.
+    pub fn connect(&self, identity: Identity) -> Result<ClientId, ConnectError> {
+        Ok(self.control(move |disk, now| disk.connect(now, identity))??)
+    }
+
+    /// The client is gone: see [`LiveDisk::disconnect`].
+    pub fn disconnect(&self, client: ClientId) {
+        // Without a disk there is nothing to leave.
+        let _ = self.inbox.send(Message::Control(Box::new(move |disk, now| disk.disconnect(now, client))));
+    }
+
+    /// Does something to the disk on its thread, and waits for what comes of it.
+    ///
+    /// # Errors
+    /// If the disk is no longer served.
+    pub fn control<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut LiveDisk, Time) -> T + Send + 'static,
+    ) -> Result<T, Stopped> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        let control = Message::Control(Box::new(move |disk, now| {
+            // Whoever asked may have gone.
+            let _ = answer.send(act(disk, now));
+        }));
+        self.inbox.send(control).map_err(|_| Stopped)?;
+        answered.recv().map_err(|_| Stopped)
+    }
+
+    /// The disk is to end: it takes nothing more, finishes what it has, flushes, and its thread ends.
+    pub fn stop(&self) {
+        // It may have ended already.
+        let _ = self.inbox.send(Message::Stop);
+    }
+}

@@ -1,0 +1,339 @@
+//! The one thread of a disk: it waits for the ring, for other threads and for times that come, and lets the live disk go on.
+
+mod handle;
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use io_uring::{opcode, types};
+use iosched::{IoPriority, Time, UnknownElevator};
+use slab::Slab;
+
+use crate::backend::{Backend, Completion, Spec, SpecError};
+use crate::buffer::Segment;
+use crate::disk::{Action, ClientId, Identity, LiveDisk, Operation, Settings};
+use crate::ring::{Completed, Ring, Source};
+use crate::{Errno, Pool, sys};
+pub use handle::{ConnectError, Handle, Reply, Stopped};
+use handle::{Inbox, Message};
+
+/// What a disk is served with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What it is called.
+    pub name: String,
+    /// What its data is on.
+    pub backend: Spec,
+    /// Its elevator.
+    pub scheduler: String,
+    /// Commands the back end is given at once; `None`: as many as it likes best.
+    pub depth: Option<u32>,
+    /// Bytes that clients' operations hold together.
+    pub budget_bytes: u64,
+    /// What a modelled back end leaves to chance.
+    pub seed: u64,
+}
+
+/// Why a disk cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its back end cannot be had.
+    #[error(transparent)]
+    Backend(#[from] SpecError),
+    /// There is no such elevator.
+    #[error(transparent)]
+    Elevator(#[from] UnknownElevator),
+    /// The back end does not take so many commands.
+    #[error("depth {depth} is out of range 1..={max} for {about}")]
+    Depth {
+        /// What was asked for.
+        depth: u32,
+        /// What it takes at most.
+        max: u32,
+        /// What it is.
+        about: String,
+    },
+    /// The system has no io_uring for us.
+    #[error("io_uring: {0}; the kernel must be Linux 5.11 or later, and kernel.io_uring_disabled 0")]
+    Ring(io::Error),
+    /// The system does not let us begin.
+    #[error("{0}")]
+    System(io::Error),
+}
+
+/// A disk that is being served.
+pub struct Served {
+    /// To talk to it.
+    pub handle: Handle,
+    /// What its data is on, for people.
+    pub about: String,
+    thread: JoinHandle<Result<(), Errno>>,
+}
+
+impl Served {
+    /// Waits until the disk has ended; the result is that of its last flush.
+    ///
+    /// # Errors
+    /// What the back end said to the last flush, or EIO if the thread failed.
+    pub fn wait(self) -> Result<(), Errno> {
+        self.thread.join().unwrap_or(Err(Errno::EIO))
+    }
+}
+
+/// Begins to serve a disk.
+///
+/// # Errors
+/// If the back end, the elevator or the system do not allow it.
+pub fn start(options: &Options) -> Result<Served, StartError> {
+    let backend = options.backend.open(options.seed)?;
+    let card = backend.card().clone();
+    let depth = options.depth.unwrap_or(card.depth);
+    if !(1..=card.depth_max).contains(&depth) {
+        return Err(StartError::Depth { depth, max: card.depth_max, about: card.about });
+    }
+    let settings = Settings {
+        name: options.name.clone(),
+        scheduler: options.scheduler.clone(),
+        capacity_bytes: card.capacity_bytes,
+        block_bytes: card.block_bytes,
+        depth,
+        depth_max: card.depth_max,
+        rotational: card.rotational,
+        write_cache: card.write_cache,
+        fua: card.fua,
+        max_hw_sectors_kb: card.max_hw_sectors_kb,
+        budget_bytes: options.budget_bytes,
+    };
+    let disk = LiveDisk::new(Time::ZERO, settings, Pool::default())?;
+    let inbox = Arc::new(Inbox::new().map_err(StartError::System)?);
+    let handle = Handle::new(Arc::clone(&inbox), &disk);
+    let (ready, readied) = std::sync::mpsc::sync_channel(1);
+    let run = move || {
+        // The ring belongs to the thread that makes it.
+        match Ring::new() {
+            Ok(ring) => {
+                let _ = ready.send(Ok(()));
+                Reactor::new(ring, disk, backend, inbox).run()
+            }
+            Err(error) => {
+                let _ = ready.send(Err(error));
+                Err(Errno::EIO)
+            }
+        }
+    };
+    let name = format!("disk {}", options.name);
+    let thread = std::thread::Builder::new().name(name).spawn(run).map_err(StartError::System)?;
+    match readied.recv() {
+        Ok(Ok(())) => Ok(Served { handle, about: card.about, thread }),
+        Ok(Err(error)) => Err(StartError::Ring(error)),
+        Err(_) => Err(StartError::System(io::Error::other("the disk's thread has failed"))),
+    }
+}
+
+/// How far the end has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ending {
+    No,
+    /// Nothing new is taken; what there is goes on to its end.
+    Draining,
+    /// The last flush is under way.
+    Flushing,
+    Ended,
+}
+
+struct Reactor {
+    ring: Ring,
+    disk: LiveDisk,
+    backend: Box<dyn Backend>,
+    inbox: Arc<Inbox>,
+    began: Instant,
+    replies: Slab<Reply>,
+    ending: Ending,
+    /// The disk's own client, for the last flush.
+    own: Option<ClientId>,
+    result: Result<(), Errno>,
+    /// What the bell's counter is read into.
+    rung: Box<u64>,
+    messages: Vec<Message>,
+    completed: Vec<Completed>,
+    segments: Vec<Segment>,
+    done: Vec<Completion>,
+}
+
+impl Reactor {
+    fn new(ring: Ring, disk: LiveDisk, backend: Box<dyn Backend>, inbox: Arc<Inbox>) -> Self {
+        Self {
+            ring,
+            disk,
+            backend,
+            inbox,
+            began: Instant::now(),
+            replies: Slab::new(),
+            ending: Ending::No,
+            own: None,
+            result: Ok(()),
+            rung: Box::new(0),
+            messages: Vec::new(),
+            completed: Vec::new(),
+            segments: Vec::new(),
+            done: Vec::new(),
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::from_ns(self.began.elapsed().as_nanos() as u64)
+    }
+
+    fn run(mut self) -> Result<(), Errno> {
+        sys::sleep_exactly();
+        self.listen_to_bell();
+        while self.ending != Ending::Ended {
+            let now = self.now();
+            self.take_messages(now);
+            self.take_completions();
+            if self.disk.next_timer().is_some_and(|at| at <= now) {
+                self.disk.timer(now);
+            }
+            self.backend.advance(now, &mut self.ring.submissions(Source::Backend), &mut self.done);
+            loop {
+                self.run_queue(now);
+                if !self.answer() {
+                    break;
+                }
+            }
+            self.end_if_drained(now);
+            if self.ending != Ending::Ended {
+                self.wait();
+            }
+        }
+        for message in self.inbox.close() {
+            if let Message::Submit(_, _, reply) = message {
+                reply(Err(Errno::ESHUTDOWN));
+            }
+        }
+        self.result
+    }
+
+    fn listen_to_bell(&mut self) {
+        let fd = types::Fd(self.inbox.bell());
+        let read = opcode::Read::new(fd, (&raw mut *self.rung).cast(), size_of::<u64>() as u32).build();
+        self.ring.submissions(Source::Wake).push(read, 0);
+    }
+
+    fn wait(&mut self) {
+        let times = [self.disk.next_timer(), self.backend.next_event()];
+        let now = self.now();
+        let next = times.into_iter().flatten().min();
+        if next.is_some_and(|at| at <= now) || !self.inbox.may_sleep() {
+            // Something is due already; what was pushed goes to the kernel all the same.
+            self.submit(Some(Duration::ZERO));
+            return;
+        }
+        self.submit(next.map(|at| Duration::from_nanos(at.since(now))));
+        self.inbox.awake();
+    }
+
+    fn submit(&mut self, timeout: Option<Duration>) {
+        if self.ring.submit_and_wait(timeout).is_err() {
+            // Nothing can be done without the ring: what was acknowledged is on the back end as promised.
+            self.result = Err(Errno::EIO);
+            self.ending = Ending::Ended;
+        }
+    }
+
+    fn take_messages(&mut self, now: Time) {
+        let mut messages = std::mem::take(&mut self.messages);
+        self.inbox.take(&mut messages);
+        for message in messages.drain(..) {
+            match message {
+                Message::Submit(_, _, reply) if self.ending != Ending::No => reply(Err(Errno::ESHUTDOWN)),
+                Message::Submit(client, operation, reply) => {
+                    let cookie = self.replies.insert(reply) as u64;
+                    self.disk.submit(now, client, Operation { cookie, ..operation });
+                }
+                Message::Control(act) => act(&mut self.disk, now),
+                Message::Stop if self.ending == Ending::No => self.ending = Ending::Draining,
+                Message::Stop => {}
+            }
+        }
+        self.messages = messages;
+    }
+
+    fn take_completions(&mut self) {
+        let mut completed = std::mem::take(&mut self.completed);
+        self.ring.completions(&mut completed);
+        for Completed { source, id, result } in completed.drain(..) {
+            match source {
+                Source::Backend => {
+                    let ring = &mut self.ring.submissions(Source::Backend);
+                    self.backend.completed(id, result, ring, &mut self.done);
+                }
+                Source::Wake => self.listen_to_bell(),
+                Source::Other => {}
+            }
+        }
+        self.completed = completed;
+    }
+
+    /// Gives the back end what the elevator gives, and the live disk what the back end is done with, until neither has more.
+    fn run_queue(&mut self, now: Time) {
+        loop {
+            let mut done = std::mem::take(&mut self.done);
+            let idle = done.is_empty();
+            for (id, result) in done.drain(..) {
+                self.disk.complete(now, id, result);
+            }
+            self.done = done;
+            let mut begun = false;
+            while let Some(command) = self.disk.next_command(now, &mut self.segments) {
+                let ring = &mut self.ring.submissions(Source::Backend);
+                self.backend.start(now, &command, &self.segments, ring, &mut self.done);
+                begun = true;
+            }
+            if idle && !begun {
+                return;
+            }
+        }
+    }
+
+    /// Tells clients what is done. Whether there was anything.
+    fn answer(&mut self) -> bool {
+        let mut any = false;
+        for done in self.disk.take_done() {
+            any = true;
+            if Some(done.client) == self.own {
+                self.result = done.result.map(drop);
+                self.ending = Ending::Ended;
+            } else if let Some(reply) = self.replies.try_remove(done.cookie as usize) {
+                reply(done.result);
+            }
+        }
+        any
+    }
+
+    /// Goes on with the end: a flush after everything else.
+    fn end_if_drained(&mut self, now: Time) {
+        if self.ending != Ending::Draining || !self.disk.is_idle() {
+            return;
+        }
+        let identity = Identity {
+            name: "iosched".to_owned(),
+            pid: 0,
+            ioprio: IoPriority::default(),
+            group: None,
+            read_only: false,
+        };
+        let Ok(own) = self.disk.connect(now, identity) else {
+            self.ending = Ending::Ended;
+            return;
+        };
+        self.own = Some(own);
+        self.ending = Ending::Flushing;
+        let flush = Operation { action: Action::Flush, offset: 0, length: 0, fua: false, data: None, cookie: 0 };
+        self.disk.submit(now, own, flush);
+        self.run_queue(now);
+        self.answer();
+    }
+}

@@ -1,0 +1,125 @@
+//! Calls to the system that the standard library does not have.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::buffer::Segment;
+
+/// `fallocate`: the range becomes a hole.
+pub(crate) const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+/// `fallocate`: the range reads as zeroes.
+pub(crate) const ZERO_RANGE: i32 = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
+
+/// Block size where a file system does not tell what direct I/O needs.
+const DIRECT_BLOCK_BYTES: u32 = 4096;
+
+fn checked(result: isize) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// What segments are to a system call: they have its layout.
+pub(crate) fn io_vectors(segments: &[Segment]) -> *const libc::iovec {
+    const { assert!(size_of::<Segment>() == size_of::<libc::iovec>()) };
+    segments.as_ptr().cast()
+}
+
+/// Reads from byte `offset` on into `segments`; how many bytes.
+pub(crate) fn read_at(file: &File, segments: &[Segment], offset: u64) -> io::Result<usize> {
+    // SAFETY: segments point to as many writable bytes as they say.
+    checked(unsafe {
+        libc::preadv(file.as_raw_fd(), io_vectors(segments), segments.len() as i32, offset as libc::off_t)
+    })
+}
+
+/// Writes `segments` from byte `offset` on, to stable storage if `fua`; how many bytes.
+pub(crate) fn write_at(file: &File, segments: &[Segment], offset: u64, fua: bool) -> io::Result<usize> {
+    let flags = if fua { libc::RWF_DSYNC } else { 0 };
+    // SAFETY: segments point to as many bytes as they say.
+    checked(unsafe {
+        libc::pwritev2(file.as_raw_fd(), io_vectors(segments), segments.len() as i32, offset as libc::off_t, flags)
+    })
+}
+
+/// `fallocate` with that mode; nothing is counted.
+pub(crate) fn allocate(file: &File, mode: i32, offset: u64, length: u64) -> io::Result<usize> {
+    // SAFETY: it takes no pointer.
+    let result = unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as libc::off_t, length as libc::off_t) };
+    checked(result as isize)
+}
+
+/// Whether what is at `path` is in memory anyway.
+pub(crate) fn is_in_memory(path: &Path) -> io::Result<bool> {
+    let file = File::open(path)?;
+    // SAFETY: all zeroes is a value of the type.
+    let mut about: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: it fills the value it is given.
+    checked(unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut about) } as isize)?;
+    const RAMFS_MAGIC: u64 = 0x8584_58f6;
+    let kind = about.f_type as u64;
+    Ok(file.metadata()?.is_file() && (kind == libc::TMPFS_MAGIC as u64 || kind == RAMFS_MAGIC))
+}
+
+/// Nobody else who asks like this gets the file.
+pub(crate) fn lock_exclusively(file: &File) -> io::Result<()> {
+    // SAFETY: it takes no pointer.
+    let locked = checked(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } as isize);
+    match locked {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, "it is served already, or locked by another program"))
+        }
+        locked => locked.map(drop),
+    }
+}
+
+/// What an open file or device is.
+pub(crate) struct About {
+    pub(crate) bytes: u64,
+    /// What direct I/O reads and writes at least.
+    pub(crate) direct_block_bytes: u32,
+    pub(crate) rotational: bool,
+}
+
+/// Finds out what `file` is.
+pub(crate) fn describe(mut file: &File, is_device: bool) -> io::Result<About> {
+    let bytes = file.seek(SeekFrom::End(0))?;
+    let metadata = file.metadata()?;
+    let direct_block_bytes = if is_device {
+        let mut block_bytes: libc::c_int = 0;
+        // SAFETY: it writes one int.
+        checked(unsafe { libc::ioctl(file.as_raw_fd(), libc::BLKSSZGET, &raw mut block_bytes) } as isize)?;
+        u32::try_from(block_bytes).unwrap_or(DIRECT_BLOCK_BYTES)
+    } else {
+        direct_alignment(file).unwrap_or(DIRECT_BLOCK_BYTES)
+    };
+    let device = if is_device { metadata.rdev() } else { metadata.dev() };
+    let rotational = is_rotational(libc::major(device), libc::minor(device));
+    Ok(About { bytes, direct_block_bytes: direct_block_bytes.max(512), rotational })
+}
+
+/// What the file system says that direct I/O needs.
+fn direct_alignment(file: &File) -> Option<u32> {
+    // SAFETY: all zeroes is a value of the type.
+    let mut about: libc::statx = unsafe { std::mem::zeroed() };
+    let (fd, flags, mask) = (file.as_raw_fd(), libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN);
+    // SAFETY: the path is a C string and the value is filled.
+    let result = unsafe { libc::statx(fd, c"".as_ptr(), flags, mask, &raw mut about) };
+    (result == 0 && about.stx_mask & mask != 0 && about.stx_dio_offset_align > 0).then_some(about.stx_dio_offset_align)
+}
+
+/// What the kernel says of the device; a disk if it says nothing.
+fn is_rotational(major: u32, minor: u32) -> bool {
+    let device = format!("/sys/dev/block/{major}:{minor}");
+    // A partition's queue is its disk's.
+    let read = |below: &str| std::fs::read_to_string(format!("{device}/{below}queue/rotational")).ok();
+    read("").or_else(|| read("../")).is_none_or(|value| value.trim() != "0")
+}
+
+/// The calling thread's sleeps end when asked, not 50 µs later.
+pub(crate) fn sleep_exactly() {
+    // SAFETY: it takes no pointer. Without it timers are late, and that is all.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_usize) };
+}

@@ -1,0 +1,154 @@
+//! A disk served by its thread, used through its handle.
+
+use std::sync::mpsc;
+
+use iosched::IoPriority;
+use iosched_live::disk::{Action, ClientId, Identity, Operation};
+use iosched_live::reactor::{self, Options, Served};
+use iosched_live::{Buffer, Errno, Handle};
+
+fn served(backend: &str) -> Served {
+    reactor::start(&Options {
+        name: "test".to_owned(),
+        backend: backend.parse().unwrap(),
+        scheduler: "cfq".to_owned(),
+        depth: None,
+        budget_bytes: 64 << 20,
+        seed: 1,
+    })
+    .unwrap()
+}
+
+fn client(handle: &Handle, name: &str) -> ClientId {
+    let (ioprio, name) = (IoPriority::default(), name.to_owned());
+    handle.connect(Identity { name, pid: 1, ioprio, group: None, read_only: false }).unwrap()
+}
+
+fn call(handle: &Handle, client: ClientId, operation: Operation) -> Result<Option<Buffer>, Errno> {
+    let (answer, answered) = mpsc::channel();
+    handle.submit(client, operation, Box::new(move |result| answer.send(result).unwrap()));
+    answered.recv().unwrap()
+}
+
+fn operation(action: Action, offset: u64, length: u32) -> Operation {
+    Operation { action, offset, length, fua: false, data: None, cookie: 0 }
+}
+
+fn write(handle: &Handle, client: ClientId, offset: u64, bytes: &[u8]) -> Result<(), Errno> {
+    let mut data = handle.buffer(bytes.len());
+    data.copy_from_slice(bytes);
+    let write = Operation { data: Some(data), ..operation(Action::Write, offset, bytes.len() as u32) };
+    call(handle, client, write).map(drop)
+}
+
+fn read(handle: &Handle, client: ClientId, offset: u64, length: u32) -> Result<Vec<u8>, Errno> {
+    call(handle, client, operation(Action::Read, offset, length)).map(|data| data.unwrap().to_vec())
+}
+
+/// What any back end does.
+fn behaves_like_a_disk(backend: &str) {
+    let served = served(backend);
+    let handle = &served.handle;
+    let client = client(handle, "tester");
+    let bytes: Vec<u8> = (0..300_000_u32).map(|i| (i * 7 + i / 251) as u8).collect();
+    write(handle, client, 1000, &bytes).unwrap();
+    assert_eq!(read(handle, client, 1000, 300_000).unwrap(), bytes);
+    assert_eq!(read(handle, client, 0, 1000).unwrap(), [0; 1000]);
+    call(handle, client, operation(Action::WriteZeroes, 2001, 10_000)).unwrap();
+    let mut zeroed = bytes.clone();
+    zeroed[1001..11_001].fill(0);
+    assert_eq!(read(handle, client, 1000, 300_000).unwrap(), zeroed);
+    call(handle, client, operation(Action::Flush, 0, 0)).unwrap();
+    call(handle, client, operation(Action::Trim, 0, 4096)).unwrap();
+    let end = handle.capacity_bytes();
+    assert_eq!(read(handle, client, end - 10, 10).unwrap(), [0; 10]);
+    assert_eq!(read(handle, client, end - 10, 11), Err(Errno::EINVAL));
+    assert_eq!(write(handle, client, end, &[1]), Err(Errno::ENOSPC));
+    handle.stop();
+    served.wait().unwrap();
+}
+
+#[test]
+fn memory() {
+    behaves_like_a_disk("memory:8M");
+}
+
+#[test]
+fn a_modelled_disk() {
+    behaves_like_a_disk("model:sata-ssd,size=8M");
+}
+
+#[test]
+fn a_file_on_a_file_system() {
+    let file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    file.as_file().set_len(8 << 20).unwrap();
+    behaves_like_a_disk(file.path().to_str().unwrap());
+}
+
+#[test]
+fn a_file_in_memory() {
+    let Ok(file) = tempfile::NamedTempFile::new_in("/dev/shm") else {
+        println!("skipped: there is no /dev/shm");
+        return;
+    };
+    file.as_file().set_len(8 << 20).unwrap();
+    behaves_like_a_disk(file.path().to_str().unwrap());
+}
+
+#[test]
+fn a_file_is_served_once() {
+    let file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    file.as_file().set_len(1 << 20).unwrap();
+    let path = file.path().to_str().unwrap();
+    let first = served(path);
+    let options = Options {
+        name: "again".to_owned(),
+        backend: path.parse().unwrap(),
+        scheduler: "noop".to_owned(),
+        depth: None,
+        budget_bytes: 1 << 20,
+        seed: 1,
+    };
+    let Err(error) = reactor::start(&options) else { panic!("it is served twice") };
+    assert!(error.to_string().contains("served already"), "{error}");
+    first.handle.stop();
+    first.wait().unwrap();
+}
+
+#[test]
+fn errors_reach_the_client_that_caused_them_and_no_other() {
+    let served = served("fault:bad=65536+4096:memory:1M");
+    let handle = &served.handle;
+    let (lucky, unlucky) = (client(handle, "lucky"), client(handle, "unlucky"));
+    handle.control(|disk, now| disk.switch(now, "noop").unwrap()).unwrap();
+    // They are neighbours, and become one request: the disk takes one command at a time.
+    handle.control(|disk, _| disk.set_depth(1)).unwrap();
+    let (answer, answered) = mpsc::channel();
+    for round in 0..100_u64 {
+        for block in 0..24 {
+            let client = if block == 4 { unlucky } else { lucky };
+            let answer = answer.clone();
+            let reply = move |result: Result<_, _>| answer.send((block, result.map(drop))).unwrap();
+            handle.submit(client, operation(Action::Read, 49_152 + block * 4096, 4096), Box::new(reply));
+        }
+        for _ in 0..24 {
+            let (block, result) = answered.recv().unwrap();
+            assert_eq!(result, if block == 4 { Err(Errno::EIO) } else { Ok(()) }, "round {round}, block {block}");
+        }
+    }
+    let merges = handle.control(|disk, now| disk.stat(now).reads.merges).unwrap();
+    assert!(merges > 0, "some requests had several clients' data");
+    handle.stop();
+    served.wait().unwrap();
+}
+
+#[test]
+fn who_comes_after_the_end_is_told() {
+    let served = served("memory:1M");
+    let handle = served.handle.clone();
+    let client = client(&handle, "late");
+    handle.stop();
+    served.wait().unwrap();
+    assert_eq!(read(&handle, client, 0, 512), Err(Errno::ESHUTDOWN));
+    assert!(handle.control(|_, _| ()).is_err());
+}
