@@ -69,8 +69,7 @@ impl Config {
             groups: random.below(3) == 0,
             write_cache: random.below(4) > 0,
             fua: random.below(3) == 0,
-            // The model does not know barriers.
-            barriers: false,
+            barriers: random.below(4) == 0,
             max_hw_sectors_kb: random.pick(&[4, 16, 128, 512, 512, 1280]),
             depth,
             hw_queues: random.pick(&[1, 1, 1, 2, 5]),

@@ -42,6 +42,10 @@ coverage! {
     requeues: "requests given back",
     /// Device flushes among them.
     flushes: "flushes",
+    /// Barriers.
+    barriers: "barriers",
+    /// Of them, those that waited while elevators were switched.
+    barriers_held: "barriers in switches",
     /// Requests that failed.
     errors: "errors",
     /// Bios that found all requests allocated.

@@ -17,6 +17,9 @@ pub enum Property {
     SyncJoinsSync,
     /// Flush, PREFLUSH and FUA keep their promises.
     NothingCrossesAFlush,
+    /// What was submitted before a barrier is complete before it is issued; what was submitted after it is not issued before it is
+    /// complete.
+    NothingCrossesABarrier,
     /// In the single-queue layer never more than one and a half times `nr_requests` of a kind, and full only when it is; in
     /// both nobody waits for ever.
     Allocation,
@@ -53,6 +56,7 @@ impl fmt::Display for Property {
             Self::SizeLimit => "no request outgrows max_sectors",
             Self::SyncJoinsSync => "nothing sync joins something async under CFQ",
             Self::NothingCrossesAFlush => "nothing crosses a flush",
+            Self::NothingCrossesABarrier => "nothing crosses a barrier",
             Self::Allocation => "allocation keeps to nr_requests",
             Self::Statistics => "statistics are sums of what happened",
             Self::TagsOnce => "a tag is given to one request at a time",

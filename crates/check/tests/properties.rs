@@ -51,6 +51,7 @@ fn runner(config: &ProptestConfig) -> TestRunner {
 fn fail(home: usize, seed: u64, operations: &[Operation], reason: &str) {
     let config = Config::from_seed(home, seed);
     let fewest = shrink(operations, |list| run_alike(&config, list));
+    let reason = run_alike(&config, &fewest).err().map_or_else(|| reason.to_owned(), |violation| violation.to_string());
     let fewest: String = fewest.iter().map(|operation| format!("\n  {operation:?}")).collect();
     panic!("{}: {reason}\n{config:?}{fewest}", elevators()[home].name);
 }
@@ -86,6 +87,12 @@ fn nothing_sync_joins_something_async_under_cfq() {
 #[test]
 fn nothing_crosses_a_flush() {
     check(Theme::Flushes, |coverage| coverage.flushes);
+}
+
+#[test]
+fn nothing_crosses_a_barrier() {
+    let in_single_queue = (0..elevators().len()).filter(|&home| !elevators()[home].layer.is_multi_queue());
+    check_on(in_single_queue, Theme::Flushes, |coverage| coverage.barriers);
 }
 
 #[test]

@@ -210,6 +210,129 @@ fn a_device_that_does_fua_itself_needs_no_flush_and_one_without_cache_neither() 
     assert_eq!(complete(&mut without_cache, id), [64]);
 }
 
+/// A queue whose flushes are barriers, with a process.
+fn with_barriers(scheduler: &str, write_cache: bool) -> (RequestQueue, ContextId) {
+    let mut queue = queue(scheduler, &QueueConfig { barriers: true, write_cache, ..QueueConfig::default() });
+    let task = process(&mut queue);
+    (queue, task)
+}
+
+const BARRIER: Flags = Flags::PREFLUSH.union(Flags::FUA).union(Flags::SYNC);
+
+#[test]
+fn a_barrier_waits_for_all_before_it_and_all_after_it_waits_for_the_barrier() {
+    for scheduler in ["noop", "deadline", "cfq", "anticipatory", "cfq-2.6.16"] {
+        for write_cache in [false, true] {
+            let (mut queue, task) = with_barriers(scheduler, write_cache);
+            let in_device = submit(&mut queue, &bio(Op::Write, Flags::SYNC, 900, task));
+            assert_eq!(queue.dispatch(NOW), Some(in_device));
+            let queued = submit(&mut queue, &bio(Op::Write, Flags::SYNC, 500, task));
+            submit(&mut queue, &bio(Op::Write, BARRIER, 700, task));
+            // One that would go on from what is before it, and one that the device is nearer to.
+            let after = [508, 100].map(|sector| submit(&mut queue, &bio(Op::Write, Flags::SYNC, sector, task)));
+
+            assert_eq!(queue.dispatch(NOW), Some(queued), "{scheduler}");
+            assert_eq!(queue.dispatch(NOW), None, "{scheduler}: something before the barrier is under way");
+            assert_eq!(complete(&mut queue, queued), [500]);
+            assert_eq!(queue.dispatch(NOW), None, "{scheduler}: something before the barrier is under way");
+            assert_eq!(complete(&mut queue, in_device), [900]);
+            let mut steps = Vec::new();
+            loop {
+                let step = queue.dispatch(NOW).unwrap();
+                assert_eq!(queue.dispatch(NOW), None, "{scheduler}: the barrier is under way");
+                steps.push(queue.request(step).op());
+                if complete(&mut queue, step) == [700] {
+                    break;
+                }
+            }
+            let expected: &[Op] = if write_cache { &[Op::Flush, Op::Write, Op::Flush] } else { &[Op::Write] };
+            assert_eq!(steps, expected, "{scheduler}");
+            let mut rest = [queue.dispatch(NOW), queue.dispatch(NOW)].map(Option::unwrap);
+            rest.sort_unstable();
+            assert_eq!(rest, after, "{scheduler}");
+        }
+    }
+}
+
+#[test]
+fn a_flush_without_data_is_a_barrier_and_barriers_keep_their_order() {
+    let (mut queue, task) = with_barriers("noop", true);
+    let flush = |cookie| Bio { cookie, ..bio(Op::Flush, Flags::empty(), 0, task) };
+    let first = submit(&mut queue, &read(100, task));
+    submit(&mut queue, &flush(1));
+    let between = submit(&mut queue, &read(300, task));
+    submit(&mut queue, &flush(2));
+    for (request, done) in [(Some(first), 100), (None, 1), (Some(between), 300), (None, 2)] {
+        let given = queue.dispatch(NOW).unwrap();
+        assert!(request.map_or(queue.request(given).op() == Op::Flush, |request| request == given));
+        assert_eq!(queue.dispatch(NOW), None);
+        assert_eq!(complete(&mut queue, given), [done]);
+    }
+    assert_eq!(queue.waiting(), 0);
+}
+
+#[test]
+fn a_barrier_takes_along_what_plugs_hold() {
+    let (mut queue, task) = with_barriers("noop", false);
+    let other = queue.create_context(2, IoPriority::default(), CgroupId::ROOT);
+    queue.plug(other);
+    let collected = submit(&mut queue, &read(100, other));
+    let barrier = submit(&mut queue, &bio(Op::Write, BARRIER, 700, task));
+    let after = submit(&mut queue, &read(300, other));
+    assert_eq!(queue.dispatch(NOW), Some(collected));
+    complete(&mut queue, collected);
+    assert_eq!(queue.dispatch(NOW), Some(barrier));
+    complete(&mut queue, barrier);
+    assert_eq!(queue.dispatch(NOW), None, "the plug still collects");
+    assert!(queue.unplug(NOW, other));
+    assert_eq!(queue.dispatch(NOW), Some(after));
+}
+
+#[test]
+fn a_switch_waits_for_barriers_and_barriers_that_arrive_meanwhile_for_the_switch() {
+    let (mut queue, task) = with_barriers("noop", true);
+    let before = submit(&mut queue, &read(100, task));
+    submit(&mut queue, &Bio { cookie: 1, ..bio(Op::Flush, Flags::empty(), 0, task) });
+    queue.switch(NOW, "deadline").unwrap();
+    let held = submit(&mut queue, &read(900, task));
+    submit(&mut queue, &Bio { cookie: 2, ..bio(Op::Flush, Flags::empty(), 0, task) });
+    let last = submit(&mut queue, &read(300, task));
+
+    for (request, done, switching) in
+        [(Some(before), 100, true), (None, 1, false), (Some(held), 900, false), (None, 2, false)]
+    {
+        let given = queue.dispatch(NOW).unwrap();
+        assert!(request.map_or(queue.request(given).op() == Op::Flush, |request| request == given));
+        assert_eq!(queue.dispatch(NOW), None);
+        assert_eq!(complete(&mut queue, given), [done]);
+        assert_eq!(queue.is_switching(), switching);
+    }
+    assert_eq!(queue.dispatch(NOW), Some(last));
+}
+
+#[test]
+fn a_barrier_that_the_device_gives_back_or_whose_flush_fails_lets_nothing_pass() {
+    let (mut queue, task) = with_barriers("noop", true);
+    let barrier = submit(&mut queue, &bio(Op::Write, Flags::PREFLUSH, 700, task));
+    let after = submit(&mut queue, &read(100, task));
+    let flush = queue.dispatch(NOW).unwrap();
+    assert_eq!(complete(&mut queue, flush), []);
+    assert_eq!(queue.dispatch(NOW), Some(barrier));
+    queue.requeue(NOW, barrier);
+    assert_eq!((queue.dispatch(NOW), queue.dispatch(NOW)), (Some(barrier), None));
+    assert_eq!(complete(&mut queue, barrier), [700]);
+    assert_eq!(queue.dispatch(NOW), Some(after));
+    complete(&mut queue, after);
+
+    submit(&mut queue, &bio(Op::Write, Flags::PREFLUSH, 800, task));
+    let after = submit(&mut queue, &read(200, task));
+    let flush = queue.dispatch(NOW).unwrap();
+    let mut failed = Vec::new();
+    queue.complete(NOW, flush, Err(iosched::IoError(5)), |bio, result| failed.push((bio.cookie, result)));
+    assert_eq!(failed, [(800, Err(iosched::IoError(5)))]);
+    assert_eq!(queue.dispatch(NOW), Some(after));
+}
+
 #[test]
 fn a_failed_flush_fails_the_write_that_waited_for_it() {
     let mut queue = queue("noop", &QueueConfig::default());

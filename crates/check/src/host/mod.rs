@@ -365,6 +365,7 @@ impl Host {
         self.coverage.errors += u64::from(failed);
         self.done.clear();
         let done = &mut self.done;
+        let switching = self.queue.is_switching();
         self.queue.complete(self.now, id, result, |bio, result| done.push((bio, result)));
         self.digest.add(3 + ((id.index() as u64) << 8) + u64::from(failed));
         for (bio, _) in &self.done {
@@ -376,6 +377,7 @@ impl Host {
             self.reconcile()?;
         }
         self.look_at_decisions()?;
+        self.attend_to_takeover(switching);
         if let Some(audit) = &mut self.audit {
             self.done.iter().for_each(|(bio, _)| audit.finished(bio.cookie));
         }

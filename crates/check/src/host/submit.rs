@@ -3,7 +3,7 @@
 use iosched::{Bio, Flags, Op, Submit};
 
 use super::{Host, PLUG_MAX};
-use crate::model::Layer;
+use crate::model::{Conditions, Layer, Ordering, Sequence};
 use crate::operation::{Near, Place};
 use crate::violation::{Checked, Violation, ensure};
 
@@ -152,8 +152,9 @@ impl Host {
     #[inline]
     fn submit_bio(&mut self, task: usize, mut bio: Bio) -> Result<Sent, Violation> {
         let switching = self.queue.is_switching();
-        let max_sectors = self.queue.max_sectors();
-        bio.cookie = self.model.announce(self.now, &bio, max_sectors, self.is_cfq());
+        let (max_sectors, cfq, layer) = (self.queue.max_sectors(), self.is_cfq(), self.layer());
+        bio.cookie = self.model.announce(self.now, &bio, Conditions { max_sectors, cfq, layer, switching });
+        let mut barrier = false;
         let outcome = self.queue.submit(self.now, &bio);
         match outcome {
             Submit::Queued(id) => {
@@ -171,8 +172,9 @@ impl Host {
                     let nr_requests = nr_requests(&self.queue);
                     audit.founded(&self.model, bio.cookie, layer, nr_requests)?;
                 }
+                barrier = self.is_barrier(bio.cookie);
                 let collects = self.tasks[task].plugged && layer == Layer::Single;
-                if collects && !switching && self.passes_elevator(bio.cookie) {
+                if collects && !switching && self.is_elevators(bio.cookie) {
                     self.collected(task);
                 }
             }
@@ -201,11 +203,41 @@ impl Host {
             }
         }
         self.look_at_decisions()?;
+        if barrier {
+            self.drained_for(bio.cookie);
+        }
         Ok(Sent::Accepted)
     }
 
-    fn passes_elevator(&self, cookie: u64) -> bool {
-        self.model.bio(cookie).is_some_and(|bio| bio.sequence == crate::model::Sequence::None)
+    /// Whether a bio that was accepted is for the elevator to see.
+    fn is_elevators(&self, cookie: u64) -> bool {
+        self.model.bio(cookie).is_some_and(|bio| bio.sequence == Sequence::None && bio.ordering == Ordering::None)
+    }
+
+    fn is_barrier(&self, cookie: u64) -> bool {
+        self.model.bio(cookie).is_some_and(|bio| bio.ordering == Ordering::Barrier)
+    }
+
+    /// A barrier has emptied the elevator, and all plugs before that.
+    fn drained_for(&mut self, barrier: u64) {
+        self.coverage.barriers += 1;
+        for task in &mut self.tasks {
+            task.on_plug = 0;
+        }
+        if let Some(audit) = &mut self.audit {
+            audit.barrier(barrier);
+        }
+    }
+
+    /// If a switch has ended, what it held back takes its place.
+    pub(super) fn attend_to_takeover(&mut self, was_switching: bool) {
+        if was_switching
+            && !self.queue.is_switching()
+            && let Some(barrier) = self.model.taken_over(self.layer())
+        {
+            self.coverage.barriers_held += 1;
+            self.drained_for(barrier);
+        }
     }
 
     /// A request came onto the task's plug.

@@ -88,6 +88,11 @@ impl Audit {
         self.deadline.suspend();
     }
 
+    /// A barrier drained what was submitted before it.
+    pub(crate) fn barrier(&mut self, cookie: u64) {
+        self.deadline.drain_before(cookie);
+    }
+
     fn extent(&mut self, cookie: u64) -> &mut Extent {
         let slot = slot_of(cookie);
         if self.extents.len() <= slot {

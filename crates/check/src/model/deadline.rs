@@ -34,6 +34,8 @@ pub(super) struct DeadlineAudit {
     waiting: [VecDeque<Waiting>; 2],
     dispatched: u64,
     suspended: bool,
+    /// What a barrier drained: it is dispatched in another order.
+    drained: Vec<u64>,
     /// Requests that were past their deadline when they were dispatched.
     pub(super) expired: u64,
 }
@@ -48,6 +50,7 @@ impl DeadlineAudit {
             waiting: Default::default(),
             dispatched: 0,
             suspended: false,
+            drained: Vec::new(),
             expired: 0,
         };
         audit.tunables_changed(queue);
@@ -86,6 +89,14 @@ impl DeadlineAudit {
         waiting.push_back(Waiting { cookie, deadline, due, limit: None });
     }
 
+    /// What founded requests before `barrier` was drained.
+    pub(super) fn drain_before(&mut self, barrier: u64) {
+        for waiting in &mut self.waiting {
+            self.drained.extend(waiting.iter().map(|waiting| waiting.cookie).filter(|&cookie| cookie < barrier));
+            waiting.retain(|waiting| waiting.cookie > barrier);
+        }
+    }
+
     fn take(&mut self, cookie: u64, direction: usize) -> Option<(usize, Waiting)> {
         let waiting = &mut self.waiting[direction];
         let place = waiting.iter().position(|waiting| waiting.cookie == cookie)?;
@@ -112,6 +123,10 @@ impl DeadlineAudit {
 
     /// A request is given to the device.
     pub(super) fn dispatch(&mut self, now: Time, cookie: u64, write: bool) -> Checked {
+        if let Some(place) = self.drained.iter().position(|&drained| drained == cookie) {
+            self.drained.swap_remove(place);
+            return Ok(());
+        }
         self.notice(now);
         let taken = self.take(cookie, usize::from(write));
         ensure!(taken.is_some(), DispatchedOnce, "{cookie:x} was dispatched and does not wait in deadline");

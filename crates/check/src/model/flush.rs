@@ -38,7 +38,7 @@ impl Flushes {
     /// A flush is given to the device.
     pub(super) fn start(&mut self, now: Time, moment: u64, index: usize) -> Checked {
         ensure!(self.device.is_none(), NothingCrossesAFlush, "rq{index} is a second flush at once");
-        ensure!(self.waiting != [0; 2], NothingCrossesAFlush, "rq{index} is a flush that nobody waits for");
+        ensure!(self.is_awaited(), NothingCrossesAFlush, "rq{index} is a flush that nobody waits for");
         self.device = Some((moment, now));
         self.served = std::mem::take(&mut self.waiting);
         Ok(())
@@ -59,8 +59,13 @@ impl Flushes {
         self.latest > moment
     }
 
-    /// Whether anybody waits.
+    /// Whether anybody waits for the next one.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.waiting != [0; 2]
+    }
+
+    /// Whether anybody waits, or one is in the device.
     pub(super) fn is_busy(&self) -> bool {
-        self.device.is_some() || self.waiting != [0; 2]
+        self.device.is_some() || self.is_awaited()
     }
 }

@@ -2,6 +2,7 @@
 //! promises of flushes, and the sums that the statistics should show.
 
 pub(crate) mod audit;
+mod barrier;
 mod deadline;
 mod flush;
 mod sums;
@@ -11,6 +12,8 @@ mod tests;
 use iosched::{Bio, BioDone, ContextId, Flags, IoError, Op, QueueConfig, Sector, Time};
 
 use crate::violation::{Checked, ensure};
+use barrier::Barriers;
+pub(crate) use barrier::Ordering;
 use flush::{Flushes, Served};
 pub(crate) use sums::Sums;
 
@@ -46,6 +49,20 @@ pub(crate) struct BioRecord {
     cfq: bool,
     /// It passes the elevator by, and why.
     pub(crate) sequence: Sequence,
+    /// Whether it is a barrier.
+    pub(crate) ordering: Ordering,
+}
+
+/// What the queue is like when a bio is submitted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conditions {
+    /// The size limit.
+    pub(crate) max_sectors: u32,
+    /// The elevator is CFQ.
+    pub(crate) cfq: bool,
+    pub(crate) layer: Layer,
+    /// Elevators are being switched.
+    pub(crate) switching: bool,
 }
 
 /// Where a bio stands that needs the device's cache flushed.
@@ -100,6 +117,8 @@ struct ContextUse {
 pub(crate) struct Model {
     write_cache: bool,
     device_fua: bool,
+    /// Flushes are barriers in the single-queue layer.
+    makes_barriers: bool,
     bios: Vec<BioRecord>,
     free: Vec<u32>,
     serial: u64,
@@ -110,6 +129,7 @@ pub(crate) struct Model {
     /// Counts events that flushes are ordered by.
     moment: u64,
     flushes: Flushes,
+    barriers: Barriers,
     pub(crate) sums: Sums,
     /// Requests allocated for bios and not finished.
     pub(crate) requests: u64,
@@ -128,6 +148,7 @@ impl Model {
         Self {
             write_cache: config.write_cache,
             device_fua: config.fua,
+            makes_barriers: config.barriers,
             bios: Vec::new(),
             free: Vec::new(),
             serial: 0,
@@ -135,6 +156,7 @@ impl Model {
             given_back: Vec::new(),
             moment: 0,
             flushes: Flushes::default(),
+            barriers: Barriers::default(),
             sums: Sums::new(now),
             requests: 0,
             absorbed: 0,
@@ -160,7 +182,8 @@ impl Model {
     // ---- submission
 
     /// Notes down a bio that is about to be submitted, and names it.
-    pub(crate) fn announce(&mut self, now: Time, bio: &Bio, max_sectors: u32, cfq: bool) -> u64 {
+    pub(crate) fn announce(&mut self, now: Time, bio: &Bio, conditions: Conditions) -> u64 {
+        let Conditions { max_sectors, cfq, layer, switching } = conditions;
         self.serial += 1;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.bios.push(BioRecord {
@@ -177,6 +200,7 @@ impl Model {
                 founder: false,
                 cfq: false,
                 sequence: Sequence::None,
+                ordering: Ordering::None,
             });
             self.bios.len() as u32 - 1
         });
@@ -190,6 +214,13 @@ impl Model {
             Sequence::Data
         } else {
             Sequence::None
+        };
+        let flushes_first = bio.op == Op::Flush || bio.flags.contains(Flags::PREFLUSH);
+        let ordering = match layer {
+            _ if !self.makes_barriers || !flushes_first => Ordering::None,
+            _ if switching => Ordering::Undecided,
+            Layer::Single => Ordering::Barrier,
+            Layer::Multi => Ordering::None,
         };
         self.bios[slot as usize] = BioRecord {
             cookie,
@@ -205,6 +236,7 @@ impl Model {
             founder: false,
             cfq,
             sequence,
+            ordering,
         };
         cookie
     }
@@ -229,11 +261,7 @@ impl Model {
         record.founder = true;
         record.request = index as u32;
         record.flush_after = moment;
-        let waits = matches!(record.sequence, Sequence::Flush | Sequence::Before);
-        if waits {
-            let before = record.sequence == Sequence::Before;
-            self.flushes.wait(before);
-        }
+        self.order(cookie);
         self.sums.advance(now);
         self.requests += 1;
         self.sums.in_flight = self.requests;
@@ -244,6 +272,46 @@ impl Model {
         ensure!(self.in_device[index].is_none(), DispatchedOnce, "rq{index} is in the device and was given out again");
         let expected = self.requests + u64::from(self.flushes.device.is_some());
         ensure!(arena as u64 == expected, CompletedOnce, "{arena} requests are alive, {expected} should be");
+        Ok(())
+    }
+
+    /// Where a bio that founded a request stands from now on among flushes and barriers. A barrier waits for its turn.
+    fn order(&mut self, cookie: u64) {
+        let record = &self.bios[slot_of(cookie)];
+        match record.ordering {
+            Ordering::None if matches!(record.sequence, Sequence::Flush | Sequence::Before) => {
+                self.flushes.wait(record.sequence == Sequence::Before);
+            }
+            Ordering::None | Ordering::Undecided => {}
+            Ordering::Barrier => self.barriers.push(cookie),
+        }
+    }
+
+    /// An elevator of `layer` has taken over: what arrived meanwhile takes its place. The last barrier among it.
+    pub(crate) fn taken_over(&mut self, layer: Layer) -> Option<u64> {
+        let held = self.bios.iter().filter(|record| record.cookie != 0 && record.ordering == Ordering::Undecided);
+        let mut held: Vec<_> = held.map(|record| record.cookie).collect();
+        held.sort_unstable();
+        let ordering = if layer == Layer::Single { Ordering::Barrier } else { Ordering::None };
+        for &cookie in &held {
+            self.bios[slot_of(cookie)].ordering = ordering;
+            self.order(cookie);
+        }
+        held.last().copied().filter(|_| layer == Layer::Single)
+    }
+
+    /// The next barrier begins.
+    fn begin_barrier(&mut self, cookie: u64) -> Checked {
+        self.barriers.begin(self.bios.iter().filter(|record| record.cookie != 0 && record.cookie < cookie).count())
+    }
+
+    /// The device flush that is given to the device now is that of the next barrier, unless others wait for one.
+    fn flush_for_barrier(&mut self) -> Checked {
+        let Some(cookie) = self.barriers.next().filter(|_| !self.flushes.is_awaited()) else { return Ok(()) };
+        self.begin_barrier(cookie)?;
+        let record = &mut self.bios[slot_of(cookie)];
+        record.flush_after = self.moment - 1;
+        self.flushes.wait(record.sequence == Sequence::Before);
         Ok(())
     }
 
@@ -259,7 +327,9 @@ impl Model {
         let record = *self.accept(cookie);
         ensure!(!switching, Switching, "bio {cookie:x} was merged while elevators were switched");
         ensure!(
-            record.sequence == Sequence::None && !record.flags.contains(Flags::FUA),
+            record.sequence == Sequence::None
+                && !record.flags.contains(Flags::FUA)
+                && record.ordering == Ordering::None,
             NothingCrossesAFlush,
             "bio {cookie:x}, {:?} {:?}, was merged",
             record.op,
@@ -342,6 +412,7 @@ impl Model {
         if seen.op == Op::Flush {
             ensure!(self.write_cache, NothingCrossesAFlush, "a flush of a device without a write cache");
             self.requests_most = self.requests_most.max(arena as u64);
+            self.flush_for_barrier()?;
             return self.flushes.start(now, self.moment, index);
         }
         if let Some(expected) = self.given_back.pop() {
@@ -352,7 +423,7 @@ impl Model {
                 seen.cookie
             );
         }
-        let Some(record) = self.bio(seen.cookie) else {
+        let Some(&record) = self.bio(seen.cookie) else {
             ensure!(false, DispatchedOnce, "rq{index} was founded by {:x}, which is not under way", seen.cookie);
             return Ok(());
         };
@@ -364,6 +435,10 @@ impl Model {
             record.request
         );
         ensure!(seen.nr_sectors > 0, WholeBios, "rq{index} is empty");
+        self.barriers.pass(seen.cookie)?;
+        if self.barriers.next() == Some(seen.cookie) {
+            self.begin_barrier(seen.cookie)?;
+        }
         let fua = record.flags.contains(Flags::FUA);
         ensure!(
             !self.write_cache || seen.fua == fua,
@@ -535,6 +610,8 @@ impl Model {
             record.context,
             record.submitted
         );
+        self.barriers.pass(done.cookie)?;
+        self.barriers.complete(done.cookie);
         self.withdraw(done.cookie);
         let used = &mut self.contexts[record.context.index()];
         used.bios -= 1;
@@ -580,9 +657,9 @@ impl Model {
         Ok(())
     }
 
-    /// Requests that wait for a flush, or will after it.
+    /// Whether requests wait for a flush or will after it, or behind a barrier.
     pub(crate) fn waiting_for_flush(&self) -> bool {
-        self.flushes.is_busy()
+        self.flushes.is_busy() || !self.barriers.is_empty()
     }
 
     // ---- processes
@@ -635,6 +712,7 @@ impl Model {
             self.live(),
             self.requests
         );
+        ensure!(self.barriers.is_empty(), NothingCrossesABarrier, "a barrier never began: {:?}", self.barriers);
         ensure!(!self.flushes.is_busy(), NothingCrossesAFlush, "somebody waits for a flush that never comes");
         Ok(())
     }

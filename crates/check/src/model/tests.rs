@@ -2,23 +2,27 @@
 
 use iosched::{Bio, BioDone, CgroupId, ContextId, Flags, IoPriority, Op, QueueConfig, RequestQueue, Time};
 
-use super::{Layer, Model, Seen};
+use super::{Conditions, Layer, Model, Seen};
 use crate::violation::Property;
 
 const NOW: Time = Time::ZERO;
 
 fn model() -> (Model, ContextId) {
-    let config = QueueConfig::default();
-    let mut queue = RequestQueue::new(NOW, &config, "noop").unwrap();
+    model_of(&QueueConfig::default())
+}
+
+fn model_of(config: &QueueConfig) -> (Model, ContextId) {
+    let mut queue = RequestQueue::new(NOW, config, "noop").unwrap();
     let context = queue.create_context(1, IoPriority::default(), CgroupId::ROOT);
-    let mut model = Model::new(&config, NOW);
+    let mut model = Model::new(config, NOW);
     model.started(context).unwrap();
     (model, context)
 }
 
 fn announce(model: &mut Model, context: ContextId, op: Op, flags: Flags, sector: u64) -> u64 {
     let nr_sectors = if op == Op::Flush { 0 } else { 8 };
-    model.announce(NOW, &Bio { op, flags, sector, nr_sectors, context, cookie: 0 }, 16, true)
+    let conditions = Conditions { max_sectors: 16, cfq: true, layer: Layer::Single, switching: false };
+    model.announce(NOW, &Bio { op, flags, sector, nr_sectors, context, cookie: 0 }, conditions)
 }
 
 fn seen(cookie: u64, op: Op, sector: u64, nr_sectors: u32) -> Seen {
@@ -106,6 +110,52 @@ fn a_write_that_did_not_wait_for_its_flush() {
     model.founded(NOW, bio, 1, 2).unwrap();
     model.dispatched(NOW, 1, Seen { fua: true, ..seen(bio, Op::Write, 0, 8) }, 2).unwrap();
     expect(model.completed(NOW, 1, Ok(()), &done(context, &[bio])), Property::NothingCrossesAFlush);
+}
+
+#[test]
+fn a_barrier_that_something_crosses() {
+    // Without a volatile cache a barrier is one write; what comes before and after it is one, too.
+    let queue = QueueConfig { barriers: true, write_cache: false, ..QueueConfig::default() };
+    let submitted = || {
+        let (mut model, context) = model_of(&queue);
+        let bios = [Flags::empty(), Flags::PREFLUSH, Flags::empty()]
+            .map(|flags| announce(&mut model, context, Op::Write, flags, 0));
+        for (index, &bio) in bios.iter().enumerate() {
+            model.founded(NOW, bio, index, index + 1).unwrap();
+        }
+        (model, bios, done(context, &bios))
+    };
+    let issue = |model: &mut Model, bios: [u64; 3], index: usize| {
+        model.dispatched(NOW, index, seen(bios[index], Op::Write, 0, 8), 3)
+    };
+
+    let (mut model, bios, done) = submitted();
+    for index in 0..3 {
+        issue(&mut model, bios, index).unwrap();
+        model.completed(NOW, index, Ok(()), &done[index..=index]).unwrap();
+    }
+    model.check_empty().unwrap();
+
+    let (mut model, bios, _) = submitted();
+    issue(&mut model, bios, 0).unwrap();
+    expect(issue(&mut model, bios, 1), Property::NothingCrossesABarrier);
+    expect(issue(&mut model, bios, 2), Property::NothingCrossesABarrier);
+
+    let (mut model, bios, done) = submitted();
+    issue(&mut model, bios, 0).unwrap();
+    model.completed(NOW, 0, Ok(()), &done[..1]).unwrap();
+    issue(&mut model, bios, 1).unwrap();
+    expect(issue(&mut model, bios, 2), Property::NothingCrossesABarrier);
+}
+
+#[test]
+fn a_barriers_flush_that_began_before_all_that_precedes_it_was_complete() {
+    let (mut model, context) = model_of(&QueueConfig { barriers: true, ..QueueConfig::default() });
+    let before = announce(&mut model, context, Op::Write, Flags::empty(), 0);
+    model.founded(NOW, before, 0, 1).unwrap();
+    let barrier = announce(&mut model, context, Op::Flush, Flags::empty(), 0);
+    model.founded(NOW, barrier, 1, 2).unwrap();
+    expect(model.dispatched(NOW, 2, seen(u64::MAX, Op::Flush, 0, 0), 3), Property::NothingCrossesABarrier);
 }
 
 #[test]

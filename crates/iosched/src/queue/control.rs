@@ -6,7 +6,7 @@ use super::{DeviceQueues, MultiQueue, Next, RequestQueue};
 use crate::context::{Cgroup, CgroupId, ContextId, WeightError, WeightRange};
 use crate::decision::Decision;
 use crate::elevator::{Elevator, Env, Layer, Registered, UnknownElevator, elevator, elevator_names};
-use crate::request::Stage;
+use crate::request::{Request, Stage};
 use crate::time::Time;
 use crate::tunable::{Spec, TunableError};
 
@@ -177,10 +177,24 @@ impl RequestQueue {
         let nr_requests = self.nr_requests_under(registered.layer);
         let elevator = self.device.build(&mut self.env, registered, nr_requests);
         self.next = Some(Next { elevator, registered, nr_requests });
-        if self.elevator_requests == 0 {
+        if self.may_finish_switch() {
             self.finish_switch();
         }
         Ok(())
+    }
+
+    /// Whether nothing is left that the elevator has to hear of, and no barrier or flush that new ones would have to be ordered with.
+    pub(super) fn may_finish_switch(&self) -> bool {
+        self.elevator_requests == 0 && (!self.barriers || self.flushes.is_idle())
+    }
+
+    /// Inserts what all tasks' plugs have collected; the plugs stay.
+    pub(super) fn drain_plugs(&mut self) {
+        for context in self.plugs.contexts() {
+            while let Some(id) = self.plugs.pop(&self.env.requests, context) {
+                self.insert(id);
+            }
+        }
     }
 
     /// Releases everything the elevator has queued to the dispatch list, in its order.
@@ -244,7 +258,11 @@ impl RequestQueue {
         while let Some(id) = self.held.first() {
             self.held.remove(self.env.requests.list_nodes(), id);
             debug_assert_eq!(self.env.requests[id].stage, Stage::Held);
-            let context = self.env.requests[id].context;
+            let Request { op, flags, context, .. } = self.env.requests[id];
+            if self.is_sequence(op, flags) {
+                self.start_sequence(id);
+                continue;
+            }
             match self.multi.as_ref().map(|multi| multi.rules) {
                 Some(rules) => {
                     self.note_insert(id);

@@ -12,6 +12,8 @@ pub(crate) struct DispatchList {
     list: List<Fifo>,
     /// Of those at the head that the device gave back the one furthest behind.
     given_back: Option<RequestId>,
+    /// The last barrier in the list.
+    barrier: Option<RequestId>,
     /// The sector behind the last request that the device took; 0 at first.
     pub(crate) taken_end: Sector,
 }
@@ -27,6 +29,26 @@ impl DispatchList {
         self.list.push_back(requests.list_nodes(), id);
     }
 
+    #[inline]
+    pub(crate) fn first(&self) -> Option<RequestId> {
+        self.list.first()
+    }
+
+    /// Puts `id` last: what is sorted in from now on comes behind it.
+    pub(crate) fn push_barrier(&mut self, requests: &mut Requests, id: RequestId) {
+        self.push_back(requests, id);
+        self.barrier = Some(id);
+    }
+
+    /// Puts `id`, a barrier that has begun, before everything but what the device gave back.
+    pub(crate) fn return_barrier(&mut self, requests: &mut Requests, id: RequestId) {
+        self.barrier.get_or_insert(id);
+        match self.given_back {
+            Some(before) => self.list.insert_after(requests.list_nodes(), before, id),
+            None => self.list.push_front(requests.list_nodes(), id),
+        }
+    }
+
     /// Puts `id`, which the device gave back, first: the device takes it before everything else, whatever is released
     /// meanwhile.
     pub(crate) fn give_back(&mut self, requests: &mut Requests, id: RequestId) {
@@ -34,15 +56,18 @@ impl DispatchList {
         self.given_back.get_or_insert(id);
     }
 
-    /// Puts `id` where it is passed on a sweep upwards from where the device is, which then begins anew at the lowest sector. With
-    /// `keep_directions` it goes past no request of the other direction.
+    /// Puts `id` where it is passed on a sweep upwards from where the device is, which then begins anew at the lowest sector. It goes past
+    /// no barrier, and with `keep_directions` past no request of the other direction.
     pub(crate) fn insert_sorted(&mut self, requests: &mut Requests, id: RequestId, keep_directions: bool) {
         let boundary = self.taken_end;
         let (sector, writes) = (requests[id].sector, requests[id].op.is_write());
         let mut at = self.list.last();
         while let Some(here) = at {
             let other = &requests[here];
-            let stays_before = if self.given_back == Some(here) || keep_directions && other.op.is_write() != writes {
+            let stays_before = if self.given_back == Some(here)
+                || self.barrier == Some(here)
+                || keep_directions && other.op.is_write() != writes
+            {
                 true
             } else if sector >= boundary {
                 other.sector >= boundary && other.sector <= sector
@@ -67,6 +92,9 @@ impl DispatchList {
         self.list.remove(requests.list_nodes(), id);
         if self.given_back == Some(id) {
             self.given_back = None;
+        }
+        if self.barrier == Some(id) {
+            self.barrier = None;
         }
         Some(id)
     }
@@ -118,6 +146,26 @@ mod tests {
         list.insert_sorted(&mut requests, low, false);
         let order: Vec<_> = std::iter::from_fn(|| list.pop(&mut requests)).collect();
         assert_eq!(order, [second, first, low, high]);
+    }
+
+    #[test]
+    fn nothing_is_sorted_in_before_a_barrier_that_waits_or_has_begun() {
+        let mut requests = Requests::default();
+        let mut list = DispatchList { taken_end: 100, ..DispatchList::default() };
+        let mut request = |sector| {
+            let context = ContextId(0);
+            let bio = Bio { op: Op::Write, flags: Flags::empty(), sector, nr_sectors: 1, context, cookie: sector };
+            requests.allocate(Time::ZERO, &bio)
+        };
+        let [before, barrier, low, high] = [500, 700, 150, 450].map(&mut request);
+        list.push_back(&mut requests, before);
+        list.push_barrier(&mut requests, barrier);
+        list.insert_sorted(&mut requests, high, false);
+        assert_eq!((list.pop(&mut requests), list.pop(&mut requests)), (Some(before), Some(barrier)));
+        list.return_barrier(&mut requests, barrier);
+        list.insert_sorted(&mut requests, low, false);
+        let order: Vec<_> = std::iter::from_fn(|| list.pop(&mut requests)).collect();
+        assert_eq!(order, [barrier, low, high]);
     }
 
     #[test]

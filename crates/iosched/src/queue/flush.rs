@@ -1,15 +1,21 @@
-//! Flush and force-unit-access.
+//! Flush, force-unit-access, and the barriers of old.
 //!
 //! A flush promises that what had completed before it was submitted is on stable storage; it waits for nothing else.
 //! On a device with a volatile cache that takes a device flush, begun after the submission; flushes that wait
 //! together share one. A write flagged PREFLUSH waits for such a flush first and then passes the elevator by; a FUA
 //! write on a device that cannot do it itself is followed by one.
 //!
-//! Up to Linux 2.6.36 such a write was a barrier: everything that the elevator had went to the device before it. Elevators expire
-//! their active queue for that, which is why a journal's commit did not leave them idling.
+//! Up to Linux 2.6.36 flushes and what is flagged PREFLUSH were *barriers* (`Documentation/block/barrier.txt` of those versions,
+//! ordering by draining): everything submitted before, collected or queued, is complete before the barrier's own flush and data are
+//! issued, and nothing submitted after it is issued before all of the barrier is done. Elevators expire their active queue for
+//! that, which is why a journal's commit did not leave them idling. A barrier that arrives while elevators are switched waits
+//! for the new one, and the switch for those under way. On a device without a volatile cache data flagged PREFLUSH is a barrier all
+//! the same; a flush, which has nothing to do there, is done at once, while those kernels had it wait for the queue to drain.
+
+use std::collections::VecDeque;
 
 use super::{IoError, RequestQueue, Submit};
-use crate::request::{Bio, BioDone, Flags, Op, RequestId, Stage};
+use crate::request::{Bio, BioDone, Flags, Op, Request, RequestId, Stage};
 
 /// Requests that need the device's cache flushed.
 #[derive(Debug, Default)]
@@ -22,6 +28,22 @@ pub(super) struct Flushes {
     device: Option<RequestId>,
     /// Of those above, the ones whose data is written: done after the flush.
     written: Vec<RequestId>,
+    /// Barriers that are not done, in order. On the dispatch list, each behind everything before it, but for the first once it has
+    /// begun.
+    barriers: VecDeque<RequestId>,
+    /// The first barrier has begun: everything before it is complete.
+    barrier_begun: bool,
+}
+
+/// What comes next where a barrier is under way or waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Turn {
+    /// What is first on the dispatch list.
+    Pass,
+    /// The barrier's flush.
+    Flush,
+    /// Nothing until something completes.
+    Wait,
 }
 
 impl Flushes {
@@ -29,42 +51,128 @@ impl Flushes {
     pub(super) fn device_flush(&self) -> Option<RequestId> {
         self.device
     }
+
+    /// Whether a barrier is under way or waits for its turn: then nothing leaves the elevator.
+    #[inline]
+    pub(super) fn has_barrier(&self) -> bool {
+        !self.barriers.is_empty()
+    }
+
+    /// Whether a barrier has begun: then it has the device for itself.
+    pub(super) fn barrier_begun(&self) -> bool {
+        self.barrier_begun
+    }
+
+    /// Whether no flush is due or under way and no barrier waits.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending.is_empty() && self.device.is_none() && self.barriers.is_empty()
+    }
 }
 
 impl RequestQueue {
     /// A bio that is a flush or carries PREFLUSH or FUA.
     pub(super) fn submit_flush(&mut self, bio: &Bio) -> Submit {
         let mut bio = *bio;
-        let barrier = self.barriers && self.multi.is_none() && bio.op.has_data() && bio.flags.contains(Flags::PREFLUSH);
         if !self.write_cache {
-            bio.flags.remove(Flags::PREFLUSH | Flags::FUA);
             if bio.op == Op::Flush {
                 return Submit::Done(BioDone { cookie: bio.cookie, context: bio.context, submitted: self.env.now });
             }
+            bio.flags.remove(Flags::FUA);
+            bio.flags.set(Flags::PREFLUSH, bio.flags.contains(Flags::PREFLUSH) && self.makes_barriers());
         }
-        let preflush = bio.op == Op::Flush || bio.flags.contains(Flags::PREFLUSH);
-        let postflush = bio.flags.contains(Flags::FUA) && !self.device_fua;
-        if !preflush && !postflush && !barrier {
+        if !self.is_sequence(bio.op, bio.flags) {
             return self.submit_data(&bio);
         }
         let Some(id) = self.allocate(&bio) else {
             return Submit::Full;
         };
-        if barrier {
-            self.drain();
+        if self.barriers && self.next.is_some() {
+            self.held.push_back(self.env.requests.list_nodes(), id);
+        } else {
+            self.start_sequence(id);
         }
-        if preflush {
+        Submit::Queued(id)
+    }
+
+    /// Whether a flush that is submitted now is a barrier. The elevator that takes over decides for what waits for it.
+    fn makes_barriers(&self) -> bool {
+        self.barriers && (self.multi.is_none() || self.next.is_some())
+    }
+
+    /// Whether there is more to be done than to move data, which the elevator does not see.
+    pub(super) fn is_sequence(&self, op: Op, flags: Flags) -> bool {
+        op == Op::Flush || flags.contains(Flags::PREFLUSH) || flags.contains(Flags::FUA) && !self.device_fua
+    }
+
+    /// What was allocated for a flush sequence begins its way.
+    pub(super) fn start_sequence(&mut self, id: RequestId) {
+        let Request { op, flags, .. } = self.env.requests[id];
+        let preflush = op == Op::Flush || flags.contains(Flags::PREFLUSH);
+        if preflush && self.barriers && self.multi.is_none() {
+            self.drain_plugs();
+            self.drain();
+            self.flushes.barriers.push_back(id);
+            self.env.requests[id].stage = Stage::Released;
+            self.env.dispatch_list.push_barrier(&mut self.env.requests, id);
+        } else if preflush && self.write_cache {
             self.flushes.pending.push(id);
         } else {
             self.release_data(id);
         }
-        Submit::Queued(id)
     }
 
     /// The data of a flush sequence goes straight to the device.
     fn release_data(&mut self, id: RequestId) {
         self.env.requests[id].stage = Stage::Released;
         self.env.dispatch_list.push_back(&mut self.env.requests, id);
+    }
+
+    /// The same, once the flush before the data is done; a barrier goes before what waits behind it.
+    fn release_flushed_data(&mut self, id: RequestId) {
+        if self.flushes.barriers.front() == Some(&id) {
+            self.env.requests[id].stage = Stage::Released;
+            self.env.dispatch_list.return_barrier(&mut self.env.requests, id);
+        } else {
+            self.release_data(id);
+        }
+    }
+
+    /// What the first barrier has the device do or wait for. `Pass`: what is first on the dispatch list goes.
+    pub(super) fn barrier_turn(&mut self) -> Turn {
+        let first = self.env.dispatch_list.first();
+        let at_head = first.is_some() && first == self.flushes.barriers.front().copied();
+        if self.flushes.barrier_begun {
+            // Its data, after its flush or given back by the device.
+            return if at_head { Turn::Pass } else { Turn::Wait };
+        }
+        let Some(id) = first.filter(|_| at_head) else {
+            return Turn::Pass;
+        };
+        if self.in_driver > 0 || !self.flushes.pending.is_empty() {
+            return Turn::Wait;
+        }
+        self.flushes.barrier_begun = true;
+        if !self.write_cache {
+            return Turn::Pass;
+        }
+        self.env.dispatch_list.pop(&mut self.env.requests);
+        self.env.requests[id].stage = Stage::Held;
+        self.flushes.pending.push(id);
+        Turn::Flush
+    }
+
+    /// Ends a flush sequence.
+    fn finish_sequence(
+        &mut self,
+        id: RequestId,
+        result: Result<(), IoError>,
+        done: &mut impl FnMut(BioDone, Result<(), IoError>),
+    ) {
+        if self.flushes.barriers.front() == Some(&id) {
+            self.flushes.barriers.pop_front();
+            self.flushes.barrier_begun = false;
+        }
+        self.finish(id, result, done);
     }
 
     /// The device flush to send now, if one is due.
@@ -95,7 +203,7 @@ impl RequestQueue {
                 self.flushes.written.push(id);
                 self.flushes.pending.push(id);
             } else {
-                self.finish(id, result, done);
+                self.finish_sequence(id, result, done);
             }
             return;
         }
@@ -112,9 +220,9 @@ impl RequestQueue {
                 self.flushes.written.swap_remove(position);
             }
             if self.env.requests[id].op == Op::Flush || written.is_some() || result.is_err() {
-                self.finish(id, result, done);
+                self.finish_sequence(id, result, done);
             } else {
-                self.release_data(id);
+                self.release_flushed_data(id);
             }
         }
         self.flushes.running = served;

@@ -33,7 +33,7 @@ pub(crate) mod tags;
 
 use attributes::Attributes;
 pub(crate) use dispatch_list::DispatchList;
-use flush::Flushes;
+use flush::{Flushes, Turn};
 use limits::Limits;
 pub(crate) use merge_hash::MergeCache;
 use multi_queue::MultiQueue;
@@ -61,8 +61,8 @@ pub struct QueueConfig {
     pub write_cache: bool,
     /// Whether the device honours force-unit-access itself.
     pub fua: bool,
-    /// Whether a write flagged PREFLUSH is a barrier, as up to Linux 2.6.36: the elevator gives out everything before it, and it goes
-    /// behind that; on the single-queue layer.
+    /// Whether flushes and what is flagged PREFLUSH are barriers, as up to Linux 2.6.36: everything before them is complete before
+    /// they are issued, and nothing after them is issued before they are complete; on the single-queue layer.
     pub barriers: bool,
     /// Largest request the device takes, in KiB.
     pub max_hw_sectors_kb: u32,
@@ -365,7 +365,7 @@ impl RequestQueue {
         self.env.now = now;
         let id = match self.next_released() {
             Some(id) => id,
-            None if self.next.is_some() => return None,
+            None if self.next.is_some() || self.flushes.has_barrier() => return None,
             None => match self.ask_elevator() {
                 Some(id) => {
                     self.env.unqueue(id);
@@ -418,11 +418,18 @@ impl RequestQueue {
         None
     }
 
-    /// What has left the elevator or bypasses it: a device flush that is due, then the dispatch list.
+    /// What has left the elevator or bypasses it: a device flush that is due, then the dispatch list as far as barriers let it.
     #[inline(always)]
     fn next_released(&mut self) -> Option<RequestId> {
         if let Some(id) = self.start_flush() {
             return Some(id);
+        }
+        if self.flushes.has_barrier() {
+            match self.barrier_turn() {
+                Turn::Pass => {}
+                Turn::Flush => return self.start_flush(),
+                Turn::Wait => return None,
+            }
         }
         let id = self.env.dispatch_list.pop(&mut self.env.requests)?;
         if self.env.requests[id].in_elevator {
@@ -454,7 +461,7 @@ impl RequestQueue {
         } else {
             self.complete_flush(id, result, &mut done);
         }
-        if self.next.is_some() && self.elevator_requests == 0 {
+        if self.next.is_some() && self.may_finish_switch() {
             self.finish_switch();
         }
     }
@@ -669,6 +676,7 @@ impl RequestQueue {
         assert_eq!(in_elevator, self.elevator_requests);
         assert_eq!(count(Stage::Queued), self.elevator.queued());
         assert_eq!(count(Stage::Started), self.in_driver as usize);
+        assert!(!self.flushes.barrier_begun() || self.in_driver <= 1, "a barrier has the device for itself");
         let queued = self.env.requests.ids().filter(|&id| self.env.requests[id].stage == Stage::Queued);
         assert_eq!(queued.filter(|&id| self.env.requests[id].hashed).count(), self.env.merging.hash.len());
         assert!(self.env.merging.last.is_none_or(|id| self.env.requests[id].stage == Stage::Queued));
