@@ -9,6 +9,8 @@
 //!   it, and what to answer to the others.
 //! - [`Replies`]: the bytes before a read's data, and of every other reply.
 //!
+//! [`Exports`] says which offers there are, [`Transport`] is the TLS.
+//!
 //! What the protocol leaves to a server:
 //!
 //! | what | here |
@@ -25,11 +27,15 @@
 //! | nothing long | EINVAL |
 //! | a refused write | answered after its data has been skipped: clients do not expect answers to what they are still sending |
 
+mod exports;
 mod handshake;
 mod offer;
+mod tls;
 mod transmission;
 pub mod wire;
 
+pub use exports::{EXPORTS_MAX, Export, Exports, ExportsError, FieldError};
 pub use handshake::{Closed, Handshake, Negotiated, OPTION_BYTES_MAX, OPTIONS_MAX, Progress, TlsMode};
 pub use offer::{LENGTH_MAX, Offer, find};
+pub use tls::{Received, TlsError, TlsFiles, TlsFilesError, Transport};
 pub use transmission::{Broken, Command, Decoder, Event, Refusal, Replies, Request};

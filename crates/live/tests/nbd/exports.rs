@@ -1,0 +1,148 @@
+//! Declarations of exports, in both forms, and what is said of wrong ones.
+
+use iosched::{IoClass, IoPriority};
+use iosched_live::nbd::{EXPORTS_MAX, Export, Exports, ExportsError, Offer};
+
+fn read(text: &str) -> Result<Exports, ExportsError> {
+    Exports::from_toml("exports.toml", text)
+}
+
+fn wrong(text: &str) -> String {
+    read(text).unwrap_err().to_string()
+}
+
+fn wrong_option(text: &str) -> String {
+    Export::from_option(text).unwrap_err().to_string()
+}
+
+#[test]
+fn a_file_declares_exports() {
+    let exports = read(
+        "[export.db]\nclass = \"be\"\nlevel = 0\nweight = 800\ndescription = \"a, b\"\n\n[export.backup]\nclass = 'idle'\n\
+         read_only = true\n[export.\"a b/ü\"]\n",
+    )
+    .unwrap();
+    let db = Export {
+        name: "db".into(),
+        description: "a, b".into(),
+        ioprio: IoPriority::new(IoClass::BestEffort, 0),
+        weight: Some(800),
+        read_only: false,
+    };
+    let backup = Export { ioprio: IoPriority::new(IoClass::Idle, 4), read_only: true, ..Export::new("backup") };
+    assert_eq!(exports.as_slice(), [Export::new("a b/ü"), backup, db]);
+}
+
+#[test]
+fn both_forms_say_the_same() {
+    let file = read("[export.db]\nclass = \"rt\"\nlevel = 7\nweight = 10\nread_only = true\ndescription = \"x, y=z\"")
+        .unwrap();
+    for option in [
+        "db,class=rt,level=7,weight=10,read-only,description=x, y=z",
+        "db,weight=10,read_only=true,level=7,class=rt,description=x, y=z",
+    ] {
+        assert_eq!(file.as_slice(), [Export::from_option(option).unwrap()]);
+    }
+    assert_eq!(Export::from_option("db").unwrap(), Export::new("db"));
+    assert_eq!(Export::from_option("").unwrap(), Export::new(""));
+    assert!(!Export::from_option("db,read-only=false").unwrap().read_only);
+}
+
+#[test]
+fn without_declarations_there_is_one_export_named_like_the_disk() {
+    for text in ["", "[export]"] {
+        assert_eq!(read(text).unwrap().or_default("sda").as_slice(), [Export::new("sda")]);
+    }
+    let declared = read("[export.db]").unwrap();
+    assert_eq!(declared.clone().or_default("sda"), declared);
+}
+
+#[test]
+fn clients_are_offered_the_disk_as_the_export_shows_it() {
+    let disk = Offer { rotational: true, trim: false, ..Offer::new("sda", 1 << 30) };
+    let exports = read("[export.a]\nread_only = true\n[export.b]\ndescription = \"x\"").unwrap();
+    let offers = exports.offers(&disk);
+    assert_eq!(offers[0], Offer { name: "a".into(), read_only: true, ..disk.clone() });
+    assert_eq!(offers[1], Offer { name: "b".into(), description: "x".into(), ..disk.clone() });
+    assert!(Export::new("b").offer(&Offer { read_only: true, ..disk }).read_only);
+}
+
+#[test]
+fn a_wrong_value_is_told_with_its_place_and_what_would_be_right() {
+    let all = [
+        ("class = \"fast\"", "class: \"fast\" is wrong: write rt (real time), be (best effort) or idle"),
+        ("class = 1", "class: 1 is wrong: write rt (real time), be (best effort) or idle"),
+        ("level = 8", "level: 8 is wrong: write a number from 0 (most urgent) to 7"),
+        ("level = \"0\"", "level: \"0\" is wrong: write a number from 0 (most urgent) to 7"),
+        ("level = -1", "level: -1 is wrong: write a number from 0 (most urgent) to 7"),
+        ("weight = 9", "weight: 9 is wrong: write a number from 10 to 1000"),
+        ("weight = 1001", "weight: 1001 is wrong: write a number from 10 to 1000"),
+        ("weight = 100.0", "weight: 100.0 is wrong: write a number from 10 to 1000"),
+        ("description = 5", "description: 5 is wrong: write a text"),
+        ("read_only = \"yes\"", "read_only: \"yes\" is wrong: write true or false"),
+        ("wieght = 5", "wieght: there is no such field: an export has class, level, weight, description and read_only"),
+        ("level = 0\nclass = \"idle\"", "level: the class idle has no levels: leave it out"),
+    ];
+    for (field, problem) in all {
+        let expected = format!("exports.toml:4: export \"db\": {problem}");
+        assert_eq!(wrong(&format!("[export.backup]\n\n[export.db]\n{field}\n")), expected);
+    }
+}
+
+#[test]
+fn a_wrong_option_is_told_alike() {
+    let all = [
+        ("class=fast", "class: fast is wrong: write rt (real time), be (best effort) or idle"),
+        ("class", "class: nothing is wrong: write rt (real time), be (best effort) or idle"),
+        ("level=", "level: nothing is wrong: write a number from 0 (most urgent) to 7"),
+        ("level=x", "level: x is wrong: write a number from 0 (most urgent) to 7"),
+        ("weight=1e3", "weight: 1e3 is wrong: write a number from 10 to 1000"),
+        ("read-only=maybe", "read_only: maybe is wrong: write true or false"),
+        ("level=1,level=2", "level: is given twice"),
+        ("class=idle,level=1", "level: the class idle has no levels: leave it out"),
+        ("name=x", "name: there is no such field: an export has class, level, weight, description and read_only"),
+    ];
+    for (fields, problem) in all {
+        assert_eq!(wrong_option(&format!("db,{fields}")), format!("--export: export \"db\": {problem}"));
+    }
+}
+
+#[test]
+fn what_is_not_a_table_of_exports() {
+    for (text, line, what) in [
+        ("[exports.db]", "line 1", "unknown field `exports`, expected `export`"),
+        ("\nexport = 5", "line 2", "expected a map"),
+        ("[export]\ndb = 5", "line 2", "expected a map"),
+        ("[export.db]\n[export.db]", "line 2", "duplicate key"),
+        ("[export.db]\nlevel = ", "line 2", ""),
+    ] {
+        let message = wrong(text);
+        assert!(message.starts_with("exports.toml: "), "{message}");
+        assert!(message.contains(line) && message.contains(what), "{message}");
+    }
+}
+
+#[test]
+fn names_and_descriptions_that_the_protocol_cannot_carry() {
+    let long = "x".repeat(4097);
+    assert!(wrong(&format!("[export.{long}]")).ends_with("name: has 4097 bytes: the protocol allows 4096"));
+    let message = wrong_option(&format!("db,description={long}"));
+    assert!(message.ends_with("description: has 4097 bytes: the protocol allows 4096"), "{message}");
+}
+
+#[test]
+fn a_name_is_declared_once_and_not_too_many_are() {
+    let mut exports = read("[export.db]").unwrap();
+    assert!(matches!(exports.add(Export::new("db")), Err(ExportsError::Twice { name }) if name == "db"));
+    for index in 1..EXPORTS_MAX {
+        exports.add(Export::new(format!("{index}"))).unwrap();
+    }
+    assert!(matches!(exports.add(Export::new("one more")), Err(ExportsError::TooMany { .. })));
+    assert!(exports.as_slice().is_sorted_by(|one, next| one.name < next.name));
+}
+
+#[test]
+fn a_file_that_is_not_there() {
+    let message = Exports::load("/nowhere/exports.toml".as_ref()).unwrap_err().to_string();
+    assert!(message.starts_with("/nowhere/exports.toml: cannot be read: "), "{message}");
+}

@@ -1,0 +1,258 @@
+//! TLS between a client of rustls and the server's transport, without a network.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use iosched_live::nbd::{Handshake, Offer, Progress, Received, TlsError, TlsFiles, TlsMode, Transport, wire};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
+
+use super::client::{self, Sent};
+
+/// A folder of certificates, gone with the test.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+/// A root, and a certificate of it for the server and one for a client.
+fn certificates() -> Folder {
+    let folder = Folder(tempfile::tempdir().unwrap());
+    let mut ca = CertificateParams::new([]).unwrap();
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate().unwrap()).unwrap();
+    folder.write("ca-cert.pem", &ca.pem());
+    for (whom, names) in [("server", vec!["localhost".to_owned()]), ("client", vec!["tenant".to_owned()])] {
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &ca).unwrap();
+        folder.write(&format!("{whom}-cert.pem"), &certificate.pem());
+        folder.write(&format!("{whom}-key.pem"), &key.serialize_pem());
+    }
+    folder
+}
+
+fn connect(folder: &Folder, with_certificate: bool) -> ClientConnection {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(folder.path("ca-cert.pem")).unwrap()).unwrap();
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let builder = builder.with_root_certificates(roots);
+    let config = if with_certificate {
+        let chain = vec![CertificateDer::from_pem_file(folder.path("client-cert.pem")).unwrap()];
+        let key = PrivateKeyDer::from_pem_file(folder.path("client-key.pem")).unwrap();
+        builder.with_client_auth_cert(chain, key).unwrap()
+    } else {
+        builder.with_no_client_auth()
+    };
+    ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap()
+}
+
+fn server(config: &Arc<ServerConfig>) -> Transport {
+    Transport::tls(Arc::clone(config)).unwrap()
+}
+
+/// Everything the client has to say, to the server in pieces; what it came to in plain bytes, and the answer back.
+fn exchange(
+    client: &mut ClientConnection,
+    server: &mut Transport,
+    plain: &mut Vec<u8>,
+    piece: usize,
+) -> Result<Received, TlsError> {
+    let mut received = Received::Open;
+    while client.wants_write() {
+        let (mut sent, mut out) = (Vec::new(), Vec::new());
+        while client.wants_write() {
+            client.write_tls(&mut sent).unwrap();
+        }
+        for piece in sent.chunks(piece) {
+            let mut input = piece;
+            let result = server.receive(&mut input, plain, usize::MAX, &mut out);
+            deliver(client, &out);
+            out.clear();
+            received = result?;
+        }
+    }
+    Ok(received)
+}
+
+fn deliver(client: &mut ClientConnection, mut out: &[u8]) {
+    while !out.is_empty() {
+        client.read_tls(&mut out).unwrap();
+        // What the client thinks of an alert is the client's.
+        let _ = client.process_new_packets();
+    }
+}
+
+#[test]
+fn plain_bytes_go_both_ways() {
+    let folder = certificates();
+    let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
+    for piece in [1, 100, usize::MAX] {
+        let (mut client, mut server, mut plain) = (connect(&folder, false), server(&config), Vec::new());
+        assert!(!server.is_established());
+        exchange(&mut client, &mut server, &mut plain, piece).unwrap();
+        assert!(server.is_established() && plain.is_empty());
+
+        client.writer().write_all(b"request").unwrap();
+        exchange(&mut client, &mut server, &mut plain, piece).unwrap();
+        assert_eq!(plain, b"request");
+
+        let (data, mut back) = (vec![0x5a; 300_000], Vec::new());
+        let mut left = &data[..];
+        while !left.is_empty() {
+            let mut out = Vec::new();
+            server.send(&mut left, &mut out, 50_000).unwrap();
+            assert!((1..50_000 + 17_000).contains(&out.len()), "{}", out.len());
+            for piece in out.chunks(4000) {
+                deliver(&mut client, piece);
+                let _ = client.reader().read_to_end(&mut back);
+            }
+        }
+        assert_eq!(back, data);
+    }
+}
+
+#[test]
+fn plain_bytes_received_are_bounded() {
+    let folder = certificates();
+    let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
+    let (mut client, mut server, mut plain) = (connect(&folder, false), server(&config), Vec::new());
+    exchange(&mut client, &mut server, &mut plain, usize::MAX).unwrap();
+
+    let data: Vec<u8> = (0..=250).cycle().take(40_000).collect();
+    client.writer().write_all(&data).unwrap();
+    let (mut sent, mut out, mut all) = (Vec::new(), Vec::new(), Vec::new());
+    while client.wants_write() {
+        client.write_tls(&mut sent).unwrap();
+    }
+    let mut input = &sent[..];
+    while all.len() < data.len() {
+        let mut plain = Vec::new();
+        server.receive(&mut input, &mut plain, 1000, &mut out).unwrap();
+        assert!((1..=1000).contains(&plain.len()));
+        all.extend(plain);
+    }
+    assert!(all == data && input.is_empty());
+}
+
+#[test]
+fn the_end_is_told_from_a_cut() {
+    let folder = certificates();
+    let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
+    let (mut client, mut server, mut plain) = (connect(&folder, false), server(&config), Vec::new());
+    exchange(&mut client, &mut server, &mut plain, usize::MAX).unwrap();
+    client.writer().write_all(b"last").unwrap();
+    client.send_close_notify();
+    assert_eq!(exchange(&mut client, &mut server, &mut plain, usize::MAX).unwrap(), Received::Closed);
+    assert_eq!(plain, b"last");
+
+    let mut out = Vec::new();
+    server.finish(&mut out).unwrap();
+    deliver(&mut client, &out);
+    assert_eq!(client.reader().read(&mut [0; 8]).unwrap(), 0);
+}
+
+#[test]
+fn nothing_is_sent_before_tls_is_established() {
+    let folder = certificates();
+    let mut server = server(&TlsFiles::in_directory(folder.0.path()).load().unwrap());
+    let (mut plain, mut out) = (&b"secret"[..], Vec::new());
+    server.send(&mut plain, &mut out, 1 << 20).unwrap();
+    assert_eq!((plain.len(), out.len()), (6, 0));
+}
+
+#[test]
+fn garbage_instead_of_tls_gets_an_alert() {
+    let folder = certificates();
+    let mut server = server(&TlsFiles::in_directory(folder.0.path()).load().unwrap());
+    let (mut plain, mut out) = (Vec::new(), Vec::new());
+    // Plain options that were sent right behind NBD_OPT_STARTTLS come here.
+    let options = Sent::default().go("backup").0;
+    let result = server.receive(&mut &options[..], &mut plain, 1 << 20, &mut out);
+    assert!(matches!(result, Err(TlsError::Tls(_))), "{result:?}");
+    assert!(plain.is_empty() && out.first() == Some(&0x15), "{out:?}");
+}
+
+#[test]
+fn clients_need_a_certificate_where_that_is_asked_for() {
+    let folder = certificates();
+    let files = TlsFiles { client_ca: Some(folder.path("ca-cert.pem")), ..TlsFiles::in_directory(folder.0.path()) };
+    let config = files.load().unwrap();
+    let (mut client, mut transport, mut plain) = (connect(&folder, true), server(&config), Vec::new());
+    exchange(&mut client, &mut transport, &mut plain, 100).unwrap();
+    assert!(transport.is_established());
+
+    let (mut client, mut transport) = (connect(&folder, false), server(&config));
+    let result = exchange(&mut client, &mut transport, &mut plain, 100);
+    assert!(matches!(result, Err(TlsError::Tls(_))) && !transport.is_established(), "{result:?}");
+}
+
+#[test]
+fn a_handshake_goes_on_inside_tls() {
+    let folder = certificates();
+    let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
+    let mut out = Vec::new();
+    let mut handshake = Handshake::new([Offer::new("db", 4096)].into(), TlsMode::Required, &mut out);
+    let sent = Sent::hello(client::FLAGS).option(wire::OPT_STARTTLS, &[]).0;
+    let mut input = &sent[..];
+    assert_eq!(handshake.advance(&mut input, &mut out), Progress::StartTls);
+
+    let (mut client, mut server, mut plain) = (connect(&folder, false), server(&config), Vec::new());
+    exchange(&mut client, &mut server, &mut plain, usize::MAX).unwrap();
+    client.writer().write_all(&Sent::default().go("db").0).unwrap();
+    exchange(&mut client, &mut server, &mut plain, usize::MAX).unwrap();
+    let mut answer = Vec::new();
+    assert!(matches!(handshake.advance(&mut &plain[..], &mut answer), Progress::Negotiated(_)));
+
+    let (mut left, mut out, mut back) = (&answer[..], Vec::new(), Vec::new());
+    server.send(&mut left, &mut out, 1 << 20).unwrap();
+    deliver(&mut client, &out);
+    let _ = client.reader().read_to_end(&mut back);
+    assert_eq!(client::option_replies(&back).len(), 2);
+}
+
+#[test]
+fn without_tls_bytes_pass_as_they_are_within_the_bounds() {
+    let (mut plain, mut out) = (Vec::new(), Vec::new());
+    let mut input = &b"0123456789"[..];
+    Transport::Plain.receive(&mut input, &mut plain, 4, &mut out).unwrap();
+    assert_eq!((&plain[..], input), (&b"0123"[..], &b"456789"[..]));
+    Transport::Plain.send(&mut input, &mut out, 5).unwrap();
+    assert_eq!((&out[..], input), (&b"45678"[..], &b"9"[..]));
+}
+
+fn wrong(certificate: &Path, key: &Path, client_ca: Option<PathBuf>) -> String {
+    let files = TlsFiles { certificate: certificate.to_owned(), key: key.to_owned(), client_ca };
+    files.load().unwrap_err().to_string()
+}
+
+#[test]
+fn wrong_files_are_named() {
+    let folder = certificates();
+    let (certificate, key) = (folder.path("server-cert.pem"), folder.path("server-key.pem"));
+    let nothing = folder.write("nothing.pem", "nothing\n");
+    let missing = folder.path("missing.pem");
+    let name = |path: &Path| path.display().to_string();
+    let starts = |message: String, path: &Path| assert!(message.starts_with(&name(path)), "{message}");
+
+    starts(wrong(&missing, &key, None), &missing);
+    starts(wrong(&nothing, &key, None), &nothing);
+    starts(wrong(&certificate, &missing, None), &missing);
+    starts(wrong(&certificate, &nothing, None), &nothing);
+    starts(wrong(&certificate, &key, Some(missing.clone())), &missing);
+    starts(wrong(&certificate, &key, Some(nothing.clone())), &nothing);
+    let message = wrong(&certificate, &folder.path("client-key.pem"), None);
+    assert!(message.contains("cannot be used together"), "{message}");
+}
