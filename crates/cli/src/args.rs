@@ -56,6 +56,9 @@ pub(crate) enum Command {
     /// Check fio job files
     #[command(subcommand)]
     Job(crate::job::JobCommand),
+    Ls(crate::ls::LsArgs),
+    Get(crate::get::GetArgs),
+    Set(crate::set::SetArgs),
     /// Print completions for a shell
     Completions {
         /// Which shell

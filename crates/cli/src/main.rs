@@ -6,14 +6,18 @@ mod blktrace;
 mod compare;
 mod device;
 mod fail;
+mod get;
 mod import;
 mod job;
+mod ls;
 mod output;
 mod reproduce;
 mod sample;
+mod set;
 mod show;
 mod tell;
 mod trace;
+mod tree;
 mod validate;
 
 use std::process::ExitCode;
@@ -47,6 +51,9 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Import(command) => import::import(&command)?,
         Command::Validate(command) => validate::run(&command)?,
         Command::Job(command) => return job::job(&command),
+        Command::Ls(args) => ls::run(&args)?,
+        Command::Get(args) => get::run(&args)?,
+        Command::Set(args) => set::run(&args)?,
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "iosched", &mut text);

@@ -5,12 +5,14 @@
 //! | [`disk`] | the live request queue, sans-IO: clients, operations, commands |
 //! | [`reactor`] | the one thread of a disk, and the [`Handle`] that others have to it |
 //! | [`backend`] | what the data is kept on: files and block devices, memory, modelled disks |
+//! | [`control`] | control of a disk while it runs: a tree of attributes, and a socket to reach it |
 //! | [`nbd`] | the NBD protocol, sans-IO |
 //! | [`buffer`](Pool) | buffers for data on its way |
 #![warn(missing_docs)]
 
 pub mod backend;
 mod buffer;
+pub mod control;
 pub mod disk;
 mod errno;
 pub mod nbd;

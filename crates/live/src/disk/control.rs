@@ -166,6 +166,15 @@ impl LiveDisk {
         }
     }
 
+    /// Moves a client to a group, made if it is not there; `None` is the root. What it asks for from now on belongs there.
+    pub fn set_client_group(&mut self, now: Time, id: ClientId, group: Option<String>) {
+        let cgroup = self.clients.cgroup(&mut self.queue, group.as_deref());
+        if let Some(client) = self.clients.get_mut(id) {
+            client.identity.group = group;
+            self.queue.move_context(now, client.context, cgroup);
+        }
+    }
+
     /// Gives the group of that name a weight, and makes it if it is not there; `None` is the elevator's default.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ use slab::Slab;
 use crate::Errno;
 use crate::buffer::{Buffer, Pool, Segment};
 use client::Clients;
-pub use client::{Client, ClientId, ClientStat, Identity, Latencies, TooManyClients};
+pub use client::{Client, ClientId, ClientStat, Had, Identity, Latencies, TooManyClients};
 pub use operation::{Action, Operation};
 use operation::{Conflicts, Running};
 use salvage::Salvages;

@@ -1,0 +1,69 @@
+//! `iosched get`: attributes of disks.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+
+use crate::output;
+use crate::tree::{Disks, Named, SYS_BLOCK};
+
+/// Read attributes of disks
+///
+/// Prints NAME=VALUE, a line each, of every disk that has it; the disk's name stands before it unless there is but one.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct GetArgs {
+    /// An attribute, as scheduler, nr_requests, iosched/slice_idle, stat or clients/3/ioprio, of all disks, or of one as
+    /// sda/scheduler [default: all there are]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+
+    /// Whose: a directory of disks, one disk, the directory of a mounted disk, or a control socket
+    #[arg(long, value_name = "TREE", default_value = SYS_BLOCK, value_hint = ValueHint::AnyPath)]
+    at: PathBuf,
+
+    /// Print values alone
+    #[arg(short = 'n', long)]
+    values: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  iosched get scheduler
+  iosched get sda/scheduler sda/nr_requests
+  iosched get --at /mnt/disk
+  iosched get --at /run/iosched.control clients/3/stat";
+
+pub(crate) fn run(args: &GetArgs) -> Result<()> {
+    let mut disks = Disks::open(&args.at)?;
+    let mut text = String::new();
+    let alone = disks.disks.len() == 1;
+    let mut line = |file: &Named, value: &str| {
+        // One value a line, whatever it holds.
+        let value = value.trim_end().replace('\n', "\\n");
+        let _ = match (args.values, alone) {
+            (true, _) => writeln!(text, "{value}"),
+            (false, true) => writeln!(text, "{}={value}", file.name),
+            (false, false) => writeln!(text, "{}/{}={value}", file.disk.name, file.name),
+        };
+    };
+    for name in &args.names {
+        for file in disks.find(name)? {
+            let value = disks.tree.read(&file.path)?;
+            line(&file, &value);
+        }
+    }
+    if args.names.is_empty() {
+        for disk in disks.disks.clone() {
+            for file in disks.all_of(&disk)? {
+                // Some of the kernel's can only be written.
+                if let Ok(value) = disks.tree.read(&file.path) {
+                    line(&file, &value);
+                }
+            }
+        }
+    }
+    output::print(&text)
+}

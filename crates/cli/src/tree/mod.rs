@@ -1,0 +1,113 @@
+//! Trees of attribute files of the shape of `/sys/block`: the kernel's own, a mounted disk's, and a server's behind its control
+//! socket, all the same to whoever lists, reads and writes them.
+
+mod directory;
+mod name;
+mod socket;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::fail::usage;
+
+pub(crate) use name::{Disk, Named, present};
+
+/// Where the kernel's disks are.
+pub(crate) const SYS_BLOCK: &str = "/sys/block";
+
+/// A tree, by paths without a slash at either end; the root's is empty.
+pub(crate) trait Tree {
+    /// What is in a directory, in order.
+    fn list(&mut self, path: &str) -> Result<Vec<Entry>, TreeError>;
+    /// What a file holds.
+    fn read(&mut self, path: &str) -> Result<String, TreeError>;
+    /// Gives a file a value.
+    fn write(&mut self, path: &str, value: &str) -> Result<(), TreeError>;
+}
+
+/// What is in a directory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) is_directory: bool,
+}
+
+/// Why something cannot be listed, read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct TreeError {
+    /// What the system, or the server, calls it.
+    pub(crate) kind: io::ErrorKind,
+    /// For people, with the path.
+    pub(crate) message: String,
+    /// Whether the message says what would be right.
+    pub(crate) explains: bool,
+}
+
+impl TreeError {
+    pub(crate) fn is_absence(&self) -> bool {
+        matches!(self.kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    }
+}
+
+/// A tree and the disks in it.
+pub(crate) struct Disks {
+    pub(crate) tree: Box<dyn Tree>,
+    pub(crate) disks: Vec<Disk>,
+}
+
+impl Disks {
+    /// The disks at `at`: a directory of disks as `/sys/block`, a disk in it, the directory of a mounted disk, a device file, or a
+    /// control socket.
+    pub(crate) fn open(at: &Path) -> Result<Self> {
+        if iosched_live::control::is_socket(at) {
+            let mut tree = socket::Socket::connect(at)?;
+            let disks = tree.list("")?.into_iter().filter(|entry| entry.is_directory);
+            let disks = disks.map(|Entry { name, .. }| Disk { path: name.clone(), name }).collect();
+            return Ok(Self { tree: Box::new(tree), disks });
+        }
+        let at = match at.strip_prefix("/dev") {
+            Ok(name) if !at.is_dir() => Path::new(SYS_BLOCK).join(name),
+            _ => at.to_owned(),
+        };
+        if let Err(error) = std::fs::read_dir(&at) {
+            return Err(absent(&at, &error));
+        }
+        let is_disk = |path: &Path| path.join("queue").is_dir();
+        let directory = |root: &Path| Box::new(directory::Directory::new(root));
+        if is_disk(&at) {
+            let name = at.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
+            let disk = Disk { name: name.unwrap_or_else(|| "disk".to_owned()), path: String::new() };
+            return Ok(Self { tree: directory(&at), disks: vec![disk] });
+        }
+        let in_mount = at.join("block");
+        let root: PathBuf = if in_mount.is_dir() { in_mount } else { at.clone() };
+        let mut tree = directory(&root);
+        let entries = tree.list("")?.into_iter().filter(|entry| is_disk(&root.join(&entry.name)));
+        let disks: Vec<_> = entries.map(|Entry { name, .. }| Disk { path: name.clone(), name }).collect();
+        if disks.is_empty() && root != Path::new(SYS_BLOCK) {
+            return Err(usage(format!(
+                "{}: no disk is there; give a disk as {SYS_BLOCK}/sda or DIR/block/NAME, the directory of a mounted disk, or a \
+                 control socket",
+                at.display()
+            )));
+        }
+        Ok(Self { tree, disks })
+    }
+}
+
+fn absent(at: &Path, error: &io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::NotConnected => usage(format!(
+            "{}: a mount whose server is gone; clear it with fusermount3 -u {0} or, as root, umount {0}",
+            at.display()
+        )),
+        io::ErrorKind::NotFound => usage(format!("{}: there is nothing of that name", at.display())),
+        io::ErrorKind::NotADirectory => {
+            usage(format!("{}: is neither a directory of disks, nor a disk, nor a control socket", at.display()))
+        }
+        _ => anyhow::anyhow!("{}: {error}", at.display()),
+    }
+}

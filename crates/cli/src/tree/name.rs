@@ -1,0 +1,145 @@
+//! What names mean: `nr_requests`, `iosched/slice_idle`, `clients/3/ioprio`, `sda/scheduler`.
+
+use anyhow::Result;
+use iosched::{RequestQueue, Spec};
+
+use super::{Disks, Entry, Tree, TreeError};
+use crate::fail::usage;
+
+/// Where names are looked for in a disk's directory, in this order.
+const PLACES: &[&str] = &["queue/", "queue/iosched/", ""];
+/// The directories of a disk whose files are its attributes; what else the kernel has there is about other things.
+const DIRECTORIES: &[&str] = &["queue", "clients", "groups"];
+/// A file behind a link, which is not followed otherwise.
+const DEPTH: &str = "device/queue_depth";
+
+/// A disk of a tree.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Disk {
+    pub(crate) name: String,
+    /// Its directory in the tree.
+    pub(crate) path: String,
+}
+
+impl Disk {
+    /// The path of something in its directory.
+    pub(crate) fn path_of(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}/{name}", self.path) }
+    }
+}
+
+/// A file of a disk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Named {
+    pub(crate) disk: Disk,
+    /// As it was asked for, without the disk.
+    pub(crate) name: String,
+    /// In the tree.
+    pub(crate) path: String,
+}
+
+impl Disks {
+    /// The files that `name` stands for: one of each disk, or of the one that it begins with.
+    pub(crate) fn find(&mut self, name: &str) -> Result<Vec<Named>> {
+        let given = name.trim_matches('/');
+        let (disks, name) = match given.split_once('/') {
+            Some((disk, name)) if self.disks.iter().any(|d| d.name == disk) => {
+                (self.disks.iter().filter(|d| d.name == disk).cloned().collect(), name)
+            }
+            _ => (self.disks.clone(), given),
+        };
+        let mut found = Vec::new();
+        for disk in disks {
+            if let Some(path) = self.find_of(&disk, name)? {
+                found.push(Named { disk, name: name.to_owned(), path });
+            }
+        }
+        if found.is_empty() {
+            return Err(self.unknown(name));
+        }
+        Ok(found)
+    }
+
+    fn find_of(&mut self, disk: &Disk, name: &str) -> Result<Option<String>> {
+        for place in PLACES {
+            let path = disk.path_of(&format!("{place}{name}"));
+            match self.tree.read(&path) {
+                Err(error) if error.is_absence() => {}
+                Err(error) if error.kind == std::io::ErrorKind::IsADirectory => {}
+                // There is such a file; whether it can be read is another question.
+                _ => return Ok(Some(path)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn unknown(&mut self, name: &str) -> anyhow::Error {
+        let Some(disk) = self.disks.first().cloned() else {
+            return usage("there is no disk");
+        };
+        let mut known: Vec<_> = self.all_of(&disk).unwrap_or_default().into_iter().map(|named| named.name).collect();
+        known.retain(|name| !name.starts_with("clients/"));
+        usage(format!("{name}: there is no such attribute; {} has {}", disk.name, known.join(", ")))
+    }
+
+    /// Every file of a disk, by the shortest name that finds it.
+    pub(crate) fn all_of(&mut self, disk: &Disk) -> Result<Vec<Named>, TreeError> {
+        let mut found = Vec::new();
+        let named = |name: &str, path: String| Named { disk: disk.clone(), name: name.to_owned(), path };
+        for Entry { name, is_directory } in self.tree.list(&disk.path)? {
+            if !is_directory {
+                found.push(named(&name, disk.path_of(&name)));
+            } else if DIRECTORIES.contains(&name.as_str()) {
+                files(self.tree.as_mut(), &disk.path_of(&name), &mut |path| {
+                    let of_disk = path[disk.path.len()..].trim_start_matches('/');
+                    found.push(named(of_disk.strip_prefix("queue/").unwrap_or(of_disk), path.to_owned()));
+                })?;
+            }
+        }
+        let depth = disk.path_of(DEPTH);
+        if self.tree.read(&depth).is_ok() {
+            found.push(named(DEPTH, depth));
+        }
+        Ok(found)
+    }
+
+    /// What would be right for a file, where the kernel only says that something is wrong.
+    pub(crate) fn takes(&mut self, file: &Named) -> Option<String> {
+        let scheduler = self.tree.read(&file.disk.path_of("queue/scheduler")).ok()?;
+        let of_disk = file.path[file.disk.path.len()..].trim_start_matches('/');
+        if of_disk == "queue/scheduler" {
+            return Some(format!("it takes one of {}", scheduler.replace(['[', ']'], "").trim()));
+        }
+        let (directory, name) = of_disk.rsplit_once('/')?;
+        let spec: &Spec = match directory {
+            "queue/iosched" => {
+                let present = iosched::elevator(present(&scheduler)).ok()?;
+                (present.tunables)().into_iter().find(|spec| spec.name == name)?
+            }
+            "queue" => RequestQueue::attribute_specs().find(|spec| spec.name == name)?,
+            _ => return None,
+        };
+        let unit = spec.unit.to_string();
+        let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };
+        Some(format!("it takes a whole number{unit}"))
+    }
+}
+
+/// The scheduler in brackets, or the only one.
+pub(crate) fn present(scheduler: &str) -> &str {
+    let scheduler = scheduler.trim();
+    scheduler.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(scheduler, |(present, _)| present)
+}
+
+/// All files below a directory of a tree.
+fn files(tree: &mut dyn Tree, path: &str, each: &mut dyn FnMut(&str)) -> Result<(), TreeError> {
+    for Entry { name, is_directory } in tree.list(path)? {
+        let path = format!("{path}/{name}");
+        if is_directory {
+            files(tree, &path, each)?;
+        } else {
+            each(&path);
+        }
+    }
+    Ok(())
+}

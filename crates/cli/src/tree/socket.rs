@@ -1,0 +1,60 @@
+//! A server's tree, behind its control socket.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use iosched_live::control::{ClientError, ControlClient};
+
+use super::{Entry, Tree, TreeError};
+use crate::fail::usage;
+
+/// The tree of the server that listens at a socket.
+pub(super) struct Socket {
+    client: ControlClient,
+    path: PathBuf,
+}
+
+impl Socket {
+    pub(super) fn connect(path: &Path) -> Result<Self> {
+        let client = ControlClient::connect(path).map_err(|error| match error.kind() {
+            io::ErrorKind::ConnectionRefused => {
+                usage(format!("{}: the server of this control socket is gone; start it again", path.display()))
+            }
+            _ => anyhow::anyhow!("{}: {error}", path.display()),
+        })?;
+        Ok(Self { client, path: path.to_owned() })
+    }
+}
+
+fn failed(socket: &Path, error: &ClientError) -> TreeError {
+    let (kind, explains) = match error {
+        ClientError::Refused { errno, .. } => (io::Error::from_raw_os_error(errno.0).kind(), true),
+        ClientError::Io(error) => (error.kind(), false),
+        ClientError::Wire(_) => (io::ErrorKind::InvalidData, true),
+    };
+    let message = match error {
+        ClientError::Refused { message, .. } => message.clone(),
+        _ => format!("{}: {error}", socket.display()),
+    };
+    TreeError { kind, message, explains }
+}
+
+impl Tree for Socket {
+    fn list(&mut self, path: &str) -> Result<Vec<Entry>, TreeError> {
+        let names = self.client.list(path).map_err(|error| failed(&self.path, &error))?;
+        let entry = |name: String| match name.strip_suffix('/') {
+            Some(name) => Entry { name: name.to_owned(), is_directory: true },
+            None => Entry { name, is_directory: false },
+        };
+        Ok(names.into_iter().map(entry).collect())
+    }
+
+    fn read(&mut self, path: &str) -> Result<String, TreeError> {
+        self.client.read(path).map_err(|error| failed(&self.path, &error))
+    }
+
+    fn write(&mut self, path: &str, value: &str) -> Result<(), TreeError> {
+        self.client.write(path, value).map_err(|error| failed(&self.path, &error))
+    }
+}

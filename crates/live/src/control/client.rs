@@ -1,0 +1,91 @@
+//! The other end of the control socket.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use super::wire::{Answer, AnswerDecoder, Request, WireError};
+use crate::Errno;
+
+/// How long an answer may take. A disk answers between two requests of its own.
+const ANSWER_SECONDS_MAX: u64 = 30;
+
+/// What a server, or the way to it, says instead of an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The server refuses: what was wrong, and what would be right.
+    #[error("{message}")]
+    Refused {
+        /// What sysfs says in that case.
+        errno: Errno,
+        /// For people.
+        message: String,
+    },
+    /// The connection is broken.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// What answers is not a control socket, or what is asked cannot be said.
+    #[error("{0}")]
+    Wire(#[from] WireError),
+}
+
+/// A connection to a control socket.
+#[derive(Debug)]
+pub struct ControlClient {
+    stream: UnixStream,
+    decoder: AnswerDecoder,
+}
+
+impl ControlClient {
+    /// Connects to the server at `path`.
+    ///
+    /// # Errors
+    /// If nobody listens there.
+    pub fn connect(path: &Path) -> io::Result<Self> {
+        let stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(Duration::from_secs(ANSWER_SECONDS_MAX)))?;
+        Ok(Self { stream, decoder: AnswerDecoder::default() })
+    }
+
+    /// The names in the directory `path`, a directory's with `/` at its end.
+    ///
+    /// # Errors
+    /// If there is no such directory, or the connection fails.
+    pub fn list(&mut self, path: &str) -> Result<Vec<String>, ClientError> {
+        let names = self.ask(&Request::List { path: path.to_owned() })?;
+        Ok(names.lines().map(str::to_owned).collect())
+    }
+
+    /// What the file `path` holds.
+    ///
+    /// # Errors
+    /// If there is no such file, or the connection fails.
+    pub fn read(&mut self, path: &str) -> Result<String, ClientError> {
+        self.ask(&Request::Read { path: path.to_owned() })
+    }
+
+    /// Gives the file `path` the value `value`.
+    ///
+    /// # Errors
+    /// If there is no such file, it does not take that value, or the connection fails.
+    pub fn write(&mut self, path: &str, value: &str) -> Result<(), ClientError> {
+        let value = value.trim_end_matches('\n').to_owned();
+        self.ask(&Request::Write { path: path.to_owned(), value }).map(drop)
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<String, ClientError> {
+        self.stream.write_all(request.encode()?.as_bytes())?;
+        let mut bytes = [0; 4096];
+        loop {
+            match self.decoder.decode()? {
+                Some(Answer::Ok(body)) => return Ok(body),
+                Some(Answer::Error { errno, message }) => return Err(ClientError::Refused { errno, message }),
+                None => match self.stream.read(&mut bytes)? {
+                    0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                    count => self.decoder.push(&bytes[..count]),
+                },
+            }
+        }
+    }
+}

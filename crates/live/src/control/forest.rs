@@ -1,0 +1,123 @@
+//! The trees of all disks of a server, each below its disk's name as in `/sys/block`.
+
+use super::tree::{self, Entry, Kind};
+use super::wire::{Answer, Request};
+use super::{ControlError, ControlServer, OwnedListener};
+use crate::Handle;
+use crate::reactor::Stopped;
+
+impl From<Stopped> for ControlError {
+    fn from(Stopped: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+/// Some disks that are served, by their names. The root of their trees lists them.
+#[derive(Clone)]
+pub struct Forest {
+    disks: Vec<Handle>,
+}
+
+impl Forest {
+    /// The trees of these disks, whose names differ.
+    #[must_use]
+    pub fn new(disks: Vec<Handle>) -> Self {
+        Self { disks }
+    }
+
+    /// Answers requests about them at `listener`, until the server is dropped.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub fn serve(self, listener: OwnedListener) -> std::io::Result<ControlServer> {
+        ControlServer::spawn(listener, move |request| self.answer(request))
+    }
+
+    /// What `path` leads to.
+    ///
+    /// # Errors
+    /// If there is nothing, or the disk has ended.
+    pub fn kind(&self, path: &str) -> Result<Kind, ControlError> {
+        match self.split(path)? {
+            None => Ok(Kind::Directory),
+            Some((disk, below)) => disk.control(move |disk, _| tree::kind(disk, &below))?,
+        }
+    }
+
+    /// What is in the directory `path`.
+    ///
+    /// # Errors
+    /// If there is no such directory, or the disk has ended.
+    pub fn list(&self, path: &str) -> Result<Vec<Entry>, ControlError> {
+        match self.split(path)? {
+            None => {
+                let disk = |disk: &Handle| Entry { name: disk.name().to_owned(), kind: Kind::Directory };
+                Ok(self.disks.iter().map(disk).collect())
+            }
+            Some((disk, below)) => disk.control(move |disk, _| tree::list(disk, &below))?,
+        }
+    }
+
+    /// What the file `path` holds.
+    ///
+    /// # Errors
+    /// If there is no such file, or the disk has ended.
+    pub fn read(&self, path: &str) -> Result<String, ControlError> {
+        let (disk, below) = self.of_disk(path)?;
+        disk.control(move |disk, now| tree::read(disk, now, &below))?
+    }
+
+    /// Gives the file `path` the value `value`.
+    ///
+    /// # Errors
+    /// If there is no such file, it does not take that value, or the disk has ended.
+    pub fn write(&self, path: &str, value: String) -> Result<(), ControlError> {
+        let (disk, below) = self.of_disk(path)?;
+        disk.control(move |disk, now| tree::write(disk, now, &below, &value))?
+    }
+
+    /// Makes the directory `path`: see [`tree::make_directory`].
+    ///
+    /// # Errors
+    /// If there can be no such directory, or the disk has ended.
+    pub fn make_directory(&self, path: &str) -> Result<(), ControlError> {
+        let (disk, below) = self.of_disk(path)?;
+        disk.control(move |disk, _| tree::make_directory(disk, &below))?
+    }
+
+    /// The disk, and the path in its tree; nothing at the root.
+    fn split(&self, path: &str) -> Result<Option<(&Handle, String)>, ControlError> {
+        let (name, below) = path.split_once('/').unwrap_or((path, ""));
+        if name.is_empty() {
+            return Ok(None);
+        }
+        match self.disks.iter().find(|disk| disk.name() == name) {
+            Some(disk) => Ok(Some((disk, below.to_owned()))),
+            None => {
+                let names: Vec<_> = self.disks.iter().map(Handle::name).collect();
+                let known =
+                    if let [name] = names[..] { format!("is {name}") } else { format!("are {}", names.join(", ")) };
+                Err(ControlError::NotFound { path: path.to_owned(), known })
+            }
+        }
+    }
+
+    fn of_disk(&self, path: &str) -> Result<(&Handle, String), ControlError> {
+        self.split(path)?.ok_or_else(|| ControlError::IsDirectory { path: "/".to_owned() })
+    }
+
+    fn answer(&self, request: Request) -> Answer {
+        let answered = match request {
+            Request::List { path } => self.list(&path).map(|entries| {
+                let lines = entries.into_iter().map(|Entry { name, kind }| match kind {
+                    Kind::Directory => format!("{name}/\n"),
+                    Kind::File { .. } => format!("{name}\n"),
+                });
+                lines.collect()
+            }),
+            Request::Read { path } => self.read(&path),
+            Request::Write { path, value } => self.write(&path, value).map(|()| String::new()),
+        };
+        answered.map_or_else(|error| Answer::Error { errno: error.errno(), message: error.to_string() }, Answer::Ok)
+    }
+}

@@ -1,0 +1,21 @@
+//! Control of a live disk while it runs: a tree of files of the shape of `/sys/block`, and a socket to reach it where there is no
+//! file system.
+
+mod client;
+mod error;
+mod forest;
+mod server;
+mod socket;
+pub mod tree;
+pub mod wire;
+
+pub use client::{ClientError, ControlClient};
+pub use error::ControlError;
+pub use forest::Forest;
+pub use server::{CONNECTIONS_MAX, ControlServer, is_socket};
+pub use socket::{OwnedListener, SocketError};
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tree_tests;

@@ -1,0 +1,192 @@
+//! The control socket: one thread that answers requests, for as many clients as there may be, one request of each at a time.
+//!
+//! What a request means is its handler's business. A client that sends faster than it reads waits; one that sends what cannot be
+//! understood is told so and loses its connection; a new one beyond [`CONNECTIONS_MAX`] takes the place of the one that has been
+//! silent the longest.
+
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread::JoinHandle;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+
+use super::socket::OwnedListener;
+use super::wire::{Answer, Request, RequestDecoder};
+use crate::Errno;
+
+/// Clients at a time.
+pub const CONNECTIONS_MAX: usize = 64;
+/// Read at once.
+const READ_BYTES: usize = 4096;
+
+/// A thread that answers; it ends when this is dropped.
+#[derive(Debug)]
+pub struct ControlServer {
+    wake: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ControlServer {
+    /// Answers what is asked at `listener` with what `handler` says.
+    ///
+    /// # Errors
+    /// If the system gives no thread or event.
+    pub fn spawn(listener: OwnedListener, handler: impl FnMut(Request) -> Answer + Send + 'static) -> io::Result<Self> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        listener.listener().set_nonblocking(true)?;
+        let mut service = Service { listener, wake: wake.try_clone()?, handler, connections: Vec::new(), turn: 0 };
+        let thread = std::thread::Builder::new().name("control".to_owned()).spawn(move || service.run())?;
+        Ok(Self { wake, thread: Some(thread) })
+    }
+}
+
+impl Drop for ControlServer {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Connection {
+    stream: UnixStream,
+    decoder: RequestDecoder,
+    /// An answer, and how much of it is sent.
+    out: Vec<u8>,
+    sent: usize,
+    /// Nothing more is read.
+    closing: bool,
+    /// The turn in which it was last heard of.
+    turn: u64,
+}
+
+/// What becomes of a connection.
+#[derive(PartialEq, Eq)]
+enum Fate {
+    Stays,
+    Ends,
+}
+
+impl Connection {
+    fn new(stream: UnixStream, turn: u64) -> Self {
+        let decoder = RequestDecoder::default();
+        Self { stream, decoder, out: Vec::new(), sent: 0, closing: false, turn }
+    }
+
+    fn awaited(&self) -> PollFlags {
+        if self.out.is_empty() { PollFlags::IN } else { PollFlags::OUT }
+    }
+
+    fn advance(&mut self, handler: &mut impl FnMut(Request) -> Answer) -> io::Result<Fate> {
+        if self.out.is_empty() {
+            let mut bytes = [0; READ_BYTES];
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return Ok(Fate::Ends),
+                Ok(count) => self.decoder.push(&bytes[..count]),
+                Err(error) if is_transient(&error) => return Ok(Fate::Stays),
+                Err(error) => return Err(error),
+            }
+        }
+        loop {
+            if !self.send()? {
+                return Ok(Fate::Stays);
+            }
+            if self.closing {
+                return Ok(Fate::Ends);
+            }
+            let answer = match self.decoder.decode() {
+                Ok(None) => return Ok(Fate::Stays),
+                Ok(Some(request)) => handler(request),
+                Err(error) => {
+                    self.closing = error.is_fatal();
+                    Answer::Error { errno: Errno::EINVAL, message: error.to_string() }
+                }
+            };
+            answer.encode(&mut self.out);
+        }
+    }
+
+    /// Sends what there is to send; whether nothing is left.
+    fn send(&mut self) -> io::Result<bool> {
+        while self.sent < self.out.len() {
+            match self.stream.write(&self.out[self.sent..]) {
+                Ok(count) => self.sent += count,
+                Err(error) if is_transient(&error) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        self.out = Vec::new();
+        self.sent = 0;
+        Ok(true)
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+struct Service<H> {
+    listener: OwnedListener,
+    wake: OwnedFd,
+    handler: H,
+    connections: Vec<Connection>,
+    turn: u64,
+}
+
+impl<H: FnMut(Request) -> Answer> Service<H> {
+    fn run(&mut self) {
+        while let Ok(ready) = self.wait() {
+            self.turn += 1;
+            let [stop, accept, connections @ ..] = ready.as_slice() else { return };
+            if *stop {
+                return;
+            }
+            for at in (0..connections.len()).rev().filter(|&at| connections[at]) {
+                let connection = &mut self.connections[at];
+                connection.turn = self.turn;
+                if connection.advance(&mut self.handler).unwrap_or(Fate::Ends) == Fate::Ends {
+                    self.connections.swap_remove(at);
+                }
+            }
+            if *accept {
+                self.accept();
+            }
+        }
+    }
+
+    /// Waits until something can be done: whether to stop, whether somebody connects, and which connections are ready.
+    fn wait(&self) -> io::Result<Vec<bool>> {
+        let mut waiting =
+            vec![PollFd::new(&self.wake, PollFlags::IN), PollFd::new(self.listener.listener(), PollFlags::IN)];
+        waiting.extend(self.connections.iter().map(|c| PollFd::new(&c.stream, c.awaited())));
+        loop {
+            match poll(&mut waiting, None) {
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+                Ok(_) => return Ok(waiting.iter().map(|fd| !fd.revents().is_empty()).collect()),
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        let Ok((stream, _)) = self.listener.listener().accept() else { return };
+        if stream.set_nonblocking(true).is_err() {
+            return;
+        }
+        if self.connections.len() == CONNECTIONS_MAX {
+            let silent = (0..CONNECTIONS_MAX).min_by_key(|&at| self.connections[at].turn);
+            silent.map(|at| self.connections.swap_remove(at));
+        }
+        self.connections.push(Connection::new(stream, self.turn));
+    }
+}
+
+/// Whether something that a [`ControlServer`] may be listens at `path`: that there is a socket.
+#[must_use]
+pub fn is_socket(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket())
+}

@@ -1,0 +1,149 @@
+//! Unix sockets that only their owner may use, and what to do about the ones that others left.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 64;
+
+/// Why a socket cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// Somebody else listens there.
+    #[error("{path}: another server listens there; stop that one, or name another socket", path = path.display())]
+    InUse {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// A file that is no socket: nothing is overwritten.
+    #[error("{path}: there is a file of that name, and it is not a socket; remove it, or name another", path = path.display())]
+    NotASocket {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system refuses.
+    #[error("{path}: cannot listen there: {source}", path = path.display())]
+    Io {
+        /// The socket.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// A socket of mode 0600 that is listened on; when it is dropped its file goes, if it is still ours.
+#[derive(Debug)]
+pub struct OwnedListener {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Device and inode of the file.
+    file: (u64, u64),
+}
+
+impl OwnedListener {
+    /// Listens at `path`. The file of a server that is gone is replaced.
+    ///
+    /// # Errors
+    /// If another server listens there, another kind of file is there, or the system refuses.
+    pub fn bind(path: &Path) -> Result<Self, SocketError> {
+        clear(path)?;
+        let refused = |source: io::Error| SocketError::Io { path: path.to_owned(), source };
+        let bound = || -> io::Result<UnixListener> {
+            let address = SocketAddrUnix::new(path)?;
+            let flags = SocketFlags::CLOEXEC;
+            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            bind(&socket, &address)?;
+            // Nobody can connect before `listen`.
+            rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR)?;
+            listen(&socket, BACKLOG)?;
+            Ok(UnixListener::from(socket))
+        };
+        let listener = bound().map_err(refused)?;
+        let metadata = fs::symlink_metadata(path).map_err(refused)?;
+        Ok(Self { listener, path: path.to_owned(), file: (metadata.dev(), metadata.ino()) })
+    }
+
+    /// What is listened on.
+    #[must_use]
+    pub fn listener(&self) -> &UnixListener {
+        &self.listener
+    }
+
+    /// Where.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for OwnedListener {
+    fn drop(&mut self) {
+        let ours = fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.file);
+        if ours {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Removes the socket of a server that is gone.
+fn clear(path: &Path) -> Result<(), SocketError> {
+    let refused = |source| SocketError::Io { path: path.to_owned(), source };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(refused(error)),
+        Ok(found) if !found.file_type().is_socket() => return Err(SocketError::NotASocket { path: path.to_owned() }),
+        Ok(_) => {}
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(refused),
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(refused(error)),
+        _ => Err(SocketError::InUse { path: path.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_is_its_owners_alone_and_goes_with_its_listener() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().join("s");
+        let listener = OwnedListener::bind(&path).unwrap();
+        assert_eq!(fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(matches!(OwnedListener::bind(&path), Err(SocketError::InUse { .. })));
+        drop(listener);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_socket_of_a_server_that_is_gone_is_replaced_and_another_file_is_not() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().join("s");
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists(), "a stale socket");
+        drop(OwnedListener::bind(&path).unwrap());
+        fs::write(&path, "precious").unwrap();
+        assert!(matches!(OwnedListener::bind(&path), Err(SocketError::NotASocket { .. })));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    }
+
+    #[test]
+    fn a_listener_leaves_the_socket_of_its_successor_alone() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().join("s");
+        let first = OwnedListener::bind(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let second = OwnedListener::bind(&path).unwrap();
+        drop(first);
+        assert!(UnixStream::connect(second.path()).is_ok());
+    }
+}

@@ -1,0 +1,138 @@
+//! The control socket as its clients meet it.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use super::wire::{Answer, LINE_BYTES_MAX, Request};
+use super::*;
+use crate::Errno;
+
+/// A server of one file whose value is what was last written; `odd` is refused.
+fn server(here: &tempfile::TempDir) -> (ControlServer, PathBuf) {
+    let path = here.path().join("control");
+    let mut value = "1".to_owned();
+    let handler = move |request| match request {
+        Request::List { path } if path.is_empty() => Answer::Ok("dir/\nfile\n".to_owned()),
+        Request::Read { path } if path == "file" => Answer::Ok(format!("{value}\n")),
+        Request::Read { path } if path == "large" => Answer::Ok("x".repeat(1 << 20)),
+        Request::Write { path, value: new } if path == "file" && new != "odd" => {
+            value = new;
+            Answer::Ok(String::new())
+        }
+        Request::Write { .. } => Answer::Error { errno: Errno::EINVAL, message: "odd is not even".to_owned() },
+        _ => Answer::Error { errno: Errno(2), message: "there is file".to_owned() },
+    };
+    (ControlServer::spawn(OwnedListener::bind(&path).unwrap(), handler).unwrap(), path)
+}
+
+#[test]
+fn what_is_written_is_read_and_what_is_refused_is_told() {
+    let here = tempfile::tempdir().unwrap();
+    let (server, path) = server(&here);
+    let mut client = ControlClient::connect(&path).unwrap();
+    assert_eq!(client.list("").unwrap(), ["dir/", "file"]);
+    client.write("file", "two words\n").unwrap();
+    assert_eq!(ControlClient::connect(&path).unwrap().read("file").unwrap(), "two words\n");
+    let refused = client.write("file", "odd").unwrap_err();
+    assert!(matches!(&refused, ClientError::Refused { errno: Errno::EINVAL, .. }), "{refused:?}");
+    assert_eq!(refused.to_string(), "odd is not even");
+    assert!(matches!(client.read("gone"), Err(ClientError::Refused { errno: Errno(2), .. })));
+    assert!(matches!(client.write("file", "two\nlines"), Err(ClientError::Wire(_))));
+    assert_eq!(client.read("file").unwrap(), "two words\n", "after errors the connection goes on");
+    drop(server);
+    assert!(!path.exists());
+    assert!(client.read("file").is_err());
+}
+
+/// Of requests at once.
+const ROUNDS: usize = 20;
+
+#[test]
+fn many_requests_at_once_are_answered_in_their_order() {
+    let here = tempfile::tempdir().unwrap();
+    let (_server, path) = server(&here);
+    let mut stream = UnixStream::connect(&path).unwrap();
+    let mut writer = stream.try_clone().unwrap();
+    // More than any socket holds: the server waits for its reader, and its reader for nothing.
+    let sender = std::thread::spawn(move || {
+        for number in 0..ROUNDS {
+            write!(writer, "write file {number}\nread file\nread large\n").unwrap();
+        }
+        writer.shutdown(std::net::Shutdown::Write).unwrap();
+    });
+    let mut decoder = super::wire::AnswerDecoder::default();
+    let mut answers = Vec::new();
+    let mut bytes = vec![0; 70_000];
+    loop {
+        let count = stream.read(&mut bytes).unwrap();
+        if count == 0 {
+            break;
+        }
+        decoder.push(&bytes[..count]);
+        while let Some(answer) = decoder.decode().unwrap() {
+            answers.push(answer);
+        }
+    }
+    sender.join().unwrap();
+    assert_eq!(answers.len(), ROUNDS * 3);
+    for (number, answers) in answers.chunks(3).enumerate() {
+        assert_eq!(answers[1], Answer::Ok(format!("{number}\n")));
+    }
+}
+
+#[test]
+fn one_clients_garbage_and_silence_are_not_anothers_business() {
+    let here = tempfile::tempdir().unwrap();
+    let (_server, path) = server(&here);
+    let mut good = ControlClient::connect(&path).unwrap();
+    let mut flood = UnixStream::connect(&path).unwrap();
+    let _ = flood.write_all(&vec![b'x'; 4 * LINE_BYTES_MAX]);
+    let mut said = String::new();
+    let _ = flood.read_to_string(&mut said);
+    assert!(said.starts_with("error 22 a line is longer than"), "{said}");
+    assert_eq!(good.read("file").unwrap(), "1\n");
+    let silent: Vec<_> = (0..2 * CONNECTIONS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
+    assert_eq!(ControlClient::connect(&path).unwrap().read("file").unwrap(), "1\n");
+    drop(silent);
+}
+
+#[test]
+fn a_disks_tree_is_reached_through_the_socket_while_it_is_served() {
+    let here = tempfile::tempdir().unwrap();
+    let path = here.path().join("control");
+    let options = crate::reactor::Options {
+        name: "sda".to_owned(),
+        backend: crate::backend::Spec::Memory(1 << 20),
+        scheduler: "cfq".to_owned(),
+        depth: None,
+        budget_bytes: 1 << 20,
+        seed: 1,
+    };
+    let served = crate::reactor::start(&options).unwrap();
+    let forest = Forest::new(vec![served.handle.clone()]);
+    let _server = forest.serve(OwnedListener::bind(&path).unwrap()).unwrap();
+    let mut client = ControlClient::connect(&path).unwrap();
+    assert_eq!(client.list("").unwrap(), ["sda/"]);
+    assert!(client.list("sda/queue").unwrap().contains(&"iosched/".to_owned()));
+    assert_eq!(client.read("sda/size").unwrap(), "2048\n");
+    client.write("sda/queue/scheduler", "deadline").unwrap();
+    assert!(client.read("sda/queue/scheduler").unwrap().contains("[deadline]"));
+    assert!(client.list("sda/queue/iosched").unwrap().contains(&"fifo_batch".to_owned()));
+    for (path, errno, said) in [
+        ("sda/queue/nr_requests", libc::EINVAL, "queue/nr_requests: \"x\" is not a whole number"),
+        ("sdb/queue/nr_requests", libc::ENOENT, "sdb/queue/nr_requests: there is nothing of that name; there is sda"),
+        ("", libc::EISDIR, "is a directory"),
+    ] {
+        match client.write(path, "x") {
+            Err(ClientError::Refused { errno: found, message }) => {
+                assert_eq!(found, Errno(errno), "{path}");
+                assert!(message.contains(said), "{path}: {message}");
+            }
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+    served.handle.stop();
+    served.wait().unwrap();
+    assert!(matches!(client.read("sda/size"), Err(ClientError::Refused { errno: Errno(libc::ENODEV), .. })));
+}

@@ -1,0 +1,414 @@
+//! The control tree of one disk: what `/sys/block/<dev>` has, as far as it is about scheduling, and who uses the disk.
+//!
+//! ```text
+//! size  stat  inflight                 as in sysfs
+//! device/queue_depth                   commands the back end is given at once
+//! queue/scheduler  queue/<attribute>   the request queue's declarations
+//! queue/iosched/<tunable>              the present elevator's declarations
+//! groups/<name>/weight
+//! clients/<id>/name  pid  ioprio  group  weight  inflight  stat
+//! ```
+//!
+//! Paths have no slash at either end; the root's is empty. What is read ends with a line end; what is written may. A value that is
+//! refused changes nothing.
+
+use std::fmt::Write as _;
+
+use iosched::{IoPriority, RequestQueue, SECTOR_BYTES, Spec, Time, TunableError, elevator};
+
+use super::ControlError;
+use crate::LiveDisk;
+use crate::disk::{Client, ClientId, Had};
+
+/// Groups there may be.
+const GROUPS_MAX: usize = 1024;
+/// Longest name of a group, in bytes: that of a file.
+const GROUP_NAME_BYTES_MAX: usize = 255;
+/// Names listed where one is wrong.
+const NAMES_SHOWN: usize = 40;
+
+/// What a directory holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a path leads to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// It can be listed.
+    Directory,
+    /// It can be read, and maybe written.
+    File {
+        /// Whether it can be written.
+        is_writable: bool,
+    },
+}
+
+impl Kind {
+    /// Its permissions in a file system.
+    #[must_use]
+    pub const fn mode(self) -> u16 {
+        match self {
+            Self::Directory => 0o555,
+            Self::File { is_writable: true } => 0o644,
+            Self::File { is_writable: false } => 0o444,
+        }
+    }
+}
+
+/// Gives a file a value; what is wrong with one is told in words.
+type Write<Of> = fn(&mut LiveDisk, Time, Of, &str) -> Result<(), String>;
+
+/// How a file is read, and written if it can be.
+struct Leaf<Of> {
+    name: &'static str,
+    read: fn(&mut LiveDisk, Time, Of) -> String,
+    write: Option<Write<Of>>,
+}
+
+static DISK: &[Leaf<()>] = &[
+    Leaf { name: "inflight", read: |disk, _, ()| inflight(disk.inflight()), write: None },
+    Leaf { name: "size", read: |disk, _, ()| (disk.capacity_bytes() / SECTOR_BYTES).to_string(), write: None },
+    Leaf { name: "stat", read: |disk, now, ()| disk.stat(now).to_string(), write: None },
+];
+
+static DEVICE: &[Leaf<()>] =
+    &[Leaf { name: "queue_depth", read: |disk, _, ()| disk.depth().to_string(), write: Some(write_depth) }];
+
+/// What the queue shows apart from its declared attributes.
+static QUEUE: &[Leaf<()>] = &[
+    Leaf { name: "logical_block_size", read: |_, _, ()| SECTOR_BYTES.to_string(), write: None },
+    Leaf { name: "physical_block_size", read: |disk, _, ()| disk.block_bytes().to_string(), write: None },
+    Leaf {
+        name: "scheduler",
+        read: |disk, _, ()| disk.attribute("scheduler").unwrap_or_default(),
+        write: Some(|disk, now, (), value| disk.switch(now, value).map_err(|error| error.to_string())),
+    },
+];
+
+static CLIENT: &[Leaf<ClientId>] = &[
+    Leaf { name: "group", read: |disk, _, id| of(disk, id, group_of), write: Some(write_client_group) },
+    Leaf { name: "inflight", read: |disk, _, id| of(disk, id, |client| client.operations.to_string()), write: None },
+    Leaf {
+        name: "ioprio",
+        read: |disk, _, id| of(disk, id, |client| client.identity.ioprio.to_string()),
+        write: Some(|disk, _, id, value| {
+            let ioprio: IoPriority = value.parse().map_err(|error: iosched::IoPriorityError| error.to_string())?;
+            disk.set_client_ioprio(id, ioprio);
+            Ok(())
+        }),
+    },
+    Leaf { name: "name", read: |disk, _, id| of(disk, id, |client| one_line(&client.identity.name)), write: None },
+    Leaf { name: "pid", read: |disk, _, id| of(disk, id, |client| client.identity.pid.to_string()), write: None },
+    Leaf { name: "stat", read: |disk, _, id| of(disk, id, client_stat), write: None },
+    Leaf { name: "weight", read: read_client_weight, write: Some(write_client_weight) },
+];
+
+/// What a path leads to.
+#[derive(Clone)]
+enum Node {
+    Root,
+    Device,
+    Queue,
+    Iosched,
+    Groups,
+    Group(String),
+    Clients,
+    Client(ClientId),
+    OfDisk(&'static Leaf<()>),
+    Attribute(&'static Spec),
+    Tunable(&'static Spec),
+    Weight(String),
+    OfClient(&'static Leaf<ClientId>, ClientId),
+}
+
+fn leaves<Of>(leaves: &'static [Leaf<Of>], node: impl Fn(&'static Leaf<Of>) -> Node) -> Vec<(String, Node)> {
+    leaves.iter().map(|leaf| (leaf.name.to_owned(), node(leaf))).collect()
+}
+
+impl Node {
+    /// What is in a directory, in order; nothing is in a file.
+    fn children(&self, disk: &LiveDisk) -> Vec<(String, Node)> {
+        let named = |name: &str, node| (name.to_owned(), node);
+        let mut children = match self {
+            Self::Root => {
+                let mut children = leaves(DISK, Self::OfDisk);
+                children.push(named("clients", Self::Clients));
+                children.push(named("device", Self::Device));
+                children.push(named("groups", Self::Groups));
+                children.push(named("queue", Self::Queue));
+                children
+            }
+            Self::Device => leaves(DEVICE, Self::OfDisk),
+            Self::Queue => {
+                let mut children = leaves(QUEUE, Self::OfDisk);
+                children.extend(RequestQueue::attribute_specs().map(|spec| named(spec.name, Self::Attribute(spec))));
+                children.push(named("iosched", Self::Iosched));
+                children
+            }
+            Self::Iosched => {
+                let tunables = elevator(disk.queue().scheduler()).map(|present| (present.tunables)());
+                tunables.unwrap_or_default().into_iter().map(|spec| named(spec.name, Self::Tunable(spec))).collect()
+            }
+            Self::Groups => disk.groups().map(|(name, _)| (file_name(name), Self::Group(name.to_owned()))).collect(),
+            Self::Group(name) => vec![named("weight", Self::Weight(name.clone()))],
+            Self::Clients => {
+                let mut clients: Vec<_> = disk.clients().map(|client| client.id).collect();
+                clients.sort_by_key(|id| (id.to_string().len(), id.to_string()));
+                return clients.into_iter().map(|id| (id.to_string(), Self::Client(id))).collect();
+            }
+            &Self::Client(id) => leaves(CLIENT, |leaf| Self::OfClient(leaf, id)),
+            _ => Vec::new(),
+        };
+        children.sort_by(|(a, _), (b, _)| a.cmp(b));
+        children
+    }
+
+    fn kind(&self) -> Kind {
+        let is_writable = match self {
+            Self::OfDisk(leaf) => leaf.write.is_some(),
+            Self::OfClient(leaf, _) => leaf.write.is_some(),
+            Self::Attribute(spec) | Self::Tunable(spec) => !spec.read_only,
+            Self::Weight(_) => true,
+            _ => return Kind::Directory,
+        };
+        Kind::File { is_writable }
+    }
+}
+
+/// Follows a path from the root.
+fn find(disk: &LiveDisk, path: &str) -> Result<Node, ControlError> {
+    let mut node = Node::Root;
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        if node.kind() != Kind::Directory {
+            return Err(ControlError::NotADirectory { path: path.to_owned() });
+        }
+        let children = node.children(disk);
+        match children.iter().find(|(child, _)| child == name) {
+            Some((_, child)) => node = child.clone(),
+            None => return Err(ControlError::NotFound { path: path.to_owned(), known: known(&children) }),
+        }
+    }
+    Ok(node)
+}
+
+fn known(children: &[(String, Node)]) -> String {
+    let names: Vec<_> = children.iter().take(NAMES_SHOWN).map(|(name, _)| name.as_str()).collect();
+    match names.as_slice() {
+        [] => "is nothing".to_owned(),
+        [name] => format!("is {name}"),
+        names => format!("are {}{}", names.join(", "), if children.len() > NAMES_SHOWN { ", ..." } else { "" }),
+    }
+}
+
+/// What `path` leads to.
+///
+/// # Errors
+/// If there is nothing.
+pub fn kind(disk: &LiveDisk, path: &str) -> Result<Kind, ControlError> {
+    Ok(find(disk, path)?.kind())
+}
+
+/// What is in the directory `path`.
+///
+/// # Errors
+/// If there is no such directory.
+pub fn list(disk: &LiveDisk, path: &str) -> Result<Vec<Entry>, ControlError> {
+    let node = find(disk, path)?;
+    if node.kind() != Kind::Directory {
+        return Err(ControlError::NotADirectory { path: path.to_owned() });
+    }
+    Ok(node.children(disk).into_iter().map(|(name, node)| Entry { name, kind: node.kind() }).collect())
+}
+
+/// What the file `path` holds, with a line end.
+///
+/// # Errors
+/// If there is no such file.
+pub fn read(disk: &mut LiveDisk, now: Time, path: &str) -> Result<String, ControlError> {
+    let mut text = match find(disk, path)? {
+        Node::OfDisk(leaf) => (leaf.read)(disk, now, ()),
+        Node::OfClient(leaf, id) => (leaf.read)(disk, now, id),
+        Node::Attribute(spec) => disk.attribute(spec.name).unwrap_or_default(),
+        Node::Tunable(spec) => {
+            let value = disk.queue().tunable(spec.name).unwrap_or_default();
+            spec.number(value).to_string()
+        }
+        Node::Weight(group) => weight_of(disk, &group),
+        _ => return Err(ControlError::IsDirectory { path: path.to_owned() }),
+    };
+    text.push('\n');
+    Ok(text)
+}
+
+/// Gives the file `path` the value `text`, surrounding white space aside.
+///
+/// # Errors
+/// If there is no such file, it cannot be written, or it does not take that value; nothing has changed then.
+pub fn write(disk: &mut LiveDisk, now: Time, path: &str, text: &str) -> Result<(), ControlError> {
+    let node = find(disk, path)?;
+    match node.kind() {
+        Kind::Directory => return Err(ControlError::IsDirectory { path: path.to_owned() }),
+        Kind::File { is_writable: false } => return Err(ControlError::ReadOnly { path: path.to_owned() }),
+        Kind::File { is_writable: true } => {}
+    }
+    let value = text.trim();
+    let said = |problem: String| ControlError::Invalid { path: path.to_owned(), problem };
+    // A tunable's own words begin with its name.
+    let tunable = |error: TunableError| match error {
+        TunableError::ReadOnly { .. } => ControlError::ReadOnly { path: path.to_owned() },
+        error => {
+            let message = error.to_string();
+            said(message.split_once(": ").map_or(message.clone(), |(_, problem)| problem.to_owned()))
+        }
+    };
+    match node {
+        Node::OfDisk(Leaf { write: Some(write), .. }) => write(disk, now, (), value).map_err(said),
+        Node::OfClient(Leaf { write: Some(write), .. }, id) => write(disk, now, id, value).map_err(said),
+        Node::Attribute(spec) => disk.set_attribute(now, spec.name, value).map_err(tunable),
+        Node::Tunable(spec) => disk.set_tunable(now, spec.name, value).map_err(tunable),
+        Node::Weight(group) => write_weight(disk, &group, value).map_err(said),
+        _ => Err(ControlError::ReadOnly { path: path.to_owned() }),
+    }
+}
+
+/// Makes the directory `path`: a new group with the default weight.
+///
+/// # Errors
+/// If it is not directly in `groups`, is there already, is no name, or there are too many.
+pub fn make_directory(disk: &mut LiveDisk, path: &str) -> Result<(), ControlError> {
+    let refused = |problem: String| ControlError::Refused { path: path.to_owned(), problem };
+    let name = match path.split_once('/') {
+        Some(("groups", name)) if !name.is_empty() && !name.contains('/') => name,
+        _ => return Err(refused("only groups can be made, as groups/NAME".to_owned())),
+    };
+    if find(disk, path).is_ok() {
+        return Err(ControlError::Exists { path: path.to_owned() });
+    }
+    may_make(disk, name).map_err(refused)?;
+    disk.group(name, None).map_err(|error| refused(error.to_string()))
+}
+
+/// Whether there may be a new group of that name.
+fn may_make(disk: &LiveDisk, name: &str) -> Result<(), String> {
+    let is_name =
+        (1..=GROUP_NAME_BYTES_MAX).contains(&name.len()) && !name.contains('/') && name != "." && name != "..";
+    if !is_name || name.chars().any(char::is_control) {
+        return Err(format!(
+            "{name:?} is not a group's name: that has at most {GROUP_NAME_BYTES_MAX} bytes, can be printed, and has no slash"
+        ));
+    }
+    if disk.groups().count() >= GROUPS_MAX {
+        return Err(format!("there are {GROUPS_MAX} groups, and no more can be made"));
+    }
+    Ok(())
+}
+
+// ---- what files hold
+
+fn inflight([reads, writes]: [u32; 2]) -> String {
+    format!("{reads:8} {writes:8}")
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, "?")
+}
+
+/// A group's name as that of a directory: slashes stand as `!`, as in sysfs.
+fn file_name(group: &str) -> String {
+    one_line(group).replace('/', "!")
+}
+
+fn of(disk: &LiveDisk, id: ClientId, what: impl Fn(&Client) -> String) -> String {
+    disk.client(id).map(what).unwrap_or_default()
+}
+
+/// The client's group, as the directory in `groups`; `/` for none.
+fn group_of(client: &Client) -> String {
+    client.identity.group.as_deref().map_or_else(|| "/".to_owned(), file_name)
+}
+
+/// A line for each kind of operation: how many, bytes, failures, and latency at quantiles.
+fn client_stat(client: &Client) -> String {
+    let stat = &client.stat;
+    let kinds = [("read", &stat.reads), ("write", &stat.writes), ("trim", &stat.trims), ("flush", &stat.flushes)];
+    let mut text = String::new();
+    for (kind, Had { ios, bytes, errors, latencies }) in kinds {
+        let separator = if text.is_empty() { "" } else { "\n" };
+        let _ = write!(text, "{separator}{kind} ios={ios} bytes={bytes} errors={errors}");
+        let mean_us = latencies.sum_ns().checked_div(latencies.count()).unwrap_or(0) / iosched::MICROSECOND_NS;
+        let _ = write!(text, " mean_us={mean_us}");
+        for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] {
+            let _ = write!(text, " {name}_us={}", latencies.quantile_ns(quantile) / iosched::MICROSECOND_NS);
+        }
+    }
+    text
+}
+
+fn weight_of(disk: &LiveDisk, group: &str) -> String {
+    disk.groups().find(|(name, _)| *name == group).map(|(_, weight)| weight.to_string()).unwrap_or_default()
+}
+
+// ---- what is written
+
+fn write_depth(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), String> {
+    let max = disk.depth_max();
+    match value.parse() {
+        Ok(depth) if (1..=max).contains(&depth) => {
+            disk.set_depth(depth);
+            Ok(())
+        }
+        _ => Err(format!("{value:?} is not a depth that the back end takes, 1..={max} commands")),
+    }
+}
+
+fn write_weight(disk: &mut LiveDisk, group: &str, value: &str) -> Result<(), String> {
+    let range = disk.weight_range();
+    let weight = match value {
+        "default" => None,
+        number => Some(number.parse().map_err(|_| {
+            format!(
+                "{value:?} is not a weight: {} takes {}..={}, or default",
+                disk.queue().scheduler(),
+                range.min,
+                range.max
+            )
+        })?),
+    };
+    disk.group(group, weight).map_err(|error| error.to_string())
+}
+
+fn write_client_group(disk: &mut LiveDisk, now: Time, id: ClientId, value: &str) -> Result<(), String> {
+    let present = disk.groups().map(|(name, _)| name).find(|name| file_name(name) == value).map(str::to_owned);
+    let group = match present {
+        Some(present) => Some(present),
+        None if value == "/" => None,
+        None => {
+            may_make(disk, value)?;
+            Some(value.to_owned())
+        }
+    };
+    disk.set_client_group(now, id, group);
+    Ok(())
+}
+
+fn read_client_weight(disk: &mut LiveDisk, _: Time, id: ClientId) -> String {
+    match disk.client(id).and_then(|client| client.identity.group.clone()) {
+        Some(group) => weight_of(disk, &group),
+        None => "none".to_owned(),
+    }
+}
+
+fn write_client_weight(disk: &mut LiveDisk, _: Time, id: ClientId, value: &str) -> Result<(), String> {
+    match disk.client(id).and_then(|client| client.identity.group.clone()) {
+        Some(group) => write_weight(disk, &group, value),
+        None => {
+            Err("the client is in no group, and weights are groups'; write a group's name to its group first"
+                .to_owned())
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The control tree of a disk: what sysfs would show, and what is refused.
+
+use iosched::{ELEVATORS, IoClass, IoPriority, RequestQueue, Time};
+use proptest::prelude::*;
+
+use super::tree::{Kind, kind, list, make_directory, read, write};
+use crate::disk::{Action, ClientId, Identity, Operation, Settings};
+use crate::{Errno, LiveDisk, Pool};
+
+const NOW: Time = Time::ZERO;
+
+fn disk() -> LiveDisk {
+    let settings = Settings {
+        name: "disk".to_owned(),
+        scheduler: "cfq".to_owned(),
+        capacity_bytes: 1 << 20,
+        block_bytes: 4096,
+        depth: 8,
+        depth_max: 64,
+        rotational: true,
+        write_cache: true,
+        fua: false,
+        max_hw_sectors_kb: 512,
+        budget_bytes: 1 << 20,
+    };
+    LiveDisk::new(NOW, settings, Pool::default()).unwrap()
+}
+
+fn client(disk: &mut LiveDisk, name: &str, group: Option<&str>) -> ClientId {
+    let ioprio = IoPriority::new(IoClass::BestEffort, 4);
+    let group = group.map(str::to_owned);
+    disk.connect(NOW, Identity { name: name.to_owned(), pid: 4711, ioprio, group, read_only: false }).unwrap()
+}
+
+fn value(disk: &mut LiveDisk, path: &str) -> String {
+    let text = read(disk, NOW, path).unwrap();
+    assert!(text.ends_with('\n'), "{path}: {text:?}");
+    text.trim_end().to_owned()
+}
+
+/// Every path and what it is.
+fn walk(disk: &LiveDisk, path: &str, found: &mut Vec<(String, Kind)>) {
+    for entry in list(disk, path).unwrap() {
+        let below = if path.is_empty() { entry.name } else { format!("{path}/{}", entry.name) };
+        assert_eq!(kind(disk, &below).unwrap(), entry.kind);
+        if entry.kind == Kind::Directory {
+            walk(disk, &below, found);
+        }
+        found.push((below, entry.kind));
+    }
+}
+
+fn everything(disk: &mut LiveDisk) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    walk(disk, "", &mut found);
+    let files = found.into_iter().filter(|(_, kind)| *kind != Kind::Directory);
+    files.map(|(path, _)| (path.clone(), value(disk, &path))).collect()
+}
+
+#[test]
+fn every_file_listed_can_be_read_under_every_elevator() {
+    let mut disk = disk();
+    client(&mut disk, "one", Some("db"));
+    client(&mut disk, "two", None);
+    for registered in ELEVATORS {
+        write(&mut disk, NOW, "queue/scheduler", &format!("{}\n", registered.name)).unwrap();
+        assert!(value(&mut disk, "queue/scheduler").contains(&format!("[{}]", registered.name)));
+        let names: Vec<_> = list(&disk, "queue/iosched").unwrap().into_iter().map(|entry| entry.name).collect();
+        let mut declared: Vec<_> = (registered.tunables)().into_iter().map(|spec| spec.name).collect();
+        declared.sort_unstable();
+        assert_eq!(names, declared);
+        let files = everything(&mut disk);
+        for spec in RequestQueue::attribute_specs() {
+            assert!(files.iter().any(|(path, _)| *path == format!("queue/{}", spec.name)), "{}", spec.name);
+        }
+        for spec in (registered.tunables)().into_iter().filter(|spec| !spec.read_only) {
+            let path = format!("queue/iosched/{}", spec.name);
+            let present = value(&mut disk, &path);
+            write(&mut disk, NOW, &path, &present).unwrap();
+            assert_eq!(value(&mut disk, &path), present, "what is read can be written");
+        }
+    }
+}
+
+#[test]
+fn the_shape_and_units_are_those_of_sysfs() {
+    let mut disk = disk();
+    assert_eq!(value(&mut disk, "size"), "2048");
+    assert_eq!(value(&mut disk, "inflight").split_whitespace().collect::<Vec<_>>(), ["0", "0"]);
+    assert_eq!(value(&mut disk, "stat").split_whitespace().count(), 17);
+    assert_eq!(value(&mut disk, "device/queue_depth"), "8");
+    assert_eq!(value(&mut disk, "queue/physical_block_size"), "4096");
+    assert_eq!(value(&mut disk, "queue/rotational"), "1");
+    assert!(matches!(kind(&disk, "queue/rotational"), Ok(Kind::File { is_writable: false })));
+    assert_eq!(kind(&disk, "queue/nr_requests").unwrap().mode(), 0o644);
+    assert_eq!(kind(&disk, "stat").unwrap().mode(), 0o444);
+    assert_eq!(kind(&disk, "").unwrap().mode(), 0o555);
+}
+
+#[test]
+fn what_is_wrong_is_told_with_the_errno_of_sysfs_and_changes_nothing() {
+    let mut disk = disk();
+    let id = client(&mut disk, "one", None);
+    client(&mut disk, "two", Some("db"));
+    let before = everything(&mut disk);
+    let mut refused = |path: &str, text: &str, errno: i32, said: &str| {
+        let error = write(&mut disk, NOW, path, text).unwrap_err();
+        assert_eq!(error.errno(), Errno(errno), "{path}: {error}");
+        assert!(error.to_string().contains(said), "{path}: {error}");
+    };
+    refused("queue/scheduler", "bogus", libc::EINVAL, "\"bogus\" is not an elevator; there are noop");
+    refused("queue/scheduler", "", libc::EINVAL, "is not an elevator");
+    refused("queue/nr_requests", "0", libc::EINVAL, "queue/nr_requests: 0 is out of range 1..=");
+    refused("queue/nr_requests", "many", libc::EINVAL, "\"many\" is not a whole number");
+    refused("queue/iosched/quantum", "-1", libc::EINVAL, "queue/iosched/quantum");
+    refused("queue/rotational", "0", libc::EACCES, "read-only");
+    refused("stat", "0", libc::EACCES, "read-only");
+    refused("device/queue_depth", "0", libc::EINVAL, "1..=64");
+    refused("device/queue_depth", "65", libc::EINVAL, "1..=64");
+    refused(&format!("clients/{id}/ioprio"), "be/8", libc::EINVAL, "be/LEVEL");
+    refused(&format!("clients/{id}/weight"), "500", libc::EINVAL, "write a group's name to its group first");
+    refused(&format!("clients/{id}/group"), "a/b", libc::EINVAL, "not a group's name");
+    refused(&format!("clients/{id}/pid"), "1", libc::EACCES, "read-only");
+    refused("clients/999/ioprio", "idle", libc::ENOENT, "there are 1, 2");
+    refused("groups/db/weight", "5000", libc::EINVAL, "10..=1000");
+    refused("groups/db/weight", "heavy", libc::EINVAL, "10..=1000, or default");
+    refused("groups/other/weight", "100", libc::ENOENT, "there is db");
+    refused("queue/read_expire", "1", libc::ENOENT, "nr_requests");
+    refused("queue/nr_requests/x", "1", libc::ENOTDIR, "is a file");
+    refused("queue", "1", libc::EISDIR, "is a directory");
+    assert_eq!(read(&mut disk, NOW, "clients").unwrap_err().errno(), Errno(libc::EISDIR));
+    assert_eq!(list(&disk, "stat").unwrap_err().errno(), Errno(libc::ENOTDIR));
+    assert_eq!(everything(&mut disk), before);
+}
+
+#[test]
+fn clients_change_their_priority_and_group_and_groups_their_weight() {
+    let mut disk = disk();
+    let one = client(&mut disk, "one\ttwo", Some("a/b"));
+    let path = |file: &str| format!("clients/{one}/{file}");
+    assert_eq!(value(&mut disk, &path("name")), "one?two");
+    assert_eq!(value(&mut disk, &path("pid")), "4711");
+    assert_eq!(value(&mut disk, &path("ioprio")), "be/4");
+    write(&mut disk, NOW, &path("ioprio"), "idle\n").unwrap();
+    assert_eq!(value(&mut disk, &path("ioprio")), "idle");
+    assert_eq!(value(&mut disk, &path("group")), "a!b");
+    write(&mut disk, NOW, &path("weight"), "700").unwrap();
+    assert_eq!(value(&mut disk, "groups/a!b/weight"), "700");
+    write(&mut disk, NOW, "groups/a!b/weight", "default").unwrap();
+    assert_eq!(value(&mut disk, &path("weight")), "500");
+
+    make_directory(&mut disk, "groups/db").unwrap();
+    assert_eq!(make_directory(&mut disk, "groups/db").unwrap_err().errno(), Errno(libc::EEXIST));
+    for wrong in ["groups", "groups/x/y", "queue/x", "groups/\u{7}", &format!("groups/{}", "x".repeat(256))] {
+        assert_eq!(make_directory(&mut disk, wrong).unwrap_err().errno(), Errno(libc::EPERM), "{wrong}");
+    }
+    write(&mut disk, NOW, &path("group"), "db").unwrap();
+    write(&mut disk, NOW, &path("weight"), "100").unwrap();
+    assert_eq!(value(&mut disk, "groups/db/weight"), "100");
+    write(&mut disk, NOW, &path("group"), "/").unwrap();
+    assert_eq!(value(&mut disk, &path("weight")), "none");
+}
+
+#[test]
+fn groups_are_bounded() {
+    let mut disk = disk();
+    let made = (0..2000).take_while(|n| make_directory(&mut disk, &format!("groups/{n}")).is_ok()).count();
+    assert_eq!(made, 1024);
+    let id = client(&mut disk, "one", None);
+    assert!(write(&mut disk, NOW, &format!("clients/{id}/group"), "another").is_err());
+}
+
+#[test]
+fn the_tree_shows_what_clients_have_had_and_not_those_that_have_gone() {
+    let mut disk = disk();
+    let id = client(&mut disk, "one", None);
+    let read = Operation { action: Action::Read, offset: 2 << 20, length: 512, fua: false, data: None, cookie: 1 };
+    disk.submit(NOW, id, read);
+    let stat = value(&mut disk, &format!("clients/{id}/stat"));
+    let kinds: Vec<_> = stat.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(kinds, ["read", "write", "trim", "flush"]);
+    assert!(stat.starts_with("read ios=0 bytes=0 errors=0 mean_us=0 p50_us=0"), "{stat}");
+    disk.disconnect(NOW, id);
+    assert_eq!(list(&disk, "clients").unwrap(), []);
+    assert_eq!(kind(&disk, &format!("clients/{id}")).unwrap_err().errno(), Errno(libc::ENOENT));
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_written_anywhere_is_taken_or_changes_nothing(
+        writes in prop::collection::vec((any::<prop::sample::Index>(), "(?s).{0,12}|-?[0-9]{1,22}|cfq|deadline|idle|be/[0-9]|/|default"), 1..30),
+        garbage in "[a-z/.\\PC]{0,40}",
+    ) {
+        let mut disk = disk();
+        client(&mut disk, "one", Some("db"));
+        client(&mut disk, "two", None);
+        for (at, text) in writes {
+            let mut paths = Vec::new();
+            walk(&disk, "", &mut paths);
+            let (path, _) = &paths[at.index(paths.len())];
+            let before = everything(&mut disk);
+            if write(&mut disk, NOW, path, &text).is_err() {
+                prop_assert_eq!(everything(&mut disk), before);
+            }
+        }
+        let before = everything(&mut disk);
+        let is_there = kind(&disk, &garbage).is_ok();
+        let taken = write(&mut disk, NOW, &garbage, "1");
+        prop_assert!(is_there || taken.is_err());
+        prop_assert!(is_there || everything(&mut disk) == before);
+    }
+}
