@@ -2,6 +2,8 @@
 
 mod client;
 mod exports;
+mod fuzz;
 mod handshake;
+mod session;
 mod tls;
 mod transmission;

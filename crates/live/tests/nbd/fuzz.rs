@@ -1,0 +1,237 @@
+//! Random and damaged conversations.
+
+use std::path::Path;
+
+use iosched_live::nbd::{
+    Decoder, Event, Export, Exports, Handshake, Offer, Progress, TlsMode, wire, wire::OptionHeader, wire::RequestHeader,
+};
+use proptest::prelude::*;
+
+use super::client::{self, Sent};
+use super::session::{self, fuzz_nbd};
+
+/// `SplitMix64` (Steele, Lea and Flood 2014): a run is a function of its number.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
+    }
+
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.next() as u8).collect()
+    }
+}
+
+fn add_option(sent: Sent, random: &mut Random) -> Sent {
+    let name = random.of(&["db", "backup", "", "nothing"]);
+    let facts = [0, 1, 2, 3, 9];
+    let facts = &facts[random.below(5)..];
+    match random.below(8) {
+        0 => sent.ask(wire::OPT_INFO, name, facts),
+        1 => sent.ask(wire::OPT_GO, name, facts),
+        2 => sent.option(wire::OPT_LIST, &[]),
+        3 => sent.option(wire::OPT_STRUCTURED_REPLY, &[]),
+        4 => sent.option(wire::OPT_STARTTLS, &[]),
+        5 => sent.option(random.below(12) as u32, &[7; 20][..random.below(20)]),
+        6 => sent.option(wire::OPT_EXPORT_NAME, name.as_bytes()),
+        _ => sent,
+    }
+}
+
+fn add_request(sent: Sent, random: &mut Random) -> Sent {
+    if random.below(2) == 0 {
+        let (cookie, offset) = (random.next(), random.below(1 << 19) as u64);
+        return match random.of(&[wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES]) {
+            wire::CMD_WRITE => sent.write(0, cookie, offset, &[0x67; 600][..1 + random.below(599)]),
+            command => sent.request(command, wire::CMD_FLAG_FUA, cookie, offset, 1 + random.below(1 << 19) as u32),
+        };
+    }
+    let flags = random.of(&[0, 0, 0, 1, 2, 4, 8, 16, 32, 3, 0xffff]);
+    let offset = random.of(&[0, 512, 4096, (1 << 20) - 512, 1 << 20, u64::MAX - 511, u64::MAX]);
+    let length = random.of(&[0, 1, 512, 4096, (32 << 20) - 1, 32 << 20, (32 << 20) + 1, u32::MAX]);
+    let cookie = random.next();
+    match random.below(8) {
+        0 | 1 => sent.write(flags, cookie, offset, &[0x25; 600][..random.below(600)]),
+        2 => sent.request(wire::CMD_FLUSH, flags, cookie, 0, 0),
+        _ => sent.request(random.below(10) as u16, flags, cookie, offset, length),
+    }
+}
+
+/// A conversation as a client might have it, behind the two bytes that set it up.
+fn conversation(random: &mut Random) -> Vec<u8> {
+    let mut sent = Sent(random.bytes(2));
+    sent.0[0] &= random.of(&[0x3f, 0x20, 0xff]);
+    let flags = random.of(&[client::FLAGS, client::FLAGS, client::FLAGS, 1, 1, 0, 2]);
+    sent.0.extend_from_slice(&flags.to_be_bytes());
+    for _ in 0..random.below(4) {
+        sent = add_option(sent, random);
+    }
+    sent = if random.below(8) > 0 { sent.go("db") } else { sent };
+    for _ in 0..random.below(8) {
+        sent = add_request(sent, random);
+    }
+    sent.0
+}
+
+/// Does some harm to a conversation.
+fn damage(data: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..=random.below(4) {
+        if data.is_empty() {
+            return;
+        }
+        let at = random.below(data.len());
+        match random.below(6) {
+            0 => data[at] ^= 1 << random.below(8),
+            1 => data[at] = random.next() as u8,
+            2 => data.truncate(at),
+            3 => drop(data.drain(at..(at + random.below(16)).min(data.len()))),
+            4 => data.extend_from_within(at..),
+            _ => {
+                let foreign = random.bytes(8);
+                data.splice(at..at, foreign);
+            }
+        }
+    }
+}
+
+/// Input `number` of all there are.
+fn input(number: u64) -> Vec<u8> {
+    let mut random = Random(number);
+    if random.below(8) == 0 {
+        let count = random.below(300);
+        return random.bytes(count);
+    }
+    let mut data = conversation(&mut random);
+    if random.below(2) > 0 {
+        damage(&mut data, &mut random);
+    }
+    data
+}
+
+#[test]
+fn random_and_damaged_conversations() {
+    let inputs = std::env::var("IOSCHED_FUZZ_INPUTS").ok().map_or(100_000, |text| text.parse().expect("a number"));
+    let (mut negotiated, mut requests, mut refused, mut ended) = (0_u64, 0_u64, 0_u64, 0_u64);
+    for number in 0..inputs {
+        let data = input(number);
+        let used = allocation_counter::measure(|| fuzz_nbd(&data)).bytes_max;
+        // Two runs, with a transcript each of what was told and answered.
+        let most = 16_384 + 64 * data.len() as u64;
+        assert!(used <= most, "input {number}: {used} bytes of memory for {} of input", data.len());
+        if number % 16 == 0 {
+            let told = session::whole(&data);
+            negotiated += u64::from(matches!(told.progress.last(), Some(Progress::Negotiated(_))));
+            requests += told.requests.iter().filter(|request| request.is_ok()).count() as u64;
+            refused += told.requests.iter().filter(|request| request.is_err()).count() as u64;
+            ended += u64::from(told.end.is_some());
+        }
+    }
+    println!("of every 16th: {negotiated} negotiated, {requests} requests, {refused} refused, {ended} closed");
+    // The inputs get to every part of the protocol.
+    let looked_at = inputs / 16;
+    for reached in [negotiated, requests, refused, ended] {
+        assert!(reached >= looked_at / 20, "{reached} of {looked_at}");
+    }
+}
+
+#[test]
+fn the_corpus() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/nbd");
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(files.len() >= 4);
+    for file in files {
+        fuzz_nbd(&std::fs::read(file).unwrap());
+    }
+}
+
+#[test]
+fn requests_allocate_nothing() {
+    let offer = Offer::new("disk", 1 << 40);
+    let mut sent = Sent::default();
+    for index in 0..1000 {
+        sent = sent.write(0, index, index << 12, &[1; 4096]).request(wire::CMD_READ, 0, index, 0, 4096);
+        sent = sent.request(wire::CMD_READ, 0xff, index, 0, 4096);
+    }
+    let mut decoder = Decoder::new(&offer, true);
+    let mut events = 0;
+    let used = allocation_counter::measure(|| {
+        for piece in sent.0.chunks(10_007) {
+            let mut input = piece;
+            while decoder.advance(&mut input) != Event::NeedMore {
+                events += 1;
+            }
+        }
+    });
+    assert!(events >= 4000, "{events}");
+    assert_eq!(used.count_total, 0);
+}
+
+#[test]
+fn an_announced_length_allocates_nothing() {
+    let mut out = Vec::with_capacity(100);
+    let mut handshake = Handshake::new([Offer::new("db", 1)].into(), TlsMode::Off, &mut out);
+    let mut sent = Sent::hello(client::FLAGS).0;
+    OptionHeader { magic: wire::OPTION_MAGIC, option: wire::OPT_GO, length: 64 << 10 }.write(&mut sent);
+    let used = allocation_counter::measure(|| {
+        assert_eq!(handshake.advance(&mut &sent[..], &mut out), Progress::NeedMore);
+    });
+    assert!(used.bytes_max <= 64, "{used:?}");
+}
+
+proptest! {
+    #[test]
+    fn any_bytes(data in prop::collection::vec(any::<u8>(), 0..600)) {
+        fuzz_nbd(&data);
+    }
+
+    #[test]
+    fn any_conversation_in_any_pieces(number: u64, pieces: u8) {
+        let mut data = conversation(&mut Random(number));
+        data[1] = pieces;
+        fuzz_nbd(&data);
+    }
+
+    #[test]
+    fn what_is_no_option_closes(bytes: [u8; 16]) {
+        prop_assume!(bytes[..8] != wire::OPTION_MAGIC.to_be_bytes());
+        let data = [&[0, 0, 0, 0, 0, 3][..], &bytes].concat();
+        prop_assert!(session::whole(&data).end.is_some());
+    }
+
+    #[test]
+    fn what_is_no_request_closes(bytes: [u8; 28]) {
+        prop_assume!(bytes[..4] != wire::REQUEST_MAGIC.to_be_bytes());
+        let mut decoder = Decoder::new(&Offer::new("disk", u64::MAX), true);
+        prop_assert!(matches!(decoder.advance(&mut &bytes[..]), Event::Broken(_)));
+    }
+
+    #[test]
+    fn headers_read_as_written(magic: u32, flags: u16, command: u16, cookie: u64, offset: u64, length: u32) {
+        let header = RequestHeader { magic, flags, command, cookie, offset, length };
+        prop_assert_eq!(RequestHeader::read(&header.to_bytes()), header);
+        let (mut bytes, header) = (Vec::new(), OptionHeader { magic: cookie, option: magic, length });
+        header.write(&mut bytes);
+        prop_assert_eq!(OptionHeader::read(&bytes), Some(header));
+    }
+
+    #[test]
+    fn any_text_declares_exports_or_is_refused(text in "\\PC{0,80}", field in "(class|level|weight|read-only)=\\PC{0,4}") {
+        let _ = Export::from_option(&text);
+        let _ = Export::from_option(&format!("db,{field}"));
+        let _ = Exports::from_toml("f", &text);
+        let _ = Exports::from_toml("f", &format!("[export.db]\n{field}"));
+    }
+}

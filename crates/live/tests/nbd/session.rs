@@ -1,0 +1,187 @@
+//! The entry of the fuzz target: any bytes are what a client sends, from its first byte to its last.
+//!
+//! The first byte chooses what the server offers, the second how the rest arrives. Whatever comes: the same happens however the
+//! bytes are cut, what is told as a request can be carried out, every call makes progress, and answers stay short.
+
+use std::sync::Arc;
+
+use iosched_live::nbd::{
+    Command, Decoder, Event, Handshake, LENGTH_MAX, Negotiated, Offer, Progress, Refusal, Replies, Request, TlsMode,
+};
+
+/// No answer to one option or request is longer here, bytes: three names and descriptions, and what frames them.
+const ANSWER_BYTES_MAX: usize = 1024;
+
+/// What a server told and answered.
+#[derive(PartialEq, Debug, Default)]
+pub(crate) struct Told {
+    /// Of the handshake.
+    pub(crate) progress: Vec<Progress>,
+    pub(crate) requests: Vec<Result<Request, Refusal>>,
+    /// Of all writes, one after the other.
+    pub(crate) data: Vec<u8>,
+    /// What ended it, if it has ended.
+    pub(crate) end: Option<String>,
+    pub(crate) answers: Vec<u8>,
+}
+
+/// What `choice` says that the server offers.
+fn setup(choice: u8) -> (Arc<[Offer]>, TlsMode) {
+    let bit = |bit: u8| choice & (1 << bit) != 0;
+    let offer = Offer {
+        description: "what it is for".into(),
+        read_only: bit(0),
+        rotational: bit(1),
+        trim: !bit(2),
+        write_zeroes: !bit(3),
+        fast_zero: bit(4),
+        ..Offer::new("db", 1 << 20)
+    };
+    let tls = match choice >> 6 {
+        0 | 3 => TlsMode::Off,
+        1 => TlsMode::Available,
+        _ => TlsMode::Required,
+    };
+    let other = Offer::new("backup", u64::MAX);
+    (if bit(5) { Arc::new([offer]) } else { Arc::new([offer, other]) }, tls)
+}
+
+/// One connection, fed piece by piece.
+struct Connection {
+    handshake: Handshake,
+    decoder: Option<(Decoder, Replies, Offer)>,
+    /// Of the write under way, what its data still lacks.
+    lacking: u32,
+    told: Told,
+}
+
+impl Connection {
+    fn new(choice: u8) -> Self {
+        let (offers, tls) = setup(choice);
+        let mut told = Told::default();
+        let handshake = Handshake::new(offers, tls, &mut told.answers);
+        Self { handshake, decoder: None, lacking: 0, told }
+    }
+
+    fn feed(&mut self, mut input: &[u8]) {
+        while self.told.end.is_none() {
+            let before = input.len();
+            let more = match self.decoder {
+                None => self.shake_hands(&mut input),
+                Some(_) => self.request(&mut input),
+            };
+            if !more {
+                assert!(input.is_empty(), "more is wanted before all is used");
+                return;
+            }
+            assert!(input.len() < before || self.told.end.is_some() || before == 0, "nothing was taken");
+        }
+    }
+
+    /// Whether to go on.
+    fn shake_hands(&mut self, input: &mut &[u8]) -> bool {
+        let mut out = Vec::new();
+        let progress = self.handshake.advance(input, &mut out);
+        assert!(out.len() <= ANSWER_BYTES_MAX, "{} bytes of answer", out.len());
+        self.told.answers.extend(out);
+        match progress {
+            Progress::NeedMore => return false,
+            // The bytes after it are taken as what came out of TLS.
+            Progress::Replied | Progress::StartTls => {}
+            Progress::Negotiated(Negotiated { offer, structured_replies }) => {
+                let offer = self.handshake.offers()[offer].clone();
+                let decoder = Decoder::new(&offer, structured_replies);
+                self.decoder = Some((decoder, Replies::new(structured_replies), offer));
+            }
+            Progress::Close(closed) => self.told.end = Some(closed.to_string()),
+        }
+        self.told.progress.push(progress);
+        true
+    }
+
+    /// Whether to go on.
+    fn request(&mut self, input: &mut &[u8]) -> bool {
+        let Some((decoder, replies, offer)) = &mut self.decoder else { return false };
+        let event = decoder.advance(input);
+        if !matches!(event, Event::NeedMore | Event::Data(_)) {
+            assert_eq!(self.lacking, 0, "{event:?} within the data of a write");
+        }
+        match event {
+            Event::NeedMore => {
+                assert_eq!(decoder.data_wanted(), self.lacking);
+                return false;
+            }
+            Event::Data(data) => {
+                assert!((1..=self.lacking as usize).contains(&data.len()));
+                self.lacking -= data.len() as u32;
+                self.told.data.extend_from_slice(data);
+            }
+            Event::Request(request) => {
+                assert_possible(&request, offer);
+                if request.command == Command::Write {
+                    self.lacking = request.length;
+                }
+                if request.command == Command::Read {
+                    replies.data(&mut self.told.answers, request.cookie, request.offset, request.length);
+                } else {
+                    replies.done(&mut self.told.answers, request.cookie);
+                }
+                self.told.requests.push(Ok(request));
+            }
+            Event::Refused(refusal) => {
+                let before = self.told.answers.len();
+                replies.failed(&mut self.told.answers, refusal.cookie, refusal.errno, refusal.message);
+                assert!(self.told.answers.len() <= before + ANSWER_BYTES_MAX);
+                self.told.requests.push(Err(refusal));
+            }
+            Event::Disconnect => self.told.end = Some("disconnect".into()),
+            Event::Broken(broken) => self.told.end = Some(broken.to_string()),
+        }
+        true
+    }
+}
+
+/// A request given out is one that can be carried out on the export.
+fn assert_possible(request: &Request, offer: &Offer) {
+    let &Request { command, offset, length, no_hole, .. } = request;
+    let end = offset.checked_add(length.into());
+    assert!(end.is_some_and(|end| end <= offer.size_bytes), "{request:?}");
+    assert_eq!(length == 0, command == Command::Flush, "{request:?}");
+    assert!(!no_hole || command == Command::WriteZeroes, "{request:?}");
+    match command {
+        Command::Read => assert!(length <= LENGTH_MAX),
+        Command::Write => assert!(length <= LENGTH_MAX && !offer.read_only),
+        Command::Flush => assert_eq!(offset, 0),
+        Command::Trim => assert!(offer.trim && !offer.read_only),
+        Command::WriteZeroes => assert!(offer.write_zeroes && !offer.read_only),
+    }
+}
+
+/// The run that `data` means, in one piece.
+pub(crate) fn whole(data: &[u8]) -> Told {
+    let [choice, _, sent @ ..] = data else { return Told::default() };
+    let mut connection = Connection::new(*choice);
+    connection.feed(sent);
+    connection.told
+}
+
+/// The same in pieces of 1 to 64 bytes, as `data` says.
+fn in_pieces(data: &[u8]) -> Told {
+    let [choice, pieces, sent @ ..] = data else { return Told::default() };
+    let (mut connection, mut seed, mut rest) = (Connection::new(*choice), u32::from(*pieces), sent);
+    while !rest.is_empty() {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let (piece, after) = rest.split_at(rest.len().min(1 + (seed >> 26) as usize));
+        connection.feed(piece);
+        rest = after;
+    }
+    connection.told
+}
+
+/// What a client sends.
+///
+/// # Panics
+/// If something does not hold.
+pub(crate) fn fuzz_nbd(data: &[u8]) {
+    assert_eq!(whole(data), in_pieces(data));
+}
