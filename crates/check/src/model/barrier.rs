@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use super::{Layer, Model, Sequence, slot_of};
 use crate::violation::{Checked, ensure};
 
 /// Whether a bio is a barrier.
@@ -71,5 +72,47 @@ impl Barriers {
             self.waiting.pop_front();
             self.begun = false;
         }
+    }
+}
+
+impl Model {
+    /// Where a bio that founded a request stands from now on among flushes and barriers. A barrier waits for its turn.
+    pub(super) fn order(&mut self, cookie: u64) {
+        let record = &self.bios[slot_of(cookie)];
+        match record.ordering {
+            Ordering::None if matches!(record.sequence, Sequence::Flush | Sequence::Before) => {
+                self.flushes.wait(record.sequence == Sequence::Before);
+            }
+            Ordering::None | Ordering::Undecided => {}
+            Ordering::Barrier => self.barriers.push(cookie),
+        }
+    }
+
+    /// An elevator of `layer` has taken over: what arrived meanwhile takes its place. The last barrier among it.
+    pub(crate) fn taken_over(&mut self, layer: Layer) -> Option<u64> {
+        let held = self.bios.iter().filter(|record| record.cookie != 0 && record.ordering == Ordering::Undecided);
+        let mut held: Vec<_> = held.map(|record| record.cookie).collect();
+        held.sort_unstable();
+        let ordering = if layer == Layer::Single { Ordering::Barrier } else { Ordering::None };
+        for &cookie in &held {
+            self.bios[slot_of(cookie)].ordering = ordering;
+            self.order(cookie);
+        }
+        held.last().copied().filter(|_| layer == Layer::Single)
+    }
+
+    /// The next barrier begins.
+    pub(super) fn begin_barrier(&mut self, cookie: u64) -> Checked {
+        self.barriers.begin(self.bios.iter().filter(|record| record.cookie != 0 && record.cookie < cookie).count())
+    }
+
+    /// The device flush that is given to the device now is that of the next barrier, unless others wait for one.
+    pub(super) fn flush_for_barrier(&mut self) -> Checked {
+        let Some(cookie) = self.barriers.next().filter(|_| !self.flushes.is_awaited()) else { return Ok(()) };
+        self.begin_barrier(cookie)?;
+        let record = &mut self.bios[slot_of(cookie)];
+        record.flush_after = self.moment - 1;
+        self.flushes.wait(record.sequence == Sequence::Before);
+        Ok(())
     }
 }

@@ -58,6 +58,21 @@ fn a_commit_writes_data_then_the_log_then_its_block() {
 }
 
 #[test]
+fn the_data_of_a_file_that_is_removed_is_not_waited_for() {
+    let mut journal = journal(1000);
+    let mut handle = started(&mut journal, 1);
+    for ino in [5, 6, 7].map(Ino) {
+        journal.order(&mut handle, ino);
+    }
+    journal.dirty(&mut handle, 1);
+    journal.stop(handle, false);
+    journal.forget_order(Ino(6));
+    journal.begin_commit();
+    journal.forget_order(Ino(7));
+    assert_eq!(journal.next_step(), Some(CommitStep::WriteData { files: vec![Ino(5)] }));
+}
+
+#[test]
 fn a_block_changed_while_it_is_committed_is_copied_and_not_written_to_its_place() {
     let mut journal = journal(1024);
     change(&mut journal, [5, 7]);

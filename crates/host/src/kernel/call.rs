@@ -10,6 +10,7 @@ use super::task::{Action, Frame, Open, Wait};
 use super::write::Write;
 use super::{HostError, Inode, Kernel};
 use crate::PAGE_BYTES;
+use crate::cache::Mapping;
 use crate::fs::{Effects, Ino};
 use crate::readahead::Readahead;
 
@@ -91,15 +92,23 @@ impl Kernel {
         Ok(Frame::Metadata(Metadata::new(disk, cpu_ns).changing(ino)))
     }
 
+    /// What of a file is under way, so that its contents cannot go yet.
+    fn unsettled(&self, mapping: Mapping) -> Option<Wait> {
+        if self.cache.nr_writeback_of(mapping) > 0 {
+            Some(Wait::Written(mapping))
+        } else if self.inode(mapping).allocating > 0 {
+            Some(Wait::Allocated(mapping))
+        } else {
+            None
+        }
+    }
+
     /// A file or directory goes, once nothing of it is under writeback.
     pub(super) fn remove(&mut self, task: u32, node: Node, directory: bool) -> Action {
         let (disk, ino) = self.file(task, node);
         let mapping = self.mapping(disk, ino);
-        if self.cache.nr_writeback_of(mapping) > 0 {
-            return Action::Block(Wait::Written(mapping));
-        }
-        if self.inode(mapping).allocating > 0 {
-            return Action::Block(Wait::Allocated(mapping));
+        if let Some(wait) = self.unsettled(mapping) {
+            return Action::Block(wait);
         }
         let effects = &mut self.tasks[task as usize].effects;
         effects.clear();
@@ -112,6 +121,7 @@ impl Kernel {
             self.fail(error);
         }
         self.forget(disk, mapping);
+        self.disks[disk].journal.forget_order(ino);
         self.name(self.tasks[task as usize].namespace, node, None);
         let cpu = &self.machine.cpu;
         let cpu_ns = if directory { cpu.metadata_ns } else { cpu.inode_ns.unwrap_or(cpu.metadata_ns) };
@@ -122,11 +132,8 @@ impl Kernel {
     pub(super) fn truncate(&mut self, task: u32, node: Node) -> Action {
         let (disk, ino) = self.file(task, node);
         let mapping = self.mapping(disk, ino);
-        if self.cache.nr_writeback_of(mapping) > 0 {
-            return Action::Block(Wait::Written(mapping));
-        }
-        if self.inode(mapping).allocating > 0 {
-            return Action::Block(Wait::Allocated(mapping));
+        if let Some(wait) = self.unsettled(mapping) {
+            return Action::Block(wait);
         }
         let effects = &mut self.tasks[task as usize].effects;
         effects.clear();

@@ -27,6 +27,11 @@ impl AppOption {
     }
 }
 
+/// An option with a value.
+pub(in crate::app) const fn option(name: &'static str, value: &'static str, about: &'static str) -> AppOption {
+    AppOption { name, value: Some(value), about }
+}
+
 /// A program that can be named in a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {

@@ -12,7 +12,7 @@ use super::units::{counted, time as duration};
 use super::view::Setting;
 use crate::machine::MachineProfile;
 use crate::number::{grouped, significant};
-use crate::reproduce::{ExperimentResults, Goal, GoalOutcome, Measure, ReproductionHeader, Summary};
+use crate::reproduce::{ExperimentResults, Goal, GoalOutcome, Measure, ReproductionHeader, SeriesRecord, Summary};
 
 /// The page.
 pub(crate) fn page(header: &ReproductionHeader, results: &[ExperimentResults<'_>]) -> Markup {
@@ -31,6 +31,25 @@ pub(crate) fn page(header: &ReproductionHeader, results: &[ExperimentResults<'_>
             (method(header, &summary))
         },
     )
+}
+
+/// The wanted series of the first runs, each once: number of the case and name.
+fn series_names<'a>(
+    results: &ExperimentResults<'a>,
+    settings: &[Setting<'_>],
+    is_wanted: impl Fn(&SeriesRecord) -> bool,
+) -> Vec<(usize, &'a str)> {
+    let mut names = Vec::new();
+    for case in 0..results.experiment.cases.len() {
+        for setting in settings {
+            for series in results.series(case, setting.number).filter(|series| is_wanted(series)) {
+                if !names.contains(&(case, series.name.as_str())) {
+                    names.push((case, series.name.as_str()));
+                }
+            }
+        }
+    }
+    names
 }
 
 fn navigation(results: &[ExperimentResults<'_>]) -> Markup {

@@ -6,7 +6,8 @@ use super::super::page::section;
 use super::super::svg::{Margin, Plot, nice_end, picture, px};
 use super::super::units::linear_ticks;
 use super::super::view::Setting;
-use crate::reproduce::{ExperimentResults, SeriesRecord};
+use super::series_names;
+use crate::reproduce::ExperimentResults;
 
 const WIDTH: f64 = 740.0;
 /// Height of a strip.
@@ -24,17 +25,7 @@ struct Strip<'a> {
 
 /// One per series of times that goes process by process.
 pub(super) fn pictures(results: &ExperimentResults<'_>, settings: &[Setting<'_>]) -> Markup {
-    let is_wanted = |series: &&SeriesRecord| series.step_s.is_none() && series.unit == "s";
-    let mut names: Vec<(usize, &str)> = Vec::new();
-    for case in 0..results.experiment.cases.len() {
-        for setting in settings {
-            for series in results.series(case, setting.number).filter(is_wanted) {
-                if !names.contains(&(case, series.name.as_str())) {
-                    names.push((case, series.name.as_str()));
-                }
-            }
-        }
-    }
+    let names = series_names(results, settings, |series| series.step_s.is_none() && series.unit == "s");
     html! {
         @if !names.is_empty() {
             (section(&format!("{}-processes", results.experiment.name), "When each process ended", &html! {

@@ -6,6 +6,7 @@ use super::super::page::{facet, facets, section};
 use super::super::svg::{Margin, Path, Plot, nice_end, picture, px};
 use super::super::units::{linear_ticks, time_ticks};
 use super::super::view::Setting;
+use super::series_names;
 use crate::reproduce::{ExperimentResults, SeriesRecord};
 
 const SIZE: (f64, f64) = (340.0, 150.0);
@@ -13,17 +14,7 @@ const MARGIN: Margin = Margin { top: 22.0, right: 12.0, bottom: 26.0, left: 46.0
 
 /// A row of plots per series.
 pub(super) fn pictures(results: &ExperimentResults<'_>, settings: &[Setting<'_>]) -> Markup {
-    let is_wanted = |series: &&SeriesRecord| series.step_s.is_some() && series.values.len() > 1;
-    let mut names: Vec<(usize, &str)> = Vec::new();
-    for case in 0..results.experiment.cases.len() {
-        for setting in settings {
-            for series in results.series(case, setting.number).filter(is_wanted) {
-                if !names.contains(&(case, series.name.as_str())) {
-                    names.push((case, series.name.as_str()));
-                }
-            }
-        }
-    }
+    let names = series_names(results, settings, |series| series.step_s.is_some() && series.values.len() > 1);
     html! {
         @for (case, name) in names {
             (section(&format!("{}-time-{case}-{name}", results.experiment.name), &format!("{name} over time"), &html! {

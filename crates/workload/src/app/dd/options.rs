@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::WorkloadError;
 use crate::app::command_line::{BYTES_MAX, Given, Line};
-use crate::app::{About, AppOption, OpenFlags};
+use crate::app::spec::option;
+use crate::app::{About, OpenFlags};
 
 /// dd.
 pub(in crate::app) const ABOUT: About = About {
@@ -28,10 +29,6 @@ pub(in crate::app) const ABOUT: About = About {
         option("repeat", "N", "ours: so often, in the same process; 1"),
     ],
 };
-
-const fn option(name: &'static str, value: &'static str, about: &'static str) -> AppOption {
-    AppOption { name, value: Some(value), about }
-}
 
 /// Most processes of a command.
 const JOBS_MAX: u64 = 10_000;

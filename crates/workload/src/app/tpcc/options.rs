@@ -6,8 +6,9 @@
 //! `transaction`). Assumed: the number of sessions, sizes of batches, of dirty memory and of the log, and CPU time.
 
 use crate::WorkloadError;
+use crate::app::About;
 use crate::app::command_line::{Given, Line};
-use crate::app::{About, AppOption};
+use crate::app::spec::option;
 
 /// The model of a database.
 pub(in crate::app) const ABOUT: About = About {
@@ -30,10 +31,6 @@ pub(in crate::app) const ABOUT: About = About {
         option("touch_us", "US", "CPU time to find a row or the leaf of an index in the cache; 10"),
     ],
 };
-
-const fn option(name: &'static str, value: &'static str, about: &'static str) -> AppOption {
-    AppOption { name, value: Some(value), about }
-}
 
 const SECONDS_MAX: u64 = 1_000_000;
 
