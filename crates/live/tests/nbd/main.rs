@@ -4,6 +4,8 @@ mod client;
 mod exports;
 mod fuzz;
 mod handshake;
+mod installed;
+mod server;
 mod session;
 mod tls;
 mod transmission;

@@ -13,7 +13,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
 use super::client::{self, Sent};
 
 /// A folder of certificates, gone with the test.
-struct Folder(tempfile::TempDir);
+pub(crate) struct Folder(pub(crate) tempfile::TempDir);
 
 impl Folder {
     fn write(&self, name: &str, text: &str) -> PathBuf {
@@ -22,13 +22,13 @@ impl Folder {
         path
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 }
 
 /// A root, and a certificate of it for the server and one for a client.
-fn certificates() -> Folder {
+pub(crate) fn certificates() -> Folder {
     let folder = Folder(tempfile::tempdir().unwrap());
     let mut ca = CertificateParams::new([]).unwrap();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
