@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use iosched_live::nbd::{Handshake, Offer, Progress, Received, TlsError, TlsFiles, TlsMode, Transport, wire};
+use proptest::prelude::*;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -255,4 +256,43 @@ fn wrong_files_are_named() {
     starts(wrong(&certificate, &key, Some(nothing.clone())), &nothing);
     let message = wrong(&certificate, &folder.path("client-key.pem"), None);
     assert!(message.contains("cannot be used together"), "{message}");
+}
+
+/// What a client sends first.
+fn client_hello(folder: &Folder) -> Vec<u8> {
+    let (mut client, mut sent) = (connect(folder, false), Vec::new());
+    client.write_tls(&mut sent).unwrap();
+    sent
+}
+
+#[test]
+fn damaged_beginnings_end_in_an_error_or_wait_and_take_little_memory() {
+    let folder = certificates();
+    let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
+    let hello = client_hello(&folder);
+    let run = |sent: &[u8]| {
+        let (mut transport, mut plain, mut out) = (server(&config), Vec::new(), Vec::new());
+        for mut input in sent.chunks(1000) {
+            if transport.receive(&mut input, &mut plain, 1 << 16, &mut out).is_err() {
+                break;
+            }
+            assert!(input.is_empty());
+        }
+        assert!(plain.is_empty() && !transport.is_established());
+    };
+    // A message that says it has 16 MiB, in records as long as there are.
+    let record = [&[22, 3, 1, 0x40, 0][..], &[1, 0xff, 0xff, 0xff], &[0; 0x4000 - 4]].concat();
+    run(&record.repeat(100));
+    let damaged =
+        (prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8), any::<prop::sample::Index>());
+    proptest!(|((changes, end) in damaged, garbage in prop::collection::vec(any::<u8>(), 0..3000))| {
+        let mut sent = hello.clone();
+        for (at, byte) in changes {
+            *at.get_mut(&mut sent) = byte;
+        }
+        sent.truncate(end.index(hello.len() + 1));
+        sent.extend(garbage);
+        let used = allocation_counter::measure(|| run(&sent));
+        prop_assert!(used.bytes_max < 256 << 10, "{used:?}");
+    });
 }
