@@ -73,10 +73,18 @@ pub enum TlsFilesError {
 }
 
 impl TlsFiles {
-    /// `server-cert.pem` and `server-key.pem` of a directory, as other NBD servers name them. Clients need no certificate.
+    /// `server-cert.pem` and `server-key.pem` of a directory, as other NBD servers name them. If `ca-cert.pem` is there, too,
+    /// or cannot be told to be absent, clients need a certificate of it: set [`Self::client_ca`] to `None` where they need
+    /// none all the same.
     #[must_use]
     pub fn in_directory(directory: &Path) -> Self {
-        Self { certificate: directory.join("server-cert.pem"), key: directory.join("server-key.pem"), client_ca: None }
+        let client_ca = directory.join("ca-cert.pem");
+        let absent = matches!(client_ca.try_exists(), Ok(false));
+        Self {
+            certificate: directory.join("server-cert.pem"),
+            key: directory.join("server-key.pem"),
+            client_ca: (!absent).then_some(client_ca),
+        }
     }
 
     /// The configuration for all connections of a server: TLS 1.2 and 1.3, no resumption, so that nothing is kept of

@@ -44,6 +44,11 @@ pub(crate) fn certificates() -> Folder {
     folder
 }
 
+/// Where clients need no certificate.
+fn files(folder: &Folder) -> TlsFiles {
+    TlsFiles { client_ca: None, ..TlsFiles::in_directory(folder.0.path()) }
+}
+
 fn connect(folder: &Folder, with_certificate: bool) -> ClientConnection {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
@@ -99,7 +104,7 @@ fn deliver(client: &mut ClientConnection, mut out: &[u8]) {
 #[test]
 fn plain_bytes_go_both_ways() {
     let folder = certificates();
-    let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
+    let config = files(&folder).load().unwrap();
     for piece in [1, 100, usize::MAX] {
         let (mut client, mut server, mut plain) = (connect(&folder, false), server(&config), Vec::new());
         assert!(!server.is_established());
@@ -128,7 +133,7 @@ fn plain_bytes_go_both_ways() {
 #[test]
 fn plain_bytes_received_are_bounded() {
     let folder = certificates();
-    let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
+    let config = files(&folder).load().unwrap();
     let (mut client, mut server, mut plain) = (connect(&folder, false), server(&config), Vec::new());
     exchange(&mut client, &mut server, &mut plain, usize::MAX).unwrap();
 
@@ -151,7 +156,7 @@ fn plain_bytes_received_are_bounded() {
 #[test]
 fn the_end_is_told_from_a_cut() {
     let folder = certificates();
-    let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
+    let config = files(&folder).load().unwrap();
     let (mut client, mut server, mut plain) = (connect(&folder, false), server(&config), Vec::new());
     exchange(&mut client, &mut server, &mut plain, usize::MAX).unwrap();
     client.writer().write_all(b"last").unwrap();
@@ -168,7 +173,7 @@ fn the_end_is_told_from_a_cut() {
 #[test]
 fn nothing_is_sent_before_tls_is_established() {
     let folder = certificates();
-    let mut server = server(&TlsFiles::in_directory(folder.0.path()).load().unwrap());
+    let mut server = server(&files(&folder).load().unwrap());
     let (mut plain, mut out) = (&b"secret"[..], Vec::new());
     server.send(&mut plain, &mut out, 1 << 20).unwrap();
     assert_eq!((plain.len(), out.len()), (6, 0));
@@ -177,7 +182,7 @@ fn nothing_is_sent_before_tls_is_established() {
 #[test]
 fn garbage_instead_of_tls_gets_an_alert() {
     let folder = certificates();
-    let mut server = server(&TlsFiles::in_directory(folder.0.path()).load().unwrap());
+    let mut server = server(&files(&folder).load().unwrap());
     let (mut plain, mut out) = (Vec::new(), Vec::new());
     // Plain options that were sent right behind NBD_OPT_STARTTLS come here.
     let options = Sent::default().go("backup").0;
@@ -189,8 +194,8 @@ fn garbage_instead_of_tls_gets_an_alert() {
 #[test]
 fn clients_need_a_certificate_where_that_is_asked_for() {
     let folder = certificates();
-    let files = TlsFiles { client_ca: Some(folder.path("ca-cert.pem")), ..TlsFiles::in_directory(folder.0.path()) };
-    let config = files.load().unwrap();
+    // The root's certificate beside the server's is what asks for it.
+    let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
     let (mut client, mut transport, mut plain) = (connect(&folder, true), server(&config), Vec::new());
     exchange(&mut client, &mut transport, &mut plain, 100).unwrap();
     assert!(transport.is_established());
@@ -198,12 +203,15 @@ fn clients_need_a_certificate_where_that_is_asked_for() {
     let (mut client, mut transport) = (connect(&folder, false), server(&config));
     let result = exchange(&mut client, &mut transport, &mut plain, 100);
     assert!(matches!(result, Err(TlsError::Tls(_))) && !transport.is_established(), "{result:?}");
+
+    std::fs::remove_file(folder.path("ca-cert.pem")).unwrap();
+    assert_eq!(TlsFiles::in_directory(folder.0.path()).client_ca, None);
 }
 
 #[test]
 fn a_handshake_goes_on_inside_tls() {
     let folder = certificates();
-    let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
+    let config = files(&folder).load().unwrap();
     let mut out = Vec::new();
     let mut handshake = Handshake::new([Offer::new("db", 4096)].into(), TlsMode::Required, &mut out);
     let sent = Sent::hello(client::FLAGS).option(wire::OPT_STARTTLS, &[]).0;
@@ -268,7 +276,7 @@ fn client_hello(folder: &Folder) -> Vec<u8> {
 #[test]
 fn damaged_beginnings_end_in_an_error_or_wait_and_take_little_memory() {
     let folder = certificates();
-    let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
+    let config = files(&folder).load().unwrap();
     let hello = client_hello(&folder);
     let run = |sent: &[u8]| {
         let (mut transport, mut plain, mut out) = (server(&config), Vec::new(), Vec::new());
