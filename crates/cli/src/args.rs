@@ -26,6 +26,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Compare(Box<CompareArgs>),
     Reproduce(crate::reproduce::ReproduceArgs),
+    Serve(Box<crate::serve::ServeArgs>),
     /// Make a report of records, without running anything again
     ///
     /// The report is one HTML page that needs nothing else: tables and verdicts, latency distributions, throughput and

@@ -13,6 +13,8 @@ mod ls;
 mod output;
 mod reproduce;
 mod sample;
+mod serve;
+mod served;
 mod set;
 mod show;
 mod tell;
@@ -44,6 +46,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
     match command {
         Command::Compare(args) => return compare::compare(&args),
         Command::Reproduce(args) => return reproduce::run(&args),
+        Command::Serve(args) => return serve::serve(&args),
         Command::Report { records, output } => compare::report(&records, output.as_deref())?,
         Command::Trace(command) => trace::trace(&command)?,
         Command::Device(command) => device::device(&command)?,

@@ -15,11 +15,14 @@ const ENTRIES: u32 = 256;
 pub(crate) enum Source {
     Backend,
     Wake,
+    Accept,
+    Receive,
+    Send,
     Other,
 }
 
 impl Source {
-    const ALL: [Self; 3] = [Self::Backend, Self::Wake, Self::Other];
+    const ALL: [Self; 6] = [Self::Backend, Self::Wake, Self::Accept, Self::Receive, Self::Send, Self::Other];
 }
 
 /// A completion.

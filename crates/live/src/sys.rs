@@ -3,7 +3,8 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::os::fd::AsRawFd;
+use std::net::TcpStream;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -122,4 +123,28 @@ fn is_rotational(major: u32, minor: u32) -> bool {
 pub(crate) fn sleep_exactly() {
     // SAFETY: it takes no pointer. Without it timers are late, and that is all.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_usize) };
+}
+
+/// Who is at the other end of a unix socket: a name for people, and the process.
+pub(crate) fn unix_peer(socket: BorrowedFd<'_>) -> (String, u32) {
+    // SAFETY: all zeroes is a value of the type.
+    let mut peer: libc::ucred = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    let (fd, value) = (socket.as_raw_fd(), (&raw mut peer).cast());
+    // SAFETY: the value is as long as `length` says.
+    let result = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, value, &raw mut length) };
+    let pid = u32::try_from(peer.pid).unwrap_or(0);
+    if result != 0 || pid == 0 {
+        return ("somebody".to_owned(), 0);
+    }
+    let command = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    (format!("{}[{pid}]", command.trim_end()), pid)
+}
+
+/// Who is at the other end of a TCP connection. It sends at once what it has from now on.
+pub(crate) fn tcp_peer(socket: BorrowedFd<'_>) -> String {
+    let Ok(stream) = socket.try_clone_to_owned().map(TcpStream::from) else { return "somebody".to_owned() };
+    // A connection that waits is slower, and that is all.
+    let _ = stream.set_nodelay(true);
+    stream.peer_addr().map_or_else(|_| "somebody".to_owned(), |address| address.to_string())
 }

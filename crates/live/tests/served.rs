@@ -8,15 +8,15 @@ use iosched_live::reactor::{self, Options, Served};
 use iosched_live::{Buffer, Errno, Handle};
 
 fn served(backend: &str) -> Served {
-    reactor::start(&Options {
+    let options = Options {
         name: "test".to_owned(),
         backend: backend.parse().unwrap(),
         scheduler: "cfq".to_owned(),
         depth: None,
         budget_bytes: 64 << 20,
         seed: 1,
-    })
-    .unwrap()
+    };
+    reactor::start(&options, None).unwrap()
 }
 
 fn client(handle: &Handle, name: &str) -> ClientId {
@@ -109,7 +109,7 @@ fn a_file_is_served_once() {
         budget_bytes: 1 << 20,
         seed: 1,
     };
-    let Err(error) = reactor::start(&options) else { panic!("it is served twice") };
+    let Err(error) = reactor::start(&options, None) else { panic!("it is served twice") };
     assert!(error.to_string().contains("served already"), "{error}");
     first.handle.stop();
     first.wait().unwrap();

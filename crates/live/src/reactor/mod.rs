@@ -1,6 +1,7 @@
 //! The one thread of a disk: it waits for the ring, for other threads and for times that come, and lets the live disk go on.
 
 mod handle;
+pub mod nbd;
 
 use std::io;
 use std::sync::Arc;
@@ -13,11 +14,14 @@ use slab::Slab;
 
 use crate::backend::{Backend, Completion, Spec, SpecError};
 use crate::buffer::Segment;
-use crate::disk::{Action, ClientId, Identity, LiveDisk, Operation, Settings};
+use crate::disk::{Action, ClientId, Done, Identity, LiveDisk, Operation, Settings};
 use crate::ring::{Completed, Ring, Source};
 use crate::{Errno, Pool, sys};
 pub use handle::{ConnectError, Handle, Reply, Stopped};
 use handle::{Inbox, Message};
+
+/// How long clients may take over their last answers, in ns.
+const SENDING_NS_MAX: u64 = iosched::SECOND_NS;
 
 /// What a disk is served with.
 #[derive(Clone, Debug)]
@@ -82,11 +86,11 @@ impl Served {
     }
 }
 
-/// Begins to serve a disk.
+/// Begins to serve a disk: to whoever has its handle, and by NBD if that is asked for.
 ///
 /// # Errors
 /// If the back end, the elevator or the system do not allow it.
-pub fn start(options: &Options) -> Result<Served, StartError> {
+pub fn start(options: &Options, nbd: Option<nbd::Config>) -> Result<Served, StartError> {
     let backend = options.backend.open(options.seed)?;
     let card = backend.card().clone();
     let depth = options.depth.unwrap_or(card.depth);
@@ -106,7 +110,8 @@ pub fn start(options: &Options) -> Result<Served, StartError> {
         max_hw_sectors_kb: card.max_hw_sectors_kb,
         budget_bytes: options.budget_bytes,
     };
-    let disk = LiveDisk::new(Time::ZERO, settings, Pool::default())?;
+    let mut disk = LiveDisk::new(Time::ZERO, settings, Pool::default())?;
+    let nbd = nbd.map(|config| nbd::Server::new(config, &mut disk));
     let inbox = Arc::new(Inbox::new().map_err(StartError::System)?);
     let handle = Handle::new(Arc::clone(&inbox), &disk);
     let (ready, readied) = std::sync::mpsc::sync_channel(1);
@@ -115,7 +120,7 @@ pub fn start(options: &Options) -> Result<Served, StartError> {
         match Ring::new() {
             Ok(ring) => {
                 let _ = ready.send(Ok(()));
-                Reactor::new(ring, disk, backend, inbox).run()
+                Reactor::new(ring, disk, backend, inbox, nbd).run()
             }
             Err(error) => {
                 let _ = ready.send(Err(error));
@@ -140,6 +145,10 @@ enum Ending {
     Draining,
     /// The last flush is under way.
     Flushing,
+    /// It is done.
+    Flushed,
+    /// The last answers are on their way.
+    Sending,
     Ended,
 }
 
@@ -148,37 +157,44 @@ struct Reactor {
     disk: LiveDisk,
     backend: Box<dyn Backend>,
     inbox: Arc<Inbox>,
+    nbd: Option<nbd::Server>,
     began: Instant,
     replies: Slab<Reply>,
     ending: Ending,
     /// The disk's own client, for the last flush.
     own: Option<ClientId>,
     result: Result<(), Errno>,
+    /// When clients that do not take their last answers are waited for no longer.
+    gives_up: Option<Time>,
     /// What the bell's counter is read into.
     rung: Box<u64>,
     messages: Vec<Message>,
     completed: Vec<Completed>,
     segments: Vec<Segment>,
     done: Vec<Completion>,
+    answers: Vec<Done>,
 }
 
 impl Reactor {
-    fn new(ring: Ring, disk: LiveDisk, backend: Box<dyn Backend>, inbox: Arc<Inbox>) -> Self {
+    fn new(ring: Ring, disk: LiveDisk, backend: Box<dyn Backend>, inbox: Arc<Inbox>, nbd: Option<nbd::Server>) -> Self {
         Self {
             ring,
             disk,
             backend,
             inbox,
+            nbd,
             began: Instant::now(),
             replies: Slab::new(),
             ending: Ending::No,
             own: None,
             result: Ok(()),
+            gives_up: None,
             rung: Box::new(0),
             messages: Vec::new(),
             completed: Vec::new(),
             segments: Vec::new(),
             done: Vec::new(),
+            answers: Vec::new(),
         }
     }
 
@@ -189,21 +205,32 @@ impl Reactor {
     fn run(mut self) -> Result<(), Errno> {
         sys::sleep_exactly();
         self.listen_to_bell();
+        if let Some(nbd) = &self.nbd {
+            nbd.listen(&mut self.ring);
+        }
         while self.ending != Ending::Ended {
             let now = self.now();
             self.take_messages(now);
-            self.take_completions();
+            self.take_completions(now);
+            if let Some(nbd) = &mut self.nbd
+                && nbd.next_time().is_some_and(|at| at <= now)
+            {
+                nbd.time(now, &mut self.disk);
+            }
             if self.disk.next_timer().is_some_and(|at| at <= now) {
                 self.disk.timer(now);
             }
             self.backend.advance(now, &mut self.ring.submissions(Source::Backend), &mut self.done);
             loop {
                 self.run_queue(now);
-                if !self.answer() {
+                if !self.answer(now) {
                     break;
                 }
             }
-            self.end_if_drained(now);
+            self.go_on_with_end(now);
+            if let Some(nbd) = &mut self.nbd {
+                nbd.go_on(&mut self.ring);
+            }
             if self.ending != Ending::Ended {
                 self.wait();
             }
@@ -223,7 +250,8 @@ impl Reactor {
     }
 
     fn wait(&mut self) {
-        let times = [self.disk.next_timer(), self.backend.next_event()];
+        let nbd = self.nbd.as_ref().and_then(nbd::Server::next_time);
+        let times = [self.disk.next_timer(), self.backend.next_event(), nbd, self.gives_up];
         let now = self.now();
         let next = times.into_iter().flatten().min();
         if next.is_some_and(|at| at <= now) || !self.inbox.may_sleep() {
@@ -254,14 +282,19 @@ impl Reactor {
                     self.disk.submit(now, client, Operation { cookie, ..operation });
                 }
                 Message::Control(act) => act(&mut self.disk, now),
-                Message::Stop if self.ending == Ending::No => self.ending = Ending::Draining,
+                Message::Stop if self.ending == Ending::No => {
+                    self.ending = Ending::Draining;
+                    if let Some(nbd) = &mut self.nbd {
+                        nbd.end();
+                    }
+                }
                 Message::Stop => {}
             }
         }
         self.messages = messages;
     }
 
-    fn take_completions(&mut self) {
+    fn take_completions(&mut self, now: Time) {
         let mut completed = std::mem::take(&mut self.completed);
         self.ring.completions(&mut completed);
         for Completed { source, id, result } in completed.drain(..) {
@@ -271,7 +304,15 @@ impl Reactor {
                     self.backend.completed(id, result, ring, &mut self.done);
                 }
                 Source::Wake => self.listen_to_bell(),
-                Source::Other => {}
+                Source::Accept | Source::Receive | Source::Send | Source::Other => {
+                    if let Some(nbd) = &mut self.nbd {
+                        match source {
+                            Source::Accept => nbd.accepted(now, id, result, &mut self.ring),
+                            Source::Receive => nbd.received(now, id, result, &mut self.disk),
+                            _ => nbd.sent(now, id, result, &mut self.disk, &mut self.ring),
+                        }
+                    }
+                }
             }
         }
         self.completed = completed;
@@ -299,34 +340,49 @@ impl Reactor {
     }
 
     /// Tells clients what is done. Whether there was anything.
-    fn answer(&mut self) -> bool {
-        let mut any = false;
-        for done in self.disk.take_done() {
-            any = true;
+    fn answer(&mut self, now: Time) -> bool {
+        let mut answers = std::mem::take(&mut self.answers);
+        answers.extend(self.disk.take_done());
+        let any = !answers.is_empty();
+        for done in answers.drain(..) {
             if Some(done.client) == self.own {
                 self.result = done.result.map(drop);
-                self.ending = Ending::Ended;
+                self.ending = Ending::Flushed;
+            } else if done.cookie & nbd::COOKIES != 0 {
+                if let Some(nbd) = &mut self.nbd {
+                    nbd.answer(now, done, &mut self.disk);
+                }
             } else if let Some(reply) = self.replies.try_remove(done.cookie as usize) {
                 reply(done.result);
             }
         }
+        self.answers = answers;
         any
     }
 
-    /// Goes on with the end: a flush after everything else.
-    fn end_if_drained(&mut self, now: Time) {
-        if self.ending != Ending::Draining || !self.disk.is_idle() {
-            return;
+    /// Goes on with the end: a flush after everything else, then the last answers are sent.
+    fn go_on_with_end(&mut self, now: Time) {
+        if self.ending == Ending::Draining && self.disk.is_idle() {
+            self.flush_last(now);
         }
-        let identity = Identity {
-            name: "iosched".to_owned(),
-            pid: 0,
-            ioprio: IoPriority::default(),
-            group: None,
-            read_only: false,
-        };
-        let Ok(own) = self.disk.connect(now, identity) else {
+        if self.ending == Ending::Flushed {
+            self.ending = Ending::Sending;
+            self.gives_up = Some(now + SENDING_NS_MAX);
+            if let Some(nbd) = &mut self.nbd {
+                nbd.finish(now, &mut self.disk);
+            }
+        }
+        let quiet = self.nbd.as_ref().is_none_or(nbd::Server::is_quiet);
+        if self.ending == Ending::Sending && (quiet || self.gives_up.is_some_and(|at| at <= now)) {
             self.ending = Ending::Ended;
+        }
+    }
+
+    fn flush_last(&mut self, now: Time) {
+        let (name, ioprio) = ("iosched".to_owned(), IoPriority::default());
+        let Ok(own) = self.disk.connect(now, Identity { name, pid: 0, ioprio, group: None, read_only: false }) else {
+            self.result = Err(Errno::EIO);
+            self.ending = Ending::Flushed;
             return;
         };
         self.own = Some(own);
@@ -334,6 +390,6 @@ impl Reactor {
         let flush = Operation { action: Action::Flush, offset: 0, length: 0, fua: false, data: None, cookie: 0 };
         self.disk.submit(now, own, flush);
         self.run_queue(now);
-        self.answer();
+        self.answer(now);
     }
 }

@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+"""Speed of a served disk beside its peers, in one run: several rounds in turn, the median of each, and the ratios.
+
+    bench/live.py [nbd] [large] [fuse] [cost] [shield] [tenants] [--rounds N] [--seconds S] [--iosched PATH] [--json FILE]
+
+Needs fio with the nbd engine; nbdkit, qemu-nbd, nbd-server and nbdfuse where they are, and says which were not. As root for fuse.
+Client and server share the machine: compare only within one run.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+DISK_MIB = 512
+GOAL = {
+    "nbd": "above every peer in every cell",
+    "large": "above every peer in every cell",
+    "fuse": "at least 1.5 times nbdfuse over nbdkit",
+    "cost": "cfq within 10 % of noop",
+    "shield": "p99 of the reader a tenth of every other's, total within 15 % of noop's",
+    "tenants": "one client of A beside 16 of B: A has 48 to 52 %",
+}
+
+
+class Missing(Exception):
+    """A program that is not here."""
+
+
+def have(*programs):
+    for program in programs:
+        if shutil.which(program) is None:
+            raise Missing(program)
+
+
+@contextlib.contextmanager
+def running(command, ready):
+    """The command, running until the end of the block; `ready` is asked until it says so."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        for _ in range(500):
+            if ready():
+                break
+            if process.poll() is not None:
+                sys.exit(f"{' '.join(command)}: {process.stderr.read().decode()}")
+            time.sleep(0.01)
+        else:
+            sys.exit(f"{' '.join(command)}: not ready after 5 s")
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def listening(at):
+    def ready():
+        return subprocess.run(["nbdinfo", "--size", at], capture_output=True).returncode == 0
+
+    return ready
+
+
+def uri(path, export=""):
+    return f"nbd+unix:///{export}?socket={path}"
+
+
+def full(path):
+    """A file of the disk's size with something in every block."""
+    with open(path, "wb") as file:
+        block = os.urandom(1 << 20)
+        for _ in range(DISK_MIB):
+            file.write(block)
+    return path
+
+
+class Servers:
+    """Ways to serve the same disk by NBD, each as a context that gives its URI."""
+
+    def __init__(self, iosched, scratch):
+        self.iosched, self.scratch, self.count = iosched, scratch, 0
+
+    def socket(self):
+        self.count += 1
+        return os.path.join(self.scratch, f"{self.count}.sock")
+
+    @contextlib.contextmanager
+    def ours(self, backing, scheduler="cfq", *options):
+        path = self.socket()
+        command = [self.iosched, "serve", backing, "--unix", path, "--scheduler", scheduler, *options]
+        with running(command, listening(uri(path))):
+            yield uri(path)
+
+    @contextlib.contextmanager
+    def nbdkit(self, *plugin):
+        have("nbdkit")
+        path = self.socket()
+        with running(["nbdkit", "-f", "-U", path, *plugin], listening(uri(path))):
+            yield uri(path)
+
+    @contextlib.contextmanager
+    def qemu(self, image):
+        have("qemu-nbd")
+        path = self.socket()
+        command = ["qemu-nbd", "-t", "-e", "32", "-f", "raw", "-k", path, image]
+        # tmpfs has neither direct nor native asynchronous I/O for it.
+        if not image.startswith("/dev/shm"):
+            command[1:1] = ["--cache=none", "--aio=native"]
+        with running(command, listening(uri(path))):
+            yield uri(path)
+
+    @contextlib.contextmanager
+    def nbd_server(self, image):
+        have("nbd-server")
+        path, config = self.socket(), os.path.join(self.scratch, "nbd-server.conf")
+        with open(config, "w") as file:
+            file.write(f"[generic]\nunixsock = {path}\nallowlist = true\n[disk]\nexportname = {image}\n")
+        with running(["nbd-server", "-d", "-C", config], listening(uri(path, "disk"))):
+            yield uri(path, "disk")
+
+
+def fio(jobs, seconds, *options):
+    """Runs fio; its jobs' results."""
+    have("fio")
+    command = ["fio", "--output-format=json", "--time_based", f"--runtime={seconds}", "--norandommap", *options]
+    for name, job in jobs:
+        command += [f"--name={name}", *job]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {result.stderr}")
+    return json.loads(result.stdout[result.stdout.index("{"):])["jobs"]
+
+
+def nbd_job(at, rw, size, depth):
+    return ["--ioengine=nbd", f"--uri={at}", f"--rw={rw}", f"--bs={size}", f"--iodepth={depth}",
+            f"--size={DISK_MIB}M"]
+
+
+def iops(jobs):
+    return sum(job["read"]["iops"] + job["write"]["iops"] for job in jobs)
+
+
+def bytes_per_s(jobs):
+    return sum(job["read"]["bw_bytes"] + job["write"]["bw_bytes"] for job in jobs)
+
+
+def connections(at, rw, size, depth, count, seconds):
+    jobs = [(f"c{number}", nbd_job(at, rw, size, max(1, depth // count))) for number in range(count)]
+    return iops(fio(jobs, seconds))
+
+
+def rounds(count, contenders, measure):
+    """Every contender in turn, `count` times: the medians."""
+    found = {name: [] for name in contenders}
+    for _ in range(count):
+        for name, contender in contenders.items():
+            try:
+                with contender() as at:
+                    found[name].append(measure(at))
+            except Missing as missing:
+                found[name] = None
+                print(f"  {name}: left out, {missing} is not here", file=sys.stderr)
+        contenders = {name: contender for name, contender in contenders.items() if found[name] is not None}
+    return {name: values for name, values in found.items() if values}
+
+
+class Table:
+    """Rows of figures with the ratio of ours to the best other."""
+
+    def __init__(self, title, goal):
+        self.rows, self.title = [], title
+        print(f"\n{title}   goal: {goal}")
+
+    def row(self, case, unit, found, ours="iosched"):
+        middle = {name: statistics.median(values) for name, values in found.items()}
+        others = {name: value for name, value in middle.items() if name != ours}
+        best = max(others, key=others.get) if others else None
+        ratio = middle[ours] / others[best] if best else float("nan")
+        spread = (max(found[ours]) - min(found[ours])) / middle[ours] * 100
+        figures = "  ".join(f"{name} {value:,.0f}" for name, value in middle.items())
+        print(f"  {case:34} {unit:6} {figures}   {ratio:.2f} of {best} (ours ± {spread / 2:.0f} %)", flush=True)
+        self.rows.append({"case": case, "unit": unit, "found": found, "ratio": ratio})
+
+
+def bench_nbd(servers, options, sizes):
+    table = Table("NBD over a unix socket, cfq in the path", GOAL["large" if sizes == "1m" else "nbd"])
+    image = full(tempfile.mktemp(dir="/dev/shm", suffix=".img"))
+    copy = full(tempfile.mktemp(dir="/dev/shm", suffix=".img"))
+    kits = {
+        "memory": {
+            "iosched": lambda: filled(servers.ours(f"memory:{DISK_MIB}M"), image),
+            "nbdkit": lambda: filled(servers.nbdkit("memory", f"{DISK_MIB}M"), image),
+        },
+        "file": {
+            "iosched": lambda: servers.ours(copy),
+            "nbdkit": lambda: servers.nbdkit("file", copy),
+            "qemu-nbd": lambda: servers.qemu(copy),
+            "nbd-server": lambda: servers.nbd_server(copy),
+        },
+    }
+    shapes = [(1, 1), (32, 1), (128, 1), (128, 4)] if sizes == "4k" else [(16, 1)]
+    try:
+        for backing, kit in kits.items():
+            for rw in ("randread", "randwrite") if sizes == "4k" else ("read", "write"):
+                for depth, count in shapes:
+                    found = rounds(options.rounds, kit,
+                                   lambda at: connections(at, rw, sizes, depth, count, options.seconds))
+                    table.row(f"{backing} {rw} {sizes} depth {depth} x {count}", "IOPS", found)
+    finally:
+        os.unlink(image)
+        os.unlink(copy)
+    return table
+
+
+@contextlib.contextmanager
+def filled(server, image):
+    with server as at:
+        subprocess.run(["nbdcopy", image, at], check=True)
+        yield at
+
+
+def bench_cost(servers, options):
+    table = Table("Cost of scheduling: memory, 4 KiB random reads", GOAL["cost"])
+    kit = {"iosched": lambda: servers.ours(f"memory:{DISK_MIB}M", "cfq"),
+           "noop": lambda: servers.ours(f"memory:{DISK_MIB}M", "noop")}
+    for depth, count in [(1, 1), (32, 1), (128, 4)]:
+        found = rounds(options.rounds, kit,
+                       lambda at: connections(at, "randread", "4k", depth, count, options.seconds))
+        table.row(f"depth {depth} x {count}", "IOPS", found)
+    return table
+
+
+def bench_shield(servers, options):
+    """A reader at depth 1 beside 16 greedy writers: its p99, and what all have together."""
+    tables = []
+    for model in ("sata-ssd", "sata-7200"):
+        table = Table(f"A reader beside 16 greedy writers, modelled {model}", GOAL["shield"])
+        kit = {"iosched": lambda: servers.ours(f"model:{model},size=4G", "cfq"),
+               "noop": lambda: servers.ours(f"model:{model},size=4G", "noop")}
+        found = {name: [] for name in kit}
+        for _ in range(options.rounds):
+            for name, contender in kit.items():
+                with contender() as at:
+                    writers = [(f"w{number}", nbd_job(at, "randwrite", "64k", 16)) for number in range(16)]
+                    jobs = fio([("reader", nbd_job(at, "randread", "4k", 1)), *writers], options.seconds * 3)
+                    p99_ms = jobs[0]["read"]["clat_ns"]["percentile"]["99.000000"] / 1e6
+                    found[name].append((p99_ms, bytes_per_s(jobs) / 1e6))
+        for name, values in found.items():
+            p99_ms, together = (statistics.median(column) for column in zip(*values))
+            print(f"  {name:10} p99 {p99_ms:9.2f} ms   together {together:7.1f} MB/s", flush=True)
+        middle = {name: [statistics.median(column) for column in zip(*values)] for name, values in found.items()}
+        print(f"  p99 {middle['iosched'][0] / middle['noop'][0]:.3f} of noop's, "
+              f"together {middle['iosched'][1] / middle['noop'][1]:.2f}")
+        table.rows.append({"model": model, "found": found})
+        tables.append(table)
+    return tables
+
+
+def bench_tenants(servers, options):
+    """One client of tenant A beside 16 of tenant B, equal weights."""
+    tables = []
+    for model in ("sata-ssd", "sata-7200"):
+        table = Table(f"Tenants, modelled {model}, 64 KiB random reads at depth 4", GOAL["tenants"])
+        shares = []
+        for _ in range(options.rounds):
+            exports = ["--export", "a,weight=500", "--export", "b,weight=500"]
+            with servers.ours(f"model:{model},size=4G", "cfq", *exports) as at:
+                a, b = at.replace("///", "///a"), at.replace("///", "///b")
+                jobs = [("a", nbd_job(a, "randread", "64k", 4))]
+                jobs += [(f"b{number}", nbd_job(b, "randread", "64k", 4)) for number in range(16)]
+                done = fio(jobs, options.seconds * 3)
+                shares.append(bytes_per_s(done[:1]) / bytes_per_s(done) * 100)
+        print(f"  A has {statistics.median(shares):.1f} % ({min(shares):.1f} to {max(shares):.1f})", flush=True)
+        table.rows.append({"model": model, "shares": shares})
+        tables.append(table)
+    return tables
+
+
+def bench_fuse(servers, options):
+    table = Table("FUSE: direct reads of the disk as a file", GOAL["fuse"])
+
+    @contextlib.contextmanager
+    def ours():
+        with tempfile.TemporaryDirectory(dir=servers.scratch) as at:
+            file = os.path.join(at, "memory")
+            with running([servers.iosched, "mount", f"memory:{DISK_MIB}M", at], lambda: os.path.exists(file)):
+                yield file
+
+    @contextlib.contextmanager
+    def nbdfuse():
+        have("nbdfuse", "nbdkit")
+        with servers.nbdkit("memory", f"{DISK_MIB}M") as served, tempfile.TemporaryDirectory(dir=servers.scratch) as at:
+            file = os.path.join(at, "nbd")
+            with running(["nbdfuse", at, served], lambda: os.path.exists(file)):
+                yield file
+            subprocess.run(["fusermount3", "-u", at], capture_output=True)
+
+    for size, depth in (("4k", 1), ("4k", 32), ("1m", 4)):
+        def measure(file):
+            job = ["--ioengine=libaio", "--direct=1", f"--filename={file}", "--rw=randread", f"--bs={size}",
+                   f"--iodepth={depth}", f"--size={DISK_MIB}M", "--allow_file_create=0"]
+            return iops(fio([("r", job)], options.seconds))
+
+        table.row(f"randread {size} depth {depth}", "IOPS",
+                  rounds(options.rounds, {"iosched": ours, "nbdfuse": nbdfuse}, measure))
+    return table
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", help=f"of {', '.join(GOAL)}; all if none is named")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=3)
+    parser.add_argument("--iosched", default="target/release/iosched")
+    parser.add_argument("--json", help="every figure of every round, into this file")
+    options = parser.parse_args()
+    unknown = set(options.what) - set(GOAL)
+    if unknown:
+        parser.error(f"no benchmark: {', '.join(sorted(unknown))}; there are {', '.join(GOAL)}")
+    if shutil.which(options.iosched) is None:
+        parser.error(f"{options.iosched} is not there: cargo build --release, or --iosched PATH")
+    all_tables = []
+    with tempfile.TemporaryDirectory() as scratch:
+        servers = Servers(options.iosched, scratch)
+        benches = {
+            "nbd": lambda: bench_nbd(servers, options, "4k"),
+            "large": lambda: bench_nbd(servers, options, "1m"),
+            "fuse": lambda: bench_fuse(servers, options),
+            "cost": lambda: bench_cost(servers, options),
+            "shield": lambda: bench_shield(servers, options),
+            "tenants": lambda: bench_tenants(servers, options),
+        }
+        for name in options.what or GOAL:
+            found = benches[name]()
+            all_tables += found if isinstance(found, list) else [found]
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump([{"title": table.title, "rows": table.rows} for table in all_tables], file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

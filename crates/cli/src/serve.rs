@@ -1,0 +1,189 @@
+//! `iosched serve`: a disk by NBD, with an elevator in its path.
+
+use std::net::TcpListener;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueHint};
+use iosched_live::nbd::{Export, Exports, TlsFiles};
+use iosched_live::reactor::nbd::{Config, Limits, Listener};
+
+use crate::fail::usage;
+use crate::served::{DiskArgs, size, stop_on_signal};
+
+/// Serve a disk to NBD clients, with an elevator in its path
+///
+/// Each client is a process to the elevator: it has its turn, its priority and its fair share. Clients of an export are a group of their
+/// own; exports are declared by --export or in a file, with class, level and weight. Without a declaration there is one
+/// export, reached by every name that is empty.
+///
+/// SIGTERM or Ctrl-C finish what clients have asked for, flush, and end; a second one ends at once. What was flushed is on the backing in
+/// any case.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    disk: DiskArgs,
+
+    /// Listen on a unix socket there, which only its owner may use [default: NAME.sock in the present directory]
+    #[arg(long, value_name = "SOCKET", value_hint = ValueHint::FilePath)]
+    unix: Option<PathBuf>,
+
+    /// Listen on the network: ADDRESS:PORT, usually port 10809. Needs --tls or --insecure
+    #[arg(long, value_name = "ADDRESS")]
+    tcp: Option<String>,
+
+    /// An export: NAME[,class=rt|be|idle][,level=0..7][,weight=10..1000][,read-only][,description=TEXT]
+    #[arg(long = "export", value_name = "EXPORT")]
+    exports: Vec<String>,
+
+    /// A file that declares exports: [export.db] with class, level, weight, read_only, description
+    #[arg(long = "exports", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    exports_file: Option<PathBuf>,
+
+    /// Secure connections: a folder with server-cert.pem and server-key.pem, and ca-cert.pem if clients need certificates
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    tls: Option<PathBuf>,
+
+    /// Let clients connect without TLS, over the network, too: whoever reaches the port has the disk
+    #[arg(long)]
+    insecure: bool,
+
+    /// Connections at once
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]
+    connections_max: u16,
+
+    /// Seconds that a handshake may take
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    handshake_s: u16,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  iosched serve disk.img --unix disk.sock
+      then: nbd-client -unix disk.sock /dev/nbd0, or --uri 'nbd+unix:///?socket=disk.sock'
+  iosched serve disk.img --export db,class=be,level=0,weight=800 --export backup,class=idle
+      a database and a backup: the backup has what the database leaves
+  iosched serve model:sata-2005,size=1G --scheduler deadline
+      a disk of 2005, in memory
+  iosched serve /dev/sdb --tcp 0.0.0.0:10809 --tls /etc/iosched/tls";
+
+pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
+    let exports = exports(args)?.or_default(&args.disk.name());
+    let tls = args.tls.as_deref().map(|folder| TlsFiles::in_directory(folder).load()).transpose()?;
+    if args.tcp.is_some() && tls.is_none() && !args.insecure {
+        return Err(usage("--tcp needs --tls DIR, or --insecure if everybody who reaches the port may have the disk"));
+    }
+    let Doors { listeners, places, socket } = doors(args)?;
+    let limits = Limits {
+        connections: args.connections_max.into(),
+        handshake_ns: u64::from(args.handshake_s) * iosched::SECOND_NS,
+    };
+    let plain = tls.is_none() || args.insecure;
+    let note = Box::new(|note: &str| eprintln!("{note}"));
+    let names: Vec<String> = exports.as_slice().iter().map(describe).collect();
+    let served = args.disk.start(Some(Config { listeners, exports, tls, plain, limits, note }))?;
+    stop_on_signal(&served.handle)?;
+    let scheduler = served.handle.control(|disk, _| disk.queue().scheduler())?;
+    eprintln!("{}: {}, {}, {scheduler}", served.handle.name(), served.about, size(served.handle.capacity_bytes()));
+    for name in names {
+        eprintln!("export {name}");
+    }
+    for place in places {
+        eprintln!("{place}");
+    }
+    // Without systemd nobody listens.
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    let ended = served.wait();
+    drop(socket);
+    ended.context("the last flush failed: what was written since the last good one may not be on the backing")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn exports(args: &ServeArgs) -> Result<Exports> {
+    let mut exports = match &args.exports_file {
+        Some(file) => Exports::load(file)?,
+        None => Exports::default(),
+    };
+    for export in &args.exports {
+        exports.add(Export::from_option(export)?)?;
+    }
+    Ok(exports)
+}
+
+fn describe(export: &Export) -> String {
+    let name = if export.name.is_empty() { "(without a name)" } else { &export.name };
+    let weight = export.weight.map(|weight| format!(", weight {weight}")).unwrap_or_default();
+    let read_only = if export.read_only { ", read-only" } else { "" };
+    format!("{name}: {}{weight}{read_only}", export.ioprio)
+}
+
+/// Where clients connect, and how that is told.
+struct Doors {
+    listeners: Vec<Listener>,
+    places: Vec<String>,
+    /// A socket that is removed in the end.
+    socket: Option<OwnSocket>,
+}
+
+fn doors(args: &ServeArgs) -> Result<Doors> {
+    let mut doors = Doors { listeners: Listener::from_systemd()?, places: Vec::new(), socket: None };
+    if !doors.listeners.is_empty() {
+        doors.places.push(format!("{} sockets of systemd", doors.listeners.len()));
+    }
+    if let Some(address) = &args.tcp {
+        let listener = TcpListener::bind(address).with_context(|| format!("--tcp {address}"))?;
+        doors.places.push(format!("nbd://{}", listener.local_addr()?));
+        doors.listeners.push(Listener::Tcp(listener));
+    }
+    let default = doors.listeners.is_empty().then(|| PathBuf::from(format!("{}.sock", args.disk.name())));
+    if let Some(path) = args.unix.clone().or(default) {
+        let (listener, socket) = OwnSocket::bind(&path)?;
+        doors.places.push(format!("nbd+unix:///?socket={}", path.display()));
+        doors.listeners.push(Listener::Unix(listener));
+        doors.socket = Some(socket);
+    }
+    Ok(doors)
+}
+
+/// A unix socket that nobody else uses, and that is removed when it is no longer needed.
+pub(crate) struct OwnSocket(PathBuf);
+
+impl OwnSocket {
+    /// Listens at `path`. A socket that a server left there is replaced.
+    pub(crate) fn bind(path: &Path) -> Result<(UnixListener, Self)> {
+        let at = || path.display().to_string();
+        if let Ok(there) = std::fs::symlink_metadata(path) {
+            if !there.file_type().is_socket() {
+                bail!("{}: something else is there, and is left alone", at());
+            }
+            if UnixStream::connect(path).is_ok() {
+                bail!("{}: a server listens there; choose another socket, or stop that one", at());
+            }
+            eprintln!("{}: left by a server that has ended; it is replaced", at());
+        }
+        // Nobody may connect before the mode is right.
+        let mut hidden = path.as_os_str().to_owned();
+        hidden.push(format!(".{}", std::process::id()));
+        let hidden = PathBuf::from(hidden);
+        let listener = UnixListener::bind(&hidden).with_context(at)?;
+        let placed = std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600))
+            .and_then(|()| std::fs::rename(&hidden, path));
+        if let Err(error) = placed {
+            // What cannot be placed is not left.
+            let _ = std::fs::remove_file(&hidden);
+            return Err(error).with_context(at);
+        }
+        Ok((listener, Self(path.to_owned())))
+    }
+}
+
+impl Drop for OwnSocket {
+    fn drop(&mut self) {
+        // Somebody may have removed it.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

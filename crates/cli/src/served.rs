@@ -1,0 +1,106 @@
+//! What `serve` and `mount` have in common: a disk that is served until it is told to stop.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Result;
+use clap::Args;
+use iosched_live::Handle;
+use iosched_live::backend::Spec;
+use iosched_live::reactor::{Options, Served};
+use iosched_sim::SchedulerSetting;
+
+use crate::fail::usage;
+
+/// Ended at once by a second signal: as a shell says of a program that SIGTERM ended.
+const TERMINATED: i32 = 143;
+
+/// Which disk is served, and how.
+#[derive(Args, Debug)]
+pub(crate) struct DiskArgs {
+    /// What the data is on: a file or block device, memory:SIZE, or model:PROFILE[,size=SIZE] for a modelled disk in real time
+    /// (see `iosched device list`); fault:PLAN:BACKING fails on purpose
+    #[arg(value_name = "BACKING")]
+    backing: Spec,
+
+    /// What the disk is called [default: after the file or profile]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// The elevator, with tunables and attributes: cfq or cfq:slice_idle=0,nr_requests=64
+    #[arg(short, long, value_name = "SETTING", default_value = "cfq")]
+    scheduler: SchedulerSetting,
+
+    /// Commands that the backing is given at once; what is beyond waits in the elevator [default: 32, of models their own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    depth: Option<u32>,
+
+    /// Memory for clients' data on its way, in MiB, apart from one operation of each client
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    budget_mib: u32,
+
+    /// What a modelled disk leaves to chance
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+impl DiskArgs {
+    /// What the disk is called.
+    pub(crate) fn name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.backing.default_name())
+    }
+
+    /// Begins to serve it.
+    pub(crate) fn start(&self, nbd: Option<iosched_live::reactor::nbd::Config>) -> Result<Served> {
+        let name = self.name();
+        if name.is_empty() || name.contains('/') {
+            return Err(usage(format!("{name:?} is no name for a disk: say --name NAME, without a slash")));
+        }
+        let options = Options {
+            name,
+            backend: self.backing.clone(),
+            scheduler: self.scheduler.name.clone(),
+            depth: self.depth,
+            budget_bytes: u64::from(self.budget_mib) << 20,
+            seed: self.seed,
+        };
+        let served = iosched_live::reactor::start(&options, nbd)?;
+        let setting = self.scheduler.clone();
+        served.handle.control(move |disk, now| {
+            for (name, value) in &setting.attributes {
+                disk.set_attribute(now, name, value)?;
+            }
+            for (name, value) in &setting.tunables {
+                disk.set_tunable(now, name, value)?;
+            }
+            Ok::<(), iosched::TunableError>(())
+        })??;
+        Ok(served)
+    }
+}
+
+/// From now on SIGTERM, SIGINT and SIGHUP let the disk finish what it has and flush; the next one ends everything at once.
+pub(crate) fn stop_on_signal(handle: &Handle) -> Result<()> {
+    let handle = handle.clone();
+    let stopping = AtomicBool::new(false);
+    ctrlc::set_handler(move || {
+        if stopping.swap(true, Ordering::SeqCst) {
+            std::process::exit(TERMINATED);
+        }
+        eprintln!("\nfinishing and flushing; a second signal ends at once");
+        handle.stop();
+    })?;
+    Ok(())
+}
+
+/// A size for people.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.into_iter().find(|(shift, _)| bytes >= 1 << shift);
+    unit.map_or_else(
+        || format!("{bytes} bytes"),
+        |(shift, name)| {
+            let value = bytes as f64 / (1_u64 << shift) as f64;
+            if value.fract() == 0.0 { format!("{value:.0} {name}") } else { format!("{value:.1} {name}") }
+        },
+    )
+}

@@ -1,0 +1,301 @@
+//! The NBD server of a disk, in the disk's own thread: sockets through the ring, the protocol by [`crate::nbd`].
+
+mod connection;
+mod output;
+
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+
+use io_uring::{opcode, types};
+use iosched::Time;
+use rustls::ServerConfig;
+use slab::Slab;
+
+use crate::disk::{Done, LiveDisk};
+use crate::nbd::{Export, Exports, Offer, TlsMode};
+use crate::ring::{Ring, Source};
+use crate::sys;
+use connection::{Connection, Peer, With};
+
+/// Cookies of operations that came by NBD have this, those of others do not.
+pub(super) const COOKIES: u64 = 1 << 63;
+
+/// Where clients connect.
+#[derive(Debug)]
+pub enum Listener {
+    /// A socket of this machine.
+    Unix(UnixListener),
+    /// A socket of the network.
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    /// The sockets that systemd has made for this process, if it has: each is listened on from now on. To be asked once.
+    ///
+    /// # Errors
+    /// If one of them is neither a unix nor a TCP socket.
+    #[allow(unsafe_code)]
+    pub fn from_systemd() -> std::io::Result<Vec<Self>> {
+        let mut listeners = Vec::new();
+        for fd in sd_notify::listen_fds()? {
+            // SAFETY: systemd gave it to this process, and nobody else takes it.
+            let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+            let tcp = TcpListener::from(socket);
+            listeners.push(if tcp.local_addr().is_ok() {
+                Self::Tcp(tcp)
+            } else {
+                let unix = UnixListener::from(OwnedFd::from(tcp));
+                unix.local_addr()?;
+                Self::Unix(unix)
+            });
+        }
+        Ok(listeners)
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(listener) => listener.as_fd(),
+            Self::Tcp(listener) => listener.as_fd(),
+        }
+    }
+}
+
+/// What clients may use up.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at once.
+    pub connections: usize,
+    /// How long a handshake may take, in ns.
+    pub handshake_ns: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connections: 256, handshake_ns: 10 * iosched::SECOND_NS }
+    }
+}
+
+/// How a disk is served by NBD.
+pub struct Config {
+    /// Where clients connect.
+    pub listeners: Vec<Listener>,
+    /// What they may ask for.
+    pub exports: Exports,
+    /// How connections are secured, if they can be.
+    pub tls: Option<Arc<ServerConfig>>,
+    /// Whether clients may also do without TLS.
+    pub plain: bool,
+    /// What they may use up.
+    pub limits: Limits,
+    /// Is told what a person should know of connections, a line each.
+    pub note: Box<dyn FnMut(&str) + Send>,
+}
+
+/// What every connection begins with.
+struct Door {
+    exports: Vec<Export>,
+    offers: Arc<[Offer]>,
+    tls: Option<Arc<ServerConfig>>,
+    tls_mode: TlsMode,
+    limits: Limits,
+}
+
+/// An operation that a connection waits for.
+struct Asked {
+    connection: u32,
+    /// The client's name for it.
+    cookie: u64,
+    offset: u64,
+    length: u32,
+}
+
+/// The server.
+pub(super) struct Server {
+    listeners: Vec<Listener>,
+    door: Door,
+    note: Box<dyn FnMut(&str) + Send>,
+    connections: Slab<Connection>,
+    asked: Slab<Asked>,
+    /// Connections that something happened to.
+    touched: Vec<u32>,
+    notes: Vec<String>,
+    ending: bool,
+}
+
+impl Server {
+    pub(super) fn new(config: Config, disk: &mut LiveDisk) -> Self {
+        let Config { listeners, exports, tls, plain, limits, note } = config;
+        let offer = Offer {
+            rotational: disk.is_rotational(),
+            preferred_block_bytes: disk.block_bytes().max(4096),
+            ..Offer::new(disk.name(), disk.capacity_bytes())
+        };
+        let offers = exports.offers(&offer);
+        let exports = exports.as_slice().to_vec();
+        let mut notes = Vec::new();
+        for export in exports.iter().filter(|export| !export.name.is_empty()) {
+            if let Err(error) = disk.group(&export.name, export.weight) {
+                notes.push(error.to_string());
+            }
+        }
+        let tls_mode = match (&tls, plain) {
+            (None, _) => TlsMode::Off,
+            (Some(_), true) => TlsMode::Available,
+            (Some(_), false) => TlsMode::Required,
+        };
+        let door = Door { exports, offers, tls, tls_mode, limits };
+        let (connections, asked) = (Slab::new(), Slab::new());
+        Self { listeners, door, note, connections, asked, touched: Vec::new(), notes, ending: false }
+    }
+
+    pub(super) fn listen(&self, ring: &mut Ring) {
+        for listener in 0..self.listeners.len() {
+            self.accept_on(listener as u32, ring);
+        }
+    }
+
+    fn accept_on(&self, listener: u32, ring: &mut Ring) {
+        let Some(listening) = self.listeners.get(listener as usize) else { return };
+        let fd = types::Fd(listening.fd().as_raw_fd());
+        let accept = opcode::Accept::new(fd, std::ptr::null_mut(), std::ptr::null_mut()).flags(libc::SOCK_CLOEXEC);
+        ring.submissions(Source::Accept).push(accept.build(), listener);
+    }
+
+    /// Somebody has connected.
+    pub(super) fn accepted(&mut self, now: Time, listener: u32, result: i32, ring: &mut Ring) {
+        let socket = owned(result);
+        if self.ending {
+            return;
+        }
+        self.accept_on(listener, ring);
+        let Some(socket) = socket else { return };
+        let unix = matches!(self.listeners.get(listener as usize), Some(Listener::Unix(_)));
+        let (name, pid) = if unix { sys::unix_peer(socket.as_fd()) } else { (sys::tcp_peer(socket.as_fd()), 0) };
+        if self.connections.len() >= self.door.limits.connections {
+            let limit = self.door.limits.connections;
+            self.notes.push(format!("{name}: refused: there are {limit} connections, as many as are allowed"));
+            return;
+        }
+        let connection = Connection::new(socket, Peer { name, pid }, &self.door, now);
+        let id = self.connections.insert(connection) as u32;
+        self.touched.push(id);
+    }
+
+    /// The kernel has received for a connection.
+    pub(super) fn received(&mut self, now: Time, id: u32, result: i32, disk: &mut LiveDisk) {
+        let Self { connections, door, asked, notes, touched, ending, .. } = self;
+        let Some(connection) = connections.get_mut(id as usize) else { return };
+        connection.received(result, &mut With { id, now, disk, door, asked, notes, ending: *ending });
+        touched.push(id);
+    }
+
+    /// The kernel has sent for a connection.
+    pub(super) fn sent(&mut self, now: Time, id: u32, result: i32, disk: &mut LiveDisk, ring: &mut Ring) {
+        let Self { connections, door, asked, notes, touched, ending, .. } = self;
+        let Some(connection) = connections.get_mut(id as usize) else { return };
+        let with = &mut With { id, now, disk, door, asked, notes, ending: *ending };
+        let fd = connection.fd();
+        match usize::try_from(result) {
+            Ok(sent) => connection.output.sent(sent, fd, id, &mut ring.submissions(Source::Send)),
+            Err(_) => {
+                connection.output.failed();
+                connection.close(with);
+            }
+        }
+        if connection.stalled {
+            connection.look(with);
+        }
+        touched.push(id);
+    }
+
+    /// The disk has answered what came by NBD.
+    pub(super) fn answer(&mut self, now: Time, done: Done, disk: &mut LiveDisk) {
+        let Self { connections, door, asked, notes, touched, ending, .. } = self;
+        let Some(answered) = asked.try_remove((done.cookie & !COOKIES) as usize) else { return };
+        let id = answered.connection;
+        let Some(connection) = connections.get_mut(id as usize) else { return };
+        let with = &mut With { id, now, disk, door, asked, notes, ending: *ending };
+        connection.answer(&answered, done.result, with);
+        if connection.stalled {
+            connection.look(with);
+        }
+        if touched.last() != Some(&id) {
+            touched.push(id);
+        }
+    }
+
+    /// Lets the kernel send and receive for every connection that something happened to, and forgets those that are over.
+    pub(super) fn go_on(&mut self, ring: &mut Ring) {
+        for note in self.notes.drain(..) {
+            (self.note)(&note);
+        }
+        while let Some(id) = self.touched.pop() {
+            let Some(connection) = self.connections.get_mut(id as usize) else { continue };
+            let fd = connection.fd();
+            if !connection.closed {
+                connection.output.send(fd, id, &mut ring.submissions(Source::Send));
+                connection.receive(id, &mut ring.submissions(Source::Receive));
+            }
+            if connection.is_over() {
+                self.connections.remove(id as usize);
+            }
+        }
+    }
+
+    /// When [`Server::time`] has something to do.
+    pub(super) fn next_time(&self) -> Option<Time> {
+        self.connections.iter().filter_map(|(_, connection)| connection.deadline).min()
+    }
+
+    /// Ends handshakes that take too long.
+    pub(super) fn time(&mut self, now: Time, disk: &mut LiveDisk) {
+        let Self { connections, door, asked, notes, touched, ending, .. } = self;
+        for (id, connection) in connections.iter_mut() {
+            if connection.deadline.is_some_and(|deadline| deadline <= now) {
+                notes.push(format!("{}: closed: its handshake took too long", connection.peer.name));
+                let id = id as u32;
+                connection.close(&mut With { id, now, disk, door, asked, notes, ending: *ending });
+                touched.push(id);
+            }
+        }
+    }
+
+    /// Nobody new is let in, and nothing new is done.
+    pub(super) fn end(&mut self) {
+        self.ending = true;
+    }
+
+    /// The disk has ended: connections end when their answers are sent.
+    pub(super) fn finish(&mut self, now: Time, disk: &mut LiveDisk) {
+        let Self { connections, door, asked, notes, touched, ending, .. } = self;
+        for (id, connection) in connections.iter_mut() {
+            let id = id as u32;
+            connection.finish(&mut With { id, now, disk, door, asked, notes, ending: *ending });
+            if connection.output.bytes() == 0 {
+                shut_down(connection.fd());
+            }
+            touched.push(id);
+        }
+    }
+
+    /// Whether everything has been sent.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.connections.iter().all(|(_, connection)| connection.closed || connection.output.bytes() == 0)
+    }
+}
+
+/// What a system call that makes a descriptor returned.
+#[allow(unsafe_code)]
+fn owned(result: RawFd) -> Option<OwnedFd> {
+    // SAFETY: the descriptor is new and nobody else's.
+    (result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) })
+}
+
+/// Whatever the kernel does on a socket ends.
+#[allow(unsafe_code)]
+fn shut_down(fd: RawFd) {
+    // SAFETY: it takes no pointer. A socket that is shut already is as well.
+    unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
+}
