@@ -109,7 +109,7 @@ fn a_disks_tree_is_reached_through_the_socket_while_it_is_served() {
         budget_bytes: 1 << 20,
         seed: 1,
     };
-    let served = crate::reactor::start(&options).unwrap();
+    let served = crate::reactor::start(&options, None).unwrap();
     let forest = Forest::new(vec![served.handle.clone()]);
     let _server = forest.serve(OwnedListener::bind(&path).unwrap()).unwrap();
     let mut client = ControlClient::connect(&path).unwrap();

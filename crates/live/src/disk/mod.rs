@@ -5,7 +5,7 @@
 //! - *clients*: [`LiveDisk::connect`], [`LiveDisk::disconnect`], [`LiveDisk::group`]: who asks, with which priority and weight.
 //! - *submit*: [`LiveDisk::submit`] takes an operation of any offset and length; [`LiveDisk::has_room`] says whether a front end should
 //!   take more from that client.
-//! - *commands*: [`LiveDisk::next_command`] gives what the back end is to do next, [`LiveDisk::complete`] takes its result.
+//! - *commands*: `next_command` gives what the back end is to do next, [`LiveDisk::complete`] takes its result.
 //! - *answers*: [`LiveDisk::take_done`].
 //! - *timer*: [`LiveDisk::next_timer`], [`LiveDisk::timer`].
 //! - *control*: elevator, attributes and tunables, at any moment.

@@ -215,7 +215,7 @@ impl Reactor {
             if let Some(nbd) = &mut self.nbd
                 && nbd.next_time().is_some_and(|at| at <= now)
             {
-                nbd.time(now, &mut self.disk);
+                nbd.time(now, &mut self.disk, &mut self.ring);
             }
             if self.disk.next_timer().is_some_and(|at| at <= now) {
                 self.disk.timer(now);

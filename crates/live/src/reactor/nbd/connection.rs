@@ -234,6 +234,11 @@ impl Connection {
 
     /// Looks at what comes next. Whether there may be more.
     fn look_at_next(&mut self, input: &mut &[u8], with: &mut With<'_>) -> bool {
+        // Who does not take answers is not listened to.
+        if self.output.bytes() > UNSENT_BYTES_MAX {
+            self.stalled = true;
+            return false;
+        }
         match &mut self.stage {
             Stage::Over => false,
             Stage::Handshake(handshake) => {
@@ -243,7 +248,7 @@ impl Connection {
             }
             Stage::Transmission { decoder, replies, client } => {
                 let (client, replies) = (*client, *replies);
-                if self.arriving.is_none() && (!with.disk.has_room(client) || self.output.bytes() > UNSENT_BYTES_MAX) {
+                if self.arriving.is_none() && !with.disk.has_room(client) {
                     self.stalled = true;
                     return false;
                 }

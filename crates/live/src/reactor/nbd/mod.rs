@@ -22,6 +22,9 @@ use connection::{Connection, Peer, With};
 /// Cookies of operations that came by NBD have this, those of others do not.
 pub(super) const COOKIES: u64 = 1 << 63;
 
+/// How long a listener that could not accept waits, in ns.
+const DEAF_NS: u64 = 100 * iosched::MILLISECOND_NS;
+
 /// Where clients connect.
 #[derive(Debug)]
 pub enum Listener {
@@ -121,6 +124,8 @@ pub(super) struct Server {
     /// Connections that something happened to.
     touched: Vec<u32>,
     notes: Vec<String>,
+    /// Listeners that could not accept, and when they try again.
+    deaf: Vec<(Time, u32)>,
     ending: bool,
 }
 
@@ -147,7 +152,7 @@ impl Server {
         };
         let door = Door { exports, offers, tls, tls_mode, limits };
         let (connections, asked) = (Slab::new(), Slab::new());
-        Self { listeners, door, note, connections, asked, touched: Vec::new(), notes, ending: false }
+        Self { listeners, door, note, connections, asked, touched: Vec::new(), notes, deaf: Vec::new(), ending: false }
     }
 
     pub(super) fn listen(&self, ring: &mut Ring) {
@@ -169,8 +174,12 @@ impl Server {
         if self.ending {
             return;
         }
+        let Some(socket) = socket else {
+            // Most likely there are too many files open: it is tried again a little later.
+            self.deaf.push((now + DEAF_NS, listener));
+            return;
+        };
         self.accept_on(listener, ring);
-        let Some(socket) = socket else { return };
         let unix = matches!(self.listeners.get(listener as usize), Some(Listener::Unix(_)));
         let (name, pid) = if unix { sys::unix_peer(socket.as_fd()) } else { (sys::tcp_peer(socket.as_fd()), 0) };
         if self.connections.len() >= self.door.limits.connections {
@@ -246,11 +255,16 @@ impl Server {
 
     /// When [`Server::time`] has something to do.
     pub(super) fn next_time(&self) -> Option<Time> {
-        self.connections.iter().filter_map(|(_, connection)| connection.deadline).min()
+        let deadlines = self.connections.iter().filter_map(|(_, connection)| connection.deadline);
+        deadlines.chain(self.deaf.iter().map(|&(at, _)| at)).min()
     }
 
-    /// Ends handshakes that take too long.
-    pub(super) fn time(&mut self, now: Time, disk: &mut LiveDisk) {
+    /// Ends handshakes that take too long, and listens again.
+    pub(super) fn time(&mut self, now: Time, disk: &mut LiveDisk, ring: &mut Ring) {
+        while let Some(due) = self.deaf.iter().position(|&(at, _)| at <= now) {
+            let (_, listener) = self.deaf.swap_remove(due);
+            self.accept_on(listener, ring);
+        }
         let Self { connections, door, asked, notes, touched, ending, .. } = self;
         for (id, connection) in connections.iter_mut() {
             if connection.deadline.is_some_and(|deadline| deadline <= now) {
