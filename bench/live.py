@@ -65,7 +65,7 @@ def running(command, ready):
 
 def listening(at):
     def ready():
-        return subprocess.run(["nbdinfo", "--size", at], capture_output=True).returncode == 0
+        return subprocess.run(["nbdinfo", "--list", at], capture_output=True).returncode == 0
 
     return ready
 
