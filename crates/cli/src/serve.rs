@@ -12,7 +12,7 @@ use iosched_live::nbd::{Export, Exports, TlsFiles};
 use iosched_live::reactor::nbd::{Config, Limits, Listener};
 
 use crate::fail::usage;
-use crate::served::{DiskArgs, size, stop_on_signal};
+use crate::served::{DiskArgs, size, stop_on_signal, wait};
 
 /// Serve a disk to NBD clients, with an elevator in its path
 ///
@@ -97,9 +97,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     }
     // Without systemd nobody listens.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
-    let ended = served.wait();
+    let ended = wait(served);
     drop(socket);
-    ended.context("the last flush failed: what was written since the last good one may not be on the backing")?;
+    ended?;
     Ok(ExitCode::SUCCESS)
 }
 

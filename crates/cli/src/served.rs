@@ -1,12 +1,13 @@
 //! What `serve` and `mount` have in common: a disk that is served until it is told to stop.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Result;
-use clap::Args;
+use anyhow::{Context, Result};
+use clap::{Args, ValueHint};
 use iosched_live::Handle;
 use iosched_live::backend::Spec;
-use iosched_live::reactor::{Options, Served};
+use iosched_live::reactor::{Ended, Options, Recorded, Served};
 use iosched_sim::SchedulerSetting;
 
 use crate::fail::usage;
@@ -38,6 +39,10 @@ pub(crate) struct DiskArgs {
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     budget_mib: u32,
 
+    /// Write a block trace of all that happens, which blkparse and iosched read; as BASE.blktrace.0 blkparse finds it by BASE
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    record: Option<PathBuf>,
+
     /// What a modelled disk leaves to chance
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -62,6 +67,7 @@ impl DiskArgs {
             depth: self.depth,
             budget_bytes: u64::from(self.budget_mib) << 20,
             seed: self.seed,
+            record: self.record.clone(),
         };
         let served = iosched_live::reactor::start(&options, nbd)?;
         let setting = self.scheduler.clone();
@@ -90,6 +96,18 @@ pub(crate) fn stop_on_signal(handle: &Handle) -> Result<()> {
         handle.stop();
     })?;
     Ok(())
+}
+
+/// Waits until the disk has ended, and says what did not go well.
+pub(crate) fn wait(served: Served) -> Result<()> {
+    let Ended { flushed, recorded } = served.wait();
+    if let Some(Recorded { lost, result }) = recorded {
+        if lost > 0 {
+            eprintln!("warning: {lost} events are not in the trace: its file was too slow for them");
+        }
+        result.context("the trace ends early")?;
+    }
+    flushed.context("the last flush failed: what was written since the last good one may not be on the backing")
 }
 
 /// A size for people.

@@ -2,12 +2,16 @@
 
 use std::sync::mpsc;
 
-use iosched::IoPriority;
+use iosched::{IoPriority, Op};
 use iosched_live::disk::{Action, ClientId, Identity, Operation};
 use iosched_live::reactor::{self, Options, Served};
 use iosched_live::{Buffer, Errno, Handle};
 
 fn served(backend: &str) -> Served {
+    recorded(backend, None)
+}
+
+fn recorded(backend: &str, record: Option<std::path::PathBuf>) -> Served {
     let options = Options {
         name: "test".to_owned(),
         backend: backend.parse().unwrap(),
@@ -15,6 +19,7 @@ fn served(backend: &str) -> Served {
         depth: None,
         budget_bytes: 64 << 20,
         seed: 1,
+        record,
     };
     reactor::start(&options, None).unwrap()
 }
@@ -65,7 +70,7 @@ fn behaves_like_a_disk(backend: &str) {
     assert_eq!(read(handle, client, end - 10, 11), Err(Errno::EINVAL));
     assert_eq!(write(handle, client, end, &[1]), Err(Errno::ENOSPC));
     handle.stop();
-    served.wait().unwrap();
+    served.wait().flushed.unwrap();
 }
 
 #[test]
@@ -108,11 +113,12 @@ fn a_file_is_served_once() {
         depth: None,
         budget_bytes: 1 << 20,
         seed: 1,
+        record: None,
     };
     let Err(error) = reactor::start(&options, None) else { panic!("it is served twice") };
     assert!(error.to_string().contains("served already"), "{error}");
     first.handle.stop();
-    first.wait().unwrap();
+    first.wait().flushed.unwrap();
 }
 
 #[test]
@@ -139,7 +145,7 @@ fn errors_reach_the_client_that_caused_them_and_no_other() {
     let merges = handle.control(|disk, now| disk.stat(now).reads.merges).unwrap();
     assert!(merges > 0, "some requests had several clients' data");
     handle.stop();
-    served.wait().unwrap();
+    served.wait().flushed.unwrap();
 }
 
 #[test]
@@ -148,7 +154,36 @@ fn who_comes_after_the_end_is_told() {
     let handle = served.handle.clone();
     let client = client(&handle, "late");
     handle.stop();
-    served.wait().unwrap();
+    served.wait().flushed.unwrap();
     assert_eq!(read(&handle, client, 0, 512), Err(Errno::ESHUTDOWN));
     assert!(handle.control(|_, _| ()).is_err());
+}
+
+#[test]
+fn a_recorded_disk_can_be_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("live.blktrace.0");
+    let served = recorded("memory:1M", Some(file.clone()));
+    let client = client(&served.handle, "recorded");
+    for block in 0..50 {
+        write(&served.handle, client, block * 4096, &[1; 4096]).unwrap();
+        read(&served.handle, client, block * 8192, 512).unwrap();
+    }
+    served.handle.stop();
+    let ended = served.wait();
+    let recorded = ended.recorded.unwrap();
+    assert_eq!((ended.flushed, recorded.lost), (Ok(()), 0));
+    recorded.result.unwrap();
+    let bytes = std::fs::File::open(file).unwrap();
+    let trace = iosched_trace::TraceReader::from_reader(bytes, "live.blktrace.0", &Default::default()).unwrap();
+    let mut requests = trace.collect::<Result<Vec<_>, _>>().unwrap();
+    // The last is the disk's own flush.
+    assert_eq!(requests.pop().map(|request| request.op), Some(Op::Flush));
+    assert_eq!(requests.len(), 100);
+    for (number, request) in requests.iter().enumerate() {
+        let block = number as u64 / 2;
+        let expected = if number % 2 == 0 { (Op::Write, block * 8, 8) } else { (Op::Read, block * 16, 1) };
+        assert_eq!((request.op, request.sector, request.nr_sectors), expected, "request {number}");
+        assert!(request.latency_ns.is_some(), "request {number} completes");
+    }
 }

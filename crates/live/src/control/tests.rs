@@ -108,6 +108,7 @@ fn a_disks_tree_is_reached_through_the_socket_while_it_is_served() {
         depth: None,
         budget_bytes: 1 << 20,
         seed: 1,
+        record: None,
     };
     let served = crate::reactor::start(&options, None).unwrap();
     let forest = Forest::new(vec![served.handle.clone()]);
@@ -133,6 +134,6 @@ fn a_disks_tree_is_reached_through_the_socket_while_it_is_served() {
         }
     }
     served.handle.stop();
-    served.wait().unwrap();
+    served.wait().flushed.unwrap();
     assert!(matches!(client.read("sda/size"), Err(ClientError::Refused { errno: Errno(libc::ENODEV), .. })));
 }

@@ -189,6 +189,14 @@ pub struct Client {
     pub(super) leaving: bool,
 }
 
+impl Client {
+    /// The process number that stands for it in block traces.
+    #[must_use]
+    pub fn trace_pid(&self) -> u32 {
+        super::watch::trace_pid(self.identity.pid, self.id.generation)
+    }
+}
+
 /// All clients and groups.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
@@ -202,7 +210,7 @@ impl Clients {
         if self.table.len() >= CLIENTS_MAX {
             return Err(TooManyClients);
         }
-        self.connected = self.connected.wrapping_add(1);
+        self.connected = self.next_number();
         let entry = self.table.vacant_entry();
         let id = ClientId { slot: entry.key() as u32, generation: self.connected };
         entry.insert(Client {
@@ -217,6 +225,11 @@ impl Clients {
             leaving: false,
         });
         Ok(id)
+    }
+
+    /// The number of the next client.
+    pub(super) fn next_number(&self) -> u32 {
+        self.connected.wrapping_add(1)
     }
 
     #[inline]

@@ -4,7 +4,9 @@ use iosched::{
     ContextId, IoPriority, RequestQueue, Stat, Time, TunableError, UnknownElevator, WeightError, WeightRange,
 };
 
-use super::{Client, ClientId, LiveDisk};
+use iosched_trace::BlkEvent;
+
+use super::{Client, ClientId, DecisionCounts, LiveDisk};
 use crate::buffer::Pool;
 
 /// Requests of all clients together are at most so many.
@@ -193,5 +195,29 @@ impl LiveDisk {
     #[must_use]
     pub fn weight_range(&self) -> WeightRange {
         self.queue.weight_range()
+    }
+
+    /// Counts what the elevator decides from now on, and keeps the events of a block trace for [`LiveDisk::take_events`] if `trace`.
+    pub fn watch(&mut self, now: Time, trace: bool) {
+        let watch = self.watch.get_or_insert_default();
+        watch.trace(trace);
+        for client in self.clients.iter() {
+            watch.connected(now, client.trace_pid(), &client.identity.name);
+        }
+        self.queue.record_decisions(true);
+    }
+
+    /// How often the elevator decided what since it is [watched](LiveDisk::watch); `None` if it is not.
+    pub fn decision_counts(&mut self) -> Option<DecisionCounts> {
+        let watch = self.watch.as_mut()?;
+        watch.look(&mut self.queue);
+        Some(watch.counts)
+    }
+
+    /// The block trace since the last call.
+    pub fn take_events(&mut self) -> Vec<BlkEvent> {
+        let Some(watch) = &mut self.watch else { return Vec::new() };
+        watch.look(&mut self.queue);
+        watch.take_events()
     }
 }

@@ -18,6 +18,7 @@ mod client;
 mod control;
 mod operation;
 mod salvage;
+mod watch;
 
 use iosched::{Bio, ContextId, IoError, Op, QueueConfig, RequestId, RequestQueue, Sector, Time, UnknownElevator};
 use slab::Slab;
@@ -29,6 +30,8 @@ pub use client::{Client, ClientId, ClientStat, Had, Identity, Latencies, TooMany
 pub use operation::{Action, Operation};
 use operation::{Conflicts, Running};
 use salvage::Salvages;
+pub use watch::DecisionCounts;
+use watch::{Extent, Watch};
 
 /// Bytes in a sector.
 const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
@@ -130,6 +133,8 @@ pub struct LiveDisk {
     done: Vec<Done>,
     /// As users see it: for each client.
     nr_requests: u32,
+    /// If somebody wants to know what is decided.
+    watch: Option<Box<Watch>>,
     /// What completed while the queue was told of it.
     finished: Vec<(u64, Result<(), Errno>)>,
 }
@@ -164,6 +169,7 @@ impl LiveDisk {
             salvages: Salvages::default(),
             done: Vec::new(),
             nr_requests: 0,
+            watch: None,
             finished: Vec::new(),
         };
         disk.adopt_nr_requests();
@@ -178,7 +184,8 @@ impl LiveDisk {
     /// If there are too many.
     pub fn connect(&mut self, now: Time, identity: Identity) -> Result<ClientId, TooManyClients> {
         let cgroup = self.clients.cgroup(&mut self.queue, identity.group.as_deref());
-        let context = self.queue.create_context(identity.pid, identity.ioprio, cgroup);
+        let pid = watch::trace_pid(identity.pid, self.clients.next_number());
+        let context = self.queue.create_context(pid, identity.ioprio, cgroup);
         let id = match self.clients.add(identity, context) {
             Ok(id) => id,
             Err(error) => {
@@ -191,6 +198,9 @@ impl LiveDisk {
         }
         self.owners[context.index()] = id;
         self.scale_requests(now);
+        if let (Some(watch), Some(client)) = (&mut self.watch, self.clients.get(id)) {
+            watch.connected(now, client.trace_pid(), &client.identity.name);
+        }
         Ok(id)
     }
 
@@ -304,6 +314,11 @@ impl LiveDisk {
             let flags = running.flags(part.op);
             let Part { op, sector, nr_sectors, .. } = part;
             let bio = Bio { op, flags, sector, nr_sectors, context, cookie: key as u64 };
+            if let Some(watch) = &mut self.watch {
+                watch.look(&mut self.queue);
+                let pid = self.queue.env().contexts.get(context).pid;
+                watch.queued(now, &Extent { pid, op, flags, sector, nr_sectors });
+            }
             match self.queue.submit(now, &bio) {
                 iosched::Submit::Full => {
                     self.parts.remove(key);

@@ -2,8 +2,10 @@
 
 mod handle;
 pub mod nbd;
+mod record;
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -19,6 +21,8 @@ use crate::ring::{Completed, Ring, Source};
 use crate::{Errno, Pool, sys};
 pub use handle::{ConnectError, Handle, Reply, Stopped};
 use handle::{Inbox, Message};
+use record::Recorder;
+pub use record::{RecordError, Recorded};
 
 /// How long clients may take over their last answers, in ns.
 const SENDING_NS_MAX: u64 = iosched::SECOND_NS;
@@ -38,6 +42,8 @@ pub struct Options {
     pub budget_bytes: u64,
     /// What a modelled back end leaves to chance.
     pub seed: u64,
+    /// A file that a block trace of all that happens goes to.
+    pub record: Option<PathBuf>,
 }
 
 /// Why a disk cannot be served.
@@ -59,6 +65,9 @@ pub enum StartError {
         /// What it is.
         about: String,
     },
+    /// The trace cannot be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// The system has no io_uring for us.
     #[error("io_uring: {0}; the kernel must be Linux 5.11 or later, and kernel.io_uring_disabled 0")]
     Ring(io::Error),
@@ -73,16 +82,23 @@ pub struct Served {
     pub handle: Handle,
     /// What its data is on, for people.
     pub about: String,
-    thread: JoinHandle<Result<(), Errno>>,
+    thread: JoinHandle<Ended>,
+}
+
+/// How a disk has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// What the back end said to the last flush; EIO if the disk's thread has failed.
+    pub flushed: Result<(), Errno>,
+    /// What became of the trace, if there is one.
+    pub recorded: Option<Recorded>,
 }
 
 impl Served {
-    /// Waits until the disk has ended; the result is that of its last flush.
-    ///
-    /// # Errors
-    /// What the back end said to the last flush, or EIO if the thread failed.
-    pub fn wait(self) -> Result<(), Errno> {
-        self.thread.join().unwrap_or(Err(Errno::EIO))
+    /// Waits until the disk has ended.
+    #[must_use]
+    pub fn wait(self) -> Ended {
+        self.thread.join().unwrap_or(Ended { flushed: Err(Errno::EIO), recorded: None })
     }
 }
 
@@ -111,6 +127,10 @@ pub fn start(options: &Options, nbd: Option<nbd::Config>) -> Result<Served, Star
         budget_bytes: options.budget_bytes,
     };
     let mut disk = LiveDisk::new(Time::ZERO, settings, Pool::default())?;
+    let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
+    if recorder.is_some() {
+        disk.watch(Time::ZERO, true);
+    }
     let nbd = nbd.map(|config| nbd::Server::new(config, &mut disk));
     let inbox = Arc::new(Inbox::new().map_err(StartError::System)?);
     let handle = Handle::new(Arc::clone(&inbox), &disk);
@@ -120,11 +140,11 @@ pub fn start(options: &Options, nbd: Option<nbd::Config>) -> Result<Served, Star
         match Ring::new() {
             Ok(ring) => {
                 let _ = ready.send(Ok(()));
-                Reactor::new(ring, disk, backend, inbox, nbd).run()
+                Reactor::new(ring, disk, backend, inbox, nbd, recorder).run()
             }
             Err(error) => {
                 let _ = ready.send(Err(error));
-                Err(Errno::EIO)
+                Ended { flushed: Err(Errno::EIO), recorded: None }
             }
         }
     };
@@ -158,6 +178,7 @@ struct Reactor {
     backend: Box<dyn Backend>,
     inbox: Arc<Inbox>,
     nbd: Option<nbd::Server>,
+    recorder: Option<Recorder>,
     began: Instant,
     replies: Slab<Reply>,
     ending: Ending,
@@ -176,13 +197,21 @@ struct Reactor {
 }
 
 impl Reactor {
-    fn new(ring: Ring, disk: LiveDisk, backend: Box<dyn Backend>, inbox: Arc<Inbox>, nbd: Option<nbd::Server>) -> Self {
+    fn new(
+        ring: Ring,
+        disk: LiveDisk,
+        backend: Box<dyn Backend>,
+        inbox: Arc<Inbox>,
+        nbd: Option<nbd::Server>,
+        recorder: Option<Recorder>,
+    ) -> Self {
         Self {
             ring,
             disk,
             backend,
             inbox,
             nbd,
+            recorder,
             began: Instant::now(),
             replies: Slab::new(),
             ending: Ending::No,
@@ -202,7 +231,7 @@ impl Reactor {
         Time::from_ns(self.began.elapsed().as_nanos() as u64)
     }
 
-    fn run(mut self) -> Result<(), Errno> {
+    fn run(mut self) -> Ended {
         sys::sleep_exactly();
         self.listen_to_bell();
         if let Some(nbd) = &self.nbd {
@@ -231,6 +260,7 @@ impl Reactor {
             if let Some(nbd) = &mut self.nbd {
                 nbd.go_on(&mut self.ring);
             }
+            self.record();
             if self.ending != Ending::Ended {
                 self.wait();
             }
@@ -240,7 +270,14 @@ impl Reactor {
                 reply(Err(Errno::ESHUTDOWN));
             }
         }
-        self.result
+        self.record();
+        Ended { flushed: self.result, recorded: self.recorder.map(Recorder::finish) }
+    }
+
+    fn record(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.push(self.disk.take_events());
+        }
     }
 
     fn listen_to_bell(&mut self) {

@@ -1,0 +1,150 @@
+//! What is watched of a live disk if somebody wants to know: how often the elevator decided what, and the events of a block trace.
+//!
+//! The trace has what the kernel's queue would have traced: bios (`Q`), allocation (`G`), insertion (`I`), merges (`M`, `F`), dispatch
+//! (`D`) and completion (`C`), all of CPU 0 of device 8,0; dispatches are of the process that founded the request, completions of pid 0.
+
+use std::collections::BTreeMap;
+
+use iosched::{Decision, Flags, MergeSide, Op, RequestQueue, Sector, Time};
+use iosched_trace::{Action, BlkEvent, Payload, ProcessName};
+
+/// 8,0, as the kernel numbers devices in traces: the first disk.
+const DEVICE: u32 = 8 << 20;
+/// The process number of clients whose own is not known begins here, above any that Linux gives.
+const UNKNOWN_PIDS: u32 = 1 << 22;
+
+/// How often the elevator decided what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DecisionCounts {
+    /// A queue became active.
+    pub slices: u64,
+    /// The elevator began to wait for a process' next request.
+    pub idles: u64,
+    /// It did so in vain.
+    pub idles_in_vain: u64,
+    /// A queue took the active one's place.
+    pub preemptions: u64,
+    /// A bio joined a request.
+    pub merges: u64,
+}
+
+/// What a bio or request is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub(super) pid: u32,
+    pub(super) op: Op,
+    pub(super) flags: Flags,
+    pub(super) sector: Sector,
+    pub(super) nr_sectors: u32,
+}
+
+/// What is watched.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    pub(super) counts: DecisionCounts,
+    /// The trace since it was last taken, if there is one.
+    events: Option<Vec<BlkEvent>>,
+    /// Requests that are not done, by founding bio.
+    requests: BTreeMap<u64, Extent>,
+}
+
+/// The process number that stands in a trace for a client.
+pub(super) fn trace_pid(pid: u32, number: u32) -> u32 {
+    if pid == 0 { UNKNOWN_PIDS + number } else { pid }
+}
+
+impl Watch {
+    /// Also keeps the events of a block trace from now on, or no longer.
+    pub(super) fn trace(&mut self, on: bool) {
+        self.events = on.then(Vec::new);
+        self.requests.clear();
+    }
+
+    /// The trace since the last call.
+    pub(super) fn take_events(&mut self) -> Vec<BlkEvent> {
+        self.events.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// A client has come.
+    pub(super) fn connected(&mut self, now: Time, pid: u32, name: &str) {
+        if let Some(events) = &mut self.events {
+            let payload = Payload::Name(ProcessName::new(name.as_bytes()));
+            events.push(BlkEvent { payload, ..BlkEvent::new(Action::NoteProcess, now, 0, pid) });
+        }
+    }
+
+    /// A bio is about to be submitted.
+    pub(super) fn queued(&mut self, now: Time, io: &Extent) {
+        self.event(Action::Queue, now, io);
+    }
+
+    fn event(&mut self, action: Action, now: Time, io: &Extent) {
+        if let Some(events) = &mut self.events {
+            let event = BlkEvent::new(action, now, DEVICE, io.pid);
+            events.push(event.with_extent(io.op, io.flags, io.sector, io.nr_sectors));
+        }
+    }
+
+    /// Looks at what the queue decided since the last call.
+    pub(super) fn look(&mut self, queue: &mut RequestQueue) {
+        for (now, decision) in queue.take_decisions() {
+            self.decision(now, &decision);
+        }
+    }
+
+    fn decision(&mut self, now: Time, decision: &Decision) {
+        match *decision {
+            Decision::Active { .. } => self.counts.slices += 1,
+            Decision::IdleArm { .. } => self.counts.idles += 1,
+            Decision::IdleFire => self.counts.idles_in_vain += 1,
+            Decision::Preempt { .. } => self.counts.preemptions += 1,
+            Decision::Merge { .. } => self.counts.merges += 1,
+            _ => {}
+        }
+        if self.events.is_some() {
+            self.traced(now, decision);
+        }
+    }
+
+    fn traced(&mut self, now: Time, decision: &Decision) {
+        match *decision {
+            Decision::Insert { cookie, pid, sector, nr_sectors, op, sync, .. } => {
+                let flags = if sync && op.is_write() { Flags::SYNC } else { Flags::empty() };
+                let io = Extent { pid, op, flags, sector, nr_sectors };
+                self.event(Action::GetRequest, now, &io);
+                self.event(Action::Insert, now, &io);
+                self.requests.insert(cookie, io);
+            }
+            Decision::Merge { pid, sector, nr_sectors, op, into, side, .. } => {
+                let Some(io) = self.requests.get_mut(&into) else { return };
+                io.nr_sectors += nr_sectors;
+                io.sector = io.sector.min(sector);
+                let joined = Extent { pid, op, flags: io.flags, sector, nr_sectors };
+                let action = if side == MergeSide::Back { Action::BackMerge } else { Action::FrontMerge };
+                self.event(action, now, &joined);
+            }
+            Decision::RequestMerge { cookie, into } => {
+                let gone = self.requests.remove(&cookie);
+                if let (Some(gone), Some(io)) = (gone, self.requests.get_mut(&into)) {
+                    io.nr_sectors += gone.nr_sectors;
+                }
+            }
+            Decision::Dispatch { cookie, .. } => {
+                if let Some(io) = self.requests.get(&cookie).copied() {
+                    self.event(Action::Issue, now, &io);
+                }
+            }
+            Decision::Requeue { cookie } => {
+                if let Some(io) = self.requests.get(&cookie).copied() {
+                    self.event(Action::Requeue, now, &io);
+                }
+            }
+            Decision::Complete { cookie } => {
+                if let Some(io) = self.requests.remove(&cookie) {
+                    self.event(Action::Complete, now, &Extent { pid: 0, ..io });
+                }
+            }
+            _ => {}
+        }
+    }
+}
