@@ -57,6 +57,7 @@ pub(crate) enum Command {
     /// Check fio job files
     #[command(subcommand)]
     Job(crate::job::JobCommand),
+    Mount(crate::mount::MountArgs),
     Ls(crate::ls::LsArgs),
     Get(crate::get::GetArgs),
     Set(crate::set::SetArgs),

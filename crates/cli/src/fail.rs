@@ -5,6 +5,8 @@ use std::io;
 use std::process::ExitCode;
 
 use iosched_lab::LabError;
+use iosched_live::fuse::MountError;
+use iosched_live::reactor::StartError;
 use iosched_trace::TraceError;
 use iosched_workload::WorkloadError;
 use iosched_workload::fio::JobError;
@@ -65,6 +67,12 @@ fn is_usage(error: &anyhow::Error) -> bool {
     }
     if let Some(error) = error.downcast_ref::<JobError>() {
         return is_usage_of_job_file(error);
+    }
+    if let Some(error) = error.downcast_ref::<StartError>() {
+        return !matches!(error, StartError::Ring(_) | StartError::System(_));
+    }
+    if let Some(error) = error.downcast_ref::<MountError>() {
+        return !matches!(error, MountError::Mount { .. });
     }
     error.is::<Usage>() || error.is::<iosched_disk::ProfileError>() || error.is::<iosched::UnknownElevator>()
 }

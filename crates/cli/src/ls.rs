@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 
 use crate::output;
+use crate::served::size;
 use crate::tree::{Disk, Disks, SYS_BLOCK, present};
 
 /// List disks and their schedulers
@@ -52,49 +53,14 @@ pub(crate) fn run(args: &LsArgs) -> Result<()> {
 
 fn row(disks: &mut Disks, disk: &Disk) -> [String; 5] {
     let mut read = |name: &str| disks.tree.read(&disk.path_of(name)).ok().map(|text| text.trim().to_owned());
-    let size = read("size").and_then(|size| size.parse::<u64>().ok());
+    let sectors = read("size").and_then(|sectors| sectors.parse::<u64>().ok());
     let rotational = read("queue/rotational").map(|text| if text == "0" { "no" } else { "yes" }.to_owned());
     let unknown = || "-".to_owned();
     [
         disk.name.clone(),
-        size.map_or_else(unknown, |sectors| human(sectors.saturating_mul(SECTOR_BYTES))),
+        sectors.map_or_else(unknown, |sectors| size(sectors.saturating_mul(SECTOR_BYTES))),
         read("queue/scheduler").map_or_else(unknown, |text| present(&text).to_owned()),
         rotational.unwrap_or_else(unknown),
         read("device/queue_depth").unwrap_or_else(unknown),
     ]
-}
-
-/// A size in the largest binary unit of which there is one, with three digits where they say something.
-fn human(bytes: u64) -> String {
-    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let unit = (bytes.max(1).ilog2() / 10) as usize;
-    let value = bytes as f64 / (1u64 << (10 * unit)) as f64;
-    let digits = if unit == 0 || value.fract() == 0.0 || value >= 100.0 {
-        0
-    } else if value >= 10.0 {
-        1
-    } else {
-        2
-    };
-    format!("{value:.digits$} {}", UNITS[unit])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_for_people() {
-        for (bytes, text) in [
-            (0, "0 B"),
-            (512, "512 B"),
-            (1024, "1 KiB"),
-            (1 << 30, "1 GiB"),
-            (1_500_000_000, "1.40 GiB"),
-            (1_000_204_886_016, "932 GiB"),
-            (u64::MAX, "16 EiB"),
-        ] {
-            assert_eq!(human(bytes), text);
-        }
-    }
 }

@@ -10,6 +10,7 @@ mod get;
 mod import;
 mod job;
 mod ls;
+mod mount;
 mod output;
 mod reproduce;
 mod sample;
@@ -54,6 +55,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Import(command) => import::import(&command)?,
         Command::Validate(command) => validate::run(&command)?,
         Command::Job(command) => return job::job(&command),
+        Command::Mount(args) => return mount::run(&args),
         Command::Ls(args) => ls::run(&args)?,
         Command::Get(args) => get::run(&args)?,
         Command::Set(args) => set::run(&args)?,

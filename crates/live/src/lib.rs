@@ -6,6 +6,7 @@
 //! | [`reactor`] | the one thread of a disk, and the [`Handle`] that others have to it |
 //! | [`backend`] | what the data is kept on: files and block devices, memory, modelled disks |
 //! | [`control`] | control of a disk while it runs: a tree of attributes, and a socket to reach it |
+//! | [`fuse`] | a disk as a file system |
 //! | [`nbd`] | the NBD protocol, sans-IO |
 //! | [`buffer`](Pool) | buffers for data on its way |
 #![warn(missing_docs)]
@@ -15,6 +16,7 @@ mod buffer;
 pub mod control;
 pub mod disk;
 mod errno;
+pub mod fuse;
 pub mod nbd;
 pub mod reactor;
 mod ring;

@@ -1,0 +1,140 @@
+//! `iosched mount`: a live disk as a file, with its control tree beside it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc;
+
+use anyhow::{Context, Result, anyhow};
+use clap::{Args, ValueHint};
+use iosched_live::fuse::{self, MountOptions, Mounted, Unmounted, Unmounter};
+use iosched_live::reactor::Served;
+
+use crate::fail::INTERRUPTED;
+use crate::output;
+use crate::served::{DiskArgs, size};
+
+/// Mount a disk as a file, with an elevator in its path
+///
+/// DIR/NAME is the disk as a file of its size: fio, dd, losetup, mkfs and mount work on it. DIR/block/NAME is what
+/// /sys/block/NAME is of a kernel's disk: read and write it with cat and echo, or with iosched get and set --at DIR. Each
+/// request belongs to the process that makes it, with its ioprio: ionice works.
+///
+/// Runs until it is unmounted, or a signal (Ctrl-C, SIGTERM) ends it: then it takes itself out of sight, serves whoever
+/// has it still open until they close it, and flushes. A second signal ends it at once.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct MountArgs {
+    #[command(flatten)]
+    disk: DiskArgs,
+
+    /// The directory to mount on
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    directory: PathBuf,
+
+    /// Let other users use the disk, too
+    #[arg(long)]
+    allow_other: bool,
+
+    /// Let the disk only be read
+    #[arg(long)]
+    read_only: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  iosched mount disk.img /mnt/disk
+  iosched mount model:sata-7200,size=4G /mnt/disk --scheduler deadline
+  echo cfq > /mnt/disk/block/sata-7200/queue/scheduler
+  ionice -c3 fio --name=backup --filename=/mnt/disk/sata-7200 --direct=1 --rw=read";
+
+/// What ends the wait.
+enum Event {
+    Signal,
+    Unmounted(std::io::Result<()>),
+}
+
+pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
+    let MountArgs { disk, directory, allow_other, read_only } = args;
+    fuse::check(&disk.name(), directory)?;
+    let served = disk.start(None)?;
+    let (sender, events) = mpsc::channel();
+    let signals = sender.clone();
+    ctrlc::set_handler(move || {
+        // Nobody waits any more: it has ended.
+        let _ = signals.send(Event::Signal);
+    })?;
+    let options = MountOptions { directory: directory.clone(), allow_other: *allow_other, read_only: *read_only };
+    let mounted = match fuse::mount(&served.handle, &options) {
+        Ok(mounted) => mounted,
+        Err(error) => {
+            end(served)?;
+            return Err(error.into());
+        }
+    };
+    announce(&served, &mounted)?;
+    let unmounter = mounted.unmounter();
+    std::thread::Builder::new().name("mount".to_owned()).spawn(move || {
+        let _ = sender.send(Event::Unmounted(mounted.wait()));
+    })?;
+    let mut ending = false;
+    loop {
+        match events.recv()? {
+            Event::Signal if ending => {
+                eprintln!("ended at once; what was not flushed may be lost");
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+            Event::Signal => ending = unmount(&unmounter),
+            Event::Unmounted(result) => {
+                end(served)?;
+                result.with_context(|| unmounter.directory().display().to_string())?;
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+    }
+}
+
+/// Unmounts it, or takes it out of sight while it is in use; whether the end has begun.
+fn unmount(unmounter: &Unmounter) -> bool {
+    match unmounter.unmount() {
+        Ok(Unmounted::Done) => true,
+        Ok(Unmounted::InUse(users)) => {
+            let users: Vec<_> = users.iter().map(ToString::to_string).collect();
+            let by = if users.is_empty() { String::new() } else { format!(" by {}", users.join(", ")) };
+            eprintln!("in use{by}: serving until it is closed; a second signal ends it at once");
+            true
+        }
+        Err(error) => {
+            eprintln!("{}: cannot be unmounted: {error}", unmounter.directory().display());
+            false
+        }
+    }
+}
+
+/// Serves what is under way, flushes, and ends.
+fn end(served: Served) -> Result<()> {
+    served.handle.stop();
+    served.wait().map_err(|errno| {
+        anyhow!("the last flush failed ({errno}): what was written since the last good one may be lost")
+    })
+}
+
+fn announce(served: &Served, mounted: &Mounted) -> Result<()> {
+    let (name, directory) = (served.handle.name(), mounted.directory());
+    let scheduler = served.handle.control(|disk, _| disk.queue().scheduler())?;
+    output::print(&format!(
+        "{disk}: {about}, {size}, {scheduler}\n{control}: its control tree; iosched ls --at {at}\n\
+         stop with Ctrl-C or: umount {at}\n",
+        disk = directory.join(name).display(),
+        about = served.about,
+        size = size(served.handle.capacity_bytes()),
+        control = directory.join("block").join(name).display(),
+        at = shown(directory),
+    ))
+}
+
+/// A path as a shell takes it.
+fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = text.chars().all(|c| c.is_alphanumeric() || "/._-+:,@%".contains(c));
+    if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}

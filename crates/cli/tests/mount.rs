@@ -1,0 +1,518 @@
+//! `iosched mount` from outside: the file system with the programs that use it.
+//!
+//! What a machine does not offer (FUSE, fio, loop devices) is told and skipped; with CI set, it fails.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const IOSCHED: &str = env!("CARGO_BIN_EXE_iosched");
+/// Nothing here takes as long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whether `found`; if not, says so, and fails where everything must be there.
+fn available(found: bool, what: &str) -> bool {
+    if !found {
+        println!("skipped: {what} is not available here");
+        assert!(std::env::var_os("CI").is_none(), "{what} is not available");
+    }
+    found
+}
+
+fn has_program(name: &str) -> bool {
+    let runs = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    available(runs, name)
+}
+
+fn has_fuse() -> bool {
+    let opens = OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
+    let is_root = fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0);
+    available(opens && (is_root || Command::new("fusermount3").arg("-V").output().is_ok()), "/dev/fuse")
+}
+
+/// A directory of the test's own, empty.
+fn directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mount-{name}"));
+    let _ = Command::new("umount").arg("-l").arg(path.join("mnt")).stderr(Stdio::null()).status();
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(path.join("mnt")).unwrap();
+    path
+}
+
+/// A disk that is mounted as long as this lives.
+struct Mounted {
+    child: Child,
+    at: PathBuf,
+    name: &'static str,
+}
+
+impl Mounted {
+    fn new(here: &Path, name: &'static str, backing: &str, options: &[&str]) -> Self {
+        let at = here.join("mnt");
+        let errors = File::create(here.join("stderr")).unwrap();
+        let mut child = Command::new(IOSCHED)
+            .args(["mount", backing])
+            .arg(&at)
+            .args(["--name", name])
+            .args(options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        for _ in 0..3 {
+            out.read_line(&mut said).unwrap();
+        }
+        let mounted = Self { child, at, name };
+        let told = fs::read_to_string(here.join("stderr")).unwrap();
+        assert!(said.contains("stop with Ctrl-C or: umount"), "{said}{told}");
+        mounted
+    }
+
+    fn disk(&self) -> PathBuf {
+        self.at.join(self.name)
+    }
+
+    fn attribute(&self, path: &str) -> PathBuf {
+        self.at.join("block").join(self.name).join(path)
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.attribute(path)).unwrap_or_else(|error| panic!("{path}: {error}")).trim_end().to_owned()
+    }
+
+    /// What `echo VALUE > FILE` does; the errno.
+    fn echo(&self, path: &str, value: &str) -> Result<(), i32> {
+        let written = || {
+            let mut file = OpenOptions::new().write(true).truncate(true).open(self.attribute(path))?;
+            file.write_all(format!("{value}\n").as_bytes())
+        };
+        written().map_err(|error| error.raw_os_error().unwrap())
+    }
+
+    fn signal(&self, signal: &str) {
+        assert!(Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success());
+    }
+
+    fn wait(&mut self) -> i32 {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code().unwrap_or(-1);
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn is_mounted(&self) -> bool {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        mounts.lines().any(|line| line.split(' ').nth(1) == self.at.to_str())
+    }
+
+    /// Ends it as a user does, and says how it went.
+    fn end(mut self) -> i32 {
+        self.signal("-TERM");
+        self.wait()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        if self.is_mounted() {
+            let _ = Command::new("umount").arg("-l").arg(&self.at).status();
+        }
+    }
+}
+
+fn run(args: &[&str]) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = Command::new(IOSCHED).args(args).stdin(Stdio::null()).output().unwrap();
+    (status.code().unwrap(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+fn sh(script: &str, args: &[&Path]) -> Output {
+    let output = Command::new("sh").args(["-ec", script, "sh"]).args(args).stdin(Stdio::null()).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{script}: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+#[test]
+fn the_control_tree_reads_and_takes_values_as_sysfs_does() {
+    if !has_fuse() {
+        return;
+    }
+    let mounted = Mounted::new(&directory("tree"), "sda", "memory:16M", &[]);
+    assert_eq!(fs::metadata(mounted.disk()).unwrap().len(), 16 << 20);
+    assert_eq!(mounted.read("size"), "32768");
+    assert_eq!(mounted.read("stat").split_whitespace().count(), 17);
+    assert!(mounted.read("queue/scheduler").contains("[cfq]"));
+    assert_eq!(mounted.echo("queue/iosched/slice_idle", "0"), Ok(()));
+    assert_eq!(mounted.read("queue/iosched/slice_idle"), "0");
+    assert_eq!(mounted.echo("queue/scheduler", "deadline"), Ok(()));
+    assert!(mounted.read("queue/scheduler").contains("[deadline]"));
+    assert!(mounted.attribute("queue/iosched/fifo_batch").exists());
+    assert!(!mounted.attribute("queue/iosched/slice_idle").exists(), "tunables follow the elevator");
+    for (path, value, errno) in [
+        ("queue/scheduler", "bogus", 22),
+        ("queue/nr_requests", "x", 22),
+        ("queue/nr_requests", "0", 22),
+        ("device/queue_depth", "0", 22),
+        ("queue/rotational", "1", 13),
+        ("stat", "0", 13),
+        ("queue/nothing", "0", 2),
+    ] {
+        let before = mounted.read("queue/scheduler") + &mounted.read("queue/nr_requests");
+        assert_eq!(mounted.echo(path, value), Err(errno), "{path} {value}");
+        assert_eq!(mounted.read("queue/scheduler") + &mounted.read("queue/nr_requests"), before);
+    }
+    for (path, mode) in [("stat", 0o444), ("queue/nr_requests", 0o644), ("queue/rotational", 0o444), ("queue", 0o555)] {
+        assert_eq!(fs::metadata(mounted.attribute(path)).unwrap().permissions().mode() & 0o777, mode, "{path}");
+    }
+    fs::create_dir(mounted.attribute("groups/db")).unwrap();
+    assert_eq!(mounted.echo("groups/db/weight", "300"), Ok(()));
+    assert_eq!(mounted.read("groups/db/weight"), "300");
+    assert!(File::create(mounted.at.join("new")).is_err());
+    assert!(fs::remove_file(mounted.disk()).is_err());
+    // Shell scripts written for /sys/block.
+    let script = "for f in $(find \"$1\" -type f -perm -u+w -path '*queue*'); do v=$(cat $f); \
+                  case $f in */scheduler) ;; *) echo $v > $f; [ \"$(cat $f)\" = \"$v\" ];; esac; done";
+    sh(script, &[&mounted.attribute("")]);
+    assert_eq!(mounted.end(), 0);
+}
+
+#[test]
+fn ls_get_and_set_work_on_a_mounted_disk() {
+    if !has_fuse() {
+        return;
+    }
+    let mounted = Mounted::new(&directory("attributes"), "sda", "memory:16M", &["--scheduler", "noop"]);
+    let at = mounted.at.to_str().unwrap();
+    let disk = mounted.attribute("");
+    let (code, out, _) = run(&["ls", "--at", at]);
+    assert_eq!(code, 0);
+    assert_eq!(
+        out.lines().nth(1).map(|l| l.split_whitespace().collect()),
+        Some(vec!["sda", "16", "MiB", "noop", "no", "128"])
+    );
+    let set = ["set", "--at", at, "scheduler=cfq", "slice_idle=0", "sda/nr_requests=32"];
+    assert_eq!(run(&set), (0, "scheduler=cfq\nslice_idle=0\nsda/nr_requests=32\n".to_owned(), String::new()));
+    let get = ["get", "--at", disk.to_str().unwrap(), "iosched/slice_idle", "nr_requests", "size"];
+    assert_eq!(run(&get), (0, "iosched/slice_idle=0\nnr_requests=32\nsize=32768\n".to_owned(), String::new()));
+    let (code, out, _) = run(&["get", "--at", at]);
+    assert_eq!(code, 0);
+    for line in ["nr_requests=32", "iosched/quantum=8", "device/queue_depth=128", "size=32768"] {
+        assert!(out.lines().any(|found| found == line), "{line}: {out}");
+    }
+    for (args, code, said) in [
+        (
+            ["set", "scheduler=bogus"],
+            1,
+            "scheduler: \"bogus\" is refused; it takes one of noop anticipatory deadline cfq",
+        ),
+        (["set", "quantum=no"], 1, "quantum: \"no\" is refused; it takes a whole number (requests)"),
+        (["set", "rotational=0"], 1, "read-only"),
+        (["set", "nothing=0"], 2, "nothing: there is no such attribute; sda has"),
+        (["set", "scheduler"], 2, "is not NAME=VALUE"),
+        (["get", "nothing"], 2, "nothing: there is no such attribute"),
+    ] {
+        let (found, _, err) = run(&[&args[..], &["--at", at]].concat());
+        assert!(found == code && err.contains(said), "{args:?}: {found} {err}");
+    }
+    assert_eq!(mounted.end(), 0);
+}
+
+#[test]
+fn what_is_written_is_there_after_the_end() {
+    if !has_fuse() {
+        return;
+    }
+    let here = directory("file");
+    let image = here.join("disk.img");
+    File::create(&image).unwrap().set_len(8 << 20).unwrap();
+    let mounted = Mounted::new(&here, "sda", image.to_str().unwrap(), &[]);
+    let pattern: Vec<u8> = (0..1_000_003_u32).map(|n| (n * 7 + n / 251) as u8).collect();
+    let disk = OpenOptions::new().read(true).write(true).open(mounted.disk()).unwrap();
+    disk.write_all_at(&pattern, 12_345).unwrap();
+    let mut read = vec![0; pattern.len()];
+    disk.read_exact_at(&mut read, 12_345).unwrap();
+    assert!(read == pattern);
+    // At the end, as of a device.
+    assert_eq!(disk.write_at(&[1; 100], (8 << 20) - 10).unwrap(), 10);
+    assert_eq!(disk.write_at(&[1; 100], 8 << 20).unwrap_err().raw_os_error(), Some(28));
+    assert_eq!(disk.read_at(&mut [0; 100], 8 << 20).unwrap(), 0);
+    disk.sync_all().unwrap();
+    drop(disk);
+    // As dd and > do: nothing happens to what is there.
+    drop(OpenOptions::new().write(true).truncate(true).open(mounted.disk()).unwrap());
+    let synced = OpenOptions::new().write(true).custom_flags(0o4_010_000).open(mounted.disk()).unwrap();
+    synced.write_all_at(b"synced", 0).unwrap();
+    drop(synced);
+    sh("fallocate --punch-hole --offset 20480 --length 10001 \"$1\"", &[&mounted.disk()]);
+    sh("fallocate --zero-range --offset 100000 --length 7 \"$1\"", &[&mounted.disk()]);
+    assert!(fs::read(mounted.attribute("stat")).is_ok());
+    assert_eq!(mounted.end(), 0);
+
+    let found = fs::read(&image).unwrap();
+    let mut expected = vec![0; 8 << 20];
+    expected[12_345..12_345 + pattern.len()].copy_from_slice(&pattern);
+    expected[(8 << 20) - 10..].fill(1);
+    expected[..6].copy_from_slice(b"synced");
+    expected[20480..30481].fill(0);
+    expected[100_000..100_007].fill(0);
+    assert!(found == expected, "first difference at {:?}", found.iter().zip(&expected).position(|(a, b)| a != b));
+}
+
+#[test]
+fn fio_verifies_while_the_elevator_is_switched_and_tuned() {
+    if !has_fuse() || !has_program("fio") {
+        return;
+    }
+    let here = directory("fio");
+    let mounted = Mounted::new(&here, "sda", "memory:64M", &[]);
+    let done = AtomicBool::new(false);
+    let names: Vec<String> =
+        mounted.read("queue/scheduler").split(' ').map(|name| name.trim_matches(['[', ']']).to_owned()).collect();
+    let switched = std::thread::scope(|scope| {
+        let switcher = scope.spawn(|| {
+            let mut switched = 0;
+            while !done.load(Ordering::Relaxed) {
+                for name in &names {
+                    mounted.echo("queue/scheduler", name).unwrap();
+                    mounted.echo("queue/nr_requests", &(4 + switched % 100).to_string()).unwrap();
+                    mounted.echo("device/queue_depth", &(1 + switched % 64).to_string()).unwrap();
+                    switched += 1;
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            }
+            switched
+        });
+        for (engine, depth) in [("libaio", "16"), ("libaio", "64"), ("psync", "1")] {
+            let output = Command::new("fio")
+                .args(["--name=verify", "--direct=1", "--rw=randwrite", "--bsrange=512-64k", "--size=32M"])
+                .args(["--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--randseed=7", "--filename"])
+                .arg(mounted.disk())
+                .args([format!("--ioengine={engine}"), format!("--iodepth={depth}")])
+                .current_dir(&here)
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{engine}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        done.store(true, Ordering::Relaxed);
+        switcher.join().unwrap()
+    });
+    assert!(switched > names.len() as u32, "every elevator was there: {switched}");
+    assert_eq!(mounted.end(), 0);
+}
+
+/// A process that reads the disk whenever it is told to.
+struct Reader {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+}
+
+impl Reader {
+    fn new(disk: &Path) -> Self {
+        let mut child = Command::new("sh")
+            .args(["-c", "while read -r go; do read -r line < \"$1\"; echo \"$line\"; done", "sh"])
+            .arg(disk)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { child, out }
+    }
+
+    fn read(&mut self) -> String {
+        self.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        line
+    }
+
+    fn ionice(&self, args: &[&str]) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("ionice").args(args).args(["-p", &pid]).status().unwrap().success());
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn each_process_is_a_client_with_its_ioprio_until_it_is_gone() {
+    if !has_fuse() || !has_program("ionice") {
+        return;
+    }
+    let mounted = Mounted::new(&directory("ionice"), "sda", "memory:1M", &[]);
+    let mut file = OpenOptions::new().write(true).open(mounted.disk()).unwrap();
+    file.write_all(b"first line\n").unwrap();
+    let mut reader = Reader::new(&mounted.disk());
+    reader.ionice(&["-c3"]);
+    assert_eq!(reader.read(), "first line\n");
+    let pid = reader.child.id().to_string();
+    let find = || {
+        let ids = fs::read_dir(mounted.attribute("clients")).unwrap();
+        let ids = ids.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        ids.into_iter().find(|id| mounted.read(&format!("clients/{id}/pid")) == pid)
+    };
+    let id = find().expect("the reader is a client");
+    let of = |file: &str| mounted.read(&format!("clients/{id}/{file}"));
+    assert_eq!((of("name"), of("ioprio")), ("sh".to_owned(), "idle".to_owned()));
+    assert!(of("stat").starts_with("read ios="), "{}", of("stat"));
+    reader.ionice(&["-c2", "-n6"]);
+    reader.read();
+    assert_eq!(of("ioprio"), "be/6");
+    assert_eq!(mounted.echo(&format!("clients/{id}/ioprio"), "rt/1"), Ok(()));
+    reader.read();
+    assert_eq!(of("ioprio"), "rt/1", "what was written stays until ionice says otherwise");
+    assert_eq!(mounted.echo(&format!("clients/{id}/ioprio"), "be/9"), Err(22));
+    drop(reader);
+    let began = Instant::now();
+    while find().is_some() {
+        assert!(began.elapsed() < PATIENCE, "the client of a process that is gone stays");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    drop(file);
+    assert_eq!(mounted.end(), 0);
+}
+
+#[test]
+fn a_mount_in_use_is_served_until_it_is_closed() {
+    if !has_fuse() {
+        return;
+    }
+    let here = directory("busy");
+    let mut mounted = Mounted::new(&here, "sda", "memory:1M", &[]);
+    let file = OpenOptions::new().read(true).write(true).open(mounted.disk()).unwrap();
+    file.write_all_at(b"before", 0).unwrap();
+    mounted.signal("-TERM");
+    let began = Instant::now();
+    while mounted.is_mounted() {
+        assert!(began.elapsed() < PATIENCE, "it does not take itself out of sight");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut bytes = [0; 6];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    assert_eq!(&bytes, b"before");
+    file.write_all_at(b"after!", 0).unwrap();
+    assert!(mounted.child.try_wait().unwrap().is_none(), "somebody has it open");
+    drop(file);
+    assert_eq!(mounted.wait(), 0);
+    let told = fs::read_to_string(here.join("stderr")).unwrap();
+    assert!(told.contains("in use by") && told.contains(&format!("({})", std::process::id())), "{told}");
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    if !has_fuse() {
+        return;
+    }
+    let mut mounted = Mounted::new(&directory("twice"), "sda", "memory:1M", &[]);
+    let mut file = File::open(mounted.disk()).unwrap();
+    mounted.signal("-INT");
+    let began = Instant::now();
+    while mounted.is_mounted() && began.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    mounted.signal("-INT");
+    assert_eq!(mounted.wait(), 130);
+    assert!(file.read(&mut [0; 10]).is_err(), "its users are told");
+}
+
+#[test]
+fn a_mount_whose_server_was_killed_is_explained() {
+    if !has_fuse() {
+        return;
+    }
+    let here = directory("stale");
+    let mut mounted = Mounted::new(&here, "sda", "memory:1M", &[]);
+    let at = mounted.at.clone();
+    let (code, _, err) = run(&["mount", "memory:1M", at.to_str().unwrap()]);
+    assert!(code == 2 && err.contains("a disk is mounted there already"), "{err}");
+    mounted.child.kill().unwrap();
+    mounted.child.wait().unwrap();
+    for args in [["mount", "memory:1M"], ["ls", "--at"]] {
+        let (code, _, err) = run(&[&args[..], &[at.to_str().unwrap()]].concat());
+        assert!(code == 2 && err.contains("whose server is gone") && err.contains("fusermount3 -u"), "{args:?}: {err}");
+    }
+    sh("umount -l \"$1\"", &[&at]);
+    drop(mounted);
+    assert_eq!(Mounted::new(&here, "sda", "memory:1M", &[]).end(), 0);
+}
+
+#[test]
+fn whoever_unmounts_it_ends_it() {
+    if !has_fuse() {
+        return;
+    }
+    let mut mounted = Mounted::new(&directory("umount"), "sda", "memory:1M", &[]);
+    sh("umount \"$1\" || fusermount3 -u \"$1\"", &[&mounted.at]);
+    assert_eq!(mounted.wait(), 0);
+}
+
+#[test]
+fn what_cannot_be_mounted_is_told_before_anything_is() {
+    let here = directory("refused");
+    let at = here.join("mnt");
+    let (at, gone) = (at.to_str().unwrap(), here.join("gone"));
+    for (args, said) in [
+        (vec!["mount", "memory:1M", gone.to_str().unwrap()], "name a directory that is there"),
+        (vec!["mount", "memory:lots", at], "not a size"),
+        (vec!["mount", "model:none-such", at], "none-such"),
+        (vec!["mount", gone.to_str().unwrap(), at], "gone"),
+        (vec!["mount", "memory:1M", at, "--scheduler", "bogus"], "\"bogus\" is not an elevator; there are noop"),
+        (vec!["mount", "memory:1M", at, "--name", "block"], "\"block\" cannot be the disk's name"),
+        (vec!["mount", "memory:1M", at, "--depth", "0"], "0 is not in 1.."),
+    ] {
+        let (code, out, err) = run(&args);
+        assert!(code == 2 && out.is_empty() && err.contains(said), "{args:?}: {code} {err}");
+    }
+}
+
+#[test]
+fn a_file_system_on_it_is_clean_after_use() {
+    if !has_fuse() || !has_program("mkfs.ext4") || !has_program("losetup") {
+        return;
+    }
+    let here = directory("ext4");
+    let image = here.join("disk.img");
+    File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let mounted = Mounted::new(&here, "sda", image.to_str().unwrap(), &[]);
+    let found =
+        Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(mounted.disk()).output().unwrap();
+    if !available(found.status.success(), "a loop device") {
+        return;
+    }
+    let device = String::from_utf8(found.stdout).unwrap().trim().to_owned();
+    let inner = here.join("inner");
+    fs::create_dir_all(&inner).unwrap();
+    let script = "trap 'umount \"$2\" 2>/dev/null; losetup --detach \"$1\"' EXIT\n\
+                  mkfs.ext4 -q \"$1\"; mount \"$1\" \"$2\"\n\
+                  mkdir \"$2/a\"; cp -r \"$3\" \"$2/a\"; sync; rm -r \"$2/a\"; cp -r \"$3\" \"$2/b\"\n\
+                  fstrim \"$2\" || true; umount \"$2\"; mount \"$1\" \"$2\"; diff -r \"$3\" \"$2/b\"; umount \"$2\"\n\
+                  fsck.ext4 -fn \"$1\"";
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    sh(script, &[Path::new(&device), &inner, &source]);
+    assert_eq!(mounted.end(), 0);
+    sh("fsck.ext4 -fn \"$1\"", &[&image]);
+}

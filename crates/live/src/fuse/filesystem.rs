@@ -1,0 +1,623 @@
+//! What the kernel asks of the file system: the disk as a file, and its control tree.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use fuser::{
+    Errno as FuseErrno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyLseek, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+
+use super::clients::Clients;
+use super::nodes::{BLOCK, DISK, Nodes, ROOT};
+use crate::control::tree::{Entry, Kind};
+use crate::control::{ControlError, Forest};
+use crate::disk::{Action, Operation};
+use crate::{Errno, Handle};
+
+/// Largest read or write that the kernel sends at once, in bytes: it takes 256 pages.
+const TRANSFER_BYTES_MAX: u32 = 1 << 20;
+/// Asynchronous requests that the kernel sends before one is answered. What is beyond waits in the kernel in one line, without
+/// priorities: so many that it does not come to that.
+const BACKGROUND_MAX: u16 = 4096;
+/// What sysfs says that a file holds at most, in bytes, and what may be written to one.
+const ATTRIBUTE_BYTES: u32 = 4096;
+/// Largest piece of a range that is trimmed or zeroed, in bytes.
+const RANGE_BYTES_MAX: u64 = 1 << 30;
+/// Files of the control tree come and go.
+const FLEETING: Duration = Duration::ZERO;
+/// The disk stays as it is.
+const LASTING: Duration = Duration::from_secs(3600);
+
+impl From<Errno> for FuseErrno {
+    fn from(Errno(errno): Errno) -> Self {
+        Self::from_i32(errno)
+    }
+}
+
+impl From<&ControlError> for FuseErrno {
+    fn from(error: &ControlError) -> Self {
+        error.errno().into()
+    }
+}
+
+/// A file or directory of the control tree that is open.
+enum Open {
+    /// What it held when it was last read from its beginning.
+    File(String),
+    /// What was in it when it was opened.
+    Directory(Vec<(String, Kind)>),
+}
+
+/// Whose files these are, and who may open the disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    /// The disk's permissions.
+    pub(super) disk_mode: u16,
+    pub(super) read_only: bool,
+}
+
+/// The file system of one disk.
+pub(super) struct DiskFs {
+    disk: Handle,
+    forest: Forest,
+    clients: Arc<Clients>,
+    access: Access,
+    since: SystemTime,
+    nodes: Mutex<Nodes>,
+    open: Mutex<HashMap<u64, Open>>,
+    handles: AtomicU64,
+}
+
+impl DiskFs {
+    pub(super) fn new(disk: Handle, clients: Arc<Clients>, access: Access) -> Self {
+        Self {
+            forest: Forest::new(vec![disk.clone()]),
+            disk,
+            clients,
+            access,
+            since: SystemTime::now(),
+            nodes: Mutex::default(),
+            open: Mutex::default(),
+            handles: AtomicU64::new(1),
+        }
+    }
+
+    fn nodes(&self) -> MutexGuard<'_, Nodes> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open_files(&self) -> MutexGuard<'_, HashMap<u64, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn path(&self, node: INodeNo) -> Result<String, FuseErrno> {
+        self.nodes().path(node.0).map(str::to_owned).ok_or(FuseErrno::ENOENT)
+    }
+
+    fn remember(&self, open: Open) -> FileHandle {
+        let handle = self.handles.fetch_add(1, Ordering::Relaxed);
+        self.open_files().insert(handle, open);
+        FileHandle(handle)
+    }
+
+    // ---- attributes
+
+    fn attr(&self, ino: u64, kind: FileType, perm: u16, size: u64) -> FileAttr {
+        FileAttr {
+            ino: INodeNo(ino),
+            size,
+            blocks: size.div_ceil(512),
+            atime: self.since,
+            mtime: self.since,
+            ctime: self.since,
+            crtime: self.since,
+            kind,
+            perm,
+            nlink: if kind == FileType::Directory { 2 } else { 1 },
+            uid: self.access.uid,
+            gid: self.access.gid,
+            rdev: 0,
+            blksize: ATTRIBUTE_BYTES,
+            flags: 0,
+        }
+    }
+
+    fn attr_of_disk(&self) -> FileAttr {
+        let attr = self.attr(DISK, FileType::RegularFile, self.access.disk_mode, self.disk.capacity_bytes());
+        FileAttr { blksize: self.disk.block_bytes().max(ATTRIBUTE_BYTES), ..attr }
+    }
+
+    fn attr_of(&self, ino: u64, path: &str, kind: Kind) -> FileAttr {
+        match kind {
+            // Groups can be made.
+            Kind::Directory if path.split_once('/').is_some_and(|(_, below)| below == "groups") => {
+                self.attr(ino, FileType::Directory, 0o755, 0)
+            }
+            Kind::Directory => self.attr(ino, FileType::Directory, kind.mode(), 0),
+            Kind::File { .. } => self.attr(ino, FileType::RegularFile, kind.mode(), ATTRIBUTE_BYTES.into()),
+        }
+    }
+
+    fn attr_of_node(&self, node: INodeNo) -> Result<(Duration, FileAttr), FuseErrno> {
+        match node.0 {
+            ROOT => Ok((LASTING, self.attr(ROOT, FileType::Directory, 0o555, 0))),
+            DISK => Ok((LASTING, self.attr_of_disk())),
+            number => {
+                let path = self.path(node)?;
+                let kind = self.forest.kind(&path).map_err(|error| FuseErrno::from(&error))?;
+                Ok((FLEETING, self.attr_of(number, &path, kind)))
+            }
+        }
+    }
+
+    /// The path of a name in a directory of the control tree.
+    fn path_in(&self, directory: INodeNo, name: &OsStr) -> Result<String, FuseErrno> {
+        let name = name.to_str().ok_or(FuseErrno::ENOENT)?;
+        let path = self.path(directory)?;
+        Ok(if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") })
+    }
+
+    fn look_up(&self, directory: INodeNo, name: &OsStr) -> Result<(Duration, FileAttr), FuseErrno> {
+        match directory.0 {
+            ROOT if name == self.disk.name() => Ok((LASTING, self.attr_of_disk())),
+            ROOT if name == "block" => Ok((LASTING, self.attr_of(BLOCK, "", Kind::Directory))),
+            ROOT => Err(FuseErrno::ENOENT),
+            _ => {
+                let path = self.path_in(directory, name)?;
+                let kind = self.forest.kind(&path).map_err(|error| FuseErrno::from(&error))?;
+                let number = self.nodes().look_up(&path);
+                Ok((FLEETING, self.attr_of(number, &path, kind)))
+            }
+        }
+    }
+
+    // ---- the disk
+
+    /// Hands an operation in for whoever made the request.
+    fn submit(&self, request: &Request, operation: Operation, reply: crate::reactor::Reply) {
+        match self.clients.of(request.pid()) {
+            Ok(client) => self.disk.submit(client, operation, reply),
+            Err(errno) => reply(Err(errno)),
+        }
+    }
+
+    /// As much of a transfer as the disk has room for.
+    fn length(&self, offset: u64, length: usize) -> u32 {
+        let left = self.disk.capacity_bytes().saturating_sub(offset);
+        u32::try_from(left.min(length as u64)).unwrap_or(TRANSFER_BYTES_MAX)
+    }
+
+    fn read_disk(&self, request: &Request, offset: u64, size: u32, reply: ReplyData) {
+        let length = self.length(offset, size as usize);
+        if length == 0 {
+            reply.data(&[]);
+            return;
+        }
+        let read = Operation { action: Action::Read, offset, length, fua: false, data: None, cookie: 0 };
+        self.submit(
+            request,
+            read,
+            Box::new(|result| match result {
+                Ok(data) => reply.data(data.as_deref().unwrap_or_default()),
+                Err(errno) => reply.error(errno.into()),
+            }),
+        );
+    }
+
+    fn write_disk(&self, request: &Request, offset: u64, bytes: &[u8], flags: OpenFlags, reply: ReplyWrite) {
+        let length = self.length(offset, bytes.len());
+        if length == 0 && !bytes.is_empty() {
+            reply.error(FuseErrno::ENOSPC);
+            return;
+        }
+        let mut data = self.disk.buffer(length as usize);
+        data.copy_from_slice(&bytes[..length as usize]);
+        let fua = flags.0 & (libc::O_SYNC | libc::O_DSYNC) != 0;
+        let write = Operation { action: Action::Write, offset, length, fua, data: Some(data), cookie: 0 };
+        self.submit(
+            request,
+            write,
+            Box::new(move |result| match result {
+                Ok(_) => reply.written(length),
+                Err(errno) => reply.error(errno.into()),
+            }),
+        );
+    }
+
+    /// Does `action` to a range in pieces; the reply comes with the last, and says the first error.
+    fn do_range(&self, request: &Request, actions: Vec<(Action, u64, u64)>, reply: ReplyEmpty) {
+        let mut pieces = Vec::new();
+        for (action, mut offset, mut length) in actions {
+            while length > 0 {
+                let piece = length.min(RANGE_BYTES_MAX);
+                pieces.push(Operation { action, offset, length: piece as u32, fua: false, data: None, cookie: 0 });
+                (offset, length) = (offset + piece, length - piece);
+            }
+        }
+        if pieces.is_empty() {
+            reply.ok();
+            return;
+        }
+        let left = Arc::new(Mutex::new((pieces.len(), Ok(()), Some(reply))));
+        for operation in pieces {
+            let left = Arc::clone(&left);
+            let done = move |result: Result<_, Errno>| {
+                let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+                left.0 -= 1;
+                left.1 = left.1.and(result.map(drop));
+                if left.0 == 0
+                    && let Some(reply) = left.2.take()
+                {
+                    match left.1 {
+                        Ok(()) => reply.ok(),
+                        Err(errno) => reply.error(errno.into()),
+                    }
+                }
+            };
+            self.submit(request, operation, Box::new(done));
+        }
+    }
+
+    /// The parts of a hole: what can be trimmed is whole blocks, and the rest is to read as zeroes all the same.
+    fn hole(&self, offset: u64, length: u64) -> Vec<(Action, u64, u64)> {
+        let block = u64::from(self.disk.block_bytes());
+        let end = offset + length;
+        let (first, last) = (offset.next_multiple_of(block), end / block * block);
+        if first >= last {
+            return vec![(Action::WriteZeroes, offset, length)];
+        }
+        vec![
+            (Action::WriteZeroes, offset, first - offset),
+            (Action::Trim, first, last - first),
+            (Action::WriteZeroes, last, end - last),
+        ]
+    }
+
+    // ---- the control tree
+
+    fn read_attribute(&self, node: INodeNo, handle: FileHandle, offset: u64, size: u32) -> Result<Vec<u8>, FuseErrno> {
+        // From its beginning it is read anew, as in sysfs; the rest is of the same moment.
+        let fresh = if offset == 0 {
+            let path = self.path(node)?;
+            Some(self.forest.read(&path).map_err(|error| FuseErrno::from(&error))?)
+        } else {
+            None
+        };
+        let mut open = self.open_files();
+        let Some(Open::File(text)) = open.get_mut(&handle.0) else {
+            return Err(FuseErrno::EBADF);
+        };
+        if let Some(fresh) = fresh {
+            *text = fresh;
+        }
+        let first = text.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
+        let last = text.len().min(first + size as usize);
+        Ok(text.as_bytes()[first..last].to_owned())
+    }
+
+    fn write_attribute(&self, node: INodeNo, bytes: &[u8]) -> Result<u32, FuseErrno> {
+        let path = self.path(node)?;
+        let value = std::str::from_utf8(bytes).map_err(|_| FuseErrno::EINVAL)?;
+        if bytes.len() > ATTRIBUTE_BYTES as usize {
+            return Err(FuseErrno::EINVAL);
+        }
+        self.forest.write(&path, value.to_owned()).map_err(|error| FuseErrno::from(&error))?;
+        Ok(bytes.len() as u32)
+    }
+
+    fn open_attribute(&self, node: INodeNo, flags: OpenFlags) -> Result<FileHandle, FuseErrno> {
+        let path = self.path(node)?;
+        let kind = self.forest.kind(&path).map_err(|error| FuseErrno::from(&error))?;
+        match kind {
+            Kind::Directory => Err(FuseErrno::EISDIR),
+            // The kernel lets root do anything; sysfs does not.
+            Kind::File { is_writable: false } if flags.acc_mode() != OpenAccMode::O_RDONLY => Err(FuseErrno::EACCES),
+            Kind::File { .. } => Ok(self.remember(Open::File(String::new()))),
+        }
+    }
+
+    fn open_directory(&self, node: INodeNo) -> Result<FileHandle, FuseErrno> {
+        let mut entries = vec![(".".to_owned(), Kind::Directory), ("..".to_owned(), Kind::Directory)];
+        if node.0 == ROOT {
+            entries.push(("block".to_owned(), Kind::Directory));
+            entries.push((self.disk.name().to_owned(), Kind::File { is_writable: true }));
+        } else {
+            let path = self.path(node)?;
+            let listed = self.forest.list(&path).map_err(|error| FuseErrno::from(&error))?;
+            entries.extend(listed.into_iter().map(|Entry { name, kind }| (name, kind)));
+        }
+        Ok(self.remember(Open::Directory(entries)))
+    }
+
+    /// The number shown for a name in a directory: the one that the kernel knows it by, if it does.
+    fn number_in(&self, directory: INodeNo, name: &str) -> u64 {
+        const UNKNOWN: u64 = u64::MAX;
+        match (directory.0, name) {
+            (_, ".") => directory.0,
+            (ROOT, "block") => BLOCK,
+            (ROOT, "..") => ROOT,
+            (ROOT, _) => DISK,
+            _ => self
+                .path_in(directory, OsStr::new(name))
+                .ok()
+                .and_then(|path| self.nodes().number(&path))
+                .unwrap_or(UNKNOWN),
+        }
+    }
+}
+
+impl Filesystem for DiskFs {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        for wanted in [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_PARALLEL_DIROPS, InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP]
+        {
+            // Without them it works as well as the kernel can.
+            let _ = config.add_capabilities(wanted);
+        }
+        let _ = config.set_max_write(TRANSFER_BYTES_MAX);
+        let _ = config.set_max_readahead(TRANSFER_BYTES_MAX);
+        let _ = config.set_max_background(BACKGROUND_MAX);
+        let _ = config.set_congestion_threshold(BACKGROUND_MAX);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.look_up(parent, name) {
+            Ok((ttl, attr)) => reply.entry(&ttl, &attr, Generation(0)),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn forget(&self, _: &Request, node: INodeNo, lookups: u64) {
+        self.nodes().forget(node.0, lookups);
+    }
+
+    fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.attr_of_node(node) {
+            Ok((ttl, attr)) => reply.attr(&ttl, &attr),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// Nothing changes. Truncating is what `>` and dd do before they write: as of a device, it is ignored, but the disk does not
+    /// get larger. Times are nobody's business; owners and permissions are given when mounting.
+    fn setattr(
+        &self,
+        _: &Request,
+        node: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        _: Option<TimeOrNow>,
+        _: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<fuser::BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        if mode.is_some() || uid.is_some() || gid.is_some() {
+            reply.error(FuseErrno::EPERM);
+            return;
+        }
+        if node.0 == DISK && size.is_some_and(|size| size > self.disk.capacity_bytes()) {
+            reply.error(FuseErrno::EFBIG);
+            return;
+        }
+        match self.attr_of_node(node) {
+            Ok((ttl, attr)) => reply.attr(&ttl, &attr),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn open(&self, _: &Request, node: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        if node.0 == DISK {
+            if self.access.read_only && flags.acc_mode() != OpenAccMode::O_RDONLY {
+                reply.error(FuseErrno::EROFS);
+                return;
+            }
+            // No page cache: it would answer for the disk, and read and write for others than those who ask.
+            let direct = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+            reply.opened(FileHandle(0), direct | FopenFlags::FOPEN_NOFLUSH);
+            return;
+        }
+        match self.open_attribute(node, flags) {
+            Ok(handle) => reply.opened(handle, FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NOFLUSH),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn read(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        if node.0 == DISK {
+            self.read_disk(request, offset, size, reply);
+            return;
+        }
+        match self.read_attribute(node, handle, offset, size) {
+            Ok(bytes) => reply.data(&bytes),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn write(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        bytes: &[u8],
+        _: WriteFlags,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        if node.0 == DISK {
+            self.write_disk(request, offset, bytes, flags, reply);
+            return;
+        }
+        match self.write_attribute(node, bytes) {
+            Ok(written) => reply.written(written),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // Closing promises nothing.
+        reply.error(FuseErrno::ENOSYS);
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.open_files().remove(&handle.0);
+        reply.ok();
+    }
+
+    fn fsync(&self, request: &Request, node: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        if node.0 != DISK {
+            reply.ok();
+            return;
+        }
+        let flush = Operation { action: Action::Flush, offset: 0, length: 0, fua: false, data: None, cookie: 0 };
+        self.submit(
+            request,
+            flush,
+            Box::new(|result| match result {
+                Ok(_) => reply.ok(),
+                Err(errno) => reply.error(errno.into()),
+            }),
+        );
+    }
+
+    fn fallocate(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let end = offset.checked_add(length);
+        if node.0 != DISK || end.is_none_or(|end| end > self.disk.capacity_bytes()) {
+            reply.error(FuseErrno::EINVAL);
+            return;
+        }
+        const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        const ZERO_RANGE: i32 = libc::FALLOC_FL_ZERO_RANGE;
+        match mode & !libc::FALLOC_FL_KEEP_SIZE {
+            libc::FALLOC_FL_PUNCH_HOLE if mode == PUNCH_HOLE => {
+                self.do_range(request, self.hole(offset, length), reply);
+            }
+            ZERO_RANGE => self.do_range(request, vec![(Action::WriteZeroes, offset, length)], reply),
+            // As of a device.
+            _ => reply.error(FuseErrno::EOPNOTSUPP),
+        }
+    }
+
+    /// All of the disk is data.
+    fn lseek(&self, _: &Request, node: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        let capacity_bytes = i64::try_from(self.disk.capacity_bytes()).unwrap_or(i64::MAX);
+        match whence {
+            _ if node.0 != DISK => reply.error(FuseErrno::EINVAL),
+            libc::SEEK_DATA | libc::SEEK_HOLE if !(0..capacity_bytes).contains(&offset) => {
+                reply.error(FuseErrno::ENXIO);
+            }
+            libc::SEEK_DATA => reply.offset(offset),
+            libc::SEEK_HOLE => reply.offset(capacity_bytes),
+            _ => reply.error(FuseErrno::EINVAL),
+        }
+    }
+
+    fn opendir(&self, _: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        match self.open_directory(node) {
+            Ok(handle) => reply.opened(handle, FopenFlags::empty()),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn readdir(&self, _: &Request, node: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let entries = match self.open_files().get(&handle.0) {
+            Some(Open::Directory(entries)) => entries.clone(),
+            _ => return reply.error(FuseErrno::EBADF),
+        };
+        for (at, (name, kind)) in entries.iter().enumerate().skip(usize::try_from(offset).unwrap_or(usize::MAX)) {
+            let file_type = if *kind == Kind::Directory { FileType::Directory } else { FileType::RegularFile };
+            if reply.add(INodeNo(self.number_in(node, name)), at as u64 + 1, file_type, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
+        self.open_files().remove(&handle.0);
+        reply.ok();
+    }
+
+    /// A new group.
+    fn mkdir(&self, _: &Request, parent: INodeNo, name: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        let made = self.path_in(parent, name).and_then(|path| {
+            self.forest.make_directory(&path).map_err(|error| FuseErrno::from(&error))?;
+            self.look_up(parent, name)
+        });
+        match made {
+            Ok((ttl, attr)) => reply.entry(&ttl, &attr, Generation(0)),
+            Err(FuseErrno::ENOENT) => reply.error(FuseErrno::EPERM),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// Files are what the disk has: none can be made, removed or renamed.
+    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(FuseErrno::EACCES);
+    }
+
+    fn unlink(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(FuseErrno::EPERM);
+    }
+
+    fn rmdir(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(FuseErrno::EPERM);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: INodeNo,
+        _: &OsStr,
+        _: fuser::RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(FuseErrno::EPERM);
+    }
+}

@@ -1,0 +1,260 @@
+//! Where a disk is mounted: what may be mounted on, and how to get off again.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::mount::{UnmountFlags, unmount};
+
+/// What mounts and unmounts for those who are not root.
+const FUSERMOUNT: &str = "fusermount3";
+/// What the source of our mounts begins with, before the disk's name.
+pub(super) const SOURCE: &str = "iosched:";
+/// Processes named as users of a mount.
+const USERS_NAMED_MAX: usize = 8;
+
+/// Why a disk cannot be mounted.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The disk's name cannot be a file's.
+    #[error("{name:?} cannot be the disk's name: it is the name of a file beside the directory block, without slashes")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// A mount whose server is gone.
+    #[error(
+        "{directory}: a mount whose server is gone (\"Transport endpoint is not connected\"); clear it with: \
+         {FUSERMOUNT} -u {directory}, or as root: umount -l {directory}",
+        directory = directory.display()
+    )]
+    Stale {
+        /// Where.
+        directory: PathBuf,
+    },
+    /// Another disk is mounted there.
+    #[error("{directory}: a disk is mounted there already; name another directory", directory = directory.display())]
+    Mounted {
+        /// Where.
+        directory: PathBuf,
+    },
+    /// It is not a directory that can be used.
+    #[error("{directory}: {source}; name a directory that is there", directory = directory.display())]
+    Directory {
+        /// What was named.
+        directory: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system does not mount it.
+    #[error("{directory}: cannot be mounted on: {source}{}", hint(source), directory = directory.display())]
+    Mount {
+        /// Where.
+        directory: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            "; FUSE needs /dev/fuse (modprobe fuse), and fusermount3 (package fuse3) unless you are root"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "; /dev/fuse must be open to you, and --allow-other needs user_allow_other in /etc/fuse.conf"
+        }
+        _ => "",
+    }
+}
+
+/// The directory to mount on, by its full name.
+pub(super) fn check(directory: &Path) -> Result<PathBuf, MountError> {
+    let refused = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotConnected => MountError::Stale { directory: directory.to_owned() },
+        _ => MountError::Directory { directory: directory.to_owned(), source },
+    };
+    let full = directory.canonicalize().map_err(refused)?;
+    if !std::fs::metadata(&full).map_err(refused)?.is_dir() {
+        return Err(refused(io::ErrorKind::NotADirectory.into()));
+    }
+    if is_ours(&full) {
+        return Err(MountError::Mounted { directory: full });
+    }
+    Ok(full)
+}
+
+/// Whether a disk of ours is mounted there.
+fn is_ours(directory: &Path) -> bool {
+    let mounts = std::fs::read("/proc/self/mounts").unwrap_or_default();
+    mounts.split(|&byte| byte == b'\n').any(|line| {
+        let mut fields = line.split(|&byte| byte == b' ');
+        let (source, place) = (fields.next().unwrap_or_default(), fields.next().map(unescape));
+        source.starts_with(SOURCE.as_bytes()) && place.as_deref() == Some(directory.as_os_str())
+    })
+}
+
+/// Undoes what proc(5) does to blanks and backslashes: three octal digits after a backslash.
+fn unescape(field: &[u8]) -> std::ffi::OsString {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&byte, tail)) = rest.split_first() {
+        let octal = (byte == b'\\').then(|| tail.get(..3)).flatten();
+        let code = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        match code {
+            Some(code) => {
+                bytes.push(code);
+                rest = &tail[3..];
+            }
+            None => {
+                bytes.push(byte);
+                rest = tail;
+            }
+        }
+    }
+    std::ffi::OsString::from_vec(bytes)
+}
+
+/// A process that uses a mount.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct User {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub pid: u32,
+}
+
+impl fmt::Display for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.pid)
+    }
+}
+
+/// What came of unmounting.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unmounted {
+    /// It is done.
+    Done,
+    /// It is in use: nobody can open it any more, and it ends when these, as far as they can be seen, have closed what they have
+    /// open.
+    InUse(Vec<User>),
+}
+
+/// Unmounts a disk.
+#[derive(Clone, Debug)]
+pub struct Unmounter {
+    directory: PathBuf,
+}
+
+impl Unmounter {
+    pub(super) fn new(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
+    /// Where it is mounted.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Unmounts it; while it is in use, takes it out of sight.
+    ///
+    /// # Errors
+    /// If the system does not let us.
+    pub fn unmount(&self) -> io::Result<Unmounted> {
+        if !is_ours(&self.directory) {
+            return Ok(Unmounted::Done);
+        }
+        match self.try_unmount(false) {
+            Ok(()) => Ok(Unmounted::Done),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                let users = users(&self.directory);
+                self.try_unmount(true)?;
+                Ok(Unmounted::InUse(users))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn try_unmount(&self, lazily: bool) -> io::Result<()> {
+        let flags = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+        match unmount(&self.directory, flags) {
+            Err(rustix::io::Errno::PERM) => self.fusermount(lazily),
+            unmounted => Ok(unmounted?),
+        }
+    }
+
+    /// For those who are not root.
+    fn fusermount(&self, lazily: bool) -> io::Result<()> {
+        let options: &[&str] = if lazily { &["-u", "-z", "--"] } else { &["-u", "--"] };
+        let ran = Command::new(FUSERMOUNT).args(options).arg(&self.directory).output()?;
+        if ran.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
+        let kind = if said.contains("busy") { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other };
+        Err(io::Error::new(kind, said))
+    }
+}
+
+/// Processes that have something below `directory` open, work there, or map it.
+fn users(directory: &Path) -> Vec<User> {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|&pid| uses(pid, directory))
+        .take(USERS_NAMED_MAX)
+        .map(|pid| {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            User { name: name.trim_end().to_owned(), pid }
+        })
+        .collect()
+}
+
+fn uses(pid: u32, directory: &Path) -> bool {
+    let leads_there = |link: &Path| std::fs::read_link(link).is_ok_and(|place| place.starts_with(directory));
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let files = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+    [OsStr::from_bytes(b"cwd"), OsStr::from_bytes(b"root")].iter().any(|link| leads_there(&process.join(link)))
+        || files.map(|entry| entry.path()).any(|link| leads_there(&link))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_in_mount_tables_are_read() {
+        assert_eq!(unescape(b"/mnt/a\\040b\\134c"), "/mnt/a b\\c");
+        assert_eq!(unescape(b"/mnt/\\9"), "/mnt/\\9");
+        assert_eq!(unescape(b"\\"), "\\");
+    }
+
+    #[test]
+    fn what_is_not_a_directory_is_told() {
+        let here = tempfile::tempdir().unwrap();
+        let file = here.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for (path, said) in [(file, "not a directory"), (here.path().join("gone"), "No such file")] {
+            let message = check(&path).unwrap_err().to_string();
+            assert!(message.contains(said) && message.contains("name a directory that is there"), "{message}");
+        }
+        assert!(check(here.path()).is_ok());
+        assert!(!is_ours(here.path()));
+    }
+
+    #[test]
+    fn who_works_in_a_directory_uses_it() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().canonicalize().unwrap();
+        assert_eq!(users(&path), []);
+        let mut child = Command::new("sleep").arg("100").current_dir(&path).spawn().unwrap();
+        let found = users(&path);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].pid, child.id());
+    }
+}

@@ -1,0 +1,139 @@
+//! What the system says of the process that a request comes from.
+#![allow(unsafe_code)]
+
+use iosched::{IoClass, IoPriority};
+
+/// In `/proc/<tid>/stat`: a worker that io_uring has in a process.
+const PF_IO_WORKER: u64 = 0x10;
+/// A thread of the kernel.
+const PF_KTHREAD: u64 = 0x0020_0000;
+/// What io_uring calls its workers, before the number of the thread that they work for.
+const IO_WORKER_NAMES: [&str; 2] = ["iou-wrk-", "iou-sqp-"];
+
+/// A thread that asks for I/O. In Linux, each has an io context of its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Process {
+    /// What it is called.
+    pub(super) name: String,
+    /// When it began, in clock ticks: with its number, unique.
+    pub(super) began: u64,
+    /// The nice value of the scheduler.
+    pub(super) nice: i64,
+    /// A thread of the kernel: a loop device's, say.
+    pub(super) is_kernel: bool,
+    /// A worker of io_uring.
+    is_io_worker: bool,
+}
+
+impl Process {
+    /// The thread `tid`, if there is one.
+    pub(super) fn find(tid: u32) -> Option<Self> {
+        Self::parse(&std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?)
+    }
+
+    /// Reads a line of `/proc/<tid>/stat` (proc(5)).
+    fn parse(stat: &str) -> Option<Self> {
+        // A name may hold anything, parentheses too.
+        let (head, fields) = stat.rsplit_once(')')?;
+        let (_, name) = head.split_once('(')?;
+        let fields: Vec<_> = fields.split_ascii_whitespace().collect();
+        // The first of them is the third in the manual's count.
+        let field = |number: usize| fields.get(number - 3);
+        let flags: u64 = field(9)?.parse().ok()?;
+        Some(Self {
+            name: name.to_owned(),
+            began: field(22)?.parse().ok()?,
+            nice: field(19)?.parse().ok()?,
+            is_kernel: flags & PF_KTHREAD != 0,
+            is_io_worker: flags & PF_IO_WORKER != 0,
+        })
+    }
+
+    /// The thread that a worker of io_uring works for, if this is one: they share an io context.
+    pub(super) fn works_for(&self, tid: u32) -> Option<u32> {
+        if !self.is_io_worker {
+            return None;
+        }
+        let owner = IO_WORKER_NAMES.iter().find_map(|name| self.name.strip_prefix(name))?.parse().ok()?;
+        // Names can be changed; the process cannot, and no worker works for a worker.
+        let is_theirs = !Self::find(owner)?.is_io_worker && thread_group(owner)? == thread_group(tid)?;
+        is_theirs.then_some(owner)
+    }
+
+    /// Its priority, where `kept` is what [`ioprio_of`] said: one that was never set follows from the nice value.
+    pub(super) fn ioprio(&self, kept: i32) -> IoPriority {
+        match decode(kept) {
+            IoPriority { class: IoClass::None, .. } => {
+                let level = u8::try_from((self.nice + 20) / 5).unwrap_or(iosched::LEVEL_DEFAULT);
+                IoPriority::new(IoClass::None, level)
+            }
+            ioprio => ioprio,
+        }
+    }
+}
+
+fn thread_group(tid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
+}
+
+/// The ioprio of the thread `tid` as the system keeps it; `None` if there is no such thread, or none that we see.
+pub(super) fn ioprio_of(tid: u32) -> Option<i32> {
+    const IOPRIO_WHO_PROCESS: libc::c_int = 1;
+    // SAFETY: it takes no pointer.
+    let kept = unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, tid) };
+    i32::try_from(kept).ok().filter(|&kept| kept >= 0)
+}
+
+/// What the system keeps: the class above 13 bits, of which the lowest three are the level (linux/ioprio.h).
+fn decode(kept: i32) -> IoPriority {
+    let class = match kept >> 13 {
+        1 => IoClass::RealTime,
+        2 => IoClass::BestEffort,
+        3 => IoClass::Idle,
+        _ => IoClass::None,
+    };
+    IoPriority::new(class, (kept & 7) as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_proc_is_read_whatever_the_name_holds() {
+        let line = |name: &str, flags: u64| {
+            format!("42 ({name}) S 1 2 3 4 5 {flags} 7 8 9 10 11 12 13 14 20 -5 1 21 9876 23 24\n")
+        };
+        let plain = Process::parse(&line("a b) (c", 0)).unwrap();
+        assert_eq!((plain.name.as_str(), plain.began, plain.nice), ("a b) (c", 9876, -5));
+        assert!(!plain.is_kernel && !plain.is_io_worker);
+        assert!(Process::parse(&line("kworker/0:1", 0x0420_8060)).unwrap().is_kernel);
+        assert!(Process::parse(&line("iou-wrk-41", 0x10)).unwrap().is_io_worker);
+        for garbage in ["", "42", "42 (x", "42 (x) S 1", "42 (x) S 1 2 3 4 5 x 7 8 9 10 11 12 13 14 20 -5 1 21 9876"] {
+            assert_eq!(Process::parse(garbage), None);
+        }
+    }
+
+    #[test]
+    fn we_are_a_process_and_have_an_ioprio() {
+        let pid = std::process::id();
+        let process = Process::find(pid).unwrap();
+        assert!(!process.is_kernel);
+        assert_eq!(process.works_for(pid), None);
+        assert!(ioprio_of(pid).is_some());
+        assert_eq!(Process::find(u32::MAX / 2), None);
+        assert_eq!(ioprio_of(i32::MAX as u32), None);
+    }
+
+    #[test]
+    fn a_priority_that_was_never_set_follows_from_the_nice_value() {
+        let process = |nice| Process { name: String::new(), began: 0, nice, is_kernel: false, is_io_worker: false };
+        for (nice, level) in [(-20, 0), (0, 4), (19, 7)] {
+            assert_eq!(process(nice).ioprio(0), IoPriority::new(IoClass::None, level));
+            assert_eq!(process(nice).ioprio(2 << 13 | 6), IoPriority::new(IoClass::BestEffort, 6));
+        }
+        assert_eq!(decode(3 << 13 | 7).class, IoClass::Idle);
+        assert_eq!(decode(1 << 13), IoPriority::new(IoClass::RealTime, 0));
+    }
+}
