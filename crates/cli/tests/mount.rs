@@ -506,7 +506,7 @@ fn a_file_system_on_it_is_clean_after_use() {
     let device = String::from_utf8(found.stdout).unwrap().trim().to_owned();
     let inner = here.join("inner");
     fs::create_dir_all(&inner).unwrap();
-    let script = "trap 'umount \"$2\" 2>/dev/null; losetup --detach \"$1\"' EXIT\n\
+    let script = "trap 'umount \"$2\" 2>/dev/null || true; losetup --detach \"$1\"' EXIT\n\
                   mkfs.ext4 -q \"$1\"; mount \"$1\" \"$2\"\n\
                   mkdir \"$2/a\"; cp -r \"$3\" \"$2/a\"; sync; rm -r \"$2/a\"; cp -r \"$3\" \"$2/b\"\n\
                   fstrim \"$2\" || true; umount \"$2\"; mount \"$1\" \"$2\"; diff -r \"$3\" \"$2/b\"; umount \"$2\"\n\

@@ -106,7 +106,6 @@ impl Clients {
     }
 
     /// The client of many, that is never gone.
-
     fn shared(&self, tid: u32, name: &str) -> Result<ClientId, Errno> {
         if let Some(found) = self.known().get(&tid) {
             return Ok(found.client);

@@ -78,9 +78,8 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf, MountError> {
         _ => MountError::Directory { directory: directory.to_owned(), source },
     };
     let full = directory.canonicalize().map_err(refused)?;
-    if !std::fs::metadata(&full).map_err(refused)?.is_dir() {
-        return Err(refused(io::ErrorKind::NotADirectory.into()));
-    }
+    // What the kernel remembers of it says nothing of whether anybody answers.
+    std::fs::read_dir(&full).map_err(refused)?;
     if is_ours(&full) {
         return Err(MountError::Mounted { directory: full });
     }
@@ -237,7 +236,7 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         let file = here.path().join("file");
         std::fs::write(&file, "").unwrap();
-        for (path, said) in [(file, "not a directory"), (here.path().join("gone"), "No such file")] {
+        for (path, said) in [(file, "Not a directory"), (here.path().join("gone"), "No such file")] {
             let message = check(&path).unwrap_err().to_string();
             assert!(message.contains(said) && message.contains("name a directory that is there"), "{message}");
         }
