@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
 use iosched_live::fuse::{self, MountOptions, Mounted, Unmounted, Unmounter};
 use iosched_live::reactor::Served;
 
 use crate::fail::INTERRUPTED;
 use crate::output;
-use crate::served::{DiskArgs, size};
+use crate::served::{DiskArgs, size, wait};
 
 /// Mount a disk as a file, with an elevator in its path
 ///
@@ -113,9 +113,7 @@ fn unmount(unmounter: &Unmounter) -> bool {
 /// Serves what is under way, flushes, and ends.
 fn end(served: Served) -> Result<()> {
     served.handle.stop();
-    served.wait().map_err(|errno| {
-        anyhow!("the last flush failed ({errno}): what was written since the last good one may be lost")
-    })
+    wait(served)
 }
 
 fn announce(served: &Served, mounted: &Mounted) -> Result<()> {

@@ -208,7 +208,8 @@ mod tests {
 
     fn served() -> Served {
         let (name, backend, scheduler) = ("disk".to_owned(), Spec::Memory(1 << 20), "cfq".to_owned());
-        start(&Options { name, backend, scheduler, depth: None, budget_bytes: 1 << 20, seed: 1 }, None).unwrap()
+        start(&Options { name, backend, scheduler, depth: None, budget_bytes: 1 << 20, seed: 1, record: None }, None)
+            .unwrap()
     }
 
     fn names(handle: &Handle) -> Vec<String> {
@@ -236,7 +237,7 @@ mod tests {
         clients.leave();
         assert_eq!(names(&served.handle), [""; 0]);
         served.handle.stop();
-        served.wait().unwrap();
+        served.wait().flushed.unwrap();
         assert_eq!(clients.of(std::process::id()), Err(Errno::ESHUTDOWN));
     }
 
