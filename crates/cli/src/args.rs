@@ -27,6 +27,7 @@ pub(crate) enum Command {
     Compare(Box<CompareArgs>),
     Reproduce(crate::reproduce::ReproduceArgs),
     Serve(Box<crate::serve::ServeArgs>),
+    Top(crate::top::TopArgs),
     /// Make a report of records, without running anything again
     ///
     /// The report is one HTML page that needs nothing else: tables and verdicts, latency distributions, throughput and

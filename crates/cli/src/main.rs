@@ -19,6 +19,7 @@ mod served;
 mod set;
 mod show;
 mod tell;
+mod top;
 mod trace;
 mod tree;
 mod validate;
@@ -48,6 +49,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Compare(args) => return compare::compare(&args),
         Command::Reproduce(args) => return reproduce::run(&args),
         Command::Serve(args) => return serve::serve(&args),
+        Command::Top(args) => top::run(&args)?,
         Command::Report { records, output } => compare::report(&records, output.as_deref())?,
         Command::Trace(command) => trace::trace(&command)?,
         Command::Device(command) => device::device(&command)?,
