@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueHint};
+use iosched_live::control::{Forest, OwnedListener};
 use iosched_live::nbd::{Export, Exports, TlsFiles};
 use iosched_live::reactor::nbd::{Config, Limits, Listener};
 
@@ -48,6 +49,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     tls: Option<PathBuf>,
 
+    /// Answer iosched ls, get and set --at SOCKET there: a unix socket which only its owner may use
+    #[arg(long, value_name = "SOCKET", value_hint = ValueHint::FilePath)]
+    control: Option<PathBuf>,
+
     /// Let clients connect without TLS, over the network, too: whoever reaches the port has the disk
     #[arg(long)]
     insecure: bool,
@@ -69,6 +74,8 @@ Examples:
       a database and a backup: the backup has what the database leaves
   iosched serve model:sata-2005,size=1G --scheduler deadline
       a disk of 2005, in memory
+  iosched serve disk.img --control disk.control
+      then: iosched set --at disk.control scheduler=deadline
   iosched serve /dev/sdb --tcp 0.0.0.0:10809 --tls /etc/iosched/tls";
 
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
@@ -85,8 +92,10 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     let plain = tls.is_none() || args.insecure;
     let note = Box::new(|note: &str| eprintln!("{note}"));
     let names: Vec<String> = exports.as_slice().iter().map(describe).collect();
+    let control = args.control.as_deref().map(OwnedListener::bind).transpose()?;
     let served = args.disk.start(Some(Config { listeners, exports, tls, plain, limits, note }))?;
     stop_on_signal(&served.handle)?;
+    let control = control.map(|listener| Forest::new(vec![served.handle.clone()]).serve(listener)).transpose()?;
     let scheduler = served.handle.control(|disk, _| disk.queue().scheduler())?;
     eprintln!("{}: {}, {}, {scheduler}", served.handle.name(), served.about, size(served.handle.capacity_bytes()));
     for name in names {
@@ -95,10 +104,13 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     for place in places {
         eprintln!("{place}");
     }
+    if let Some(path) = &args.control {
+        eprintln!("control: iosched ls --at {}", path.display());
+    }
     // Without systemd nobody listens.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let ended = wait(served);
-    drop(socket);
+    drop((socket, control));
     ended?;
     Ok(ExitCode::SUCCESS)
 }

@@ -461,6 +461,48 @@ fn a_mount_whose_server_was_killed_is_explained() {
 }
 
 #[test]
+fn a_disk_that_is_only_read_cannot_be_written() {
+    if !has_fuse() {
+        return;
+    }
+    let mounted = Mounted::new(&directory("read-only"), "sda", "memory:1M", &["--read-only"]);
+    assert_eq!(fs::read(mounted.disk()).unwrap(), vec![0; 1 << 20]);
+    let opened = OpenOptions::new().write(true).open(mounted.disk());
+    assert_eq!(opened.unwrap_err().raw_os_error(), Some(30));
+    assert_eq!(mounted.end(), 0);
+}
+
+#[test]
+fn a_servers_disk_is_listed_read_and_set_through_its_control_socket() {
+    let here = directory("control");
+    let (control, nbd) = (here.join("control"), here.join("nbd"));
+    let mut child = Command::new(IOSCHED)
+        .args(["serve", "memory:1M", "--name", "sda", "--control"])
+        .arg(&control)
+        .arg("--unix")
+        .arg(&nbd)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(told.into_iter().any(|line| line.starts_with("control: ")), "it says where it is controlled");
+    assert_eq!(fs::metadata(&control).unwrap().permissions().mode() & 0o777, 0o600);
+    let at = control.to_str().unwrap();
+    let (code, out, _) = run(&["ls", "--at", at]);
+    assert!(code == 0 && out.contains("sda") && out.contains("cfq"), "{out}");
+    assert_eq!(run(&["set", "--at", at, "scheduler=bfq", "low_latency=0"]).1, "scheduler=bfq\nlow_latency=0\n");
+    assert_eq!(run(&["get", "--at", at, "-n", "iosched/low_latency", "sda/size"]).1, "0\n2048\n");
+    let (code, _, err) = run(&["set", "--at", at, "scheduler=bogus"]);
+    assert!(code == 1 && err.contains("queue/scheduler: \"bogus\" is not an elevator; there are noop"), "{err}");
+    let (code, _, err) = run(&["set", "--at", at, "nothing=1"]);
+    assert!(code == 2 && err.contains("nothing: there is no such attribute; sda has"), "{err}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (code, _, err) = run(&["ls", "--at", at]);
+    assert!(code == 2 && err.contains("the server of this control socket is gone"), "{err}");
+}
+
+#[test]
 fn whoever_unmounts_it_ends_it() {
     if !has_fuse() {
         return;

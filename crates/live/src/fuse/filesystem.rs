@@ -21,14 +21,13 @@ use crate::disk::{Action, Operation};
 use crate::{Errno, Handle};
 
 /// Largest read or write that the kernel sends at once, in bytes: it takes 256 pages.
-const TRANSFER_BYTES_MAX: u32 = 1 << 20;
+pub(super) const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 /// Asynchronous requests that the kernel sends before one is answered. What is beyond waits in the kernel in one line, without
-/// priorities: so many that it does not come to that.
-const BACKGROUND_MAX: u16 = 4096;
+/// priorities: many, that it does not come to that; with the largest transfer they bound the memory that requests hold to 1 GiB.
+/// Of synchronous requests each task has one.
+const BACKGROUND_MAX: u16 = 1024;
 /// What sysfs says that a file holds at most, in bytes, and what may be written to one.
 const ATTRIBUTE_BYTES: u32 = 4096;
-/// Largest piece of a range that is trimmed or zeroed, in bytes.
-const RANGE_BYTES_MAX: u64 = 1 << 30;
 /// Files of the control tree come and go.
 const FLEETING: Duration = Duration::ZERO;
 /// The disk stays as it is.
@@ -66,9 +65,9 @@ pub(super) struct Access {
 
 /// The file system of one disk.
 pub(super) struct DiskFs {
-    disk: Handle,
+    pub(super) disk: Handle,
     forest: Forest,
-    clients: Arc<Clients>,
+    pub(super) clients: Arc<Clients>,
     access: Access,
     since: SystemTime,
     nodes: Mutex<Nodes>,
@@ -177,108 +176,6 @@ impl DiskFs {
                 Ok((FLEETING, self.attr_of(number, &path, kind)))
             }
         }
-    }
-
-    // ---- the disk
-
-    /// Hands an operation in for whoever made the request.
-    fn submit(&self, request: &Request, operation: Operation, reply: crate::reactor::Reply) {
-        match self.clients.of(request.pid()) {
-            Ok(client) => self.disk.submit(client, operation, reply),
-            Err(errno) => reply(Err(errno)),
-        }
-    }
-
-    /// As much of a transfer as the disk has room for.
-    fn length(&self, offset: u64, length: usize) -> u32 {
-        let left = self.disk.capacity_bytes().saturating_sub(offset);
-        u32::try_from(left.min(length as u64)).unwrap_or(TRANSFER_BYTES_MAX)
-    }
-
-    fn read_disk(&self, request: &Request, offset: u64, size: u32, reply: ReplyData) {
-        let length = self.length(offset, size as usize);
-        if length == 0 {
-            reply.data(&[]);
-            return;
-        }
-        let read = Operation { action: Action::Read, offset, length, fua: false, data: None, cookie: 0 };
-        self.submit(
-            request,
-            read,
-            Box::new(|result| match result {
-                Ok(data) => reply.data(data.as_deref().unwrap_or_default()),
-                Err(errno) => reply.error(errno.into()),
-            }),
-        );
-    }
-
-    fn write_disk(&self, request: &Request, offset: u64, bytes: &[u8], flags: OpenFlags, reply: ReplyWrite) {
-        let length = self.length(offset, bytes.len());
-        if length == 0 && !bytes.is_empty() {
-            reply.error(FuseErrno::ENOSPC);
-            return;
-        }
-        let mut data = self.disk.buffer(length as usize);
-        data.copy_from_slice(&bytes[..length as usize]);
-        let fua = flags.0 & (libc::O_SYNC | libc::O_DSYNC) != 0;
-        let write = Operation { action: Action::Write, offset, length, fua, data: Some(data), cookie: 0 };
-        self.submit(
-            request,
-            write,
-            Box::new(move |result| match result {
-                Ok(_) => reply.written(length),
-                Err(errno) => reply.error(errno.into()),
-            }),
-        );
-    }
-
-    /// Does `action` to a range in pieces; the reply comes with the last, and says the first error.
-    fn do_range(&self, request: &Request, actions: Vec<(Action, u64, u64)>, reply: ReplyEmpty) {
-        let mut pieces = Vec::new();
-        for (action, mut offset, mut length) in actions {
-            while length > 0 {
-                let piece = length.min(RANGE_BYTES_MAX);
-                pieces.push(Operation { action, offset, length: piece as u32, fua: false, data: None, cookie: 0 });
-                (offset, length) = (offset + piece, length - piece);
-            }
-        }
-        if pieces.is_empty() {
-            reply.ok();
-            return;
-        }
-        let left = Arc::new(Mutex::new((pieces.len(), Ok(()), Some(reply))));
-        for operation in pieces {
-            let left = Arc::clone(&left);
-            let done = move |result: Result<_, Errno>| {
-                let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
-                left.0 -= 1;
-                left.1 = left.1.and(result.map(drop));
-                if left.0 == 0
-                    && let Some(reply) = left.2.take()
-                {
-                    match left.1 {
-                        Ok(()) => reply.ok(),
-                        Err(errno) => reply.error(errno.into()),
-                    }
-                }
-            };
-            self.submit(request, operation, Box::new(done));
-        }
-    }
-
-    /// The parts of a hole: what can be trimmed is whole blocks, and the rest is to read as zeroes all the same.
-    fn hole(&self, offset: u64, length: u64) -> Vec<(Action, u64, u64)> {
-        let block = u64::from(self.disk.block_bytes());
-        let end = offset + length;
-        let (first, last) = (offset.next_multiple_of(block), end / block * block);
-        if first >= last {
-            return vec![(Action::WriteZeroes, offset, length)];
-        }
-        vec![
-            (Action::WriteZeroes, offset, first - offset),
-            (Action::Trim, first, last - first),
-            (Action::WriteZeroes, last, end - last),
-        ]
     }
 
     // ---- the control tree

@@ -9,6 +9,7 @@ mod filesystem;
 mod mountpoint;
 mod nodes;
 mod process;
+mod transfer;
 
 use std::io;
 use std::path::{Path, PathBuf};
