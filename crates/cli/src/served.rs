@@ -43,6 +43,10 @@ pub(crate) struct DiskArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
 
+    /// Tell metrics of the disk and its clients at http://ADDRESS:PORT/metrics, to Prometheus and whoever else asks
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<String>,
+
     /// What a modelled disk leaves to chance
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -80,6 +84,9 @@ impl DiskArgs {
             }
             Ok::<(), iosched::TunableError>(())
         })??;
+        if let Some(address) = &self.metrics {
+            eprintln!("metrics: http://{}/metrics", iosched_live::metrics::serve(&served.handle, address)?);
+        }
         Ok(served)
     }
 }

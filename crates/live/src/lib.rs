@@ -7,6 +7,7 @@
 //! | [`backend`] | what the data is kept on: files and block devices, memory, modelled disks |
 //! | [`control`] | control of a disk while it runs: a tree of attributes, and a socket to reach it |
 //! | [`fuse`] | a disk as a file system |
+//! | [`metrics`] | what Prometheus reads |
 //! | [`nbd`] | the NBD protocol, sans-IO |
 //! | [`buffer`](Pool) | buffers for data on its way |
 #![warn(missing_docs)]
@@ -17,6 +18,7 @@ pub mod control;
 pub mod disk;
 mod errno;
 pub mod fuse;
+pub mod metrics;
 pub mod nbd;
 pub mod reactor;
 mod ring;

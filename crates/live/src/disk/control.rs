@@ -207,6 +207,13 @@ impl LiveDisk {
         self.queue.record_decisions(true);
     }
 
+    /// Counts what the elevator decides from now on.
+    pub fn count_decisions(&mut self, now: Time) {
+        if self.watch.is_none() {
+            self.watch(now, false);
+        }
+    }
+
     /// How often the elevator decided what since it is [watched](LiveDisk::watch); `None` if it is not.
     pub fn decision_counts(&mut self) -> Option<DecisionCounts> {
         let watch = self.watch.as_mut()?;
@@ -214,7 +221,7 @@ impl LiveDisk {
         Some(watch.counts)
     }
 
-    /// The block trace since the last call.
+    /// The block trace since the last call. Whoever has the disk [watched](LiveDisk::watch) asks often, or what is not looked at piles up.
     pub fn take_events(&mut self) -> Vec<BlkEvent> {
         let Some(watch) = &mut self.watch else { return Vec::new() };
         watch.look(&mut self.queue);

@@ -275,8 +275,9 @@ impl Reactor {
     }
 
     fn record(&mut self) {
+        let events = self.disk.take_events();
         if let Some(recorder) = &mut self.recorder {
-            recorder.push(self.disk.take_events());
+            recorder.push(events);
         }
     }
 
