@@ -197,8 +197,9 @@ impl RequestQueue {
         }
     }
 
-    /// Releases everything the elevator has queued to the dispatch list, in its order.
-    pub(super) fn drain(&mut self) {
+    /// Releases everything the elevator has queued to the dispatch list, in its order: it is dispatched next, whatever the elevator waits
+    /// for.
+    pub fn drain(&mut self) {
         while let Some(id) = self.elevator.drain(&mut self.env) {
             self.env.unqueue(id);
             self.env.dispatch_list.push_back(&mut self.env.requests, id);

@@ -357,6 +357,13 @@ impl RequestQueue {
         }
     }
 
+    /// A context that was woken has nothing to submit any more: what was kept for it is for others.
+    pub fn decline(&mut self, context: ContextId) {
+        if let Some(multi) = &mut self.multi {
+            multi.decline(context);
+        }
+    }
+
     // ---- dispatch
 
     /// The request to send to the device next, or `None` if there is none or it should wait. The host calls

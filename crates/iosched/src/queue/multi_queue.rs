@@ -286,6 +286,14 @@ impl MultiQueue {
         self.retry.iter().copied().chain(granted.map(|(_, i)| ContextId(i))).chain(waiting).collect()
     }
 
+    /// A tag that was kept for `context` is for others.
+    pub(super) fn decline(&mut self, context: ContextId) {
+        let granted = self.tasks.get_mut(context.index()).and_then(|task| task.granted.take());
+        if let Some(Grant { tag, hw_queue, .. }) = granted {
+            self.release(tag, hw_queue, true);
+        }
+    }
+
     /// Forgets a context that exited; a tag that was kept for it is for others.
     pub(super) fn exit(&mut self, context: ContextId) {
         self.retry.retain(|&c| c != context);

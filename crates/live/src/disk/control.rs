@@ -49,22 +49,32 @@ impl LiveDisk {
         &self.queue
     }
 
-    /// Changes the elevator. What is queued under the present one is served first.
+    /// Changes the elevator. What is queued under the present one is served first. `nr_requests` stays as it is.
     ///
     /// # Errors
     /// If there is no such elevator.
     pub fn switch(&mut self, now: Time, name: &str) -> Result<(), UnknownElevator> {
         self.queue.switch(now, name)?;
-        self.adopt_nr_requests();
-        self.scale_requests(now);
+        self.switching = true;
+        self.follow_switch(now);
         self.feed_all(now);
         Ok(())
+    }
+
+    /// Each client keeps its `nr_requests`, whatever the queue makes of them when the new elevator takes over.
+    #[inline]
+    pub(super) fn follow_switch(&mut self, now: Time) {
+        if self.switching && !self.queue.is_switching() {
+            self.switching = false;
+            self.scale_requests(now);
+        }
     }
 
     fn feed_all(&mut self, now: Time) {
         for client in self.client_ids() {
             self.feed(now, client);
         }
+        self.settle(now);
     }
 
     /// Reads an attribute of the queue.
@@ -155,7 +165,7 @@ impl LiveDisk {
         self.clients.get(id).filter(|client| !client.leaving)
     }
 
-    fn client_ids(&self) -> Vec<ClientId> {
+    pub(super) fn client_ids(&self) -> Vec<ClientId> {
         self.clients.iter().map(|client| client.id).collect()
     }
 

@@ -18,7 +18,11 @@ mod client;
 mod control;
 mod operation;
 mod salvage;
+#[cfg(test)]
+mod tests;
 mod watch;
+
+use std::collections::VecDeque;
 
 use iosched::{Bio, ContextId, IoError, Op, QueueConfig, RequestId, RequestQueue, Sector, Time, UnknownElevator};
 use slab::Slab;
@@ -130,11 +134,15 @@ pub struct LiveDisk {
     in_device: [u32; 2],
     conflicts: Conflicts,
     salvages: Salvages,
+    /// Operations that may begin, or go on, before the present call ends: one ends another's waiting, however many those are.
+    free: VecDeque<u32>,
     done: Vec<Done>,
     /// As users see it: for each client.
     nr_requests: u32,
     /// If somebody wants to know what is decided.
     watch: Option<Box<Watch>>,
+    /// The queue changes its elevator, and may have other `nr_requests` afterwards.
+    switching: bool,
     /// What completed while the queue was told of it.
     finished: Vec<(u64, Result<(), Errno>)>,
 }
@@ -167,9 +175,11 @@ impl LiveDisk {
             in_device: [0; 2],
             conflicts: Conflicts::default(),
             salvages: Salvages::default(),
+            free: VecDeque::new(),
             done: Vec::new(),
             nr_requests: 0,
             watch: None,
+            switching: false,
             finished: Vec::new(),
         };
         disk.adopt_nr_requests();
@@ -201,6 +211,7 @@ impl LiveDisk {
         if let (Some(watch), Some(client)) = (&mut self.watch, self.clients.get(id)) {
             watch.connected(now, client.trace_pid(), &client.identity.name);
         }
+        self.settle(now);
         Ok(id)
     }
 
@@ -216,10 +227,16 @@ impl LiveDisk {
             self.abandon(now, operation);
         }
         for operation in self.conflicts.waiting_of(id, &self.operations) {
-            self.abandon(now, operation);
+            // One before it may have let it begin.
+            if self.operations.get(operation as usize).is_some_and(|operation| operation.waits) {
+                self.abandon(now, operation);
+            }
         }
+        self.begin_free(now);
         self.queue.exit(now, context);
         self.forget_if_idle(now, id);
+        // It may have been offered room that is another's now.
+        self.settle(now);
     }
 
     fn forget_if_idle(&mut self, now: Time, id: ClientId) {
@@ -274,7 +291,16 @@ impl LiveDisk {
             client.bytes += running.held_bytes();
         }
         let number = self.operations.insert(running) as u32;
-        if self.conflicts.may_begin(number, &self.operations) {
+        if self.conflicts.may_begin(number, &mut self.operations) {
+            self.begin(now, number);
+        }
+        if !self.free.is_empty() {
+            self.settle(now);
+        }
+    }
+
+    fn begin_free(&mut self, now: Time) {
+        while let Some(number) = self.free.pop_front() {
             self.begin(now, number);
         }
     }
@@ -305,11 +331,13 @@ impl LiveDisk {
                 return;
             }
             let context = client.context;
-            let max_sectors = u64::from(self.queue.max_sectors());
+            // Whole blocks, as the back end takes them, whatever users have set.
+            let block_sectors = u64::from(self.settings.block_bytes) / SECTOR_BYTES;
+            let max_sectors = u64::from(self.queue.max_sectors()) / block_sectors * block_sectors;
             let running = &mut self.operations[number as usize];
             let Some(piece) = running.piece() else { return };
             let most = if piece.is_transfer() { max_sectors } else { ZEROED_SECTORS_MAX };
-            let part = piece.first(number, most.max(self.settings.block_bytes as u64 / SECTOR_BYTES));
+            let part = piece.first(number, most.max(block_sectors));
             let key = self.parts.insert(part);
             let flags = running.flags(part.op);
             let Part { op, sector, nr_sectors, .. } = part;
@@ -358,7 +386,16 @@ impl LiveDisk {
             let fua = self.queue.request(request).needs_fua();
             return Some(self.command(CommandFor { request, alone: Some(part) }, op, sector, nr_sectors, fua));
         }
-        let request = self.queue.dispatch(now)?;
+        let request = match self.queue.dispatch(now) {
+            Some(request) => request,
+            // An elevator may wait for its own requests or for a time. mq-deadline, as Linux has it, also takes requests for later ones
+            // when its times to expire become shorter, and nothing would ever ask it again.
+            None if self.commands.is_empty() && !self.parts.is_empty() && self.queue.next_timer().is_none() => {
+                self.queue.drain();
+                self.queue.dispatch(now)?
+            }
+            None => return None,
+        };
         let rq = self.queue.request(request);
         let (op, sector, nr_sectors, fua) =
             (rq.op(), rq.sector(), rq.nr_sectors(), rq.needs_fua() && self.settings.fua);
@@ -416,11 +453,35 @@ impl LiveDisk {
             finished.push((bio.cookie, alone.unwrap_or(result.map_err(|IoError(errno)| Errno(errno)))));
         });
         for (cookie, result) in finished.drain(..) {
-            self.part_done(now, cookie, result);
+            let client = self.part_done(now, cookie, result);
+            self.feed(now, client);
         }
         self.finished = finished;
+        self.settle(now);
+    }
+
+    /// What has become possible is done.
+    pub(super) fn settle(&mut self, now: Time) {
+        self.follow_switch(now);
+        self.begin_free(now);
+        self.feed_woken(now);
+        self.begin_free(now);
+    }
+
+    /// Whoever waited for room in the queue may have some now. What is offered to one that no longer wants it is the others'.
+    fn feed_woken(&mut self, now: Time) {
+        let mut declined = false;
         while let Some(context) = self.queue.take_woken() {
-            self.feed(now, self.owner(context));
+            let id = self.owner(context);
+            declined |= self.clients.get(id).is_none_or(|client| client.pending.is_empty());
+            self.feed(now, id);
+            // Its bio may have been merged since.
+            self.queue.decline(context);
+        }
+        if declined {
+            for id in self.client_ids() {
+                self.feed(now, id);
+            }
         }
     }
 
@@ -428,8 +489,8 @@ impl LiveDisk {
         self.owners[context.index()]
     }
 
-    /// A part of an operation is done.
-    fn part_done(&mut self, now: Time, cookie: u64, result: Result<(), Errno>) {
+    /// A part of an operation is done. Whose it was.
+    fn part_done(&mut self, now: Time, cookie: u64, result: Result<(), Errno>) -> ClientId {
         let number = self.parts.remove(cookie as usize).operation;
         let running = &mut self.operations[number as usize];
         let id = running.client;
@@ -443,15 +504,13 @@ impl LiveDisk {
         }
         if idle {
             let running = &mut self.operations[number as usize];
-            let more = running.result.is_ok() && running.advance();
-            let leaving = self.clients.get(id).is_none_or(|client| client.leaving);
-            if more && !leaving {
-                self.begin(now, number);
+            if running.result.is_ok() && running.advance() {
+                self.free.push_back(number);
             } else {
                 self.finish(now, number);
             }
         }
-        self.feed(now, id);
+        id
     }
 
     /// The operation is answered.
@@ -464,10 +523,8 @@ impl LiveDisk {
             client.pending.retain(|&other| other != number);
             client.stat.count(&running, now);
         }
+        self.conflicts.ended(number, &running, &mut self.operations, &mut self.free);
         self.done.push(Done { client: id, cookie, result: running.into_result() });
-        for next in self.conflicts.ended(number, &self.operations) {
-            self.begin(now, next);
-        }
         self.forget_if_idle(now, id);
     }
 

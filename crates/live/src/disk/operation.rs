@@ -120,6 +120,8 @@ pub(super) struct Running {
     data: Option<Buffer>,
     /// Whether it reads blocks before it changes a part of them.
     gathers: bool,
+    /// Whether it has not begun, because of what is in its way.
+    pub(super) waits: bool,
     /// Whether a flush ends it: no back end zeroes or trims to stable storage at once.
     flushes: bool,
     pieces: [Piece; PIECES],
@@ -144,6 +146,7 @@ impl Running {
             length,
             fua,
             gathers: !aligned && matches!(action, Action::Write | Action::WriteZeroes),
+            waits: false,
             flushes: fua && length > 0 && matches!(action, Action::Trim | Action::WriteZeroes),
             bytes,
             blocks,
@@ -323,7 +326,7 @@ impl Running {
         if self.action != Action::Read {
             return Ok(None);
         }
-        if let Some(buffer) = &mut self.buffer {
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| self.length > 0) {
             buffer.narrow((self.bytes.start - self.blocks.start) as usize, self.length as usize);
         }
         Ok(self.buffer)
@@ -349,7 +352,7 @@ pub(super) struct Conflicts {
 
 impl Conflicts {
     /// Whether the operation may begin. If not it is named by [`Conflicts::ended`] later.
-    pub(super) fn may_begin(&mut self, number: u32, operations: &Slab<Running>) -> bool {
+    pub(super) fn may_begin(&mut self, number: u32, operations: &mut Slab<Running>) -> bool {
         let running = &operations[number as usize];
         if !running.changes() || (self.exclusive.is_empty() && self.waiting.is_empty() && !running.gathers) {
             return true;
@@ -358,6 +361,7 @@ impl Conflicts {
         if free {
             self.began(number, running);
         } else {
+            operations[number as usize].waits = true;
             self.waiting.push_back(number);
         }
         free
@@ -373,39 +377,43 @@ impl Conflicts {
     fn is_free(&self, number: u32, operations: &Slab<Running>, ahead: usize) -> bool {
         let running = &operations[number as usize];
         let in_the_way = |&other: &u32| other != number && operations[other as usize].overlaps(running);
-        let under_way = || {
-            operations
-                .iter()
-                .map(|(other, _)| other as u32)
-                .filter(|other| operations[*other as usize].changes() && !self.waiting.contains(other))
-        };
-        let blocked = if running.gathers {
-            under_way().any(|other| in_the_way(&other))
-        } else {
-            self.exclusive.iter().any(in_the_way)
-        };
-        !blocked && !self.waiting.iter().take(ahead).any(in_the_way)
+        // The few are asked first.
+        if self.exclusive.iter().any(in_the_way) || self.waiting.iter().take(ahead).any(in_the_way) {
+            return false;
+        }
+        !running.gathers
+            || !operations.iter().any(|(other, under_way)| {
+                under_way.changes() && !under_way.waits && other as u32 != number && under_way.overlaps(running)
+            })
     }
 
-    /// The operation `number` is no more; those that may begin now are taken from the waiting ones.
-    pub(super) fn ended(&mut self, number: u32, operations: &Slab<Running>) -> Vec<u32> {
-        let mut free = Vec::new();
+    /// The operation `number`, which was `ended`, is no more; those that may begin now are put into `free`.
+    pub(super) fn ended(
+        &mut self,
+        number: u32,
+        ended: &Running,
+        operations: &mut Slab<Running>,
+        free: &mut VecDeque<u32>,
+    ) {
         if self.exclusive.is_empty() && self.waiting.is_empty() {
-            return free;
+            return;
         }
         self.exclusive.retain(|&other| other != number);
-        self.waiting.retain(|&other| other != number);
+        if ended.waits {
+            self.waiting.retain(|&other| other != number);
+        }
         let mut place = 0;
         while let Some(&candidate) = self.waiting.get(place) {
-            if self.is_free(candidate, operations, place) {
+            let freed = operations[candidate as usize].overlaps(ended) && self.is_free(candidate, operations, place);
+            if freed {
                 self.waiting.remove(place);
+                operations[candidate as usize].waits = false;
                 self.began(candidate, &operations[candidate as usize]);
-                free.push(candidate);
+                free.push_back(candidate);
             } else {
                 place += 1;
             }
         }
-        free
     }
 
     /// The waiting operations of a client.

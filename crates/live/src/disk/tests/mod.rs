@@ -1,0 +1,535 @@
+//! The live disk under random clients, over a back end that completes in any order and fails, while everything that can be changed is
+//! changed: against a model of its bytes.
+//!
+//! Operations that overlap are never under way together, unless both read, so that there is one right answer; but their blocks
+//! may be the same.
+
+mod store;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use iosched::{IoPriority, Op, RequestQueue, Time};
+
+use super::{Action, ClientId, Done, Identity, LiveDisk, Operation, Settings};
+use crate::{Buffer, Errno, Pool};
+use store::{Faults, Store};
+
+/// `SplitMix64` (Steele, Lea and Flood 2014): a run is a function of its seed.
+pub(super) struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
+    }
+}
+
+/// An operation that is not answered.
+#[derive(Debug)]
+struct Asked {
+    client: ClientId,
+    action: Action,
+    bytes: Range<u64>,
+    fua: bool,
+    data: Vec<u8>,
+    /// What it must be refused with.
+    refusal: Option<Errno>,
+    /// Of a flush: up to which of its changes each block has to be stable.
+    must_be_stable: Vec<u64>,
+    /// Failures of the back end before it.
+    failures_before: usize,
+}
+
+impl Asked {
+    fn changes(&self) -> bool {
+        !matches!(self.action, Action::Read | Action::Flush)
+    }
+
+    fn held_bytes(&self) -> u64 {
+        if matches!(self.action, Action::Read | Action::Write) { self.bytes.end - self.bytes.start } else { 0 }
+    }
+}
+
+struct Run {
+    random: Random,
+    now: Time,
+    disk: LiveDisk,
+    store: Store,
+    clients: Vec<ClientId>,
+    read_only: Vec<ClientId>,
+    gone: Vec<ClientId>,
+    asked: BTreeMap<u64, Asked>,
+    cookies: u64,
+    /// What every byte is, where that is certain.
+    model: Vec<Option<u8>>,
+    /// How often each block had been changed when the last change to it was answered.
+    answered: Vec<u64>,
+    nr_requests: u32,
+    parts_max: u32,
+    /// Operations done as asked.
+    good: u64,
+}
+
+const GROUPS: [&str; 2] = ["a", "b"];
+
+impl Run {
+    fn new(seed: u64, scheduler: &str) -> Self {
+        let mut random = Random(seed);
+        let block_bytes = random.of(&[512, 512, 4096]);
+        let capacity_bytes = u64::from(block_bytes) * 96;
+        let write_cache = random.chance(70);
+        let depth_max = random.of(&[1, 4, 32]);
+        let settings = Settings {
+            name: "disk".to_owned(),
+            scheduler: scheduler.to_owned(),
+            capacity_bytes,
+            block_bytes,
+            depth: 1 + random.below(depth_max as usize) as u32,
+            depth_max,
+            rotational: random.chance(50),
+            write_cache,
+            fua: write_cache && random.chance(50),
+            max_hw_sectors_kb: random.of(&[16, 64]),
+            budget_bytes: random.of(&[0, 40_000, 1 << 20]),
+        };
+        let bad = random.below(90) as u64 * u64::from(block_bytes);
+        let faults = match random.below(4) {
+            0 => Faults::Bad(bad..bad + u64::from(block_bytes) * (1 + random.below(5) as u64)),
+            1 => Faults::Percent(3),
+            _ => Faults::Never,
+        };
+        let store = Store::new(&settings, faults);
+        let disk = LiveDisk::new(Time::ZERO, settings, Pool::default()).unwrap();
+        let mut run = Self {
+            random,
+            now: Time::ZERO,
+            nr_requests: disk.nr_requests,
+            parts_max: disk.nr_requests,
+            disk,
+            clients: Vec::new(),
+            read_only: Vec::new(),
+            gone: Vec::new(),
+            asked: BTreeMap::new(),
+            cookies: 0,
+            model: vec![Some(0); capacity_bytes as usize],
+            answered: vec![0; store.versions().len()],
+            store,
+            good: 0,
+        };
+        run.connect();
+        run
+    }
+
+    // ---- what happens
+
+    fn step(&mut self) {
+        match self.random.below(100) {
+            0..55 => self.submit(),
+            55..82 => self.complete(),
+            82..86 => self.now = self.now + self.random.next() % 20_000_000,
+            86..90 => self.timer(),
+            90..92 => self.switch(),
+            92..95 => self.tune(),
+            95..97 => self.connect(),
+            97..98 => self.leave(),
+            _ => self.govern(),
+        }
+        if self.random.chance(90) {
+            self.pump();
+        }
+        self.take_answers();
+        self.check();
+    }
+
+    fn connect(&mut self) {
+        if self.clients.len() >= 6 {
+            return;
+        }
+        let identity = Identity {
+            name: "client".to_owned(),
+            pid: self.random.below(5) as u32,
+            ioprio: self.priority(),
+            group: self.group(),
+            read_only: self.random.chance(10),
+        };
+        let read_only = identity.read_only;
+        let id = self.disk.connect(self.now, identity).unwrap();
+        assert!(!self.gone.contains(&id), "names of clients are not used again");
+        self.clients.push(id);
+        if read_only {
+            self.read_only.push(id);
+        }
+    }
+
+    fn leave(&mut self) {
+        if self.clients.len() > 1 {
+            let id = self.clients.swap_remove(self.random.below(self.clients.len()));
+            self.gone.push(id);
+            self.disk.disconnect(self.now, id);
+        }
+    }
+
+    fn priority(&mut self) -> IoPriority {
+        self.random.of(&["rt/1", "be/0", "be/4", "be/7", "idle"]).parse().unwrap()
+    }
+
+    fn group(&mut self) -> Option<String> {
+        self.random.of(&[None, Some(GROUPS[0]), Some(GROUPS[1])]).map(str::to_owned)
+    }
+
+    fn govern(&mut self) {
+        let id = self.random.of(&self.clients);
+        match self.random.below(4) {
+            0 => {
+                let ioprio = self.priority();
+                self.disk.set_client_ioprio(id, ioprio);
+            }
+            1 => {
+                let group = self.group();
+                self.disk.set_client_group(self.now, id, group);
+            }
+            2 => {
+                let name = self.random.of(&GROUPS);
+                // It may be out of the elevator's range.
+                let _ = self.disk.group(name, self.random.of(&[None, Some(10), Some(100), Some(1000), Some(9999)]));
+            }
+            _ => self.disk.set_depth(self.random.below(40) as u32),
+        }
+    }
+
+    fn switch(&mut self) {
+        let name = self.random.of(&iosched::elevator_names());
+        self.disk.switch(self.now, name).unwrap();
+        assert_eq!(
+            self.disk.attribute("nr_requests").unwrap(),
+            self.nr_requests.to_string(),
+            "after a switch to {name}"
+        );
+    }
+
+    fn tune(&mut self) {
+        if self.random.chance(30) {
+            let value = self.random.of(&[1, 4, 5, 9, 32, 128]);
+            if self.disk.set_attribute(self.now, "nr_requests", &value.to_string()).is_ok() {
+                self.nr_requests = self.disk.nr_requests;
+                self.parts_max = self.parts_max.max(self.nr_requests);
+            }
+            return;
+        }
+        let attribute = self.random.chance(50);
+        let specs: Vec<_> = if attribute {
+            RequestQueue::attribute_specs().filter(|spec| spec.name != "nr_requests").collect()
+        } else {
+            (iosched::elevator(self.disk.queue().scheduler()).unwrap().tunables)()
+        };
+        if specs.is_empty() {
+            return;
+        }
+        let spec = self.random.of(&specs);
+        let small = spec.min.saturating_add(self.random.next() % 30);
+        let value = self.random.of(&[spec.min, spec.max, spec.default, small]);
+        let text = spec.number(value).to_string();
+        // Some are read-only, some refuse.
+        let _ = if attribute {
+            self.disk.set_attribute(self.now, spec.name, &text)
+        } else {
+            self.disk.set_tunable(self.now, spec.name, &text)
+        };
+    }
+
+    fn timer(&mut self) {
+        if let Some(at) = self.disk.next_timer() {
+            self.now = self.now.max(at) + self.random.next() % 100_000;
+            self.disk.timer(self.now);
+        }
+    }
+
+    /// Where the next operation is, if there is a place for it beside those under way.
+    fn place(&mut self, action: Action) -> Option<Range<u64>> {
+        let (capacity, block) = (self.disk.capacity_bytes(), u64::from(self.disk.block_bytes()));
+        for _ in 0..8 {
+            let (start, length) = match self.random.below(10) {
+                // Whole blocks, in a row with others or not.
+                0..4 => {
+                    let start = self.random.next() % (capacity / block) * block;
+                    (start, (1 + self.random.next() % 8) * block)
+                }
+                // A few bytes of a block.
+                4..8 => (self.random.next() % capacity, self.random.next() % 200),
+                _ => (self.random.next() % capacity, self.random.next() % 24_000),
+            };
+            let bytes = start..(start + length).min(capacity);
+            let changes = !matches!(action, Action::Read);
+            let in_the_way = |asked: &Asked| {
+                (changes || asked.changes()) && asked.bytes.start < bytes.end && bytes.start < asked.bytes.end
+            };
+            if !self.asked.values().any(in_the_way) {
+                return Some(bytes);
+            }
+        }
+        None
+    }
+
+    fn submit(&mut self) {
+        let client = if self.random.chance(1) && !self.gone.is_empty() {
+            self.random.of(&self.gone)
+        } else {
+            self.random.of(&self.clients)
+        };
+        if self.clients.contains(&client) && !self.disk.has_room(client) {
+            return;
+        }
+        let action = match self.random.below(20) {
+            0..8 => Action::Write,
+            8..15 => Action::Read,
+            15 => Action::Flush,
+            16..18 => Action::Trim,
+            _ => Action::WriteZeroes,
+        };
+        let fua = self.random.chance(15);
+        let (bytes, mut refusal) = match action {
+            Action::Flush => (0..0, None),
+            _ if self.random.chance(2) => {
+                let end = self.disk.capacity_bytes();
+                let errno = if action == Action::Read { Errno::EINVAL } else { Errno::ENOSPC };
+                (end - 5..end + 5, Some(errno))
+            }
+            _ => match self.place(action) {
+                Some(bytes) => (bytes, None),
+                None => return,
+            },
+        };
+        if action != Action::Read && action != Action::Flush && self.read_only.contains(&client) {
+            refusal = Some(Errno::EPERM);
+        }
+        if self.gone.contains(&client) {
+            refusal = Some(Errno::ESHUTDOWN);
+        }
+        let length = (bytes.end - bytes.start) as u32;
+        let data: Vec<u8> = match action {
+            Action::Write => (0..length).map(|_| self.random.next() as u8).collect(),
+            _ => Vec::new(),
+        };
+        let buffer = (action == Action::Write).then(|| {
+            let mut buffer = self.disk.buffer(data.len());
+            buffer.copy_from_slice(&data);
+            buffer
+        });
+        self.cookies += 1;
+        let cookie = self.cookies;
+        let must_be_stable = if action == Action::Flush { self.answered.clone() } else { Vec::new() };
+        let failures_before = self.store.failures.len();
+        let offset = bytes.start;
+        let asked = Asked { client, action, bytes, fua, data, refusal, must_be_stable, failures_before };
+        self.asked.insert(cookie, asked);
+        self.disk.submit(self.now, client, Operation { action, offset, length, fua, data: buffer, cookie });
+    }
+
+    fn pump(&mut self) {
+        let mut segments = Vec::new();
+        while let Some(command) = self.disk.next_command(self.now, &mut segments) {
+            self.store.start(&mut self.random, command, &segments);
+            assert!(self.store.len() as u32 <= self.disk.depth_max());
+        }
+    }
+
+    fn complete(&mut self) {
+        for _ in 0..1 + self.random.below(3) {
+            self.now = self.now + self.random.next() % 200_000;
+            if let Some((id, result)) = self.store.complete_one(&mut self.random) {
+                self.disk.complete(self.now, id, result);
+            }
+        }
+    }
+
+    // ---- what must hold
+
+    fn take_answers(&mut self) {
+        let done: Vec<Done> = self.disk.take_done().collect();
+        for Done { client, cookie, result } in done {
+            let asked = self.asked.remove(&cookie).expect("an operation is answered once");
+            assert_eq!(client, asked.client);
+            match result {
+                Ok(data) => self.succeeded(&asked, data),
+                Err(errno) => self.failed(&asked, errno),
+            }
+        }
+    }
+
+    fn blocks(&self, asked: &Asked) -> Range<u64> {
+        let block = u64::from(self.disk.block_bytes());
+        match asked.action {
+            // Part of a block is not trimmed.
+            Action::Trim => {
+                let start = asked.bytes.start.next_multiple_of(block);
+                start..(asked.bytes.end / block * block).max(start)
+            }
+            _ => asked.bytes.start / block * block..asked.bytes.end.next_multiple_of(block),
+        }
+    }
+
+    fn succeeded(&mut self, asked: &Asked, data: Option<Buffer>) {
+        self.good += 1;
+        assert_eq!(asked.refusal, None, "{asked:?}");
+        let (blocks, place) = (self.blocks(asked), asked.bytes.start as usize..asked.bytes.end as usize);
+        assert!(
+            blocks.is_empty() || place.is_empty() || !self.store.must_fail(&blocks),
+            "{asked:?} cannot have been done"
+        );
+        let zeroes = vec![0; place.len()];
+        match asked.action {
+            Action::Read => {
+                let data = data.expect("a read has data");
+                assert_eq!(data.len(), place.len());
+                let wrong =
+                    self.model[place].iter().zip(&*data).position(|(model, &read)| model.is_some_and(|m| m != read));
+                assert_eq!(wrong, None, "{asked:?} read another byte than was written");
+                return;
+            }
+            Action::Flush => {
+                let stable = self.store.stable_versions().iter().zip(&asked.must_be_stable);
+                let lost = stable.enumerate().find(|(_, (stable, must))| stable < must);
+                assert_eq!(lost, None, "not flushed: block, its stable and its answered version");
+            }
+            Action::Trim => self.model[place].fill(None),
+            Action::Write | Action::WriteZeroes => {
+                let new = if asked.action == Action::Write { &asked.data } else { &zeroes };
+                assert!(self.store.bytes()[place.clone()] == **new, "{asked:?} is answered, not done");
+                assert!(!asked.fua || self.store.stable()[place.clone()] == **new, "{asked:?} is not stable");
+                for (model, &new) in self.model[place].iter_mut().zip(new) {
+                    *model = Some(new);
+                }
+            }
+        }
+        assert!(data.is_none(), "only reads have data");
+        let block_bytes = u64::from(self.disk.block_bytes());
+        for block in blocks.start / block_bytes..blocks.end / block_bytes {
+            self.answered[block as usize] = self.store.versions()[block as usize];
+        }
+    }
+
+    fn failed(&mut self, asked: &Asked, errno: Errno) {
+        if asked.changes() && asked.refusal.is_none() {
+            self.model[asked.bytes.start as usize..asked.bytes.end as usize].fill(None);
+        }
+        if let Some(refusal) = asked.refusal {
+            assert_eq!(errno, refusal, "{asked:?}");
+        } else if errno == Errno::ESHUTDOWN {
+            assert!(self.gone.contains(&asked.client), "{asked:?} is of a client that has not left");
+        } else {
+            assert_eq!(errno, Errno::EIO, "{asked:?}");
+            let blocks = self.blocks(asked);
+            let own = |(op, place): &(Op, Range<u64>)| match op {
+                Op::Flush => asked.action == Action::Flush || asked.fua,
+                _ => blocks.start <= place.start && place.end <= blocks.end,
+            };
+            assert!(
+                self.store.failures[asked.failures_before..].iter().any(own),
+                "{asked:?} has another's error: {:?}",
+                &self.store.failures[asked.failures_before..]
+            );
+        }
+    }
+
+    fn check(&mut self) {
+        for client in self.disk.clients.iter() {
+            let own = self.asked.values().filter(|asked| asked.client == client.id && asked.refusal.is_none());
+            assert_eq!(client.bytes, own.clone().map(Asked::held_bytes).sum::<u64>(), "bytes of {}", client.id);
+            assert_eq!(client.operations as usize, own.count(), "operations of {}", client.id);
+            assert!(client.parts <= self.parts_max, "{} bios of a client, {} allowed", client.parts, self.parts_max);
+        }
+        assert_eq!(self.disk.inflight().iter().sum::<u32>() as usize, self.store.len());
+        let queue = self.disk.queue();
+        if !queue.is_switching() {
+            let room = u64::from(self.nr_requests) * self.disk.clients.len() as u64;
+            assert_eq!(queue.attribute("nr_requests").unwrap(), room.to_string(), "each client has its requests");
+        }
+    }
+
+    fn state(&self) -> String {
+        let LiveDisk { queue, clients, operations, parts, commands, .. } = &self.disk;
+        let clients: Vec<_> =
+            clients.iter().map(|c| (c.id, c.parts, c.leaving, c.pending.len(), c.operations)).collect();
+        format!(
+            "{} under {}, nr_requests {} of {:?}; clients' parts, leaving, pending, operations: {clients:?}; {} \
+             operations, {} parts, {} commands",
+            queue.waiting(),
+            queue.scheduler(),
+            self.nr_requests,
+            queue.attribute("nr_requests"),
+            operations.len(),
+            parts.len(),
+            commands.len()
+        )
+    }
+
+    /// Everything comes to its end, without anybody's doing.
+    fn finish(&mut self) {
+        for _ in 0..100_000 {
+            self.pump();
+            if let Some((id, result)) = self.store.complete_one(&mut self.random) {
+                self.disk.complete(self.now, id, result);
+            } else if !self.disk.is_idle() {
+                let at = self.disk.next_timer();
+                assert!(at.is_some(), "{} operations wait for nothing: {}", self.asked.len(), self.state());
+                self.timer();
+            }
+            self.take_answers();
+            if self.disk.is_idle() {
+                break;
+            }
+        }
+        assert!(self.asked.is_empty(), "not answered: {:?}", self.asked.values());
+        self.check();
+        assert!(self.disk.is_idle() && self.disk.parts.is_empty() && self.disk.commands.is_empty());
+        assert!(self.disk.clients.iter().all(|client| !client.leaving && client.parts == 0));
+        let wrong = self.model.iter().zip(self.store.bytes()).position(|(model, &is)| model.is_some_and(|m| m != is));
+        assert_eq!(wrong, None, "a byte that nobody wrote to");
+    }
+}
+
+fn run(seed: u64, scheduler: &str, steps: u32) -> Run {
+    let mut run = Run::new(seed, scheduler);
+    for _ in 0..steps {
+        run.step();
+    }
+    run.finish();
+    run
+}
+
+#[test]
+fn what_is_acknowledged_is_true_whatever_happens() {
+    let from = std::env::var("LIVE_DISK_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seeds = from.map_or(0..40, |seed: u64| seed..seed + 1);
+    for scheduler in iosched::elevator_names() {
+        for seed in seeds.clone() {
+            println!("LIVE_DISK_SEED={seed}, {scheduler}");
+            let run = run(seed, scheduler, 600);
+            assert!(run.good > 20 && run.store.commands > 20, "it did something: {}", run.good);
+        }
+    }
+}
+
+#[test]
+fn a_run_is_a_function_of_its_seed() {
+    let one = || run(7, "cfq", 400);
+    let (a, b) = (one(), one());
+    assert_eq!((a.now, a.good, a.store.commands), (b.now, b.good, b.store.commands));
+    assert!(a.store.bytes() == b.store.bytes());
+}
