@@ -1,14 +1,13 @@
 //! `iosched serve`: a disk by NBD, with an elevator in its path.
 
 use std::net::TcpListener;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
-use iosched_live::control::{Forest, OwnedListener};
+use iosched_live::OwnedListener;
+use iosched_live::control::Forest;
 use iosched_live::nbd::{Export, Exports, TlsFiles};
 use iosched_live::reactor::nbd::{Config, Limits, Listener};
 
@@ -92,7 +91,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     let plain = tls.is_none() || args.insecure;
     let note = Box::new(|note: &str| eprintln!("{note}"));
     let names: Vec<String> = exports.as_slice().iter().map(describe).collect();
-    let control = args.control.as_deref().map(OwnedListener::bind).transpose()?;
+    let control = args.control.as_deref().map(bind).transpose()?;
     let served = args.disk.start(Some(Config { listeners, exports, tls, plain, limits, note }))?;
     stop_on_signal(&served.handle)?;
     let control = control.map(|listener| Forest::new(vec![served.handle.clone()]).serve(listener)).transpose()?;
@@ -137,8 +136,8 @@ fn describe(export: &Export) -> String {
 struct Doors {
     listeners: Vec<Listener>,
     places: Vec<String>,
-    /// A socket that is removed in the end.
-    socket: Option<OwnSocket>,
+    /// Its file is removed in the end.
+    socket: Option<OwnedListener>,
 }
 
 fn doors(args: &ServeArgs) -> Result<Doors> {
@@ -153,49 +152,19 @@ fn doors(args: &ServeArgs) -> Result<Doors> {
     }
     let default = doors.listeners.is_empty().then(|| PathBuf::from(format!("{}.sock", args.disk.name())));
     if let Some(path) = args.unix.clone().or(default) {
-        let (listener, socket) = OwnSocket::bind(&path)?;
+        let socket = bind(&path)?;
         doors.places.push(format!("nbd+unix:///?socket={}", path.display()));
-        doors.listeners.push(Listener::Unix(listener));
+        doors.listeners.push(Listener::Unix(socket.listener().try_clone()?));
         doors.socket = Some(socket);
     }
     Ok(doors)
 }
 
-/// A unix socket that nobody else uses, and that is removed when it is no longer needed.
-pub(crate) struct OwnSocket(PathBuf);
-
-impl OwnSocket {
-    /// Listens at `path`. A socket that a server left there is replaced.
-    pub(crate) fn bind(path: &Path) -> Result<(UnixListener, Self)> {
-        let at = || path.display().to_string();
-        if let Ok(there) = std::fs::symlink_metadata(path) {
-            if !there.file_type().is_socket() {
-                bail!("{}: something else is there, and is left alone", at());
-            }
-            if UnixStream::connect(path).is_ok() {
-                bail!("{}: a server listens there; choose another socket, or stop that one", at());
-            }
-            eprintln!("{}: left by a server that has ended; it is replaced", at());
-        }
-        // Nobody may connect before the mode is right.
-        let mut hidden = path.as_os_str().to_owned();
-        hidden.push(format!(".{}", std::process::id()));
-        let hidden = PathBuf::from(hidden);
-        let listener = UnixListener::bind(&hidden).with_context(at)?;
-        let placed = std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600))
-            .and_then(|()| std::fs::rename(&hidden, path));
-        if let Err(error) = placed {
-            // What cannot be placed is not left.
-            let _ = std::fs::remove_file(&hidden);
-            return Err(error).with_context(at);
-        }
-        Ok((listener, Self(path.to_owned())))
+/// Listens on a unix socket, and says if a dead server's was there.
+fn bind(path: &Path) -> Result<OwnedListener> {
+    let listener = OwnedListener::bind(path)?;
+    if listener.has_replaced() {
+        eprintln!("{}: left by a server that has ended; it is replaced", path.display());
     }
-}
-
-impl Drop for OwnSocket {
-    fn drop(&mut self) {
-        // Somebody may have removed it.
-        let _ = std::fs::remove_file(&self.0);
-    }
+    Ok(listener)
 }

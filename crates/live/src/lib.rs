@@ -22,9 +22,11 @@ pub mod metrics;
 pub mod nbd;
 pub mod reactor;
 mod ring;
+mod socket;
 mod sys;
 
 pub use buffer::{Buffer, Pool};
 pub use disk::LiveDisk;
 pub use errno::Errno;
 pub use reactor::Handle;
+pub use socket::{OwnedListener, SocketError};

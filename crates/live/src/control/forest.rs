@@ -2,8 +2,9 @@
 
 use super::tree::{self, Entry, Kind};
 use super::wire::{Answer, Request};
-use super::{ControlError, ControlServer, OwnedListener};
+use super::{ControlError, ControlServer};
 use crate::Handle;
+use crate::OwnedListener;
 use crate::reactor::Stopped;
 
 impl From<Stopped> for ControlError {

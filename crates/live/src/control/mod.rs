@@ -5,7 +5,6 @@ mod client;
 mod error;
 mod forest;
 mod server;
-mod socket;
 pub mod tree;
 pub mod wire;
 
@@ -13,7 +12,6 @@ pub use client::{ClientError, ControlClient};
 pub use error::ControlError;
 pub use forest::Forest;
 pub use server::{CONNECTIONS_MAX, ControlServer, is_socket};
-pub use socket::{OwnedListener, SocketError};
 
 #[cfg(test)]
 mod tests;

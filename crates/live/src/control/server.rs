@@ -12,9 +12,9 @@ use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
-use super::socket::OwnedListener;
 use super::wire::{Answer, Request, RequestDecoder};
 use crate::Errno;
+use crate::OwnedListener;
 
 /// Clients at a time.
 pub const CONNECTIONS_MAX: usize = 64;

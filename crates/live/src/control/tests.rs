@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::wire::{Answer, LINE_BYTES_MAX, Request};
 use super::*;
 use crate::Errno;
+use crate::OwnedListener;
 
 /// A server of one file whose value is what was last written; `odd` is refused.
 fn server(here: &tempfile::TempDir) -> (ControlServer, PathBuf) {

@@ -44,6 +44,7 @@ pub struct OwnedListener {
     path: PathBuf,
     /// Device and inode of the file.
     file: (u64, u64),
+    has_replaced: bool,
 }
 
 impl OwnedListener {
@@ -52,7 +53,7 @@ impl OwnedListener {
     /// # Errors
     /// If another server listens there, another kind of file is there, or the system refuses.
     pub fn bind(path: &Path) -> Result<Self, SocketError> {
-        clear(path)?;
+        let has_replaced = clear(path)?;
         let refused = |source: io::Error| SocketError::Io { path: path.to_owned(), source };
         let bound = || -> io::Result<UnixListener> {
             let address = SocketAddrUnix::new(path)?;
@@ -66,13 +67,19 @@ impl OwnedListener {
         };
         let listener = bound().map_err(refused)?;
         let metadata = fs::symlink_metadata(path).map_err(refused)?;
-        Ok(Self { listener, path: path.to_owned(), file: (metadata.dev(), metadata.ino()) })
+        Ok(Self { listener, path: path.to_owned(), file: (metadata.dev(), metadata.ino()), has_replaced })
     }
 
     /// What is listened on.
     #[must_use]
     pub fn listener(&self) -> &UnixListener {
         &self.listener
+    }
+
+    /// Whether the socket of a server that is gone stood there.
+    #[must_use]
+    pub fn has_replaced(&self) -> bool {
+        self.has_replaced
     }
 
     /// Where.
@@ -91,17 +98,20 @@ impl Drop for OwnedListener {
     }
 }
 
-/// Removes the socket of a server that is gone.
-fn clear(path: &Path) -> Result<(), SocketError> {
+/// Removes the socket of a server that is gone. Whether there was one.
+fn clear(path: &Path) -> Result<bool, SocketError> {
     let refused = |source| SocketError::Io { path: path.to_owned(), source };
     match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(refused(error)),
         Ok(found) if !found.file_type().is_socket() => return Err(SocketError::NotASocket { path: path.to_owned() }),
         Ok(_) => {}
     }
     match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(refused),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(refused)?;
+            Ok(true)
+        }
         Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(refused(error)),
         _ => Err(SocketError::InUse { path: path.to_owned() }),
     }
