@@ -40,19 +40,27 @@ def have(*programs):
             raise Missing(program)
 
 
+def until(ready, what):
+    """Waits until `ready` says so."""
+    for _ in range(500):
+        if ready():
+            return
+        time.sleep(0.01)
+    sys.exit(f"{what}: not ready after 5 s")
+
+
 @contextlib.contextmanager
 def running(command, ready):
     """The command, running until the end of the block; `ready` is asked until it says so."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def ready_or_gone():
+        if process.poll() is not None:
+            sys.exit(f"{' '.join(command)}: {process.stderr.read().decode()}")
+        return ready()
+
     try:
-        for _ in range(500):
-            if ready():
-                break
-            if process.poll() is not None:
-                sys.exit(f"{' '.join(command)}: {process.stderr.read().decode()}")
-            time.sleep(0.01)
-        else:
-            sys.exit(f"{' '.join(command)}: not ready after 5 s")
+        until(ready_or_gone, " ".join(command))
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
@@ -124,8 +132,15 @@ class Servers:
         path, config = self.socket(), os.path.join(self.scratch, "nbd-server.conf")
         with open(config, "w") as file:
             file.write(f"[generic]\nunixsock = {path}\nallowlist = true\n[disk]\nexportname = {image}\n")
-        with running(["nbd-server", "-d", "-C", config], listening(uri(path, "disk"))):
+        pid = os.path.join(self.scratch, "nbd-server.pid")
+        # In the foreground it ends with its first client.
+        subprocess.run(["nbd-server", "-C", config, "-p", pid], check=True)
+        try:
+            until(listening(uri(path, "disk")), "nbd-server")
             yield uri(path, "disk")
+        finally:
+            with open(pid) as file:
+                os.kill(int(file.read()), signal.SIGTERM)
 
 
 def fio(jobs, seconds, *options):
