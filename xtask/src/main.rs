@@ -1,6 +1,7 @@
 //! Tasks about this repository: `cargo xtask COMMAND`. One module per command.
 
 mod cost;
+mod crash;
 mod devices;
 mod elevators;
 mod golden;
@@ -33,6 +34,8 @@ enum Command {
     },
     /// Do random operations on every elevator, and check what must hold.
     Soak(soak::Args),
+    /// Kill a served disk at random moments under load, and look whether what it acknowledged is there.
+    Crash(crash::Args),
     /// Check the rules of this house.
     Rules,
     /// Write the reference pages from the declarations of tunables, trace formats and fio's options.
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Golden(args) => golden::run(&args),
         Command::Cost { name } => cost::run(name.as_deref()).map(|()| ExitCode::SUCCESS),
         Command::Soak(args) => soak::run_soak(&args),
+        Command::Crash(args) => crash::run(&args),
         Command::Rules => rules::run(),
         Command::Reference(args) => reference::run(&args),
         Command::Devices(args) => devices::run(&args),

@@ -5,6 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use iosched_lab::LabError;
+use iosched_live::backend::{OpenError, SpecError};
 use iosched_live::fuse::MountError;
 use iosched_live::reactor::StartError;
 use iosched_trace::TraceError;
@@ -69,7 +70,13 @@ fn is_usage(error: &anyhow::Error) -> bool {
         return is_usage_of_job_file(error);
     }
     if let Some(error) = error.downcast_ref::<StartError>() {
-        return !matches!(error, StartError::Ring(_) | StartError::System(_));
+        return match error {
+            StartError::Backend(SpecError::Open(OpenError::Io { error, .. })) => {
+                error.kind() == io::ErrorKind::NotFound
+            }
+            StartError::Backend(SpecError::Memory { .. }) | StartError::Ring(_) | StartError::System(_) => false,
+            _ => true,
+        };
     }
     if let Some(error) = error.downcast_ref::<MountError>() {
         return !matches!(error, MountError::Mount { .. });

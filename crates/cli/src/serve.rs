@@ -4,11 +4,11 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_live::OwnedListener;
 use iosched_live::control::Forest;
-use iosched_live::nbd::{Export, Exports, TlsFiles};
+use iosched_live::nbd::{Export, Exports, ExportsError, TlsFiles};
 use iosched_live::reactor::nbd::{Config, Limits, Listener};
 
 use crate::fail::usage;
@@ -78,8 +78,9 @@ Examples:
   iosched serve /dev/sdb --tcp 0.0.0.0:10809 --tls /etc/iosched/tls";
 
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
-    let exports = exports(args)?.or_default(&args.disk.name());
-    let tls = args.tls.as_deref().map(|folder| TlsFiles::in_directory(folder).load()).transpose()?;
+    args.disk.check_name()?;
+    let exports = exports(args).map_err(usage)?.or_default(&args.disk.name());
+    let tls = args.tls.as_deref().map(|folder| TlsFiles::in_directory(folder).load()).transpose().map_err(usage)?;
     if args.tcp.is_some() && tls.is_none() && !args.insecure {
         return Err(usage("--tcp needs --tls DIR, or --insecure if everybody who reaches the port may have the disk"));
     }
@@ -114,7 +115,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn exports(args: &ServeArgs) -> Result<Exports> {
+fn exports(args: &ServeArgs) -> Result<Exports, ExportsError> {
     let mut exports = match &args.exports_file {
         Some(file) => Exports::load(file)?,
         None => Exports::default(),
@@ -146,7 +147,7 @@ fn doors(args: &ServeArgs) -> Result<Doors> {
         doors.places.push(format!("{} sockets of systemd", doors.listeners.len()));
     }
     if let Some(address) = &args.tcp {
-        let listener = TcpListener::bind(address).with_context(|| format!("--tcp {address}"))?;
+        let listener = TcpListener::bind(address).map_err(|error| usage(format!("--tcp {address}: {error}")))?;
         doors.places.push(format!("nbd://{}", listener.local_addr()?));
         doors.listeners.push(Listener::Tcp(listener));
     }

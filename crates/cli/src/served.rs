@@ -58,14 +58,20 @@ impl DiskArgs {
         self.name.clone().unwrap_or_else(|| self.backing.default_name())
     }
 
-    /// Begins to serve it.
-    pub(crate) fn start(&self, nbd: Option<iosched_live::reactor::nbd::Config>) -> Result<Served> {
+    /// Whether it can be called that.
+    pub(crate) fn check_name(&self) -> Result<()> {
         let name = self.name();
         if name.is_empty() || name.contains('/') {
             return Err(usage(format!("{name:?} is no name for a disk: say --name NAME, without a slash")));
         }
+        Ok(())
+    }
+
+    /// Begins to serve it.
+    pub(crate) fn start(&self, nbd: Option<iosched_live::reactor::nbd::Config>) -> Result<Served> {
+        self.check_name()?;
         let options = Options {
-            name,
+            name: self.name(),
             backend: self.backing.clone(),
             scheduler: self.scheduler.name.clone(),
             depth: self.depth,

@@ -5,10 +5,16 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 
+/// Who takes a killed server's place finds it listening until the kernel has cleared its io_uring away: it is asked so many times
+/// more.
+const TRIES: u32 = 20;
+/// After so long each.
+const PAUSE: Duration = Duration::from_millis(50);
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 64;
 
@@ -107,13 +113,18 @@ fn clear(path: &Path) -> Result<bool, SocketError> {
         Ok(found) if !found.file_type().is_socket() => return Err(SocketError::NotASocket { path: path.to_owned() }),
         Ok(_) => {}
     }
-    match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            fs::remove_file(path).map_err(refused)?;
-            Ok(true)
+    let mut tries = TRIES;
+    loop {
+        match UnixStream::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(refused)?;
+                return Ok(true);
+            }
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(refused(error)),
+            _ if tries == 0 => return Err(SocketError::InUse { path: path.to_owned() }),
+            _ => tries -= 1,
         }
-        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(refused(error)),
-        _ => Err(SocketError::InUse { path: path.to_owned() }),
+        std::thread::sleep(PAUSE);
     }
 }
 

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use io_uring::{opcode, types};
 use iosched::{Op, Time};
@@ -21,6 +22,11 @@ use crate::sys;
 
 /// Zeroes are written in pieces of so many bytes where they cannot be asked for.
 const ZEROES_BYTES: usize = 1 << 20;
+
+/// A file that somebody else has is asked for so many times more.
+const LOCK_TRIES: u32 = 100;
+/// After so long each.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// How data gets to the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,6 +94,19 @@ pub enum OpenError {
     },
 }
 
+/// Locks a file for us alone. The kernel lets go of a killed server's file a little after that server has gone, once its io_uring is
+/// cleared away: whoever takes its place waits for that.
+fn lock(file: &std::fs::File) -> io::Result<()> {
+    let mut tries = LOCK_TRIES;
+    loop {
+        match sys::lock_exclusively(file) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && tries > 0 => tries -= 1,
+            locked => return locked,
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+}
+
 impl File {
     /// Commands at once: enough for a queue of any device.
     const DEPTH: u32 = 32;
@@ -114,7 +133,7 @@ impl File {
             Err(error) => return Err(failed(error)),
         };
         if !is_device {
-            sys::lock_exclusively(&file).map_err(failed)?;
+            lock(&file).map_err(failed)?;
         }
         let about = sys::describe(&file, is_device).map_err(failed)?;
         let block_bytes = if direct { about.direct_block_bytes } else { 512 };

@@ -16,7 +16,7 @@ use crate::buffer::Segment;
 use crate::disk::Command;
 use crate::ring::Submissions;
 pub use faulty::{Fault, FaultPlan, FaultPlanError, Faulty};
-pub use file::File;
+pub use file::{File, OpenError};
 pub use memory::Memory;
 pub use modelled::Modelled;
 pub use spec::{Spec, SpecError};

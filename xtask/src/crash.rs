@@ -1,0 +1,293 @@
+//! `cargo xtask crash`: a served disk is killed at random moments under load, started again, and looked at.
+//!
+//! A client writes numbered versions of numbered blocks, some to stable storage at once, and flushes now and then; what was acknowledged it
+//! keeps in its own memory. A killed process does not lose what the system's page cache has, so this finds what was acknowledged
+//! while it was only in the server's memory, and blocks that are torn, mixed up or older than they may be.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+const BLOCK_BYTES: usize = 4096;
+const BLOCKS: usize = 512;
+/// Requests at once.
+const DEPTH: usize = 24;
+const STARTING: Duration = Duration::from_secs(20);
+
+const MAGIC_OPTION: u64 = 0x4948_4156_454f_5054;
+const MAGIC_REQUEST: u32 = 0x2560_9513;
+const MAGIC_REPLY: u32 = 0x6744_6698;
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const FLUSH: u16 = 3;
+const FUA: u16 = 1;
+
+/// Kill a served disk at random moments under load, and look whether what it acknowledged is there.
+///
+/// A killed process does not lose what the system's page cache holds: what is tested is that nothing was acknowledged that was only in the
+/// server's memory, and that no block is torn. A power failure is another test.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How often.
+    #[arg(long, default_value_t = 100)]
+    kills: u32,
+    /// Decides when, and what is written.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// `SplitMix64` (Steele, Lea and Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
+
+fn mix(mut mixed: u64) -> u64 {
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// A version of a block: every word says which it is, so that a torn or mixed one is seen. Version 0 is zeroes.
+fn content(block: usize, version: u64) -> Vec<u8> {
+    let word = |at: usize| if version == 0 { 0 } else { mix(mix(block as u64) ^ version).wrapping_add(at as u64) };
+    let head = [block as u64 * u64::from(version > 0), version];
+    let words = head.into_iter().chain((2..BLOCK_BYTES / 8).map(word));
+    words.flat_map(u64::to_le_bytes).collect()
+}
+
+/// What is known of a block.
+#[derive(Clone, Copy, Default)]
+struct Block {
+    /// The last version sent.
+    sent: u64,
+    /// The last version acknowledged.
+    acknowledged: u64,
+    /// The last version that has to be there whatever happens.
+    promised: u64,
+}
+
+enum Asked {
+    Write {
+        block: usize,
+        version: u64,
+        fua: bool,
+    },
+    /// With what was acknowledged before.
+    Flush(Vec<u64>),
+}
+
+/// A connection, after its handshake.
+struct Client {
+    socket: UnixStream,
+    cookies: u64,
+}
+
+impl Client {
+    fn connect(path: &Path) -> io::Result<Self> {
+        let mut socket = UnixStream::connect(path)?;
+        let mut greeting = [0; 18];
+        socket.read_exact(&mut greeting)?;
+        // Fixed newstyle without zeroes, then the export without a name.
+        let mut hello = 3_u32.to_be_bytes().to_vec();
+        hello.extend(MAGIC_OPTION.to_be_bytes());
+        hello.extend([0, 0, 0, 1, 0, 0, 0, 0]);
+        socket.write_all(&hello)?;
+        let mut export = [0; 10];
+        socket.read_exact(&mut export)?;
+        Ok(Self { socket, cookies: 0 })
+    }
+
+    fn ask(&mut self, command: u16, flags: u16, offset: usize, length: usize, data: &[u8]) -> io::Result<u64> {
+        self.cookies += 1;
+        let mut request = MAGIC_REQUEST.to_be_bytes().to_vec();
+        request.extend(flags.to_be_bytes());
+        request.extend(command.to_be_bytes());
+        request.extend(self.cookies.to_be_bytes());
+        request.extend((offset as u64).to_be_bytes());
+        request.extend((length as u32).to_be_bytes());
+        request.extend(data);
+        self.socket.write_all(&request)?;
+        Ok(self.cookies)
+    }
+
+    /// The next answer: whose, and its error.
+    fn answer(&mut self) -> io::Result<(u64, u32)> {
+        let mut reply = [0; 16];
+        self.socket.read_exact(&mut reply)?;
+        let (magic, rest) = reply.split_at(4);
+        let (error, cookie) = rest.split_at(4);
+        if magic != MAGIC_REPLY.to_be_bytes() {
+            return Err(io::Error::other("an answer that is none"));
+        }
+        let word = |bytes: &[u8]| bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        Ok((word(cookie), word(error) as u32))
+    }
+
+    fn read(&mut self, offset: usize, length: usize) -> io::Result<Vec<u8>> {
+        self.ask(READ, 0, offset, length, &[])?;
+        let (_, error) = self.answer()?;
+        if error != 0 {
+            return Err(io::Error::from_raw_os_error(error as i32));
+        }
+        let mut data = vec![0; length];
+        self.socket.read_exact(&mut data)?;
+        Ok(data)
+    }
+}
+
+/// Writes and flushes until the server is gone. How many answers there were.
+fn load(mut client: Client, random: &mut Random, blocks: &mut [Block]) -> Result<u64> {
+    let mut asked: BTreeMap<u64, Asked> = BTreeMap::new();
+    let mut answers = 0;
+    loop {
+        if asked.len() < DEPTH {
+            let sent = if random.below(20) == 0 {
+                let acknowledged = blocks.iter().map(|block| block.acknowledged).collect();
+                client.ask(FLUSH, 0, 0, 0, &[]).map(|cookie| (cookie, Asked::Flush(acknowledged)))
+            } else {
+                let block = random.below(BLOCKS as u64) as usize;
+                // Versions of a block follow one another.
+                if asked.values().any(|asked| matches!(asked, Asked::Write { block: other, .. } if *other == block)) {
+                    continue;
+                }
+                let fua = random.below(10) == 0;
+                blocks[block].sent += 1;
+                let version = blocks[block].sent;
+                let flags = if fua { FUA } else { 0 };
+                let data = content(block, version);
+                client
+                    .ask(WRITE, flags, block * BLOCK_BYTES, BLOCK_BYTES, &data)
+                    .map(|cookie| (cookie, Asked::Write { block, version, fua }))
+            };
+            if let Ok((cookie, sent)) = sent {
+                asked.insert(cookie, sent);
+                continue;
+            }
+        }
+        // Answers that arrived before the end count, too.
+        let Ok((cookie, error)) = client.answer() else { return Ok(answers) };
+        ensure!(error == 0, "the server answers with error {error}");
+        answers += 1;
+        match asked.remove(&cookie).context("an answer to what was not asked")? {
+            Asked::Write { block, version, fua } => {
+                blocks[block].acknowledged = version;
+                if fua {
+                    blocks[block].promised = version;
+                }
+            }
+            Asked::Flush(acknowledged) => {
+                for (block, version) in blocks.iter_mut().zip(acknowledged) {
+                    block.promised = block.promised.max(version);
+                }
+            }
+        }
+    }
+}
+
+/// Whether every block is whole, one that was sent, and none is older than was promised.
+fn verify(client: &mut Client, blocks: &mut [Block]) -> Result<()> {
+    let data = client.read(0, BLOCKS * BLOCK_BYTES)?;
+    for (number, (block, bytes)) in blocks.iter_mut().zip(data.chunks(BLOCK_BYTES)).enumerate() {
+        let version = bytes[8..16].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        let Block { sent, promised, .. } = *block;
+        ensure!(version <= sent && bytes == content(number, version), "block {number} is torn, or nobody wrote it");
+        ensure!(version >= promised, "block {number} is at version {version}; {promised} was promised, {sent} sent");
+        // What is there now stays.
+        *block = Block { sent, acknowledged: version, promised: version };
+    }
+    Ok(())
+}
+
+struct Server {
+    child: Child,
+}
+
+impl Server {
+    fn start(program: &Path, folder: &Path) -> Result<(Self, Client)> {
+        let mut command = Command::new(program);
+        command.args(["serve", "disk.img", "--unix", "s"]).current_dir(folder);
+        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut server = Self { child: child.with_context(|| program.display().to_string())? };
+        let began = Instant::now();
+        loop {
+            if let Ok(client) = Client::connect(&folder.join("s")) {
+                return Ok((server, client));
+            }
+            if let Some(status) = server.child.try_wait()? {
+                bail!("the server ended at its start: {status}");
+            }
+            ensure!(began.elapsed() < STARTING, "the server does not listen");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // SIGKILL; it may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let built = Command::new("cargo").args(["build", "--quiet", "-p", "iosched-cli"]).status()?;
+    ensure!(built.success(), "the command cannot be built");
+    let program: PathBuf = std::env::current_exe()?.with_file_name("iosched");
+    let folder = std::env::temp_dir().join(format!("iosched-crash-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    std::fs::File::create(folder.join("disk.img"))?.set_len((BLOCKS * BLOCK_BYTES) as u64)?;
+    let done = kill_often(args, &program, &folder);
+    if done.is_ok() {
+        std::fs::remove_dir_all(&folder)?;
+    } else {
+        eprintln!("the disk is left in {}", folder.display());
+    }
+    done?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn kill_often(args: &Args, program: &Path, folder: &Path) -> Result<()> {
+    let mut random = Random(args.seed);
+    let mut blocks = vec![Block::default(); BLOCKS];
+    let (mut answers, mut idle) = (0, 0);
+    let began = Instant::now();
+    for kill in 0..args.kills {
+        let (server, mut client) = Server::start(program, folder)?;
+        verify(&mut client, &mut blocks).with_context(|| format!("after kill {kill}, seed {}", args.seed))?;
+        let lives = Duration::from_micros(random.below(40_000));
+        let killer = thread::spawn(move || {
+            thread::sleep(lives);
+            drop(server);
+        });
+        let answered = load(client, &mut random, &mut blocks)?;
+        killer.join().map_err(|_| anyhow::anyhow!("the server could not be killed"))?;
+        answers += answered;
+        idle += u32::from(answered == 0);
+    }
+    let (_server, mut client) = Server::start(program, folder)?;
+    verify(&mut client, &mut blocks).context("after the last kill")?;
+    println!(
+        "crash: {} kills in {:.0} s, {answers} acknowledged writes and flushes, {idle} kills before the first: \
+         nothing lost; seed {}",
+        args.kills,
+        began.elapsed().as_secs_f64(),
+        args.seed
+    );
+    Ok(())
+}
