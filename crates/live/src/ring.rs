@@ -9,6 +9,9 @@ use io_uring::{IoUring, cqueue, squeue, types};
 /// Entries of the submission queue; more are submitted in several goes.
 const ENTRIES: u32 = 256;
 
+/// How long the kernel may take to end what was submitted.
+const CANCELLING_MAX: Duration = Duration::from_secs(1);
+
 /// Who submitted an entry, and is told of its completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -85,6 +88,14 @@ impl Ring {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Ends everything that was submitted. Whether the kernel is done with all of it, so that what entries point to may go.
+    pub(crate) fn cancel_all(&mut self) -> bool {
+        let timeout = types::Timespec::from(CANCELLING_MAX);
+        let cancelled = self.ring.submitter().register_sync_cancel(Some(timeout), types::CancelBuilder::any());
+        // That there is nothing is as well.
+        cancelled.is_ok() || cancelled.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
     /// Takes every completion there is.

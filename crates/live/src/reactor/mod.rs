@@ -271,7 +271,12 @@ impl Reactor {
             }
         }
         self.record();
-        Ended { flushed: self.result, recorded: self.recorder.map(Recorder::finish) }
+        let Self { mut ring, disk, backend, nbd, rung, result, recorder, .. } = self;
+        if !ring.cancel_all() {
+            // The kernel may still use their memory.
+            std::mem::forget((disk, backend, nbd, rung));
+        }
+        Ended { flushed: result, recorded: recorder.map(Recorder::finish) }
     }
 
     fn record(&mut self) {
