@@ -18,31 +18,32 @@ pub(crate) const ZERO_RANGE: i32 = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_
 /// Block size where a file system does not tell what direct I/O needs.
 const DIRECT_BLOCK_BYTES: u32 = 4096;
 
+/// Segments in one system call.
+const SEGMENTS_MAX: usize = libc::UIO_MAXIOV as usize;
+
 fn checked(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// What segments are to a system call: they have its layout.
-pub(crate) fn io_vectors(segments: &[Segment]) -> *const libc::iovec {
+/// What the first segments are to a system call, whose layout they have, and how many it takes.
+pub(crate) fn io_vectors(segments: &[Segment]) -> (*const libc::iovec, u32) {
     const { assert!(size_of::<Segment>() == size_of::<libc::iovec>()) };
-    segments.as_ptr().cast()
+    (segments.as_ptr().cast(), segments.len().min(SEGMENTS_MAX) as u32)
 }
 
 /// Reads from byte `offset` on into `segments`; how many bytes.
 pub(crate) fn read_at(file: &File, segments: &[Segment], offset: u64) -> io::Result<usize> {
+    let (vectors, count) = io_vectors(segments);
     // SAFETY: segments point to as many writable bytes as they say.
-    checked(unsafe {
-        libc::preadv(file.as_raw_fd(), io_vectors(segments), segments.len() as i32, offset as libc::off_t)
-    })
+    checked(unsafe { libc::preadv(file.as_raw_fd(), vectors, count as i32, offset as libc::off_t) })
 }
 
 /// Writes `segments` from byte `offset` on, to stable storage if `fua`; how many bytes.
 pub(crate) fn write_at(file: &File, segments: &[Segment], offset: u64, fua: bool) -> io::Result<usize> {
     let flags = if fua { libc::RWF_DSYNC } else { 0 };
+    let (vectors, count) = io_vectors(segments);
     // SAFETY: segments point to as many bytes as they say.
-    checked(unsafe {
-        libc::pwritev2(file.as_raw_fd(), io_vectors(segments), segments.len() as i32, offset as libc::off_t, flags)
-    })
+    checked(unsafe { libc::pwritev2(file.as_raw_fd(), vectors, count as i32, offset as libc::off_t, flags) })
 }
 
 /// `fallocate` with that mode; nothing is counted.
@@ -147,4 +148,20 @@ pub(crate) fn tcp_peer(socket: BorrowedFd<'_>) -> String {
     // A connection that waits is slower, and that is all.
     let _ = stream.set_nodelay(true);
     stream.peer_addr().map_or_else(|_| "somebody".to_owned(), |address| address.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Pool;
+
+    #[test]
+    fn a_call_takes_as_many_segments_as_it_may_and_leaves_the_rest() {
+        let file = tempfile::tempfile().unwrap();
+        let mut buffer = Pool::default().buffer(2000 * 512);
+        buffer.fill(7);
+        let segments: Vec<Segment> = (0..2000).map(|number| buffer.segment(number * 512, 512)).collect();
+        assert_eq!(write_at(&file, &segments, 0, false).unwrap(), SEGMENTS_MAX * 512);
+        assert_eq!(read_at(&file, &segments, 0).unwrap(), SEGMENTS_MAX * 512);
+    }
 }

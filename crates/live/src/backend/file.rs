@@ -172,7 +172,10 @@ impl File {
         let entry = match command.op {
             Op::Read => match &segments[..] {
                 [one] => opcode::Read::new(fd, one.start, one.length as u32).offset(offset).build(),
-                all => opcode::Readv::new(fd, sys::io_vectors(all), all.len() as u32).offset(offset).build(),
+                all => {
+                    let (vectors, count) = sys::io_vectors(all);
+                    opcode::Readv::new(fd, vectors, count).offset(offset).build()
+                }
             },
             Op::Write => {
                 let flags = if command.fua { libc::RWF_DSYNC } else { 0 };
@@ -180,10 +183,10 @@ impl File {
                     [one] => {
                         opcode::Write::new(fd, one.start, one.length as u32).offset(offset).rw_flags(flags).build()
                     }
-                    all => opcode::Writev::new(fd, sys::io_vectors(all), all.len() as u32)
-                        .offset(offset)
-                        .rw_flags(flags)
-                        .build(),
+                    all => {
+                        let (vectors, count) = sys::io_vectors(all);
+                        opcode::Writev::new(fd, vectors, count).offset(offset).rw_flags(flags).build()
+                    }
                 }
             }
             Op::Flush => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
