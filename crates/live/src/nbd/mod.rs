@@ -38,4 +38,4 @@ pub use exports::{EXPORTS_MAX, Export, Exports, ExportsError, FieldError};
 pub use handshake::{Closed, Handshake, Negotiated, OPTION_BYTES_MAX, OPTIONS_MAX, Progress, TlsMode};
 pub use offer::{LENGTH_MAX, Offer, find};
 pub use tls::{Received, TlsError, TlsFiles, TlsFilesError, Transport};
-pub use transmission::{Broken, Command, Decoder, Event, Refusal, Replies, Request};
+pub use transmission::{Broken, Decoder, Event, Refusal, Replies, Request};

@@ -5,8 +5,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use iosched_live::disk::Action;
 use iosched_live::nbd::{
-    Command, Decoder, Event, Handshake, Negotiated, Offer, Progress, Received, Replies, Request, TlsMode, Transport,
+    Decoder, Event, Handshake, Negotiated, Offer, Progress, Received, Replies, Request, TlsMode, Transport,
 };
 use rustls::ServerConfig;
 
@@ -133,7 +134,7 @@ impl Connection {
             loop {
                 match decoder.advance(&mut input) {
                     Event::NeedMore => break,
-                    Event::Request(request) if request.command == Command::Write => {
+                    Event::Request(request) if request.action == Action::Write => {
                         (write, at) = (Some(request.cookie), request.offset as usize);
                     }
                     Event::Request(request) => {
@@ -162,15 +163,15 @@ impl Connection {
 }
 
 fn carry_out(request: &Request, replies: Replies, memory: &mut [u8], out: &mut Vec<u8>) {
-    let &Request { command, cookie, offset, length, .. } = request;
+    let &Request { action, cookie, offset, length, .. } = request;
     let range = offset as usize..offset as usize + length as usize;
-    match command {
-        Command::Read => {
+    match action {
+        Action::Read => {
             replies.data(out, cookie, offset, length);
             return out.extend_from_slice(&memory[range]);
         }
-        Command::Trim | Command::WriteZeroes => memory[range].fill(0),
-        Command::Flush | Command::Write => {}
+        Action::Trim | Action::WriteZeroes => memory[range].fill(0),
+        Action::Flush | Action::Write => {}
     }
     replies.done(out, cookie);
 }

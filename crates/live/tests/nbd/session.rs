@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use iosched_live::disk::Action;
 use iosched_live::nbd::{
-    Command, Decoder, Event, Handshake, LENGTH_MAX, Negotiated, Offer, Progress, Refusal, Replies, Request, TlsMode,
+    Decoder, Event, Handshake, LENGTH_MAX, Negotiated, Offer, Progress, Refusal, Replies, Request, TlsMode,
 };
 
 /// No answer to one option or request is longer here, bytes: three names and descriptions, and what frames them.
@@ -118,10 +119,10 @@ impl Connection {
             }
             Event::Request(request) => {
                 assert_possible(&request, offer);
-                if request.command == Command::Write {
+                if request.action == Action::Write {
                     self.lacking = request.length;
                 }
-                if request.command == Command::Read {
+                if request.action == Action::Read {
                     replies.data(&mut self.told.answers, request.cookie, request.offset, request.length);
                 } else {
                     replies.done(&mut self.told.answers, request.cookie);
@@ -143,17 +144,17 @@ impl Connection {
 
 /// A request given out is one that can be carried out on the export.
 fn assert_possible(request: &Request, offer: &Offer) {
-    let &Request { command, offset, length, no_hole, .. } = request;
+    let &Request { action, offset, length, no_hole, .. } = request;
     let end = offset.checked_add(length.into());
     assert!(end.is_some_and(|end| end <= offer.size_bytes), "{request:?}");
-    assert_eq!(length == 0, command == Command::Flush, "{request:?}");
-    assert!(!no_hole || command == Command::WriteZeroes, "{request:?}");
-    match command {
-        Command::Read => assert!(length <= LENGTH_MAX),
-        Command::Write => assert!(length <= LENGTH_MAX && !offer.read_only),
-        Command::Flush => assert_eq!(offset, 0),
-        Command::Trim => assert!(offer.trim && !offer.read_only),
-        Command::WriteZeroes => assert!(offer.write_zeroes && !offer.read_only),
+    assert_eq!(length == 0, action == Action::Flush, "{request:?}");
+    assert!(!no_hole || action == Action::WriteZeroes, "{request:?}");
+    match action {
+        Action::Read => assert!(length <= LENGTH_MAX),
+        Action::Write => assert!(length <= LENGTH_MAX && !offer.read_only),
+        Action::Flush => assert_eq!(offset, 0),
+        Action::Trim => assert!(offer.trim && !offer.read_only),
+        Action::WriteZeroes => assert!(offer.write_zeroes && !offer.read_only),
     }
 }
 

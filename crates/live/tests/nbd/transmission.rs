@@ -1,8 +1,9 @@
 //! Every request, every flag, every refusal; and the replies.
 
 use iosched_live::Errno;
+use iosched_live::disk::Action;
 use iosched_live::nbd::wire::{self, Reader};
-use iosched_live::nbd::{Broken, Command, Decoder, Event, LENGTH_MAX, Offer, Refusal, Replies, Request};
+use iosched_live::nbd::{Broken, Decoder, Event, LENGTH_MAX, Offer, Refusal, Replies, Request};
 
 use super::client::{self, Reply, Sent};
 
@@ -48,17 +49,17 @@ fn refused(offer: &Offer, structured: bool, command: u16, flags: u16, offset: u6
 #[test]
 fn every_command() {
     let commands = [
-        (wire::CMD_READ, Command::Read),
-        (wire::CMD_WRITE, Command::Write),
-        (wire::CMD_TRIM, Command::Trim),
-        (wire::CMD_WRITE_ZEROES, Command::WriteZeroes),
+        (wire::CMD_READ, Action::Read),
+        (wire::CMD_WRITE, Action::Write),
+        (wire::CMD_TRIM, Action::Trim),
+        (wire::CMD_WRITE_ZEROES, Action::WriteZeroes),
     ];
-    for (number, command) in commands {
-        let request = Request { command, cookie: 7, offset: 4097, length: 511, fua: false, no_hole: false };
+    for (number, action) in commands {
+        let request = Request { action, cookie: 7, offset: 4097, length: 511, fua: false, no_hole: false };
         assert_eq!(accepted(number, 0, 4097, 511), request);
         assert_eq!(accepted(number, wire::CMD_FLAG_FUA, 4097, 511), Request { fua: true, ..request });
     }
-    let flush = Request { command: Command::Flush, cookie: 7, offset: 0, length: 0, fua: false, no_hole: false };
+    let flush = Request { action: Action::Flush, cookie: 7, offset: 0, length: 0, fua: false, no_hole: false };
     assert_eq!(accepted(wire::CMD_FLUSH, 0, 0, 0), flush);
     assert!(accepted(wire::CMD_WRITE_ZEROES, wire::CMD_FLAG_NO_HOLE, 0, 512).no_hole);
     assert!(!accepted(wire::CMD_READ, wire::CMD_FLAG_DF, 0, 512).fua);
@@ -194,13 +195,13 @@ fn a_writes_data_in_pieces() {
             match decoder.advance(&mut input) {
                 Event::NeedMore => break,
                 Event::Data(data) => received.extend_from_slice(data),
-                Event::Request(request) => requests.push((request.command, request.fua)),
+                Event::Request(request) => requests.push((request.action, request.fua)),
                 other => panic!("{other:?}"),
             }
         }
     }
     assert_eq!(received, data);
-    assert_eq!(requests, [(Command::Write, true), (Command::Flush, false)]);
+    assert_eq!(requests, [(Action::Write, true), (Action::Flush, false)]);
 }
 
 #[test]

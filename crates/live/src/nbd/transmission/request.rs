@@ -7,37 +7,23 @@
 use super::super::offer::{LENGTH_MAX, Offer};
 use super::super::wire::{self, REQUEST_BYTES, RequestHeader};
 use crate::Errno;
-
-/// What a client wants done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Command {
-    /// Data from the export.
-    Read,
-    /// Data to the export; it follows the request.
-    Write,
-    /// Every write answered before, on any connection, is to be on the medium.
-    Flush,
-    /// The contents are not needed any more.
-    Trim,
-    /// Zeroes to the export.
-    WriteZeroes,
-}
+use crate::disk::Action;
 
 /// A request that can be carried out: the export has what it asks for and allows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// What is to be done.
-    pub command: Command,
+    pub action: Action,
     /// Comes back in the reply.
     pub cookie: u64,
-    /// First byte on the export; 0 with [`Command::Flush`].
+    /// First byte on the export; 0 with [`Action::Flush`].
     pub offset: u64,
-    /// Bytes on the export: at least 1; at most [`LENGTH_MAX`] with [`Command::Read`] and [`Command::Write`]; 0 with
-    /// [`Command::Flush`].
+    /// Bytes on the export: at least 1; at most [`LENGTH_MAX`] with [`Action::Read`] and [`Action::Write`]; 0 with
+    /// [`Action::Flush`].
     pub length: u32,
     /// Answered only once on the medium.
     pub fua: bool,
-    /// Of [`Command::WriteZeroes`]: the room is to stay allocated.
+    /// Of [`Action::WriteZeroes`]: the room is to stay allocated.
     pub no_hole: bool,
 }
 
@@ -74,7 +60,7 @@ pub enum Broken {
 pub enum Event<'a> {
     /// The input is used up; more is to be received.
     NeedMore,
-    /// A request. After [`Command::Write`] its data comes.
+    /// A request. After [`Action::Write`] its data comes.
     Request(Request),
     /// The next bytes, at least one, of the data of the last write.
     Data(&'a [u8]),
@@ -260,30 +246,30 @@ impl Rules {
     #[inline]
     fn check(&self, header: &RequestHeader) -> Result<Request, Wrong> {
         let &RequestHeader { flags, cookie, offset, length, .. } = header;
-        let (command, flags_known) = self.command(header.command)?;
+        let (action, flags_known) = self.action(header.command)?;
         if flags & !flags_known != 0 {
             return Err((Errno::EINVAL, "a flag that does not belong to this command or was not offered"));
         }
         let request = Request {
-            command,
+            action,
             cookie,
             offset,
             length,
             fua: flags & wire::CMD_FLAG_FUA != 0,
             no_hole: flags & wire::CMD_FLAG_NO_HOLE != 0,
         };
-        if command == Command::Flush {
+        if action == Action::Flush {
             let whole = offset == 0 && length == 0;
             return if whole { Ok(request) } else { Err((Errno::EINVAL, "a flush has offset and length 0")) };
         }
-        if self.read_only && command != Command::Read {
+        if self.read_only && action != Action::Read {
             return Err((Errno::EPERM, "the export is read-only"));
         }
         if length == 0 {
             return Err((Errno::EINVAL, "a request of no bytes"));
         }
         self.check_range(&request)?;
-        if command == Command::Read && length > LENGTH_MAX {
+        if action == Action::Read && length > LENGTH_MAX {
             let errno = if flags & wire::CMD_FLAG_DF != 0 { Errno::EOVERFLOW } else { Errno::EINVAL };
             return Err((errno, "a read longer than the maximum block size, 32 MiB"));
         }
@@ -293,18 +279,18 @@ impl Rules {
         Ok(request)
     }
 
-    /// The command of a number, and its flags.
+    /// What the command of that number does, and its flags.
     #[inline]
-    fn command(&self, number: u16) -> Result<(Command, u16), Wrong> {
+    fn action(&self, number: u16) -> Result<(Action, u16), Wrong> {
         let fua = wire::CMD_FLAG_FUA;
         match number {
-            wire::CMD_READ if self.structured_replies => Ok((Command::Read, fua | wire::CMD_FLAG_DF)),
-            wire::CMD_READ => Ok((Command::Read, fua)),
-            wire::CMD_WRITE => Ok((Command::Write, fua)),
-            wire::CMD_FLUSH => Ok((Command::Flush, fua)),
-            wire::CMD_TRIM if self.trim => Ok((Command::Trim, fua)),
+            wire::CMD_READ if self.structured_replies => Ok((Action::Read, fua | wire::CMD_FLAG_DF)),
+            wire::CMD_READ => Ok((Action::Read, fua)),
+            wire::CMD_WRITE => Ok((Action::Write, fua)),
+            wire::CMD_FLUSH => Ok((Action::Flush, fua)),
+            wire::CMD_TRIM if self.trim => Ok((Action::Trim, fua)),
             wire::CMD_WRITE_ZEROES if self.write_zeroes => {
-                Ok((Command::WriteZeroes, fua | wire::CMD_FLAG_NO_HOLE | wire::CMD_FLAG_FAST_ZERO))
+                Ok((Action::WriteZeroes, fua | wire::CMD_FLAG_NO_HOLE | wire::CMD_FLAG_FAST_ZERO))
             }
             _ => Err((Errno::EINVAL, "a command that was not offered")),
         }
@@ -316,9 +302,9 @@ impl Rules {
         if end.is_some_and(|end| end <= self.size_bytes) {
             return Ok(());
         }
-        let errno = match request.command {
-            Command::Write | Command::WriteZeroes => Errno::ENOSPC,
-            Command::Read | Command::Trim | Command::Flush => Errno::EINVAL,
+        let errno = match request.action {
+            Action::Write | Action::WriteZeroes => Errno::ENOSPC,
+            Action::Read | Action::Trim | Action::Flush => Errno::EINVAL,
         };
         Err((errno, "beyond the end of the export"))
     }

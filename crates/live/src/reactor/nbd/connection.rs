@@ -9,9 +9,7 @@ use iosched::Time;
 use super::output::Output;
 use super::{Asked, Door};
 use crate::disk::{Action, ClientId, Identity, LiveDisk, Operation};
-use crate::nbd::{
-    Command, Decoder, Event, Handshake, Negotiated, Progress, Received, Refusal, Replies, Request, Transport,
-};
+use crate::nbd::{Decoder, Event, Handshake, Negotiated, Progress, Received, Refusal, Replies, Request, Transport};
 use crate::ring::Submissions;
 use crate::{Buffer, Errno};
 
@@ -254,7 +252,7 @@ impl Connection {
                 }
                 match decoder.advance(input) {
                     Event::NeedMore => return false,
-                    Event::Request(request) if request.command == Command::Write => {
+                    Event::Request(request) if request.action == Action::Write => {
                         let data = with.disk.buffer(request.length as usize);
                         self.arriving = Some(Arriving { request, data, filled: 0 });
                     }
@@ -344,18 +342,11 @@ impl Connection {
     fn ask(&mut self, request: Request, data: Option<Buffer>, with: &mut With<'_>) {
         let Stage::Transmission { client, replies, .. } = &self.stage else { return };
         let (client, replies) = (*client, *replies);
-        let Request { command, cookie, offset, length, fua, .. } = request;
+        let Request { action, cookie, offset, length, fua, .. } = request;
         if with.ending {
             let errno = Errno::ESHUTDOWN;
             return self.say(with, |out| replies.failed(out, cookie, errno, "the server is about to end"));
         }
-        let action = match command {
-            Command::Read => Action::Read,
-            Command::Write => Action::Write,
-            Command::Flush => Action::Flush,
-            Command::Trim => Action::Trim,
-            Command::WriteZeroes => Action::WriteZeroes,
-        };
         let key = with.asked.insert(Asked { connection: with.id, cookie, offset, length }) as u64;
         self.asked += 1;
         let operation = Operation { action, offset, length, fua, data, cookie: super::COOKIES | key };
