@@ -246,7 +246,9 @@ impl Drop for Server {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let built = Command::new("cargo").args(["build", "--quiet", "-p", "iosched-cli"]).status()?;
+    // Beside this program, so built as it was.
+    let profile: &[&str] = if cfg!(debug_assertions) { &[] } else { &["--release"] };
+    let built = Command::new("cargo").args(["build", "--quiet", "-p", "iosched-cli"]).args(profile).status()?;
     ensure!(built.success(), "the command cannot be built");
     let program: PathBuf = std::env::current_exe()?.with_file_name("iosched");
     let folder = std::env::temp_dir().join(format!("iosched-crash-{}", std::process::id()));
