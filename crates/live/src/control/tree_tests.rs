@@ -4,6 +4,7 @@ use iosched::{ELEVATORS, IoClass, IoPriority, RequestQueue, Time};
 use proptest::prelude::*;
 
 use super::tree::{Kind, kind, list, make_directory, read, write};
+use crate::backend::Card;
 use crate::disk::{Action, ClientId, Identity, Operation, Settings};
 use crate::{Errno, LiveDisk, Pool};
 
@@ -13,14 +14,17 @@ fn disk() -> LiveDisk {
     let settings = Settings {
         name: "disk".to_owned(),
         scheduler: "cfq".to_owned(),
-        capacity_bytes: 1 << 20,
-        block_bytes: 4096,
-        depth: 8,
-        depth_max: 64,
-        rotational: true,
-        write_cache: true,
-        fua: false,
-        max_hw_sectors_kb: 512,
+        card: Card {
+            about: "nothing".to_owned(),
+            capacity_bytes: 1 << 20,
+            block_bytes: 4096,
+            depth: 8,
+            depth_max: 64,
+            rotational: true,
+            write_cache: true,
+            fua: false,
+            max_hw_sectors_kb: 512,
+        },
         budget_bytes: 1 << 20,
     };
     LiveDisk::new(NOW, settings, Pool::default()).unwrap()

@@ -22,19 +22,19 @@ impl LiveDisk {
     /// Its size in bytes.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
-        self.settings.capacity_bytes
+        self.settings.card.capacity_bytes
     }
 
     /// What the back end reads and writes at least, in bytes.
     #[must_use]
     pub fn block_bytes(&self) -> u32 {
-        self.settings.block_bytes
+        self.settings.card.block_bytes
     }
 
     /// Whether seeking costs on it.
     #[must_use]
     pub fn is_rotational(&self) -> bool {
-        self.settings.rotational
+        self.settings.card.rotational
     }
 
     /// Where its buffers come from.
@@ -140,18 +140,18 @@ impl LiveDisk {
     /// Commands the back end is given at once.
     #[must_use]
     pub fn depth(&self) -> u32 {
-        self.settings.depth
+        self.settings.card.depth
     }
 
     /// The most commands that the back end takes at once.
     #[must_use]
     pub fn depth_max(&self) -> u32 {
-        self.settings.depth_max
+        self.settings.card.depth_max
     }
 
     /// Changes how many commands the back end is given at once, within 1 and [`LiveDisk::depth_max`].
     pub fn set_depth(&mut self, depth: u32) {
-        self.settings.depth = depth.clamp(1, self.settings.depth_max.max(1));
+        self.settings.card.depth = depth.clamp(1, self.settings.card.depth_max.max(1));
     }
 
     /// All clients, in no order that means anything.

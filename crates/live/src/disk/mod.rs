@@ -28,6 +28,7 @@ use iosched::{Bio, ContextId, IoError, Op, QueueConfig, RequestId, RequestQueue,
 use slab::Slab;
 
 use crate::Errno;
+use crate::backend::Card;
 use crate::buffer::{Buffer, Pool, Segment};
 use client::Clients;
 pub use client::{Client, ClientId, ClientStat, Had, Identity, Latencies, TooManyClients};
@@ -49,22 +50,8 @@ pub struct Settings {
     pub name: String,
     /// The elevator it begins with.
     pub scheduler: String,
-    /// Its size in bytes, a multiple of `block_bytes`.
-    pub capacity_bytes: u64,
-    /// What the back end reads and writes at least, in bytes: a power of two from 512 on.
-    pub block_bytes: u32,
-    /// Commands the back end takes at once, at least 1.
-    pub depth: u32,
-    /// The most of that.
-    pub depth_max: u32,
-    /// Whether seeking costs on it.
-    pub rotational: bool,
-    /// Whether it answers writes before they are on stable storage.
-    pub write_cache: bool,
-    /// Whether it can write to stable storage at once if asked to.
-    pub fua: bool,
-    /// Largest command in KiB.
-    pub max_hw_sectors_kb: u32,
+    /// What it is on; its `depth` is how many commands that is given at once.
+    pub card: Card,
     /// Bytes that all clients' operations hold together at most, apart from one operation of each client.
     pub budget_bytes: u64,
 }
@@ -154,12 +141,12 @@ impl LiveDisk {
     /// If there is no such elevator.
     pub fn new(now: Time, settings: Settings, pool: Pool) -> Result<Self, UnknownElevator> {
         let config = QueueConfig {
-            rotational: settings.rotational,
+            rotational: settings.card.rotational,
             groups: true,
-            write_cache: settings.write_cache,
-            fua: settings.fua,
-            max_hw_sectors_kb: settings.max_hw_sectors_kb,
-            depth: settings.depth,
+            write_cache: settings.card.write_cache,
+            fua: settings.card.fua,
+            max_hw_sectors_kb: settings.card.max_hw_sectors_kb,
+            depth: settings.card.depth,
             ..QueueConfig::default()
         };
         let queue = RequestQueue::new(now, &config, &settings.scheduler)?;
@@ -277,7 +264,7 @@ impl LiveDisk {
         let Operation { cookie, .. } = operation;
         let refusal = match self.clients.get(id) {
             Some(client) if !client.leaving => {
-                operation.refusal(self.settings.capacity_bytes, client.identity.read_only)
+                operation.refusal(self.settings.card.capacity_bytes, client.identity.read_only)
             }
             _ => Some(Errno::ESHUTDOWN),
         };
@@ -285,7 +272,7 @@ impl LiveDisk {
             self.done.push(Done { client: id, cookie, result: Err(errno) });
             return;
         }
-        let running = Running::new(now, id, operation, self.settings.block_bytes, &self.pool);
+        let running = Running::new(now, id, operation, self.settings.card.block_bytes, &self.pool);
         if let Some(client) = self.clients.get_mut(id) {
             client.operations += 1;
             client.bytes += running.held_bytes();
@@ -332,7 +319,7 @@ impl LiveDisk {
             }
             let context = client.context;
             // Whole blocks, as the back end takes them, whatever users have set.
-            let block_sectors = u64::from(self.settings.block_bytes) / SECTOR_BYTES;
+            let block_sectors = u64::from(self.settings.card.block_bytes) / SECTOR_BYTES;
             let max_sectors = u64::from(self.queue.max_sectors()) / block_sectors * block_sectors;
             let running = &mut self.operations[number as usize];
             let Some(piece) = running.piece() else { return };
@@ -376,7 +363,7 @@ impl LiveDisk {
     /// What the back end is to do next, if it has room and the elevator gives something. The places of the data are put into
     /// `segments`; they stay until the command is complete.
     pub(crate) fn next_command(&mut self, now: Time, segments: &mut Vec<Segment>) -> Option<Command> {
-        if self.commands.len() as u32 >= self.settings.depth {
+        if self.commands.len() as u32 >= self.settings.card.depth {
             return None;
         }
         segments.clear();
@@ -398,7 +385,7 @@ impl LiveDisk {
         };
         let rq = self.queue.request(request);
         let (op, sector, nr_sectors, fua) =
-            (rq.op(), rq.sector(), rq.nr_sectors(), rq.needs_fua() && self.settings.fua);
+            (rq.op(), rq.sector(), rq.nr_sectors(), rq.needs_fua() && self.settings.card.fua);
         if matches!(op, Op::Read | Op::Write) {
             let (parts, operations) = (&self.parts, &mut self.operations);
             for cookie in self.queue.bios(request) {

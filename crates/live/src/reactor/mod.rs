@@ -108,22 +108,16 @@ impl Served {
 /// If the back end, the elevator or the system do not allow it.
 pub fn start(options: &Options, nbd: Option<nbd::Config>) -> Result<Served, StartError> {
     let backend = options.backend.open(options.seed)?;
-    let card = backend.card().clone();
-    let depth = options.depth.unwrap_or(card.depth);
-    if !(1..=card.depth_max).contains(&depth) {
-        return Err(StartError::Depth { depth, max: card.depth_max, about: card.about });
+    let mut card = backend.card().clone();
+    let about = card.about.clone();
+    card.depth = options.depth.unwrap_or(card.depth);
+    if !(1..=card.depth_max).contains(&card.depth) {
+        return Err(StartError::Depth { depth: card.depth, max: card.depth_max, about });
     }
     let settings = Settings {
         name: options.name.clone(),
         scheduler: options.scheduler.clone(),
-        capacity_bytes: card.capacity_bytes,
-        block_bytes: card.block_bytes,
-        depth,
-        depth_max: card.depth_max,
-        rotational: card.rotational,
-        write_cache: card.write_cache,
-        fua: card.fua,
-        max_hw_sectors_kb: card.max_hw_sectors_kb,
+        card,
         budget_bytes: options.budget_bytes,
     };
     let mut disk = LiveDisk::new(Time::ZERO, settings, Pool::default())?;
@@ -151,7 +145,7 @@ pub fn start(options: &Options, nbd: Option<nbd::Config>) -> Result<Served, Star
     let name = format!("disk {}", options.name);
     let thread = std::thread::Builder::new().name(name).spawn(run).map_err(StartError::System)?;
     match readied.recv() {
-        Ok(Ok(())) => Ok(Served { handle, about: card.about, thread }),
+        Ok(Ok(())) => Ok(Served { handle, about, thread }),
         Ok(Err(error)) => Err(StartError::Ring(error)),
         Err(_) => Err(StartError::System(io::Error::other("the disk's thread has failed"))),
     }

@@ -12,6 +12,7 @@ use std::ops::Range;
 use iosched::{IoPriority, Op, RequestQueue, Time};
 
 use super::{Action, ClientId, Done, Identity, LiveDisk, Operation, Settings};
+use crate::backend::Card;
 use crate::{Buffer, Errno, Pool};
 use store::{Faults, Store};
 
@@ -98,14 +99,17 @@ impl Run {
         let settings = Settings {
             name: "disk".to_owned(),
             scheduler: scheduler.to_owned(),
-            capacity_bytes,
-            block_bytes,
-            depth: 1 + random.below(depth_max as usize) as u32,
-            depth_max,
-            rotational: random.chance(50),
-            write_cache,
-            fua: write_cache && random.chance(50),
-            max_hw_sectors_kb: random.of(&[16, 64]),
+            card: Card {
+                about: "a store".to_owned(),
+                capacity_bytes,
+                block_bytes,
+                depth: 1 + random.below(depth_max as usize) as u32,
+                depth_max,
+                rotational: random.chance(50),
+                write_cache,
+                fua: write_cache && random.chance(50),
+                max_hw_sectors_kb: random.of(&[16, 64]),
+            },
             budget_bytes: random.of(&[0, 40_000, 1 << 20]),
         };
         let bad = random.below(90) as u64 * u64::from(block_bytes);
@@ -114,7 +118,7 @@ impl Run {
             1 => Faults::Percent(3),
             _ => Faults::Never,
         };
-        let store = Store::new(&settings, faults);
+        let store = Store::new(&settings.card, faults);
         let disk = LiveDisk::new(Time::ZERO, settings, Pool::default()).unwrap();
         let mut run = Self {
             random,

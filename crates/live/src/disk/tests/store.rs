@@ -7,8 +7,9 @@ use iosched::Op;
 
 use super::Random;
 use crate::Errno;
+use crate::backend::Card;
 use crate::buffer::Segment;
-use crate::disk::{Command, Settings};
+use crate::disk::Command;
 
 /// What fails.
 #[derive(Clone, Debug)]
@@ -45,7 +46,7 @@ struct UnderWay {
 }
 
 pub(super) struct Store {
-    settings: Settings,
+    card: Card,
     now: Content,
     stable: Content,
     changes: u64,
@@ -65,11 +66,11 @@ fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
 }
 
 impl Store {
-    pub(super) fn new(settings: &Settings, faults: Faults) -> Self {
-        let blocks = settings.capacity_bytes / u64::from(settings.block_bytes);
-        let empty = Content { bytes: vec![0; settings.capacity_bytes as usize], versions: vec![0; blocks as usize] };
+    pub(super) fn new(card: &Card, faults: Faults) -> Self {
+        let blocks = card.capacity_bytes / u64::from(card.block_bytes);
+        let empty = Content { bytes: vec![0; card.capacity_bytes as usize], versions: vec![0; blocks as usize] };
         Self {
-            settings: settings.clone(),
+            card: card.clone(),
             now: empty.clone(),
             stable: empty,
             changes: 0,
@@ -107,12 +108,12 @@ impl Store {
     }
 
     pub(super) fn start(&mut self, random: &mut Random, command: Command, segments: &[Segment]) {
-        let block_bytes = u64::from(self.settings.block_bytes);
+        let block_bytes = u64::from(self.card.block_bytes);
         let Command { op, offset, length, .. } = command;
         assert!(offset % block_bytes == 0 && length % block_bytes == 0, "not of whole blocks: {command:?}");
-        assert!(offset + length <= self.settings.capacity_bytes, "beyond the end: {command:?}");
+        assert!(offset + length <= self.card.capacity_bytes, "beyond the end: {command:?}");
         assert_eq!(op == Op::Flush, length == 0, "{command:?}");
-        assert!(!command.fua || self.settings.fua, "the device has no FUA: {command:?}");
+        assert!(!command.fua || self.card.fua, "the device has no FUA: {command:?}");
         let moved: u64 = segments.iter().map(|segment| segment.length as u64).sum();
         assert_eq!(moved, if matches!(op, Op::Read | Op::Write) { length } else { 0 }, "{command:?}");
         let changes = |op| matches!(op, Op::Write | Op::Discard | Op::WriteZeroes);
@@ -140,7 +141,7 @@ impl Store {
         if let (Some(found), Ok(())) = (&ended.found, result) {
             for block in 0..found.versions.len() {
                 if found.versions[block] > self.stable.versions[block] {
-                    self.stable.copy_block(found, block, self.settings.block_bytes as usize);
+                    self.stable.copy_block(found, block, self.card.block_bytes as usize);
                 }
             }
         }
@@ -184,7 +185,7 @@ impl Store {
 
     /// What fails may still have changed some of the blocks.
     fn change(&mut self, random: &mut Random, command: &Command, new: &[u8], fails: bool) {
-        let block_bytes = self.settings.block_bytes as usize;
+        let block_bytes = self.card.block_bytes as usize;
         let first = command.offset as usize / block_bytes;
         let all = new.len() / block_bytes;
         let blocks = if fails { random.below(all + 1) } else { all };
@@ -192,7 +193,7 @@ impl Store {
             self.changes += 1;
             self.now.bytes[block * block_bytes..(block + 1) * block_bytes].copy_from_slice(new);
             self.now.versions[block] = self.changes;
-            if command.fua || !self.settings.write_cache {
+            if command.fua || !self.card.write_cache {
                 self.stable.copy_block(&self.now, block, block_bytes);
             }
         }
