@@ -18,6 +18,7 @@ pub mod control;
 pub mod disk;
 mod errno;
 pub mod fuse;
+mod inbox;
 pub mod metrics;
 pub mod nbd;
 pub mod reactor;

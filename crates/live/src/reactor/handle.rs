@@ -1,10 +1,6 @@
 //! A disk's thread as other threads see it.
 
-use std::fs::File;
-use std::io::Write;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 
 use iosched::Time;
 
@@ -24,73 +20,7 @@ pub(super) enum Message {
 }
 
 /// Messages on their way to a disk's thread.
-pub(super) struct Inbox {
-    messages: Mutex<Vec<Message>>,
-    /// The thread sleeps, or is about to.
-    asleep: AtomicBool,
-    stopped: AtomicBool,
-    bell: File,
-}
-
-impl Inbox {
-    #[allow(unsafe_code)]
-    pub(super) fn new() -> std::io::Result<Self> {
-        // SAFETY: it takes no pointer.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new, and nobody else's.
-        let bell = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-        let (messages, asleep, stopped) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Self { messages, asleep, stopped, bell })
-    }
-
-    pub(super) fn bell(&self) -> RawFd {
-        self.bell.as_raw_fd()
-    }
-
-    /// The thread is about to sleep: whoever sends something from now on wakes it. Whether it may, since nothing has come.
-    pub(super) fn may_sleep(&self) -> bool {
-        self.asleep.store(true, Ordering::SeqCst);
-        let empty = self.messages.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        if !empty {
-            self.asleep.store(false, Ordering::SeqCst);
-        }
-        empty
-    }
-
-    pub(super) fn awake(&self) {
-        self.asleep.store(false, Ordering::SeqCst);
-    }
-
-    /// Takes what has come, into `empty`.
-    pub(super) fn take(&self, empty: &mut Vec<Message>) {
-        std::mem::swap(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner), empty);
-    }
-
-    /// The thread is no more: what comes from now on is refused.
-    pub(super) fn close(&self) -> Vec<Message> {
-        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
-        self.stopped.store(true, Ordering::SeqCst);
-        std::mem::take(&mut messages)
-    }
-
-    fn send(&self, message: Message) -> Result<(), Message> {
-        {
-            let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
-            if self.stopped.load(Ordering::SeqCst) {
-                return Err(message);
-            }
-            messages.push(message);
-        }
-        if self.asleep.swap(false, Ordering::SeqCst) {
-            // A counter that is full rings, too.
-            let _ = (&self.bell).write(&1_u64.to_ne_bytes());
-        }
-        Ok(())
-    }
-}
+pub(super) type Inbox = crate::inbox::Inbox<Message>;
 
 /// The disk's thread has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
