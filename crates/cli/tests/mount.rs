@@ -2,161 +2,23 @@
 //!
 //! What a machine does not offer (FUSE, fio, loop devices) is told and skipped; with CI set, it fails.
 
+mod common;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const IOSCHED: &str = env!("CARGO_BIN_EXE_iosched");
-/// Nothing here takes as long.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Whether `found`; if not, says so, and fails where everything must be there.
-fn available(found: bool, what: &str) -> bool {
-    if !found {
-        println!("skipped: {what} is not available here");
-        assert!(std::env::var_os("CI").is_none(), "{what} is not available");
-    }
-    found
-}
-
-fn has_program(name: &str) -> bool {
-    let runs = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    available(runs, name)
-}
-
-fn has_fuse() -> bool {
-    let opens = OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
-    let is_root = fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0);
-    available(opens && (is_root || Command::new("fusermount3").arg("-V").output().is_ok()), "/dev/fuse")
-}
-
-/// A directory of the test's own, empty.
-fn directory(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mount-{name}"));
-    let _ = Command::new("umount").arg("-l").arg(path.join("mnt")).stderr(Stdio::null()).status();
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(path.join("mnt")).unwrap();
-    path
-}
-
-/// A disk that is mounted as long as this lives.
-struct Mounted {
-    child: Child,
-    at: PathBuf,
-    name: &'static str,
-}
-
-impl Mounted {
-    fn new(here: &Path, name: &'static str, backing: &str, options: &[&str]) -> Self {
-        let at = here.join("mnt");
-        let errors = File::create(here.join("stderr")).unwrap();
-        let mut child = Command::new(IOSCHED)
-            .args(["mount", backing])
-            .arg(&at)
-            .args(["--name", name])
-            .args(options)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(errors)
-            .spawn()
-            .unwrap();
-        let mut said = String::new();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        for _ in 0..3 {
-            out.read_line(&mut said).unwrap();
-        }
-        let mounted = Self { child, at, name };
-        let told = fs::read_to_string(here.join("stderr")).unwrap();
-        assert!(said.contains("stop with Ctrl-C or: umount"), "{said}{told}");
-        mounted
-    }
-
-    fn disk(&self) -> PathBuf {
-        self.at.join(self.name)
-    }
-
-    fn attribute(&self, path: &str) -> PathBuf {
-        self.at.join("block").join(self.name).join(path)
-    }
-
-    fn read(&self, path: &str) -> String {
-        fs::read_to_string(self.attribute(path)).unwrap_or_else(|error| panic!("{path}: {error}")).trim_end().to_owned()
-    }
-
-    /// What `echo VALUE > FILE` does; the errno.
-    fn echo(&self, path: &str, value: &str) -> Result<(), i32> {
-        let written = || {
-            let mut file = OpenOptions::new().write(true).truncate(true).open(self.attribute(path))?;
-            file.write_all(format!("{value}\n").as_bytes())
-        };
-        written().map_err(|error| error.raw_os_error().unwrap())
-    }
-
-    fn signal(&self, signal: &str) {
-        assert!(Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success());
-    }
-
-    fn wait(&mut self) -> i32 {
-        let began = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code().unwrap_or(-1);
-            }
-            assert!(began.elapsed() < PATIENCE, "it does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn is_mounted(&self) -> bool {
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-        mounts.lines().any(|line| line.split(' ').nth(1) == self.at.to_str())
-    }
-
-    /// Ends it as a user does, and says how it went.
-    fn end(mut self) -> i32 {
-        self.signal("-TERM");
-        self.wait()
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-        if self.is_mounted() {
-            let _ = Command::new("umount").arg("-l").arg(&self.at).status();
-        }
-    }
-}
-
-fn run(args: &[&str]) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = Command::new(IOSCHED).args(args).stdin(Stdio::null()).output().unwrap();
-    (status.code().unwrap(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
-}
-
-fn sh(script: &str, args: &[&Path]) -> Output {
-    let output = Command::new("sh").args(["-ec", script, "sh"]).args(args).stdin(Stdio::null()).output().unwrap();
-    assert!(
-        output.status.success(),
-        "{script}: {}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output
-}
+use common::{IOSCHED, Mounted, PATIENCE, directory, has_fuse, has_program, image, run, sh};
 
 #[test]
 fn the_control_tree_reads_and_takes_values_as_sysfs_does() {
     if !has_fuse() {
         return;
     }
-    let mounted = Mounted::new(&directory("tree"), "sda", "memory:16M", &[]);
+    let mounted = Mounted::new(&directory("mount-tree"), "sda", "memory:16M", &[]);
     assert_eq!(fs::metadata(mounted.disk()).unwrap().len(), 16 << 20);
     assert_eq!(mounted.read("size"), "32768");
     assert_eq!(mounted.read("stat").split_whitespace().count(), 17);
@@ -200,7 +62,7 @@ fn ls_get_and_set_work_on_a_mounted_disk() {
     if !has_fuse() {
         return;
     }
-    let mounted = Mounted::new(&directory("attributes"), "sda", "memory:16M", &["--scheduler", "noop"]);
+    let mounted = Mounted::new(&directory("mount-attributes"), "sda", "memory:16M", &["--scheduler", "noop"]);
     let at = mounted.at.to_str().unwrap();
     let disk = mounted.attribute("");
     let (code, out, _) = run(&["ls", "--at", at]);
@@ -241,9 +103,8 @@ fn what_is_written_is_there_after_the_end() {
     if !has_fuse() {
         return;
     }
-    let here = directory("file");
-    let image = here.join("disk.img");
-    File::create(&image).unwrap().set_len(8 << 20).unwrap();
+    let here = directory("mount-file");
+    let image = image(&here, "disk.img", 8 << 20);
     let mounted = Mounted::new(&here, "sda", image.to_str().unwrap(), &[]);
     let pattern: Vec<u8> = (0..1_000_003_u32).map(|n| (n * 7 + n / 251) as u8).collect();
     let disk = OpenOptions::new().read(true).write(true).open(mounted.disk()).unwrap();
@@ -275,48 +136,6 @@ fn what_is_written_is_there_after_the_end() {
     expected[20480..30481].fill(0);
     expected[100_000..100_007].fill(0);
     assert!(found == expected, "first difference at {:?}", found.iter().zip(&expected).position(|(a, b)| a != b));
-}
-
-#[test]
-fn fio_verifies_while_the_elevator_is_switched_and_tuned() {
-    if !has_fuse() || !has_program("fio") {
-        return;
-    }
-    let here = directory("fio");
-    let mounted = Mounted::new(&here, "sda", "memory:64M", &[]);
-    let done = AtomicBool::new(false);
-    let names: Vec<String> =
-        mounted.read("queue/scheduler").split(' ').map(|name| name.trim_matches(['[', ']']).to_owned()).collect();
-    let switched = std::thread::scope(|scope| {
-        let switcher = scope.spawn(|| {
-            let mut switched = 0;
-            while !done.load(Ordering::Relaxed) {
-                for name in &names {
-                    mounted.echo("queue/scheduler", name).unwrap();
-                    mounted.echo("queue/nr_requests", &(4 + switched % 100).to_string()).unwrap();
-                    mounted.echo("device/queue_depth", &(1 + switched % 64).to_string()).unwrap();
-                    switched += 1;
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-            }
-            switched
-        });
-        for (engine, depth) in [("libaio", "16"), ("libaio", "64"), ("psync", "1")] {
-            let output = Command::new("fio")
-                .args(["--name=verify", "--direct=1", "--rw=randwrite", "--bsrange=512-64k", "--size=32M"])
-                .args(["--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--randseed=7", "--filename"])
-                .arg(mounted.disk())
-                .args([format!("--ioengine={engine}"), format!("--iodepth={depth}")])
-                .current_dir(&here)
-                .output()
-                .unwrap();
-            assert!(output.status.success(), "{engine}: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        done.store(true, Ordering::Relaxed);
-        switcher.join().unwrap()
-    });
-    assert!(switched > names.len() as u32, "every elevator was there: {switched}");
-    assert_eq!(mounted.end(), 0);
 }
 
 /// A process that reads the disk whenever it is told to.
@@ -363,7 +182,7 @@ fn each_process_is_a_client_with_its_ioprio_until_it_is_gone() {
     if !has_fuse() || !has_program("ionice") {
         return;
     }
-    let mounted = Mounted::new(&directory("ionice"), "sda", "memory:1M", &[]);
+    let mounted = Mounted::new(&directory("mount-ionice"), "sda", "memory:1M", &[]);
     let mut file = OpenOptions::new().write(true).open(mounted.disk()).unwrap();
     file.write_all(b"first line\n").unwrap();
     let mut reader = Reader::new(&mounted.disk());
@@ -401,7 +220,7 @@ fn a_mount_in_use_is_served_until_it_is_closed() {
     if !has_fuse() {
         return;
     }
-    let here = directory("busy");
+    let here = directory("mount-busy");
     let mut mounted = Mounted::new(&here, "sda", "memory:1M", &[]);
     let file = OpenOptions::new().read(true).write(true).open(mounted.disk()).unwrap();
     file.write_all_at(b"before", 0).unwrap();
@@ -427,7 +246,7 @@ fn a_second_signal_ends_it_at_once() {
     if !has_fuse() {
         return;
     }
-    let mut mounted = Mounted::new(&directory("twice"), "sda", "memory:1M", &[]);
+    let mut mounted = Mounted::new(&directory("mount-twice"), "sda", "memory:1M", &[]);
     let mut file = File::open(mounted.disk()).unwrap();
     mounted.signal("-INT");
     let began = Instant::now();
@@ -444,7 +263,7 @@ fn a_mount_whose_server_was_killed_is_explained() {
     if !has_fuse() {
         return;
     }
-    let here = directory("stale");
+    let here = directory("mount-stale");
     let mut mounted = Mounted::new(&here, "sda", "memory:1M", &[]);
     let at = mounted.at.clone();
     let (code, _, err) = run(&["mount", "memory:1M", at.to_str().unwrap()]);
@@ -465,7 +284,7 @@ fn a_disk_that_is_only_read_cannot_be_written() {
     if !has_fuse() {
         return;
     }
-    let mounted = Mounted::new(&directory("read-only"), "sda", "memory:1M", &["--read-only"]);
+    let mounted = Mounted::new(&directory("mount-read-only"), "sda", "memory:1M", &["--read-only"]);
     assert_eq!(fs::read(mounted.disk()).unwrap(), vec![0; 1 << 20]);
     let opened = OpenOptions::new().write(true).open(mounted.disk());
     assert_eq!(opened.unwrap_err().raw_os_error(), Some(30));
@@ -474,7 +293,7 @@ fn a_disk_that_is_only_read_cannot_be_written() {
 
 #[test]
 fn a_servers_disk_is_listed_read_and_set_through_its_control_socket() {
-    let here = directory("control");
+    let here = directory("mount-control");
     let (control, nbd) = (here.join("control"), here.join("nbd"));
     let mut child = Command::new(IOSCHED)
         .args(["serve", "memory:1M", "--name", "sda", "--control"])
@@ -507,15 +326,16 @@ fn whoever_unmounts_it_ends_it() {
     if !has_fuse() {
         return;
     }
-    let mut mounted = Mounted::new(&directory("umount"), "sda", "memory:1M", &[]);
+    let mut mounted = Mounted::new(&directory("mount-umount"), "sda", "memory:1M", &[]);
     sh("umount \"$1\" || fusermount3 -u \"$1\"", &[&mounted.at]);
     assert_eq!(mounted.wait(), 0);
 }
 
 #[test]
 fn what_cannot_be_mounted_is_told_before_anything_is() {
-    let here = directory("refused");
+    let here = directory("mount-refused");
     let at = here.join("mnt");
+    fs::create_dir(&at).unwrap();
     let (at, gone) = (at.to_str().unwrap(), here.join("gone"));
     for (args, said) in [
         (vec!["mount", "memory:1M", gone.to_str().unwrap()], "name a directory that is there"),
@@ -529,32 +349,4 @@ fn what_cannot_be_mounted_is_told_before_anything_is() {
         let (code, out, err) = run(&args);
         assert!(code == 2 && out.is_empty() && err.contains(said), "{args:?}: {code} {err}");
     }
-}
-
-#[test]
-fn a_file_system_on_it_is_clean_after_use() {
-    if !has_fuse() || !has_program("mkfs.ext4") || !has_program("losetup") {
-        return;
-    }
-    let here = directory("ext4");
-    let image = here.join("disk.img");
-    File::create(&image).unwrap().set_len(64 << 20).unwrap();
-    let mounted = Mounted::new(&here, "sda", image.to_str().unwrap(), &[]);
-    let found =
-        Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(mounted.disk()).output().unwrap();
-    if !available(found.status.success(), "a loop device") {
-        return;
-    }
-    let device = String::from_utf8(found.stdout).unwrap().trim().to_owned();
-    let inner = here.join("inner");
-    fs::create_dir_all(&inner).unwrap();
-    let script = "trap 'umount \"$2\" 2>/dev/null || true; losetup --detach \"$1\"' EXIT\n\
-                  mkfs.ext4 -q \"$1\"; mount \"$1\" \"$2\"\n\
-                  mkdir \"$2/a\"; cp -r \"$3\" \"$2/a\"; sync; rm -r \"$2/a\"; cp -r \"$3\" \"$2/b\"\n\
-                  fstrim \"$2\" || true; umount \"$2\"; mount \"$1\" \"$2\"; diff -r \"$3\" \"$2/b\"; umount \"$2\"\n\
-                  fsck.ext4 -fn \"$1\"";
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    sh(script, &[Path::new(&device), &inner, &source]);
-    assert_eq!(mounted.end(), 0);
-    sh("fsck.ext4 -fn \"$1\"", &[&image]);
 }

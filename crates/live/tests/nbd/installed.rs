@@ -1,11 +1,11 @@
-//! Clients as they are installed: what they make of the handshake, requests, refusals and TLS. Each test says what it
-//! skipped where its client is missing.
+//! Clients as they are installed: what they make of the handshake, requests, refusals and TLS.
 
 use std::process::Command;
 use std::sync::Mutex;
 
 use iosched_live::nbd::{Offer, TlsFiles, TlsMode};
 
+use super::common::{available, output};
 use super::server::{Served, Server};
 use super::tls::certificates;
 
@@ -21,21 +21,12 @@ fn serve(offers: impl Into<std::sync::Arc<[Offer]>>) -> Server {
     Server::start(Served { offers: offers.into(), tls: TlsMode::Off, config: None, memory })
 }
 
-/// What a client prints, `SOCKET` and `DIR` in its arguments filled in; `None`, and a word about it, without the client.
+/// What a client prints, `SOCKET` and `DIR` in its arguments filled in; `None` without the client.
+#[track_caller]
 fn client(server: &Server, program: &str, args: &[&str]) -> Option<String> {
     let (socket, folder) = (server.socket().display().to_string(), server.folder().display().to_string());
     let fill = |arg: &&str| arg.replace("SOCKET", &socket).replace("DIR", &folder);
-    match Command::new(program).args(args.iter().map(fill)).output() {
-        Ok(output) => {
-            let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-            assert!(output.status.success(), "{program} {args:?}: {out}{err}");
-            Some(out.into_owned())
-        }
-        Err(error) => {
-            println!("skipped: {program}: {error}");
-            None
-        }
-    }
+    output(Command::new(program).args(args.iter().map(fill)))
 }
 
 #[test]
@@ -153,8 +144,11 @@ print("all done")
 "#;
     // Debian's libnbd is for Debian's Python, whichever comes first in PATH.
     const PYTHON: &str = "/usr/bin/python3";
-    if !Command::new(PYTHON).args(["-c", "import nbd"]).output().is_ok_and(|output| output.status.success()) {
-        println!("skipped: {PYTHON} has no module nbd (package python3-libnbd)");
+    let has_module = Command::new(PYTHON).args(["-c", "import nbd"]).output();
+    if !available(
+        has_module.is_ok_and(|output| output.status.success()),
+        "Python's module nbd (package python3-libnbd)",
+    ) {
         return;
     }
     let server = serve(offers());
@@ -196,10 +190,11 @@ fn fio_verifies_what_it_wrote() {
     let args =
         ["--name=v", "--ioengine=nbd", "--uri=nbd+unix:///?socket=SOCKET", "--rw=randwrite", "--bsrange=512-64k"];
     let more = ["--size=8m", "--iodepth=16", "--verify=crc32c", "--do_verify=1", "--aux-path=DIR", "--output=DIR/fio"];
-    // fio without its engine says so and fails: that is another build, not another server.
+    // fio without its engine is another build, not another server.
     let engines = Command::new("fio").arg("--enghelp").output();
-    if !engines.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == "nbd")) {
-        println!("skipped: there is no fio with the engine nbd");
+    let has_engine =
+        engines.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == "nbd"));
+    if !available(has_engine, "fio's engine nbd") {
         return;
     }
     client(&server, "fio", &[&args[..], &more[..]].concat());

@@ -1,6 +1,8 @@
 //! The NBD protocol as a client sees it.
 
 mod client;
+#[path = "../common/mod.rs"]
+mod common;
 mod exports;
 mod fuzz;
 mod handshake;

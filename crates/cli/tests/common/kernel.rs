@@ -1,0 +1,78 @@
+//! What the kernel is asked for as root, loop devices and mounts: they go when the test ends, however it ends.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use super::{available, output, sh};
+
+/// Whether the test may mount.
+#[track_caller]
+pub(crate) fn is_root() -> bool {
+    available(fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0), "root")
+}
+
+/// A loop device past the page cache.
+pub(crate) struct Loop {
+    pub(crate) device: PathBuf,
+}
+
+impl Loop {
+    /// Of a file; `None` if there are no loop devices.
+    #[track_caller]
+    pub(crate) fn new(file: &Path) -> Option<Self> {
+        let mut command = Command::new("losetup");
+        let found = command.args(["--find", "--show", "--direct-io=on"]).arg(file).output();
+        let found = found.ok().filter(|found| found.status.success());
+        available(found.is_some(), "a loop device").then_some(())?;
+        let device = String::from_utf8(found?.stdout).unwrap().trim().into();
+        Some(Self { device })
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.device).status();
+    }
+}
+
+/// A mounted file system.
+pub(crate) struct Mount {
+    pub(crate) at: PathBuf,
+}
+
+impl Mount {
+    /// Mounts `source` on `at`, which is made.
+    #[track_caller]
+    pub(crate) fn new(kind: &str, source: &Path, at: PathBuf) -> Self {
+        fs::create_dir_all(&at).unwrap();
+        output(Command::new("mount").args(["-t", kind]).arg(source).arg(&at)).expect("there is a mount");
+        Self { at }
+    }
+
+    /// Unmounts it: nobody uses it any more.
+    #[track_caller]
+    pub(crate) fn end(self) {
+        sh("umount \"$1\"", &[&self.at]);
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let unmount = |lazily: &[&str]| {
+            let mut command = Command::new("umount");
+            command.args(lazily).arg(&self.at).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+        };
+        let is_mounted = || {
+            let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+            mounts.lines().any(|line| line.split(' ').nth(1) == self.at.to_str())
+        };
+        if is_mounted() && !unmount(&[]) {
+            thread::sleep(Duration::from_millis(100));
+            unmount(&["-l"]);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What tests of live disks from outside have in common.
+#![allow(dead_code, unused_imports, reason = "each test uses its part")]
+
+#[path = "../../../live/tests/common/mod.rs"]
+mod installed;
+mod kernel;
+mod mounted;
+mod server;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+pub(crate) use installed::{available, has_program, output};
+pub(crate) use kernel::{Loop, Mount, is_root};
+pub(crate) use mounted::{Mounted, has_fuse};
+pub(crate) use server::Server;
+
+pub(crate) const IOSCHED: &str = env!("CARGO_BIN_EXE_iosched");
+/// Nothing takes as long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory of the test's own, empty.
+pub(crate) fn directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// An image to serve, all zeroes.
+pub(crate) fn image(here: &Path, name: &str, bytes: u64) -> PathBuf {
+    let path = here.join(name);
+    fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+    path
+}
+
+/// The command itself: its exit code and what it prints.
+pub(crate) fn run(args: &[&str]) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = Command::new(IOSCHED).args(args).stdin(Stdio::null()).output().unwrap();
+    (status.code().unwrap(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+/// A script that must succeed, with its arguments.
+#[track_caller]
+pub(crate) fn sh(script: &str, args: &[&Path]) -> String {
+    output(Command::new("sh").args(["-ec", script, "sh"]).args(args)).expect("there is a shell")
+}
+
+/// Arguments of fio that write at random all over `size` and verify every block.
+pub(crate) fn verified_writes(name: &str, depth: u32, size: &str, seed: u64) -> Vec<String> {
+    let of = [("name", name), ("size", size), ("rw", "randwrite"), ("bsrange", "512-64k"), ("verify", "crc32c")];
+    let given = of.map(|(option, value)| format!("--{option}={value}"));
+    let numbers = [format!("--iodepth={depth}"), format!("--randseed={seed}")];
+    let rest = ["--do_verify=1", "--verify_fatal=1", "--norandommap=0", "--aux-path=."].map(str::to_owned);
+    given.into_iter().chain(numbers).chain(rest).collect()
+}

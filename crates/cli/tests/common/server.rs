@@ -1,0 +1,84 @@
+//! A disk that is served by NBD.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, mpsc};
+use std::thread;
+
+use super::{IOSCHED, PATIENCE};
+
+/// A server that listens at `s` and is controlled at `c`, in its directory.
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) here: PathBuf,
+    said: Mutex<mpsc::Receiver<String>>,
+}
+
+impl Server {
+    pub(crate) fn start(here: &Path, args: &[&str]) -> Self {
+        let mut command = Command::new(IOSCHED);
+        command.current_dir(here).arg("serve").args(args).args(["--unix", "s", "--control", "c"]);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        let (sender, said) = mpsc::channel();
+        thread::spawn(move || errors.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Self { child, here: here.to_owned(), said: Mutex::new(said) }
+    }
+
+    /// Waits until it says that it is ready; what it said.
+    pub(crate) fn ready(&self) -> String {
+        let mut said = String::new();
+        while !said.contains("control: ") {
+            said += &self.said.lock().unwrap().recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{error}: {said}"));
+            said.push('\n');
+        }
+        said
+    }
+
+    pub(crate) fn serving(here: &Path, args: &[&str]) -> Self {
+        let server = Self::start(here, args);
+        server.ready();
+        server
+    }
+
+    pub(crate) fn stop(mut self) -> Option<i32> {
+        let kill = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        assert!(kill.success());
+        self.child.wait().unwrap().code()
+    }
+
+    /// What a client prints; `None` if it is not installed.
+    #[track_caller]
+    pub(crate) fn client(&self, program: &str, args: &[&str]) -> Option<String> {
+        super::output(Command::new(program).current_dir(&self.here).args(args))
+    }
+
+    /// Has fio write at random and verify it.
+    #[track_caller]
+    pub(crate) fn fio_verifies(&self, name: &str, depth: u32, size: &str, seed: u64) -> Option<String> {
+        let mut fio = Command::new("fio");
+        fio.current_dir(&self.here).args(["--ioengine=nbd", "--uri=nbd+unix:///?socket=s"]);
+        super::output(fio.args(super::verified_writes(name, depth, size, seed)))
+    }
+
+    /// A connection after its handshake, with simple replies.
+    pub(crate) fn connect(&self) -> UnixStream {
+        let mut socket = UnixStream::connect(self.here.join("s")).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.read_exact(&mut [0; 18]).unwrap();
+        socket.write_all(&[0, 0, 0, 3]).unwrap();
+        socket.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+        socket.read_exact(&mut [0; 10]).unwrap();
+        socket
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // SIGKILL, if a test has failed; else it is gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,39 @@
+//! Programs and devices that a machine has or not: what is missing is told and skipped; with CI set, it fails.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::process::{Command, Stdio};
+
+/// Whether `found`; if not, says so, and fails where everything must be there.
+#[track_caller]
+pub(crate) fn available(found: bool, what: &str) -> bool {
+    if !found {
+        println!("skipped: {what} is not available here");
+        assert!(std::env::var_os("CI").is_none(), "{what} is not available");
+    }
+    found
+}
+
+/// Whether a program is installed.
+#[track_caller]
+pub(crate) fn has_program(name: &str) -> bool {
+    let mut command = Command::new(name);
+    let runs = command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    available(runs.is_ok(), name)
+}
+
+/// What a program prints; it must succeed. `None` if it is not installed.
+#[track_caller]
+pub(crate) fn output(command: &mut Command) -> Option<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    match command.stdin(Stdio::null()).output() {
+        Ok(output) => {
+            let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert!(output.status.success(), "{command:?}: {out}{err}");
+            Some(out.into_owned())
+        }
+        Err(error) => {
+            available(false, &format!("{name} ({error})"));
+            None
+        }
+    }
+}
