@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn faults_come_as_often_as_asked_and_again_with_the_same_seed() {
         let plan: FaultPlan = "eio=50000,seed=3".parse().unwrap();
-        let command = Command { id: 0, op: Op::Read, offset: 0, length: 512, fua: false };
+        let command = Command { id: 0, op: Op::Read, offset: 0, length: 512, fua: false, no_hole: false };
         let draws = || (0..100_000).map(|number| plan.draw(number, &command));
         assert!(draws().eq(draws()));
         let failed = draws().flatten().count();

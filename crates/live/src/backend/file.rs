@@ -37,11 +37,12 @@ enum Way {
     Call,
 }
 
-/// How zeroes are written: each way falls back to the next.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// How a range is made to read as zeroes: as a hole if it may be one, as room that is zeroed if the file system knows that, else
+/// by writing zeroes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Zeroing {
-    ZeroRange,
     PunchHole,
+    ZeroRange,
     Write,
 }
 
@@ -49,8 +50,21 @@ enum Zeroing {
 struct UnderWay {
     command: Command,
     segments: Vec<Segment>,
+    /// Of zeroes and trims: how they were last asked for.
+    zeroing: Zeroing,
     /// Bytes done: what comes back short is gone on with.
     done: u64,
+}
+
+impl UnderWay {
+    /// Whether it moves bytes, and is told how many.
+    fn is_by_bytes(&self) -> bool {
+        match self.command.op {
+            Op::Read | Op::Write => true,
+            Op::WriteZeroes => self.zeroing == Zeroing::Write,
+            Op::Flush | Op::Discard => false,
+        }
+    }
 }
 
 /// A back end that is a file or a block device.
@@ -58,7 +72,9 @@ pub struct File {
     card: Card,
     file: std::fs::File,
     way: Way,
-    zeroing: Zeroing,
+    /// What the file system has not refused yet.
+    punches_holes: bool,
+    zeroes_ranges: bool,
     under_way: Vec<UnderWay>,
     zeroes: Buffer,
 }
@@ -151,22 +167,35 @@ impl File {
             rotational: about.rotational,
             write_cache: true,
             fua: true,
+            trim_zeroes: false,
             max_hw_sectors_kb: 1024,
         };
         let way = if in_memory { Way::Call } else { Way::Ring };
         let zeroes = Pool::default().buffer(ZEROES_BYTES);
-        Ok(Self { card, file, way, zeroing: Zeroing::ZeroRange, under_way: Vec::new(), zeroes })
+        Ok(Self { card, file, way, punches_holes: true, zeroes_ranges: true, under_way: Vec::new(), zeroes })
+    }
+
+    /// How zeroes, or a hole, are asked for now.
+    fn zeroing(&self, command: &Command) -> Zeroing {
+        if command.op == Op::Discard || (self.punches_holes && !command.no_hole) {
+            Zeroing::PunchHole
+        } else if self.zeroes_ranges {
+            Zeroing::ZeroRange
+        } else {
+            Zeroing::Write
+        }
     }
 
     /// Begins, or goes on with, the command `id`.
     fn go_on(&mut self, id: u32, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
+        self.under_way[id as usize].zeroing = self.zeroing(&self.under_way[id as usize].command);
         if self.way == Way::Call {
             let result = self.call(id);
             self.forget(id);
             done.push((id, result));
             return;
         }
-        let UnderWay { command, segments, done: so_far } = &self.under_way[id as usize];
+        let UnderWay { command, segments, zeroing, done: so_far } = &self.under_way[id as usize];
         let fd = types::Fd(self.file.as_raw_fd());
         let (offset, left) = (command.offset + so_far, command.length - so_far);
         let entry = match command.op {
@@ -190,10 +219,9 @@ impl File {
                 }
             }
             Op::Flush => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
-            Op::Discard => opcode::Fallocate::new(fd, left).offset(offset).mode(sys::PUNCH_HOLE).build(),
-            Op::WriteZeroes => match self.zeroing {
-                Zeroing::ZeroRange => opcode::Fallocate::new(fd, left).offset(offset).mode(sys::ZERO_RANGE).build(),
+            Op::Discard | Op::WriteZeroes => match zeroing {
                 Zeroing::PunchHole => opcode::Fallocate::new(fd, left).offset(offset).mode(sys::PUNCH_HOLE).build(),
+                Zeroing::ZeroRange => opcode::Fallocate::new(fd, left).offset(offset).mode(sys::ZERO_RANGE).build(),
                 Zeroing::Write => {
                     let bytes = left.min(ZEROES_BYTES as u64) as u32;
                     opcode::Write::new(fd, self.zeroes.as_ptr(), bytes).offset(offset).build()
@@ -206,16 +234,16 @@ impl File {
     /// Does the command by system calls.
     fn call(&mut self, id: u32) -> Result<(), Errno> {
         loop {
-            let UnderWay { command, segments, done } = &self.under_way[id as usize];
+            self.under_way[id as usize].zeroing = self.zeroing(&self.under_way[id as usize].command);
+            let UnderWay { command, segments, zeroing, done } = &self.under_way[id as usize];
             let (offset, left) = (command.offset + done, command.length - done);
             let result = match command.op {
                 Op::Read => sys::read_at(&self.file, segments, offset),
                 Op::Write => sys::write_at(&self.file, segments, offset, command.fua),
                 Op::Flush => self.file.sync_data().map(|()| 0),
-                Op::Discard => sys::allocate(&self.file, sys::PUNCH_HOLE, offset, left),
-                Op::WriteZeroes => match self.zeroing {
-                    Zeroing::ZeroRange => sys::allocate(&self.file, sys::ZERO_RANGE, offset, left),
+                Op::Discard | Op::WriteZeroes => match zeroing {
                     Zeroing::PunchHole => sys::allocate(&self.file, sys::PUNCH_HOLE, offset, left),
+                    Zeroing::ZeroRange => sys::allocate(&self.file, sys::ZERO_RANGE, offset, left),
                     Zeroing::Write => {
                         let bytes = left.min(ZEROES_BYTES as u64) as usize;
                         std::os::unix::fs::FileExt::write_at(&self.file, &self.zeroes[..bytes], offset)
@@ -238,17 +266,17 @@ impl File {
                 libc::EINTR | libc::EAGAIN => None,
                 // Who trims has no right to anything.
                 libc::EOPNOTSUPP | libc::ENOSYS if op == Op::Discard => Some(Ok(())),
-                libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL
-                    if op == Op::WriteZeroes && self.zeroing != Zeroing::Write =>
-                {
-                    self.zeroing = if self.zeroing == Zeroing::ZeroRange { Zeroing::PunchHole } else { Zeroing::Write };
+                libc::EOPNOTSUPP | libc::ENOSYS if op == Op::WriteZeroes && slot.zeroing != Zeroing::Write => {
+                    match slot.zeroing {
+                        Zeroing::PunchHole => self.punches_holes = false,
+                        _ => self.zeroes_ranges = false,
+                    }
                     None
                 }
                 errno => Some(Err(Errno(errno))),
             };
         }
-        let by_bytes = matches!(op, Op::Read | Op::Write) || (op == Op::WriteZeroes && self.zeroing == Zeroing::Write);
-        if !by_bytes {
+        if !slot.is_by_bytes() {
             return Some(Ok(()));
         }
         let bytes = result as u64;
@@ -301,7 +329,7 @@ impl Backend for File {
     ) {
         let id = command.id;
         while self.under_way.len() <= id as usize {
-            self.under_way.push(UnderWay { command: *command, segments: Vec::new(), done: 0 });
+            self.under_way.push(UnderWay { command: *command, segments: Vec::new(), zeroing: Zeroing::Write, done: 0 });
         }
         let slot = &mut self.under_way[id as usize];
         (slot.command, slot.done) = (*command, 0);

@@ -47,6 +47,7 @@ impl Bytes {
                     bytes = rest;
                 }
             }
+            Op::WriteZeroes if command.no_hole => bytes.fill(0),
             Op::Discard | Op::WriteZeroes => self.zero(from, to),
             Op::Flush => {}
         }
@@ -92,6 +93,7 @@ impl Memory {
             rotational: false,
             write_cache: false,
             fua: false,
+            trim_zeroes: true,
             max_hw_sectors_kb: 4096,
         };
         Ok(Self { card, bytes: Bytes::new(capacity_bytes)? })

@@ -40,6 +40,8 @@ pub struct Card {
     pub write_cache: bool,
     /// Whether it can write to stable storage at once.
     pub fua: bool,
+    /// Whether what is trimmed reads as zeroes.
+    pub trim_zeroes: bool,
     /// Largest command in KiB.
     pub max_hw_sectors_kb: u32,
 }

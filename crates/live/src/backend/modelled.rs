@@ -45,6 +45,7 @@ impl Modelled {
             rotational: device.rotational,
             write_cache: device.write_cache,
             fua: device.fua,
+            trim_zeroes: true,
             max_hw_sectors_kb: device.max_hw_sectors_kb,
         };
         let bytes = Bytes::new(capacity_bytes)?;
@@ -72,7 +73,7 @@ impl Backend for Modelled {
         _ring: &mut Submissions<'_>,
         _done: &mut Vec<Completion>,
     ) {
-        let &Command { id, op, offset, length, fua } = command;
+        let &Command { id, op, offset, length, fua, .. } = command;
         while self.under_way.len() <= id as usize {
             self.under_way.push(UnderWay { command: *command, segments: Vec::new() });
         }

@@ -23,6 +23,7 @@ fn disk() -> LiveDisk {
             rotational: true,
             write_cache: true,
             fua: false,
+            trim_zeroes: false,
             max_hw_sectors_kb: 512,
         },
         budget_bytes: 1 << 20,
@@ -178,7 +179,15 @@ fn groups_are_bounded() {
 fn the_tree_shows_what_clients_have_had_and_not_those_that_have_gone() {
     let mut disk = disk();
     let id = client(&mut disk, "one", None);
-    let read = Operation { action: Action::Read, offset: 2 << 20, length: 512, fua: false, data: None, cookie: 1 };
+    let read = Operation {
+        action: Action::Read,
+        offset: 2 << 20,
+        length: 512,
+        fua: false,
+        no_hole: false,
+        data: None,
+        cookie: 1,
+    };
     disk.submit(NOW, id, read);
     let stat = value(&mut disk, &format!("clients/{id}/stat"));
     let kinds: Vec<_> = stat.lines().map(|line| line.split(' ').next().unwrap()).collect();

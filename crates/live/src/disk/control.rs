@@ -31,6 +31,12 @@ impl LiveDisk {
         self.settings.card.block_bytes
     }
 
+    /// Whether what is trimmed reads as zeroes.
+    #[must_use]
+    pub fn trim_zeroes(&self) -> bool {
+        self.settings.card.trim_zeroes
+    }
+
     /// Whether seeking costs on it.
     #[must_use]
     pub fn is_rotational(&self) -> bool {

@@ -105,6 +105,8 @@ pub struct Command {
     pub length: u64,
     /// To stable storage before it completes.
     pub fua: bool,
+    /// Of zeroes: their room stays allocated.
+    pub no_hole: bool,
 }
 
 /// A disk with clients and an elevator. See the module page.
@@ -406,7 +408,13 @@ impl LiveDisk {
     fn command(&mut self, purpose: CommandFor, op: Op, sector: Sector, nr_sectors: u32, fua: bool) -> Command {
         self.in_device[usize::from(op.is_write())] += 1;
         let id = self.commands.insert(purpose) as u32;
-        Command { id, op, offset: sector * SECTOR_BYTES, length: u64::from(nr_sectors) * SECTOR_BYTES, fua }
+        let no_hole = op == Op::WriteZeroes && self.queue.bios(purpose.request).any(|part| self.needs_room(part));
+        let (offset, length) = (sector * SECTOR_BYTES, u64::from(nr_sectors) * SECTOR_BYTES);
+        Command { id, op, offset, length, fua, no_hole }
+    }
+
+    fn needs_room(&self, part: u64) -> bool {
+        self.operations[self.parts[part as usize].operation as usize].no_hole
     }
 
     /// The back end is done with a command.

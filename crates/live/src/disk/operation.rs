@@ -39,6 +39,8 @@ pub struct Operation {
     pub length: u32,
     /// On stable storage when it is answered.
     pub fua: bool,
+    /// Of zeroes: their room stays allocated, so that later writes find it.
+    pub no_hole: bool,
     /// The data of a write: `length` bytes.
     pub data: Option<Buffer>,
     /// The front end's name for it.
@@ -109,6 +111,7 @@ pub(super) struct Running {
     pub(super) began: Time,
     pub(super) length: u32,
     fua: bool,
+    pub(super) no_hole: bool,
     /// The bytes it is about.
     bytes: Range<u64>,
     /// The blocks it is about, in bytes.
@@ -131,7 +134,7 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn new(now: Time, client: ClientId, operation: Operation, block_bytes: u32, pool: &Pool) -> Self {
-        let Operation { action, offset, length, fua, data, cookie } = operation;
+        let Operation { action, offset, length, fua, no_hole, data, cookie } = operation;
         let block_bytes = u64::from(block_bytes);
         let bytes = offset..offset + u64::from(length);
         let blocks = bytes.start / block_bytes * block_bytes..bytes.end.next_multiple_of(block_bytes);
@@ -145,6 +148,7 @@ impl Running {
             began: now,
             length,
             fua,
+            no_hole,
             gathers: !aligned && matches!(action, Action::Write | Action::WriteZeroes),
             waits: false,
             flushes: fua && length > 0 && matches!(action, Action::Trim | Action::WriteZeroes),

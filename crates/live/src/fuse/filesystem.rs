@@ -401,7 +401,15 @@ impl Filesystem for DiskFs {
             reply.ok();
             return;
         }
-        let flush = Operation { action: Action::Flush, offset: 0, length: 0, fua: false, data: None, cookie: 0 };
+        let flush = Operation {
+            action: Action::Flush,
+            offset: 0,
+            length: 0,
+            fua: false,
+            no_hole: false,
+            data: None,
+            cookie: 0,
+        };
         self.submit(
             request,
             flush,
@@ -431,9 +439,9 @@ impl Filesystem for DiskFs {
         const ZERO_RANGE: i32 = libc::FALLOC_FL_ZERO_RANGE;
         match mode & !libc::FALLOC_FL_KEEP_SIZE {
             libc::FALLOC_FL_PUNCH_HOLE if mode == PUNCH_HOLE => {
-                self.do_range(request, self.hole(offset, length), reply);
+                self.do_range(request, self.hole(offset, length), false, reply);
             }
-            ZERO_RANGE => self.do_range(request, vec![(Action::WriteZeroes, offset, length)], reply),
+            ZERO_RANGE => self.do_range(request, vec![(Action::WriteZeroes, offset, length)], true, reply),
             // As of a device.
             _ => reply.error(FuseErrno::EOPNOTSUPP),
         }

@@ -32,7 +32,8 @@ impl DiskFs {
             reply.data(&[]);
             return;
         }
-        let read = Operation { action: Action::Read, offset, length, fua: false, data: None, cookie: 0 };
+        let read =
+            Operation { action: Action::Read, offset, length, fua: false, no_hole: false, data: None, cookie: 0 };
         self.submit(
             request,
             read,
@@ -52,7 +53,8 @@ impl DiskFs {
         let mut data = self.disk.buffer(length as usize);
         data.copy_from_slice(&bytes[..length as usize]);
         let fua = flags.0 & (libc::O_SYNC | libc::O_DSYNC) != 0;
-        let write = Operation { action: Action::Write, offset, length, fua, data: Some(data), cookie: 0 };
+        let write =
+            Operation { action: Action::Write, offset, length, fua, no_hole: false, data: Some(data), cookie: 0 };
         self.submit(
             request,
             write,
@@ -63,14 +65,20 @@ impl DiskFs {
         );
     }
 
-    /// Does `action` to a range in pieces; the reply comes with the last, and says the first error.
-    pub(super) fn do_range(&self, request: &Request, actions: Vec<(Action, u64, u64)>, reply: ReplyEmpty) {
+    /// Does actions to ranges, in pieces; the reply comes with the last, and says the first error.
+    pub(super) fn do_range(
+        &self,
+        request: &Request,
+        actions: Vec<(Action, u64, u64)>,
+        no_hole: bool,
+        reply: ReplyEmpty,
+    ) {
         let mut pieces = Vec::new();
-        for (action, mut offset, mut length) in actions {
-            while length > 0 {
-                let piece = length.min(RANGE_BYTES_MAX);
-                pieces.push(Operation { action, offset, length: piece as u32, fua: false, data: None, cookie: 0 });
-                (offset, length) = (offset + piece, length - piece);
+        for (action, mut offset, mut left) in actions {
+            while left > 0 {
+                let length = left.min(RANGE_BYTES_MAX) as u32;
+                pieces.push(Operation { action, offset, length, fua: false, no_hole, data: None, cookie: 0 });
+                (offset, left) = (offset + u64::from(length), left - u64::from(length));
             }
         }
         if pieces.is_empty() {
@@ -97,12 +105,12 @@ impl DiskFs {
         }
     }
 
-    /// The parts of a hole: what can be trimmed is whole blocks, and the rest is to read as zeroes all the same.
+    /// The parts of a hole: all of it is to read as zeroes. What can be trimmed is whole blocks.
     pub(super) fn hole(&self, offset: u64, length: u64) -> Vec<(Action, u64, u64)> {
         let block = u64::from(self.disk.block_bytes());
         let end = offset + length;
         let (first, last) = (offset.next_multiple_of(block), end / block * block);
-        if first >= last {
+        if first >= last || !self.disk.trim_zeroes() {
             return vec![(Action::WriteZeroes, offset, length)];
         }
         vec![

@@ -46,6 +46,7 @@ pub struct Handle {
     name: Arc<str>,
     capacity_bytes: u64,
     block_bytes: u32,
+    trim_zeroes: bool,
 }
 
 impl Handle {
@@ -56,6 +57,7 @@ impl Handle {
             name: disk.name().into(),
             capacity_bytes: disk.capacity_bytes(),
             block_bytes: disk.block_bytes(),
+            trim_zeroes: disk.trim_zeroes(),
         }
     }
 
@@ -75,6 +77,12 @@ impl Handle {
     #[must_use]
     pub fn block_bytes(&self) -> u32 {
         self.block_bytes
+    }
+
+    /// Whether what is trimmed reads as zeroes.
+    #[must_use]
+    pub fn trim_zeroes(&self) -> bool {
+        self.trim_zeroes
     }
 
     /// A buffer for the data of a write. What stands in it is what its last user left.

@@ -424,7 +424,15 @@ impl Reactor {
         };
         self.own = Some(own);
         self.ending = Ending::Flushing;
-        let flush = Operation { action: Action::Flush, offset: 0, length: 0, fua: false, data: None, cookie: 0 };
+        let flush = Operation {
+            action: Action::Flush,
+            offset: 0,
+            length: 0,
+            fua: false,
+            no_hole: false,
+            data: None,
+            cookie: 0,
+        };
         self.disk.submit(now, own, flush);
         self.run_queue(now);
         self.answer(now);

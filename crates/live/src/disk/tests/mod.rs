@@ -108,6 +108,7 @@ impl Run {
                 rotational: random.chance(50),
                 write_cache,
                 fua: write_cache && random.chance(50),
+                trim_zeroes: false,
                 max_hw_sectors_kb: random.of(&[16, 64]),
             },
             budget_bytes: random.of(&[0, 40_000, 1 << 20]),
@@ -306,7 +307,7 @@ impl Run {
             16..18 => Action::Trim,
             _ => Action::WriteZeroes,
         };
-        let fua = self.random.chance(15);
+        let (fua, no_hole) = (self.random.chance(15), self.random.chance(50));
         let (bytes, mut refusal) = match action {
             Action::Flush => (0..0, None),
             _ if self.random.chance(2) => {
@@ -342,7 +343,7 @@ impl Run {
         let offset = bytes.start;
         let asked = Asked { client, action, bytes, fua, data, refusal, must_be_stable, failures_before };
         self.asked.insert(cookie, asked);
-        self.disk.submit(self.now, client, Operation { action, offset, length, fua, data: buffer, cookie });
+        self.disk.submit(self.now, client, Operation { action, offset, length, fua, no_hole, data: buffer, cookie });
     }
 
     fn pump(&mut self) {

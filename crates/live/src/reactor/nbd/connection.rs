@@ -342,14 +342,14 @@ impl Connection {
     fn ask(&mut self, request: Request, data: Option<Buffer>, with: &mut With<'_>) {
         let Stage::Transmission { client, replies, .. } = &self.stage else { return };
         let (client, replies) = (*client, *replies);
-        let Request { action, cookie, offset, length, fua, .. } = request;
+        let Request { action, cookie, offset, length, fua, no_hole } = request;
         if with.ending {
             let errno = Errno::ESHUTDOWN;
             return self.say(with, |out| replies.failed(out, cookie, errno, "the server is about to end"));
         }
         let key = with.asked.insert(Asked { connection: with.id, cookie, offset, length }) as u64;
         self.asked += 1;
-        let operation = Operation { action, offset, length, fua, data, cookie: super::COOKIES | key };
+        let operation = Operation { action, offset, length, fua, no_hole, data, cookie: super::COOKIES | key };
         with.disk.submit(with.now, client, operation);
     }
 
