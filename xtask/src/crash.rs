@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use iosched_check::Random;
 
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: usize = 512;
@@ -42,24 +43,8 @@ pub(crate) struct Args {
     seed: u64,
 }
 
-/// `SplitMix64` (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
-
-fn mix(mut mixed: u64) -> u64 {
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+fn mix(word: u64) -> u64 {
+    Random::new(word).next_word()
 }
 
 /// A version of a block: every word says which it is, so that a torn or mixed one is seen. Version 0 is zeroes.
@@ -265,7 +250,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn kill_often(args: &Args, program: &Path, folder: &Path) -> Result<()> {
-    let mut random = Random(args.seed);
+    let mut random = Random::new(args.seed);
     let mut blocks = vec![Block::default(); BLOCKS];
     let (mut answers, mut idle) = (0, 0);
     let began = Instant::now();

@@ -29,9 +29,21 @@ impl Random {
         self.next_word() % bound
     }
 
+    /// A number below `count`, which is not 0.
+    #[inline]
+    pub const fn index(&mut self, count: usize) -> usize {
+        self.below(count as u64) as usize
+    }
+
+    /// Whether what happens `percent` times of a hundred happens.
+    #[inline]
+    pub const fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
     /// One of `choices`, which are not empty.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len() as u64) as usize]
+        choices[self.index(choices.len())]
     }
 }
 

@@ -4,6 +4,7 @@
 mod client;
 mod error;
 mod forest;
+pub mod fuzz;
 mod server;
 pub mod tree;
 pub mod wire;

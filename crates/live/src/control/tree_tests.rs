@@ -116,6 +116,7 @@ fn what_is_wrong_is_told_with_the_errno_of_sysfs_and_changes_nothing() {
     refused("queue/scheduler", "bogus", libc::EINVAL, "\"bogus\" is not an elevator; there are noop");
     refused("queue/scheduler", "", libc::EINVAL, "is not an elevator");
     refused("queue/nr_requests", "0", libc::EINVAL, "queue/nr_requests: 0 is out of range 1..=");
+    refused("queue/nr_requests", "65537", libc::EINVAL, "out of range 1..=65536");
     refused("queue/nr_requests", "many", libc::EINVAL, "\"many\" is not a whole number");
     refused("queue/iosched/quantum", "-1", libc::EINVAL, "queue/iosched/quantum");
     refused("queue/rotational", "0", libc::EACCES, "read-only");

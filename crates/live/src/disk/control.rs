@@ -1,7 +1,7 @@
 //! Control of a live disk: what its tree shows and changes.
 
 use iosched::{
-    ContextId, IoPriority, RequestQueue, Stat, Time, TunableError, UnknownElevator, WeightError, WeightRange,
+    ContextId, IoPriority, RequestQueue, Spec, Stat, Time, TunableError, UnknownElevator, WeightError, WeightRange,
 };
 
 use iosched_trace::BlkEvent;
@@ -11,6 +11,8 @@ use crate::buffer::Pool;
 
 /// Requests of all clients together are at most so many.
 const REQUESTS_MAX: u64 = 1 << 20;
+/// Requests of one client: memory is bounded, whatever the queue would take.
+const NR_REQUESTS_MAX: u64 = 1 << 16;
 
 impl LiveDisk {
     /// What it is called.
@@ -99,6 +101,9 @@ impl LiveDisk {
     /// # Errors
     /// If there is none of that name, it is read-only, or it does not take that value.
     pub fn set_attribute(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
+        if let Some(spec) = RequestQueue::attribute_specs().find(|spec| spec.name == name && name == "nr_requests") {
+            Spec { max: NR_REQUESTS_MAX, ..*spec }.parse(value)?;
+        }
         self.queue.set_attribute(now, name, value)?;
         if name == "nr_requests" {
             self.adopt_nr_requests();
@@ -125,7 +130,7 @@ impl LiveDisk {
     /// The queue has room for what every client may have.
     pub(super) fn scale_requests(&mut self, now: Time) {
         let wanted = u64::from(self.nr_requests) * self.clients.len().max(1) as u64;
-        let wanted = wanted.min(REQUESTS_MAX.max(u64::from(self.nr_requests)));
+        let wanted = wanted.min(REQUESTS_MAX);
         if self.queue.attribute("nr_requests").ok() != Some(wanted.to_string()) {
             // It takes every number from 1 on.
             let _ = self.queue.set_attribute(now, "nr_requests", &wanted.to_string());

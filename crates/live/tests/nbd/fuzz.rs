@@ -2,120 +2,76 @@
 
 use std::path::Path;
 
+use iosched_check::Random;
 use iosched_live::nbd::{
     Decoder, Event, Export, Exports, Handshake, Offer, Progress, TlsMode, wire, wire::OptionHeader, wire::RequestHeader,
 };
 use proptest::prelude::*;
 
 use super::client::{self, Sent};
+use super::fuzzing::{bytes, damage, inputs};
 use super::session::{self, fuzz_nbd};
 
-/// `SplitMix64` (Steele, Lea and Flood 2014): a run is a function of its number.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len())]
-    }
-
-    fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.next() as u8).collect()
-    }
-}
-
 fn add_option(sent: Sent, random: &mut Random) -> Sent {
-    let name = random.of(&["db", "backup", "", "nothing"]);
+    let name = random.pick(&["db", "backup", "", "nothing"]);
     let facts = [0, 1, 2, 3, 9];
-    let facts = &facts[random.below(5)..];
-    match random.below(8) {
+    let facts = &facts[random.index(5)..];
+    match random.index(8) {
         0 => sent.ask(wire::OPT_INFO, name, facts),
         1 => sent.ask(wire::OPT_GO, name, facts),
         2 => sent.option(wire::OPT_LIST, &[]),
         3 => sent.option(wire::OPT_STRUCTURED_REPLY, &[]),
         4 => sent.option(wire::OPT_STARTTLS, &[]),
-        5 => sent.option(random.below(12) as u32, &[7; 20][..random.below(20)]),
+        5 => sent.option(random.index(12) as u32, &[7; 20][..random.index(20)]),
         6 => sent.option(wire::OPT_EXPORT_NAME, name.as_bytes()),
         _ => sent,
     }
 }
 
 fn add_request(sent: Sent, random: &mut Random) -> Sent {
-    if random.below(2) == 0 {
-        let (cookie, offset) = (random.next(), random.below(1 << 19) as u64);
-        return match random.of(&[wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES]) {
-            wire::CMD_WRITE => sent.write(0, cookie, offset, &[0x67; 600][..1 + random.below(599)]),
-            command => sent.request(command, wire::CMD_FLAG_FUA, cookie, offset, 1 + random.below(1 << 19) as u32),
+    if random.index(2) == 0 {
+        let (cookie, offset) = (random.next_word(), random.index(1 << 19) as u64);
+        return match random.pick(&[wire::CMD_READ, wire::CMD_WRITE, wire::CMD_TRIM, wire::CMD_WRITE_ZEROES]) {
+            wire::CMD_WRITE => sent.write(0, cookie, offset, &[0x67; 600][..1 + random.index(599)]),
+            command => sent.request(command, wire::CMD_FLAG_FUA, cookie, offset, 1 + random.index(1 << 19) as u32),
         };
     }
-    let flags = random.of(&[0, 0, 0, 1, 2, 4, 8, 16, 32, 3, 0xffff]);
-    let offset = random.of(&[0, 512, 4096, (1 << 20) - 512, 1 << 20, u64::MAX - 511, u64::MAX]);
-    let length = random.of(&[0, 1, 512, 4096, (32 << 20) - 1, 32 << 20, (32 << 20) + 1, u32::MAX]);
-    let cookie = random.next();
-    match random.below(8) {
-        0 | 1 => sent.write(flags, cookie, offset, &[0x25; 600][..random.below(600)]),
+    let flags = random.pick(&[0, 0, 0, 1, 2, 4, 8, 16, 32, 3, 0xffff]);
+    let offset = random.pick(&[0, 512, 4096, (1 << 20) - 512, 1 << 20, u64::MAX - 511, u64::MAX]);
+    let length = random.pick(&[0, 1, 512, 4096, (32 << 20) - 1, 32 << 20, (32 << 20) + 1, u32::MAX]);
+    let cookie = random.next_word();
+    match random.index(8) {
+        0 | 1 => sent.write(flags, cookie, offset, &[0x25; 600][..random.index(600)]),
         2 => sent.request(wire::CMD_FLUSH, flags, cookie, 0, 0),
-        _ => sent.request(random.below(10) as u16, flags, cookie, offset, length),
+        _ => sent.request(random.index(10) as u16, flags, cookie, offset, length),
     }
 }
 
 /// A conversation as a client might have it, behind the two bytes that set it up.
 fn conversation(random: &mut Random) -> Vec<u8> {
-    let mut sent = Sent(random.bytes(2));
-    sent.0[0] &= random.of(&[0x3f, 0x20, 0xff]);
-    let flags = random.of(&[client::FLAGS, client::FLAGS, client::FLAGS, 1, 1, 0, 2]);
+    let mut sent = Sent(bytes(2, random));
+    sent.0[0] &= random.pick(&[0x3f, 0x20, 0xff]);
+    let flags = random.pick(&[client::FLAGS, client::FLAGS, client::FLAGS, 1, 1, 0, 2]);
     sent.0.extend_from_slice(&flags.to_be_bytes());
-    for _ in 0..random.below(4) {
+    for _ in 0..random.index(4) {
         sent = add_option(sent, random);
     }
-    sent = if random.below(8) > 0 { sent.go("db") } else { sent };
-    for _ in 0..random.below(8) {
+    sent = if random.index(8) > 0 { sent.go("db") } else { sent };
+    for _ in 0..random.index(8) {
         sent = add_request(sent, random);
     }
     sent.0
 }
 
-/// Does some harm to a conversation.
-fn damage(data: &mut Vec<u8>, random: &mut Random) {
-    for _ in 0..=random.below(4) {
-        if data.is_empty() {
-            return;
-        }
-        let at = random.below(data.len());
-        match random.below(6) {
-            0 => data[at] ^= 1 << random.below(8),
-            1 => data[at] = random.next() as u8,
-            2 => data.truncate(at),
-            3 => drop(data.drain(at..(at + random.below(16)).min(data.len()))),
-            4 => data.extend_from_within(at..),
-            _ => {
-                let foreign = random.bytes(8);
-                data.splice(at..at, foreign);
-            }
-        }
-    }
-}
-
 /// Input `number` of all there are.
 fn input(number: u64) -> Vec<u8> {
-    let mut random = Random(number);
-    if random.below(8) == 0 {
-        let count = random.below(300);
-        return random.bytes(count);
+    let mut random = Random::new(number);
+    if random.index(8) == 0 {
+        let count = random.index(300);
+        return bytes(count, &mut random);
     }
     let mut data = conversation(&mut random);
-    if random.below(2) > 0 {
+    if random.index(2) > 0 {
         damage(&mut data, &mut random);
     }
     data
@@ -123,7 +79,7 @@ fn input(number: u64) -> Vec<u8> {
 
 #[test]
 fn random_and_damaged_conversations() {
-    let inputs = std::env::var("IOSCHED_FUZZ_INPUTS").ok().map_or(100_000, |text| text.parse().expect("a number"));
+    let inputs = inputs(100_000);
     let (mut negotiated, mut requests, mut refused, mut ended) = (0_u64, 0_u64, 0_u64, 0_u64);
     for number in 0..inputs {
         let data = input(number);
@@ -199,7 +155,7 @@ proptest! {
 
     #[test]
     fn any_conversation_in_any_pieces(number: u64, pieces: u8) {
-        let mut data = conversation(&mut Random(number));
+        let mut data = conversation(&mut Random::new(number));
         data[1] = pieces;
         fuzz_nbd(&data);
     }

@@ -5,6 +5,8 @@ mod client;
 mod common;
 mod exports;
 mod fuzz;
+#[path = "../common/fuzzing.rs"]
+mod fuzzing;
 mod handshake;
 mod installed;
 mod server;

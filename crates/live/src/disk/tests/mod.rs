@@ -10,36 +10,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use iosched::{IoPriority, Op, RequestQueue, Time};
+use iosched_check::Random;
 
 use super::{Action, ClientId, Done, Identity, LiveDisk, Operation, Settings};
 use crate::backend::Card;
 use crate::{Buffer, Errno, Pool};
 use store::{Faults, Store};
-
-/// `SplitMix64` (Steele, Lea and Flood 2014): a run is a function of its seed.
-pub(super) struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len())]
-    }
-}
 
 /// An operation that is not answered.
 #[derive(Debug)]
@@ -91,11 +67,11 @@ const GROUPS: [&str; 2] = ["a", "b"];
 
 impl Run {
     fn new(seed: u64, scheduler: &str) -> Self {
-        let mut random = Random(seed);
-        let block_bytes = random.of(&[512, 512, 4096]);
+        let mut random = Random::new(seed);
+        let block_bytes = random.pick(&[512, 512, 4096]);
         let capacity_bytes = u64::from(block_bytes) * 96;
         let write_cache = random.chance(70);
-        let depth_max = random.of(&[1, 4, 32]);
+        let depth_max = random.pick(&[1, 4, 32]);
         let settings = Settings {
             name: "disk".to_owned(),
             scheduler: scheduler.to_owned(),
@@ -103,19 +79,19 @@ impl Run {
                 about: "a store".to_owned(),
                 capacity_bytes,
                 block_bytes,
-                depth: 1 + random.below(depth_max as usize) as u32,
+                depth: 1 + random.index(depth_max as usize) as u32,
                 depth_max,
                 rotational: random.chance(50),
                 write_cache,
                 fua: write_cache && random.chance(50),
                 trim_zeroes: false,
-                max_hw_sectors_kb: random.of(&[16, 64]),
+                max_hw_sectors_kb: random.pick(&[16, 64]),
             },
-            budget_bytes: random.of(&[0, 40_000, 1 << 20]),
+            budget_bytes: random.pick(&[0, 40_000, 1 << 20]),
         };
-        let bad = random.below(90) as u64 * u64::from(block_bytes);
-        let faults = match random.below(4) {
-            0 => Faults::Bad(bad..bad + u64::from(block_bytes) * (1 + random.below(5) as u64)),
+        let bad = random.index(90) as u64 * u64::from(block_bytes);
+        let faults = match random.index(4) {
+            0 => Faults::Bad(bad..bad + u64::from(block_bytes) * (1 + random.index(5) as u64)),
             1 => Faults::Percent(3),
             _ => Faults::Never,
         };
@@ -144,10 +120,10 @@ impl Run {
     // ---- what happens
 
     fn step(&mut self) {
-        match self.random.below(100) {
+        match self.random.index(100) {
             0..55 => self.submit(),
             55..82 => self.complete(),
-            82..86 => self.now = self.now + self.random.next() % 20_000_000,
+            82..86 => self.now = self.now + self.random.next_word() % 20_000_000,
             86..90 => self.timer(),
             90..92 => self.switch(),
             92..95 => self.tune(),
@@ -168,7 +144,7 @@ impl Run {
         }
         let identity = Identity {
             name: "client".to_owned(),
-            pid: self.random.below(5) as u32,
+            pid: self.random.index(5) as u32,
             ioprio: self.priority(),
             group: self.group(),
             read_only: self.random.chance(10),
@@ -184,23 +160,23 @@ impl Run {
 
     fn leave(&mut self) {
         if self.clients.len() > 1 {
-            let id = self.clients.swap_remove(self.random.below(self.clients.len()));
+            let id = self.clients.swap_remove(self.random.index(self.clients.len()));
             self.gone.push(id);
             self.disk.disconnect(self.now, id);
         }
     }
 
     fn priority(&mut self) -> IoPriority {
-        self.random.of(&["rt/1", "be/0", "be/4", "be/7", "idle"]).parse().unwrap()
+        self.random.pick(&["rt/1", "be/0", "be/4", "be/7", "idle"]).parse().unwrap()
     }
 
     fn group(&mut self) -> Option<String> {
-        self.random.of(&[None, Some(GROUPS[0]), Some(GROUPS[1])]).map(str::to_owned)
+        self.random.pick(&[None, Some(GROUPS[0]), Some(GROUPS[1])]).map(str::to_owned)
     }
 
     fn govern(&mut self) {
-        let id = self.random.of(&self.clients);
-        match self.random.below(4) {
+        let id = self.random.pick(&self.clients);
+        match self.random.index(4) {
             0 => {
                 let ioprio = self.priority();
                 self.disk.set_client_ioprio(id, ioprio);
@@ -210,16 +186,16 @@ impl Run {
                 self.disk.set_client_group(self.now, id, group);
             }
             2 => {
-                let name = self.random.of(&GROUPS);
+                let name = self.random.pick(&GROUPS);
                 // It may be out of the elevator's range.
-                let _ = self.disk.group(name, self.random.of(&[None, Some(10), Some(100), Some(1000), Some(9999)]));
+                let _ = self.disk.group(name, self.random.pick(&[None, Some(10), Some(100), Some(1000), Some(9999)]));
             }
-            _ => self.disk.set_depth(self.random.below(40) as u32),
+            _ => self.disk.set_depth(self.random.index(40) as u32),
         }
     }
 
     fn switch(&mut self) {
-        let name = self.random.of(&iosched::elevator_names());
+        let name = self.random.pick(&iosched::elevator_names());
         self.disk.switch(self.now, name).unwrap();
         assert_eq!(
             self.disk.attribute("nr_requests").unwrap(),
@@ -230,7 +206,7 @@ impl Run {
 
     fn tune(&mut self) {
         if self.random.chance(30) {
-            let value = self.random.of(&[1, 4, 5, 9, 32, 128]);
+            let value = self.random.pick(&[1, 4, 5, 9, 32, 128]);
             if self.disk.set_attribute(self.now, "nr_requests", &value.to_string()).is_ok() {
                 self.nr_requests = self.disk.nr_requests;
                 self.parts_max = self.parts_max.max(self.nr_requests);
@@ -246,9 +222,9 @@ impl Run {
         if specs.is_empty() {
             return;
         }
-        let spec = self.random.of(&specs);
-        let small = spec.min.saturating_add(self.random.next() % 30);
-        let value = self.random.of(&[spec.min, spec.max, spec.default, small]);
+        let spec = self.random.pick(&specs);
+        let small = spec.min.saturating_add(self.random.next_word() % 30);
+        let value = self.random.pick(&[spec.min, spec.max, spec.default, small]);
         let text = spec.number(value).to_string();
         // Some are read-only, some refuse.
         let _ = if attribute {
@@ -260,7 +236,7 @@ impl Run {
 
     fn timer(&mut self) {
         if let Some(at) = self.disk.next_timer() {
-            self.now = self.now.max(at) + self.random.next() % 100_000;
+            self.now = self.now.max(at) + self.random.next_word() % 100_000;
             self.disk.timer(self.now);
         }
     }
@@ -269,15 +245,15 @@ impl Run {
     fn place(&mut self, action: Action) -> Option<Range<u64>> {
         let (capacity, block) = (self.disk.capacity_bytes(), u64::from(self.disk.block_bytes()));
         for _ in 0..8 {
-            let (start, length) = match self.random.below(10) {
+            let (start, length) = match self.random.index(10) {
                 // Whole blocks, in a row with others or not.
                 0..4 => {
-                    let start = self.random.next() % (capacity / block) * block;
-                    (start, (1 + self.random.next() % 8) * block)
+                    let start = self.random.next_word() % (capacity / block) * block;
+                    (start, (1 + self.random.next_word() % 8) * block)
                 }
                 // A few bytes of a block.
-                4..8 => (self.random.next() % capacity, self.random.next() % 200),
-                _ => (self.random.next() % capacity, self.random.next() % 24_000),
+                4..8 => (self.random.next_word() % capacity, self.random.next_word() % 200),
+                _ => (self.random.next_word() % capacity, self.random.next_word() % 24_000),
             };
             let bytes = start..(start + length).min(capacity);
             let changes = !matches!(action, Action::Read);
@@ -293,14 +269,14 @@ impl Run {
 
     fn submit(&mut self) {
         let client = if self.random.chance(1) && !self.gone.is_empty() {
-            self.random.of(&self.gone)
+            self.random.pick(&self.gone)
         } else {
-            self.random.of(&self.clients)
+            self.random.pick(&self.clients)
         };
         if self.clients.contains(&client) && !self.disk.has_room(client) {
             return;
         }
-        let action = match self.random.below(20) {
+        let action = match self.random.index(20) {
             0..8 => Action::Write,
             8..15 => Action::Read,
             15 => Action::Flush,
@@ -328,7 +304,7 @@ impl Run {
         }
         let length = (bytes.end - bytes.start) as u32;
         let data: Vec<u8> = match action {
-            Action::Write => (0..length).map(|_| self.random.next() as u8).collect(),
+            Action::Write => (0..length).map(|_| self.random.next_word() as u8).collect(),
             _ => Vec::new(),
         };
         let buffer = (action == Action::Write).then(|| {
@@ -355,8 +331,8 @@ impl Run {
     }
 
     fn complete(&mut self) {
-        for _ in 0..1 + self.random.below(3) {
-            self.now = self.now + self.random.next() % 200_000;
+        for _ in 0..1 + self.random.index(3) {
+            self.now = self.now + self.random.next_word() % 200_000;
             if let Some((id, result)) = self.store.complete_one(&mut self.random) {
                 self.disk.complete(self.now, id, result);
             }

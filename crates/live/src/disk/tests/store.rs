@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use iosched::Op;
+use iosched_check::Random;
 
-use super::Random;
 use crate::Errno;
 use crate::backend::Card;
 use crate::buffer::Segment;
@@ -18,7 +18,7 @@ pub(super) enum Faults {
     /// Everything that touches these bytes.
     Bad(Range<u64>),
     /// So many commands of a hundred.
-    Percent(usize),
+    Percent(u64),
 }
 
 /// Bytes, and how often each block has been changed.
@@ -136,7 +136,7 @@ impl Store {
         if self.under_way.is_empty() {
             return None;
         }
-        let mut ended = self.under_way.swap_remove(random.below(self.under_way.len()));
+        let mut ended = self.under_way.swap_remove(random.index(self.under_way.len()));
         let result = ended.result.unwrap_or_else(|| self.execute(random, &mut ended));
         if let (Some(found), Ok(())) = (&ended.found, result) {
             for block in 0..found.versions.len() {
@@ -188,7 +188,7 @@ impl Store {
         let block_bytes = self.card.block_bytes as usize;
         let first = command.offset as usize / block_bytes;
         let all = new.len() / block_bytes;
-        let blocks = if fails { random.below(all + 1) } else { all };
+        let blocks = if fails { random.index(all + 1) } else { all };
         for (block, new) in (first..first + blocks).zip(new.chunks(block_bytes)) {
             self.changes += 1;
             self.now.bytes[block * block_bytes..(block + 1) * block_bytes].copy_from_slice(new);

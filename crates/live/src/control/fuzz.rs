@@ -1,0 +1,279 @@
+//! An entry for fuzzing: any bytes are what a client of the control socket sends, while others use the disk.
+//!
+//! The first byte chooses the elevator, the second how the rest is cut; the rest also says what the others do between two requests. Whatever
+//! comes: requests are the same however their bytes are cut, answers read as they were written, what is refused changes nothing, what is
+//! taken can be read, and everything that was asked of the disk is answered in the end.
+//!
+//! `fuzz/` has the target; `cargo test` replays its corpus and random conversations through the same entry.
+
+use iosched::{IoPriority, Time};
+
+use super::ControlError;
+use super::tree::{kind, list, make_directory, read, write};
+use super::wire::{Answer, AnswerDecoder, Request, RequestDecoder, WireError};
+use crate::backend::Card;
+use crate::buffer::Segment;
+use crate::disk::{Action, ClientId, Identity, Operation, Settings};
+use crate::{Errno, LiveDisk, Pool};
+
+const CAPACITY_BYTES: u64 = 1 << 20;
+/// Steps that the end may take.
+const STEPS_MAX: u32 = 100_000;
+
+/// What came of a conversation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Told {
+    /// Lists and values given.
+    pub told: u64,
+    /// Values taken.
+    pub taken: u64,
+    /// Requests refused.
+    pub refused: u64,
+    /// Lines that are no requests.
+    pub garbled: u64,
+    /// Operations of the disk's clients that were answered meanwhile.
+    pub operations: u64,
+}
+
+/// Has a conversation with the control tree of a disk that is in use.
+///
+/// # Panics
+/// If something does not hold.
+pub fn fuzz_control(data: &[u8]) -> Told {
+    let [elevator, cut, sent @ ..] = data else { return Told::default() };
+    let requests = requests(sent, |left| left);
+    assert_eq!(requests, requests_in_pieces(sent, *cut), "cutting changes nothing");
+    let mut run = Run::new(*elevator, sent);
+    for request in requests {
+        run.step();
+        match request {
+            Ok(request) => run.answer(request),
+            Err(error) => {
+                run.told.garbled += 1;
+                reads_as_written(&Answer::Error { errno: Errno::EINVAL, message: error.to_string() });
+            }
+        }
+    }
+    run.finish();
+    run.told
+}
+
+fn requests_in_pieces(sent: &[u8], cut: u8) -> Vec<Result<Request, WireError>> {
+    let mut seed = u32::from(cut);
+    requests(sent, |left| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        left.min(1 + (seed >> 26) as usize)
+    })
+}
+
+/// The requests in `sent`, fed in pieces as long as `piece` says of what is left.
+fn requests(sent: &[u8], mut piece: impl FnMut(usize) -> usize) -> Vec<Result<Request, WireError>> {
+    let (mut decoder, mut rest, mut requests) = (RequestDecoder::default(), sent, Vec::new());
+    while !rest.is_empty() {
+        let (this, after) = rest.split_at(piece(rest.len()));
+        decoder.push(this);
+        rest = after;
+        while let Some(request) = decoder.decode().transpose() {
+            let is_over = request.as_ref().is_err_and(WireError::is_fatal);
+            requests.push(request);
+            if is_over {
+                return requests;
+            }
+        }
+    }
+    requests
+}
+
+fn reads_as_written(answer: &Answer) {
+    let mut bytes = Vec::new();
+    answer.encode(&mut bytes);
+    let mut decoder = AnswerDecoder::default();
+    decoder.push(&bytes);
+    let read = decoder.decode();
+    match answer {
+        Answer::Ok(_) => assert_eq!(read.as_ref(), Ok(&Some(answer.clone()))),
+        // A message is one line, and not too long.
+        Answer::Error { errno, .. } => {
+            assert!(matches!(&read, Ok(Some(Answer::Error { errno: found, .. })) if found == errno), "{read:?}");
+        }
+    }
+    assert_eq!(decoder.decode(), Ok(None), "one answer");
+}
+
+/// A disk that is in use.
+struct Run<'a> {
+    disk: LiveDisk,
+    now: Time,
+    clients: Vec<ClientId>,
+    /// What happens next, and again from the beginning.
+    steps: std::iter::Cycle<std::slice::Iter<'a, u8>>,
+    /// Commands in the back end.
+    commands: Vec<u32>,
+    segments: Vec<Segment>,
+    asked: u64,
+    told: Told,
+}
+
+impl<'a> Run<'a> {
+    fn new(elevator: u8, steps: &'a [u8]) -> Self {
+        let names = iosched::elevator_names();
+        let settings = Settings {
+            name: "disk".to_owned(),
+            scheduler: names[usize::from(elevator) % names.len()].to_owned(),
+            card: Card {
+                about: "nothing".to_owned(),
+                capacity_bytes: CAPACITY_BYTES,
+                block_bytes: 512,
+                depth: 4,
+                depth_max: 64,
+                rotational: elevator & 0x80 != 0,
+                write_cache: elevator & 0x40 != 0,
+                fua: elevator & 0x20 != 0,
+                trim_zeroes: false,
+                max_hw_sectors_kb: 128,
+            },
+            budget_bytes: 1 << 20,
+        };
+        let mut disk = LiveDisk::new(Time::ZERO, settings, Pool::default()).expect("one of the names");
+        let clients = [None, Some("db")].map(|group| {
+            let (name, group) = (group.unwrap_or("one").to_owned(), group.map(str::to_owned));
+            let identity = Identity { name, pid: 1, ioprio: IoPriority::default(), group, read_only: false };
+            disk.connect(Time::ZERO, identity).expect("there is room for two")
+        });
+        Self {
+            disk,
+            now: Time::ZERO,
+            clients: clients.to_vec(),
+            steps: steps.iter().cycle(),
+            commands: Vec::new(),
+            segments: Vec::new(),
+            asked: 0,
+            told: Told::default(),
+        }
+    }
+
+    fn next(&mut self) -> u8 {
+        self.steps.next().copied().unwrap_or(0)
+    }
+
+    // ---- others use the disk
+
+    fn step(&mut self) {
+        for _ in 0..1 + self.next() % 4 {
+            match self.next() % 8 {
+                0..4 => self.ask(),
+                4 => self.start(),
+                5 | 6 => self.complete(),
+                _ => {
+                    self.now = self.now + u64::from(self.next()) * iosched::MILLISECOND_NS;
+                    self.time();
+                }
+            }
+        }
+        self.take_answers();
+    }
+
+    fn ask(&mut self) {
+        let which = usize::from(self.next());
+        let client = self.clients[which % self.clients.len()];
+        if !self.disk.has_room(client) {
+            return;
+        }
+        let kind = self.next();
+        let action =
+            [Action::Read, Action::Write, Action::Flush, Action::Trim, Action::WriteZeroes][usize::from(kind) % 5];
+        let (offset, length) = (u64::from(self.next()) * 2048, u32::from(self.next()) * 100);
+        let data = (action == Action::Write).then(|| self.disk.buffer(length as usize));
+        let (fua, no_hole) = (kind & 0x80 != 0, kind & 0x40 != 0);
+        self.asked += 1;
+        self.disk.submit(
+            self.now,
+            client,
+            Operation { action, offset, length, fua, no_hole, data, cookie: self.asked },
+        );
+    }
+
+    fn start(&mut self) {
+        while let Some(command) = self.disk.next_command(self.now, &mut self.segments) {
+            self.commands.push(command.id);
+        }
+        assert!(self.commands.len() as u32 <= self.disk.depth_max());
+    }
+
+    fn complete(&mut self) {
+        let which = self.next();
+        if !self.commands.is_empty() {
+            let command = self.commands.swap_remove(usize::from(which) % self.commands.len());
+            self.disk.complete(self.now, command, if which == 0xff { Err(Errno::EIO) } else { Ok(()) });
+        }
+    }
+
+    fn time(&mut self) {
+        if self.disk.next_timer().is_some_and(|at| at <= self.now) {
+            self.disk.timer(self.now);
+        }
+    }
+
+    fn take_answers(&mut self) {
+        self.told.operations += self.disk.take_done().count() as u64;
+    }
+
+    fn finish(&mut self) {
+        for _ in 0..STEPS_MAX {
+            self.start();
+            if let Some(command) = self.commands.pop() {
+                self.disk.complete(self.now, command, Ok(()));
+            } else if let Some(at) = self.disk.next_timer().filter(|_| !self.disk.is_idle()) {
+                self.now = self.now.max(at);
+                self.time();
+            } else {
+                break;
+            }
+        }
+        self.take_answers();
+        assert!(self.disk.is_idle() && self.told.operations == self.asked, "{:?} of {}", self.told, self.asked);
+    }
+
+    // ---- requests
+
+    fn answer(&mut self, request: Request) {
+        let answered = match request {
+            Request::List { path } => self.list(&path),
+            Request::Read { path } => read(&mut self.disk, self.now, &path),
+            Request::Write { path, value } => self.write(&path, &value).map(|()| String::new()),
+        };
+        let answer = match answered {
+            Ok(body) => {
+                self.told.told += 1;
+                Answer::Ok(body)
+            }
+            Err(error) => {
+                self.told.refused += 1;
+                Answer::Error { errno: error.errno(), message: error.to_string() }
+            }
+        };
+        reads_as_written(&answer);
+    }
+
+    /// Lists a directory; what is none is made, if it can be, as in a mounted disk.
+    fn list(&mut self, path: &str) -> Result<String, ControlError> {
+        if kind(&self.disk, path).is_err() && make_directory(&mut self.disk, path).is_ok() {
+            assert!(kind(&self.disk, path).is_ok(), "{path} has been made");
+        }
+        Ok(list(&self.disk, path)?.into_iter().map(|entry| entry.name + "\n").collect())
+    }
+
+    fn write(&mut self, path: &str, value: &str) -> Result<(), ControlError> {
+        let before = read(&mut self.disk, self.now, path);
+        let written = write(&mut self.disk, self.now, path, value);
+        let after = read(&mut self.disk, self.now, path);
+        if written.is_err() {
+            assert!(before == after, "{path}: {value:?} is refused and changes it");
+        } else {
+            self.told.taken += 1;
+            let after = after.unwrap_or_else(|error| panic!("{path}: written and not read: {error}"));
+            assert!(after.ends_with('\n') && !after.trim().is_empty(), "{path}: {after:?}");
+        }
+        written
+    }
+}

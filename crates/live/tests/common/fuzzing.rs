@@ -1,0 +1,34 @@
+//! Inputs that are random, or were right before some harm was done to them.
+
+use iosched_check::Random;
+
+/// How many inputs a test tries: `IOSCHED_FUZZ_INPUTS`, or so few as take no time.
+pub(crate) fn inputs(few: u64) -> u64 {
+    std::env::var("IOSCHED_FUZZ_INPUTS").ok().map_or(few, |text| text.parse().expect("a number"))
+}
+
+/// Any bytes.
+pub(crate) fn bytes(count: usize, random: &mut Random) -> Vec<u8> {
+    (0..count).map(|_| random.next_word() as u8).collect()
+}
+
+/// Does some harm to a conversation.
+pub(crate) fn damage(data: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..=random.index(4) {
+        if data.is_empty() {
+            return;
+        }
+        let at = random.index(data.len());
+        match random.index(6) {
+            0 => data[at] ^= 1 << random.index(8),
+            1 => data[at] = random.next_word() as u8,
+            2 => data.truncate(at),
+            3 => drop(data.drain(at..(at + random.index(16)).min(data.len()))),
+            4 => data.extend_from_within(at..),
+            _ => {
+                let foreign = bytes(8, random);
+                data.splice(at..at, foreign);
+            }
+        }
+    }
+}
