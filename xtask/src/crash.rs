@@ -230,12 +230,16 @@ impl Drop for Server {
     }
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    // Beside this program, so built as it was.
+/// The command, built anew if it has changed: beside this program, so as this was.
+pub(crate) fn command() -> Result<PathBuf> {
     let profile: &[&str] = if cfg!(debug_assertions) { &[] } else { &["--release"] };
     let built = Command::new("cargo").args(["build", "--quiet", "-p", "iosched-cli"]).args(profile).status()?;
     ensure!(built.success(), "the command cannot be built");
-    let program: PathBuf = std::env::current_exe()?.with_file_name("iosched");
+    Ok(std::env::current_exe()?.with_file_name("iosched"))
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let program = command()?;
     let folder = std::env::temp_dir().join(format!("iosched-crash-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     std::fs::File::create(folder.join("disk.img"))?.set_len((BLOCKS * BLOCK_BYTES) as u64)?;

@@ -5,6 +5,7 @@ mod crash;
 mod devices;
 mod elevators;
 mod golden;
+mod guest;
 mod page;
 mod reference;
 mod rules;
@@ -36,6 +37,7 @@ enum Command {
     Soak(soak::Args),
     /// Kill a served disk at random moments under load, and look whether what it acknowledged is there.
     Crash(crash::Args),
+    Guest(guest::Args),
     /// Check the rules of this house.
     Rules,
     /// Write the reference pages from the declarations of tunables, trace formats and fio's options.
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Cost { name } => cost::run(name.as_deref()).map(|()| ExitCode::SUCCESS),
         Command::Soak(args) => soak::run_soak(&args),
         Command::Crash(args) => crash::run(&args),
+        Command::Guest(args) => guest::run(&args),
         Command::Rules => rules::run(),
         Command::Reference(args) => reference::run(&args),
         Command::Devices(args) => devices::run(&args),

@@ -59,6 +59,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Job(crate::job::JobCommand),
     Mount(crate::mount::MountArgs),
+    Ublk(Box<crate::ublk::UblkArgs>),
     Ls(crate::ls::LsArgs),
     Get(crate::get::GetArgs),
     Set(crate::set::SetArgs),

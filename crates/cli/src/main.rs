@@ -5,6 +5,7 @@ mod args;
 mod blktrace;
 mod compare;
 mod device;
+mod exports;
 mod fail;
 mod get;
 mod import;
@@ -22,6 +23,7 @@ mod tell;
 mod top;
 mod trace;
 mod tree;
+mod ublk;
 mod validate;
 
 use std::process::ExitCode;
@@ -58,6 +60,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Validate(command) => validate::run(&command)?,
         Command::Job(command) => return job::job(&command),
         Command::Mount(args) => return mount::run(&args),
+        Command::Ublk(args) => return ublk::run(&args),
         Command::Ls(args) => ls::run(&args)?,
         Command::Get(args) => get::run(&args)?,
         Command::Set(args) => set::run(&args)?,

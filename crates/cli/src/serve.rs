@@ -1,18 +1,19 @@
 //! `iosched serve`: a disk by NBD, with an elevator in its path.
 
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_live::OwnedListener;
 use iosched_live::control::Forest;
-use iosched_live::nbd::{Export, Exports, ExportsError, TlsFiles};
+use iosched_live::nbd::TlsFiles;
 use iosched_live::reactor::nbd::{Config, Limits, Listener};
 
+use crate::exports::{ExportArgs, describe};
 use crate::fail::usage;
-use crate::served::{DiskArgs, size, stop_on_signal, wait};
+use crate::served::{DiskArgs, bind, size, stop_on_signal, wait};
 
 /// Serve a disk to NBD clients, with an elevator in its path
 ///
@@ -36,13 +37,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS")]
     tcp: Option<String>,
 
-    /// An export: NAME[,class=rt|be|idle][,level=0..7][,weight=10..1000][,read-only][,description=TEXT]
-    #[arg(long = "export", value_name = "EXPORT")]
-    exports: Vec<String>,
-
-    /// A file that declares exports: [export.db] with class, level, weight, read_only, description
-    #[arg(long = "exports", value_name = "FILE", value_hint = ValueHint::FilePath)]
-    exports_file: Option<PathBuf>,
+    #[command(flatten)]
+    exports: ExportArgs,
 
     /// Secure connections: a folder with server-cert.pem and server-key.pem, and ca-cert.pem if clients need certificates
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -79,7 +75,7 @@ Examples:
 
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     args.disk.check_name()?;
-    let exports = exports(args).map_err(usage)?.or_default(&args.disk.name());
+    let exports = args.exports.load(&args.disk.name())?;
     let tls = args.tls.as_deref().map(|folder| TlsFiles::in_directory(folder).load()).transpose().map_err(usage)?;
     if args.tcp.is_some() && tls.is_none() && !args.insecure {
         return Err(usage("--tcp needs --tls DIR, or --insecure if everybody who reaches the port may have the disk"));
@@ -115,24 +111,6 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn exports(args: &ServeArgs) -> Result<Exports, ExportsError> {
-    let mut exports = match &args.exports_file {
-        Some(file) => Exports::load(file)?,
-        None => Exports::default(),
-    };
-    for export in &args.exports {
-        exports.add(Export::from_option(export)?)?;
-    }
-    Ok(exports)
-}
-
-fn describe(export: &Export) -> String {
-    let name = if export.name.is_empty() { "(without a name)" } else { &export.name };
-    let weight = export.weight.map(|weight| format!(", weight {weight}")).unwrap_or_default();
-    let read_only = if export.read_only { ", read-only" } else { "" };
-    format!("{name}: {}{weight}{read_only}", export.ioprio)
-}
-
 /// Where clients connect, and how that is told.
 struct Doors {
     listeners: Vec<Listener>,
@@ -159,13 +137,4 @@ fn doors(args: &ServeArgs) -> Result<Doors> {
         doors.socket = Some(socket);
     }
     Ok(doors)
-}
-
-/// Listens on a unix socket, and says if a dead server's was there.
-fn bind(path: &Path) -> Result<OwnedListener> {
-    let listener = OwnedListener::bind(path)?;
-    if listener.has_replaced() {
-        eprintln!("{}: left by a server that has ended; it is replaced", path.display());
-    }
-    Ok(listener)
 }

@@ -1,13 +1,13 @@
-//! What `serve` and `mount` have in common: a disk that is served until it is told to stop.
+//! What `serve`, `mount` and `ublk` have in common: a disk that is served until it is told to stop.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
-use iosched_live::Handle;
 use iosched_live::backend::Spec;
 use iosched_live::reactor::{Ended, Options, Recorded, Served};
+use iosched_live::{Handle, OwnedListener};
 use iosched_sim::SchedulerSetting;
 
 use crate::fail::usage;
@@ -121,6 +121,15 @@ pub(crate) fn wait(served: Served) -> Result<()> {
         result.context("the trace ends early")?;
     }
     flushed.context("the last flush failed: what was written since the last good one may not be on the backing")
+}
+
+/// Listens on a unix socket, and says if a dead server's was there.
+pub(crate) fn bind(path: &Path) -> Result<OwnedListener> {
+    let listener = OwnedListener::bind(path)?;
+    if listener.has_replaced() {
+        eprintln!("{}: left by a server that has ended; it is replaced", path.display());
+    }
+    Ok(listener)
 }
 
 /// A size for people.

@@ -9,6 +9,7 @@
 //! | [`fuse`] | a disk as a file system |
 //! | [`metrics`] | what Prometheus reads |
 //! | [`nbd`] | the NBD protocol, sans-IO |
+//! | [`ublk`] | a disk as block devices |
 //! | [`buffer`](Pool) | buffers for data on its way |
 #![warn(missing_docs)]
 
@@ -25,6 +26,7 @@ pub mod reactor;
 mod ring;
 mod socket;
 mod sys;
+pub mod ublk;
 
 pub use buffer::{Buffer, Pool};
 pub use disk::LiveDisk;

@@ -1,0 +1,47 @@
+//! Exports of a disk, as options declare them.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use iosched_live::nbd::{Export, Exports, ExportsError};
+
+use crate::fail::usage;
+
+/// What a disk is served as.
+#[derive(Args, Debug)]
+pub(crate) struct ExportArgs {
+    /// An export: NAME[,class=rt|be|idle][,level=0..7][,weight=10..1000][,read-only][,description=TEXT]
+    #[arg(long = "export", value_name = "EXPORT")]
+    exports: Vec<String>,
+
+    /// A file that declares exports: [export.db] with class, level, weight, read_only, description
+    #[arg(long = "exports", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    exports_file: Option<PathBuf>,
+}
+
+impl ExportArgs {
+    /// The exports, one at least, of a disk of that name.
+    pub(crate) fn load(&self, disk: &str) -> Result<Exports> {
+        Ok(self.declared().map_err(usage)?.or_default(disk))
+    }
+
+    fn declared(&self) -> Result<Exports, ExportsError> {
+        let mut exports = match &self.exports_file {
+            Some(file) => Exports::load(file)?,
+            None => Exports::default(),
+        };
+        for export in &self.exports {
+            exports.add(Export::from_option(export)?)?;
+        }
+        Ok(exports)
+    }
+}
+
+/// An export for people.
+pub(crate) fn describe(export: &Export) -> String {
+    let name = if export.name.is_empty() { "(without a name)" } else { &export.name };
+    let weight = export.weight.map(|weight| format!(", weight {weight}")).unwrap_or_default();
+    let read_only = if export.read_only { ", read-only" } else { "" };
+    format!("{name}: {}{weight}{read_only}", export.ioprio)
+}

@@ -1,0 +1,192 @@
+//! The thread that serves devices: requests of the driver become operations of the disk, and answers go back.
+//!
+//! It waits on a ring of its own, for the driver and for the disk's thread. Data goes from the driver into the disk's buffers and back with one copy.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use io_uring::{opcode, types};
+
+use super::driver::{DEPTH, Request, Requests};
+use crate::disk::{Action, ClientId, Operation};
+use crate::inbox::Inbox;
+use crate::ring::{Completed, Ring, Source};
+use crate::{Buffer, Errno, Handle};
+
+/// What the disk says to a request.
+pub(super) struct Answer {
+    device: u16,
+    tag: u16,
+    result: Result<Option<Buffer>, Errno>,
+}
+
+/// A device that is served.
+pub(super) struct Device {
+    requests: Requests,
+    client: ClientId,
+    /// Tags that the driver has not taken back.
+    tags: u16,
+}
+
+impl Device {
+    pub(super) fn new(requests: Requests, client: ClientId) -> Self {
+        Self { requests, client, tags: DEPTH }
+    }
+}
+
+/// What serves the devices of a disk.
+pub(super) struct Worker {
+    ring: Ring,
+    disk: Handle,
+    /// By place; those that are gone leave theirs empty.
+    devices: Vec<Option<Device>>,
+    inbox: Arc<Inbox<Answer>>,
+    /// What the bell's counter is read into.
+    rung: Box<u64>,
+    answers: Vec<Answer>,
+    completed: Vec<Completed>,
+}
+
+impl Worker {
+    /// Asks the driver for requests of `devices`. To be made on the thread that runs it.
+    ///
+    /// # Errors
+    /// If the system has no ring for us, or the driver refuses.
+    pub(super) fn new(disk: Handle, devices: Vec<Device>) -> io::Result<Self> {
+        let mut worker = Self {
+            ring: Ring::new()?,
+            disk,
+            devices: devices.into_iter().map(Some).collect(),
+            inbox: Arc::new(Inbox::new()?),
+            rung: Box::new(0),
+            answers: Vec::new(),
+            completed: Vec::new(),
+        };
+        worker.listen_to_bell();
+        for (place, device) in worker.devices.iter().enumerate() {
+            for (tag, device) in device.iter().flat_map(|device| (0..DEPTH).map(move |tag| (tag, device))) {
+                let fetch = device.requests.fetch(tag);
+                worker.ring.submissions(Source::Other).push(fetch, id(place as u16, tag));
+            }
+        }
+        worker.ring.submit_and_wait(Some(Duration::ZERO))?;
+        worker.ring.completions(&mut worker.completed);
+        // Before it is started a device has no requests: what is there is a refusal.
+        match worker.completed.iter().find(|completed| completed.source == Source::Other) {
+            Some(refused) => Err(io::Error::from_raw_os_error(-refused.result)),
+            None => Ok(worker),
+        }
+    }
+
+    /// Serves until all devices are gone.
+    pub(super) fn run(mut self) {
+        crate::sys::sleep_exactly();
+        while self.devices.iter().any(Option::is_some) {
+            let wait = self.inbox.may_sleep();
+            let waited = self.ring.submit_and_wait(if wait { None } else { Some(Duration::ZERO) });
+            self.inbox.awake();
+            if waited.is_err() {
+                // The driver fails what it has when the devices' files are closed.
+                break;
+            }
+            self.take_completions();
+            self.take_answers();
+        }
+        drop(self.inbox.close());
+        if !self.ring.cancel_all() {
+            // The kernel may still write to it.
+            std::mem::forget(self.rung);
+        }
+    }
+
+    fn listen_to_bell(&mut self) {
+        let fd = types::Fd(self.inbox.bell());
+        let read = opcode::Read::new(fd, (&raw mut *self.rung).cast(), size_of::<u64>() as u32).build();
+        self.ring.submissions(Source::Wake).push(read, 0);
+    }
+
+    fn take_completions(&mut self) {
+        let mut completed = std::mem::take(&mut self.completed);
+        self.ring.completions(&mut completed);
+        for Completed { source, id, result } in completed.drain(..) {
+            match source {
+                Source::Wake => self.listen_to_bell(),
+                _ if result == 0 => self.begin((id >> 16) as u16, id as u16),
+                _ => self.lose((id >> 16) as u16),
+            }
+        }
+        self.completed = completed;
+    }
+
+    /// The driver takes a tag back: the device ends, and is gone with its last one.
+    fn lose(&mut self, place: u16) {
+        let Some(slot) = self.devices.get_mut(usize::from(place)) else { return };
+        if let Some(device) = slot {
+            device.tags -= 1;
+            if device.tags == 0 {
+                self.disk.disconnect(device.client);
+                *slot = None;
+            }
+        }
+    }
+
+    /// Hands what the driver asks with `tag` to the disk.
+    fn begin(&mut self, place: u16, tag: u16) {
+        let Some(Some(device)) = self.devices.get(usize::from(place)) else { return };
+        let request = device.requests.get(tag);
+        let Some(action) = request.action else {
+            return self.answer(place, tag, -Errno::ENOTSUP.0);
+        };
+        let data = if action == Action::Write {
+            let mut data = self.disk.buffer(request.length as usize);
+            if device.requests.take(tag, &mut data).is_err() {
+                return self.answer(place, tag, -Errno::EIO.0);
+            }
+            Some(data)
+        } else {
+            None
+        };
+        let inbox = Arc::clone(&self.inbox);
+        let reply = Box::new(move |result| {
+            // Without the thread nobody waits for it.
+            let _ = inbox.send(Answer { device: place, tag, result });
+        });
+        let Request { fua, no_hole, offset, length, .. } = request;
+        let operation = Operation { action, offset, length, fua, no_hole, data, cookie: 0 };
+        self.disk.submit(device.client, operation, reply);
+    }
+
+    fn take_answers(&mut self) {
+        let mut answers = std::mem::take(&mut self.answers);
+        self.inbox.take(&mut answers);
+        for Answer { device: place, tag, result } in answers.drain(..) {
+            let Some(Some(device)) = self.devices.get(usize::from(place)) else { continue };
+            let result = match result {
+                Ok(data) => {
+                    let request = device.requests.get(tag);
+                    match data.map(|data| device.requests.give(tag, &data)) {
+                        Some(Err(_)) => -Errno::EIO.0,
+                        _ if matches!(request.action, Some(Action::Read | Action::Write)) => request.length as i32,
+                        _ => 0,
+                    }
+                }
+                Err(Errno(errno)) => -errno,
+            };
+            self.answer(place, tag, result);
+        }
+        self.answers = answers;
+    }
+
+    fn answer(&mut self, place: u16, tag: u16, result: i32) {
+        if let Some(Some(device)) = self.devices.get(usize::from(place)) {
+            let answer = device.requests.answer(tag, result);
+            self.ring.submissions(Source::Other).push(answer, id(place, tag));
+        }
+    }
+}
+
+/// The name of a tag's command.
+fn id(place: u16, tag: u16) -> u32 {
+    u32::from(place) << 16 | u32::from(tag)
+}

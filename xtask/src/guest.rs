@@ -1,0 +1,192 @@
+//! `cargo xtask guest`: what needs a kernel that this machine may not have, in a guest that has it: `iosched ublk` from outside.
+//!
+//! The guest is Debian's kernel, and an initramfs of this machine's programs with a script that says what holds. QEMU runs it without
+//! hardware's help, on any machine.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// What stands for the newest kernel of its series, made for virtual machines.
+const KERNEL: &str = "linux-image-6.12-cloud-amd64";
+/// The driver under test, in the kernel's package.
+const DRIVER: &str = "kernel/drivers/block/ublk_drv.ko.xz";
+/// Programs of this machine that the guest has, and the packages they are in.
+const PROGRAMS: [(&str, &str); 6] = [
+    ("busybox", "busybox-static"),
+    ("fio", "fio"),
+    ("mke2fs", "e2fsprogs"),
+    ("e2fsck", "e2fsprogs"),
+    ("blkdiscard", "util-linux"),
+    ("setpriv", "util-linux"),
+];
+const INIT: &str = include_str!("guest/init.sh");
+const EMULATOR: &str = "qemu-system-x86_64";
+
+/// Run a kernel with ublk in QEMU, and test iosched ublk there.
+///
+/// Needs the packages qemu-system-x86, busybox-static, cpio, xz-utils, fio and e2fsprogs; the kernel's package is fetched by apt-get, and kept in
+/// target/guest.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Show all that the guest says.
+    #[arg(long)]
+    verbose: bool,
+    /// The guest is ended then, in seconds.
+    #[arg(long, default_value_t = 240)]
+    seconds_max: u64,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let program = crate::crash::command()?;
+    let target = program.parent().and_then(Path::parent).context("the target directory")?;
+    let folder = target.join("guest");
+    fs::create_dir_all(&folder)?;
+    let kernel = kernel(&folder)?;
+    let initramfs = initramfs(&folder, &program, &kernel)?;
+    let began = Instant::now();
+    let said = boot(args, &image(&kernel)?, &initramfs)?;
+    let (mut passed, mut failed) = (0, 0);
+    for line in said.iter().filter_map(|line| line.strip_prefix("guest: ")) {
+        passed += u32::from(line.starts_with("passed: "));
+        failed += u32::from(line.starts_with("FAILED: "));
+        println!("{line}");
+    }
+    println!("guest: {passed} passed, {failed} failed in {:.0} s", began.elapsed().as_secs_f64());
+    if said.last().map(String::as_str) != Some("guest: end") {
+        said.iter().rev().take(30).rev().for_each(|line| eprintln!("{line}"));
+        bail!("the guest did not come to its end");
+    }
+    Ok(if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What a program says, if it succeeds.
+fn output(command: &mut Command) -> Result<Output> {
+    let output = command.output().with_context(|| format!("{}", command.get_program().display()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {}: {}", command.get_program().display(), output.status, said.trim());
+    Ok(output)
+}
+
+/// The folder of an unpacked kernel package; it is fetched if it is not there.
+fn kernel(folder: &Path) -> Result<PathBuf> {
+    let kernel = folder.join("kernel");
+    if kernel.is_dir() {
+        return Ok(kernel);
+    }
+    let depends = output(Command::new("apt-cache").args(["depends", KERNEL]))?;
+    let depends = String::from_utf8(depends.stdout)?;
+    let package = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
+    let package = package.with_context(|| format!("{KERNEL} is not known here: apt-get update?"))?;
+    println!("fetching {package}");
+    output(Command::new("apt-get").args(["-q", "download", package]).current_dir(folder))?;
+    let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");
+    let file = entries(folder)?.into_iter().find(is_package).context("apt-get has left no package")?;
+    // It is there as a whole or not at all.
+    let unpacked = folder.join("unpacked");
+    let _ = fs::remove_dir_all(&unpacked);
+    output(Command::new("dpkg").arg("-x").args([&file, &unpacked]))?;
+    fs::rename(&unpacked, &kernel)?;
+    fs::remove_file(file)?;
+    Ok(kernel)
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    Ok(entries.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<_>>()?)
+}
+
+/// The kernel itself.
+fn image(kernel: &Path) -> Result<PathBuf> {
+    let is_image = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"));
+    entries(&kernel.join("boot"))?.into_iter().find(is_image).context("the package has no kernel")
+}
+
+/// What the guest has: programs, what they are linked with, the driver, and what to do.
+fn initramfs(folder: &Path, program: &Path, kernel: &Path) -> Result<PathBuf> {
+    let root = folder.join("root");
+    let _ = fs::remove_dir_all(&root);
+    for directory in ["bin", "dev", "host", "mnt", "proc", "sys", "tmp"] {
+        fs::create_dir_all(root.join(directory))?;
+    }
+    let mut files = BTreeSet::new();
+    for (name, package) in PROGRAMS {
+        let found = found(name).with_context(|| format!("{name} is not here: install {package}"))?;
+        let folder = if name == "busybox" { "bin" } else { "host" };
+        fs::copy(&found, root.join(folder).join(name))?;
+        files.extend(libraries(&found)?);
+    }
+    // What is for debuggers is most of it.
+    output(Command::new("strip").arg(program).arg("-o").arg(root.join("host/iosched")))?;
+    files.extend(libraries(program)?);
+    for file in files {
+        let place = root.join(file.strip_prefix("/")?);
+        fs::create_dir_all(place.parent().unwrap_or(&root))?;
+        fs::copy(&file, place)?;
+    }
+    let modules = entries(&kernel.join("lib/modules"))?.pop().context("the package has no modules")?;
+    let module = output(Command::new("xz").arg("-dc").arg(modules.join(DRIVER)))?;
+    fs::write(root.join("ublk_drv.ko"), module.stdout)?;
+    let init = root.join("init");
+    fs::write(&init, INIT)?;
+    fs::set_permissions(&init, fs::Permissions::from_mode(0o755))?;
+    let archive = folder.join("initramfs");
+    let pack = "find . | cpio --quiet -o -H newc";
+    let packed = Command::new("sh").args(["-c", pack]).current_dir(&root).stdout(File::create(&archive)?).status()?;
+    ensure!(packed.success(), "the initramfs cannot be packed: install cpio");
+    Ok(archive)
+}
+
+fn found(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    let administrators = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&folders).chain(administrators).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// What a program is linked with, by full names.
+fn libraries(program: &Path) -> Result<BTreeSet<PathBuf>> {
+    // Fails for what is linked with nothing.
+    let linked = Command::new("ldd").arg(program).output()?;
+    let linked = String::from_utf8(linked.stdout)?;
+    Ok(linked.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect())
+}
+
+/// Runs the guest to its end; what it said, line by line.
+fn boot(args: &Args, image: &Path, initramfs: &Path) -> Result<Vec<String>> {
+    let mut child = Command::new("timeout")
+        .arg(args.seconds_max.to_string())
+        .args([EMULATOR, "-accel", "tcg", "-smp", "2", "-m", "1024", "-nographic", "-no-reboot", "-nodefaults"])
+        .args(["-serial", "stdio", "-append", "console=ttyS0 loglevel=1 panic=-1"])
+        .arg("-kernel")
+        .arg(image)
+        .arg("-initrd")
+        .arg(initramfs)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("timeout")?;
+    let output = BufReader::new(child.stdout.take().context("its output")?);
+    let mut said = Vec::new();
+    for line in output.split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).trim().to_owned();
+        if args.verbose {
+            println!("{line}");
+        }
+        said.push(line);
+    }
+    let ended = child.wait()?;
+    ensure!(ended.code() != Some(127), "{EMULATOR} is not here: install qemu-system-x86");
+    if ended.code() == Some(124) {
+        eprintln!("the guest was ended after {} s", args.seconds_max);
+    }
+    while said.last().is_some_and(|line| line.is_empty() || !line.starts_with("guest: ") && line.contains("reboot: ")) {
+        said.pop();
+    }
+    Ok(said)
+}

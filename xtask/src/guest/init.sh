@@ -1,0 +1,193 @@
+#!/bin/busybox sh
+# The first and only program of the guest: `iosched ublk` from outside. Says a line for each thing that must hold.
+# Programs of the host are named by their place where busybox has its own: its shell prefers those.
+/bin/busybox --install -s /bin
+export PATH=/host:/bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs tmp /tmp
+mkdir /dev/shm
+cd /tmp || exit
+
+# check NAME COMMAND...: whether the command succeeds.
+check() {
+    name=$1
+    shift
+    if "$@" >out 2>&1; then
+        echo "guest: passed: $name"
+    else
+        echo "guest: FAILED: $name: $(tail -n 5 out | tr '\n' ' ')"
+    fi
+}
+
+# eventually COMMAND...: whether the command succeeds before long.
+eventually() {
+    for _ in $(seq 300); do
+        "$@" && return
+        sleep 0.1
+    done
+    return 1
+}
+
+# is FILE VALUE
+is() { [ "$(cat "$1")" = "$2" ] || { echo "$1 is $(cat "$1")"; return 1; }; }
+# fails_with CODE WORDS COMMAND...
+fails_with() {
+    wanted=$1 words=$2
+    shift 2
+    "$@" >said 2>&1
+    code=$?
+    cat said
+    [ $code -eq "$wanted" ] && grep -q "$words" said
+}
+not() { ! "$@"; }
+ended() { ! kill -0 "$server" 2>/dev/null; }
+# serve DEVICE ARGUMENT...: begins to serve a disk, and waits for its device.
+serve() {
+    device=$1
+    shift
+    iosched ublk "$@" >told 2>notes &
+    server=$!
+    eventually grep -q "^/dev/$device: " told || { cat notes; return 1; }
+}
+# stop: ends it in order.
+stop() {
+    kill "$server"
+    wait "$server" || { echo "exit code $?"; cat notes; return 1; }
+}
+no_devices() { ! ls /dev | grep -q 'ublk[bc]'; }
+random() { dd if=/dev/urandom of="$1" bs=1M count="$2" 2>/dev/null; }
+drop_caches() { echo 3 >/proc/sys/vm/drop_caches; }
+
+echo "guest: Linux $(uname -r), $(nproc) CPUs"
+
+check "without the driver it is said what to load" fails_with 1 "modprobe ublk_drv" iosched ublk memory:1M
+check "the driver is loaded" insmod /ublk_drv.ko
+check "who is not root is told" fails_with 1 "needs root" /host/setpriv --reuid=65534 --clear-groups iosched ublk memory:1M
+
+# ---- one device
+check "a disk is a block device" serve ublkb0 memory:64M --control control
+sys=/sys/block/ublkb0
+check "it has the disk's size" is $sys/size 131072
+check "it has the disk's blocks" is $sys/queue/logical_block_size 512
+check "it has a volatile write cache" is $sys/queue/write_cache "write back"
+check "it takes FUA" is $sys/queue/fua 1
+check "its transfers are as large as said" is $sys/queue/max_hw_sectors_kb 1024
+check "it discards" is $sys/queue/discard_max_hw_bytes 1073741824
+check "it does not rotate" is $sys/queue/rotational 0
+check "the kernel does not schedule it" grep -q '\[none\]' $sys/queue/scheduler
+check "the kernel does not throttle it" is $sys/queue/wbt_lat_usec 0
+check "its number is taken" fails_with 1 "served already" iosched ublk memory:1M --number 0
+
+random data 24
+direct() {
+    dd if=data of=/dev/ublkb0 bs=1M seek=8 oflag=direct && dd if=/dev/ublkb0 of=read bs=1M skip=8 count=24 iflag=direct &&
+        cmp data read
+}
+check "direct writes are read back" direct
+buffered() {
+    random data 4 && dd if=data of=/dev/ublkb0 bs=3k seek=1 conv=fsync && drop_caches &&
+        dd if=/dev/ublkb0 of=read bs=1k skip=3 count=4096 && cmp data read
+}
+check "buffered writes are read back" buffered
+flushes() { iosched get --at control clients/1/stat | tee stats && grep -qE 'flush ios=[1-9]' stats; }
+check "flushes reach the disk" flushes
+zeroed() { dd if=/dev/ublkb0 bs=1M skip=8 count=2 iflag=direct 2>/dev/null | cmp -n 2097152 - /dev/zero; }
+full() { dd if=data of=/dev/ublkb0 bs=1M seek=8 count=2 oflag=direct; }
+discard() { full && /host/blkdiscard -o 8388608 -l 2097152 /dev/ublkb0 && zeroed; }
+check "what is discarded is gone" discard
+zero() { full && not zeroed && /host/blkdiscard -z -o 8388608 -l 2097152 /dev/ublkb0 && zeroed; }
+check "what is zeroed reads as zeroes" zero
+
+switches() {
+    fio --name=verified --filename=/dev/ublkb0 --direct=1 --ioengine=libaio --iodepth=16 --rw=randrw --bsrange=512-64k \
+        --blockalign=512 --size=48m --io_size=24m --verify=crc32c --verify_fatal=1 >fio 2>&1 &
+    load=$!
+    count=0
+    while kill -0 $load 2>/dev/null; do
+        for elevator in deadline noop anticipatory cfq; do
+            iosched set --at control scheduler=$elevator >/dev/null || return 1
+            count=$((count + 1))
+        done
+    done
+    wait $load || { cat fio; return 1; }
+    echo "guest: $count changes of the elevator under load"
+    [ $count -gt 3 ]
+}
+check "elevators change under verified load" switches
+grep '^guest: ' out
+
+# ---- a file system
+file_system() {
+    /host/mke2fs -q -t ext4 -F /dev/ublkb0 && mount -t ext4 -o discard /dev/ublkb0 /mnt && random /mnt/a 8 && cp /mnt/a /mnt/b && cp -r /bin /mnt &&
+        (cd /mnt && sha256sum a b >sums) && rm /mnt/b && fstrim /mnt && cp /mnt/a /mnt/b && umount /mnt &&
+        e2fsck -fn /dev/ublkb0 && drop_caches && mount -t ext4 /dev/ublkb0 /mnt && (cd /mnt && sha256sum -c sums)
+}
+check "a file system is made, used and whole" file_system
+in_use() { kill "$server" && eventually grep -q "in use: /dev/ublkb0" notes && echo more >/mnt/more && sync && is /mnt/more more; }
+check "a signal leaves what is mounted" in_use
+check "it is unmounted" umount /mnt
+check "then the server ends" wait $server
+check "and the device is gone" eventually no_devices
+
+# ---- several devices
+truncate -s 32M disk.img
+check "one disk is several devices" serve ublkb2 disk.img --control control \
+    --export db,class=be,level=0,weight=800 --export scratch,class=idle --export view,read-only
+check "each has its class" grep -q '/dev/ublkb1: scratch: idle' told
+attribute() { iosched get -n --at control "$1" | tee value && [ "$(cat value)" = "$2" ]; }
+check "each is a client" attribute clients/2/name "scratch ublkb1"
+check "each has its priority" attribute clients/1/ioprio be/0
+check "each is in its group" attribute clients/1/group db
+check "groups have their weights" attribute groups/db/weight 800
+check "read-only is read-only" is /sys/block/ublkb2/ro 1
+check "and is not written" not dd if=data of=/dev/ublkb2 bs=4k count=1 oflag=direct
+shared() { random data 2 && dd if=data of=/dev/ublkb0 bs=64k oflag=direct && dd if=/dev/ublkb1 bs=64k count=32 iflag=direct | cmp - data; }
+check "all are the same disk" shared
+unsynced() { random data 16 && dd if=data of=/dev/ublkb1 bs=1M && stop && cmp -n 16777216 data disk.img; }
+check "SIGTERM writes what the kernel has cached" unsynced
+check "and all devices are gone" eventually no_devices
+
+# ---- shares
+shares() {
+    serve ublkb1 model:sata-7200,size=1G --export db,weight=1000 --export scratch,weight=100 || return 1
+    for number in 0 1; do
+        fio --name=reader --filename=/dev/ublkb$number --direct=1 --ioengine=libaio --iodepth=8 --rw=randread --bs=4k --runtime=6 \
+            --time_based --minimal >fio$number &
+    done
+    for number in 0 1; do wait_for_fio $number; done
+    stop
+    echo "guest: reads of a modelled disk at weights 1000 and 100: $(reads 0) and $(reads 1)"
+    [ "$(reads 0)" -gt $((3 * $(reads 1))) ]
+}
+# Reads a second: the eighth field.
+reads() { cut -d ';' -f 8 fio"$1"; }
+wait_for_fio() { eventually sh -c "[ -s fio$1 ]"; }
+check "weights are shares" shares
+grep '^guest: ' out
+
+# ---- what goes wrong
+errors() {
+    serve ublkb0 fault:bad=1048576+4096:memory:16M || return 1
+    dd if=/dev/ublkb0 of=/dev/null bs=4k skip=255 count=1 iflag=direct && not dd if=/dev/ublkb0 of=/dev/null bs=4k skip=256 count=1 iflag=direct &&
+        dd if=/dev/ublkb0 of=/dev/null bs=4k skip=257 count=1 iflag=direct && stop
+}
+check "errors are those of what failed" errors
+killed() {
+    serve ublkb5 memory:16M --number 5 || return 1
+    dd if=/dev/zero of=/dev/ublkb5 bs=4k oflag=direct >/dev/null 2>&1 &
+    writer=$!
+    kill -9 "$server"
+    wait $writer
+    eventually not ls /dev/ublkb5 2>/dev/null
+}
+check "a killed server's device is gone" killed
+check "its number is had again" serve ublkb5 memory:16M --number 5
+check "and works" dd if=/dev/ublkb5 of=/dev/null bs=1M iflag=direct
+check "and ends" stop
+check "nothing is left" eventually no_devices
+check "the kernel has nothing to complain of" not sh -c "dmesg | grep -E 'BUG:|WARNING:|Oops|blocked for more'"
+
+echo "guest: end"
+poweroff -f
