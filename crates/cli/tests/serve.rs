@@ -149,6 +149,37 @@ fn an_error_of_the_backing_is_the_clients_and_the_server_goes_on() {
 }
 
 #[test]
+fn answers_that_nobody_takes_hold_no_more_than_their_clients_share() {
+    let here = directory("serve-unsent");
+    let server = Server::serving(&here, &["memory:64M", "--budget-mib", "2"]);
+    let resident_kib = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap().to_owned();
+        line.trim_end_matches("kB").trim().parse::<u64>().unwrap()
+    };
+    let before = resident_kib();
+    let mut greedy: Vec<UnixStream> = (0..16).map(|_| server.connect()).collect();
+    for (number, socket) in greedy.iter_mut().enumerate() {
+        for at in 0..64 {
+            socket.write_all(&request(0, at, (number as u64) << 20, 1 << 20)).unwrap();
+        }
+    }
+    // Another client's answers come behind theirs.
+    let mut other = server.connect();
+    for _ in 0..100 {
+        assert_eq!(read_error(&mut other, 0), 0);
+    }
+    let taken = resident_kib().saturating_sub(before);
+    assert!(taken < (16 + 2 + 20) << 10, "{taken} KiB for 2 MiB and a read of 1 MiB of each of 16 clients");
+    // They get all they asked for once they take it.
+    for socket in &mut greedy {
+        let mut answers = vec![0; 64 * ((1 << 20) + 16)];
+        socket.read_exact(&mut answers).unwrap();
+    }
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
 fn clients_that_misbehave_are_not_anothers_business() {
     let here = directory("serve-bad-clients");
     let server = Server::serving(&here, &["memory:16M"]);

@@ -33,6 +33,12 @@ impl LiveDisk {
         self.settings.card.block_bytes
     }
 
+    /// Bytes that clients' operations are to hold together at most.
+    #[must_use]
+    pub fn budget_bytes(&self) -> u64 {
+        self.settings.budget_bytes
+    }
+
     /// Whether what is trimmed reads as zeroes.
     #[must_use]
     pub fn trim_zeroes(&self) -> bool {

@@ -52,7 +52,8 @@ pub struct Settings {
     pub scheduler: String,
     /// What it is on; its `depth` is how many commands that is given at once.
     pub card: Card,
-    /// Bytes that all clients' operations hold together at most, apart from one operation of each client.
+    /// Bytes that all clients' operations, and answers that they do not take, hold together at most, apart from one operation of each
+    /// client.
     pub budget_bytes: u64,
 }
 
@@ -247,12 +248,13 @@ impl LiveDisk {
 
     // ---- submit
 
-    /// Whether a front end should take another operation from this client now.
+    /// Whether a front end should take another operation from this client now, of whose answers it holds so many bytes.
     #[must_use]
-    pub fn has_room(&self, id: ClientId) -> bool {
+    pub fn has_room(&self, id: ClientId, unsent_bytes: u64) -> bool {
         let Some(client) = self.clients.get(id) else { return false };
         let share = self.settings.budget_bytes / self.clients.len().max(1) as u64;
-        client.operations == 0 || (client.bytes < share && client.operations < self.nr_requests)
+        (client.operations == 0 && unsent_bytes == 0)
+            || (client.bytes + unsent_bytes < share && client.operations < self.nr_requests)
     }
 
     /// A buffer for the data of a write.

@@ -13,6 +13,7 @@ use fuser::{
     ReplyLseek, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 
+use super::budget::Budget;
 use super::clients::Clients;
 use super::nodes::{BLOCK, DISK, Nodes, ROOT};
 use crate::control::tree::{Entry, Kind};
@@ -23,8 +24,7 @@ use crate::{Errno, Handle};
 /// Largest read or write that the kernel sends at once, in bytes: it takes 256 pages.
 pub(super) const TRANSFER_BYTES_MAX: u32 = 1 << 20;
 /// Asynchronous requests that the kernel sends before one is answered. What is beyond waits in the kernel in one line, without
-/// priorities: many, that it does not come to that; with the largest transfer they bound the memory that requests hold to 1 GiB.
-/// Of synchronous requests each task has one.
+/// priorities: many, that it does not come to that. Of synchronous requests each task has one.
 const BACKGROUND_MAX: u16 = 1024;
 /// What sysfs says that a file holds at most, in bytes, and what may be written to one.
 const ATTRIBUTE_BYTES: u32 = 4096;
@@ -68,6 +68,7 @@ pub(super) struct DiskFs {
     pub(super) disk: Handle,
     forest: Forest,
     pub(super) clients: Arc<Clients>,
+    pub(super) budget: Arc<Budget>,
     access: Access,
     since: SystemTime,
     nodes: Mutex<Nodes>,
@@ -79,6 +80,7 @@ impl DiskFs {
     pub(super) fn new(disk: Handle, clients: Arc<Clients>, access: Access) -> Self {
         Self {
             forest: Forest::new(vec![disk.clone()]),
+            budget: Arc::new(Budget::new(disk.budget_bytes())),
             disk,
             clients,
             access,

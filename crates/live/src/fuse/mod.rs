@@ -4,6 +4,7 @@
 //! made it, with that process' ioprio, and is answered when the disk has done it. `fsync` is a flush, `O_SYNC` and `O_DSYNC`
 //! are force-unit-access, a punched hole is a trim, a zeroed range is written as zeroes.
 
+mod budget;
 mod clients;
 mod filesystem;
 mod mountpoint;

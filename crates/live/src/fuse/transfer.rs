@@ -32,14 +32,18 @@ impl DiskFs {
             reply.data(&[]);
             return;
         }
+        let held = self.budget.take(length.into());
         let read =
             Operation { action: Action::Read, offset, length, fua: false, no_hole: false, data: None, cookie: 0 };
         self.submit(
             request,
             read,
-            Box::new(|result| match result {
-                Ok(data) => reply.data(data.as_deref().unwrap_or_default()),
-                Err(errno) => reply.error(errno.into()),
+            Box::new(|result| {
+                match result {
+                    Ok(data) => reply.data(data.as_deref().unwrap_or_default()),
+                    Err(errno) => reply.error(errno.into()),
+                }
+                drop(held);
             }),
         );
     }
@@ -50,6 +54,7 @@ impl DiskFs {
             reply.error(FuseErrno::ENOSPC);
             return;
         }
+        let held = self.budget.take(length.into());
         let mut data = self.disk.buffer(length as usize);
         data.copy_from_slice(&bytes[..length as usize]);
         let fua = flags.0 & (libc::O_SYNC | libc::O_DSYNC) != 0;
@@ -58,9 +63,12 @@ impl DiskFs {
         self.submit(
             request,
             write,
-            Box::new(move |result| match result {
-                Ok(_) => reply.written(length),
-                Err(errno) => reply.error(errno.into()),
+            Box::new(move |result| {
+                match result {
+                    Ok(_) => reply.written(length),
+                    Err(errno) => reply.error(errno.into()),
+                }
+                drop(held);
             }),
         );
     }

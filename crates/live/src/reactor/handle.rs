@@ -47,6 +47,7 @@ pub struct Handle {
     capacity_bytes: u64,
     block_bytes: u32,
     trim_zeroes: bool,
+    budget_bytes: u64,
 }
 
 impl Handle {
@@ -58,6 +59,7 @@ impl Handle {
             capacity_bytes: disk.capacity_bytes(),
             block_bytes: disk.block_bytes(),
             trim_zeroes: disk.trim_zeroes(),
+            budget_bytes: disk.budget_bytes(),
         }
     }
 
@@ -83,6 +85,12 @@ impl Handle {
     #[must_use]
     pub fn trim_zeroes(&self) -> bool {
         self.trim_zeroes
+    }
+
+    /// Bytes that clients' operations are to hold together at most.
+    #[must_use]
+    pub fn budget_bytes(&self) -> u64 {
+        self.budget_bytes
     }
 
     /// A buffer for the data of a write. What stands in it is what its last user left.

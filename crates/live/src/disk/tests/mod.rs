@@ -273,7 +273,7 @@ impl Run {
         } else {
             self.random.pick(&self.clients)
         };
-        if self.clients.contains(&client) && !self.disk.has_room(client) {
+        if self.clients.contains(&client) && !self.disk.has_room(client, 0) {
             return;
         }
         let action = match self.random.index(20) {

@@ -17,8 +17,8 @@ use crate::{Buffer, Errno};
 const RECEIVED_BYTES: usize = 128 << 10;
 /// Plain bytes that TLS gives at once.
 const PLAIN_BYTES: usize = 128 << 10;
-/// A client that does not take its answers is not listened to while more than so many bytes wait for it.
-const UNSENT_BYTES_MAX: usize = 16 << 20;
+/// A client that does not take its answers during the handshake is not listened to while more than so many bytes wait for it.
+const UNSENT_BYTES_MAX: usize = 1 << 20;
 
 /// A write whose data is on its way.
 struct Arriving {
@@ -233,12 +233,13 @@ impl Connection {
     /// Looks at what comes next. Whether there may be more.
     fn look_at_next(&mut self, input: &mut &[u8], with: &mut With<'_>) -> bool {
         // Who does not take answers is not listened to.
-        if self.output.bytes() > UNSENT_BYTES_MAX {
-            self.stalled = true;
-            return false;
-        }
+        let unsent_bytes = self.output.bytes();
         match &mut self.stage {
             Stage::Over => false,
+            Stage::Handshake(_) if unsent_bytes > UNSENT_BYTES_MAX => {
+                self.stalled = true;
+                false
+            }
             Stage::Handshake(handshake) => {
                 let mut progress = Progress::NeedMore;
                 let written = self.output.write(&mut self.transport, |out| progress = handshake.advance(input, out));
@@ -246,7 +247,7 @@ impl Connection {
             }
             Stage::Transmission { decoder, replies, client } => {
                 let (client, replies) = (*client, *replies);
-                if self.arriving.is_none() && !with.disk.has_room(client) {
+                if self.arriving.is_none() && !with.disk.has_room(client, unsent_bytes as u64) {
                     self.stalled = true;
                     return false;
                 }
