@@ -67,6 +67,7 @@ impl Config {
             hz: random.pick(&[100, 250, 300, 1000, 1000, 1024]),
             rotational: random.below(4) > 0,
             groups: random.below(3) == 0,
+            command_queueing: random.pick(&[None, None, Some(false), Some(true)]),
             write_cache: random.below(4) > 0,
             fua: random.below(3) == 0,
             barriers: random.below(4) == 0,

@@ -28,6 +28,8 @@ pub struct Env {
     pub rotational: bool,
     /// Whether cgroups are told apart.
     pub groups: bool,
+    /// Whether the device queues commands, if the host knows.
+    pub command_queueing: Option<bool>,
     /// Hardware queues of the device; always 1 to an elevator of the single-queue layer.
     pub hw_queues: u16,
     /// The ioprio of the bio that is being submitted; only in the multi-queue layer.
@@ -56,6 +58,7 @@ impl Env {
             jiffy_ns: SECOND_NS / u64::from(hz),
             rotational,
             groups,
+            command_queueing: None,
             hw_queues: 1,
             bio_ioprio: IoPriority::default(),
             hw_queue: 0,

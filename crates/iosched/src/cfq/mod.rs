@@ -131,7 +131,7 @@ impl<G: Generation> Cfq<G> {
             in_driver: 0,
             in_flight: [0; 2],
             position: 0,
-            queue_depth: QueueDepth::new(G::NCQ),
+            queue_depth: QueueDepth::new(G::NCQ, env.command_queueing),
             last_delayed_sync: now.saturating_sub(G::Clock::ticks(env, SECOND_NS)),
             draining: false,
             yields: Vec::new(),

@@ -1,4 +1,4 @@
-//! Whether the device queues commands, judged by how many it was seen to hold.
+//! Whether the device queues commands: as the host knows, or judged by how many it was seen to hold.
 
 /// Holding this many shows that it does.
 const DEPTH_MIN: u32 = 5;
@@ -19,6 +19,7 @@ pub(super) struct Rules {
 /// The detector of one device.
 #[derive(Debug)]
 pub(super) struct QueueDepth {
+    known: bool,
     verdict: i8,
     most_in_driver: u32,
     samples: u32,
@@ -33,13 +34,17 @@ pub(super) struct Load {
 }
 
 impl QueueDepth {
-    pub(super) fn new(rules: Rules) -> Self {
-        Self { verdict: rules.first, most_in_driver: 0, samples: 0 }
+    /// A detector; `known` is what is so if that need not be judged.
+    pub(super) fn new(rules: Rules, known: Option<bool>) -> Self {
+        Self { known: known.is_some(), verdict: known.map_or(rules.first, i8::from), most_in_driver: 0, samples: 0 }
     }
 
     /// Looks at the load before a completion is counted; returns the verdict if it changed.
     #[inline]
     pub(super) fn observe(&mut self, rules: Rules, load: &Load) -> Option<i8> {
+        if self.known {
+            return None;
+        }
         self.most_in_driver = self.most_in_driver.max(load.in_driver);
         if rules.yes_is_final && self.verdict == 1 {
             return None;
@@ -79,13 +84,25 @@ mod tests {
     use super::*;
 
     fn verdict_after(rules: Rules, loads: &[(usize, u32)]) -> bool {
-        let mut depth = QueueDepth::new(rules);
+        let mut depth = QueueDepth::new(rules, None);
         for &(times, in_driver) in loads {
             for _ in 0..times {
                 depth.observe(rules, &Load { in_driver, queued: 10, active_idler_requests: None });
             }
         }
         depth.queues_commands()
+    }
+
+    #[test]
+    fn what_is_known_is_not_judged() {
+        let rules = Rules { first: -1, yes_is_final: true, spares_idlers: true };
+        for known in [false, true] {
+            let mut depth = QueueDepth::new(rules, Some(known));
+            for in_driver in [1, 8].repeat(100) {
+                assert_eq!(depth.observe(rules, &Load { in_driver, queued: 10, active_idler_requests: None }), None);
+                assert_eq!(depth.queues_commands(), known);
+            }
+        }
     }
 
     #[test]

@@ -57,6 +57,9 @@ pub struct QueueConfig {
     pub rotational: bool,
     /// Whether elevators tell cgroups apart.
     pub groups: bool,
+    /// Whether the device queues commands, if the host knows. `None`: CFQ judges by what it sees, as in Linux, and charges groups in
+    /// another unit when its verdict changes: one that was charged in time may then wait for minutes.
+    pub command_queueing: Option<bool>,
     /// Whether the device acknowledges writes from a volatile cache.
     pub write_cache: bool,
     /// Whether the device honours force-unit-access itself.
@@ -81,6 +84,7 @@ impl Default for QueueConfig {
             hz: 1000,
             rotational: true,
             groups: false,
+            command_queueing: None,
             write_cache: true,
             fua: false,
             barriers: false,
@@ -160,6 +164,7 @@ impl RequestQueue {
     pub fn new(now: Time, config: &QueueConfig, scheduler: &str) -> Result<Self, UnknownElevator> {
         let registered = elevator(scheduler)?;
         let mut env = Env::new(now, config.hz, config.rotational, config.groups);
+        env.command_queueing = config.command_queueing;
         let QueueConfig { depth, hw_queues, tag_layout, .. } = *config;
         let device = DeviceQueues { depth: depth.max(1), count: hw_queues.max(1), layout: tag_layout };
         let attributes = Attributes::new(config, registered.layer);

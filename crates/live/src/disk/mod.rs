@@ -146,6 +146,7 @@ impl LiveDisk {
         let config = QueueConfig {
             rotational: settings.card.rotational,
             groups: true,
+            command_queueing: Some(settings.card.depth_max > 1),
             write_cache: settings.card.write_cache,
             fua: settings.card.fua,
             max_hw_sectors_kb: settings.card.max_hw_sectors_kb,

@@ -4,6 +4,7 @@
 //! Operations that overlap are never under way together, unless both read, so that there is one right answer; but their blocks
 //! may be the same.
 
+mod shares;
 mod store;
 
 use std::collections::BTreeMap;

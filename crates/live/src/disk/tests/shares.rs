@@ -1,0 +1,176 @@
+//! Who gets how much of a modelled disk: clients that send the next operation shortly after the last is answered, in simulated time.
+
+use std::collections::VecDeque;
+
+use iosched::{IoPriority, Op, Time};
+use iosched_disk::{AnyDevice, Device, Profile};
+
+use crate::Pool;
+use crate::backend::Card;
+use crate::disk::{Action, ClientId, Identity, LiveDisk, Operation, Settings};
+use iosched_check::Random;
+
+const CAPACITY_BYTES: u64 = 4 << 30;
+/// From an answer to the client's next operation.
+const TURNAROUND_NS: u64 = 30_000;
+/// What comes before is not counted.
+const WARM_UP: Time = Time::from_ns(iosched::SECOND_NS);
+
+/// A client that always has `depth` operations under way, at random places.
+#[derive(Clone)]
+struct Load {
+    /// Empty for the root.
+    group: &'static str,
+    action: Action,
+    bytes: u32,
+    depth: u32,
+}
+
+/// What a client had.
+#[derive(Clone, Default)]
+struct Share {
+    bytes: u64,
+    latencies_ns: Vec<u64>,
+}
+
+impl Share {
+    fn p99_ns(&mut self) -> u64 {
+        self.latencies_ns.sort_unstable();
+        self.latencies_ns[self.latencies_ns.len() * 99 / 100]
+    }
+}
+
+struct Run {
+    now: Time,
+    disk: LiveDisk,
+    device: AnyDevice,
+    random: Random,
+    clients: Vec<(ClientId, Load)>,
+    shares: Vec<Share>,
+    /// When each operation was sent, by cookie.
+    sent: Vec<(usize, Time)>,
+    next: VecDeque<(Time, usize)>,
+}
+
+impl Run {
+    fn new(profile: &str, scheduler: &str, tunables: &[(&str, &str)], depth: Option<u32>, loads: &[Load]) -> Self {
+        let profile = Profile::named(profile).unwrap();
+        let device = profile.card();
+        let card = Card {
+            about: profile.name().to_owned(),
+            capacity_bytes: CAPACITY_BYTES,
+            block_bytes: 512,
+            depth: depth.unwrap_or(device.depth),
+            depth_max: device.depth,
+            rotational: device.rotational,
+            write_cache: device.write_cache,
+            fua: device.fua,
+            max_hw_sectors_kb: device.max_hw_sectors_kb,
+        };
+        let settings = Settings { name: "disk".into(), scheduler: scheduler.into(), card, budget_bytes: 256 << 20 };
+        let mut disk = LiveDisk::new(Time::ZERO, settings, Pool::default()).unwrap();
+        for (name, value) in tunables {
+            disk.set_tunable(Time::ZERO, name, value).unwrap();
+        }
+        let mut connect = |load: &Load| {
+            let (name, group) = (load.group.to_owned(), Some(load.group.to_owned()).filter(|group| !group.is_empty()));
+            let identity = Identity { name, pid: 0, ioprio: IoPriority::default(), group, read_only: false };
+            (disk.connect(Time::ZERO, identity).unwrap(), load.clone())
+        };
+        let clients: Vec<_> = loads.iter().map(&mut connect).collect();
+        let next = loads.iter().enumerate().flat_map(|(client, load)| vec![(Time::ZERO, client); load.depth as usize]);
+        Self {
+            now: Time::ZERO,
+            shares: vec![Share::default(); clients.len()],
+            next: next.collect(),
+            device: profile.device(1),
+            random: Random::new(7),
+            sent: Vec::new(),
+            disk,
+            clients,
+        }
+    }
+
+    fn send(&mut self) {
+        while let Some((_, client)) = self.next.pop_front_if(|(at, _)| *at <= self.now) {
+            let (id, Load { action, bytes, .. }) = self.clients[client];
+            let offset = self.random.below(CAPACITY_BYTES / u64::from(bytes)) * u64::from(bytes);
+            let data = (action == Action::Write).then(|| self.disk.buffer(bytes as usize));
+            let cookie = self.sent.len() as u64;
+            self.sent.push((client, self.now));
+            let operation = Operation { action, offset, length: bytes, fua: false, data, cookie };
+            self.disk.submit(self.now, id, operation);
+        }
+    }
+
+    fn serve(&mut self) {
+        let now = self.now;
+        if self.disk.next_timer().is_some_and(|at| at <= now) {
+            self.disk.timer(now);
+        }
+        while self.device.next_event().is_some_and(|at| at <= now) {
+            while let Some(id) = self.device.advance(now) {
+                self.disk.complete(now, id, Ok(()));
+            }
+        }
+        let mut segments = Vec::new();
+        while let Some(command) = self.disk.next_command(now, &mut segments) {
+            let nr_sectors = if command.op == Op::Flush { 0 } else { (command.length / iosched::SECTOR_BYTES) as u32 };
+            let sector = command.offset / iosched::SECTOR_BYTES;
+            let command = iosched_disk::Command { tag: command.id, op: command.op, sector, nr_sectors, fua: false };
+            self.device.submit(now, command);
+        }
+        for done in self.disk.take_done() {
+            let (client, sent) = self.sent[done.cookie as usize];
+            if now > WARM_UP {
+                self.shares[client].bytes += u64::from(self.clients[client].1.bytes);
+                self.shares[client].latencies_ns.push(now.since(sent));
+            }
+            self.next.push_back((now + TURNAROUND_NS, client));
+        }
+    }
+
+    fn until(mut self, end: Time) -> Vec<Share> {
+        while self.now < end {
+            self.send();
+            self.serve();
+            let next = self.next.front().map(|&(at, _)| at);
+            let times = [self.disk.next_timer(), self.device.next_event(), next];
+            self.now = times.into_iter().flatten().min().unwrap().max(self.now);
+        }
+        self.shares
+    }
+}
+
+#[test]
+fn one_client_of_a_group_has_as_much_as_sixteen_of_another() {
+    let load = |group| Load { group, action: Action::Read, bytes: 65_536, depth: 4 };
+    let mut loads = vec![load("a")];
+    loads.resize(17, load("b"));
+    for (profile, end_s) in [("sata-ssd", 3), ("sata-7200", 20)] {
+        for depth in [None, Some(4)] {
+            let run = Run::new(profile, "cfq", &[("slice_idle", "0")], depth, &loads);
+            let shares = run.until(Time::from_ns(end_s * iosched::SECOND_NS));
+            let all: u64 = shares.iter().map(|share| share.bytes).sum();
+            let percent = shares[0].bytes as f64 / all as f64 * 100.0;
+            assert!((48.0..=52.0).contains(&percent), "{profile} {depth:?}: {percent}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_waits_a_tenth_beside_greedy_writers_and_the_disk_does_not_idle() {
+    let mut loads = vec![Load { group: "", action: Action::Read, bytes: 4096, depth: 1 }];
+    loads.resize(17, Load { group: "", action: Action::Write, bytes: 65_536, depth: 16 });
+    for (profile, end_s) in [("sata-ssd", 4), ("sata-7200", 30)] {
+        let end = Time::from_ns(end_s * iosched::SECOND_NS);
+        let measure = |run: Run| {
+            let mut shares = run.until(end);
+            (shares[0].p99_ns() as f64, shares.iter().map(|share| share.bytes).sum::<u64>() as f64)
+        };
+        let (noop_p99_ns, noop_bytes) = measure(Run::new(profile, "noop", &[], None, &loads));
+        let (p99_ns, bytes) = measure(Run::new(profile, "cfq", &[("slice_idle", "0")], Some(10), &loads));
+        assert!(p99_ns <= noop_p99_ns / 10.0, "{profile}: {p99_ns} of {noop_p99_ns}");
+        assert!(bytes >= noop_bytes * 0.85, "{profile}: {bytes} of {noop_bytes}");
+    }
+}
