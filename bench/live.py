@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Speed of a served disk beside its peers, in one run: several rounds in turn, the median of each, and the ratios.
 
-    bench/live.py [nbd] [large] [fuse] [cost] [shield] [tenants] [--rounds N] [--seconds S] [--iosched PATH] [--json FILE]
+    bench/live.py [nbd] [large] [fuse] [cost] [shield] [tenants] [isolation] [--rounds N] [--seconds S] [--iosched PATH] [--json FILE]
 
-Needs fio with the nbd engine; nbdkit, qemu-nbd, nbd-server and nbdfuse where they are, and says which were not. As root for fuse.
+Needs fio with the nbd engine; nbdkit, qemu-nbd, nbd-server and nbdfuse where they are, and says which were not. As root for fuse and isolation.
 Client and server share the machine: compare only within one run.
 """
 
@@ -27,6 +27,7 @@ GOAL = {
     "cost": "cfq within 10 % of noop",
     "shield": "p99 of the reader a tenth of every other's, total within 15 % of noop's",
     "tenants": "one client of A beside 16 of B: A has 48 to 52 %",
+    "isolation": "at least that of the kernel's bfq",
 }
 
 
@@ -254,27 +255,43 @@ def bench_cost(servers, options):
     return table
 
 
+# What a disk that several share is served with: CFQ as it comes idles for a reader that thinks, and lets a device hold as much as it takes.
+SHARED = "cfq:slice_idle=0"
+SHARED_DEPTH = ["--depth", "10"]
+
+
 def bench_shield(servers, options):
     """A reader at depth 1 beside 16 greedy writers: its p99, and what all have together."""
     tables = []
     for model in ("sata-ssd", "sata-7200"):
         table = Table(f"A reader beside 16 greedy writers, modelled {model}", GOAL["shield"])
-        kit = {"iosched": lambda: servers.ours(f"model:{model},size=4G", "cfq"),
-               "noop": lambda: servers.ours(f"model:{model},size=4G", "noop")}
-        found = {name: [] for name in kit}
-        for _ in range(options.rounds):
-            for name, contender in kit.items():
-                with contender() as at:
-                    writers = [(f"w{number}", nbd_job(at, "randwrite", "64k", 16)) for number in range(16)]
-                    jobs = fio([("reader", nbd_job(at, "randread", "4k", 1)), *writers], options.seconds * 3)
-                    p99_ms = jobs[0]["read"]["clat_ns"]["percentile"]["99.000000"] / 1e6
-                    found[name].append((p99_ms, bytes_per_s(jobs) / 1e6))
-        for name, values in found.items():
-            p99_ms, together = (statistics.median(column) for column in zip(*values))
-            print(f"  {name:10} p99 {p99_ms:9.2f} ms   together {together:7.1f} MB/s", flush=True)
+        disk = f"model:{model},size=4G"
+
+        @contextlib.contextmanager
+        def over_a_mount(serve):
+            """Another's server over our modelled disk as a file, with nothing scheduled."""
+            with mounted(servers, disk, "--scheduler", "noop") as file, serve(file) as at:
+                yield at
+
+        kit = {
+            "iosched": lambda: servers.ours(disk, SHARED, *SHARED_DEPTH),
+            "iosched, cfq as it comes": lambda: servers.ours(disk, "cfq"),
+            "noop": lambda: servers.ours(disk, "noop"),
+            "nbdkit": lambda: over_a_mount(lambda file: servers.nbdkit("file", file)),
+            "qemu-nbd": lambda: over_a_mount(servers.qemu),
+        }
+
+        def measure(at):
+            writers = [(f"w{number}", nbd_job(at, "randwrite", "64k", 16)) for number in range(16)]
+            jobs = fio([("reader", nbd_job(at, "randread", "4k", 1)), *writers], options.seconds * 3)
+            p99_ms = jobs[0]["read"]["clat_ns"]["percentile"]["99.000000"] / 1e6
+            return p99_ms, bytes_per_s(jobs) / 1e6
+
+        found = rounds(options.rounds, kit, measure)
         middle = {name: [statistics.median(column) for column in zip(*values)] for name, values in found.items()}
-        print(f"  p99 {middle['iosched'][0] / middle['noop'][0]:.3f} of noop's, "
-              f"together {middle['iosched'][1] / middle['noop'][1]:.2f}")
+        for name, (p99_ms, together) in middle.items():
+            print(f"  {name:26} p99 {p99_ms:9.2f} ms, {p99_ms / middle['noop'][0]:.3f} of noop's   "
+                  f"together {together:7.1f} MB/s, {together / middle['noop'][1]:.2f}", flush=True)
         table.rows.append({"model": model, "found": found})
         tables.append(table)
     return tables
@@ -285,30 +302,144 @@ def bench_tenants(servers, options):
     tables = []
     for model in ("sata-ssd", "sata-7200"):
         table = Table(f"Tenants, modelled {model}, 64 KiB random reads at depth 4", GOAL["tenants"])
-        shares = []
-        for _ in range(options.rounds):
-            exports = ["--export", "a,weight=500", "--export", "b,weight=500"]
-            with servers.ours(f"model:{model},size=4G", "cfq", *exports) as at:
-                a, b = at.replace("///", "///a"), at.replace("///", "///b")
-                jobs = [("a", nbd_job(a, "randread", "64k", 4))]
-                jobs += [(f"b{number}", nbd_job(b, "randread", "64k", 4)) for number in range(16)]
-                done = fio(jobs, options.seconds * 3)
-                shares.append(bytes_per_s(done[:1]) / bytes_per_s(done) * 100)
-        print(f"  A has {statistics.median(shares):.1f} % ({min(shares):.1f} to {max(shares):.1f})", flush=True)
-        table.rows.append({"model": model, "shares": shares})
+        exports = ["--export", "a,weight=500", "--export", "b,weight=500"]
+
+        def share(at):
+            a, b = at.replace("///", "///a"), at.replace("///", "///b")
+            jobs = [("a", nbd_job(a, "randread", "64k", 4))]
+            jobs += [(f"b{number}", nbd_job(b, "randread", "64k", 4)) for number in range(16)]
+            done = fio(jobs, options.seconds * 3)
+            return bytes_per_s(done[:1]) / bytes_per_s(done) * 100
+
+        kit = {f"{scheduler} {' '.join(depth)}": lambda scheduler=scheduler, depth=depth: servers.ours(
+            f"model:{model},size=4G", scheduler, *depth, *exports)
+            for scheduler, depth in ((SHARED, SHARED_DEPTH), ("cfq", []), ("noop", []))}
+        found = rounds(options.rounds, kit, share)
+        for name, shares in found.items():
+            print(f"  {name:28} A has {statistics.median(shares):.1f} % ({min(shares):.1f} to {max(shares):.1f})",
+                  flush=True)
+        table.rows.append({"model": model, "found": found})
         tables.append(table)
     return tables
 
 
-def bench_fuse(servers, options):
-    table = Table("FUSE: direct reads of the disk as a file", GOAL["fuse"])
+@contextlib.contextmanager
+def slow_disk(servers):
+    """A file of a disk that does one 4 KiB read or write after the other, each in 2 ms."""
+    have("nbdfuse", "nbdkit")
+    plugin = ["--filter=noparallel", "--filter=delay", "memory", f"{DISK_MIB}M", "rdelay=2ms", "wdelay=2ms",
+              "serialize=all-requests"]
+    with servers.nbdkit(*plugin) as served, tempfile.TemporaryDirectory(dir=servers.scratch) as at:
+        file = os.path.join(at, "nbd")
+        with running(["nbdfuse", at, served], lambda: os.path.exists(file)):
+            yield file
+        subprocess.run(["fusermount3", "-u", at], capture_output=True)
+
+
+class Bfq:
+    """The kernel's bfq on a loop device; weights by blkio cgroups."""
+
+    CGROUPS = "/sys/fs/cgroup/blkio"
 
     @contextlib.contextmanager
-    def ours():
-        with tempfile.TemporaryDirectory(dir=servers.scratch) as at:
-            file = os.path.join(at, "memory")
-            with running([servers.iosched, "mount", f"memory:{DISK_MIB}M", at], lambda: os.path.exists(file)):
-                yield file
+    def serve(self, servers):
+        have("losetup")
+        with slow_disk(servers) as file:
+            loop = subprocess.run(["losetup", "--find", "--show", "--direct-io=on", file], check=True,
+                                  capture_output=True, text=True).stdout.strip()
+            try:
+                with open(f"/sys/block/{os.path.basename(loop)}/queue/scheduler", "w") as scheduler:
+                    scheduler.write("bfq")
+                yield loop
+            finally:
+                subprocess.run(["losetup", "--detach", loop])
+
+    @contextlib.contextmanager
+    def group(self, name, weight):
+        path = os.path.join(self.CGROUPS, f"iosched-bench-{name}")
+        try:
+            os.makedirs(path, exist_ok=True)
+            with open(os.path.join(path, "blkio.bfq.weight"), "w") as file:
+                file.write(str(weight))
+        except OSError as error:
+            raise Missing(f"blkio.bfq.weight: {error}") from error
+        try:
+            yield [f"--cgroup=iosched-bench-{name}", f"--cgroup_weight={weight}", "--cgroup_nodelete=1"]
+        finally:
+            os.rmdir(path)
+
+
+ISOLATION = [
+    # Name, who is to be favoured, the other: class, level, weight.
+    ("be beside idle", ("be", 4, None), ("idle", None, None)),
+    ("be 0 beside be 7", ("be", 0, None), ("be", 7, None)),
+    ("rt beside be", ("rt", 4, None), ("be", 4, None)),
+    ("weight 1000 beside 100", ("be", 4, 1000), ("be", 4, 100)),
+]
+CLASSES = {"rt": 1, "be": 2, "idle": 3}
+
+
+def bench_isolation(servers, options):
+    table = Table("Isolation on a disk of 2 ms a request: 4 KiB reads, two of each side at depth 8", GOAL["isolation"])
+    seconds = options.seconds * 3
+
+    def ratio(jobs):
+        favoured, other = iops(jobs[:2]), iops(jobs[2:])
+        return favoured / max(other, 1 / seconds), favoured, other
+
+    def ours(sides):
+        names = ["a", "b"]
+        exports = []
+        for name, (io_class, level, weight) in zip(names, sides):
+            fields = [f"class={io_class}"] + [f"level={level}"] * (level is not None)
+            fields += [f"weight={weight}"] * (weight is not None)
+            exports += ["--export", ",".join([name, *fields])]
+        with slow_disk(servers) as file, servers.ours(file, "cfq", "--depth", "1", *exports) as at:
+            jobs = [(f"{name}{number}", nbd_job(at.replace("///", f"///{name}"), "randread", "4k", 8))
+                    for name in names for number in range(2)]
+            return ratio(fio(jobs, seconds))
+
+    def kernel(sides):
+        bfq = Bfq()
+        with contextlib.ExitStack() as stack:
+            loop = stack.enter_context(bfq.serve(servers))
+            jobs = []
+            for name, (io_class, level, weight) in zip("ab", sides):
+                fields = [f"--prioclass={CLASSES[io_class]}"] + [f"--prio={level}"] * (level is not None)
+                if weight is not None:
+                    fields = stack.enter_context(bfq.group(name, weight))
+                jobs += [(f"{name}{number}", ["--ioengine=libaio", "--direct=1", f"--filename={loop}", "--rw=randread",
+                                              "--bs=4k", "--iodepth=8", f"--size={DISK_MIB}M", *fields])
+                         for number in range(2)]
+            return ratio(fio(jobs, seconds))
+
+    for case, *sides in ISOLATION:
+        found = {"iosched": [], "bfq": []}
+        for _ in range(options.rounds):
+            for name, measure in (("iosched", ours), ("bfq", kernel)):
+                try:
+                    found[name].append(measure(sides))
+                except Missing as missing:
+                    print(f"  {name}: left out, {missing} is not here", file=sys.stderr)
+        middle = {name: [statistics.median(column) for column in zip(*values)] for name, values in found.items() if values}
+        figures = "   ".join(f"{name} {favoured:6.1f} : {other:6.1f} IOPS, {times:8.1f} times"
+                             for name, (times, favoured, other) in middle.items())
+        print(f"  {case:24} {figures}", flush=True)
+        table.rows.append({"case": case, "found": found})
+    return table
+
+
+@contextlib.contextmanager
+def mounted(servers, backing, *options):
+    """Our disk as a file."""
+    with tempfile.TemporaryDirectory(dir=servers.scratch) as at:
+        file = os.path.join(at, "disk")
+        with running([servers.iosched, "mount", backing, at, "--name", "disk", *options], lambda: os.path.exists(file)):
+            yield file
+
+
+def bench_fuse(servers, options):
+    table = Table("FUSE: direct reads of the disk as a file", GOAL["fuse"])
 
     @contextlib.contextmanager
     def nbdfuse():
@@ -326,7 +457,7 @@ def bench_fuse(servers, options):
             return iops(fio([("r", job)], options.seconds))
 
         table.row(f"randread {size} depth {depth}", "IOPS",
-                  rounds(options.rounds, {"iosched": ours, "nbdfuse": nbdfuse}, measure))
+                  rounds(options.rounds, {"iosched": lambda: mounted(servers, f"memory:{DISK_MIB}M"), "nbdfuse": nbdfuse}, measure))
     return table
 
 
@@ -353,6 +484,7 @@ def main():
             "cost": lambda: bench_cost(servers, options),
             "shield": lambda: bench_shield(servers, options),
             "tenants": lambda: bench_tenants(servers, options),
+            "isolation": lambda: bench_isolation(servers, options),
         }
         for name in options.what or GOAL:
             found = benches[name]()

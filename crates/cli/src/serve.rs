@@ -17,9 +17,9 @@ use crate::served::{DiskArgs, bind, size, stop_on_signal, wait};
 
 /// Serve a disk to NBD clients, with an elevator in its path
 ///
-/// Each client is a process to the elevator: it has its turn, its priority and its fair share. Clients of an export are a group of their
-/// own; exports are declared by --export or in a file, with class, level and weight. Without a declaration there is one
-/// export, reached by every name that is empty.
+/// Each client is a process to the elevator: it has its turn, its priority and its fair share. Exports are declared by --export or in a
+/// file. The clients of each are a group, and groups share the disk by weight; if classes or levels are declared and no weight is, they
+/// decide instead, among all clients. Without a declaration there is one export, reached by every name that is empty.
 ///
 /// SIGTERM or Ctrl-C finish what clients have asked for, flush, and end; a second one ends at once. What was flushed is on the backing in
 /// any case.

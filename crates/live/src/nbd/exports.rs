@@ -16,7 +16,8 @@
 //! `--export db,class=be,level=0,weight=800,description=the database's disk`, `--export backup,class=idle,read-only`.
 //! `description=` takes the rest of the option, commas included.
 //!
-//! Class and level become the clients' ioprio; the clients of one export are a group of its weight.
+//! Class and level become the clients' ioprio. Elevators look at them within a group only, so that exports are groups, which share
+//! by weight, or are told apart by class and level, but not both: see [`Exports::group`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -43,7 +44,7 @@ pub struct Export {
     pub description: String,
     /// The ioprio of clients.
     pub ioprio: IoPriority,
-    /// The weight of the group that the clients are, 10 to 1000; `None`: the elevator's default.
+    /// The weight declared for the group that the clients are, 10 to 1000.
     pub weight: Option<u32>,
     /// Clients cannot write.
     pub read_only: bool,
@@ -259,6 +260,21 @@ impl Exports {
     #[must_use]
     pub fn as_slice(&self) -> &[Export] {
         &self.exports
+    }
+
+    /// The group that the clients of `export` are, and its weight (`None`: the elevator's default).
+    ///
+    /// Exports are groups, unless classes or levels are declared and no weight is: then all clients are in one group, where class and level
+    /// decide. An idle export among groups has the least weight if none is declared. Without a name there is no group.
+    #[must_use]
+    pub fn group<'a>(&self, export: &'a Export) -> Option<(&'a str, Option<u32>)> {
+        let declares_priority = |export: &Export| export.ioprio != Export::new("").ioprio;
+        let by_weight = self.exports.iter().any(|export| export.weight.is_some());
+        if export.name.is_empty() || (!by_weight && self.exports.iter().any(declares_priority)) {
+            return None;
+        }
+        let least = Some(WEIGHTS.min).filter(|_| export.ioprio.class == IoClass::Idle);
+        Some((&export.name, export.weight.or(least)))
     }
 
     /// What clients are offered of `disk`, one for each export, in the same order.

@@ -58,6 +58,24 @@ fn without_declarations_there_is_one_export_named_like_the_disk() {
 }
 
 #[test]
+fn exports_are_groups_unless_class_and_level_alone_are_to_decide() {
+    let groups = |text: &str| -> Vec<Option<(String, Option<u32>)>> {
+        let exports = read(text).unwrap();
+        let group = |export| exports.group(export).map(|(name, weight)| (name.to_owned(), weight));
+        exports.as_slice().iter().map(group).collect()
+    };
+    let group = |name: &str, weight| Some((name.to_owned(), weight));
+    assert_eq!(groups("[export.a]\n[export.b]"), [group("a", None), group("b", None)]);
+    assert_eq!(groups("[export.a]\nclass = \"be\"\n[export.b]\nclass = \"idle\""), [None, None]);
+    assert_eq!(groups("[export.a]\n[export.b]\nlevel = 0"), [None, None]);
+    assert_eq!(
+        groups("[export.a]\nweight = 800\n[export.b]\nclass = \"idle\"\n[export.c]\nlevel = 7\n[export.\"\"]"),
+        [None, group("a", Some(800)), group("b", Some(10)), group("c", None)]
+    );
+    assert_eq!(groups("[export.a]\nclass = \"idle\"\nweight = 100"), [group("a", Some(100))]);
+}
+
+#[test]
 fn clients_are_offered_the_disk_as_the_export_shows_it() {
     let disk = Offer { rotational: true, trim: false, ..Offer::new("sda", 1 << 30) };
     let exports = read("[export.a]\nread_only = true\n[export.b]\ndescription = \"x\"").unwrap();

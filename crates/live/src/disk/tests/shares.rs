@@ -66,6 +66,7 @@ impl Run {
             write_cache: device.write_cache,
             fua: device.fua,
             max_hw_sectors_kb: device.max_hw_sectors_kb,
+            trim_zeroes: true,
         };
         let settings = Settings { name: "disk".into(), scheduler: scheduler.into(), card, budget_bytes: 256 << 20 };
         let mut disk = LiveDisk::new(Time::ZERO, settings, Pool::default()).unwrap();
@@ -98,7 +99,7 @@ impl Run {
             let data = (action == Action::Write).then(|| self.disk.buffer(bytes as usize));
             let cookie = self.sent.len() as u64;
             self.sent.push((client, self.now));
-            let operation = Operation { action, offset, length: bytes, fua: false, data, cookie };
+            let operation = Operation { action, offset, length: bytes, fua: false, no_hole: false, data, cookie };
             self.disk.submit(self.now, id, operation);
         }
     }

@@ -305,7 +305,7 @@ impl Connection {
 
     fn begin_transmission(&mut self, negotiated: Negotiated, with: &mut With<'_>) {
         let Negotiated { offer, structured_replies } = negotiated;
-        let (Some(export), Some(offer)) = (with.door.exports.get(offer), with.door.offers.get(offer)) else {
+        let (Some(export), Some(offer)) = (with.door.exports.as_slice().get(offer), with.door.offers.get(offer)) else {
             return self.close(with);
         };
         let named = if export.name.is_empty() { &self.peer.name } else { &export.name };
@@ -314,7 +314,7 @@ impl Connection {
             name,
             pid: self.peer.pid,
             ioprio: export.ioprio,
-            group: Some(export.name.clone()).filter(|name| !name.is_empty()),
+            group: with.door.exports.group(export).map(|(name, _)| name.to_owned()),
             read_only: export.read_only,
         };
         match with.disk.connect(with.now, identity) {

@@ -14,7 +14,7 @@ use rustls::ServerConfig;
 use slab::Slab;
 
 use crate::disk::{Done, LiveDisk};
-use crate::nbd::{Export, Exports, Offer, TlsMode};
+use crate::nbd::{Exports, Offer, TlsMode};
 use crate::ring::{Ring, Source};
 use crate::sys;
 use connection::{Connection, Peer, With};
@@ -98,7 +98,7 @@ pub struct Config {
 
 /// What every connection begins with.
 struct Door {
-    exports: Vec<Export>,
+    exports: Exports,
     offers: Arc<[Offer]>,
     tls: Option<Arc<ServerConfig>>,
     tls_mode: TlsMode,
@@ -138,10 +138,9 @@ impl Server {
             ..Offer::new(disk.name(), disk.capacity_bytes())
         };
         let offers = exports.offers(&offer);
-        let exports = exports.as_slice().to_vec();
         let mut notes = Vec::new();
-        for export in exports.iter().filter(|export| !export.name.is_empty()) {
-            if let Err(error) = disk.group(&export.name, export.weight) {
+        for (group, weight) in exports.as_slice().iter().filter_map(|export| exports.group(export)) {
+            if let Err(error) = disk.group(group, weight) {
                 notes.push(error.to_string());
             }
         }
