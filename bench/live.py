@@ -8,6 +8,7 @@ Client and server share the machine: compare only within one run.
 """
 
 import argparse
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -20,6 +21,7 @@ import tempfile
 import time
 
 DISK_MIB = 512
+MODEL_MIB = 4096
 GOAL = {
     "nbd": "above every peer in every cell",
     "large": "above every peer in every cell",
@@ -144,21 +146,25 @@ class Servers:
                 os.kill(int(file.read()), signal.SIGTERM)
 
 
-def fio(jobs, seconds, *options):
-    """Runs fio; its jobs' results."""
+def fio(jobs, seconds, *options, cgroup=None):
+    """Runs fio, in a cgroup if one is given; its jobs' results."""
     have("fio")
     command = ["fio", "--output-format=json", "--time_based", f"--runtime={seconds}", "--norandommap", *options]
     for name, job in jobs:
         command += [f"--name={name}", *job]
-    result = subprocess.run(command, capture_output=True, text=True)
+
+    def enter():
+        with open(os.path.join(cgroup, "cgroup.procs"), "w") as file:
+            file.write(str(os.getpid()))
+
+    result = subprocess.run(command, capture_output=True, text=True, preexec_fn=enter if cgroup else None)
     if result.returncode != 0:
-        sys.exit(f"{' '.join(command)}: {result.stderr}")
+        sys.exit(f"{' '.join(command)}: {result.stderr}{result.stdout}")
     return json.loads(result.stdout[result.stdout.index("{"):])["jobs"]
 
 
-def nbd_job(at, rw, size, depth):
-    return ["--ioengine=nbd", f"--uri={at}", f"--rw={rw}", f"--bs={size}", f"--iodepth={depth}",
-            f"--size={DISK_MIB}M"]
+def nbd_job(at, rw, size, depth, mib=DISK_MIB):
+    return ["--ioengine=nbd", f"--uri={at}", f"--rw={rw}", f"--bs={size}", f"--iodepth={depth}", f"--size={mib}M"]
 
 
 def iops(jobs):
@@ -265,7 +271,7 @@ def bench_shield(servers, options):
     tables = []
     for model in ("sata-ssd", "sata-7200"):
         table = Table(f"A reader beside 16 greedy writers, modelled {model}", GOAL["shield"])
-        disk = f"model:{model},size=4G"
+        disk = f"model:{model},size={MODEL_MIB}M"
 
         @contextlib.contextmanager
         def over_a_mount(serve):
@@ -282,8 +288,9 @@ def bench_shield(servers, options):
         }
 
         def measure(at):
-            writers = [(f"w{number}", nbd_job(at, "randwrite", "64k", 16)) for number in range(16)]
-            jobs = fio([("reader", nbd_job(at, "randread", "4k", 1)), *writers], options.seconds * 3)
+            writers = [(f"w{number}", nbd_job(at, "randwrite", "64k", 16, MODEL_MIB)) for number in range(16)]
+            reader = ("reader", nbd_job(at, "randread", "4k", 1, MODEL_MIB))
+            jobs = fio([reader, *writers], options.seconds * 6)
             p99_ms = jobs[0]["read"]["clat_ns"]["percentile"]["99.000000"] / 1e6
             return p99_ms, bytes_per_s(jobs) / 1e6
 
@@ -306,13 +313,13 @@ def bench_tenants(servers, options):
 
         def share(at):
             a, b = at.replace("///", "///a"), at.replace("///", "///b")
-            jobs = [("a", nbd_job(a, "randread", "64k", 4))]
-            jobs += [(f"b{number}", nbd_job(b, "randread", "64k", 4)) for number in range(16)]
+            jobs = [("a", nbd_job(a, "randread", "64k", 4, MODEL_MIB))]
+            jobs += [(f"b{number}", nbd_job(b, "randread", "64k", 4, MODEL_MIB)) for number in range(16)]
             done = fio(jobs, options.seconds * 3)
             return bytes_per_s(done[:1]) / bytes_per_s(done) * 100
 
         kit = {f"{scheduler} {' '.join(depth)}": lambda scheduler=scheduler, depth=depth: servers.ours(
-            f"model:{model},size=4G", scheduler, *depth, *exports)
+            f"model:{model},size={MODEL_MIB}M", scheduler, *depth, *exports)
             for scheduler, depth in ((SHARED, SHARED_DEPTH), ("cfq", []), ("noop", []))}
         found = rounds(options.rounds, kit, share)
         for name, shares in found.items():
@@ -364,7 +371,7 @@ class Bfq:
         except OSError as error:
             raise Missing(f"blkio.bfq.weight: {error}") from error
         try:
-            yield [f"--cgroup=iosched-bench-{name}", f"--cgroup_weight={weight}", "--cgroup_nodelete=1"]
+            yield path
         finally:
             os.rmdir(path)
 
@@ -403,15 +410,16 @@ def bench_isolation(servers, options):
         bfq = Bfq()
         with contextlib.ExitStack() as stack:
             loop = stack.enter_context(bfq.serve(servers))
-            jobs = []
+            run = []
             for name, (io_class, level, weight) in zip("ab", sides):
+                cgroup = None if weight is None else stack.enter_context(bfq.group(name, weight))
                 fields = [f"--prioclass={CLASSES[io_class]}"] + [f"--prio={level}"] * (level is not None)
-                if weight is not None:
-                    fields = stack.enter_context(bfq.group(name, weight))
-                jobs += [(f"{name}{number}", ["--ioengine=libaio", "--direct=1", f"--filename={loop}", "--rw=randread",
-                                              "--bs=4k", "--iodepth=8", f"--size={DISK_MIB}M", *fields])
-                         for number in range(2)]
-            return ratio(fio(jobs, seconds))
+                job = ["--ioengine=libaio", "--direct=1", f"--filename={loop}", "--rw=randread", "--bs=4k",
+                       "--iodepth=8", f"--size={DISK_MIB}M", *fields]
+                run.append(([(f"{name}{number}", job) for number in range(2)], cgroup))
+            with concurrent.futures.ThreadPoolExecutor() as both:
+                done = both.map(lambda side: fio(side[0], seconds, cgroup=side[1]), run)
+                return ratio([job for jobs in done for job in jobs])
 
     for case, *sides in ISOLATION:
         found = {"iosched": [], "bfq": []}

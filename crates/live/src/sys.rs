@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::net::TcpStream;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use crate::buffer::Segment;
@@ -97,19 +97,40 @@ pub(crate) fn describe(mut file: &File, is_device: bool) -> io::Result<About> {
     } else {
         direct_alignment(file).unwrap_or(DIRECT_BLOCK_BYTES)
     };
-    let device = if is_device { metadata.rdev() } else { metadata.dev() };
+    let device = if is_device { metadata.rdev() } else { device_of_file_system(file, metadata.dev()) };
     let rotational = is_rotational(libc::major(device), libc::minor(device));
     Ok(About { bytes, direct_block_bytes: direct_block_bytes.max(512), rotational })
 }
 
-/// What the file system says that direct I/O needs.
-fn direct_alignment(file: &File) -> Option<u32> {
+/// What the file system says of the file, if it says what `mask` asks for.
+fn statx(file: &File, mask: u32) -> Option<libc::statx> {
     // SAFETY: all zeroes is a value of the type.
     let mut about: libc::statx = unsafe { std::mem::zeroed() };
-    let (fd, flags, mask) = (file.as_raw_fd(), libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN);
     // SAFETY: the path is a C string and the value is filled.
-    let result = unsafe { libc::statx(fd, c"".as_ptr(), flags, mask, &raw mut about) };
-    (result == 0 && about.stx_mask & mask != 0 && about.stx_dio_offset_align > 0).then_some(about.stx_dio_offset_align)
+    let result = unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut about) };
+    (result == 0 && about.stx_mask & mask != 0).then_some(about)
+}
+
+/// What the file system says that direct I/O needs.
+fn direct_alignment(file: &File) -> Option<u32> {
+    let about = statx(file, libc::STATX_DIOALIGN)?;
+    Some(about.stx_dio_offset_align).filter(|&bytes| bytes > 0)
+}
+
+/// The device that a file system is on. Some have a number of their own (`device`, as btrfs): it is then what was mounted.
+fn device_of_file_system(file: &File, device: u64) -> u64 {
+    if libc::major(device) != 0 {
+        return device;
+    }
+    let mounted = || {
+        let mount = statx(file, libc::STATX_MNT_ID)?.stx_mnt_id.to_string();
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let line = mounts.lines().find(|line| line.split(' ').next() == Some(&mount))?;
+        let source = line.split_once(" - ")?.1.split(' ').nth(1)?;
+        let metadata = std::fs::metadata(source).ok()?;
+        metadata.file_type().is_block_device().then(|| metadata.rdev())
+    };
+    mounted().unwrap_or(device)
 }
 
 /// What the kernel says of the device; a disk if it says nothing.

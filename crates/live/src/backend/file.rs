@@ -164,7 +164,7 @@ impl File {
             block_bytes,
             depth: Self::DEPTH,
             depth_max: 4096,
-            rotational: about.rotational,
+            rotational: about.rotational && !in_memory,
             write_cache: true,
             fua: true,
             trim_zeroes: false,
