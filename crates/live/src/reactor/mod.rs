@@ -233,8 +233,11 @@ impl Reactor {
         }
         while self.ending != Ending::Ended {
             let now = self.now();
+            self.ring.completions(&mut self.completed);
+            // First what has ended, so that the device has the next before more comes.
+            self.take_ended(now);
             self.take_messages(now);
-            self.take_completions(now);
+            self.take_arrived(now);
             if let Some(nbd) = &mut self.nbd
                 && nbd.next_time().is_some_and(|at| at <= now)
             {
@@ -243,7 +246,6 @@ impl Reactor {
             if self.disk.next_timer().is_some_and(|at| at <= now) {
                 self.disk.timer(now);
             }
-            self.backend.advance(now, &mut self.ring.submissions(Source::Backend), &mut self.done);
             loop {
                 self.run_queue(now);
                 if !self.answer(now) {
@@ -331,15 +333,24 @@ impl Reactor {
         self.messages = messages;
     }
 
-    fn take_completions(&mut self, now: Time) {
+    fn take_ended(&mut self, now: Time) {
+        let ring = &mut self.ring.submissions(Source::Backend);
+        for &Completed { source, id, result } in &self.completed {
+            if source == Source::Backend {
+                self.backend.completed(id, result, ring, &mut self.done);
+            }
+        }
+        self.backend.advance(now, ring, &mut self.done);
+        if !self.done.is_empty() {
+            self.run_queue(now);
+        }
+    }
+
+    fn take_arrived(&mut self, now: Time) {
         let mut completed = std::mem::take(&mut self.completed);
-        self.ring.completions(&mut completed);
         for Completed { source, id, result } in completed.drain(..) {
             match source {
-                Source::Backend => {
-                    let ring = &mut self.ring.submissions(Source::Backend);
-                    self.backend.completed(id, result, ring, &mut self.done);
-                }
+                Source::Backend => {}
                 Source::Wake => self.listen_to_bell(),
                 Source::Accept | Source::Receive | Source::Send | Source::Other => {
                     if let Some(nbd) = &mut self.nbd {
