@@ -22,10 +22,10 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::Handle;
 use crate::disk::Identity;
 use crate::nbd::{Export, Exports};
 use crate::reactor::ConnectError;
+use crate::{Handle, LiveDisk};
 use driver::{Control, Parameters, Requests};
 use worker::Worker;
 
@@ -37,7 +37,7 @@ const LOOKS_EVERY: Duration = Duration::from_millis(100);
 pub enum UblkError {
     /// No control device.
     #[error(
-        "/dev/ublk-control is not there: load the driver with modprobe ublk_drv; kernels have it from Linux 6.0 on, built with \
+        "/dev/ublk-control is not there: load the driver with modprobe ublk_drv; it is in Linux 6.4 and later, if built with \
          CONFIG_BLK_DEV_UBLK"
     )]
     NoDriver,
@@ -128,7 +128,11 @@ impl Drop for Made {
 pub fn attach(disk: &Handle, exports: &Exports, number: Option<u32>) -> Result<Devices, UblkError> {
     let exports = exports.as_slice();
     let mut made = Made { control: Control::open()?, numbers: Vec::new() };
-    let rotational = disk.control(|disk, _| disk.is_rotational()).map_err(ConnectError::from)?;
+    let about = |disk: &mut LiveDisk, _| {
+        crate::sys::serve_writeback();
+        disk.is_rotational()
+    };
+    let rotational = disk.control(about).map_err(ConnectError::from)?;
     let mut served = Vec::new();
     for (place, export) in exports.iter().enumerate() {
         let number = made.control.add(number.map(|first| first.saturating_add(place as u32)))?;

@@ -82,6 +82,7 @@ impl Worker {
     /// Serves until all devices are gone.
     pub(super) fn run(mut self) {
         crate::sys::sleep_exactly();
+        crate::sys::serve_writeback();
         while self.devices.iter().any(Option::is_some) {
             let wait = self.inbox.may_sleep();
             let waited = self.ring.submit_and_wait(if wait { None } else { Some(Duration::ZERO) });
