@@ -158,6 +158,13 @@ unsynced() { random data 16 && dd if=data of=/dev/ublkb1 bs=1M && stop && cmp -n
 check "SIGTERM writes what the kernel has cached" unsynced
 check "and all devices are gone" eventually no_devices
 
+small() {
+    serve ublkb1 memory:64M --budget-mib 1 --export a --export b || return 1
+    fio --direct=1 --ioengine=libaio --iodepth=16 --rw=randwrite --bsrange=4k-1m --size=24m --verify=crc32c --verify_fatal=1 \
+        --name=a --filename=/dev/ublkb0 --name=b --filename=/dev/ublkb1 --offset=32m && stop
+}
+check "little memory is enough" small
+
 # ---- shares
 shares() {
     serve ublkb1 model:sata-7200,size=1G --export db,weight=1000 --export scratch,weight=100 || return 1

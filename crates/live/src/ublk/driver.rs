@@ -282,6 +282,14 @@ pub(super) struct Request {
     pub(super) length: u32,
 }
 
+impl Request {
+    /// Bytes of memory that it needs while it is under way.
+    pub(super) fn held_bytes(self) -> u64 {
+        let transfers = matches!(self.action, Some(Action::Read | Action::Write));
+        if transfers { self.length.into() } else { 0 }
+    }
+}
+
 /// As the driver describes a request.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]

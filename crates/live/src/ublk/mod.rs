@@ -126,54 +126,51 @@ impl Drop for Made {
 /// # Errors
 /// If the driver is not there, or does not let us.
 pub fn attach(disk: &Handle, exports: &Exports, number: Option<u32>) -> Result<Devices, UblkError> {
-    let exports = exports.as_slice();
     let mut made = Made { control: Control::open()?, numbers: Vec::new() };
     let about = |disk: &mut LiveDisk, _| {
         crate::sys::serve_writeback();
         disk.is_rotational()
     };
     let rotational = disk.control(about).map_err(ConnectError::from)?;
-    let mut served = Vec::new();
-    for (place, export) in exports.iter().enumerate() {
+    let (mut served, mut warnings) = (Vec::new(), Vec::new());
+    for (place, export) in exports.as_slice().iter().enumerate() {
         let number = made.control.add(number.map(|first| first.saturating_add(place as u32)))?;
         made.numbers.push(number);
         let parameters = Parameters::new(disk.capacity_bytes(), disk.block_bytes(), rotational, export.read_only);
         made.control.set(number, &parameters)?;
-        served.push((Requests::open(number)?, identity(disk, export, number)));
+        let group = exports.group(export);
+        if let Some((name, weight)) = group.map(|(name, weight)| (name.to_owned(), weight)) {
+            let set = disk.control(move |disk, _| disk.group(&name, weight)).map_err(ConnectError::from)?;
+            warnings.extend(set.err().map(|error| error.to_string()));
+        }
+        let client = disk.connect(identity(disk, export, group.map(|(name, _)| name), number))?;
+        served.push(worker::Device::new(Requests::open(number)?, client));
     }
     let thread = serve(disk, served)?;
     for &number in &made.numbers {
         made.control.start(number)?;
     }
     let numbers = std::mem::take(&mut made.numbers);
-    let warnings = numbers.iter().filter_map(|&number| leave_to_disk(number)).collect();
-    let devices = numbers.into_iter().zip(exports).map(|(number, export)| Device { number, export: export.clone() });
+    warnings.extend(numbers.iter().filter_map(|&number| leave_to_disk(number)));
+    let devices =
+        numbers.into_iter().zip(exports.as_slice()).map(|(number, export)| Device { number, export: export.clone() });
     Ok(Devices { devices: devices.collect(), thread, warnings })
 }
 
-/// The client that a device is, and its group's weight.
-fn identity(disk: &Handle, export: &Export, number: u32) -> (Identity, Option<u32>) {
+/// The client that a device is.
+fn identity(disk: &Handle, export: &Export, group: Option<&str>, number: u32) -> Identity {
     let name = if export.name.is_empty() { disk.name() } else { &export.name };
-    let identity = Identity {
+    Identity {
         name: format!("{name} ublkb{number}"),
         pid: 0,
         ioprio: export.ioprio,
-        group: Some(export.name.clone()).filter(|name| !name.is_empty()),
+        group: group.map(str::to_owned),
         read_only: export.read_only,
-    };
-    (identity, export.weight)
+    }
 }
 
-/// Begins to serve the requests of devices, each for its client.
-fn serve(disk: &Handle, served: Vec<(Requests, (Identity, Option<u32>))>) -> Result<JoinHandle<()>, UblkError> {
-    let mut devices = Vec::new();
-    for (requests, (identity, weight)) in served {
-        if let Some(group) = identity.group.clone() {
-            // Declared weights are such as every elevator takes.
-            disk.control(move |disk, _| disk.group(&group, weight).is_ok()).map_err(ConnectError::from)?;
-        }
-        devices.push(worker::Device::new(requests, disk.connect(identity)?));
-    }
+/// Begins to serve the requests of devices.
+fn serve(disk: &Handle, devices: Vec<worker::Device>) -> Result<JoinHandle<()>, UblkError> {
     let (ready, readied) = mpsc::sync_channel(1);
     let disk = disk.clone();
     // A ring belongs to the thread that makes it, and a queue to the thread that first asks.

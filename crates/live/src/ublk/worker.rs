@@ -2,6 +2,7 @@
 //!
 //! It waits on a ring of its own, for the driver and for the disk's thread. Data goes from the driver into the disk's buffers and back with one copy.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,11 +28,28 @@ pub(super) struct Device {
     client: ClientId,
     /// Tags that the driver has not taken back.
     tags: u16,
+    /// Tags whose requests wait until the device holds less, in their order.
+    waiting: VecDeque<u16>,
+    /// Bytes that its requests hold.
+    held_bytes: u64,
 }
 
 impl Device {
     pub(super) fn new(requests: Requests, client: ClientId) -> Self {
-        Self { requests, client, tags: DEPTH }
+        Self { requests, client, tags: DEPTH, waiting: VecDeque::new(), held_bytes: 0 }
+    }
+
+    /// The request to go on with, if there is one and the device may hold that much: any if it holds nothing.
+    fn next(&mut self, share_bytes: u64) -> Option<(u16, Request)> {
+        let tag = *self.waiting.front()?;
+        let request = self.requests.get(tag);
+        let bytes = request.held_bytes();
+        if self.held_bytes > 0 && self.held_bytes + bytes > share_bytes {
+            return None;
+        }
+        self.waiting.pop_front();
+        self.held_bytes += bytes;
+        Some((tag, request))
     }
 }
 
@@ -41,6 +59,8 @@ pub(super) struct Worker {
     disk: Handle,
     /// By place; those that are gone leave theirs empty.
     devices: Vec<Option<Device>>,
+    /// Bytes that each device may hold.
+    share_bytes: u64,
     inbox: Arc<Inbox<Answer>>,
     /// What the bell's counter is read into.
     rung: Box<u64>,
@@ -56,6 +76,7 @@ impl Worker {
     pub(super) fn new(disk: Handle, devices: Vec<Device>) -> io::Result<Self> {
         let mut worker = Self {
             ring: Ring::new()?,
+            share_bytes: disk.budget_bytes() / devices.len().max(1) as u64,
             disk,
             devices: devices.into_iter().map(Some).collect(),
             inbox: Arc::new(Inbox::new()?),
@@ -113,7 +134,7 @@ impl Worker {
         for Completed { source, id, result } in completed.drain(..) {
             match source {
                 Source::Wake => self.listen_to_bell(),
-                _ if result == 0 => self.begin((id >> 16) as u16, id as u16),
+                _ if result == 0 => self.arrived((id >> 16) as u16, id as u16),
                 _ => self.lose((id >> 16) as u16),
             }
         }
@@ -132,10 +153,25 @@ impl Worker {
         }
     }
 
+    fn arrived(&mut self, place: u16, tag: u16) {
+        if let Some(Some(device)) = self.devices.get_mut(usize::from(place)) {
+            device.waiting.push_back(tag);
+            self.go_on(place);
+        }
+    }
+
+    /// Begins what a device has room for.
+    fn go_on(&mut self, place: u16) {
+        let share_bytes = self.share_bytes;
+        let next = |device: &mut Option<Device>| device.as_mut().and_then(|device| device.next(share_bytes));
+        while let Some((tag, request)) = self.devices.get_mut(usize::from(place)).and_then(next) {
+            self.begin(place, tag, request);
+        }
+    }
+
     /// Hands what the driver asks with `tag` to the disk.
-    fn begin(&mut self, place: u16, tag: u16) {
+    fn begin(&mut self, place: u16, tag: u16, request: Request) {
         let Some(Some(device)) = self.devices.get(usize::from(place)) else { return };
-        let request = device.requests.get(tag);
         let Some(action) = request.action else {
             return self.answer(place, tag, -Errno::ENOTSUP.0);
         };
@@ -175,12 +211,14 @@ impl Worker {
                 Err(Errno(errno)) => -errno,
             };
             self.answer(place, tag, result);
+            self.go_on(place);
         }
         self.answers = answers;
     }
 
     fn answer(&mut self, place: u16, tag: u16, result: i32) {
-        if let Some(Some(device)) = self.devices.get(usize::from(place)) {
+        if let Some(Some(device)) = self.devices.get_mut(usize::from(place)) {
+            device.held_bytes -= device.requests.get(tag).held_bytes();
             let answer = device.requests.answer(tag, result);
             self.ring.submissions(Source::Other).push(answer, id(place, tag));
         }
