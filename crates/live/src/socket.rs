@@ -121,11 +121,22 @@ fn clear(path: &Path) -> Result<bool, SocketError> {
                 return Ok(true);
             }
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(refused(error)),
+            Ok(connection) if is_served(&connection) => return Err(SocketError::InUse { path: path.to_owned() }),
             _ if tries == 0 => return Err(SocketError::InUse { path: path.to_owned() }),
             _ => tries -= 1,
         }
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Whether the process that listens at the other end is alive: not if it was killed and the kernel still clears it away, nor if it is none
+/// that we can see.
+fn is_served(connection: &UnixStream) -> bool {
+    let Ok(peer) = rustix::net::sockopt::socket_peercred(connection) else { return false };
+    let stat = fs::read_to_string(format!("/proc/{}/stat", peer.pid.as_raw_nonzero())).unwrap_or_default();
+    // The state comes behind the name, which is in parentheses and may hold anything.
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
 #[cfg(test)]
@@ -143,6 +154,37 @@ mod tests {
         assert!(matches!(OwnedListener::bind(&path), Err(SocketError::InUse { .. })));
         drop(listener);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn who_listens_is_alive_or_gone() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().join("s");
+        let listener = OwnedListener::bind(&path).unwrap();
+        assert!(is_served(&UnixStream::connect(&path).unwrap()), "it is we");
+        // Another process of ours takes the socket over and is killed: it is to be seen until we wait for it.
+        let script = "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); time.sleep(100)";
+        let other = here.path().join("other");
+        let Ok(mut child) = std::process::Command::new("python3").args(["-c", script]).arg(&other).spawn() else {
+            println!("skipped: python3 is not here");
+            return;
+        };
+        let connection = loop {
+            match UnixStream::connect(&other) {
+                Ok(connection) => break connection,
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        };
+        assert!(is_served(&connection));
+        child.kill().unwrap();
+        let gone = (0..TRIES).any(|_| {
+            std::thread::sleep(PAUSE);
+            !is_served(&connection)
+        });
+        assert!(gone, "a process that was killed does not serve");
+        child.wait().unwrap();
+        assert!(!is_served(&connection));
+        drop(listener);
     }
 
     #[test]
