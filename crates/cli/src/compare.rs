@@ -17,6 +17,7 @@ use iosched_workload::Workload;
 
 use crate::args::{CompareArgs, OutputFormat, ReplayMode};
 use crate::fail::{INTERRUPTED, usage};
+use crate::output::say;
 use crate::show::{self, Page};
 use crate::{blktrace, output, sample};
 
@@ -237,7 +238,7 @@ pub(crate) fn on_interrupt(control: &Arc<Control>) -> Result<()> {
     let control = Arc::clone(control);
     ctrlc::set_handler(move || {
         control.interrupt();
-        eprintln!("\nending after the current runs; Ctrl-C again ends those, too");
+        say!("\nending after the current runs; Ctrl-C again ends those, too");
     })?;
     Ok(())
 }

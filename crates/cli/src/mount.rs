@@ -10,7 +10,7 @@ use iosched_live::fuse::{self, MountOptions, Mounted, Unmounted, Unmounter};
 use iosched_live::reactor::Served;
 
 use crate::fail::INTERRUPTED;
-use crate::output;
+use crate::output::{self, say};
 use crate::served::{DiskArgs, size, wait};
 
 /// Mount a disk as a file, with an elevator in its path
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     loop {
         match events.recv()? {
             Event::Signal if ending => {
-                eprintln!("ended at once; what was not flushed may be lost");
+                say!("ended at once; what was not flushed may be lost");
                 return Ok(ExitCode::from(INTERRUPTED));
             }
             Event::Signal => ending = unmount(&unmounter),
@@ -100,11 +100,11 @@ fn unmount(unmounter: &Unmounter) -> bool {
         Ok(Unmounted::InUse(users)) => {
             let users: Vec<_> = users.iter().map(ToString::to_string).collect();
             let by = if users.is_empty() { String::new() } else { format!(" by {}", users.join(", ")) };
-            eprintln!("in use{by}: serving until it is closed; a second signal ends it at once");
+            say!("in use{by}: serving until it is closed; a second signal ends it at once");
             true
         }
         Err(error) => {
-            eprintln!("{}: cannot be unmounted: {error}", unmounter.directory().display());
+            say!("{}: cannot be unmounted: {error}", unmounter.directory().display());
             false
         }
     }

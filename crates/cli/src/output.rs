@@ -1,5 +1,6 @@
 //! Where output goes: standard output, and files that are there whole or not at all.
 
+use std::fmt::Arguments;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,20 @@ pub(crate) fn print(text: &str) -> Result<()> {
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
+}
+
+/// Says something to whoever looks after a disk that is served. That nobody listens any more is no reason to end.
+macro_rules! say {
+    ($($text:tt)*) => {
+        $crate::output::say_line(format_args!($($text)*))
+    };
+}
+pub(crate) use say;
+
+/// See [`say!`].
+pub(crate) fn say_line(text: Arguments<'_>) {
+    // A line at once: several threads speak.
+    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Makes the file `path` of what `write` writes. Until that is done, the file of that name stays as it was.

@@ -13,6 +13,7 @@ use iosched_live::reactor::nbd::{Config, Limits, Listener};
 
 use crate::exports::{ExportArgs, describe};
 use crate::fail::usage;
+use crate::output::say;
 use crate::served::{DiskArgs, bind, size, stop_on_signal, wait};
 
 /// Serve a disk to NBD clients, with an elevator in its path
@@ -86,22 +87,22 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
         handshake_ns: u64::from(args.handshake_s) * iosched::SECOND_NS,
     };
     let plain = tls.is_none() || args.insecure;
-    let note = Box::new(|note: &str| eprintln!("{note}"));
+    let note = Box::new(|note: &str| say!("{note}"));
     let names: Vec<String> = exports.as_slice().iter().map(describe).collect();
     let control = args.control.as_deref().map(bind).transpose()?;
     let served = args.disk.start(Some(Config { listeners, exports, tls, plain, limits, note }))?;
     stop_on_signal(&served.handle)?;
     let control = control.map(|listener| Forest::new(vec![served.handle.clone()]).serve(listener)).transpose()?;
     let scheduler = served.handle.control(|disk, _| disk.queue().scheduler())?;
-    eprintln!("{}: {}, {}, {scheduler}", served.handle.name(), served.about, size(served.handle.capacity_bytes()));
+    say!("{}: {}, {}, {scheduler}", served.handle.name(), served.about, size(served.handle.capacity_bytes()));
     for name in names {
-        eprintln!("export {name}");
+        say!("export {name}");
     }
     for place in places {
-        eprintln!("{place}");
+        say!("{place}");
     }
     if let Some(path) = &args.control {
-        eprintln!("control: iosched ls --at {}", path.display());
+        say!("control: iosched ls --at {}", path.display());
     }
     // Without systemd nobody listens.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);

@@ -11,6 +11,7 @@ use iosched_live::{Handle, OwnedListener};
 use iosched_sim::SchedulerSetting;
 
 use crate::fail::usage;
+use crate::output::say;
 
 /// Ended at once by a second signal: as a shell says of a program that SIGTERM ended.
 const TERMINATED: i32 = 143;
@@ -91,7 +92,7 @@ impl DiskArgs {
             Ok::<(), iosched::TunableError>(())
         })??;
         if let Some(address) = &self.metrics {
-            eprintln!("metrics: http://{}/metrics", iosched_live::metrics::serve(&served.handle, address)?);
+            say!("metrics: http://{}/metrics", iosched_live::metrics::serve(&served.handle, address)?);
         }
         Ok(served)
     }
@@ -105,7 +106,7 @@ pub(crate) fn stop_on_signal(handle: &Handle) -> Result<()> {
         if stopping.swap(true, Ordering::SeqCst) {
             std::process::exit(TERMINATED);
         }
-        eprintln!("\nfinishing and flushing; a second signal ends at once");
+        say!("\nfinishing and flushing; a second signal ends at once");
         handle.stop();
     })?;
     Ok(())
@@ -116,7 +117,7 @@ pub(crate) fn wait(served: Served) -> Result<()> {
     let Ended { flushed, recorded } = served.wait();
     if let Some(Recorded { lost, result }) = recorded {
         if lost > 0 {
-            eprintln!("warning: {lost} events are not in the trace: its file was too slow for them");
+            say!("warning: {lost} events are not in the trace: its file was too slow for them");
         }
         result.context("the trace ends early")?;
     }
@@ -127,7 +128,7 @@ pub(crate) fn wait(served: Served) -> Result<()> {
 pub(crate) fn bind(path: &Path) -> Result<OwnedListener> {
     let listener = OwnedListener::bind(path)?;
     if listener.has_replaced() {
-        eprintln!("{}: left by a server that has ended; it is replaced", path.display());
+        say!("{}: left by a server that has ended; it is replaced", path.display());
     }
     Ok(listener)
 }

@@ -12,7 +12,7 @@ use iosched_live::ublk::{self, Devices, Stopper, UblkError};
 
 use crate::exports::{ExportArgs, describe};
 use crate::fail::INTERRUPTED;
-use crate::output;
+use crate::output::{self, say};
 use crate::served::{DiskArgs, bind, size, wait};
 
 /// Make a disk a block device /dev/ublkbN, with an elevator in its path
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
     loop {
         match events.recv()? {
             Event::Signal if ending => {
-                eprintln!("ended at once; what was not flushed may be lost");
+                say!("ended at once; what was not flushed may be lost");
                 return Ok(ExitCode::from(INTERRUPTED));
             }
             Event::Signal => {
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
                 stop(stopper.clone(), sender.clone())?;
             }
             Event::StopFailed(error) => {
-                eprintln!("warning: {error}");
+                say!("warning: {error}");
                 ending = false;
             }
             Event::Gone(removed) => {
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
 fn stop(stopper: Stopper, sender: mpsc::Sender<Event>) -> std::io::Result<()> {
     let in_use = |devices: &[PathBuf]| {
         let devices: Vec<_> = devices.iter().map(|device| device.display().to_string()).collect();
-        eprintln!("in use: {}; serving until it is unmounted; a second signal ends at once", devices.join(", "));
+        say!("in use: {}; serving until it is unmounted; a second signal ends at once", devices.join(", "));
     };
     let stop = move || {
         if let Err(error) = stopper.stop(in_use) {
@@ -136,12 +136,12 @@ fn end(served: Served) -> Result<()> {
 
 fn announce(served: &Served, devices: &Devices, control: Option<&Path>) -> Result<()> {
     let scheduler = served.handle.control(|disk, _| disk.queue().scheduler())?;
-    eprintln!("{}: {}, {}, {scheduler}", served.handle.name(), served.about, size(served.handle.capacity_bytes()));
+    say!("{}: {}, {}, {scheduler}", served.handle.name(), served.about, size(served.handle.capacity_bytes()));
     for warning in &devices.warnings {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     if let Some(path) = control {
-        eprintln!("control: iosched ls --at {}", path.display());
+        say!("control: iosched ls --at {}", path.display());
     }
     let lines =
         devices.as_slice().iter().map(|device| format!("{}: {}\n", device.path().display(), describe(&device.export)));

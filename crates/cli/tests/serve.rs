@@ -149,6 +149,24 @@ fn an_error_of_the_backing_is_the_clients_and_the_server_goes_on() {
 }
 
 #[test]
+fn a_server_whose_messages_nobody_reads_goes_on() {
+    let here = directory("serve-deaf");
+    let server = Server::serving(&here, &["memory:1M"]);
+    server.deafen();
+    let mut client = server.connect();
+    for _ in 0..20 {
+        // It has something to say of each, and the pipe is closed after the first.
+        let mut garbage = UnixStream::connect(here.join("s")).unwrap();
+        garbage.read_exact(&mut [0; 18]).unwrap();
+        garbage.write_all(&[0x5a; 5000]).unwrap();
+        let _ = garbage.read_to_end(&mut Vec::new());
+        thread::sleep(Duration::from_millis(5));
+        assert_eq!(read_error(&mut client, 0), 0);
+    }
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
 fn answers_that_nobody_takes_hold_no_more_than_their_clients_share() {
     let here = directory("serve-unsent");
     let server = Server::serving(&here, &["memory:64M", "--budget-mib", "2"]);
