@@ -6,6 +6,8 @@ export PATH=/host:/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
+# The kernel's messages go elsewhere.
+exec >/dev/ttyS0 2>&1
 mount -t tmpfs tmp /tmp
 mkdir /dev/shm
 cd /tmp || exit
@@ -200,6 +202,13 @@ killed() {
     eventually not ls /dev/ublkb5 2>/dev/null
 }
 check "a killed server's device is gone" killed
+crashed() {
+    serve ublkb0 disk.img && /host/mke2fs -q -t ext4 -F /dev/ublkb0 && mount -t ext4 /dev/ublkb0 /mnt && random /mnt/a 4 && cp /mnt/a kept &&
+        sync && random /mnt/b 4 && kill -9 "$server" && eventually not ls /dev/ublkb0 && umount /mnt || return 1
+    serve ublkb0 disk.img --number 0 && mount -t ext4 /dev/ublkb0 /mnt && cmp kept /mnt/a && umount /mnt &&
+        e2fsck -fn /dev/ublkb0 && stop
+}
+check "a killed server's file system is whole when it is served again" crashed
 taken() {
     serve ublkb6 memory:16M --number 6 || return 1
     fails_with 1 "ublkb6 is served already" iosched ublk memory:16M --number 5 --export a --export b && eventually not ls /dev/ublkc5 && stop
@@ -212,4 +221,6 @@ check "nothing is left" eventually no_devices
 check "the kernel has nothing to complain of" not sh -c "dmesg | grep -E 'BUG:|WARNING:|Oops|blocked for more'"
 
 echo "guest: end"
+# What was said is to be out before.
+sleep 1
 poweroff -f

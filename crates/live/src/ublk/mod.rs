@@ -222,7 +222,8 @@ impl Devices {
         // What a thread that has failed leaves is cleared away like the rest.
         let _ = self.thread.join();
         let mut control = Control::open()?;
-        self.devices.iter().try_for_each(|device| control.delete(device.number))
+        let deleted: Vec<_> = self.devices.iter().map(|device| control.delete(device.number)).collect();
+        deleted.into_iter().collect()
     }
 }
 
