@@ -22,7 +22,7 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
         "iosched-lab",
         Some(&["iosched", "iosched-disk", "iosched-trace", "iosched-workload", "iosched-host", "iosched-sim"]),
     ),
-    ("iosched-live", Some(&["iosched", "iosched-disk", "iosched-trace"])),
+    ("iosched-live", Some(&["iosched", "iosched-check", "iosched-disk", "iosched-trace"])),
     ("iosched-cli", None),
     ("xtask", None),
 ];
