@@ -67,7 +67,7 @@ pub(super) struct Connection {
     /// Operations that are not answered.
     pub(super) asked: u32,
     /// There may be more to look at, but the disk or the client has no room for more.
-    pub(super) stalled: bool,
+    stalled: bool,
     /// It has said that it goes: what it asked for is answered first.
     leaving: bool,
     pub(super) closed: bool,
@@ -188,8 +188,15 @@ impl Connection {
 
     // ---- looking at what was received
 
+    /// There may be room for more of what was received.
+    pub(super) fn look_if_stalled(&mut self, with: &mut With<'_>) {
+        if self.stalled {
+            self.look(with);
+        }
+    }
+
     /// Looks at what was received, as far as there is room for what it asks for.
-    pub(super) fn look(&mut self, with: &mut With<'_>) {
+    fn look(&mut self, with: &mut With<'_>) {
         self.stalled = false;
         let received = std::mem::take(&mut self.received);
         let mut input = &received[self.from..self.to];

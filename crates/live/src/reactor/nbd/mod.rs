@@ -3,6 +3,7 @@
 mod connection;
 mod output;
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixListener;
@@ -124,8 +125,8 @@ pub(super) struct Server {
     /// Connections that something happened to.
     touched: Vec<u32>,
     notes: Vec<String>,
-    /// Listeners that could not accept, and when they try again.
-    deaf: Vec<(Time, u32)>,
+    /// What is due when.
+    agenda: BTreeSet<(Time, Due)>,
     ending: bool,
 }
 
@@ -151,7 +152,8 @@ impl Server {
         };
         let door = Door { exports, offers, tls, tls_mode, limits };
         let (connections, asked) = (Slab::new(), Slab::new());
-        Self { listeners, door, note, connections, asked, touched: Vec::new(), notes, deaf: Vec::new(), ending: false }
+        let (touched, agenda) = (Vec::new(), BTreeSet::new());
+        Self { listeners, door, note, connections, asked, touched, notes, agenda, ending: false }
     }
 
     pub(super) fn listen(&self, ring: &mut Ring) {
@@ -175,7 +177,7 @@ impl Server {
         }
         let Some(socket) = socket else {
             // Most likely there are too many files open: it is tried again a little later.
-            self.deaf.push((now + DEAF_NS, listener));
+            self.agenda.insert((now + DEAF_NS, Due::Listen(listener)));
             return;
         };
         self.accept_on(listener, ring);
@@ -187,51 +189,49 @@ impl Server {
             return;
         }
         let connection = Connection::new(socket, Peer { name, pid }, &self.door, now);
+        let deadline = connection.deadline;
         let id = self.connections.insert(connection) as u32;
+        self.agenda.extend(deadline.map(|at| (at, Due::Handshake(id))));
         self.touched.push(id);
+    }
+
+    /// Lets a connection act, if it is there; it is looked at afterwards.
+    fn act(&mut self, now: Time, id: u32, disk: &mut LiveDisk, act: impl FnOnce(&mut Connection, &mut With<'_>)) {
+        let Self { connections, door, asked, notes, touched, ending, .. } = self;
+        let Some(connection) = connections.get_mut(id as usize) else { return };
+        act(connection, &mut With { id, now, disk, door, asked, notes, ending: *ending });
+        if touched.last() != Some(&id) {
+            touched.push(id);
+        }
     }
 
     /// The kernel has received for a connection.
     pub(super) fn received(&mut self, now: Time, id: u32, result: i32, disk: &mut LiveDisk) {
-        let Self { connections, door, asked, notes, touched, ending, .. } = self;
-        let Some(connection) = connections.get_mut(id as usize) else { return };
-        connection.received(result, &mut With { id, now, disk, door, asked, notes, ending: *ending });
-        touched.push(id);
+        self.act(now, id, disk, |connection, with| connection.received(result, with));
     }
 
     /// The kernel has sent for a connection.
     pub(super) fn sent(&mut self, now: Time, id: u32, result: i32, disk: &mut LiveDisk, ring: &mut Ring) {
-        let Self { connections, door, asked, notes, touched, ending, .. } = self;
-        let Some(connection) = connections.get_mut(id as usize) else { return };
-        let with = &mut With { id, now, disk, door, asked, notes, ending: *ending };
-        let fd = connection.fd();
-        match usize::try_from(result) {
-            Ok(sent) => connection.output.sent(sent, fd, id, &mut ring.submissions(Source::Send)),
-            Err(_) => {
-                connection.output.failed();
-                connection.close(with);
+        self.act(now, id, disk, |connection, with| {
+            let fd = connection.fd();
+            match usize::try_from(result) {
+                Ok(sent) => connection.output.sent(sent, fd, id, &mut ring.submissions(Source::Send)),
+                Err(_) => {
+                    connection.output.failed();
+                    connection.close(with);
+                }
             }
-        }
-        if connection.stalled {
-            connection.look(with);
-        }
-        touched.push(id);
+            connection.look_if_stalled(with);
+        });
     }
 
     /// The disk has answered what came by NBD.
     pub(super) fn answer(&mut self, now: Time, done: Done, disk: &mut LiveDisk) {
-        let Self { connections, door, asked, notes, touched, ending, .. } = self;
-        let Some(answered) = asked.try_remove((done.cookie & !COOKIES) as usize) else { return };
-        let id = answered.connection;
-        let Some(connection) = connections.get_mut(id as usize) else { return };
-        let with = &mut With { id, now, disk, door, asked, notes, ending: *ending };
-        connection.answer(&answered, done.result, with);
-        if connection.stalled {
-            connection.look(with);
-        }
-        if touched.last() != Some(&id) {
-            touched.push(id);
-        }
+        let Some(answered) = self.asked.try_remove((done.cookie & !COOKIES) as usize) else { return };
+        self.act(now, answered.connection, disk, |connection, with| {
+            connection.answer(&answered, done.result, with);
+            connection.look_if_stalled(with);
+        });
     }
 
     /// Lets the kernel send and receive for every connection that something happened to, and forgets those that are over.
@@ -252,25 +252,27 @@ impl Server {
         }
     }
 
-    /// When [`Server::time`] has something to do.
+    /// When [`Server::time`] has something to do, or a little earlier than that.
     pub(super) fn next_time(&self) -> Option<Time> {
-        let deadlines = self.connections.iter().filter_map(|(_, connection)| connection.deadline);
-        deadlines.chain(self.deaf.iter().map(|&(at, _)| at)).min()
+        self.agenda.first().map(|&(at, _)| at)
     }
 
     /// Ends handshakes that take too long, and listens again.
     pub(super) fn time(&mut self, now: Time, disk: &mut LiveDisk, ring: &mut Ring) {
-        while let Some(due) = self.deaf.iter().position(|&(at, _)| at <= now) {
-            let (_, listener) = self.deaf.swap_remove(due);
-            self.accept_on(listener, ring);
-        }
-        let Self { connections, door, asked, notes, touched, ending, .. } = self;
-        for (id, connection) in connections.iter_mut() {
-            if connection.deadline.is_some_and(|deadline| deadline <= now) {
-                notes.push(format!("{}: closed: its handshake took too long", connection.peer.name));
-                let id = id as u32;
-                connection.close(&mut With { id, now, disk, door, asked, notes, ending: *ending });
-                touched.push(id);
+        while let Some((at, due)) = self.agenda.pop_first() {
+            if at > now {
+                self.agenda.insert((at, due));
+                return;
+            }
+            match due {
+                Due::Listen(listener) => self.accept_on(listener, ring),
+                Due::Handshake(id) => self.act(now, id, disk, |connection, with| {
+                    // It may be another's number by now.
+                    if connection.deadline.is_some_and(|deadline| deadline <= now) {
+                        with.notes.push(format!("{}: closed: its handshake took too long", connection.peer.name));
+                        connection.close(with);
+                    }
+                }),
             }
         }
     }
@@ -282,14 +284,14 @@ impl Server {
 
     /// The disk has ended: connections end when their answers are sent.
     pub(super) fn finish(&mut self, now: Time, disk: &mut LiveDisk) {
-        let Self { connections, door, asked, notes, touched, ending, .. } = self;
-        for (id, connection) in connections.iter_mut() {
-            let id = id as u32;
-            connection.finish(&mut With { id, now, disk, door, asked, notes, ending: *ending });
-            if connection.output.bytes() == 0 {
-                shut_down(connection.fd());
-            }
-            touched.push(id);
+        let ids: Vec<u32> = self.connections.iter().map(|(id, _)| id as u32).collect();
+        for id in ids {
+            self.act(now, id, disk, |connection, with| {
+                connection.finish(with);
+                if connection.output.bytes() == 0 {
+                    shut_down(connection.fd());
+                }
+            });
         }
     }
 
@@ -297,6 +299,15 @@ impl Server {
     pub(super) fn is_quiet(&self) -> bool {
         self.connections.iter().all(|(_, connection)| connection.closed || connection.output.bytes() == 0)
     }
+}
+
+/// What a server does when a time has come.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Due {
+    /// A listener that could not accept tries again.
+    Listen(u32),
+    /// A connection's handshake has taken too long, if it is not over.
+    Handshake(u32),
 }
 
 /// What a system call that makes a descriptor returned.
