@@ -134,11 +134,11 @@ impl<'a> Run<'a> {
             },
             budget_bytes: 1 << 20,
         };
-        let mut disk = LiveDisk::new(Time::ZERO, settings, Pool::default()).expect("one of the names");
+        let mut disk = LiveDisk::new(Time::ZERO, settings, Pool::default()).unwrap_or_else(|error| panic!("{error}"));
         let clients = [None, Some("db")].map(|group| {
             let (name, group) = (group.unwrap_or("one").to_owned(), group.map(str::to_owned));
             let identity = Identity { name, pid: 1, ioprio: IoPriority::default(), group, read_only: false };
-            disk.connect(Time::ZERO, identity).expect("there is room for two")
+            disk.connect(Time::ZERO, identity).unwrap_or_else(|error| panic!("{error}"))
         });
         Self {
             disk,
