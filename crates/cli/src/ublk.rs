@@ -81,7 +81,9 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
             return Err(error.into());
         }
     };
-    announce(&served, &devices, args.control.as_deref())?;
+    if let Err(error) = announce(&served, &devices, args.control.as_deref()) {
+        say!("warning: {error}");
+    }
     // Without systemd nobody listens.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let stopper = devices.stopper();
