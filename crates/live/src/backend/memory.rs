@@ -21,9 +21,13 @@ impl Bytes {
     pub(super) fn new(length: u64) -> io::Result<Self> {
         let length = usize::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let map = MmapOptions::new().len(length).no_reserve_swap().map_anon()?;
-        // Fewer page faults; where that is not to be had it is as well.
-        let _ = map.advise(Advice::HugePage);
         Ok(Self(map))
+    }
+
+    /// Faster to read and write, and slower to touch first: the kernel may make room for a huge page for milliseconds.
+    fn prefer_huge_pages(&self) {
+        // Where they are not to be had it is as well.
+        let _ = self.0.advise(Advice::HugePage);
     }
 
     /// Does what `command` says to the bytes.
@@ -96,7 +100,9 @@ impl Memory {
             trim_zeroes: true,
             max_hw_sectors_kb: 4096,
         };
-        Ok(Self { card, bytes: Bytes::new(capacity_bytes)? })
+        let bytes = Bytes::new(capacity_bytes)?;
+        bytes.prefer_huge_pages();
+        Ok(Self { card, bytes })
     }
 }
 

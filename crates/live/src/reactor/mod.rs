@@ -227,6 +227,7 @@ impl Reactor {
 
     fn run(mut self) -> Ended {
         sys::sleep_exactly();
+        sys::run_before_others();
         self.listen_to_bell();
         if let Some(nbd) = &self.nbd {
             nbd.listen(&mut self.ring);
