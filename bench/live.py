@@ -263,7 +263,7 @@ def bench_cost(servers, options):
 
 # What a disk that several share is served with: CFQ as it comes idles for a reader that thinks, and lets a device hold as much as it takes.
 SHARED = "cfq:slice_idle=0"
-SHARED_DEPTH = ["--depth", "10"]
+SHARED_DEPTH = ["--depth", "8"]
 
 
 def bench_shield(servers, options):

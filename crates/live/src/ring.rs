@@ -98,6 +98,11 @@ impl Ring {
         cancelled.is_ok() || cancelled.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
+    /// Whether there are completions to be taken.
+    pub(crate) fn has_completions(&mut self) -> bool {
+        !self.ring.completion().is_empty()
+    }
+
     /// Takes every completion there is.
     pub(crate) fn completions(&mut self, into: &mut Vec<Completed>) {
         into.extend(self.ring.completion().map(|entry: cqueue::Entry| {

@@ -2,6 +2,7 @@
 
 mod handle;
 pub mod nbd;
+mod patience;
 mod record;
 
 use std::io;
@@ -21,6 +22,7 @@ use crate::ring::{Completed, Ring, Source};
 use crate::{Errno, Pool, sys};
 pub use handle::{ConnectError, Handle, Reply, Stopped};
 use handle::{Inbox, Message};
+use patience::Patience;
 use record::Recorder;
 pub use record::{RecordError, Recorded};
 
@@ -174,6 +176,9 @@ struct Reactor {
     nbd: Option<nbd::Server>,
     recorder: Option<Recorder>,
     began: Instant,
+    patience: Patience,
+    /// Completions that the present turn of the loop began with.
+    came: usize,
     replies: Slab<Reply>,
     ending: Ending,
     /// The disk's own client, for the last flush.
@@ -207,6 +212,8 @@ impl Reactor {
             nbd,
             recorder,
             began: Instant::now(),
+            patience: Patience::default(),
+            came: 0,
             replies: Slab::new(),
             ending: Ending::No,
             own: None,
@@ -235,6 +242,7 @@ impl Reactor {
         while self.ending != Ending::Ended {
             let now = self.now();
             self.ring.completions(&mut self.completed);
+            self.came = self.completed.len();
             // First what has ended, so that the device has the next before more comes.
             self.take_ended(now);
             self.take_messages(now);
@@ -299,8 +307,24 @@ impl Reactor {
             self.submit(Some(Duration::ZERO));
             return;
         }
-        self.submit(next.map(|at| Duration::from_nanos(at.since(now))));
+        self.sleep(now, next);
         self.inbox.awake();
+    }
+
+    /// Waits until something comes, or until `next`. Looks for it for a while first, if it has lately come soon: a thread that has gone to sleep is
+    /// slow to wake up.
+    fn sleep(&mut self, began: Time, next: Option<Time>) {
+        let gives_up = (began + self.patience.ns(self.came)).min(next.unwrap_or(Time::MAX));
+        let mut now = began;
+        while now < gives_up {
+            self.submit(Some(Duration::ZERO));
+            now = self.now();
+            if self.ring.has_completions() || self.ending == Ending::Ended {
+                return;
+            }
+        }
+        self.submit(next.map(|at| Duration::from_nanos(at.since(now.min(at)))));
+        self.patience.slept(self.now().since(began));
     }
 
     fn submit(&mut self, timeout: Option<Duration>) {
