@@ -6,6 +6,8 @@ use crate::array::Array;
 use crate::disk::Disk;
 use crate::fixed::Fixed;
 use crate::hdd::Hdd;
+use crate::random::Random;
+use crate::server::Server;
 use crate::ssd::Ssd;
 use crate::{Card, Command, Device};
 
@@ -23,6 +25,8 @@ pub enum AnyDevice {
     Ssd(Box<Ssd>),
     /// Disks behind a controller.
     Array(Box<Array>),
+    /// Servers behind one queue.
+    Server(Box<Server>),
 }
 
 macro_rules! each {
@@ -33,6 +37,7 @@ macro_rules! each {
             AnyDevice::Hdd($device) => $call,
             AnyDevice::Ssd($device) => $call,
             AnyDevice::Array($device) => $call,
+            AnyDevice::Server($device) => $call,
         }
     };
 }
@@ -47,17 +52,15 @@ impl AnyDevice {
                     member.reseed(scramble(seed).wrapping_add(i));
                 }
             }
+            Self::Server(server) => server.set_seed(scramble(seed)),
             Self::Hdd(hdd) => hdd.set_start_angle((scramble(seed) >> 32) as u32),
         }
     }
 }
 
-/// Makes unlike numbers of like ones (the output function of splitmix64).
+/// Makes unlike numbers of like ones.
 const fn scramble(seed: u64) -> u64 {
-    let z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
+    Random(seed).next()
 }
 
 impl Device for AnyDevice {

@@ -59,3 +59,8 @@ pub(crate) const fn default_max_hw_sectors_kb() -> u32 {
 pub(crate) const fn yes() -> bool {
     true
 }
+
+/// Whether a value need not be written, since reading puts it there.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -7,13 +7,13 @@
 use std::collections::VecDeque;
 
 use iosched::{Op, Sector, Time};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{self, ConfigError, within};
 use crate::{Card, Command, Device};
 
 /// Parameters of [`Disk`].
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskConfig {
     /// Commands it takes at once, 1 to 65,535.

@@ -8,13 +8,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use iosched::{Op, Time};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{self, ConfigError, within};
 use crate::{Card, Command, Device};
 
 /// Parameters of [`Fixed`].
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedConfig {
     /// Commands it takes at once, 1 to 65,535.
@@ -40,7 +40,7 @@ pub struct FixedConfig {
 }
 
 /// Latencies from a moment on, for commands submitted then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedStep {
     /// From when, in ns after the origin. Of the steps reached, the last listed counts.

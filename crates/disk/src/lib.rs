@@ -1,4 +1,4 @@
-//! Device models, in virtual time: `fixed`, `disk`, `hdd`, `ssd` and `array`, and the profiles of real devices.
+//! Device models, in virtual time: `fixed`, `disk`, `hdd`, `ssd`, `array` and `server`, and the profiles of real devices.
 //!
 //! A model is a state machine without a clock. Its host hands it commands, asks when it next wants to be
 //! looked at, and takes completions one at a time: [`Device`]. What a device is comes from a [`Profile`]: a name
@@ -7,7 +7,8 @@
 //! - [`Fixed`] and [`Disk`]: the devices of the recorded runs of Linux' elevators, to the nanosecond;
 //! - [`Hdd`]: a rotating disk with zones, a seek curve, rotation, read-ahead, a write cache and command queueing;
 //! - [`Ssd`]: flash dies behind a link and a write buffer, and the cleaning of blocks;
-//! - [`Array`]: disks behind a controller with memory.
+//! - [`Array`]: disks behind a controller with memory;
+//! - [`Server`]: servers behind one queue, with a measured spread: virtual disks, disks over a network.
 //!
 //! [`measure`] drives any of them as a benchmark would.
 //!
@@ -36,6 +37,8 @@ pub mod hdd;
 mod link;
 pub mod measure;
 mod profile;
+mod random;
+pub mod server;
 pub mod ssd;
 
 pub use any::AnyDevice;
@@ -45,6 +48,7 @@ pub use disk::{Disk, DiskConfig};
 pub use fixed::{Fixed, FixedConfig, FixedStep};
 pub use hdd::{Hdd, HddConfig};
 pub use profile::{Anchor, Model, Profile, ProfileError, StartState};
+pub use server::{Server, ServerConfig};
 pub use ssd::{Ssd, SsdConfig};
 
 use iosched::{Op, Sector, Time};

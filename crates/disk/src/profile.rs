@@ -14,6 +14,7 @@ use crate::disk::{Disk, DiskConfig};
 use crate::fixed::{Fixed, FixedConfig};
 use crate::hdd::{Hdd, HddConfig};
 use crate::measure::{self, Figure, Unit};
+use crate::server::{Server, ServerConfig};
 use crate::ssd::{Ssd, SsdConfig, SsdStartConfig};
 use crate::{AnyDevice, Card, Device};
 
@@ -87,7 +88,7 @@ pub enum ProfileError {
 }
 
 /// Which model a profile is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
     Fixed,
@@ -95,6 +96,7 @@ enum Kind {
     Hdd,
     Ssd,
     Array,
+    Server,
 }
 
 impl Kind {
@@ -105,6 +107,7 @@ impl Kind {
             Self::Hdd => "hdd",
             Self::Ssd => "ssd",
             Self::Array => "array",
+            Self::Server => "server",
         }
     }
 }
@@ -122,6 +125,8 @@ pub enum Model {
     Ssd(Box<SsdConfig>),
     /// Disks behind a controller.
     Array(Box<ArrayConfig>),
+    /// Servers behind one queue, with a spread.
+    Server(Box<ServerConfig>),
 }
 
 /// What was written to a device before a run. Only flash differs by it.
@@ -161,7 +166,7 @@ pub struct Anchor {
 }
 
 /// The file as written.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     kind: Kind,
@@ -172,7 +177,8 @@ struct File {
     hdd: Option<Box<HddConfig>>,
     ssd: Option<Box<SsdConfig>>,
     array: Option<Box<ArrayConfig>>,
-    #[serde(default)]
+    server: Option<Box<ServerConfig>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     anchors: Vec<Anchor>,
 }
 
@@ -227,6 +233,36 @@ impl Profile {
         let about = about.unwrap_or_else(|| model.about());
         let tags = prototype.card().depth;
         Ok(Self { name: name.to_owned(), about, model, anchors, prototype, tags })
+    }
+
+    /// A profile of a model that needs no other profiles.
+    ///
+    /// # Errors
+    /// No device can have such parameters, nobody could measure such an anchor, or it is an array: its members are in files.
+    pub fn of(name: &str, about: &str, model: Model, anchors: Vec<Anchor>) -> Result<Self, ProfileError> {
+        let invalid = |source| ProfileError::Invalid { file: name.to_owned(), source };
+        let prototype = model.build(&[]).map_err(invalid)?;
+        validate_anchors(&anchors, &model, prototype.card()).map_err(invalid)?;
+        let tags = prototype.card().depth;
+        Ok(Self { name: name.to_owned(), about: about.to_owned(), model, anchors, prototype, tags })
+    }
+
+    /// The profile's text: [`parse`](Self::parse) of it gives the same again.
+    ///
+    /// # Errors
+    /// A number of the model that TOML cannot hold, above 2^63.
+    pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
+        let mut file = File { about: Some(self.about.clone()), ..File::empty(self.model.kind_of()) };
+        match self.model.clone() {
+            Model::Fixed(config) => file.fixed = Some(config),
+            Model::Disk(config) => file.disk = Some(config),
+            Model::Hdd(config) => file.hdd = Some(config),
+            Model::Ssd(config) => file.ssd = Some(config),
+            Model::Array(config) => file.array = Some(config),
+            Model::Server(config) => file.server = Some(config),
+        }
+        file.anchors.clone_from(&self.anchors);
+        toml::to_string(&file)
     }
 
     /// The profile of that name that comes with this crate, capitals and small letters being alike; `NAME:fresh` and
@@ -328,6 +364,7 @@ impl Profile {
             Model::Disk(config) => config.depth = depth,
             Model::Hdd(config) => config.depth = depth,
             Model::Ssd(config) => config.depth = depth,
+            Model::Server(config) => config.depth = depth,
             Model::Array(_) => {
                 let problem = "an array's depth is a choice of its controller".to_owned();
                 return Err(invalid(ConfigError::new("depth", problem, "set array.depth in a file of your own")));
@@ -446,6 +483,20 @@ fn validate_anchors(anchors: &[Anchor], model: &Model, card: &Card) -> Result<()
 }
 
 impl File {
+    const fn empty(kind: Kind) -> Self {
+        Self {
+            kind,
+            about: None,
+            fixed: None,
+            disk: None,
+            hdd: None,
+            ssd: None,
+            array: None,
+            server: None,
+            anchors: Vec::new(),
+        }
+    }
+
     /// The model of the one table the profile must have.
     fn model(self) -> Result<Model, ConfigError> {
         let wanted = self.kind.name();
@@ -455,6 +506,7 @@ impl File {
             ("hdd", self.hdd.is_some()),
             ("ssd", self.ssd.is_some()),
             ("array", self.array.is_some()),
+            ("server", self.server.is_some()),
         ];
         if let Some((table, _)) = tables.iter().find(|&&(table, present)| present && table != wanted) {
             return Err(ConfigError::new(
@@ -469,6 +521,7 @@ impl File {
             Kind::Hdd => self.hdd.map(Model::Hdd),
             Kind::Ssd => self.ssd.map(Model::Ssd),
             Kind::Array => self.array.map(Model::Array),
+            Kind::Server => self.server.map(Model::Server),
         };
         model.ok_or_else(|| {
             ConfigError::new(
@@ -489,18 +542,24 @@ impl Model {
             Self::Hdd(config) => AnyDevice::Hdd(Box::new(Hdd::new(config)?)),
             Self::Ssd(config) => AnyDevice::Ssd(Box::new(Ssd::new(config)?)),
             Self::Array(config) => AnyDevice::Array(Box::new(Array::new(config, members)?)),
+            Self::Server(config) => AnyDevice::Server(Box::new(Server::new(config)?)),
         })
     }
 
     /// As a profile's `kind` names it.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
+        self.kind_of().name()
+    }
+
+    const fn kind_of(&self) -> Kind {
         match self {
-            Self::Fixed(_) => "fixed",
-            Self::Disk(_) => "disk",
-            Self::Hdd(_) => "hdd",
-            Self::Ssd(_) => "ssd",
-            Self::Array(_) => "array",
+            Self::Fixed(_) => Kind::Fixed,
+            Self::Disk(_) => Kind::Disk,
+            Self::Hdd(_) => Kind::Hdd,
+            Self::Ssd(_) => Kind::Ssd,
+            Self::Array(_) => Kind::Array,
+            Self::Server(_) => Kind::Server,
         }
     }
 
@@ -528,6 +587,10 @@ impl Model {
                 let members: u32 = config.members.iter().map(|member| member.count).sum();
                 let cache_mb = config.write_cache.sectors / 2048;
                 format!("array of {members}, depth {}, write cache {cache_mb} MiB", config.depth)
+            }
+            Self::Server(config) => {
+                let servers = if config.servers == 1 { "one server" } else { &format!("{} servers", config.servers) };
+                format!("{}, {servers}, depth {}", size(config.capacity_sectors), config.depth)
             }
         }
     }

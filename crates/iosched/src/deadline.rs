@@ -7,7 +7,7 @@ use crate::elevator::{Elevator, Env, Layer, Registered};
 use crate::parts::sorted::{Sorted, inherit_fifo_place};
 use crate::request::{Bio, Fifo, RequestId};
 use crate::time::Time;
-use crate::tunable::{Declarations, TunableError, tunable};
+use crate::tunable::{Declarations, Span, TunableError, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "deadline",
@@ -42,7 +42,8 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             500,
             0..=MAX,
             "2.6.0",
-            "after this age a read is served before its direction's batch goes on"
+            "after this age a read is served before its direction's batch goes on",
+            { tuning: Span::of(16, 2_000) }
         ),
         tunable!(
             Tunables.write_expire_ms,
@@ -52,7 +53,8 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             5000,
             0..=MAX,
             "2.6.0",
-            "after this age a write is served before its direction's batch goes on"
+            "after this age a write is served before its direction's batch goes on",
+            { tuning: Span::of(78, 20_000) }
         ),
         tunable!(
             Tunables.writes_starved,
@@ -62,7 +64,8 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             2,
             0..=MAX,
             "2.6.0",
-            "read batches that may pass over waiting writes"
+            "read batches that may pass over waiting writes",
+            { tuning: Span::or_zero(1, 16) }
         ),
         tunable!(
             Tunables.front_merges,
@@ -72,9 +75,11 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             1,
             0..=1,
             "2.6.0",
-            "whether front merges are looked for"
+            "whether front merges are looked for",
+            { tuning: Span::SWITCH }
         ),
-        tunable!(Tunables.fifo_batch, "fifo_batch", Requests, 1, 16, 0..=MAX, "2.6.0", "requests in one batch"),
+        tunable!(Tunables.fifo_batch, "fifo_batch", Requests, 1, 16, 0..=MAX, "2.6.0", "requests in one batch",
+            { tuning: Span::of(1, 128) }),
     ],
 };
 

@@ -71,4 +71,4 @@ pub use mq_deadline::Choice as MqDeadlineChoice;
 pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit, TagLayout};
 pub use request::{Bio, BioDone, Flags, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
 pub use time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
-pub use tunable::{Declarations, Kept, Spec, Tunable, TunableError, Unit};
+pub use tunable::{Declarations, Kept, Span, Spec, Tunable, TunableError, Unit};

@@ -77,6 +77,43 @@ pub struct Spec {
     pub prefixed: bool,
     /// Another name for the same value in a finer unit: the name it stands for.
     pub alias_of: Option<&'static str>,
+    /// The values worth trying; `None`: it serves nobody to search for one.
+    pub tuning: Option<Span>,
+}
+
+/// The values of a tunable that are worth trying: much less than what it takes. Beyond them an elevator does what it does at
+/// their end, or what nobody wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// The smallest above 0, in the unit of the declaration.
+    pub low: u64,
+    /// The largest.
+    pub high: u64,
+    /// Whether 0 is worth trying, too: it means "never", "off" or "automatic".
+    pub zero: bool,
+}
+
+impl Span {
+    /// Of a switch.
+    pub(crate) const SWITCH: Option<Self> = Self::or_zero(1, 1);
+
+    /// From `low` to `high`.
+    pub(crate) const fn of(low: u64, high: u64) -> Option<Self> {
+        Some(Self { low, high, zero: false })
+    }
+
+    /// 0, and from `low` to `high`.
+    pub(crate) const fn or_zero(low: u64, high: u64) -> Option<Self> {
+        Some(Self { low, high, zero: true })
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { low, high, zero } = *self;
+        let zero = if zero { "0, " } else { "" };
+        if low == high { write!(f, "{zero}{low}") } else { write!(f, "{zero}{low}..{high}") }
+    }
 }
 
 /// A value that cannot be read or written so.
@@ -332,6 +369,7 @@ macro_rules! tunable {
                     signed: false,
                     prefixed: false,
                     alias_of: None,
+                    tuning: None,
                 };
                 $($(spec.$extra = $value;)*)?
                 spec

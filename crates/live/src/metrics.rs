@@ -239,15 +239,7 @@ mod tests {
         for block in 0..20 {
             let (answer, answered) = std::sync::mpsc::channel();
             let offset = block * 4096;
-            let read = Operation {
-                action: Action::Read,
-                offset,
-                length: 4096,
-                fua: false,
-                no_hole: false,
-                data: None,
-                cookie: 0,
-            };
+            let read = Operation::new(Action::Read, offset, 4096);
             handle.submit(client, read, Box::new(move |result| answer.send(result.is_ok()).unwrap()));
             assert!(answered.recv().unwrap());
         }

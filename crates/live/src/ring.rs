@@ -2,9 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::os::fd::RawFd;
 use std::time::Duration;
 
-use io_uring::{IoUring, cqueue, squeue, types};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 /// Entries of the submission queue; more are submitted in several goes.
 const ENTRIES: u32 = 256;
@@ -40,6 +41,8 @@ pub(crate) struct Completed {
 /// The ring.
 pub(crate) struct Ring {
     ring: IoUring,
+    /// What a bell's counter is read into.
+    rung: Box<u64>,
 }
 
 impl Ring {
@@ -53,12 +56,18 @@ impl Ring {
             .setup_cqsize(ENTRIES * 16)
             .build(ENTRIES);
         let ring = quick.or_else(|_| IoUring::builder().setup_cqsize(ENTRIES * 16).build(ENTRIES))?;
-        Ok(Self { ring })
+        Ok(Self { ring, rung: Box::new(0) })
     }
 
     /// Who submits through it next.
     pub(crate) fn submissions(&mut self, source: Source) -> Submissions<'_> {
         Submissions { ring: self, source }
+    }
+
+    /// Submits that the thread is woken, with a completion of [`Source::Wake`], when the eventfd `bell` is written to.
+    pub(crate) fn listen_to(&mut self, bell: RawFd) {
+        let read = opcode::Read::new(types::Fd(bell), (&raw mut *self.rung).cast(), size_of::<u64>() as u32);
+        self.submissions(Source::Wake).push(read.build(), 0);
     }
 
     fn push(&mut self, entry: &squeue::Entry) {
@@ -95,7 +104,12 @@ impl Ring {
         let timeout = types::Timespec::from(CANCELLING_MAX);
         let cancelled = self.ring.submitter().register_sync_cancel(Some(timeout), types::CancelBuilder::any());
         // That there is nothing is as well.
-        cancelled.is_ok() || cancelled.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        let done = cancelled.is_ok() || cancelled.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        if !done {
+            // The kernel may still write there.
+            std::mem::forget(std::mem::take(&mut self.rung));
+        }
+        done
     }
 
     /// Whether there are completions to be taken.

@@ -3,9 +3,7 @@
 #[path = "common/fuzzing.rs"]
 mod fuzzing;
 
-use std::path::Path;
-
-use fuzzing::{bytes, damage, inputs};
+use fuzzing::{bytes, damage, inputs, replay_corpus};
 use iosched::RequestQueue;
 use iosched_check::Random;
 use iosched_live::control::fuzz::{Told, fuzz_control};
@@ -106,10 +104,5 @@ fn random_and_damaged_conversations() {
 
 #[test]
 fn the_corpus() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/control");
-    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-    assert!(files.len() >= 4);
-    for file in files {
-        fuzz_control(&std::fs::read(file).unwrap());
-    }
+    replay_corpus("control", |input| _ = fuzz_control(input));
 }

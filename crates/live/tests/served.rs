@@ -36,7 +36,7 @@ fn call(handle: &Handle, client: ClientId, operation: Operation) -> Result<Optio
 }
 
 fn operation(action: Action, offset: u64, length: u32) -> Operation {
-    Operation { action, offset, length, fua: false, no_hole: false, data: None, cookie: 0 }
+    Operation::new(action, offset, length)
 }
 
 fn write(handle: &Handle, client: ClientId, offset: u64, bytes: &[u8]) -> Result<(), Errno> {

@@ -16,22 +16,21 @@
 #![forbid(unsafe_code)]
 
 mod engine;
-mod histogram;
-mod job_result;
 mod observer;
 mod plan;
-mod result;
 mod scenario;
 mod service_log;
 mod setting;
 mod timeline;
 
 pub use engine::{check, run};
-pub use histogram::Histogram;
-pub use job_result::{DirectionResult, JobResult, SAMPLE_NS, Samples};
+pub use iosched_workload::Replay;
+pub use iosched_workload::outcome::{
+    DirectionResult, Histogram, JobResult, Latencies, Note, QueueStat, QueueStatGroup, RunResult, SAMPLE_NS, Samples,
+    TaskResult,
+};
 pub use observer::{Change, Completed, Decisions, Dispatched, Observer, Submitted, Taken};
-pub use plan::{Host, Limit, Plan, Replay, SimError};
-pub use result::{Latencies, Note, QueueStat, QueueStatGroup, RunResult, TaskResult};
+pub use plan::{Host, Limit, Plan, SimError};
 pub use scenario::{ScenarioError, run_scenario};
 pub use service_log::{Service, ServiceLog, Wait};
 pub use setting::{SchedulerSetting, SettingError};

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use iosched::QueueConfig;
 use iosched_disk::Profile;
 use iosched_host::machine::Machine;
-use iosched_workload::{Workload, app};
+use iosched_workload::{Replay, Workload, app};
 use serde::{Deserialize, Serialize};
 
 use crate::setting::{SchedulerSetting, SettingError};
@@ -54,26 +54,6 @@ impl<'a> Plan<'a> {
             limit: Limit::default(),
             interrupt: None,
         }
-    }
-}
-
-/// How a trace's times are used.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Replay {
-    /// I/Os arrive when they did in the recording, however fast this device is.
-    Open {
-        /// Recorded time is divided by it: 2 is twice as fast. Above 0.
-        speed: f64,
-    },
-    /// Each process keeps its order and its think times: an I/O is submitted its recorded think time after
-    /// the completion of the one it waited for in the recording (see [`iosched_workload::ClosedLoop`]).
-    Closed,
-}
-
-impl Default for Replay {
-    fn default() -> Self {
-        Self::Open { speed: 1.0 }
     }
 }
 

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use crate::engine::{Machine, RERUN_NS, Rerun, TunableWrite, run_tasks};
 use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
-use crate::result::RunResult;
 use crate::setting::{SchedulerSetting, SettingError};
+use iosched_workload::outcome::RunResult;
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]

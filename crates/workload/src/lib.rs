@@ -12,9 +12,12 @@ mod error;
 mod file;
 pub mod fio;
 mod fit;
+pub mod outcome;
 mod program;
+mod replay;
 mod rng;
 mod scenario;
+mod task_loop;
 mod tasks;
 mod trace;
 
@@ -22,8 +25,10 @@ pub use closed::{ByProcess, ClosedLoop};
 pub use error::WorkloadError;
 pub use iosched_trace::Fit;
 pub use program::Program;
+pub use replay::{Followers, Replay};
 pub use rng::SplitMix64;
 pub use scenario::{Brief, Scenario, TagMap, TunableChange};
+pub use task_loop::{After, TaskLoop, TaskNumbers};
 pub use tasks::{
     Arrival, Cgroup, CgroupMove, CgroupRemoval, Class, Count, Hints, Pattern, Phase, PriorityChange, Task, TaskOp,
     TaskSet, Think, WeightChange,

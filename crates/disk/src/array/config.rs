@@ -1,6 +1,6 @@
 //! Parameters of the `array` model.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{self, ConfigError, within};
 
@@ -11,7 +11,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 const MEMBERS_MAX: u32 = 256;
 
 /// Parameters of [`Array`](super::Array).
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayConfig {
     /// Size in sectors of 512 bytes; if absent, all that the members hold in whole stripes.
@@ -35,7 +35,7 @@ pub struct ArrayConfig {
 }
 
 /// Members of one kind.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayMemberConfig {
     /// Their profile; in a profile that is a file also another file, seen from there.
@@ -45,7 +45,7 @@ pub struct ArrayMemberConfig {
 }
 
 /// Write-back memory: what is in it is safe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayWriteCacheConfig {
     /// Its size in sectors, 64 to 2^30.
@@ -63,7 +63,7 @@ pub struct ArrayWriteCacheConfig {
 }
 
 /// Memory for what was read or written, least recently used first to go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayReadCacheConfig {
     /// Its size in sectors, up to 2^31; 0 for none.
@@ -77,7 +77,7 @@ pub struct ArrayReadCacheConfig {
 }
 
 /// The link to the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayLinkConfig {
     /// What a command occupies the link beyond its data, in ns, up to a second.

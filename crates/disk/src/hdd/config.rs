@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{self, ConfigError, within};
 
 /// Parameters of [`Hdd`](super::Hdd).
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HddConfig {
     /// Size in sectors of 512 bytes; ends within the last zone.
@@ -58,7 +58,7 @@ pub struct HddConfig {
 }
 
 /// A seek curve: time from the start of the movement until the head can read, by distance in cylinders.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum SeekConfig {
     /// A root for short seeks, where the arm accelerates all the way, and a line for long ones, where it coasts
@@ -69,7 +69,7 @@ pub enum SeekConfig {
 }
 
 /// `near_ns + near_root_ns * sqrt(d)` up to `knee_cylinders`, `far_ns + far_cylinder_ns * d` beyond.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekFormula {
     /// Constant part of a short seek, in ns.
@@ -85,7 +85,7 @@ pub struct SeekFormula {
 }
 
 /// A measured seek.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekPoint {
     /// Distance in cylinders, at least 1.
@@ -95,7 +95,7 @@ pub struct SeekPoint {
 }
 
 /// In which order the tracks of a zone are numbered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrackOrder {
     /// Every cylinder from the first head to the last.
@@ -109,7 +109,7 @@ pub enum TrackOrder {
 ///
 /// A *slot* is a place for a sector on the medium. Slots are counted from the first of the zone on; some hold no
 /// sector: those in front, spare ones, and slipped ones, which were found bad before the disk was sold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneConfig {
     /// How many, at least 1.
@@ -125,28 +125,28 @@ pub struct ZoneConfig {
     #[serde(default)]
     pub cylinder_skew_sectors: Option<u32>,
     /// Cylinders between the zone before and this one that hold nothing for the host.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "config::is_default")]
     pub unused_cylinders_before: u32,
     /// Where the zone's first slot is, in sectors of this zone behind the index mark; if absent, where skew from the zone
     /// before leads.
     #[serde(default)]
     pub first_slot_sectors: Option<u32>,
     /// Slots at the beginning of the zone that hold nothing.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "config::is_default")]
     pub unused_slots_before: u64,
     /// Spare slots at the end of each region; slipped slots of the region are among them. At most a quarter of the region.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "config::is_default")]
     pub spare_slots: u32,
     /// Cylinders of a region; if absent, the whole zone is one.
     #[serde(default)]
     pub spare_region_cylinders: Option<u32>,
     /// Slots that were slipped: the sectors from there on lie one slot further. Ascending.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slips: Vec<u64>,
 }
 
 /// The link to the host and the work per command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterfaceConfig {
     /// Work per command before anything else happens to it, in ns, up to a second.
@@ -154,12 +154,12 @@ pub struct InterfaceConfig {
     /// Rate of the link after encoding and framing, in bytes per second, a million to a trillion.
     pub bytes_per_second: u64,
     /// Where the work of a kind of command differs from `command_ns`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "config::is_default")]
     pub overheads: OverheadsConfig,
 }
 
 /// Work per command by kind, in ns, up to a second each: [after a read, after a write].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OverheadsConfig {
     /// Reads of what is in the cache.
@@ -173,7 +173,7 @@ pub struct OverheadsConfig {
 }
 
 /// The order of commands: shortest positioning time first, but for old ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueConfig {
     /// A command that waited this long goes before all younger ones, in ns, up to a thousand seconds.
@@ -181,7 +181,7 @@ pub struct QueueConfig {
 }
 
 /// Read segments: each holds one stretch of sectors, and grows while the head has nothing else to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadCacheConfig {
     /// How many, 1 to 256.
@@ -207,7 +207,7 @@ pub struct ReadCacheConfig {
 }
 
 /// The volatile write cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteCacheConfig {
     /// Whether writes are acknowledged from it.

@@ -3,21 +3,8 @@
 use iosched::{Op, Time};
 
 use super::latency::Latencies;
+use crate::random::Random;
 use crate::{Command, Device};
-
-/// splitmix64: what goes where must not change with a library's version.
-#[derive(Clone, Debug)]
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn below(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((u128::from(z ^ (z >> 31)) * u128::from(below)) >> 64) as u64
-    }
-}
 
 /// What to do next.
 #[derive(Clone, Copy, Debug)]

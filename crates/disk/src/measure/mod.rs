@@ -12,9 +12,10 @@ use iosched::Op;
 use serde::Serialize;
 
 pub use self::figure::{Figure, Quantity, Unit, UnknownFigure};
-use self::host::{Done, Next, Random, closed_loop, random, sequential};
+use self::host::{Done, Next, closed_loop, random, sequential};
 pub use self::latency::Latencies;
 use crate::profile::{Anchor, Model, Profile, StartState};
+use crate::random::Random;
 use crate::ssd::SsdStartConfig;
 use crate::{AnyDevice, Card};
 

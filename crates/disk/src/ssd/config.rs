@@ -1,6 +1,6 @@
 //! Parameters of the `ssd` model.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{self, ConfigError, within};
 
@@ -17,7 +17,7 @@ fn default_hw_queues() -> u16 {
 }
 
 /// Parameters of [`Ssd`](super::Ssd).
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdConfig {
     /// Size in sectors of 512 bytes.
@@ -47,7 +47,7 @@ pub struct SsdConfig {
 }
 
 /// The dies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdFlashConfig {
     /// Dies that work at the same time, 1 to 4,096.
@@ -77,7 +77,7 @@ pub struct SsdFlashConfig {
 }
 
 /// The write buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdBufferConfig {
     /// Its size in sectors: at least twice what a die programs at once, up to 2^24.
@@ -94,7 +94,7 @@ pub struct SsdBufferConfig {
 }
 
 /// Garbage collection.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdCleaningConfig {
     /// Flash beyond the capacity that pages can be written to, in percent of the capacity, 2 to 400.
@@ -105,7 +105,7 @@ pub struct SsdCleaningConfig {
 }
 
 /// How the block to clean is chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SsdVictim {
     /// The one with the fewest valid pages.
@@ -118,7 +118,7 @@ pub enum SsdVictim {
 }
 
 /// What was written before the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdStartConfig {
     /// Share of the capacity that was written once, from the first sector on, in percent.
@@ -137,7 +137,7 @@ impl SsdStartConfig {
 }
 
 /// The link to the host and the work per command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdInterfaceConfig {
     /// Work for a read beside the link, in ns, up to a second.

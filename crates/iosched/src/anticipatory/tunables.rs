@@ -1,6 +1,6 @@
 //! The tunables. Times are kept in jiffies.
 
-use crate::tunable::{Declarations, tunable};
+use crate::tunable::{Declarations, Span, tunable};
 
 /// Upper end of the ranges, as in Linux.
 const MAX: u64 = i32::MAX as u64;
@@ -23,15 +23,15 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
     what: "tunable",
     tunables: &[
         tunable!(Tunables.read_expire, "read_expire", Jiffies(HZ / 8), 0..=MAX, "2.6.0",
-            "after this age a sync request is served first within its batch", { until: Some("2.6.32"), clamps: true }),
+            "after this age a sync request is served first within its batch", { until: Some("2.6.32"), clamps: true, tuning: Span::of(8, 1_000) }),
         tunable!(Tunables.write_expire, "write_expire", Jiffies(HZ / 4), 0..=MAX, "2.6.0",
-            "after this age an async request is served first within its batch", { until: Some("2.6.32"), clamps: true }),
+            "after this age an async request is served first within its batch", { until: Some("2.6.32"), clamps: true, tuning: Span::of(16, 2_000) }),
         tunable!(Tunables.antic_expire, "antic_expire", Jiffies(HZ / 150), 0..=MAX, "2.6.0",
-            "how long to wait for a reader's next request; 0: never", { until: Some("2.6.32"), clamps: true }),
+            "how long to wait for a reader's next request; 0: never", { until: Some("2.6.32"), clamps: true, tuning: Span::or_zero(1, 32) }),
         tunable!(Tunables.read_batch_expire, "read_batch_expire", Jiffies(HZ / 2), 0..=MAX, "2.6.0",
-            "how long a batch of sync requests goes on while async ones wait", { until: Some("2.6.32"), clamps: true }),
+            "how long a batch of sync requests goes on while async ones wait", { until: Some("2.6.32"), clamps: true, tuning: Span::of(62, 4_000) }),
         tunable!(Tunables.write_batch_expire, "write_batch_expire", Jiffies(HZ / 8), 0..=MAX, "2.6.0",
-            "how long a batch of async requests goes on while sync ones wait", { until: Some("2.6.32"), clamps: true }),
+            "how long a batch of async requests goes on while sync ones wait", { until: Some("2.6.32"), clamps: true, tuning: Span::of(16, 1_000) }),
         tunable!(Tunables.est_time, "est_time", Jiffies(0), 0..=MAX, "2.6.0",
             "estimated think time of a process that is new (Linux shows more estimates there)",
             { until: Some("2.6.32"), read_only: true }),

@@ -11,7 +11,7 @@ use crate::decision::Workload;
 use crate::elevator::{Env, Layer, Registered};
 use crate::request::RequestId;
 use crate::time::MILLISECOND_NS;
-use crate::tunable::{Declarations, tunable};
+use crate::tunable::{Declarations, Span, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: Linux2_6_34::NAME,
@@ -94,7 +94,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             0..=1,
             "2.6.32",
             "scale slices so that all get a turn within 300 ms, and hold async requests back after delayed sync ones",
-            { clamps: true }
+            { clamps: true, tuning: Span::SWITCH }
         ),
         YIELD,
     ],

@@ -9,7 +9,7 @@ use super::tunables::{MAX, Tunables, YIELD};
 use crate::elevator::{Env, Layer, Registered};
 use crate::request::Flags;
 use crate::time::{MICROSECOND_NS as US, MILLISECOND_NS as MS};
-use crate::tunable::{Declarations, tunable};
+use crate::tunable::{Declarations, Span, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: Linux4_19::NAME,
@@ -113,7 +113,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8,
             1..=MAX,
             "2.6.6",
-            "requests one queue may have in the device while others wait; half of it late in a slice"
+            "requests one queue may have in the device while others wait; half of it late in a slice",
+            { tuning: Span::of(1, 64) }
         ),
         tunable!(
             Tunables.fifo_expire_sync,
@@ -123,7 +124,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             125,
             1..=MAX,
             "2.6.10",
-            "after this age a sync request is served first in its queue's turn"
+            "after this age a sync request is served first in its queue's turn",
+            { tuning: Span::of(8, 1_000) }
         ),
         tunable!(
             Tunables.fifo_expire_async,
@@ -133,7 +135,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             250,
             1..=MAX,
             "2.6.10",
-            "after this age an async request is served first in its queue's turn"
+            "after this age an async request is served first in its queue's turn",
+            { tuning: Span::of(16, 4_000) }
         ),
         tunable!(
             Tunables.back_seek_max_kb,
@@ -143,7 +146,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             16384,
             0..=MAX,
             "2.6.10",
-            "how far behind the head a backward seek may reach"
+            "how far behind the head a backward seek may reach",
+            { tuning: Span::or_zero(256, 1_048_576) }
         ),
         tunable!(
             Tunables.back_seek_penalty,
@@ -153,7 +157,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             2,
             1..=MAX,
             "2.6.10",
-            "how many times dearer a backward seek counts than one forward"
+            "how many times dearer a backward seek counts than one forward",
+            { tuning: Span::of(1, 16) }
         ),
         tunable!(
             Tunables.slice_sync,
@@ -163,7 +168,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             100,
             1..=MAX,
             "2.6.13",
-            "base time slice of a sync queue (of level 4)"
+            "base time slice of a sync queue (of level 4)",
+            { tuning: Span::of(12, 800) }
         ),
         tunable!(
             Tunables.slice_async,
@@ -173,7 +179,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             40,
             1..=MAX,
             "2.6.13",
-            "base time slice of an async queue (of level 4)"
+            "base time slice of an async queue (of level 4)",
+            { tuning: Span::of(5, 320) }
         ),
         tunable!(
             Tunables.slice_async_rq,
@@ -183,7 +190,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             2,
             1..=MAX,
             "2.6.13",
-            "requests an async slice may dispatch, times twice (8 - level)"
+            "requests an async slice may dispatch, times twice (8 - level)",
+            { tuning: Span::of(1, 32) }
         ),
         tunable!(
             Tunables.slice_idle,
@@ -193,7 +201,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8,
             0..=MAX,
             "2.6.13",
-            "how long to wait for the next request of a queue worth it; 0 at first on a device without seek cost"
+            "how long to wait for the next request of a queue worth it; 0 at first on a device without seek cost",
+            { tuning: Span::or_zero(1, 32) }
         ),
         tunable!(
             Tunables.group_idle,
@@ -203,7 +212,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8,
             0..=MAX,
             "2.6.36",
-            "how long to wait on the last queue of a group; 0 at first without groups"
+            "how long to wait on the last queue of a group; 0 at first without groups",
+            { tuning: Span::or_zero(1, 32) }
         ),
         tunable!(
             Tunables.low_latency,
@@ -213,7 +223,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             1,
             0..=1,
             "2.6.32",
-            "scale slices to target_latency, and hold async requests back after delayed sync ones"
+            "scale slices to target_latency, and hold async requests back after delayed sync ones",
+            { tuning: Span::SWITCH }
         ),
         tunable!(
             Tunables.target_latency,
@@ -223,7 +234,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             300,
             1..=MAX,
             "3.4",
-            "within which every queue of a class should get its turn"
+            "within which every queue of a class should get its turn",
+            { tuning: Span::of(38, 2_400) }
         ),
         YIELD,
         tunable!(Tunables.slice_idle, "slice_idle_us", Microseconds, US, 8000, 0..=MAX, "4.8",

@@ -62,7 +62,7 @@ pub(super) const YIELD: Tunable<Tunables> = tunable!(
 /// Declarations of generations that count in jiffies.
 pub(super) mod in_jiffies {
     use super::{MAX, Tunables};
-    use crate::tunable::{Tunable, tunable};
+    use crate::tunable::{Span, Tunable, tunable};
 
     pub(in super::super) const fn quantum(default: u64) -> Tunable<Tunables> {
         tunable!(
@@ -74,7 +74,7 @@ pub(super) mod in_jiffies {
             1..=MAX,
             "2.6.6",
             "requests one queue may have in the device while others wait",
-            { clamps: true }
+            { clamps: true, tuning: Span::of(1, 64) }
         )
     }
 
@@ -85,7 +85,7 @@ pub(super) mod in_jiffies {
         1..=MAX,
         "2.6.10",
         "after this age a sync request is served first in its queue's turn",
-        { clamps: true }
+        { clamps: true, tuning: Span::of(8, 1_000) }
     );
 
     pub(in super::super) const FIFO_EXPIRE_ASYNC: Tunable<Tunables> = tunable!(
@@ -95,7 +95,7 @@ pub(super) mod in_jiffies {
         1..=MAX,
         "2.6.10",
         "after this age an async request is served first in its queue's turn",
-        { clamps: true }
+        { clamps: true, tuning: Span::of(16, 4_000) }
     );
 
     pub(in super::super) const BACK_SEEK_MAX: Tunable<Tunables> = tunable!(
@@ -107,7 +107,7 @@ pub(super) mod in_jiffies {
         0..=MAX,
         "2.6.10",
         "how far behind the head a backward seek may reach",
-        { clamps: true }
+        { clamps: true, tuning: Span::or_zero(256, 1_048_576) }
     );
 
     pub(in super::super) const BACK_SEEK_PENALTY: Tunable<Tunables> = tunable!(
@@ -119,7 +119,7 @@ pub(super) mod in_jiffies {
         1..=MAX,
         "2.6.10",
         "how many times dearer a backward seek counts than one forward",
-        { clamps: true }
+        { clamps: true, tuning: Span::of(1, 16) }
     );
 
     pub(in super::super) const SLICE_SYNC: Tunable<Tunables> = tunable!(
@@ -129,7 +129,7 @@ pub(super) mod in_jiffies {
         1..=MAX,
         "2.6.13",
         "base time slice of a sync queue (of level 4)",
-        { clamps: true }
+        { clamps: true, tuning: Span::of(12, 800) }
     );
 
     pub(in super::super) const SLICE_ASYNC: Tunable<Tunables> = tunable!(
@@ -139,7 +139,7 @@ pub(super) mod in_jiffies {
         1..=MAX,
         "2.6.13",
         "base time slice of an async queue (of level 4)",
-        { clamps: true }
+        { clamps: true, tuning: Span::of(5, 320) }
     );
 
     pub(in super::super) const SLICE_ASYNC_RQ: Tunable<Tunables> = tunable!(
@@ -151,7 +151,7 @@ pub(super) mod in_jiffies {
         1..=MAX,
         "2.6.13",
         "requests an async slice may dispatch, times twice (8 - level)",
-        { clamps: true }
+        { clamps: true, tuning: Span::of(1, 32) }
     );
 
     pub(in super::super) const SLICE_IDLE: Tunable<Tunables> = tunable!(
@@ -161,6 +161,6 @@ pub(super) mod in_jiffies {
         0..=MAX,
         "2.6.13",
         "how long to wait for the next request of a queue worth it",
-        { clamps: true }
+        { clamps: true, tuning: Span::or_zero(1, 32) }
     );
 }

@@ -14,7 +14,7 @@ use crate::queue::TagLayout;
 use crate::queue::tags::TagMap;
 use crate::request::{Bio, Fifo, Op, RequestId};
 use crate::time::Time;
-use crate::tunable::{Declarations, TunableError, tunable};
+use crate::tunable::{Declarations, Span, TunableError, tunable};
 pub use latency::LatencyKind;
 use latency::{DISCARD_TARGET_NS, GOOD_BUCKETS, Latencies};
 
@@ -58,7 +58,8 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             2_000_000,
             0..=u64::MAX,
             "4.12",
-            "the latency to keep reads to"
+            "the latency to keep reads to",
+            { tuning: Span::of(125_000, 64_000_000) }
         ),
         tunable!(
             Tunables.write_target_ns,
@@ -68,7 +69,8 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             10_000_000,
             0..=u64::MAX,
             "4.12",
-            "the latency to keep writes to"
+            "the latency to keep writes to",
+            { tuning: Span::of(625_000, 160_000_000) }
         ),
     ],
 };

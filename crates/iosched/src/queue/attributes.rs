@@ -2,7 +2,7 @@
 
 use super::QueueConfig;
 use crate::elevator::{Layer, MultiQueueRules, Tags};
-use crate::tunable::{Declarations, TunableError, tunable};
+use crate::tunable::{Declarations, Span, TunableError, tunable};
 
 /// Sectors in a KiB.
 const SECTORS_PER_KIB: u64 = 2;
@@ -32,7 +32,8 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             128,
             1..=u32::MAX as u64,
             "2.6.0",
-            "requests that may be allocated at once: up to Linux 4.20 for sync and for async each, since blk-mq for each hardware queue; 4294967295: without limit"
+            "requests that may be allocated at once: up to Linux 4.20 for sync and for async each, since blk-mq for each hardware queue; 4294967295: without limit",
+            { tuning: Span::of(16, 1_024) }
         ),
         tunable!(
             Attributes.max_sectors,
@@ -42,7 +43,8 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             512,
             4..=(u32::MAX / 2) as u64,
             "2.6.0",
-            "largest request; at most max_hw_sectors_kb"
+            "largest request; at most max_hw_sectors_kb",
+            { tuning: Span::of(64, 4_096) }
         ),
         tunable!(Attributes.max_hw_sectors, "max_hw_sectors_kb", Kibibytes, SECTORS_PER_KIB, 512, 4..=(u32::MAX / 2) as u64, "2.6.0",
             "largest request the device takes", { read_only: true }),
@@ -54,7 +56,8 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             128,
             0..=u32::MAX as u64,
             "2.6.0",
-            "how far a sequential reader is read ahead of"
+            "how far a sequential reader is read ahead of",
+            { tuning: Span::or_zero(16, 4_096) }
         ),
         tunable!(Attributes.rotational, "rotational", Switch, 1, 1, 0..=1, "2.6.29",
             "whether seeking costs: 1 for disks", { read_only: true }),
@@ -66,7 +69,8 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             0,
             0..=2,
             "2.6.25",
-            "0 all merges, 1 only with the last merged request, 2 none"
+            "0 all merges, 1 only with the last merged request, 2 none",
+            { tuning: Span::or_zero(1, 2) }
         ),
         tunable!(Attributes.iostats, "iostats", Switch, 1, 1, 0..=1, "2.6.29", "whether statistics are kept"),
     ],

@@ -6,7 +6,7 @@
 mod faulty;
 mod file;
 mod memory;
-mod modelled;
+pub(crate) mod modelled;
 mod spec;
 
 use iosched::Time;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use iosched::{Op, Time};
+use iosched::Time;
 use iosched_disk::{AnyDevice, Device, Profile};
 
 use super::memory::Bytes;
@@ -33,22 +33,8 @@ impl Modelled {
     /// # Errors
     /// If there is no room for its data in the address space.
     pub fn new(profile: &Profile, capacity_bytes: Option<u64>, seed: u64) -> io::Result<Self> {
-        let device = profile.card();
-        let whole = device.capacity_sectors * iosched::SECTOR_BYTES;
-        let capacity_bytes = capacity_bytes.map_or(whole, |bytes| bytes.min(whole));
-        let card = Card {
-            about: format!("modelled {}", profile.name()),
-            capacity_bytes,
-            block_bytes: 512,
-            depth: device.depth,
-            depth_max: device.depth,
-            rotational: device.rotational,
-            write_cache: device.write_cache,
-            fua: device.fua,
-            trim_zeroes: true,
-            max_hw_sectors_kb: device.max_hw_sectors_kb,
-        };
-        let bytes = Bytes::new(capacity_bytes)?;
+        let card = card(profile, capacity_bytes);
+        let bytes = Bytes::new(card.capacity_bytes)?;
         Ok(Self { card, device: profile.device(seed), bytes, under_way: Vec::new() })
     }
 
@@ -58,6 +44,31 @@ impl Modelled {
         segments.clear();
         result
     }
+}
+
+/// What a disk needs to know of the device of `profile`, of its size or `capacity_bytes` if that is less.
+pub(crate) fn card(profile: &Profile, capacity_bytes: Option<u64>) -> Card {
+    let device = profile.card();
+    let whole = device.capacity_sectors * iosched::SECTOR_BYTES;
+    Card {
+        about: format!("modelled {}", profile.name()),
+        capacity_bytes: capacity_bytes.map_or(whole, |bytes| bytes.min(whole)),
+        block_bytes: 512,
+        depth: device.depth,
+        depth_max: device.depth,
+        rotational: device.rotational,
+        write_cache: device.write_cache,
+        fua: device.fua,
+        trim_zeroes: true,
+        max_hw_sectors_kb: device.max_hw_sectors_kb,
+    }
+}
+
+/// A command as a modelled device takes it.
+pub(crate) fn device_command(command: &Command) -> iosched_disk::Command {
+    let &Command { id: tag, op, offset, length, fua, .. } = command;
+    let (sector, nr_sectors) = (offset / iosched::SECTOR_BYTES, (length / iosched::SECTOR_BYTES) as u32);
+    iosched_disk::Command { tag, op, sector, nr_sectors, fua }
 }
 
 impl Backend for Modelled {
@@ -73,16 +84,13 @@ impl Backend for Modelled {
         _ring: &mut Submissions<'_>,
         _done: &mut Vec<Completion>,
     ) {
-        let &Command { id, op, offset, length, fua, .. } = command;
-        while self.under_way.len() <= id as usize {
+        while self.under_way.len() <= command.id as usize {
             self.under_way.push(UnderWay { command: *command, segments: Vec::new() });
         }
-        let slot = &mut self.under_way[id as usize];
+        let slot = &mut self.under_way[command.id as usize];
         slot.command = *command;
         slot.segments.extend_from_slice(segments);
-        let nr_sectors = if op == Op::Flush { 0 } else { (length / iosched::SECTOR_BYTES) as u32 };
-        let sector = offset / iosched::SECTOR_BYTES;
-        self.device.submit(now, iosched_disk::Command { tag: id, op, sector, nr_sectors, fua });
+        self.device.submit(now, device_command(command));
     }
 
     fn next_event(&self) -> Option<Time> {

@@ -107,11 +107,12 @@ impl LiveDisk {
     /// # Errors
     /// If there is none of that name, it is read-only, or it does not take that value.
     pub fn set_attribute(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
-        if let Some(spec) = RequestQueue::attribute_specs().find(|spec| spec.name == name && name == "nr_requests") {
+        let nr_requests = name == "nr_requests";
+        if let Some(spec) = RequestQueue::attribute_specs().find(|spec| nr_requests && spec.name == name) {
             Spec { max: NR_REQUESTS_MAX, ..*spec }.parse(value)?;
         }
         self.queue.set_attribute(now, name, value)?;
-        if name == "nr_requests" {
+        if nr_requests {
             self.adopt_nr_requests();
             self.scale_requests(now);
         }

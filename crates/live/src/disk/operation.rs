@@ -48,6 +48,12 @@ pub struct Operation {
 }
 
 impl Operation {
+    /// One of that action on a range, with nothing special asked for and, if it is a write, still without its data.
+    #[must_use]
+    pub fn new(action: Action, offset: u64, length: u32) -> Self {
+        Self { action, offset, length, fua: false, no_hole: false, data: None, cookie: 0 }
+    }
+
     /// Why it cannot be done on a disk of that size, if so.
     pub(super) fn refusal(&self, capacity_bytes: u64, read_only: bool) -> Option<Errno> {
         let writes = !matches!(self.action, Action::Read | Action::Flush);

@@ -403,15 +403,7 @@ impl Filesystem for DiskFs {
             reply.ok();
             return;
         }
-        let flush = Operation {
-            action: Action::Flush,
-            offset: 0,
-            length: 0,
-            fua: false,
-            no_hole: false,
-            data: None,
-            cookie: 0,
-        };
+        let flush = Operation::new(Action::Flush, 0, 0);
         self.submit(
             request,
             flush,

@@ -33,8 +33,7 @@ impl DiskFs {
             return;
         }
         let held = self.budget.take(length.into());
-        let read =
-            Operation { action: Action::Read, offset, length, fua: false, no_hole: false, data: None, cookie: 0 };
+        let read = Operation::new(Action::Read, offset, length);
         self.submit(
             request,
             read,
@@ -58,8 +57,7 @@ impl DiskFs {
         let mut data = self.disk.buffer(length as usize);
         data.copy_from_slice(&bytes[..length as usize]);
         let fua = flags.0 & (libc::O_SYNC | libc::O_DSYNC) != 0;
-        let write =
-            Operation { action: Action::Write, offset, length, fua, no_hole: false, data: Some(data), cookie: 0 };
+        let write = Operation { fua, data: Some(data), ..Operation::new(Action::Write, offset, length) };
         self.submit(
             request,
             write,
@@ -85,7 +83,7 @@ impl DiskFs {
         for (action, mut offset, mut left) in actions {
             while left > 0 {
                 let length = left.min(RANGE_BYTES_MAX) as u32;
-                pieces.push(Operation { action, offset, length, fua: false, no_hole, data: None, cookie: 0 });
+                pieces.push(Operation { no_hole, ..Operation::new(action, offset, length) });
                 (offset, left) = (offset + u64::from(length), left - u64::from(length));
             }
         }

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use io_uring::{opcode, types};
 use iosched::{IoPriority, Time, UnknownElevator};
 use slab::Slab;
 
@@ -186,8 +185,6 @@ struct Reactor {
     result: Result<(), Errno>,
     /// When clients that do not take their last answers are waited for no longer.
     gives_up: Option<Time>,
-    /// What the bell's counter is read into.
-    rung: Box<u64>,
     messages: Vec<Message>,
     completed: Vec<Completed>,
     segments: Vec<Segment>,
@@ -219,7 +216,6 @@ impl Reactor {
             own: None,
             result: Ok(()),
             gives_up: None,
-            rung: Box::new(0),
             messages: Vec::new(),
             completed: Vec::new(),
             segments: Vec::new(),
@@ -235,7 +231,7 @@ impl Reactor {
     fn run(mut self) -> Ended {
         sys::sleep_exactly();
         sys::run_before_others();
-        self.listen_to_bell();
+        self.ring.listen_to(self.inbox.bell());
         if let Some(nbd) = &self.nbd {
             nbd.listen(&mut self.ring);
         }
@@ -276,10 +272,10 @@ impl Reactor {
             }
         }
         self.record();
-        let Self { mut ring, disk, backend, nbd, rung, result, recorder, .. } = self;
+        let Self { mut ring, disk, backend, nbd, result, recorder, .. } = self;
         if !ring.cancel_all() {
             // The kernel may still use their memory.
-            std::mem::forget((disk, backend, nbd, rung));
+            std::mem::forget((disk, backend, nbd));
         }
         Ended { flushed: result, recorded: recorder.map(Recorder::finish) }
     }
@@ -289,12 +285,6 @@ impl Reactor {
         if let Some(recorder) = &mut self.recorder {
             recorder.push(events);
         }
-    }
-
-    fn listen_to_bell(&mut self) {
-        let fd = types::Fd(self.inbox.bell());
-        let read = opcode::Read::new(fd, (&raw mut *self.rung).cast(), size_of::<u64>() as u32).build();
-        self.ring.submissions(Source::Wake).push(read, 0);
     }
 
     fn wait(&mut self) {
@@ -376,7 +366,7 @@ impl Reactor {
         for Completed { source, id, result } in completed.drain(..) {
             match source {
                 Source::Backend => {}
-                Source::Wake => self.listen_to_bell(),
+                Source::Wake => self.ring.listen_to(self.inbox.bell()),
                 Source::Accept | Source::Receive | Source::Send | Source::Other => {
                     if let Some(nbd) = &mut self.nbd {
                         match source {
@@ -460,15 +450,7 @@ impl Reactor {
         };
         self.own = Some(own);
         self.ending = Ending::Flushing;
-        let flush = Operation {
-            action: Action::Flush,
-            offset: 0,
-            length: 0,
-            fua: false,
-            no_hole: false,
-            data: None,
-            cookie: 0,
-        };
+        let flush = Operation::new(Action::Flush, 0, 0);
         self.disk.submit(now, own, flush);
         self.run_queue(now);
         self.answer(now);

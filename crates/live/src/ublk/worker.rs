@@ -7,8 +7,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use io_uring::{opcode, types};
-
 use super::driver::{DEPTH, Request, Requests};
 use crate::disk::{Action, ClientId, Operation};
 use crate::inbox::Inbox;
@@ -62,8 +60,6 @@ pub(super) struct Worker {
     /// Bytes that each device may hold.
     share_bytes: u64,
     inbox: Arc<Inbox<Answer>>,
-    /// What the bell's counter is read into.
-    rung: Box<u64>,
     answers: Vec<Answer>,
     completed: Vec<Completed>,
 }
@@ -80,11 +76,10 @@ impl Worker {
             disk,
             devices: devices.into_iter().map(Some).collect(),
             inbox: Arc::new(Inbox::new()?),
-            rung: Box::new(0),
             answers: Vec::new(),
             completed: Vec::new(),
         };
-        worker.listen_to_bell();
+        worker.ring.listen_to(worker.inbox.bell());
         for (place, device) in worker.devices.iter().enumerate() {
             for (tag, device) in device.iter().flat_map(|device| (0..DEPTH).map(move |tag| (tag, device))) {
                 let fetch = device.requests.fetch(tag);
@@ -116,16 +111,7 @@ impl Worker {
             self.take_answers();
         }
         drop(self.inbox.close());
-        if !self.ring.cancel_all() {
-            // The kernel may still write to it.
-            std::mem::forget(self.rung);
-        }
-    }
-
-    fn listen_to_bell(&mut self) {
-        let fd = types::Fd(self.inbox.bell());
-        let read = opcode::Read::new(fd, (&raw mut *self.rung).cast(), size_of::<u64>() as u32).build();
-        self.ring.submissions(Source::Wake).push(read, 0);
+        self.ring.cancel_all();
     }
 
     fn take_completions(&mut self) {
@@ -133,7 +119,7 @@ impl Worker {
         self.ring.completions(&mut completed);
         for Completed { source, id, result } in completed.drain(..) {
             match source {
-                Source::Wake => self.listen_to_bell(),
+                Source::Wake => self.ring.listen_to(self.inbox.bell()),
                 _ if result == 0 => self.arrived((id >> 16) as u16, id as u16),
                 _ => self.lose((id >> 16) as u16),
             }

@@ -1,5 +1,7 @@
 //! Inputs that are random, or were right before some harm was done to them.
 
+use std::path::Path;
+
 use iosched_check::Random;
 
 /// How many inputs a test tries: `IOSCHED_FUZZ_INPUTS`, or so few as take no time.
@@ -30,5 +32,15 @@ pub(crate) fn damage(data: &mut Vec<u8>, random: &mut Random) {
                 data.splice(at..at, foreign);
             }
         }
+    }
+}
+
+/// Hands each file of a fuzz target's corpus to `fuzz`.
+pub(crate) fn replay_corpus(target: &str, fuzz: impl Fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(files.len() >= 4);
+    for file in files {
+        fuzz(&std::fs::read(file).unwrap());
     }
 }

@@ -1,7 +1,5 @@
 //! Random and damaged conversations.
 
-use std::path::Path;
-
 use iosched_check::Random;
 use iosched_live::nbd::{
     Decoder, Event, Export, Exports, Handshake, Offer, Progress, TlsMode, wire, wire::OptionHeader, wire::RequestHeader,
@@ -9,7 +7,7 @@ use iosched_live::nbd::{
 use proptest::prelude::*;
 
 use super::client::{self, Sent};
-use super::fuzzing::{bytes, damage, inputs};
+use super::fuzzing::{bytes, damage, inputs, replay_corpus};
 use super::session::{self, fuzz_nbd};
 
 fn add_option(sent: Sent, random: &mut Random) -> Sent {
@@ -105,12 +103,7 @@ fn random_and_damaged_conversations() {
 
 #[test]
 fn the_corpus() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/nbd");
-    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-    assert!(files.len() >= 4);
-    for file in files {
-        fuzz_nbd(&std::fs::read(file).unwrap());
-    }
+    replay_corpus("nbd", fuzz_nbd);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use iosched::{Submit, Time};
 use iosched_disk::{Command, Device};
 
 use crate::observer::{Completed, Dispatched, Observer, Submitted, Taken};
-use crate::result::{Latencies, Note, RunResult, TaskResult};
+use iosched_workload::outcome::{Latencies, Note, RunResult, TaskResult};
 
 /// The queue's time at the start of a run: far enough from zero that no elevator mistakes a moment for "never".
 pub(crate) const ORIGIN: Time = Time::from_ns(1_000_000_000_000);
@@ -658,6 +658,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             jobs: Vec::new(),
             app: None,
             counted_from_ns: 0,
+            lateness: None,
         }
     }
 }

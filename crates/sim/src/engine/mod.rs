@@ -19,15 +19,14 @@ use iosched::{CgroupId, QueueConfig, RequestQueue, SECTOR_BYTES, Time};
 use iosched_disk::Device;
 use iosched_host::kernel::{DiskConfig, Kernel};
 use iosched_workload::fio::Jobs;
-use iosched_workload::{Fit, TaskSet, Trace, Workload, app};
+use iosched_workload::{Replay, TaskSet, Trace, Workload, app};
 
 use self::core::Core;
 pub(crate) use self::core::{ORIGIN, Rerun};
 pub(crate) use self::tasks::TunableWrite;
-use crate::job_result::JobResult;
 use crate::observer::Observer;
-use crate::plan::{Limit, Plan, Replay, SimError};
-use crate::result::{Note, RunResult};
+use crate::plan::{Limit, Plan, SimError};
+use iosched_workload::outcome::{JobResult, Note, RunResult};
 
 /// How much later an elevator of the multi-queue layer is asked again that let an idle device wait, ns.
 pub(crate) const RERUN_NS: u64 = 3_000_000;
@@ -196,13 +195,7 @@ pub(crate) fn run_trace<D: Device>(
     let Machine { queue, device, seed, limit, rerun, interrupt, .. } = machine;
     let capacity_sectors = device.card().capacity_sectors;
     let (fitted, fit) = trace.fitted(capacity_sectors);
-    let note = match fit {
-        Fit::AsIs => None,
-        Fit::GapsShrunk { gap_percent } => {
-            Some(Note::GapsShrunk { recorded_sectors: trace.end_sector(), capacity_sectors, gap_percent })
-        }
-        Fit::Wrapped { touched_sectors } => Some(Note::Wrapped { touched_sectors, capacity_sectors }),
-    };
+    let note = Note::of_fit(fit, trace.end_sector(), capacity_sectors);
     let trace = fitted.as_deref().unwrap_or(trace);
     let mut core = Core::new(queue, device, rerun, observer);
     core.notes.extend(note);
@@ -223,7 +216,7 @@ fn run_jobs<D: Device>(machine: Machine<'_, D>, set: &Jobs, observer: impl Obser
     let Machine { mut queue, device, plug, seed, limit, rerun, interrupt } = machine;
     let layout = set.layout(device.card().capacity_sectors * SECTOR_BYTES)?;
     let cgroups = jobs::create_cgroups(&mut queue, set)?;
-    let names = jobs::names(set);
+    let names = set.names();
     let mut core = Core::new(queue, device, rerun, observer);
     for (number, job) in set.iter() {
         core.add_task(number as u32 + 1, &names[number], job.ioprio, cgroups[number]);

@@ -14,7 +14,7 @@ use super::heap::Heap;
 use super::{INTERRUPT_EVENTS, ORIGIN};
 use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
-use crate::result::{Note, RunResult};
+use iosched_workload::outcome::{Note, RunResult};
 
 /// A task's CPU time has passed, or its sleep is over.
 const RUN: u32 = 0;

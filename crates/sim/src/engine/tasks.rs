@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use iosched::{CgroupId, Flags, IoPriority, Op, RequestQueue};
 use iosched_disk::Device;
-use iosched_workload::{CgroupMove, CgroupRemoval, Program, Task, TaskSet};
+use iosched_workload::{After, CgroupMove, CgroupRemoval, Task, TaskLoop, TaskNumbers, TaskSet};
 
 use super::Source;
 use super::core::{Core, Issued, NewIo};
@@ -81,36 +81,11 @@ impl Ios {
     }
 }
 
-/// Who goes on when an I/O of a task is done.
-#[derive(Clone, Copy)]
-struct Successor {
-    task: u32,
-    /// I/Os it submits.
-    ios: u64,
-    /// Whether every completion calls it, not only that of the last I/O under way.
-    each: bool,
-}
-
 struct State {
-    program: Option<Program>,
+    own: TaskLoop,
     op: Op,
     flags: Flags,
-    iodepth: u64,
-    batch: u64,
-    total: u64,
-    exits: bool,
-    successor: Option<Successor>,
-    submitted: u64,
-    scheduled: u64,
-    pend: u64,
-    outstanding: u64,
-    exited: bool,
     behind: VecDeque<Behind>,
-}
-
-/// The number of the task of this pid; pids are sorted.
-fn number_in(by_pid: &[(u32, u32)], pid: u32) -> Option<u32> {
-    by_pid.binary_search_by_key(&pid, |&(pid, _)| pid).ok().map(|at| by_pid[at].1)
 }
 
 /// The tasks of a set at work.
@@ -119,13 +94,11 @@ pub(super) struct Tasks<'a> {
     tunables: &'a [TunableWrite],
     groups: Vec<Group>,
     plug: bool,
-    end_ns: u64,
     states: Vec<State>,
     /// By time, of equal times by kind as listed in [`Fixed`], then by place in the file.
     fixed: Vec<(u64, Fixed)>,
     next_fixed: usize,
-    /// Numbers of tasks by pid.
-    by_pid: Vec<(u32, u32)>,
+    numbers: TaskNumbers,
     heap: Heap,
 }
 
@@ -138,8 +111,6 @@ pub(crate) struct TunableWrite {
 
 impl<'a> Tasks<'a> {
     pub(super) fn new(set: &'a TaskSet, tunables: &'a [TunableWrite], groups: Vec<Group>, plug: bool) -> Self {
-        let mut by_pid: Vec<(u32, u32)> = set.tasks.iter().zip(0..).map(|(task, i)| (task.pid, i)).collect();
-        by_pid.sort_unstable();
         let mut fixed = Vec::new();
         fixed.extend(set.weight_changes.iter().zip(0..).map(|(change, i)| (change.t_ns, Fixed::Weight(i))));
         fixed.extend(set.cgroup_removals.iter().zip(0..).map(|(removal, i)| (removal.t_ns, Fixed::Removal(i))));
@@ -154,40 +125,17 @@ impl<'a> Tasks<'a> {
         }
         fixed.extend(set.arrivals.iter().zip(0..).map(|(arrival, i)| (arrival.0, Fixed::Arrival(i))));
         fixed.sort_by_key(|&(at_ns, _)| at_ns);
-        let successor = |task: &Task| {
-            let (pid, ios, each) = match (task.relay, task.wakes) {
-                (Some(pid), _) => (pid, task.relay_n.into(), false),
-                (None, Some(pid)) => (pid, 1, true),
-                (None, None) => return None,
-            };
-            number_in(&by_pid, pid).map(|task| Successor { task, ios, each })
+        let state = |(task, own): (&Task, TaskLoop)| {
+            let (op, flags) = (task.op.into(), task.flags());
+            State { own, op, flags, behind: VecDeque::new() }
         };
-        let states = set.tasks.iter().map(|task| {
-            let total = task.total().unwrap_or(u64::MAX);
-            State {
-                program: Program::new(task),
-                op: task.op.into(),
-                flags: task.flags(),
-                iodepth: task.iodepth.into(),
-                batch: task.batch.into(),
-                total,
-                exits: task.exit,
-                successor: successor(task),
-                submitted: 0,
-                scheduled: total.min(task.iodepth.into()),
-                pend: 0,
-                outstanding: 0,
-                exited: false,
-                behind: VecDeque::new(),
-            }
-        });
-        let end_ns = set.end_ns.unwrap_or(u64::MAX);
-        let states = states.collect();
-        Self { set, tunables, groups, plug, end_ns, states, fixed, next_fixed: 0, by_pid, heap: Heap::default() }
+        let states = set.tasks.iter().zip(TaskLoop::all(set)).map(state).collect();
+        let numbers = TaskNumbers::of(set);
+        Self { set, tunables, groups, plug, states, fixed, next_fixed: 0, numbers, heap: Heap::default() }
     }
 
     fn task_of(&self, pid: u32) -> Option<u32> {
-        number_in(&self.by_pid, pid)
+        self.numbers.of_pid(pid)
     }
 
     fn fixed<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, what: Fixed) {
@@ -206,9 +154,8 @@ impl<'a> Tasks<'a> {
                 }
             }
             Fixed::Start(task) => {
-                let state = &self.states[task as usize];
-                let ios = state.total.min(state.iodepth);
-                self.arrive(core, task, ios as u32);
+                let ios = self.states[task as usize].own.first();
+                self.arrive(core, task, ios);
             }
             Fixed::Exit(task) => self.exit(core, task),
             Fixed::Arrival(i) => {
@@ -277,20 +224,15 @@ impl<'a> Tasks<'a> {
 
     /// An arrival event of a task's program.
     fn arrive<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, ios: u32) {
-        let state = &mut self.states[task as usize];
-        if state.exited {
-            return;
+        if self.states[task as usize].own.arrive(ios) {
+            self.submit(core, task, Ios::Program { asked_ns: core.now_ns, ios });
         }
-        state.scheduled -= u64::from(ios);
-        state.submitted += u64::from(ios);
-        state.outstanding += u64::from(ios);
-        self.submit(core, task, Ios::Program { asked_ns: core.now_ns, ios });
     }
 
     /// Submits now, or behind what waits already.
     #[inline]
     fn submit<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32, what: Ios) {
-        if self.states[task as usize].exited {
+        if self.states[task as usize].own.has_exited() {
             return;
         }
         if core.is_waiting(task) {
@@ -335,11 +277,10 @@ impl<'a> Tasks<'a> {
             }
             Ios::Program { asked_ns, mut ios } => {
                 let state = &mut self.states[task as usize];
-                let program = state.program.as_mut()?;
                 let (op, flags) = (state.op, state.flags);
                 while ios > 0 && !core.is_exhausted() {
                     ios -= 1;
-                    let (sector, nr_sectors) = program.next_place();
+                    let (sector, nr_sectors) = state.own.next_place()?;
                     if plugged {
                         core.plug(task);
                     }
@@ -376,20 +317,9 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// A task goes on when another one's I/O is done.
-    fn call(&mut self, Successor { task, ios, .. }: Successor, at_ns: u64) {
-        let state = &mut self.states[task as usize];
-        let ios = ios.min(state.total - state.submitted - state.scheduled);
-        if ios > 0 && at_ns < self.end_ns && state.program.is_some() {
-            state.scheduled += ios;
-            self.heap.push(at_ns, task, ios as u32);
-        }
-    }
-
     fn exit<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
         let state = &mut self.states[task as usize];
-        if !state.exited {
-            state.exited = true;
+        if state.own.exit() {
             state.behind.clear();
             core.exit(task);
         }
@@ -424,30 +354,14 @@ impl<D: Device, O: Observer> Source<D, O> for Tasks<'_> {
         if tag != PROGRAM {
             return;
         }
-        let state = &mut self.states[task as usize];
-        state.outstanding -= 1;
-        let Some(program) = state.program.as_mut().filter(|_| !state.exited) else {
-            return;
-        };
-        if let Some(successor) = state.successor {
-            if successor.each || state.outstanding == 0 {
-                let at_ns = core.now_ns.saturating_add(program.next_think_ns());
-                self.call(successor, at_ns);
-            }
-            return;
-        }
-        let at_ns = core.now_ns.saturating_add(program.next_think_ns());
-        let left = state.total - state.submitted - state.scheduled;
-        if left > 0 && at_ns < self.end_ns {
-            state.pend += 1;
-            if state.pend >= state.batch || state.pend >= left || state.outstanding == 0 {
-                let ios = state.pend.min(left);
-                state.scheduled += ios;
-                state.pend = 0;
-                self.heap.push(at_ns, task, ios as u32);
-            }
-        } else if state.exits && state.scheduled == 0 && state.outstanding == 0 {
-            self.heap.push(core.now_ns, task, EXIT);
+        match self.states[task as usize].own.completed(core.now_ns) {
+            After::Nothing => {}
+            After::Again { at_ns, ios } => self.heap.push(at_ns, task, ios),
+            After::Call { task, at_ns, ios } => match self.states[task as usize].own.called(at_ns, ios) {
+                0 => {}
+                ios => self.heap.push(at_ns, task, ios),
+            },
+            After::Exit => self.heap.push(core.now_ns, task, EXIT),
         }
     }
 

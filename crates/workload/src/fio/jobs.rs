@@ -1,9 +1,11 @@
 //! A job file as a workload: all of it, or one job of it by itself.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::job::{Job, JobFile};
-use super::layout::Layout;
+use super::layout::{Layout, is_device};
+use super::value::Files;
 use crate::error::WorkloadError;
 use crate::fio::Generator;
 use crate::fio::generator::MAP_BLOCKS_MAX;
@@ -56,6 +58,28 @@ impl Jobs {
     #[must_use]
     pub fn count(&self) -> usize {
         self.iter().count()
+    }
+
+    /// Whether any of them works on the device itself: not on files, or by replaying a log.
+    #[must_use]
+    pub fn use_device(&self) -> bool {
+        self.iter().any(|(_, job)| match &job.files {
+            _ if job.replay.is_some() => true,
+            Files::Named(names) => names.iter().any(|name| is_device(name)),
+            Files::Own(_) => false,
+        })
+    }
+
+    /// Names for people, of all jobs of the file: copies of a job are told apart.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        self.file.jobs.iter().for_each(|job| *counts.entry(&job.name).or_default() += 1);
+        let name = |job: &Job| match counts.get(job.name.as_str()) {
+            Some(2..) => format!("{}.{}", job.name, job.copy),
+            _ => job.name.clone(),
+        };
+        self.file.jobs.iter().map(name).collect()
     }
 
     /// Lays out the files of all jobs on a device of `capacity_bytes`.

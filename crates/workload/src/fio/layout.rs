@@ -272,7 +272,7 @@ impl<'a> Builder<'a> {
 }
 
 /// Whether a name means the device.
-fn is_device(name: &str) -> bool {
+pub(super) fn is_device(name: &str) -> bool {
     name.starts_with("/dev/")
 }
 

@@ -1,6 +1,6 @@
 //! The tunables. Times are kept in jiffies.
 
-use crate::tunable::{Declarations, tunable};
+use crate::tunable::{Declarations, Span, tunable};
 
 /// Upper end of the ranges, as in Linux.
 const MAX: u64 = u32::MAX as u64;
@@ -27,28 +27,28 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
     what: "tunable",
     tunables: &[
         tunable!(Tunables.quantum, "quantum", Requests, 1, 4, 1..=MAX, "2.6.6",
-            "requests that leave a queue at once", { clamps: true }),
+            "requests that leave a queue at once", { clamps: true, tuning: Span::of(1, 64) }),
         tunable!(Tunables.queued, "queued", Requests, 1, 8, 1..=MAX, "2.6.6",
             "without effect, as in Linux 2.6.16", { until: Some("2.6.16"), clamps: true }),
         tunable!(Tunables.max_depth, "max_depth", Requests, 1, 2, 1..=MAX, "2.6.13",
             "requests the device may hold before a queue not worth idling for gets its turn",
-            { until: Some("2.6.16"), clamps: true }),
+            { until: Some("2.6.16"), clamps: true, tuning: Span::of(1, 32) }),
         tunable!(Tunables.fifo_expire_sync, "fifo_expire_sync", Jiffies(HZ / 8), 1..=MAX, "2.6.10",
-            "after this age a request of a process' own queue is served first, once a turn", { clamps: true }),
+            "after this age a request of a process' own queue is served first, once a turn", { clamps: true, tuning: Span::of(8, 1_000) }),
         tunable!(Tunables.fifo_expire_async, "fifo_expire_async", Jiffies(HZ / 4), 1..=MAX, "2.6.10",
-            "after this age a request of an async queue is served first, once a turn", { clamps: true }),
+            "after this age a request of an async queue is served first, once a turn", { clamps: true, tuning: Span::of(16, 4_000) }),
         tunable!(Tunables.back_seek_max_kb, "back_seek_max", Kibibytes, 1, 16384, 0..=MAX, "2.6.10",
             "without effect, as in Linux 2.6.16", { clamps: true }),
         tunable!(Tunables.back_seek_penalty, "back_seek_penalty", Factor, 1, 2, 1..=MAX, "2.6.10",
             "without effect, as in Linux 2.6.16", { clamps: true }),
         tunable!(Tunables.slice_sync, "slice_sync", Jiffies(HZ / 10), 1..=MAX, "2.6.13",
-            "base time slice of a queue that has sync requests in flight or is a process' own (of level 4)", { clamps: true }),
+            "base time slice of a queue that has sync requests in flight or is a process' own (of level 4)", { clamps: true, tuning: Span::of(12, 800) }),
         tunable!(Tunables.slice_async, "slice_async", Jiffies(HZ / 25), 1..=MAX, "2.6.13",
-            "base time slice of any other queue (of level 4)", { clamps: true }),
+            "base time slice of any other queue (of level 4)", { clamps: true, tuning: Span::of(5, 320) }),
         tunable!(Tunables.slice_async_rq, "slice_async_rq", Requests, 1, 2, 1..=MAX, "2.6.13",
-            "requests an async slice may dispatch, times twice (8 - level)", { clamps: true }),
+            "requests an async slice may dispatch, times twice (8 - level)", { clamps: true, tuning: Span::of(1, 32) }),
         tunable!(Tunables.slice_idle, "slice_idle", Jiffies(HZ / 100), 0..=MAX, "2.6.13",
-            "how long to wait for the next request of a queue worth it", { clamps: true }),
+            "how long to wait for the next request of a queue worth it", { clamps: true, tuning: Span::or_zero(1, 32) }),
     ],
 };
 

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use iosched::{IoPriority, Op, Time};
+use iosched::{IoPriority, Time};
+use iosched_check::Random;
 use iosched_disk::{AnyDevice, Device, Profile};
 
 use crate::Pool;
-use crate::backend::Card;
+use crate::backend::modelled::{card, device_command};
 use crate::disk::{Action, ClientId, Identity, LiveDisk, Operation, Settings};
-use iosched_check::Random;
 
 const CAPACITY_BYTES: u64 = 4 << 30;
 /// From an answer to the client's next operation.
@@ -55,19 +55,8 @@ struct Run {
 impl Run {
     fn new(profile: &str, scheduler: &str, tunables: &[(&str, &str)], depth: Option<u32>, loads: &[Load]) -> Self {
         let profile = Profile::named(profile).unwrap();
-        let device = profile.card();
-        let card = Card {
-            about: profile.name().to_owned(),
-            capacity_bytes: CAPACITY_BYTES,
-            block_bytes: 512,
-            depth: depth.unwrap_or(device.depth),
-            depth_max: device.depth,
-            rotational: device.rotational,
-            write_cache: device.write_cache,
-            fua: device.fua,
-            max_hw_sectors_kb: device.max_hw_sectors_kb,
-            trim_zeroes: true,
-        };
+        let mut card = card(&profile, Some(CAPACITY_BYTES));
+        card.depth = depth.unwrap_or(card.depth);
         let settings = Settings { name: "disk".into(), scheduler: scheduler.into(), card, budget_bytes: 256 << 20 };
         let mut disk = LiveDisk::new(Time::ZERO, settings, Pool::default()).unwrap();
         for (name, value) in tunables {
@@ -99,7 +88,7 @@ impl Run {
             let data = (action == Action::Write).then(|| self.disk.buffer(bytes as usize));
             let cookie = self.sent.len() as u64;
             self.sent.push((client, self.now));
-            let operation = Operation { action, offset, length: bytes, fua: false, no_hole: false, data, cookie };
+            let operation = Operation { data, cookie, ..Operation::new(action, offset, bytes) };
             self.disk.submit(self.now, id, operation);
         }
     }
@@ -116,10 +105,7 @@ impl Run {
         }
         let mut segments = Vec::new();
         while let Some(command) = self.disk.next_command(now, &mut segments) {
-            let nr_sectors = if command.op == Op::Flush { 0 } else { (command.length / iosched::SECTOR_BYTES) as u32 };
-            let sector = command.offset / iosched::SECTOR_BYTES;
-            let command = iosched_disk::Command { tag: command.id, op: command.op, sector, nr_sectors, fua: false };
-            self.device.submit(now, command);
+            self.device.submit(now, device_command(&command));
         }
         for done in self.disk.take_done() {
             let (client, sent) = self.sent[done.cookie as usize];

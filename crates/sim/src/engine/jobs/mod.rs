@@ -1,28 +1,21 @@
-//! fio jobs at work: who starts when, what each submits, and what that was like.
+//! fio jobs at work: what each submits, and what that was like.
 //!
-//! Jobs are processes that run their own loops ([`process`]); here is what lies between them and the queue, and
-//! among them: `stonewall`, `wait_for`, `startdelay`, `exitall`. There is no page cache: buffered I/Os go to the
+//! Jobs are processes that run their own loops ([`Process`]), and a [`Crew`] that starts and ends each other; here is what lies
+//! between them and the queue. There is no page cache: buffered I/Os go to the
 //! device as direct ones do, but nobody waits for the writes as far as the elevator knows.
-
-mod pace;
-mod process;
-mod stats;
-mod target;
 
 use std::collections::BTreeMap;
 
 use iosched::{CgroupId, Flags, Op, RequestQueue, SECTOR_BYTES};
 use iosched_disk::Device;
-use iosched_workload::fio::{Direction, ExitWhat, Job, JobIo, Jobs as JobSet, Layout, OpenSync};
+use iosched_workload::fio::{Action, Crew, Direction, Job, JobIo, Jobs as JobSet, Layout, OpenSync, Order, Process};
+use iosched_workload::outcome::{JobResult, Note};
 
-use self::process::{Action, Life, Process};
 use super::Source;
 use super::core::{Core, NewIo};
 use super::heap::Heap;
-use crate::job_result::JobResult;
 use crate::observer::Observer;
 use crate::plan::SimError;
-use crate::result::Note;
 
 /// Tag of a flush; data has the number of its slot.
 const FLUSH: u32 = u32::MAX;
@@ -70,26 +63,30 @@ pub(super) fn create_cgroups(queue: &mut RequestQueue, jobs: &JobSet) -> Result<
     Ok(ids)
 }
 
-/// Names for people: copies of a job are told apart.
-pub(super) fn names(jobs: &JobSet) -> Vec<String> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    jobs.file().jobs.iter().for_each(|job| *counts.entry(&job.name).or_default() += 1);
-    let name = |job: &Job| match counts.get(job.name.as_str()) {
-        Some(2..) => format!("{}.{}", job.name, job.copy),
-        _ => job.name.clone(),
-    };
-    jobs.file().jobs.iter().map(name).collect()
+/// A job in the simulation.
+struct Worker<'a> {
+    process: Process<'a>,
+    life: Life,
+    /// When the latest event that is to make it run is due; others are stale.
+    wake_ns: Option<u64>,
+    /// The I/O that the queue had no room for.
+    blocked: Option<u32>,
+}
+
+/// Where a job is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Waiting,
+    Running,
+    Ended,
 }
 
 /// Jobs at work.
 pub(super) struct Jobs<'a> {
-    processes: Vec<Process<'a>>,
-    /// They do not wait for one another.
-    alone: bool,
+    workers: Vec<Worker<'a>>,
+    crew: Crew<'a>,
     plug: bool,
     heap: Heap,
-    /// Of each task: the I/O that the queue had no room for.
-    blocked: Vec<Option<u32>>,
     buffered: u64,
     prioritised: u64,
     unaligned: u64,
@@ -97,47 +94,50 @@ pub(super) struct Jobs<'a> {
 
 impl<'a> Jobs<'a> {
     pub(super) fn new(jobs: &'a JobSet, layout: &Layout, seed: u64, plug: bool) -> Self {
-        let processes: Vec<Process<'a>> =
-            jobs.iter().map(|(number, job)| Process::new(job, &layout.jobs[number], jobs.seed(number, seed))).collect();
-        let buffered = processes.iter().filter(|process| !process.job.direct).count() as u64;
-        let blocked = vec![None; processes.len()];
-        let alone = jobs.is_alone();
-        let mut jobs =
-            Self { processes, alone, plug, heap: Heap::default(), blocked, buffered, prioritised: 0, unaligned: 0 };
-        jobs.start_ready(0);
+        let worker = |(number, job): (usize, &'a Job)| Worker {
+            process: Process::new(job, &layout.jobs[number], jobs.seed(number, seed)),
+            life: Life::Waiting,
+            wake_ns: None,
+            blocked: None,
+        };
+        let workers: Vec<Worker<'a>> = jobs.iter().map(worker).collect();
+        let buffered = workers.iter().filter(|worker| !worker.process.job.direct).count() as u64;
+        let crew = Crew::new(jobs, seed);
+        let mut jobs = Self { workers, crew, plug, heap: Heap::default(), buffered, prioritised: 0, unaligned: 0 };
+        jobs.obey(0);
         jobs
+    }
+
+    fn process(&mut self, task: u32) -> &mut Process<'a> {
+        &mut self.workers[task as usize].process
     }
 
     // ---- who starts and ends when
 
-    /// Schedules the start of jobs that wait for nobody any more.
-    fn start_ready(&mut self, now_ns: u64) {
-        for i in 0..self.processes.len() {
-            let job = self.processes[i].job;
-            let before = &self.processes[..i];
-            if !self.alone && job.stonewall && before.iter().any(|earlier| earlier.life != Life::Ended) {
-                return;
-            }
-            let awaited = job.wait_for.as_ref().filter(|_| !self.alone);
-            let waits = awaited.is_some_and(|name| {
-                before.iter().any(|earlier| earlier.job.name == *name && earlier.life != Life::Ended)
-            });
-            let process = &mut self.processes[i];
-            if process.life == Life::Waiting && !waits && process.wake_ns.is_none() {
-                let at_ns = process.delay_ns().max(now_ns);
-                process.wake_ns = Some(at_ns);
-                self.heap.push(at_ns, i as u32, START);
+    /// Carries out the crew's orders.
+    fn obey(&mut self, now_ns: u64) {
+        while let Some((number, order)) = self.crew.take_order() {
+            let task = number as u32;
+            match order {
+                Order::Start { at_ns } => self.heap.push(at_ns, task, START),
+                Order::Stop => {
+                    self.process(task).stop();
+                    self.wake_at(task, now_ns);
+                }
+                Order::Skip => {
+                    self.workers[number].life = Life::Ended;
+                    self.process(task).end(now_ns);
+                }
             }
         }
     }
 
     fn start<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
-        let process = &mut self.processes[task as usize];
-        process.wake_ns = None;
-        if process.life != Life::Waiting {
+        if !self.crew.starts(task as usize) {
             return;
         }
-        let counted_ns = process.begin(core.now_ns);
+        self.workers[task as usize].life = Life::Running;
+        let counted_ns = self.process(task).begin(core.now_ns);
         if counted_ns > core.now_ns {
             core.count(task, false);
             self.heap.push(counted_ns, task, COUNT);
@@ -146,46 +146,16 @@ impl<'a> Jobs<'a> {
     }
 
     fn end<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
-        let process = &mut self.processes[task as usize];
-        process.life = Life::Ended;
-        process.end(core.now_ns);
-        let (group, exit_all) = (process.job.group, process.job.exit_all);
+        self.workers[task as usize].life = Life::Ended;
+        self.process(task).end(core.now_ns);
         core.exit(task);
-        if let Some(what) = exit_all {
-            for other in 0..self.processes.len() {
-                let Process { job, life, .. } = self.processes[other];
-                let meant = match what {
-                    ExitWhat::Group => job.group == group,
-                    ExitWhat::Stonewall => life == Life::Running,
-                    ExitWhat::All => true,
-                };
-                if meant {
-                    self.stop(other as u32, core.now_ns);
-                }
-            }
-        }
-        self.start_ready(core.now_ns);
-    }
-
-    /// A job is to end.
-    fn stop(&mut self, task: u32, now_ns: u64) {
-        let process = &mut self.processes[task as usize];
-        match process.life {
-            Life::Waiting => {
-                process.life = Life::Ended;
-                process.end(now_ns);
-            }
-            Life::Running => {
-                process.stop();
-                self.wake_at(task, now_ns);
-            }
-            Life::Ended => {}
-        }
+        self.crew.ended(task as usize, core.now_ns);
+        self.obey(core.now_ns);
     }
 
     /// Lets a job run at a moment, if it does not before.
     fn wake_at(&mut self, task: u32, at_ns: u64) {
-        let wake_ns = &mut self.processes[task as usize].wake_ns;
+        let wake_ns = &mut self.workers[task as usize].wake_ns;
         if wake_ns.is_none_or(|earlier| earlier > at_ns) {
             *wake_ns = Some(at_ns);
             self.heap.push(at_ns, task, RUN);
@@ -197,7 +167,7 @@ impl<'a> Jobs<'a> {
     /// A job goes on until it waits.
     fn run<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) {
         loop {
-            match self.processes[task as usize].step(core.now_ns) {
+            match self.process(task).step(core.now_ns) {
                 Action::Submit => {
                     if !self.submit(core, task) {
                         return;
@@ -234,12 +204,12 @@ impl<'a> Jobs<'a> {
 
     /// Submits what a job has queued. `false`: the job cannot go on now.
     fn submit<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) -> bool {
-        let queued = self.processes[task as usize].queued();
+        let queued = self.process(task).queued();
         let plugged = self.plug && queued > 1;
-        self.processes[task as usize].submitting(core.now_ns);
+        self.process(task).submitting(core.now_ns);
         let mut all = true;
         while all && !core.is_exhausted() {
-            let process = &mut self.processes[task as usize];
+            let process = self.process(task);
             let job = process.job;
             let Some((number, slot)) = process.next_queued() else { break };
             let io = self.new_io(job, &slot.io, number, slot.asked_ns);
@@ -247,13 +217,13 @@ impl<'a> Jobs<'a> {
                 core.plug(task);
             }
             all = core.submit(task, &io);
-            let process = &mut self.processes[task as usize];
+            let worker = &mut self.workers[task as usize];
             if all {
-                process.taken(number, core.now_ns);
+                worker.process.taken(number, core.now_ns);
             } else {
-                self.blocked[task as usize] = Some(number);
-                process.blocked();
-                core.count_late(process.queued() as u64);
+                worker.blocked = Some(number);
+                worker.process.blocked();
+                core.count_late(worker.process.queued() as u64);
             }
         }
         if plugged {
@@ -270,15 +240,16 @@ impl<'a> Jobs<'a> {
         self.unaligned += u64::from(!exact);
         self.prioritised += u64::from(io.priority.is_some());
         let flags = flags(job, io);
-        NewIo {
-            op: pace::op(io.direction),
-            flags,
-            sector,
-            nr_sectors: (end - sector) as u32,
-            tag,
-            asked_ns,
-            issued: None,
-        }
+        NewIo { op: op(io.direction), flags, sector, nr_sectors: (end - sector) as u32, tag, asked_ns, issued: None }
+    }
+}
+
+/// What an I/O of a direction is to the queue.
+const fn op(direction: Direction) -> Op {
+    match direction {
+        Direction::Read => Op::Read,
+        Direction::Write => Op::Write,
+        Direction::Trim => Op::Discard,
     }
 }
 
@@ -313,10 +284,10 @@ impl<D: Device, O: Observer> Source<D, O> for Jobs<'_> {
             START => self.start(core, event.task),
             COUNT => core.count(event.task, true),
             _ => {
-                let process = &mut self.processes[event.task as usize];
-                if process.wake_ns == Some(event.at_ns) {
-                    process.wake_ns = None;
-                    if process.life == Life::Running && process.wake(core.now_ns) {
+                let worker = &mut self.workers[event.task as usize];
+                if worker.wake_ns == Some(event.at_ns) {
+                    worker.wake_ns = None;
+                    if worker.life == Life::Running && worker.process.wake(core.now_ns) {
                         self.run(core, event.task);
                     }
                 }
@@ -325,7 +296,7 @@ impl<D: Device, O: Observer> Source<D, O> for Jobs<'_> {
     }
 
     fn completed(&mut self, core: &mut Core<D, O>, task: u32, tag: u32) {
-        let process = &mut self.processes[task as usize];
+        let process = self.process(task);
         let goes_on = if tag == FLUSH {
             process.flush_done(core.now_ns);
             true
@@ -341,10 +312,11 @@ impl<D: Device, O: Observer> Source<D, O> for Jobs<'_> {
         if !core.resume(task) {
             return;
         }
-        if let Some(number) = self.blocked[task as usize].take() {
-            self.processes[task as usize].taken(number, core.now_ns);
+        let worker = &mut self.workers[task as usize];
+        if let Some(number) = worker.blocked.take() {
+            worker.process.taken(number, core.now_ns);
         }
-        if self.processes[task as usize].unblocked() {
+        if worker.process.unblocked() {
             self.run(core, task);
         }
     }
@@ -359,19 +331,19 @@ impl<D: Device, O: Observer> Source<D, O> for Jobs<'_> {
         if self.unaligned > 0 {
             notes.push(Note::PartSectors { ios: self.unaligned });
         }
-        for process in self.processes.iter().filter(|process| process.has_failed()) {
+        for Worker { process, .. } in self.workers.iter().filter(|worker| worker.process.has_failed()) {
             notes.push(Note::JobFailed { job: process.job.name.clone() });
         }
     }
 
     fn jobs(self, now_ns: u64) -> (Vec<JobResult>, u64) {
-        let counted_ns = self.processes.iter().map(Process::counted_ns).min().unwrap_or(0);
-        let ended = |mut process: Process<'_>| {
-            if process.life != Life::Ended {
+        let counted_ns = self.workers.iter().map(|worker| worker.process.counted_ns()).min().unwrap_or(0);
+        let ended = |Worker { mut process, life, .. }: Worker<'_>| {
+            if life != Life::Ended {
                 process.end(now_ns);
             }
             process.into_result()
         };
-        (self.processes.into_iter().map(ended).collect(), counted_ns)
+        (self.workers.into_iter().map(ended).collect(), counted_ns)
     }
 }

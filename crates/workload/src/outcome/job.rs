@@ -2,17 +2,17 @@
 //!
 //! An I/O's time from when the job asked for it until the queue had taken it (a wait for allocation, or for the rest of
 //! its batch) is its submission latency; from there until the job took notice of its completion, its completion
-//! latency. With batched completions that is later than the device's completion, which [`TaskResult`](crate::TaskResult)
+//! latency. With batched completions that is later than the device's completion, which [`TaskResult`](super::TaskResult)
 //! counts to.
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::Histogram;
+use super::Histogram;
 
 /// Over how long bandwidth and I/Os are sampled, ns: fio's `bwavgtime` and `iopsavgtime`.
 pub const SAMPLE_NS: u64 = 500_000_000;
 
-/// One job's share of a run. Of the task of the same number in [`RunResult::tasks`](crate::RunResult::tasks).
+/// One job's share of a run. Of the task of the same number in [`RunResult::tasks`](super::RunResult::tasks).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobResult {
     /// Its name, as in the job file: copies share it.

@@ -2,16 +2,22 @@
 //!
 //! As fio's own loop does, a job fills its depth, submits in batches, takes completions in batches once the depth is
 //! full, and lets everything under way complete before it sleeps or syncs.
+//!
+//! Whoever runs it [begins](Process::begin) it, carries out what [`Process::step`] asks for until that is to wait or to sleep, and
+//! tells it what was [taken](Process::taken) and [done](Process::io_done). A simulation and a real device are the same to it.
+
+mod pace;
+mod stats;
+mod target;
 
 use std::collections::VecDeque;
 
-use iosched_workload::SplitMix64;
-use iosched_workload::fio::{Client, Direction, Generator, Job, JobIo, JobLayout, Mode, Step, SyncKind};
-
-use super::pace::Pace;
-use super::stats::Stats;
-use super::target::{Search, Verdict};
-use crate::job_result::JobResult;
+use self::pace::Pace;
+use self::stats::Stats;
+use self::target::{Search, Verdict};
+use super::{Client, Direction, Generator, Job, JobIo, JobLayout, Mode, Step, SyncKind};
+use crate::SplitMix64;
+use crate::outcome::JobResult;
 
 /// Streams of random numbers that are not the generator's.
 const PACE_STREAM: u64 = 101;
@@ -19,7 +25,7 @@ const DELAY_STREAM: u64 = 102;
 
 /// What the job wants done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub enum Action {
     /// Submit what it has queued.
     Submit,
     /// Flush the device.
@@ -47,14 +53,6 @@ enum Waits {
     Flush,
 }
 
-/// Where it is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Life {
-    Waiting,
-    Running,
-    Ended,
-}
-
 /// What is done once nothing is under way.
 #[derive(Clone, Copy, Debug)]
 enum Then {
@@ -66,19 +64,19 @@ enum Then {
 
 /// An I/O of the job.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
-    pub(super) io: JobIo,
-    pub(super) asked_ns: u64,
-    /// When the queue had taken it.
-    pub(super) issued_ns: u64,
+pub struct Slot {
+    /// What it is.
+    pub io: JobIo,
+    /// When the job asked for it, ns.
+    pub asked_ns: u64,
+    /// When the queue had taken it, ns.
+    pub issued_ns: u64,
 }
 
 /// A job at work.
-pub(super) struct Process<'a> {
-    pub(super) job: &'a Job,
-    pub(super) life: Life,
-    /// When the latest event that is to make it run is due; others are stale.
-    pub(super) wake_ns: Option<u64>,
+pub struct Process<'a> {
+    /// What it is to do.
+    pub job: &'a Job,
     generator: Generator<'a>,
     pace: Pace,
     seed: u64,
@@ -102,16 +100,18 @@ pub(super) struct Process<'a> {
     current: u32,
     /// Wrote since it last synced.
     dirty: bool,
+    /// Which call its next flush, or the one under way, is.
+    sync_kind: SyncKind,
     flush_asked_ns: u64,
     stats: Stats,
 }
 
 impl<'a> Process<'a> {
-    pub(super) fn new(job: &'a Job, layout: &JobLayout, seed: u64) -> Self {
+    /// A job that has not begun, its files being at `layout`.
+    #[must_use]
+    pub fn new(job: &'a Job, layout: &JobLayout, seed: u64) -> Self {
         Self {
             job,
-            life: Life::Waiting,
-            wake_ns: None,
             generator: Generator::new(job, layout, seed),
             pace: Pace::new(job, 0, SplitMix64::entity(seed, PACE_STREAM)),
             seed,
@@ -129,21 +129,21 @@ impl<'a> Process<'a> {
             completed: VecDeque::new(),
             current: 0,
             dirty: false,
+            sync_kind: SyncKind::Fsync,
             flush_asked_ns: 0,
             stats: Stats::new(job),
         }
     }
 
-    /// When it may start at the earliest, ns: `startdelay`.
-    pub(super) fn delay_ns(&self) -> u64 {
-        let delay = self.job.start_delay;
+    /// When a job of that seed may start at the earliest, ns: `startdelay`.
+    pub(super) fn delay_ns(job: &Job, seed: u64) -> u64 {
+        let delay = job.start_delay;
         let span = delay.max_ns.saturating_sub(delay.min_ns).saturating_add(1);
-        delay.min_ns + SplitMix64::entity(self.seed, DELAY_STREAM).below(span)
+        delay.min_ns + SplitMix64::entity(seed, DELAY_STREAM).below(span)
     }
 
     /// It begins. Returns when its figures begin to count, ns.
-    pub(super) fn begin(&mut self, now_ns: u64) -> u64 {
-        self.life = Life::Running;
+    pub fn begin(&mut self, now_ns: u64) -> u64 {
         self.started_ns = now_ns;
         self.pace = Pace::new(self.job, now_ns, SplitMix64::entity(self.seed, PACE_STREAM));
         self.search = self.job.latency_target.map(|target| Search::new(target, self.depth, now_ns));
@@ -153,19 +153,25 @@ impl<'a> Process<'a> {
         counted_ns
     }
 
+    /// Its own figures count from this moment on, ns, if they would begin to earlier. It has begun.
+    pub fn count_from(&mut self, counted_ns: u64) {
+        self.stats.count_from(counted_ns);
+    }
+
     /// From when its I/Os count in the run's figures, ns: the end of its `ramp_time`; 0 without.
-    pub(super) fn counted_ns(&self) -> u64 {
+    #[must_use]
+    pub fn counted_ns(&self) -> u64 {
         let ramps = self.job.ramp_time_ns > 0 && self.started_ns != u64::MAX;
         if ramps { self.started_ns.saturating_add(self.job.ramp_time_ns) } else { 0 }
     }
 
     /// It is to issue no more.
-    pub(super) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         self.stopping = true;
     }
 
     /// An event has come that may let it run. `false`: it waits for something else.
-    pub(super) fn wake(&mut self, now_ns: u64) -> bool {
+    pub fn wake(&mut self, now_ns: u64) -> bool {
         if self.waits == Waits::Asleep {
             self.pace.thought(now_ns);
         }
@@ -182,7 +188,7 @@ impl<'a> Process<'a> {
     }
 
     /// What it does next.
-    pub(super) fn step(&mut self, now_ns: u64) -> Action {
+    pub fn step(&mut self, now_ns: u64) -> Action {
         loop {
             if self.stopping || self.then.is_some() {
                 match self.settle(now_ns) {
@@ -234,6 +240,7 @@ impl<'a> Process<'a> {
             return None;
         }
         if self.dirty && (self.job.end_fsync || self.job.fsync_on_close) {
+            self.sync_kind = SyncKind::Fsync;
             return Some(self.flush(now_ns));
         }
         Some(Action::End)
@@ -277,9 +284,12 @@ impl<'a> Process<'a> {
                 self.then = Some(Then::GoOn);
                 None
             }
-            // What is direct is no longer the kernel's to wait for.
-            Some(Step::Sync(_)) if self.job.direct && self.queued.is_empty() => Some(self.flush(now_ns)),
-            Some(Step::Sync(_)) => {
+            Some(Step::Sync(kind)) => {
+                self.sync_kind = kind;
+                // What is direct is no longer the kernel's to wait for.
+                if self.job.direct && self.queued.is_empty() {
+                    return Some(self.flush(now_ns));
+                }
                 self.then = Some(Then::Flush);
                 None
             }
@@ -378,33 +388,40 @@ impl<'a> Process<'a> {
     // ---- what the host tells
 
     /// How many I/Os are queued to be submitted.
-    pub(super) fn queued(&self) -> usize {
+    #[must_use]
+    pub fn queued(&self) -> usize {
         self.queued.len()
     }
 
+    /// Which call the flush is that it asks for.
+    #[must_use]
+    pub fn sync_kind(&self) -> SyncKind {
+        self.sync_kind
+    }
+
     /// They are being submitted together.
-    pub(super) fn submitting(&mut self, now_ns: u64) {
+    pub fn submitting(&mut self, now_ns: u64) {
         self.stats.batch_submitted(now_ns, self.queued.len() as u32);
     }
 
     /// The next I/O to be submitted.
-    pub(super) fn next_queued(&mut self) -> Option<(u32, Slot)> {
+    pub fn next_queued(&mut self) -> Option<(u32, Slot)> {
         let number = self.queued.pop_front()?;
         Some((number, self.slots[number as usize]))
     }
 
     /// The queue has taken an I/O.
-    pub(super) fn taken(&mut self, number: u32, now_ns: u64) {
+    pub fn taken(&mut self, number: u32, now_ns: u64) {
         self.slots[number as usize].issued_ns = now_ns;
     }
 
     /// The queue is full.
-    pub(super) fn blocked(&mut self) {
+    pub fn blocked(&mut self) {
         self.waits = Waits::Allocation;
     }
 
     /// The queue has room again. `false`: it was not waiting to go on with that.
-    pub(super) fn unblocked(&mut self) -> bool {
+    pub fn unblocked(&mut self) -> bool {
         let waited = self.waits == Waits::Allocation;
         if waited {
             self.waits = Waits::No;
@@ -413,28 +430,31 @@ impl<'a> Process<'a> {
     }
 
     /// An I/O is done. Returns whether the job can go on by it.
-    pub(super) fn io_done(&mut self, number: u32) -> bool {
+    pub fn io_done(&mut self, number: u32) -> bool {
         self.completed.push_back(number);
         matches!(self.waits, Waits::Completions(least) if self.completed.len() >= least)
     }
 
     /// Its flush is done.
-    pub(super) fn flush_done(&mut self, now_ns: u64) {
+    pub fn flush_done(&mut self, now_ns: u64) {
         self.waits = Waits::No;
         self.stats.synced(now_ns, now_ns - self.flush_asked_ns);
     }
 
     /// It has ended, or the run has.
-    pub(super) fn end(&mut self, now_ns: u64) {
+    pub fn end(&mut self, now_ns: u64) {
         self.stats.end(now_ns);
     }
 
     /// Whether a limit ended it.
-    pub(super) fn has_failed(&self) -> bool {
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
         self.stats.has_failed()
     }
 
-    pub(super) fn into_result(self) -> JobResult {
+    /// What fio tells of it.
+    #[must_use]
+    pub fn into_result(self) -> JobResult {
         let depth = self.search.as_ref().map(Search::depth);
         JobResult { target_depth: depth, ..self.stats.into_result() }
     }

@@ -1,8 +1,7 @@
 //! When a job may issue its next I/O: `rate`, `rate_iops`, `thinktime`.
 
-use iosched::Op;
-use iosched_workload::SplitMix64;
-use iosched_workload::fio::{Direction, Job, JobIo, PerDirection, RateProcess, ThinkTimeBlocks};
+use crate::SplitMix64;
+use crate::fio::{Direction, Job, JobIo, PerDirection, RateProcess, ThinkTimeBlocks};
 
 const SECOND_NS: u128 = 1_000_000_000;
 
@@ -31,7 +30,7 @@ pub(super) struct Pace {
     rates: PerDirection<Rate>,
     process: RateProcess,
     rng: SplitMix64,
-    think: iosched_workload::fio::ThinkTime,
+    think: crate::fio::ThinkTime,
     ignore_think: bool,
     issued: u64,
     completed: u64,
@@ -133,14 +132,5 @@ impl Pace {
     /// The pause is over.
     pub(super) fn thought(&mut self, now_ns: u64) {
         self.working_since_ns = now_ns;
-    }
-}
-
-/// What an I/O of a direction is to the queue.
-pub(super) const fn op(direction: Direction) -> Op {
-    match direction {
-        Direction::Read => Op::Read,
-        Direction::Write => Op::Write,
-        Direction::Trim => Op::Discard,
     }
 }

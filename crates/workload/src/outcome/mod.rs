@@ -1,13 +1,16 @@
-//! What a run gives: plain data.
+//! What a run of a workload gave: plain data, the same wherever it ran, in simulation or on a real device.
 
+mod histogram;
+mod job;
+
+use iosched_trace::Fit;
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::Histogram;
-use crate::job_result::JobResult;
+pub use histogram::Histogram;
+pub use job::{DirectionResult, JobResult, SAMPLE_NS, Samples};
+pub(crate) use job::{batch_class, level_class};
 
 /// The result of one run. All moments are ns since the run's start.
-///
-/// A function of (plan, seed, version): the same plan gives the same bytes when serialised.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// When the last I/O completed, ns.
@@ -37,11 +40,15 @@ pub struct RunResult {
     pub jobs: Vec<JobResult>,
     /// Of an application: what it reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub app: Option<iosched_workload::app::Report>,
+    pub app: Option<crate::app::Report>,
     /// From when I/Os count, ns; later than 0 if all fio jobs have a `ramp_time`. Requests, the queue's statistics and
     /// the device's busy time count from the start in any case.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub counted_from_ns: u64,
+    /// On a real device: how much later than it was due each I/O with a time of its own was submitted, ns: those of a replay, those
+    /// after a think time, and scheduled arrivals. The executor's own error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<Histogram>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
@@ -286,6 +293,60 @@ pub enum Note {
         /// Its name.
         job: String,
     },
+    /// Part of the workload that the real executor cannot do here.
+    #[error("{what}: not carried out: {why}")]
+    NotCarriedOut {
+        /// What.
+        what: String,
+        /// Why.
+        why: String,
+    },
+    /// I/Os that are no whole blocks of a real device or file system.
+    #[error(
+        "{} do not begin and end at multiples of {block_bytes} bytes: the blocks they touch were moved whole", counted(*.ios, "I/O")
+    )]
+    PartBlocks {
+        /// How many.
+        ios: u64,
+        /// What direct I/O needs there, bytes.
+        block_bytes: u64,
+    },
+    /// A file system without direct I/O.
+    #[error(
+        "{directory}: its file system takes no direct I/O: the page cache lies between the workload and the device"
+    )]
+    NotDirect {
+        /// The directory.
+        directory: String,
+    },
+    /// Tasks that do not wait for their writes, on a real device.
+    #[error(
+        "{} without waiting for it: those writes went to the page cache, and the kernel's writeback decided when they reached the device", tasks_write(*.tasks)
+    )]
+    ThroughPageCache {
+        /// How many tasks.
+        tasks: u64,
+    },
+    /// Recorded writes that nobody waited for, on a real device.
+    #[error("{} that nobody waited for: replayed as direct I/O, which the scheduler takes for sync", counted(*.ios, "recorded write"))]
+    AsyncAsDirect {
+        /// How many.
+        ios: u64,
+    },
+    /// The executor did not keep the workload's times.
+    #[error(
+        "I/Os were submitted later than due, by {p50_us:.0} µs in the median, {p99_us:.0} µs at p99 and {max_us:.0} µs at most, which is not small against their latency of {latency_us:.0} µs on average"
+    )]
+    Late {
+        /// Half of them were late by less, µs.
+        p50_us: f64,
+        /// 99 % of them, µs.
+        p99_us: f64,
+        /// All of them, µs.
+        max_us: f64,
+        /// Their mean latency, µs.
+        latency_us: f64,
+    },
     /// Records of the trace that could not be used.
     #[error("{requests} records of the trace lie beyond any device or lifetime and were left out")]
     LeftOut {
@@ -294,9 +355,28 @@ pub enum Note {
     },
 }
 
+impl Note {
+    /// What there is to say of a trace that reaches to `recorded_sectors`, put on a device of `capacity_sectors`.
+    #[must_use]
+    pub fn of_fit(fit: Fit, recorded_sectors: u64, capacity_sectors: u64) -> Option<Self> {
+        match fit {
+            Fit::AsIs => None,
+            Fit::GapsShrunk { gap_percent } => {
+                Some(Self::GapsShrunk { recorded_sectors, capacity_sectors, gap_percent })
+            }
+            Fit::Wrapped { touched_sectors } => Some(Self::Wrapped { touched_sectors, capacity_sectors }),
+        }
+    }
+}
+
 /// So many jobs do something.
 fn jobs_do(jobs: u64) -> String {
     format!("{} do{}", counted(jobs, "job"), if jobs == 1 { "es" } else { "" })
+}
+
+/// So many tasks write.
+fn tasks_write(tasks: u64) -> String {
+    format!("{} write{}", counted(tasks, "task"), if tasks == 1 { "s" } else { "" })
 }
 
 /// A number and what is counted.

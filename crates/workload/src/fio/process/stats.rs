@@ -1,9 +1,9 @@
 //! What is counted of a job, and the limits that end it.
 
-use iosched_workload::fio::{Direction, Job, PerDirection};
+use crate::fio::{Direction, Job, PerDirection};
 
-use super::process::Slot;
-use crate::job_result::{DirectionResult, JobResult, SAMPLE_NS, batch_class, level_class};
+use super::Slot;
+use crate::outcome::{DirectionResult, JobResult, SAMPLE_NS, batch_class, level_class};
 
 const SECOND_NS: f64 = 1e9;
 
@@ -54,6 +54,13 @@ impl Stats {
     /// The job begins; I/Os from `counted_ns` on count.
     pub(super) fn begin(&mut self, now_ns: u64, counted_ns: u64) {
         self.result.started_ns = Some(now_ns);
+        self.result.counted_from_ns = counted_ns;
+        (self.sample_ns, self.cycle_ns) = (counted_ns, counted_ns);
+    }
+
+    /// I/Os of this moment on count, ns, not earlier ones.
+    pub(super) fn count_from(&mut self, counted_ns: u64) {
+        let counted_ns = counted_ns.max(self.result.counted_from_ns);
         self.result.counted_from_ns = counted_ns;
         (self.sample_ns, self.cycle_ns) = (counted_ns, counted_ns);
     }

@@ -1,0 +1,183 @@
+//! Parameters of the `server` model.
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{self, ConfigError, within};
+
+/// Most servers.
+const SERVERS_MAX: u32 = 4096;
+/// Most points of a distribution.
+const POINTS_MAX: usize = 256;
+const SECOND_NS: u64 = 1_000_000_000;
+const RATE_MIN: u64 = 10_000;
+const RATE_MAX: u64 = 1_000_000_000_000;
+
+/// Parameters of [`Server`](super::Server).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerConfig {
+    /// Size in sectors of 512 bytes.
+    pub capacity_sectors: u64,
+    /// Commands it takes at once, 1 to 65,535.
+    pub depth: u32,
+    /// Hardware queues it takes them from, 1 to 1,024; 1 if absent.
+    #[serde(default = "one_queue")]
+    pub hw_queues: u16,
+    /// Largest command in KiB; 32,767 if absent.
+    #[serde(default = "config::default_max_hw_sectors_kb")]
+    pub max_hw_sectors_kb: u32,
+    /// Whether it says of itself that seeking costs. Virtual disks do whether it is so or not, and elevators heed it.
+    #[serde(default)]
+    pub rotational: bool,
+    /// Whether it says that it has a volatile cache.
+    #[serde(default)]
+    pub write_cache: bool,
+    /// Whether the host may ask for force-unit-access.
+    #[serde(default)]
+    pub fua: bool,
+    /// Commands it works on at once, 1 to 4,096.
+    pub servers: u32,
+    /// A free server takes any of so many commands that have waited longest, at least 1; 1, as if absent: the one that has.
+    /// Threads that wait for one lock are served like that.
+    #[serde(default = "one")]
+    pub choice: u32,
+    /// Commands are served in pieces of so many sectors, 8 to 65,536, one after the other or by several servers; whole if absent.
+    #[serde(default)]
+    pub piece_sectors: Option<u32>,
+    /// Rate of the link that all servers share, in bytes per second, 10,000 to a trillion; without limit if absent.
+    #[serde(default)]
+    pub link_bytes_per_second: Option<u64>,
+    /// What a flush takes of a server, in ns, up to a thousand seconds; nothing but its way there and back if absent.
+    #[serde(default)]
+    pub flush_ns: u64,
+    /// What a read takes.
+    pub read: ServerTimes,
+    /// What everything else takes; as a read if absent.
+    #[serde(default)]
+    pub write: Option<ServerTimes>,
+    /// When it does nothing for a while; never if absent.
+    #[serde(default)]
+    pub stalls: Option<ServerStalls>,
+}
+
+/// What a command takes, in ns, up to a thousand seconds each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerTimes {
+    /// Its way there and back, which keeps no server busy.
+    pub transit_ns: u64,
+    /// Each of its pieces keeps a server busy.
+    pub service_ns: u64,
+    /// And that much longer for its data: rate of one server, in bytes per second, 10,000 to a trillion; no longer if absent.
+    #[serde(default)]
+    pub bytes_per_second: Option<u64>,
+    /// How much of `extra` keeps a server busy, 0 to 1; the rest belongs to the way.
+    #[serde(default)]
+    pub extra_in_service: f64,
+    /// What a command takes beyond that, by share of all commands: drawn for each anew, on straight lines between these points.
+    /// The first has share 0, the last 1; nothing if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extra: Vec<ServerPoint>,
+}
+
+/// A point of a distribution; written `[share, ns]`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(f64, u64)", into = "(f64, u64)")]
+pub struct ServerPoint {
+    /// Share that does not exceed the time, 0 to 1; rising.
+    pub share: f64,
+    /// The time in ns, up to a thousand seconds; not falling.
+    pub ns: u64,
+}
+
+impl From<(f64, u64)> for ServerPoint {
+    fn from((share, ns): (f64, u64)) -> Self {
+        Self { share, ns }
+    }
+}
+
+impl From<ServerPoint> for (f64, u64) {
+    fn from(point: ServerPoint) -> Self {
+        (point.share, point.ns)
+    }
+}
+
+/// Times in which nothing goes on: whoever works for the device, or the host itself, is not given a processor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerStalls {
+    /// Time between two of them, on average, in ns, 1,000 to a thousand seconds; evenly distributed up to twice that.
+    pub every_ns: u64,
+    /// How long they are, as [`ServerTimes::extra`]; at least the first point and the last.
+    pub length: Vec<ServerPoint>,
+}
+
+const fn one_queue() -> u16 {
+    1
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl ServerConfig {
+    /// Checks every parameter.
+    ///
+    /// # Errors
+    /// Names the first that is out of range or contradicts another.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        within("server.capacity_sectors", self.capacity_sectors, 1..=config::CAPACITY_SECTORS_MAX)?;
+        within("server.depth", self.depth, 1..=config::DEPTH_MAX)?;
+        within("server.hw_queues", self.hw_queues, 1..=1024)?;
+        within("server.max_hw_sectors_kb", self.max_hw_sectors_kb, 4..=config::MAX_HW_SECTORS_KB)?;
+        within("server.servers", self.servers, 1..=SERVERS_MAX)?;
+        within("server.choice", self.choice, 1..=config::DEPTH_MAX)?;
+        within("server.piece_sectors", self.piece_sectors.unwrap_or(8), 8..=65_536)?;
+        validate_rate("server.link_bytes_per_second", self.link_bytes_per_second)?;
+        within("server.flush_ns", self.flush_ns, 0..=config::LATENCY_NS_MAX)?;
+        self.read.validate("server.read")?;
+        if let Some(write) = &self.write {
+            write.validate("server.write")?;
+        }
+        if let Some(stalls) = &self.stalls {
+            within("server.stalls.every_ns", stalls.every_ns, 1_000..=1_000 * SECOND_NS)?;
+            if stalls.length.is_empty() {
+                let remedy =
+                    "it has the shortest (share 0) and the longest (share 1), or there is no table server.stalls";
+                return Err(ConfigError::new("server.stalls.length", "it is empty", remedy));
+            }
+            validate_points("server.stalls.length", &stalls.length)?;
+        }
+        Ok(())
+    }
+}
+
+impl ServerTimes {
+    fn validate(&self, table: &str) -> Result<(), ConfigError> {
+        let field = |name: &str| format!("{table}.{name}");
+        within(&field("transit_ns"), self.transit_ns, 0..=config::LATENCY_NS_MAX)?;
+        within(&field("service_ns"), self.service_ns, 0..=config::LATENCY_NS_MAX)?;
+        validate_rate(&field("bytes_per_second"), self.bytes_per_second)?;
+        within(&field("extra_in_service"), self.extra_in_service, 0.0..=1.0)?;
+        validate_points(&field("extra"), &self.extra)
+    }
+}
+
+fn validate_rate(field: &str, rate: Option<u64>) -> Result<(), ConfigError> {
+    within(field, rate.unwrap_or(RATE_MIN), RATE_MIN..=RATE_MAX)
+}
+
+fn validate_points(field: &str, points: &[ServerPoint]) -> Result<(), ConfigError> {
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Ok(()) };
+    within(&format!("{field}: number of points"), points.len(), 2..=POINTS_MAX)?;
+    for point in points {
+        within(&format!("{field}.share"), point.share, 0.0..=1.0)?;
+        within(&format!("{field}.ns"), point.ns, 0..=config::LATENCY_NS_MAX)?;
+    }
+    let rises = points.windows(2).all(|pair| pair[0].share < pair[1].share && pair[0].ns <= pair[1].ns);
+    if first.share != 0.0 || last.share != 1.0 || !rises {
+        let problem = "the points are no distribution";
+        return Err(ConfigError::new(field, problem, "shares rise from 0 to 1, and times do not fall"));
+    }
+    Ok(())
+}

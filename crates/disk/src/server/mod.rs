@@ -1,0 +1,281 @@
+//! `server`: servers behind one queue, with a spread: virtual disks, disks over a network, disks under a limit.
+//!
+//! - A command waits for a free server, which its service, the time of its data and a part of what it takes beyond that keep
+//!   busy; its data crosses the link that all share; the way there and back keeps nobody busy.
+//! - Which of the waiting commands is served next may be left to chance, as among threads that wait for one lock.
+//! - What a command takes beyond its fixed times is drawn from a distribution, as measured.
+//! - Now and then nothing goes on at all.
+//!
+//! Where data lies makes no difference, and nothing is remembered: no cache, no buffer that fills. Everything is counted
+//! in *working time*, which stands still in a stall.
+
+mod config;
+mod stalls;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use iosched::{Op, Time};
+
+pub use self::config::{ServerConfig, ServerPoint, ServerStalls, ServerTimes};
+use self::stalls::Stalls;
+use crate::config::ConfigError;
+use crate::link::LinkRate;
+use crate::random::Random;
+use crate::{Card, Command, Device};
+
+/// Times as the model needs them.
+#[derive(Clone, Debug)]
+struct Times {
+    transit_ns: u64,
+    service_ns: u64,
+    rate: Option<LinkRate>,
+    in_service: f64,
+    extra: Vec<ServerPoint>,
+}
+
+impl From<&ServerTimes> for Times {
+    fn from(times: &ServerTimes) -> Self {
+        Self {
+            transit_ns: times.transit_ns,
+            service_ns: times.service_ns,
+            rate: times.bytes_per_second.map(LinkRate::new),
+            in_service: times.extra_in_service,
+            extra: times.extra.clone(),
+        }
+    }
+}
+
+/// A command that is not complete.
+#[derive(Clone, Copy, Debug, Default)]
+struct Serving {
+    tag: u32,
+    sequence: u64,
+    is_read: bool,
+    is_flush: bool,
+    /// Pieces that are not served yet.
+    pieces: u32,
+    /// What it takes beyond its fixed times and keeps the server of its first piece busy, and the rest of it, ns.
+    extra_service_ns: u64,
+    extra_transit_ns: u64,
+}
+
+/// A piece of a command.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    slot: u32,
+    sectors: u32,
+    is_first: bool,
+}
+
+/// Servers behind one queue.
+#[derive(Clone, Debug)]
+pub struct Server {
+    card: Card,
+    read: Times,
+    write: Times,
+    link: Option<LinkRate>,
+    flush_ns: u64,
+    piece_sectors: u32,
+    choice: usize,
+    free_servers: u32,
+    waiting: VecDeque<Piece>,
+    commands: Vec<Serving>,
+    free_slots: Vec<u32>,
+    /// Pieces that are being served: when that ends, a number, slot, sectors.
+    served: BinaryHeap<Reverse<(u64, u64, u32, u32)>>,
+    /// When the link is free.
+    link_ns: u64,
+    /// Commands on their way back: when they arrive, order of submission, tag.
+    back: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    submitted: u64,
+    begun: u64,
+    random: Random,
+    stalls: Stalls,
+}
+
+impl Server {
+    /// A device with every server free.
+    ///
+    /// # Errors
+    /// As [`ServerConfig::validate`].
+    pub fn new(config: &ServerConfig) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Self {
+            card: Card {
+                capacity_sectors: config.capacity_sectors,
+                depth: config.depth,
+                hw_queues: config.hw_queues,
+                rotational: config.rotational,
+                write_cache: config.write_cache,
+                fua: config.fua,
+                max_hw_sectors_kb: config.max_hw_sectors_kb,
+            },
+            read: Times::from(&config.read),
+            write: Times::from(config.write.as_ref().unwrap_or(&config.read)),
+            link: config.link_bytes_per_second.map(LinkRate::new),
+            flush_ns: config.flush_ns,
+            piece_sectors: config.piece_sectors.unwrap_or(u32::MAX),
+            choice: config.choice as usize,
+            free_servers: config.servers,
+            waiting: VecDeque::new(),
+            commands: Vec::new(),
+            free_slots: Vec::new(),
+            served: BinaryHeap::new(),
+            link_ns: 0,
+            back: BinaryHeap::new(),
+            submitted: 0,
+            begun: 0,
+            random: Random(0),
+            stalls: Stalls::new(config.stalls.as_ref()),
+        })
+    }
+
+    /// Decides everything that is drawn, before any command.
+    pub(crate) fn set_seed(&mut self, seed: u64) {
+        self.random = Random(seed);
+        self.stalls.set_seed(!seed);
+    }
+
+    const fn times(&self, is_read: bool) -> &Times {
+        if is_read { &self.read } else { &self.write }
+    }
+
+    /// Takes a command's pieces to where they wait.
+    fn enqueue(&mut self, command: &Command) {
+        let is_read = command.op == Op::Read;
+        let times = self.times(is_read);
+        let in_service = times.in_service;
+        let share = if times.extra.is_empty() { None } else { Some(self.random.unit()) };
+        let extra_ns = share.map_or(0.0, |share| at(&self.times(is_read).extra, share));
+        let extra_service_ns = (extra_ns * in_service) as u64;
+        let nr_sectors = if command.op.has_data() { command.nr_sectors } else { 0 };
+        let pieces = nr_sectors.div_ceil(self.piece_sectors).max(1);
+        let serving = Serving {
+            tag: command.tag,
+            sequence: self.submitted,
+            is_read,
+            is_flush: command.op == Op::Flush,
+            pieces,
+            extra_service_ns,
+            extra_transit_ns: extra_ns as u64 - extra_service_ns,
+        };
+        self.submitted += 1;
+        let slot = self.slot(serving);
+        for i in 0..pieces {
+            let sectors = nr_sectors.saturating_sub(i.saturating_mul(self.piece_sectors)).min(self.piece_sectors);
+            self.waiting.push_back(Piece { slot, sectors, is_first: i == 0 });
+        }
+    }
+
+    fn slot(&mut self, serving: Serving) -> u32 {
+        if let Some(slot) = self.free_slots.pop() {
+            self.commands[slot as usize] = serving;
+            return slot;
+        }
+        self.commands.push(serving);
+        (self.commands.len() - 1) as u32
+    }
+
+    /// Gives free servers what waits.
+    fn begin(&mut self, working_ns: u64) {
+        while self.free_servers > 0 && !self.waiting.is_empty() {
+            let among = self.waiting.len().min(self.choice);
+            let chosen = if among == 1 { 0 } else { self.random.below(among as u64) as usize };
+            let Some(Piece { slot, sectors, is_first }) = self.waiting.remove(chosen) else { return };
+            let serving = &self.commands[slot as usize];
+            let times = self.times(serving.is_read);
+            let data_ns = times.rate.map_or(0, |rate| rate.ns(sectors.into()));
+            let fixed_ns = if serving.is_flush { self.flush_ns } else { times.service_ns };
+            let extra_ns = if is_first { serving.extra_service_ns } else { 0 };
+            self.free_servers -= 1;
+            self.served.push(Reverse((working_ns + fixed_ns + data_ns + extra_ns, self.begun, slot, sectors)));
+            self.begun += 1;
+        }
+    }
+
+    /// A piece is served: its server is free, its data crosses the link, and with the last one the command goes back.
+    fn end(&mut self, end_ns: u64, slot: u32, sectors: u32) {
+        self.free_servers += 1;
+        let mut at_ns = end_ns;
+        if let Some(link) = self.link {
+            self.link_ns = self.link_ns.max(end_ns) + link.ns(sectors.into());
+            at_ns = self.link_ns;
+        }
+        let serving = &mut self.commands[slot as usize];
+        serving.pieces -= 1;
+        if serving.pieces == 0 {
+            let Serving { tag, sequence, is_read, extra_transit_ns, .. } = *serving;
+            self.free_slots.push(slot);
+            let back_ns = at_ns + self.times(is_read).transit_ns + extra_transit_ns;
+            self.back.push(Reverse((back_ns, sequence, tag)));
+        }
+        self.begin(end_ns);
+    }
+
+    /// Does everything that is due at `working_ns`.
+    fn run(&mut self, working_ns: u64) {
+        while let Some(&Reverse((end_ns, _, slot, sectors))) = self.served.peek() {
+            if end_ns > working_ns {
+                break;
+            }
+            self.served.pop();
+            self.end(end_ns, slot, sectors);
+        }
+        self.foresee();
+    }
+
+    fn next_working_ns(&self) -> Option<u64> {
+        let served = self.served.peek().map(|&Reverse((end_ns, ..))| end_ns);
+        let back = self.back.peek().map(|&Reverse((back_ns, ..))| back_ns);
+        served.into_iter().chain(back).min()
+    }
+
+    /// Stalls until what comes next are known.
+    fn foresee(&mut self) {
+        if let Some(next_ns) = self.next_working_ns() {
+            self.stalls.foresee(next_ns);
+        }
+    }
+}
+
+/// What a distribution has at `share`, ns.
+fn at(points: &[ServerPoint], share: f64) -> f64 {
+    let behind = points.partition_point(|point| point.share <= share).clamp(1, points.len().max(2) - 1);
+    let (Some(from), Some(to)) = (points.get(behind - 1), points.get(behind)) else { return 0.0 };
+    let part = ((share - from.share) / (to.share - from.share)).clamp(0.0, 1.0);
+    from.ns as f64 + (to.ns - from.ns) as f64 * part
+}
+
+impl Device for Server {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    #[inline]
+    fn submit(&mut self, now: Time, command: Command) {
+        let working_ns = self.stalls.working_ns(now.as_ns());
+        self.run(working_ns);
+        self.enqueue(&command);
+        self.begin(working_ns);
+        self.foresee();
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        self.next_working_ns().map(|working_ns| Time::from_ns(self.stalls.real_ns(working_ns)))
+    }
+
+    #[inline]
+    fn advance(&mut self, now: Time) -> Option<u32> {
+        let working_ns = self.stalls.working_ns(now.as_ns());
+        self.run(working_ns);
+        let &Reverse((back_ns, _, tag)) = self.back.peek()?;
+        if back_ns > working_ns {
+            return None;
+        }
+        self.back.pop();
+        self.foresee();
+        Some(tag)
+    }
+}

@@ -1,0 +1,109 @@
+//! Times in which nothing goes on, and the clock that stands still in them.
+
+use std::collections::VecDeque;
+
+use super::{ServerPoint, ServerStalls, at};
+use crate::random::Random;
+
+/// A stall.
+#[derive(Clone, Copy, Debug)]
+struct Stall {
+    /// When it begins, in working time, ns.
+    start_ns: u64,
+    length_ns: u64,
+}
+
+/// The stalls of a device. Real time is working time and all stalls before.
+#[derive(Clone, Debug)]
+pub(super) struct Stalls {
+    every_ns: u64,
+    length: Vec<ServerPoint>,
+    random: Random,
+    /// Length of all that are over, ns.
+    over_ns: u64,
+    /// Those that are not, in order; as far as anybody asked.
+    ahead: VecDeque<Stall>,
+    /// Where the last of them begins, in working time, ns.
+    last_ns: u64,
+}
+
+impl Stalls {
+    pub(super) fn new(config: Option<&ServerStalls>) -> Self {
+        Self {
+            every_ns: config.map_or(0, |stalls| stalls.every_ns),
+            length: config.map_or_else(Vec::new, |stalls| stalls.length.clone()),
+            random: Random(0),
+            over_ns: 0,
+            ahead: VecDeque::new(),
+            last_ns: 0,
+        }
+    }
+
+    pub(super) const fn set_seed(&mut self, seed: u64) {
+        self.random = Random(seed);
+    }
+
+    /// Makes the stalls that begin before `working_ns`, and one more.
+    #[inline]
+    pub(super) fn foresee(&mut self, working_ns: u64) {
+        while self.every_ns > 0 && self.last_ns < working_ns {
+            self.last_ns += 1 + self.random.below(2 * self.every_ns);
+            let length_ns = at(&self.length, self.random.unit()) as u64;
+            self.ahead.push_back(Stall { start_ns: self.last_ns, length_ns });
+        }
+    }
+
+    /// The working time at `real_ns`, which never falls.
+    #[inline]
+    pub(super) fn working_ns(&mut self, real_ns: u64) -> u64 {
+        loop {
+            let working_ns = real_ns - self.over_ns;
+            self.foresee(working_ns);
+            match self.ahead.front() {
+                Some(&Stall { start_ns, length_ns }) if start_ns < working_ns => {
+                    if working_ns - start_ns < length_ns {
+                        return start_ns;
+                    }
+                    self.over_ns += length_ns;
+                    self.ahead.pop_front();
+                }
+                _ => return working_ns,
+            }
+        }
+    }
+
+    /// When that working time is reached; the stalls before it are known.
+    #[inline]
+    pub(super) fn real_ns(&self, working_ns: u64) -> u64 {
+        let before = self.ahead.iter().take_while(|stall| stall.start_ns < working_ns);
+        working_ns + self.over_ns + before.map(|stall| stall.length_ns).sum::<u64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stalls() -> Stalls {
+        let length = [(0.0, 1_000), (1.0, 9_000)].map(ServerPoint::from);
+        Stalls::new(Some(&ServerStalls { every_ns: 20_000, length: length.to_vec() }))
+    }
+
+    #[test]
+    fn working_time_stands_still_in_a_stall_and_comes_back() {
+        let mut stalls = stalls();
+        stalls.foresee(1_000_000);
+        let asked: Vec<u64> = (0..100).map(|i| i * 7_919).collect();
+        let real: Vec<u64> = asked.iter().map(|&working_ns| stalls.real_ns(working_ns)).collect();
+        for (&working_ns, &real_ns) in asked.iter().zip(&real) {
+            assert_eq!(stalls.working_ns(real_ns), working_ns);
+        }
+        assert!(real[99] > asked[99] + 30 * 1_000, "about forty stalls of 5 us each");
+    }
+
+    #[test]
+    fn without_stalls_both_times_are_one() {
+        let mut none = Stalls::new(None);
+        assert_eq!((none.working_ns(12_345), none.real_ns(54_321)), (12_345, 54_321));
+    }
+}

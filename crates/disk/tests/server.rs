@@ -1,0 +1,210 @@
+//! What servers behind one queue do, each property by itself.
+
+mod common;
+
+use common::{Outcome, closed_loop};
+use iosched::{Op, Time};
+use iosched_disk::server::{ServerPoint, ServerStalls, ServerTimes};
+use iosched_disk::{Command, Device, FixedConfig, Model, Profile, ServerConfig};
+
+const FULL_NS: u64 = 100_000;
+
+fn times() -> ServerTimes {
+    ServerTimes { transit_ns: 0, service_ns: FULL_NS, bytes_per_second: None, extra_in_service: 0.0, extra: Vec::new() }
+}
+
+fn config() -> ServerConfig {
+    ServerConfig {
+        capacity_sectors: 1 << 21,
+        depth: 64,
+        hw_queues: 1,
+        max_hw_sectors_kb: 1280,
+        rotational: false,
+        write_cache: false,
+        fua: false,
+        servers: 1,
+        choice: 1,
+        piece_sectors: None,
+        link_bytes_per_second: None,
+        flush_ns: FULL_NS,
+        read: times(),
+        write: None,
+        stalls: None,
+    }
+}
+
+fn profile(config: ServerConfig) -> Profile {
+    Profile::of("mine", "a test's", Model::Server(Box::new(config)), Vec::new()).unwrap()
+}
+
+/// Latencies of `count` reads of `nr_sectors`, `depth` at a time, in order of completion, and when the last was complete, ns.
+fn read(profile: &Profile, depth: u32, nr_sectors: u32, count: usize) -> (Vec<u64>, u64) {
+    let command = Command { tag: 0, op: Op::Read, sector: 0, nr_sectors, fua: false };
+    let mut left = count;
+    let outcomes = closed_loop(&mut profile.device(7), depth, || {
+        left = left.checked_sub(1)?;
+        Some((0, command))
+    });
+    let end_ns = outcomes.last().map_or(0, |last| last.done_ns);
+    (outcomes.iter().map(Outcome::latency_ns).collect(), end_ns)
+}
+
+fn points<const N: usize>(points: [(f64, u64); N]) -> Vec<ServerPoint> {
+    points.map(ServerPoint::from).to_vec()
+}
+
+#[test]
+fn without_a_spread_it_is_the_device_of_fixed_latency() {
+    for servers in [1, 3] {
+        let fixed = FixedConfig {
+            depth: 64,
+            parallel: servers,
+            lat_ns: FULL_NS,
+            ns_per_sector: 0,
+            write_lat_ns: None,
+            steps: Vec::new(),
+            capacity_sectors: 1 << 21,
+            max_hw_sectors_kb: 1280,
+        };
+        let fixed = Profile::of("fixed", "", Model::Fixed(fixed), Vec::new()).unwrap();
+        let server = profile(ServerConfig { servers, ..config() });
+        for depth in [1, 2, 5, 64] {
+            assert_eq!(read(&server, depth, 8, 500), read(&fixed, depth, 8, 500), "{servers} {depth}");
+        }
+    }
+}
+
+#[test]
+fn the_way_there_and_back_overlaps_and_service_does_not() {
+    let read_times = ServerTimes { transit_ns: 300_000, ..times() };
+    let server = profile(ServerConfig { read: read_times, ..config() });
+    assert_eq!(read(&server, 1, 8, 1).1, 400_000);
+    let (_, end_ns) = read(&server, 16, 8, 1000);
+    assert_eq!(end_ns, 1000 * FULL_NS + 300_000);
+}
+
+#[test]
+fn leaving_the_order_to_chance_changes_latencies_and_no_rate() {
+    let in_order = read(&profile(config()), 8, 8, 4000);
+    let by_chance = read(&profile(ServerConfig { choice: 64, ..config() }), 8, 8, 4000);
+    assert_eq!(in_order.1, by_chance.1);
+    let p99_ns = |mut latencies: Vec<u64>| {
+        latencies.sort_unstable();
+        latencies[latencies.len() * 99 / 100]
+    };
+    assert_eq!(p99_ns(in_order.0), 8 * FULL_NS);
+    // One of seven is taken each time: after 30 times one in a hundred still waits.
+    let by_chance_ns = p99_ns(by_chance.0);
+    assert!((25 * FULL_NS..36 * FULL_NS).contains(&by_chance_ns), "{by_chance_ns}");
+}
+
+#[test]
+fn what_is_drawn_has_the_distribution_that_is_given() {
+    let extra = points([(0.0, 0), (0.5, 10_000), (0.9, 50_000), (1.0, 1_000_000)]);
+    let read_times = ServerTimes { extra, ..times() };
+    let (mut latencies, _) = read(&profile(ServerConfig { read: read_times, ..config() }), 1, 8, 40_000);
+    latencies.sort_unstable();
+    for (share, ns) in [(0.25, 5_000), (0.5, 10_000), (0.9, 50_000), (0.95, 525_000)] {
+        let found_ns = latencies[(latencies.len() as f64 * share) as usize] - FULL_NS;
+        assert!(found_ns.abs_diff(ns) < ns / 20 + 500, "{share}: {found_ns}");
+    }
+}
+
+#[test]
+fn only_what_keeps_a_server_busy_holds_up_the_others() {
+    let mean_extra_ns = 50_000;
+    let extra = points([(0.0, 0), (1.0, 2 * mean_extra_ns)]);
+    let end_ns = |extra_in_service| {
+        let read_times = ServerTimes { extra: extra.clone(), extra_in_service, ..times() };
+        read(&profile(ServerConfig { read: read_times, ..config() }), 16, 8, 10_000).1 / 10_000
+    };
+    assert!(end_ns(0.0).abs_diff(FULL_NS) < 100);
+    assert!(end_ns(1.0).abs_diff(FULL_NS + mean_extra_ns) < 2_000, "{}", end_ns(1.0));
+}
+
+#[test]
+fn a_command_of_several_pieces_takes_several_turns() {
+    let whole = config();
+    let pieces = ServerConfig { piece_sectors: Some(64), ..config() };
+    assert_eq!(read(&profile(whole), 1, 200, 1).1, FULL_NS);
+    assert_eq!(read(&profile(pieces.clone()), 1, 200, 1).1, 4 * FULL_NS);
+    assert_eq!(read(&profile(ServerConfig { servers: 2, ..pieces }), 1, 200, 1).1, 2 * FULL_NS);
+}
+
+#[test]
+fn data_takes_its_time_on_the_server_and_on_the_link() {
+    let read_times = ServerTimes { bytes_per_second: Some(512_000_000), ..times() };
+    let own = ServerConfig { servers: 4, read: read_times, ..config() };
+    // 1,000 sectors take a millisecond.
+    assert_eq!(read(&profile(own.clone()), 1, 1000, 1).1, FULL_NS + 1_000_000);
+    assert_eq!(read(&profile(own), 4, 1000, 4).1, FULL_NS + 1_000_000);
+    let shared = ServerConfig { servers: 4, link_bytes_per_second: Some(512_000_000), ..config() };
+    assert_eq!(read(&profile(shared), 4, 1000, 4).1, FULL_NS + 4_000_000);
+}
+
+#[test]
+fn a_stall_holds_up_everything_for_its_length() {
+    let length = points([(0.0, 400_000), (1.0, 400_000)]);
+    let stalls = Some(ServerStalls { every_ns: 4_000_000, length });
+    let server = profile(ServerConfig { stalls, ..config() });
+    let (latencies, end_ns) = read(&server, 1, 8, 20_000);
+    // A tenth more time; as many commands are late as there were stalls.
+    assert!(end_ns.abs_diff(20_000 * (FULL_NS + FULL_NS / 10)) < end_ns / 50, "{end_ns}");
+    let late = latencies.iter().filter(|&&ns| ns > FULL_NS).count();
+    assert!((450..550).contains(&late), "{late}");
+    let (latencies, _) = read(&server, 8, 8, 20_000);
+    let late = latencies.iter().filter(|&&ns| ns > 8 * FULL_NS).count();
+    assert!((8 * 450..8 * 550).contains(&late), "each stall meets all eight: {late}");
+}
+
+#[test]
+fn the_seed_decides_what_is_drawn() {
+    let read_times = ServerTimes { extra: points([(0.0, 0), (1.0, 90_000)]), ..times() };
+    let profile = profile(ServerConfig { read: read_times, ..config() });
+    let done_ns = |seed| {
+        let mut device = profile.device(seed);
+        device.submit(Time::ZERO, Command { tag: 0, op: Op::Read, sector: 0, nr_sectors: 8, fua: false });
+        device.submit(Time::ZERO, Command { tag: 1, op: Op::Flush, sector: 0, nr_sectors: 0, fua: false });
+        let mut now = Time::ZERO;
+        while let Some(at) = device.next_event() {
+            now = at;
+            while device.advance(now).is_some() {}
+        }
+        now.as_ns()
+    };
+    assert_eq!(done_ns(1), done_ns(1));
+    assert_ne!(done_ns(1), done_ns(2));
+}
+
+#[test]
+fn a_distribution_that_is_none_is_refused_by_name() {
+    for wrong in [
+        points([(0.0, 1), (0.5, 2)]),
+        points([(0.1, 1), (1.0, 2)]),
+        points([(0.0, 3), (1.0, 2)]),
+        points([(0.0, 3)]),
+        points([(0.0, 1), (f64::NAN, 2), (1.0, 3)]),
+    ] {
+        let wrong = ServerConfig { read: ServerTimes { extra: wrong, ..times() }, ..config() };
+        let error = wrong.validate().unwrap_err().to_string();
+        assert!(error.starts_with("server.read.extra"), "{error}");
+    }
+    let stalls = Some(ServerStalls { every_ns: 1_000_000, length: Vec::new() });
+    let error = ServerConfig { stalls, ..config() }.validate().unwrap_err().to_string();
+    assert!(error.starts_with("server.stalls.length: it is empty"), "{error}");
+}
+
+#[test]
+fn a_profile_written_is_read_back_equal() {
+    let extra = points([(0.0, 0), (0.5, 10), (1.0, 90_000)]);
+    let read_times = ServerTimes { extra, bytes_per_second: Some(1_000_000), extra_in_service: 0.25, ..times() };
+    let stalls = Some(ServerStalls { every_ns: 1_000_000, length: points([(0.0, 1), (1.0, 2)]) });
+    let server = ServerConfig { read: read_times.clone(), write: Some(read_times), stalls, ..config() };
+    let known = Profile::names().map(|name| Profile::named(name).unwrap());
+    for profile in known.chain([profile(server)]) {
+        let text = profile.to_toml().unwrap();
+        let again = Profile::parse(profile.name(), &text).unwrap();
+        assert_eq!(again.model(), profile.model(), "{text}");
+        assert_eq!((again.about(), again.anchors()), (profile.about(), profile.anchors()));
+    }
+}

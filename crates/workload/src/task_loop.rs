@@ -1,0 +1,236 @@
+//! A task's closed loop at work: how many I/Os it submits when, given what is done. It knows neither queue nor device.
+//!
+//! Whoever runs it lets the [first](TaskLoop::first) I/Os arrive at the task's start, asks for the [place](TaskLoop::next_place) of
+//! each I/O that [arrives](TaskLoop::arrive), and does what follows when one [completes](TaskLoop::completed).
+
+use crate::program::Program;
+use crate::tasks::{Task, TaskSet};
+
+/// Who goes on when an I/O of a task is done.
+#[derive(Clone, Copy, Debug)]
+struct Successor {
+    task: u32,
+    /// I/Os it submits.
+    ios: u64,
+    /// Whether every completion calls it, not only that of the last I/O under way.
+    each: bool,
+}
+
+/// What follows from a completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Nothing yet.
+    Nothing,
+    /// The task submits so many I/Os.
+    Again {
+        /// When, ns.
+        at_ns: u64,
+        /// How many.
+        ios: u32,
+    },
+    /// Another task is [called](TaskLoop::called).
+    Call {
+        /// Its number in the set.
+        task: u32,
+        /// When it submits, ns.
+        at_ns: u64,
+        /// How many I/Os, if it has so many left.
+        ios: u64,
+    },
+    /// It is done, and exits.
+    Exit,
+}
+
+/// The state of a task's closed loop.
+#[derive(Clone, Debug)]
+pub struct TaskLoop {
+    program: Option<Program>,
+    iodepth: u64,
+    batch: u64,
+    total: u64,
+    exits: bool,
+    successor: Option<Successor>,
+    /// When it submits no more, ns.
+    end_ns: u64,
+    submitted: u64,
+    scheduled: u64,
+    /// Completions that it waits with for others of their batch.
+    pend: u64,
+    outstanding: u64,
+    exited: bool,
+}
+
+impl TaskLoop {
+    /// The loops of a set's tasks at their beginning.
+    #[must_use]
+    pub fn all(set: &TaskSet) -> Vec<Self> {
+        let numbers = TaskNumbers::of(set);
+        set.tasks.iter().map(|task| Self::new(task, set, &numbers)).collect()
+    }
+
+    fn new(task: &Task, set: &TaskSet, numbers: &TaskNumbers) -> Self {
+        let successor = match (task.relay, task.wakes) {
+            (Some(pid), _) => Some((pid, task.relay_n.into(), false)),
+            (None, Some(pid)) => Some((pid, 1, true)),
+            (None, None) => None,
+        };
+        let successor =
+            successor.and_then(|(pid, ios, each)| numbers.of_pid(pid).map(|task| Successor { task, ios, each }));
+        let total = task.total().unwrap_or(u64::MAX);
+        Self {
+            program: Program::new(task),
+            iodepth: task.iodepth.into(),
+            batch: task.batch.into(),
+            total,
+            exits: task.exit,
+            successor,
+            end_ns: set.end_ns.unwrap_or(u64::MAX),
+            submitted: 0,
+            scheduled: total.min(task.iodepth.into()),
+            pend: 0,
+            outstanding: 0,
+            exited: false,
+        }
+    }
+
+    /// I/Os that arrive when the task starts; 0 if it begins nothing by itself.
+    #[must_use]
+    pub fn first(&self) -> u32 {
+        if self.program.is_some() { self.total.min(self.iodepth) as u32 } else { 0 }
+    }
+
+    /// The task whom this one's completions call, if any.
+    #[must_use]
+    pub fn calls(&self) -> Option<u32> {
+        self.successor.map(|successor| successor.task)
+    }
+
+    /// I/Os that were scheduled arrive. `false`: the task has exited.
+    #[inline]
+    pub fn arrive(&mut self, ios: u32) -> bool {
+        if !self.exited {
+            self.scheduled -= u64::from(ios);
+            self.submitted += u64::from(ios);
+            self.outstanding += u64::from(ios);
+        }
+        !self.exited
+    }
+
+    /// First sector and length of the next I/O that has arrived; `None` without a program.
+    #[inline]
+    pub fn next_place(&mut self) -> Option<(u64, u32)> {
+        self.program.as_mut().map(Program::next_place)
+    }
+
+    /// One of the I/Os that arrived is done.
+    #[inline]
+    pub fn completed(&mut self, now_ns: u64) -> After {
+        self.outstanding -= 1;
+        let Some(program) = self.program.as_mut().filter(|_| !self.exited) else {
+            return After::Nothing;
+        };
+        if let Some(Successor { task, ios, each }) = self.successor {
+            if !each && self.outstanding > 0 {
+                return After::Nothing;
+            }
+            return After::Call { task, at_ns: now_ns.saturating_add(program.next_think_ns()), ios };
+        }
+        let at_ns = now_ns.saturating_add(program.next_think_ns());
+        let left = self.total - self.submitted - self.scheduled;
+        if left > 0 && at_ns < self.end_ns {
+            self.pend += 1;
+            if self.pend >= self.batch || self.pend >= left || self.outstanding == 0 {
+                let ios = self.pend.min(left);
+                self.scheduled += ios;
+                self.pend = 0;
+                return After::Again { at_ns, ios: ios as u32 };
+            }
+        } else if self.exits && self.scheduled == 0 && self.outstanding == 0 {
+            return After::Exit;
+        }
+        After::Nothing
+    }
+
+    /// Another task's completion calls it, to submit `ios` I/Os at `at_ns`. How many it does: they are scheduled.
+    pub fn called(&mut self, at_ns: u64, ios: u64) -> u32 {
+        let ios = ios.min(self.total - self.submitted - self.scheduled);
+        if ios == 0 || at_ns >= self.end_ns || self.program.is_none() {
+            return 0;
+        }
+        self.scheduled += ios;
+        ios as u32
+    }
+
+    /// Whether it has exited.
+    #[must_use]
+    pub fn has_exited(&self) -> bool {
+        self.exited
+    }
+
+    /// It exits. `false`: it had already.
+    pub fn exit(&mut self) -> bool {
+        !std::mem::replace(&mut self.exited, true)
+    }
+}
+
+/// The numbers of a set's tasks, by their pids.
+#[derive(Clone, Debug)]
+pub struct TaskNumbers(Vec<(u32, u32)>);
+
+impl TaskNumbers {
+    /// Those of a set.
+    #[must_use]
+    pub fn of(set: &TaskSet) -> Self {
+        let mut numbers: Vec<(u32, u32)> = set.tasks.iter().zip(0..).map(|(task, number)| (task.pid, number)).collect();
+        numbers.sort_unstable();
+        Self(numbers)
+    }
+
+    /// The number of the task of this pid.
+    #[must_use]
+    pub fn of_pid(&self, pid: u32) -> Option<u32> {
+        self.0.binary_search_by_key(&pid, |&(pid, _)| pid).ok().map(|at| self.0[at].1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::{Pattern, Think};
+
+    fn set(tasks: Vec<Task>) -> TaskSet {
+        TaskSet { tasks, ..TaskSet::default() }
+    }
+
+    fn task(pid: u32) -> Task {
+        Task { pattern: Some(Pattern::Seq), think_ns: Some(Think::Fixed(10)), ..Task::new(pid) }
+    }
+
+    #[test]
+    fn a_batch_goes_when_it_is_complete_or_nothing_else_is_under_way() {
+        let task = Task { iodepth: 3, batch: 2, total: Some(6), exit: true, ..task(1) };
+        let mut tasks = TaskLoop::all(&set(vec![task]));
+        let task = &mut tasks[0];
+        assert_eq!(task.first(), 3);
+        assert!(task.arrive(3));
+        assert_eq!(task.completed(100), After::Nothing);
+        assert_eq!(task.completed(200), After::Again { at_ns: 210, ios: 2 });
+        assert!(task.arrive(2));
+        assert_eq!(task.completed(300), After::Again { at_ns: 310, ios: 1 });
+        assert!(task.arrive(1));
+        assert_eq!(
+            [task.completed(400), task.completed(500), task.completed(600)],
+            [After::Nothing, After::Nothing, After::Exit]
+        );
+    }
+
+    #[test]
+    fn a_relay_calls_the_other_when_nothing_is_under_way_and_it_does_what_it_has_left() {
+        let relays = Task { relay: Some(9), relay_n: 4, iodepth: 2, total: Some(2), ..task(1) };
+        let mut tasks = TaskLoop::all(&set(vec![relays, Task { iodepth: 0, total: Some(3), ..task(9) }]));
+        assert!(tasks[0].arrive(2));
+        assert_eq!(tasks[0].completed(5), After::Nothing);
+        assert_eq!(tasks[0].completed(7), After::Call { task: 1, at_ns: 17, ios: 4 });
+        assert_eq!((tasks[1].first(), tasks[1].called(17, 4), tasks[1].called(17, 4)), (0, 3, 0));
+    }
+}
