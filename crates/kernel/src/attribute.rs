@@ -1,0 +1,485 @@
+//! What stands in `/sys/block/<dev>/queue`: listed, read and written with the declarations of [`iosched`], and those of the kernel's
+//! attributes that our request queue lacks. What nobody declared is shown as it is and written as it is given.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use iosched::{RequestQueue, Spec, TunableError, Unit};
+
+use crate::block::BlockDevice;
+use crate::host::{names, read};
+
+/// Where the tunables of the present scheduler are, below `queue`.
+const ELEVATOR: &str = "iosched/";
+
+/// Jiffies in a second that kernels are built with.
+const HZ: [u32; 4] = [100, 250, 300, 1000];
+
+/// An attribute that is kept in words, not numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// Its file name in sysfs.
+    pub name: &'static str,
+    /// What it may be.
+    pub values: &'static [&'static str],
+    /// What it does, in one line.
+    pub doc: &'static str,
+}
+
+/// What is known of an attribute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Declaration {
+    /// A number.
+    Number(&'static Spec),
+    /// One of some words.
+    Choice(&'static Choice),
+}
+
+/// An attribute of a queue, or a tunable of its scheduler.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attribute {
+    /// Its name below `queue`: `nr_requests`, `iosched/slice_idle`.
+    pub name: String,
+    /// What it reads as; of `scheduler` the name of the present one alone.
+    pub value: String,
+    /// Whether it can be written.
+    pub is_writable: bool,
+    /// What is known of it.
+    pub declaration: Option<Declaration>,
+}
+
+impl Attribute {
+    /// Its unit, if it is known and has one.
+    #[must_use]
+    pub fn unit(&self) -> Option<String> {
+        match self.declaration? {
+            Declaration::Number(spec) => Some(spec.unit.to_string()).filter(|unit| !unit.is_empty()),
+            Declaration::Choice(_) => None,
+        }
+    }
+
+    /// Whether it is a tunable of the present scheduler.
+    #[must_use]
+    pub fn is_tunable(&self) -> bool {
+        self.name.starts_with(ELEVATOR)
+    }
+}
+
+/// Why an attribute cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum AttributeError {
+    /// There is none of that name.
+    #[error("{device}: there is no attribute {name}; there are {known}")]
+    Unknown {
+        /// The device.
+        device: String,
+        /// The name given.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// Not a value that it takes, by its declaration.
+    #[error("{device}: {source}")]
+    Value {
+        /// The device.
+        device: String,
+        /// What is wrong.
+        source: TunableError,
+    },
+    /// Not a word that it takes.
+    #[error("{device}: {name} does not take {value:?}; it takes one of {takes}")]
+    NoChoice {
+        /// The device.
+        device: String,
+        /// The attribute.
+        name: String,
+        /// What was given.
+        value: String,
+        /// What it takes.
+        takes: String,
+    },
+    /// The kernel does not take it.
+    #[error("{device}: the kernel refuses {value:?} for {name} ({error}){takes}")]
+    Refused {
+        /// The device.
+        device: String,
+        /// The attribute.
+        name: String,
+        /// What was given.
+        value: String,
+        /// What the kernel says.
+        error: io::Error,
+        /// What it takes, after a semicolon; empty if it is not known.
+        takes: String,
+    },
+    /// It was written, and reads as something else.
+    #[error("{device}: {written} was written to {name}, and {read} is what it took")]
+    TookAnother {
+        /// The device.
+        device: String,
+        /// The attribute.
+        name: String,
+        /// What was written.
+        written: String,
+        /// What it reads as.
+        read: String,
+    },
+    /// It can be read only.
+    #[error("{device}: {name} is read-only")]
+    ReadOnly {
+        /// The device.
+        device: String,
+        /// The attribute.
+        name: String,
+    },
+    /// Only root may.
+    #[error("{path}: only root may write it")]
+    Permission {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It cannot be read.
+    #[error("{path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+/// A declaration of an attribute that only kernels have.
+const fn spec(name: &'static str, unit: Unit, default: u64, (min, max): (u64, u64), doc: &'static str) -> Spec {
+    Spec {
+        name,
+        unit,
+        default,
+        min,
+        max,
+        doc,
+        since: "",
+        until: None,
+        read_only: false,
+        clamps: false,
+        in_jiffies: false,
+        signed: false,
+        prefixed: false,
+        alias_of: None,
+        tuning: None,
+    }
+}
+
+const SWITCH: (u64, u64) = (0, 1);
+
+/// Numbers that the kernel's queues have and ours has not. Sources: Documentation/ABI/stable/sysfs-block and
+/// Documentation/block of Linux 6.12.
+static NUMBERS: [Spec; 6] = [
+    Spec {
+        since: "4.10",
+        ..spec(
+            "wbt_lat_usec",
+            Unit::Microseconds,
+            2000,
+            (0, (i64::MAX / 1000) as u64),
+            "writeback is throttled while reads take longer than this; 0: never. bfq switches it off unless it was written before",
+        )
+    },
+    Spec {
+        since: "2.6.35",
+        ..spec("add_random", Unit::Switch, 0, SWITCH, "whether completions feed the kernel's pool of randomness")
+    },
+    Spec {
+        since: "2.6.30",
+        ..spec(
+            "rq_affinity",
+            Unit::Count,
+            1,
+            (0, 2),
+            "where a request completes: 0 where the interrupt is, 1 near the CPU that submitted it, 2 on that CPU",
+        )
+    },
+    Spec {
+        since: "4.4",
+        ..spec("io_poll", Unit::Switch, 0, SWITCH, "whether completions of I/O that asks for it are polled for")
+    },
+    Spec {
+        since: "5.10",
+        ..spec("stable_writes", Unit::Switch, 0, SWITCH, "whether pages may not change while they are written")
+    },
+    Spec {
+        since: "6.0",
+        ..spec("iostats_passthrough", Unit::Switch, 0, SWITCH, "whether statistics count passthrough commands")
+    },
+];
+
+/// The same, of words.
+static CHOICES: [Choice; 1] = [Choice {
+    name: "write_cache",
+    values: &["write back", "write through"],
+    doc: "whether the kernel takes the device to have a volatile write cache, and flushes it",
+}];
+
+/// Declarations of the numbers that only the kernel's queues have.
+pub fn kernel_numbers() -> impl Iterator<Item = &'static Spec> {
+    NUMBERS.iter()
+}
+
+/// Declarations of the words that only the kernel's queues have.
+pub fn kernel_choices() -> impl Iterator<Item = &'static Choice> {
+    CHOICES.iter()
+}
+
+/// What is known of the attribute `name` (as `nr_requests` or `iosched/slice_idle`) where `scheduler` is the present one.
+#[must_use]
+pub fn declaration(name: &str, scheduler: &str) -> Option<Declaration> {
+    if let Some(tunable) = name.strip_prefix(ELEVATOR) {
+        let tunables = (iosched::elevator(scheduler).ok()?.tunables)();
+        return tunables.into_iter().find(|spec| spec.name == tunable).map(Declaration::Number);
+    }
+    let number = RequestQueue::attribute_specs().chain(&NUMBERS).find(|spec| spec.name == name);
+    let choice = || CHOICES.iter().find(|choice| choice.name == name).map(Declaration::Choice);
+    number.map(Declaration::Number).or_else(choice)
+}
+
+/// What stands in brackets, or all there is: how the kernel shows one choice among several.
+#[must_use]
+pub fn chosen(text: &str) -> &str {
+    let text = text.trim();
+    text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(chosen, _)| chosen)
+}
+
+/// Whether what is read is what was written: the same text, the same number, the choice in brackets, or the jiffies that the number
+/// is kept in.
+#[must_use]
+pub fn is_same(declaration: Option<Declaration>, read: &str, written: &str) -> bool {
+    let (read, written) = (read.trim(), written.trim());
+    if read == written || chosen(read) == written {
+        return true;
+    }
+    let number = |text: &str| text.parse::<i128>().ok();
+    if number(read).is_some() && number(read) == number(written) {
+        return true;
+    }
+    let Some(Declaration::Number(spec)) = declaration else { return false };
+    let (Ok(value), Some(read)) = (spec.parse(written), number(read)) else { return false };
+    spec.in_jiffies && HZ.iter().any(|&hz| spec.number(spec.reads_as(value, hz)) == read)
+}
+
+impl BlockDevice {
+    /// The directory of its queue's attributes; a partition's are those of its disk.
+    #[must_use]
+    pub fn queue(&self) -> PathBuf {
+        self.host().sys("block").join(self.disk_name()).join("queue")
+    }
+
+    fn attribute_path(&self, name: &str) -> PathBuf {
+        self.queue().join(name)
+    }
+
+    /// The present scheduler; `None` if the device has none, as those that are made of others.
+    #[must_use]
+    pub fn scheduler(&self) -> Option<String> {
+        let text = read(&self.attribute_path("scheduler")).ok()?;
+        Some(chosen(&text).to_owned())
+    }
+
+    /// The schedulers that can be chosen as the kernel is now; modules that are not loaded are not among them.
+    #[must_use]
+    pub fn schedulers(&self) -> Vec<String> {
+        let text = read(&self.attribute_path("scheduler")).unwrap_or_default();
+        text.split_whitespace().map(|name| name.trim_matches(['[', ']']).to_owned()).collect()
+    }
+
+    /// Every attribute of the queue that can be read, then every tunable of its scheduler.
+    ///
+    /// # Errors
+    /// There is no queue, or its directory cannot be read.
+    pub fn attributes(&self) -> Result<Vec<Attribute>, AttributeError> {
+        let queue = self.queue();
+        fs::read_dir(&queue).map_err(|error| AttributeError::Io { path: queue.clone(), error })?;
+        let scheduler = self.scheduler().unwrap_or_default();
+        let tunables = names(&queue.join(ELEVATOR)).into_iter().map(|name| format!("{ELEVATOR}{name}"));
+        let names = names(&queue).into_iter().chain(tunables);
+        Ok(names.filter_map(|name| self.attribute_under(&name, &scheduler)).collect())
+    }
+
+    /// `None` if it is a directory or cannot be read.
+    fn attribute_under(&self, name: &str, scheduler: &str) -> Option<Attribute> {
+        let path = self.attribute_path(name);
+        let metadata = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        let text = read(&path).ok()?;
+        let value = if name == "scheduler" { chosen(&text) } else { text.trim() };
+        Some(Attribute {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            is_writable: metadata.permissions().mode() & 0o222 != 0,
+            declaration: declaration(name, scheduler),
+        })
+    }
+
+    /// The full name of an attribute or, without its directory, of a tunable of the present scheduler.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn resolve(&self, name: &str) -> Result<String, AttributeError> {
+        let candidates = [name.to_owned(), format!("{ELEVATOR}{name}")];
+        let found = candidates.into_iter().find(|name| self.attribute_path(name).is_file());
+        found.ok_or_else(|| {
+            let known = self.attributes().unwrap_or_default();
+            let known: Vec<_> = known.into_iter().map(|attribute| attribute.name).collect();
+            AttributeError::Unknown { device: self.name().to_owned(), name: name.to_owned(), known: known.join(", ") }
+        })
+    }
+
+    /// One attribute, by the name that [`resolve`](Self::resolve) takes.
+    ///
+    /// # Errors
+    /// There is none of that name, or it cannot be read.
+    pub fn attribute(&self, name: &str) -> Result<Attribute, AttributeError> {
+        let name = self.resolve(name)?;
+        let path = self.attribute_path(&name);
+        let scheduler = self.scheduler().unwrap_or_default();
+        let cannot = || AttributeError::Io { path, error: io::ErrorKind::InvalidData.into() };
+        self.attribute_under(&name, &scheduler).ok_or_else(cannot)
+    }
+
+    /// Gives an attribute a value and reads it back: what it reads as.
+    ///
+    /// # Errors
+    /// There is none of that name; by its declaration or to the kernel it is not a value that it takes; it is read-only, or only root
+    /// may write it; it reads as something else than what was written.
+    pub fn set_attribute(&self, name: &str, value: &str) -> Result<String, AttributeError> {
+        let Attribute { name, is_writable, declaration, .. } = self.attribute(name)?;
+        let device = || self.name().to_owned();
+        match declaration {
+            _ if !is_writable => return Err(AttributeError::ReadOnly { device: device(), name }),
+            // What our queue cannot change, a kernel may.
+            Some(Declaration::Number(spec)) if !spec.read_only => {
+                spec.parse(value).map_err(|source| AttributeError::Value { device: device(), source })?;
+            }
+            Some(Declaration::Choice(choice)) if !choice.values.contains(&value.trim()) => {
+                let takes = choice.values.join(", ");
+                return Err(AttributeError::NoChoice { device: device(), name, value: value.to_owned(), takes });
+            }
+            _ => {}
+        }
+        self.write_raw(&name, value.trim())?;
+        let read = self.attribute(&name)?.value;
+        if !is_same(declaration, &read, value) {
+            return Err(AttributeError::TookAnother { device: device(), name, written: value.to_owned(), read });
+        }
+        Ok(read)
+    }
+
+    /// Writes what is not checked.
+    pub(crate) fn write_raw(&self, name: &str, value: &str) -> Result<(), AttributeError> {
+        let path = self.attribute_path(name);
+        write_once(&path, value).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => AttributeError::Permission { path },
+            _ => {
+                let takes = if name == "scheduler" {
+                    format!("; it takes one of {}", self.schedulers().join(", "))
+                } else {
+                    String::new()
+                };
+                let (device, name, value) = (self.name().to_owned(), name.to_owned(), value.to_owned());
+                AttributeError::Refused { device, name, value, error, takes }
+            }
+        })
+    }
+}
+
+/// Writes a value to a file that is there, in one write, as the kernel wants it.
+///
+/// # Errors
+/// What the system says.
+pub fn write_once(path: &Path, value: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).truncate(true).open(path)?;
+    let text = format!("{value}\n");
+    match io::Write::write(&mut file, text.as_bytes())? {
+        count if count == text.len() => Ok(()),
+        _ => Err(io::ErrorKind::WriteZero.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::Recorded;
+
+    #[test]
+    fn attributes_and_tunables_are_listed_with_what_is_known_of_them() {
+        let machine = Recorded::new();
+        let attributes = machine.device("sda").attributes().unwrap();
+        let of = |name: &str| attributes.iter().find(|attribute| attribute.name == name).unwrap();
+        assert_eq!(of("scheduler").value, "mq-deadline");
+        assert!(
+            matches!(of("nr_requests").declaration, Some(Declaration::Number(spec)) if spec.unit == Unit::Requests)
+        );
+        assert!(matches!(of("iosched/fifo_batch").declaration, Some(Declaration::Number(spec)) if spec.default == 16));
+        assert!(matches!(of("write_cache").declaration, Some(Declaration::Choice(_))));
+        assert_eq!((of("brand_new").value.as_str(), of("brand_new").declaration), ("17", None));
+        assert!(machine.device("sda1").attributes().unwrap().len() == attributes.len(), "a partition's are its disk's");
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let machine = Recorded::new();
+        let sda = machine.device("sda");
+        assert_eq!(sda.set_attribute("nr_requests", "64").unwrap(), "64");
+        assert_eq!(sda.set_attribute("fifo_batch", "8").unwrap(), "8");
+        assert_eq!(machine.read("sys/devices/sda/queue/iosched/fifo_batch"), "8");
+        assert_eq!(sda.set_attribute("write_cache", "write through").unwrap(), "write through");
+        assert_eq!(
+            sda.set_attribute("brand_new", "anything").unwrap(),
+            "anything",
+            "what nobody declared is not judged"
+        );
+    }
+
+    #[test]
+    fn what_is_refused_is_refused_with_what_would_be_right() {
+        let machine = Recorded::new();
+        let sda = machine.device("sda");
+        let refused = |name: &str, value: &str| sda.set_attribute(name, value).unwrap_err().to_string();
+        assert_eq!(refused("nr_requests", "0"), "sda: nr_requests: 0 is out of range 1..=4294967295 requests");
+        assert!(refused("wbt_lat_usec", "x").starts_with("sda: wbt_lat_usec: \"x\" is not a whole number"));
+        assert!(refused("write_cache", "off").ends_with("it takes one of write back, write through"));
+        let error = refused("slice_idle", "0");
+        assert!(error.contains("there is no attribute slice_idle") && error.contains("iosched/fifo_batch"), "{error}");
+        assert_eq!(machine.read("sys/devices/sda/queue/nr_requests"), "256");
+        let path = machine.path().join("sys/devices/sda/queue/brand_new");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o444)).unwrap();
+        assert_eq!(refused("brand_new", "1"), "sda: brand_new is read-only");
+    }
+
+    #[test]
+    fn what_is_read_back_is_what_was_written() {
+        let expire = declaration("iosched/read_expire", "mq-deadline");
+        for (declaration, read, written, same) in [
+            (None, "64", "64", true),
+            (None, "64", " 064\n", true),
+            (None, "63", "64", false),
+            (None, "noop [cfq] deadline", "cfq", true),
+            (None, "noop [cfq] deadline", "noop", false),
+            (None, "be/4", "be/4", true),
+            // 125 ms are 32 jiffies of 4 ms.
+            (expire, "128", "125", true),
+            (expire, "124", "125", false),
+            (None, "128", "125", false),
+        ] {
+            assert_eq!(is_same(declaration, read, written), same, "{read:?} {written:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_declared_twice() {
+        let ours: Vec<_> = RequestQueue::attribute_specs().map(|spec| spec.name).collect();
+        let mut all: Vec<_> = NUMBERS.iter().map(|spec| spec.name).chain(CHOICES.iter().map(|c| c.name)).collect();
+        assert!(all.iter().all(|name| !ours.contains(name)));
+        all.sort_unstable();
+        assert!(all.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

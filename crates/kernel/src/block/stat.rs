@@ -1,0 +1,107 @@
+//! How busy a device was: `/sys/block/<dev>/stat`, read twice.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{BlockDevice, SECTOR_BYTES};
+use crate::host::value;
+
+/// What was done in one direction since the kernel knows the device.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Direction {
+    /// Requests completed.
+    pub requests: u64,
+    /// Bios that joined one.
+    pub merges: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Time that requests spent from being queued to completion, summed over all, ms.
+    pub waited_ms: u64,
+}
+
+impl Direction {
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            requests: self.requests.saturating_sub(earlier.requests),
+            merges: self.merges.saturating_sub(earlier.merges),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            waited_ms: self.waited_ms.saturating_sub(earlier.waited_ms),
+        }
+    }
+}
+
+/// Statistics of a device. Source: Documentation/admin-guide/iostats.rst of Linux 6.12.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Stat {
+    /// Reads.
+    pub reads: Direction,
+    /// Writes.
+    pub writes: Direction,
+    /// Discards (since Linux 4.18).
+    pub discards: Direction,
+    /// Flushes (since Linux 5.5).
+    pub flushes: u64,
+    /// Requests under way.
+    pub in_flight: u64,
+    /// Time with at least one under way, ms.
+    pub busy_ms: u64,
+    /// Time that requests spent, all directions together, ms.
+    pub queue_ms: u64,
+}
+
+impl Stat {
+    /// What happened after `earlier`; what is under way is as it is now.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            reads: self.reads.since(&earlier.reads),
+            writes: self.writes.since(&earlier.writes),
+            discards: self.discards.since(&earlier.discards),
+            flushes: self.flushes.saturating_sub(earlier.flushes),
+            in_flight: self.in_flight,
+            busy_ms: self.busy_ms.saturating_sub(earlier.busy_ms),
+            queue_ms: self.queue_ms.saturating_sub(earlier.queue_ms),
+        }
+    }
+
+    /// Requests completed in all directions, flushes aside.
+    #[must_use]
+    pub const fn requests(&self) -> u64 {
+        self.reads.requests + self.writes.requests + self.discards.requests
+    }
+}
+
+impl FromStr for Stat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let numbers: Result<Vec<u64>, _> = text.split_whitespace().map(str::parse).collect();
+        let problem = || format!("{:?} are not the 11 or more numbers of a disk's statistics", text.trim());
+        let numbers = numbers.ok().filter(|numbers| numbers.len() >= 11).ok_or_else(problem)?;
+        let number = |at: usize| numbers.get(at).copied().unwrap_or(0);
+        let direction = |at: usize| Direction {
+            requests: number(at),
+            merges: number(at + 1),
+            bytes: number(at + 2).saturating_mul(SECTOR_BYTES),
+            waited_ms: number(at + 3),
+        };
+        Ok(Self {
+            reads: direction(0),
+            writes: direction(4),
+            in_flight: number(8),
+            busy_ms: number(9),
+            queue_ms: number(10),
+            discards: direction(11),
+            flushes: number(15),
+        })
+    }
+}
+
+impl BlockDevice {
+    /// What was done so far; `None` if the kernel does not tell.
+    #[must_use]
+    pub fn stat(&self) -> Option<Stat> {
+        value(&self.directory().join("stat"))?.parse().ok()
+    }
+}

@@ -1,0 +1,195 @@
+//! Who uses a device: what is mounted, swapped to or held, on it, on its partitions and on what is made of them.
+
+use std::fmt;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{BlockDevice, DeviceNumber};
+use crate::host::{Host, read};
+
+/// A mounted file system, as `/proc/self/mountinfo` tells it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Mounted {
+    pub(super) number: DeviceNumber,
+    pub(super) at: PathBuf,
+    pub(super) kind: String,
+    pub(super) source: String,
+}
+
+/// All mounts.
+pub(super) fn mounts(host: &Host) -> Vec<Mounted> {
+    let text = read(&host.proc("self/mountinfo")).unwrap_or_default();
+    text.lines().filter_map(mounted).collect()
+}
+
+/// A line: id, parent, number, root, mount point, options, optional fields, a dash, type, source, options.
+fn mounted(line: &str) -> Option<Mounted> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut fields = before.split(' ');
+    let number = fields.nth(2)?.parse().ok()?;
+    let at = PathBuf::from(unescaped(fields.nth(1)?));
+    let mut fields = after.split(' ');
+    Some(Mounted { number, at, kind: fields.next()?.to_owned(), source: unescaped(fields.next()?) })
+}
+
+/// White space and backslashes are three octal digits after a backslash.
+fn unescaped(text: &str) -> String {
+    let mut parts = text.split('\\');
+    let mut bytes = parts.next().unwrap_or("").as_bytes().to_vec();
+    for part in parts {
+        match part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend_from_slice(&part.as_bytes()[3..]);
+            }
+            None => bytes.extend([b"\\", part.as_bytes()].concat()),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A mount of a device.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Mount {
+    /// The device that is mounted.
+    pub device: String,
+    /// Where.
+    pub at: PathBuf,
+}
+
+/// Swap on a device.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Swap {
+    /// The device.
+    pub device: String,
+}
+
+/// Who uses a device.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Usage {
+    /// What is mounted on it, its partitions, and what is made of them.
+    pub mounts: Vec<Mount>,
+    /// What is swapped to.
+    pub swaps: Vec<Swap>,
+    /// What is made of it or its partitions: device mapper, RAID, loop devices.
+    pub holders: Vec<String>,
+}
+
+impl Usage {
+    /// Whether nobody does.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.mounts.is_empty() && self.swaps.is_empty() && self.holders.is_empty()
+    }
+}
+
+/// `sda1 is mounted on /boot, sda2 is swapped to, dm-0 is made of it`.
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mounts = self.mounts.iter().map(|Mount { device, at }| format!("{device} is mounted on {}", at.display()));
+        let swaps = self.swaps.iter().map(|Swap { device }| format!("{device} is swapped to"));
+        let holders = self.holders.iter().map(|holder| format!("{holder} is made of it"));
+        let all: Vec<String> = mounts.chain(swaps).chain(holders).collect();
+        f.write_str(&if all.is_empty() { "nobody uses it".to_owned() } else { all.join(", ") })
+    }
+}
+
+impl BlockDevice {
+    /// Who uses it, its partitions, and whatever is made of them. Of a partition: who uses it, or the whole disk as one.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let mut devices = vec![self.clone()];
+        let parts = if self.is_partition() { vec![self.disk()] } else { self.partitions() };
+        devices.extend(parts);
+        let mut usage = Usage::default();
+        let loops = loops(&self.host);
+        // What is made of one is looked at in its turn.
+        let mut next = 0;
+        while let Some(device) = devices.get(next).cloned() {
+            next += 1;
+            let over = loops.iter().filter(|(_, below)| *below == device).map(|(over, _)| over.clone());
+            for holder in device.holders().into_iter().chain(over) {
+                if !devices.contains(&holder) {
+                    usage.holders.push(holder.name.clone());
+                    devices.extend(holder.partitions());
+                    devices.push(holder);
+                }
+            }
+        }
+        usage.mounts = self.mounts_of(&devices);
+        usage.swaps = swaps_of(&self.host, &devices);
+        usage
+    }
+
+    fn mounts_of(&self, devices: &[Self]) -> Vec<Mount> {
+        let mut found = Vec::new();
+        for mount in mounts(&self.host) {
+            // btrfs shows numbers of its own.
+            let is_named = |device: &&Self| {
+                let source = Path::new(&mount.source);
+                mount.number.major == 0 && Self::of_device_file(&self.host, source).as_ref() == Some(*device)
+            };
+            let device = devices.iter().find(|device| device.number == mount.number || is_named(device));
+            let here = device.map(|device| Mount { device: device.name.clone(), at: mount.at.clone() });
+            found.extend(here.filter(|mount| !found.contains(mount)));
+        }
+        found
+    }
+
+    /// Whether the root file system is on this disk, or on something that is made of it.
+    #[must_use]
+    pub fn is_under_root(&self) -> bool {
+        let root = mounts(&self.host).into_iter().rev().find(|mount| mount.at == Path::new("/"));
+        let device = root.and_then(|root| {
+            let by_number = Self::numbered(&self.host, root.number);
+            by_number.or_else(|| Self::of_device_file(&self.host, Path::new(&root.source)))
+        });
+        let Some(device) = device else { return false };
+        let disk = self.disk_name();
+        device.disk_name() == disk || device.stack().iter().any(|below| below.disk_name() == disk)
+    }
+
+    /// Opens it so that nobody can mount, map or swap to it as long as the file is open.
+    ///
+    /// # Errors
+    /// What the system says; [`ResourceBusy`](std::io::ErrorKind::ResourceBusy) if somebody uses it.
+    pub fn open_exclusively(&self) -> std::io::Result<std::fs::File> {
+        let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
+        OpenOptions::new().read(true).custom_flags(exclusive).open(self.path())
+    }
+}
+
+/// Loop devices over devices: which, and over what.
+fn loops(host: &Host) -> Vec<(BlockDevice, BlockDevice)> {
+    let over = |device: BlockDevice| {
+        let below = BlockDevice::of_device_file(host, &device.backing_file()?)?;
+        Some((device, below))
+    };
+    BlockDevice::disks(host).into_iter().filter_map(over).collect()
+}
+
+fn swaps_of(host: &Host, devices: &[BlockDevice]) -> Vec<Swap> {
+    let text = read(&host.proc("swaps")).unwrap_or_default();
+    let files = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+    let swapped = files.filter_map(|file| BlockDevice::of_device_file(host, Path::new(&unescaped(file))));
+    let swapped = swapped.filter(|device| devices.contains(device));
+    swapped.map(|device| Swap { device: device.name }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_point_may_hold_any_character() {
+        let line = r"27 1 8:1 / /mnt/a\040b\134c rw,relatime shared:1 master:2 - ext4 /dev/sda1 rw";
+        let found = mounted(line).unwrap();
+        assert_eq!(found.at, Path::new(r"/mnt/a b\c"));
+        assert_eq!((found.kind.as_str(), found.source.as_str()), ("ext4", "/dev/sda1"));
+        assert_eq!(mounted("27 1 8:1 /"), None);
+        assert_eq!(unescaped(r"a\9"), r"a\9");
+    }
+}

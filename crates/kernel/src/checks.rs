@@ -1,0 +1,458 @@
+//! What makes figures of a device doubtful, or must be known to understand them: looked for before a run and written into its record.
+
+use std::fmt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::block::{BlockDevice, Stat};
+use crate::facts::MachineFacts;
+use crate::host::{Host, number};
+
+/// What a run is going to ask of the device.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    /// The schedulers that are compared.
+    pub schedulers: Vec<String>,
+    /// I/O goes through the page cache.
+    pub buffered: bool,
+    /// io_uring is needed.
+    pub io_uring: bool,
+    /// Weights of cgroups are set.
+    pub weights: bool,
+}
+
+/// How much a finding matters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Good to know.
+    Remark,
+    /// Figures may mean something else than they seem to.
+    Doubt,
+    /// What was asked for cannot be done.
+    Obstacle,
+}
+
+/// Something that was found. Its `Display` is a sentence.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "finding", rename_all = "snake_case")]
+pub enum Finding {
+    /// The kernel throttles writeback, whatever the scheduler says.
+    WritebackThrottled {
+        /// The latency that reads are to have, us.
+        wbt_lat_us: u64,
+    },
+    /// The driver takes all requests that there can be.
+    NothingQueues {
+        /// Requests there can be.
+        nr_requests: u32,
+        /// Those that the driver takes.
+        driver_depth: u32,
+    },
+    /// The scheduler sees nothing of what fits into the driver.
+    DeepDriver {
+        /// Requests that the driver takes.
+        driver_depth: u32,
+    },
+    /// Elevators take something for a rotating disk that hardly is one.
+    TakenForRotating {
+        /// What is below it.
+        kind: String,
+    },
+    /// Someone else is scheduling below.
+    Virtual {
+        /// What is below it.
+        kind: String,
+    },
+    /// A loop device goes through the page cache of what its file is on.
+    LoopThroughCache,
+    /// Others use a disk.
+    OtherLoad {
+        /// The disk.
+        device: String,
+        /// Requests a second.
+        iops: f64,
+        /// Bytes a second.
+        bytes_per_s: f64,
+        /// Share of the time with a request under way, per cent.
+        busy_percent: f64,
+        /// How long that was watched, ms.
+        watched_ms: u64,
+    },
+    /// The CPUs have other work.
+    LoadedCpus {
+        /// Mean load of the last minute.
+        load: f64,
+        /// CPUs.
+        cpus: u32,
+    },
+    /// There is but one CPU.
+    OneCpu,
+    /// CPUs change their speed.
+    Governor {
+        /// How the kernel chooses it.
+        governor: String,
+    },
+    /// Writes are done before they are on the medium.
+    WriteCache,
+    /// A scheduler that was asked for is not there.
+    MissingScheduler {
+        /// The scheduler.
+        name: String,
+        /// Those that are.
+        available: Vec<String>,
+    },
+    /// Buffered reads are read ahead of.
+    ReadAhead {
+        /// How far, KiB.
+        read_ahead_kb: u64,
+    },
+    /// The kernel keeps no statistics of the device.
+    NoStatistics,
+    /// io_uring cannot be used.
+    NoIoUring {
+        /// Why.
+        reason: String,
+    },
+    /// Weights of cgroups cannot be set.
+    NoWeights,
+    /// The kernel is older than what is known of it.
+    OldKernel {
+        /// Its release.
+        release: String,
+    },
+}
+
+impl Finding {
+    /// How much it matters.
+    #[must_use]
+    pub const fn severity(&self) -> Severity {
+        match self {
+            Self::MissingScheduler { .. } | Self::NoIoUring { .. } | Self::NoWeights => Severity::Obstacle,
+            Self::WritebackThrottled { .. }
+            | Self::NothingQueues { .. }
+            | Self::LoopThroughCache
+            | Self::OtherLoad { .. }
+            | Self::LoadedCpus { .. }
+            | Self::OneCpu
+            | Self::NoStatistics
+            | Self::OldKernel { .. } => Severity::Doubt,
+            Self::DeepDriver { .. }
+            | Self::TakenForRotating { .. }
+            | Self::Virtual { .. }
+            | Self::Governor { .. }
+            | Self::WriteCache
+            | Self::ReadAhead { .. } => Severity::Remark,
+        }
+    }
+
+    /// What would help; `None` if nothing would, or nothing need.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
+        let text = match self {
+            Self::WritebackThrottled { .. } => "compare with wbt_lat_usec=0 as well".to_owned(),
+            Self::NothingQueues { driver_depth, .. } => format!("set nr_requests above {driver_depth}"),
+            Self::DeepDriver { driver_depth } => {
+                format!(
+                    "keep more than {driver_depth} I/Os under way, or make the driver's queue shorter where it can be"
+                )
+            }
+            Self::TakenForRotating { .. } => "compare with rotational=0 as well".to_owned(),
+            Self::LoopThroughCache => "attach it with losetup --direct-io=on".to_owned(),
+            Self::OtherLoad { .. } => "stop what uses it, or repeat when it is quiet".to_owned(),
+            Self::LoadedCpus { .. } => "repeat when the machine is quiet".to_owned(),
+            Self::Governor { .. } => {
+                "set the governor performance, for example with cpupower frequency-set -g performance".to_owned()
+            }
+            Self::MissingScheduler { name, .. } => format!("modprobe {name}, or {name}-iosched"),
+            Self::NoStatistics => "set iostats=1".to_owned(),
+            Self::NoIoUring { .. } => "sysctl kernel.io_uring_disabled=0, or depth 1".to_owned(),
+            Self::NoWeights => "start the kernel with the controller io (cgroup v2) or blkio (cgroup v1)".to_owned(),
+            Self::Virtual { .. }
+            | Self::OneCpu
+            | Self::WriteCache
+            | Self::ReadAhead { .. }
+            | Self::OldKernel { .. } => return None,
+        };
+        Some(text)
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WritebackThrottled { wbt_lat_us } => {
+                write!(
+                    f,
+                    "the kernel holds buffered writes back while reads take longer than {wbt_lat_us} us (wbt_lat_usec)"
+                )
+            }
+            Self::NothingQueues { nr_requests, driver_depth } => write!(
+                f,
+                "the driver takes {driver_depth} commands, and there can be no more than {nr_requests} requests (nr_requests): none ever \
+                 waits in the scheduler"
+            ),
+            Self::DeepDriver { driver_depth } => {
+                write!(
+                    f,
+                    "nothing waits in the scheduler below {driver_depth} outstanding I/Os: the driver takes as many"
+                )
+            }
+            Self::TakenForRotating { kind } => {
+                write!(f, "the kernel takes it for a rotating disk (rotational=1), and it is {kind}")
+            }
+            Self::Virtual { kind } => write!(f, "it is {kind}: what is below schedules, too"),
+            Self::LoopThroughCache => {
+                f.write_str("the loop device goes through the page cache of the file system that its file is on")
+            }
+            Self::OtherLoad { device, iops, bytes_per_s, busy_percent, watched_ms } => write!(
+                f,
+                "others use {device}: {iops:.0} I/Os and {:.1} MB a second, busy {busy_percent:.0} % of the time, watched for {watched_ms} ms",
+                bytes_per_s / 1e6
+            ),
+            Self::LoadedCpus { load, cpus } => write!(f, "the machine has other work: load {load:.2} on {cpus} CPUs"),
+            Self::OneCpu => f.write_str("there is one CPU: who asks for I/O and who does it wait for each other"),
+            Self::Governor { governor } => write!(f, "CPUs change their speed (governor {governor})"),
+            Self::WriteCache => f.write_str(
+                "the device has a volatile write cache: writes are done before they are on the medium, unless flushed",
+            ),
+            Self::MissingScheduler { name, available } => {
+                write!(f, "the kernel has no scheduler {name}; it has {}", available.join(", "))
+            }
+            Self::ReadAhead { read_ahead_kb } => {
+                write!(f, "sequential buffered reads are read ahead of by up to {read_ahead_kb} KiB (read_ahead_kb)")
+            }
+            Self::NoStatistics => f.write_str("the kernel keeps no statistics of the device (iostats=0)"),
+            Self::NoIoUring { reason } => write!(f, "io_uring cannot be used: {reason}"),
+            Self::NoWeights => f.write_str("weights of cgroups cannot be set: there is no controller for I/O"),
+            Self::OldKernel { release } => {
+                write!(
+                    f,
+                    "Linux {release} is older than 5.0: its schedulers are others, though some names are the same"
+                )
+            }
+        }
+    }
+}
+
+/// What is found of a device and its machine at once. [`other_load`] takes longer.
+#[must_use]
+pub fn check(device: &BlockDevice, wanted: &Wanted) -> Vec<Finding> {
+    let facts = MachineFacts::of(device.host());
+    let mut found = Vec::new();
+    found.extend(of_schedulers(device, wanted));
+    found.extend(of_queue(device, wanted));
+    found.extend(of_what_it_is(device));
+    found.extend(of_machine(device.host(), &facts, wanted));
+    // The worst first.
+    found.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
+    found
+}
+
+fn of_schedulers(device: &BlockDevice, wanted: &Wanted) -> Vec<Finding> {
+    let available = device.schedulers();
+    let missing = wanted.schedulers.iter().filter(|name| !available.contains(name));
+    missing.map(|name| Finding::MissingScheduler { name: name.clone(), available: available.clone() }).collect()
+}
+
+fn of_queue(device: &BlockDevice, wanted: &Wanted) -> Vec<Finding> {
+    let attribute = |name: &str| number::<u64>(&device.queue().join(name));
+    let mut found = Vec::new();
+    if let Some(wbt_lat_us) = attribute("wbt_lat_usec").filter(|us| *us > 0 && wanted.buffered) {
+        found.push(Finding::WritebackThrottled { wbt_lat_us });
+    }
+    if let Some(driver_depth) = device.driver_depth() {
+        match device.nr_requests() {
+            // Without a scheduler the two are the same thing.
+            Some(nr_requests)
+                if nr_requests <= driver_depth && device.scheduler().is_some_and(|name| name != "none") =>
+            {
+                found.push(Finding::NothingQueues { nr_requests, driver_depth });
+            }
+            _ => found.push(Finding::DeepDriver { driver_depth }),
+        }
+    }
+    if attribute("iostats") == Some(0) {
+        found.push(Finding::NoStatistics);
+    }
+    if let Some(read_ahead_kb) = attribute("read_ahead_kb").filter(|_| wanted.buffered) {
+        found.push(Finding::ReadAhead { read_ahead_kb });
+    }
+    found
+}
+
+fn of_what_it_is(device: &BlockDevice) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if device.is_direct_loop() == Some(false) {
+        found.push(Finding::LoopThroughCache);
+    }
+    if let Some(kind) = device.virtual_kind().map(str::to_owned) {
+        if device.is_rotational() {
+            found.push(Finding::TakenForRotating { kind: kind.clone() });
+        }
+        found.push(Finding::Virtual { kind });
+    }
+    if device.has_write_cache() == Some(true) {
+        found.push(Finding::WriteCache);
+    }
+    found
+}
+
+fn of_machine(host: &Host, facts: &MachineFacts, wanted: &Wanted) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if facts.cpus == 1 {
+        found.push(Finding::OneCpu);
+    }
+    // More than half of the CPUs are busy, or wait for disks.
+    if let Some(load) = facts.load.filter(|load| *load > f64::from(facts.cpus) / 2.0) {
+        found.push(Finding::LoadedCpus { load, cpus: facts.cpus });
+    }
+    if let Some(governor) = facts.governor.clone().filter(|governor| governor != "performance") {
+        found.push(Finding::Governor { governor });
+    }
+    if let Some(reason) = without_io_uring(host, facts).filter(|_| wanted.io_uring) {
+        found.push(Finding::NoIoUring { reason });
+    }
+    if wanted.weights && !facts.cgroups.blkio && !facts.cgroups.io {
+        found.push(Finding::NoWeights);
+    }
+    if version(&facts.kernel).is_some_and(|version| version < (5, 0)) {
+        found.push(Finding::OldKernel { release: facts.kernel.clone() });
+    }
+    found
+}
+
+/// Why io_uring cannot be used. Source: Documentation/admin-guide/sysctl/kernel.rst of Linux 6.12.
+fn without_io_uring(host: &Host, facts: &MachineFacts) -> Option<String> {
+    match number::<u8>(&host.proc("sys/kernel/io_uring_disabled")) {
+        Some(2) => return Some("kernel.io_uring_disabled is 2".to_owned()),
+        Some(1) if !rustix::process::geteuid().is_root() => {
+            return Some("kernel.io_uring_disabled is 1, and we are not root".to_owned());
+        }
+        _ => {}
+    }
+    let too_old = version(&facts.kernel).is_some_and(|version| version < (5, 1));
+    too_old.then(|| format!("Linux {} is older than 5.1", facts.kernel))
+}
+
+/// The first two numbers of a release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut parts = release.split(['.', '-']);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// Below so many I/Os a second nobody is said to use a disk.
+const QUIET_IOPS: f64 = 1.0;
+
+/// Watches a device and what it is made of, while we ask nothing of it: who else does.
+#[must_use]
+pub fn other_load(device: &BlockDevice, watch: Duration) -> Vec<Finding> {
+    let mut disks: Vec<BlockDevice> = Vec::new();
+    for disk in std::iter::once(device.disk()).chain(device.stack().iter().map(BlockDevice::disk)) {
+        if !disks.contains(&disk) {
+            disks.push(disk);
+        }
+    }
+    let began = Instant::now();
+    let before: Vec<_> = disks.iter().map(BlockDevice::stat).collect();
+    thread::sleep(watch);
+    let between = |(disk, before): (&BlockDevice, Option<Stat>)| {
+        let done = disk.stat()?.since(&before?);
+        load(disk.name(), &done, began.elapsed())
+    };
+    disks.iter().zip(before).filter_map(between).collect()
+}
+
+/// What was done in `watched`, if that is worth telling.
+fn load(device: &str, done: &Stat, watched: Duration) -> Option<Finding> {
+    let seconds = watched.as_secs_f64().max(f64::EPSILON);
+    let iops = done.requests() as f64 / seconds;
+    (iops >= QUIET_IOPS).then(|| Finding::OtherLoad {
+        device: device.to_owned(),
+        iops,
+        bytes_per_s: (done.reads.bytes + done.writes.bytes) as f64 / seconds,
+        busy_percent: (done.busy_ms as f64 / 10.0 / seconds).min(100.0),
+        watched_ms: watched.as_millis() as u64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::Recorded;
+
+    fn found(machine: &Recorded, device: &str, wanted: &Wanted) -> Vec<Finding> {
+        check(&machine.device(device), wanted)
+    }
+
+    #[test]
+    fn an_ordinary_disk_gives_only_remarks() {
+        let machine = Recorded::new();
+        let findings = found(&machine, "sda", &Wanted::default());
+        assert_eq!(findings, [Finding::DeepDriver { driver_depth: 31 }, Finding::WriteCache]);
+        assert!(findings.iter().all(|finding| finding.severity() == Severity::Remark));
+    }
+
+    #[test]
+    fn whatever_makes_figures_doubtful_is_found_and_the_worst_comes_first() {
+        let machine = Recorded::new();
+        for (file, text) in [
+            ("sys/devices/loop1/queue/scheduler", "none [mq-deadline]"),
+            ("sys/devices/loop1/queue/nr_requests", "128"),
+            ("sys/devices/loop1/queue/rotational", "1"),
+            ("sys/devices/loop1/queue/iostats", "0"),
+            ("sys/devices/system/cpu/online", "0"),
+            ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave"),
+            ("sys/fs/cgroup/cgroup.controllers", "cpu"),
+            ("proc/loadavg", "1.50 1 1 1/1 1"),
+            ("proc/sys/kernel/osrelease", "4.19.0"),
+            ("proc/sys/kernel/io_uring_disabled", "2"),
+        ] {
+            machine.write(file, text);
+        }
+        let wanted = Wanted { schedulers: vec!["bfq".to_owned()], buffered: true, io_uring: true, weights: true };
+        let findings = found(&machine, "loop1", &wanted);
+        assert!(findings.is_sorted_by_key(|finding| std::cmp::Reverse(finding.severity())));
+        for expected in [
+            Finding::MissingScheduler { name: "bfq".into(), available: vec!["none".into(), "mq-deadline".into()] },
+            Finding::NoIoUring { reason: "kernel.io_uring_disabled is 2".into() },
+            Finding::NoWeights,
+            Finding::WritebackThrottled { wbt_lat_us: 2000 },
+            Finding::NothingQueues { nr_requests: 128, driver_depth: 128 },
+            Finding::NoStatistics,
+            Finding::LoopThroughCache,
+            Finding::OneCpu,
+            Finding::LoadedCpus { load: 1.5, cpus: 1 },
+            Finding::OldKernel { release: "4.19.0".into() },
+            Finding::Governor { governor: "powersave".into() },
+            Finding::TakenForRotating { kind: "a file".into() },
+            Finding::Virtual { kind: "a file".into() },
+            Finding::ReadAhead { read_ahead_kb: 128 },
+        ] {
+            assert!(findings.contains(&expected), "{expected:?} is not among {findings:#?}");
+        }
+        let text = serde_json::to_string(&findings).unwrap();
+        assert_eq!(serde_json::from_str::<Vec<Finding>>(&text).unwrap(), findings);
+        assert!(findings.iter().all(|finding| !finding.to_string().is_empty()));
+    }
+
+    #[test]
+    fn what_others_do_is_told_and_a_quiet_disk_is_not() {
+        let busy: Stat = "500 0 4000 9 500 0 4000 9 0 250 9".parse().unwrap();
+        let told = load("sda", &busy, Duration::from_secs(1)).unwrap().to_string();
+        assert_eq!(told, "others use sda: 1000 I/Os and 4.1 MB a second, busy 25 % of the time, watched for 1000 ms");
+        assert_eq!(load("sda", &Stat::default(), Duration::from_secs(1)), None);
+        assert_eq!(other_load(&Recorded::new().device("dm-0"), Duration::ZERO), []);
+    }
+
+    #[test]
+    fn releases_are_understood() {
+        for (release, expected) in
+            [("6.12.5-amd64", Some((6, 12))), ("5.0", Some((5, 0))), ("6.18-rc1", Some((6, 18))), ("odd", None)]
+        {
+            assert_eq!(version(release), expected, "{release}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Who may write to a device: a person who typed its name, if nobody else uses it. Whoever opens a device for writing needs a
+//! [`Consent`], and only [`to_write`] makes one.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::block::{BlockDevice, DeviceNumber, Usage};
+
+/// The option that a person types.
+const OPTION: &str = "--destroy-data";
+
+/// All data on a device may be destroyed: its name was typed, and nobody uses it. As long as this lives, nobody can mount, map or
+/// swap to it.
+#[derive(Debug)]
+pub struct Consent {
+    device: BlockDevice,
+    /// Held exclusively.
+    claim: File,
+}
+
+impl Consent {
+    /// The device that may be written.
+    #[must_use]
+    pub const fn device(&self) -> &BlockDevice {
+        &self.device
+    }
+
+    /// Opens the device with `options`, to which writing is added.
+    ///
+    /// # Errors
+    /// What the system says; or its name has become another device's.
+    pub fn open(&self, options: &OpenOptions) -> io::Result<File> {
+        let file = options.clone().write(true).open(self.device.path())?;
+        if file.metadata()?.rdev() != self.claim.metadata()?.rdev() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "another device has its name now"));
+        }
+        Ok(file)
+    }
+}
+
+/// Why a device may not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Nobody said that its data may be destroyed.
+    #[error("{}: writing destroys its data; if that is what you want, say {OPTION} {}", path.display(), path.display())]
+    NotAsked {
+        /// The device file.
+        path: PathBuf,
+    },
+    /// Something else was typed.
+    #[error("{OPTION} {}: the device that would be written is {}; nothing else than its name, exactly, lets it be", typed.display(), path.display())]
+    AnotherName {
+        /// What was typed.
+        typed: PathBuf,
+        /// The device file.
+        path: PathBuf,
+    },
+    /// The root file system is on it.
+    #[error("{}: the root file system is on {disk}", path.display())]
+    UnderRoot {
+        /// The device file.
+        path: PathBuf,
+        /// The whole disk.
+        disk: String,
+    },
+    /// It is used.
+    #[error("{}: is in use: {usage}", path.display())]
+    InUse {
+        /// The device file.
+        path: PathBuf,
+        /// By whom.
+        usage: Usage,
+    },
+    /// Somebody has it for themselves, nobody can see who.
+    #[error("{}: somebody has opened it exclusively; fuser -v {} may tell who", path.display(), path.display())]
+    Held {
+        /// The device file.
+        path: PathBuf,
+    },
+    /// It takes no writes.
+    #[error("{}: is read-only", path.display())]
+    ReadOnly {
+        /// The device file.
+        path: PathBuf,
+    },
+    /// It holds nothing.
+    #[error("{}: has no medium, or no file", path.display())]
+    Empty {
+        /// The device file.
+        path: PathBuf,
+    },
+    /// The file of that name is not that device.
+    #[error("{}: is not block device {number}", path.display())]
+    NotThatDevice {
+        /// The device file.
+        path: PathBuf,
+        /// The device's number.
+        number: DeviceNumber,
+    },
+    /// The system refuses.
+    #[error("{}: {}", path.display(), told(error))]
+    Io {
+        /// The device file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+fn told(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "only root, and who it lets, may open it".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Whether `device` may be written, after a person `typed` a device file's name to say that its data may be destroyed.
+///
+/// # Errors
+/// Nothing, or another name, was typed; the root file system is on its disk; anything mounts it, swaps to it or is made of it, of a
+/// partition or of the whole; it cannot be opened exclusively.
+pub fn to_write(device: &BlockDevice, typed: Option<&Path>) -> Result<Consent, Refusal> {
+    let path = device.path();
+    let typed = typed.ok_or_else(|| Refusal::NotAsked { path: path.clone() })?;
+    if typed != path {
+        return Err(Refusal::AnotherName { typed: typed.to_owned(), path });
+    }
+    if device.is_under_root() {
+        return Err(Refusal::UnderRoot { path, disk: device.disk_name().to_owned() });
+    }
+    let usage = device.usage();
+    if !usage.is_none() {
+        return Err(Refusal::InUse { path, usage });
+    }
+    if device.size_bytes() == 0 {
+        return Err(Refusal::Empty { path });
+    }
+    if device.is_read_only() {
+        return Err(Refusal::ReadOnly { path });
+    }
+    let claim = match device.open_exclusively() {
+        Ok(claim) => claim,
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => return Err(Refusal::Held { path }),
+        Err(error) => return Err(Refusal::Io { path, error }),
+    };
+    let metadata = claim.metadata().map_err(|error| Refusal::Io { path: path.clone(), error })?;
+    let number = device.number();
+    if !metadata.file_type().is_block_device() || DeviceNumber::from_raw(metadata.rdev()) != number {
+        return Err(Refusal::NotThatDevice { path, number });
+    }
+    Ok(Consent { device: device.clone(), claim })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::Recorded;
+
+    fn refusal(machine: &Recorded, name: &str) -> Refusal {
+        let device = machine.device(name);
+        to_write(&device, Some(&device.path())).unwrap_err()
+    }
+
+    #[test]
+    fn whoever_uses_it_is_named() {
+        let machine = Recorded::new();
+        let told = |name: &str| {
+            let root = format!("{}/", machine.path().display());
+            refusal(&machine, name).to_string().replace(&root, "/")
+        };
+        assert_eq!(told("sdb"), "/dev/sdb: is in use: sdb1 is swapped to");
+        assert_eq!(told("sdb1"), "/dev/sdb1: is in use: sdb1 is swapped to");
+        assert_eq!(told("sdd"), "/dev/sdd: is in use: loop1 is made of it");
+        assert_eq!(told("nvme0n1"), "/dev/nvme0n1: is in use: nvme0n1 is mounted on /srv/my data");
+        for name in ["sda", "sda1", "sda2", "dm-0"] {
+            assert!(told(name).contains("the root file system is on"), "{name}");
+        }
+        assert!(matches!(refusal(&machine, "loop0"), Refusal::Empty { .. }));
+        machine.write("sys/devices/sdc/ro", "1\n");
+        assert!(matches!(refusal(&machine, "sdc"), Refusal::ReadOnly { .. }));
+    }
+
+    #[test]
+    fn only_its_name_typed_exactly_lets_it_be_written() {
+        let machine = Recorded::new();
+        let device = machine.device("sdc");
+        assert!(matches!(to_write(&device, None), Err(Refusal::NotAsked { .. })));
+        for typed in ["sdc", "/dev/sd", "/dev/sdc1", ""] {
+            let refused = to_write(&device, Some(Path::new(typed)));
+            assert!(matches!(refused, Err(Refusal::AnotherName { .. })), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_its_name_is_not_the_device() {
+        let machine = Recorded::new();
+        assert!(matches!(refusal(&machine, "sdc"), Refusal::NotThatDevice { .. }));
+    }
+}

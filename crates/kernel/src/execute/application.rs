@@ -1,0 +1,481 @@
+//! Applications: a thread for each task, which makes the real system calls in a directory.
+//!
+//! A task's I/Os are its reads and writes, and their latency is that of the system call; syncs count among the others.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command as Program;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use iosched_workload::app::{Application, Call, Existing, Node, OpenFlags, Source, Spec, Step};
+use iosched_workload::outcome::{Note, TaskResult};
+use rustix::fs::OFlags;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::bell::Message;
+use super::ground::{Ground, Need, forget_cached, write_filler};
+use super::memory::{Memory, WriteData};
+use super::port::{Engine, Port};
+use super::recorder::{Kind, Recorder};
+use super::ring::{Command, Ring};
+use super::worker::{self, Next, Part, Played, Shared};
+use super::{ExecuteError, Gathered, IO_BYTES_MAX, Options, Run};
+use crate::target::Target;
+
+/// Longest name in a directory, bytes.
+const NAME_BYTES_MAX: usize = 255;
+/// What a task that computes does not look at the clock for, ns of CPU time.
+const COMPUTE_NS: u64 = 20_000;
+/// Buffers have at least this size, bytes.
+const BUFFER_BYTES: u64 = 64 << 10;
+
+/// An application, and the directory it works in.
+#[derive(Debug)]
+pub(super) struct PreparedApplication<'t> {
+    spec: &'t Spec,
+    pub(super) ground: Ground<'t>,
+    runs: AtomicU32,
+}
+
+impl<'t> PreparedApplication<'t> {
+    pub(super) fn new(spec: &'t Spec, target: &'t Target) -> Result<Self, ExecuteError> {
+        if !target.is_directory() {
+            return Err(ExecuteError::NeedsDirectory { workload: spec.name().to_owned(), path: target.to_string() });
+        }
+        Ok(Self { spec, ground: Ground::new(target, Need::Files(Vec::new()))?, runs: AtomicU32::new(0) })
+    }
+
+    pub(super) fn run(&self, run: &Run<'_>, options: &Options<'_>) -> Result<Gathered, ExecuteError> {
+        let application = self.spec.start(options.seed);
+        let directory = self.ground.subdirectory(&self.runs.fetch_add(1, Ordering::Relaxed).to_string())?;
+        let mut tree = Tree::new(&directory, self.spec.disks())?;
+        for existing in application.existing() {
+            tree.make(existing, run)?;
+        }
+        let tasks: Vec<String> = application.tasks().iter().map(|task| task.name.clone()).collect();
+        let shared = run.shared(tasks.len())?;
+        let stage = Mutex::new(Stage { application, tree });
+        let mut makers = Vec::with_capacity(tasks.len());
+        for (number, name) in tasks.iter().enumerate() {
+            let (shared, stage) = (&shared, &stage);
+            makers.push(move || Self::part(shared, stage, number, name));
+        }
+        let played = worker::play(&shared, makers, || run.begin());
+        let removed = fs::remove_dir_all(&directory);
+        let mut gathered = Gathered::default();
+        for Played { part, recorder, counts } in played? {
+            gathered.result.finished_ns = gathered.result.finished_ns.max(part.ended_ns);
+            gathered.add(recorder, &counts);
+        }
+        removed.map_err(|error| ExecuteError::file(&directory, error))?;
+        let stage = stage.into_inner().unwrap_or_else(PoisonError::into_inner);
+        gathered.result.app = Some(stage.application.report());
+        if self.spec.disks() > 1 {
+            let what = format!("{} disks", self.spec.disks());
+            let why = "they are directories of one file system".to_owned();
+            gathered.result.notes.push(Note::NotCarriedOut { what, why });
+        }
+        Ok(run.ended(gathered, &shared))
+    }
+
+    fn part<'a>(
+        shared: &'a Shared<'a>,
+        stage: &'a Mutex<Stage>,
+        number: usize,
+        name: &str,
+    ) -> Result<(AppPart<'a>, Port<'a>), ExecuteError> {
+        let task = TaskResult {
+            pid: number as u32 + 1,
+            name: name.to_owned(),
+            ioprio: iosched::IoPriority::default().to_string(),
+            ..TaskResult::default()
+        };
+        // It makes its calls itself.
+        let engine = Engine::Calls { read: Memory::new(0), written: Arc::new(WriteData::none()) };
+        let recorder = Recorder::new(vec![task], shared.counted_from_ns);
+        let port = Port::new(Vec::new(), engine, &shared.inboxes[number].bell, recorder, 0);
+        let part = AppPart {
+            shared,
+            stage,
+            number,
+            name: name.to_owned(),
+            state: State::Running,
+            open: BTreeMap::new(),
+            buffers: Buffers::new(BUFFER_BYTES, number as u64),
+            zero: None,
+            ring: None,
+            written: 0,
+            ended_ns: 0,
+        };
+        Ok((part, port))
+    }
+}
+
+/// What all tasks of an application share.
+struct Stage {
+    application: Box<dyn Application>,
+    tree: Tree,
+}
+
+/// Where an application's files and directories are.
+struct Tree {
+    paths: BTreeMap<Node, PathBuf>,
+}
+
+impl Tree {
+    /// Empty root directories inside of `directory`.
+    fn new(directory: &Path, disks: u32) -> Result<Self, ExecuteError> {
+        let mut paths = BTreeMap::new();
+        for disk in 0..disks {
+            let path = directory.join(disk.to_string());
+            fs::create_dir(&path).map_err(|error| ExecuteError::file(&path, error))?;
+            paths.insert(Node::root(disk), path);
+        }
+        Ok(Self { paths })
+    }
+
+    /// The path of a node, given one if it has none.
+    fn name(&mut self, node: Node, parent: Node, name_bytes: u8) -> Option<PathBuf> {
+        if let Some(known) = self.paths.get(&node) {
+            return Some(known.clone());
+        }
+        // Numbers make names different from each other; zeroes make them as long as they are to be.
+        let length = usize::from(name_bytes).min(NAME_BYTES_MAX);
+        let path = self.paths.get(&parent)?.join(format!("{:0>length$x}", node.0));
+        self.paths.insert(node, path.clone());
+        Some(path)
+    }
+
+    /// Makes what is there before the application starts; its data is on the medium and not in memory.
+    fn make(&mut self, existing: &Existing, run: &Run<'_>) -> Result<(), ExecuteError> {
+        let &Existing { node, parent, name_bytes, bytes } = existing;
+        let Some(path) = self.name(node, parent, name_bytes) else { return Ok(()) };
+        let failed = |error| ExecuteError::file(&path, error);
+        let Some(bytes) = bytes else { return fs::create_dir(&path).map_err(failed) };
+        let mut file = File::create_new(&path).map_err(failed)?;
+        write_filler(&mut file, &path, bytes, run.interrupt)?;
+        forget_cached(&file);
+        Ok(())
+    }
+}
+
+/// A file that a task has open.
+struct Open {
+    file: File,
+    path: PathBuf,
+    /// Its writes are waited for: they are direct, or on the medium when they are done.
+    waits: bool,
+}
+
+/// What a task reads to and writes from.
+struct Buffers {
+    bytes: u64,
+    seed: u64,
+    read: Memory,
+    write: Arc<WriteData>,
+}
+
+impl Buffers {
+    fn new(bytes: u64, seed: u64) -> Self {
+        let length = bytes as usize;
+        Self { bytes, seed, read: Memory::new(length), write: Arc::new(WriteData::new(length, seed)) }
+    }
+
+    /// There is room for an I/O of so many bytes from now on.
+    fn hold(&mut self, bytes: u64) {
+        if bytes > self.bytes {
+            *self = Self::new(bytes, self.seed);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    Asleep(u64),
+    /// Until another task wakes it.
+    Waiting,
+    Ended,
+}
+
+/// What a failed call was: its name, and the file.
+type CallError = (&'static str, PathBuf, io::Error);
+
+/// A task of an application.
+struct AppPart<'a> {
+    shared: &'a Shared<'a>,
+    stage: &'a Mutex<Stage>,
+    number: usize,
+    name: String,
+    state: State,
+    open: BTreeMap<Node, Open>,
+    buffers: Buffers,
+    /// `/dev/zero`, once it was needed.
+    zero: Option<File>,
+    /// For writes that are submitted together, and how long they may be.
+    ring: Option<(Ring, u64)>,
+    written: u64,
+    ended_ns: u64,
+}
+
+impl AppPart<'_> {
+    /// Asks the application what comes next; with it, for a call, the path it is about and the offsets of a batch.
+    fn next_step(&self, now_ns: u64) -> (Step, Option<PathBuf>, Vec<u64>) {
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let Stage { application, tree } = &mut *stage;
+        let step = application.step(self.number, now_ns);
+        while let Some(woken) = application.take_woken() {
+            self.shared.inboxes[woken].post(Message::GoOn);
+        }
+        let Step::Call(call) = step else { return (step, None, Vec::new()) };
+        let path = match call {
+            Call::MakeDirectory { parent, node, name_bytes } | Call::Open { parent, node, name_bytes, .. } => {
+                tree.name(node, parent, name_bytes)
+            }
+            Call::RemoveDirectory { node } | Call::Unlink { node } => tree.paths.remove(&node),
+            _ => None,
+        };
+        let batch = if matches!(call, Call::WriteScattered { .. }) { application.batch(self.number) } else { &[] };
+        (step, path, batch.to_vec())
+    }
+
+    /// Does what the application wants until it waits.
+    fn steps(&mut self, port: &mut Port<'_>) -> Result<(), CallError> {
+        let mut now_ns = self.shared.now_ns();
+        while self.state == State::Running && !self.shared.is_ending(now_ns) {
+            let (step, path, batch) = self.next_step(now_ns);
+            match step {
+                Step::Call(call) => self.call(port, call, path, &batch)?,
+                Step::Compute { ns } => compute(ns, || self.shared.is_ending(self.shared.now_ns())),
+                Step::Sleep { until_ns } => self.state = State::Asleep(until_ns),
+                Step::Wait => self.state = State::Waiting,
+                Step::Exit => {
+                    self.state = State::Ended;
+                    self.ended_ns = now_ns;
+                }
+            }
+            now_ns = self.shared.now_ns();
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, port: &mut Port<'_>, call: Call, path: Option<PathBuf>, batch: &[u64]) -> Result<(), CallError> {
+        let path = path.unwrap_or_default();
+        let on_path = |name, done: io::Result<()>| done.map_err(|error| (name, path.clone(), error));
+        match call {
+            Call::Spawn => {
+                let program = Path::new("true");
+                let ran = Program::new(program).status();
+                ran.map(drop).map_err(|error| ("spawn", program.to_owned(), error))
+            }
+            Call::MakeDirectory { .. } => on_path("mkdir", fs::create_dir(&path)),
+            Call::RemoveDirectory { .. } => on_path("rmdir", fs::remove_dir(&path)),
+            Call::Unlink { .. } => on_path("unlink", fs::remove_file(&path)),
+            Call::Open { node, flags, .. } => {
+                let file = open(&path, flags).map_err(|error| ("open", path.clone(), error))?;
+                self.open.insert(node, Open { file, path, waits: flags.direct || flags.sync });
+                Ok(())
+            }
+            Call::Close { node } => {
+                self.open.remove(&node);
+                Ok(())
+            }
+            Call::Read { node, offset, bytes, calls } => self.read(port, node, (offset, bytes, calls)),
+            Call::Write { node, offset, bytes, calls, source } => {
+                self.write(port, node, (offset, bytes, calls), source)
+            }
+            Call::WriteScattered { node, bytes } => self.write_scattered(port, node, bytes, batch),
+            Call::Fsync { node } => self.sync(port, node, File::sync_all),
+            Call::Fdatasync { node } => self.sync(port, node, File::sync_data),
+            Call::Sync => {
+                rustix::fs::sync();
+                Ok(())
+            }
+        }
+    }
+
+    fn read(
+        &mut self,
+        port: &mut Port<'_>,
+        node: Node,
+        (offset, bytes, calls): (u64, u64, u64),
+    ) -> Result<(), CallError> {
+        let Some(Open { file, path, .. }) = self.open.get(&node) else { return Err(not_open("read")) };
+        check_length("read", path, bytes)?;
+        self.buffers.hold(bytes);
+        let mut asked_ns = self.shared.now_ns();
+        for number in 0..calls {
+            if self.shared.is_ending(asked_ns) {
+                break;
+            }
+            port.recorder.submitted(0, asked_ns);
+            let room = &mut self.buffers.read.as_mut_slice()[..bytes as usize];
+            let moved = file.read_at(room, offset + number * bytes);
+            let moved = moved.map_err(|error| ("read", path.clone(), error))?;
+            let now_ns = self.shared.now_ns();
+            port.recorder.completed(0, Kind::Read, moved as u64, (asked_ns, now_ns));
+            asked_ns = now_ns;
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        port: &mut Port<'_>,
+        node: Node,
+        (offset, bytes, calls): (u64, u64, u64),
+        source: Source,
+    ) -> Result<(), CallError> {
+        let Some(Open { file, path, waits }) = self.open.get(&node) else { return Err(not_open("write")) };
+        check_length("write", path, bytes)?;
+        self.buffers.hold(bytes);
+        if source == Source::Zero && self.zero.is_none() {
+            let zero = Path::new("/dev/zero");
+            self.zero = Some(File::open(zero).map_err(|error| ("open", zero.to_owned(), error))?);
+        }
+        let failed = |error| ("write", path.clone(), error);
+        let kind = if *waits { Kind::WriteSync } else { Kind::WriteAsync };
+        let length = bytes as usize;
+        for number in 0..calls {
+            if self.shared.is_ending(self.shared.now_ns()) {
+                break;
+            }
+            let data = match (source, &mut self.zero) {
+                (Source::Zero, Some(zero)) => {
+                    zero.read_exact(&mut self.buffers.read.as_mut_slice()[..length]).map_err(failed)?;
+                    &self.buffers.read.as_slice()[..length]
+                }
+                _ => self.buffers.write.of(self.written, length),
+            };
+            let asked_ns = self.shared.now_ns();
+            port.recorder.submitted(0, asked_ns);
+            file.write_all_at(data, offset + number * bytes).map_err(failed)?;
+            self.written += 1;
+            port.recorder.completed(0, kind, bytes, (asked_ns, self.shared.now_ns()));
+        }
+        Ok(())
+    }
+
+    /// Writes that are submitted together; done when all are.
+    fn write_scattered(&mut self, port: &mut Port<'_>, node: Node, bytes: u64, batch: &[u64]) -> Result<(), CallError> {
+        let Some(Open { file, path, .. }) = self.open.get(&node) else { return Err(not_open("io_submit")) };
+        check_length("io_submit", path, bytes)?;
+        let failed = |error| ("io_submit", path.clone(), error);
+        if self.ring.as_ref().is_none_or(|(_, longest)| *longest < bytes) {
+            self.buffers.hold(bytes);
+            let bell = self.shared.inboxes[self.number].bell.as_fd();
+            let ring = Ring::new(batch.len(), 0, Arc::clone(&self.buffers.write), bell).map_err(failed)?;
+            self.ring = Some((ring, bytes));
+        }
+        let Some((ring, _)) = &mut self.ring else { return Ok(()) };
+        let asked_ns = self.shared.now_ns();
+        for (&offset, slot) in batch.iter().zip(0..) {
+            self.written += 1;
+            let write = Command::Write { number: self.written, stable: false };
+            port.recorder.submitted(0, asked_ns);
+            ring.push(file.as_fd(), write, (offset, bytes as usize), slot, 0);
+        }
+        ring.submit().map_err(failed)?;
+        let (mut left, mut failure) = (batch.len(), None);
+        while left > 0 {
+            ring.wait(None).map_err(failed)?;
+            let now_ns = self.shared.now_ns();
+            while let Some((_, result)) = ring.take() {
+                left -= 1;
+                if result < 0 {
+                    failure.get_or_insert(io::Error::from_raw_os_error(-result));
+                }
+                port.recorder.completed(0, Kind::WriteSync, bytes, (asked_ns, now_ns));
+            }
+        }
+        failure.map_or(Ok(()), |error| Err(failed(error)))
+    }
+
+    fn sync(
+        &mut self,
+        port: &mut Port<'_>,
+        node: Node,
+        call: impl FnOnce(&File) -> io::Result<()>,
+    ) -> Result<(), CallError> {
+        let Some(Open { file, path, .. }) = self.open.get(&node) else { return Err(not_open("fsync")) };
+        let asked_ns = self.shared.now_ns();
+        port.recorder.submitted(0, asked_ns);
+        call(file).map_err(|error| ("fsync", path.clone(), error))?;
+        port.recorder.completed(0, Kind::Other, 0, (asked_ns, self.shared.now_ns()));
+        Ok(())
+    }
+}
+
+fn open(path: &Path, flags: OpenFlags) -> io::Result<File> {
+    let mut given = OFlags::empty();
+    given.set(OFlags::DIRECT, flags.direct);
+    given.set(if flags.data_only { OFlags::DSYNC } else { OFlags::SYNC }, flags.sync);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(flags.create).truncate(flags.truncate);
+    options.custom_flags(given.bits() as i32).open(path)
+}
+
+fn not_open(call: &'static str) -> CallError {
+    (call, PathBuf::new(), io::Error::from(io::ErrorKind::NotFound))
+}
+
+fn check_length(call: &'static str, path: &Path, bytes: u64) -> Result<(), CallError> {
+    let told = || io::Error::other(format!("{bytes} bytes at once; the most is {IO_BYTES_MAX}"));
+    if bytes > IO_BYTES_MAX { Err((call, path.to_owned(), told())) } else { Ok(()) }
+}
+
+/// Uses the CPU for so long, ns.
+fn compute(ns: u64, is_ending: impl Fn() -> bool) {
+    let used_ns = || {
+        let used = clock_gettime(ClockId::ThreadCPUTime);
+        used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64
+    };
+    let end_ns = used_ns() + ns;
+    while used_ns() + COMPUTE_NS < end_ns && !is_ending() {
+        (0..1000).for_each(|number| {
+            std::hint::black_box(number);
+        });
+    }
+    while used_ns() < end_ns && !is_ending() {}
+}
+
+impl Part for AppPart<'_> {
+    fn told(&mut self, message: Message, _now_ns: u64) {
+        if message == Message::GoOn && self.state == State::Waiting {
+            self.state = State::Running;
+        }
+    }
+
+    fn go(&mut self, port: &mut Port<'_>, now_ns: u64) -> Next {
+        if let State::Asleep(due_ns) = self.state
+            && due_ns <= now_ns
+        {
+            port.recorder.was_due(due_ns, now_ns);
+            self.state = State::Running;
+        }
+        if let Err((op, path, error)) = self.steps(port) {
+            let task = self.name.clone();
+            self.shared.fail(ExecuteError::Call { task, call: op, path, error });
+        }
+        match self.state {
+            State::Ended => Next::Done,
+            State::Asleep(until_ns) => Next::Wait { until_ns },
+            State::Waiting => Next::Wait { until_ns: u64::MAX },
+            State::Running => Next::Wait { until_ns: now_ns },
+        }
+    }
+
+    fn completed(&mut self, _tag: u64, _now_ns: u64) {}
+
+    fn stop(&mut self, now_ns: u64) -> bool {
+        let cut = self.state != State::Ended;
+        self.state = State::Ended;
+        self.ended_ns = now_ns;
+        cut
+    }
+}

@@ -1,0 +1,365 @@
+//! What one thread has its I/Os done by: system calls one at a time, or an io_uring. Here they are made whole blocks, carried
+//! out and counted.
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::FallocateFlags;
+use rustix::io::ReadWriteFlags;
+
+use super::bell::Bell;
+use super::memory::{Memory, WriteData};
+use super::recorder::{Kind, Recorder};
+use super::ring::{Command, Ring};
+use super::sys;
+
+/// A thread that does nothing looks whether the run is to end at least so often.
+pub(super) const LOOK_ROUND: Duration = Duration::from_millis(100);
+
+/// What an I/O does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IoOp {
+    Read,
+    /// `stable`: on the medium when it is done.
+    Write {
+        stable: bool,
+    },
+    Discard,
+    /// Zeroes are written without being sent.
+    Zero,
+    Sync {
+        data_only: bool,
+    },
+}
+
+impl IoOp {
+    /// What it is called.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write { .. } => "write",
+            Self::Discard => "discard",
+            Self::Zero => "zeroing",
+            Self::Sync { .. } => "sync",
+        }
+    }
+
+    const fn moves_data(self) -> bool {
+        matches!(self, Self::Read | Self::Write { .. })
+    }
+}
+
+/// One I/O.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Io {
+    pub(super) op: IoOp,
+    /// Number of the file among those of the port, and where in it, bytes.
+    pub(super) file: usize,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    /// Through the page cache.
+    pub(super) buffered: bool,
+    /// Its own priority as the kernel writes it; 0: the thread's.
+    pub(super) ioprio: u16,
+    /// Whose it is, among the tasks of the port.
+    pub(super) task: usize,
+    /// Given back when it is done.
+    pub(super) tag: u64,
+}
+
+/// A file as a thread has it open.
+pub(super) struct Opened {
+    pub(super) path: PathBuf,
+    pub(super) file: File,
+    /// Whether that is through the page cache.
+    pub(super) buffered: bool,
+    /// The same file the other way, if the workload goes both.
+    pub(super) other: Option<File>,
+    /// What direct I/O moves at least, bytes.
+    pub(super) block_bytes: u64,
+    pub(super) is_device: bool,
+}
+
+/// What an I/O that failed was.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) io: Io,
+    pub(super) error: io::Error,
+}
+
+/// An I/O under way.
+#[derive(Clone, Copy)]
+struct Pending {
+    io: Io,
+    asked_ns: u64,
+}
+
+/// How I/Os are carried out.
+pub(super) enum Engine {
+    /// One at a time, by pread(2) and pwrite(2).
+    Calls { read: Memory, written: Arc<WriteData> },
+    /// By an io_uring.
+    Ring(Box<Ring>),
+}
+
+/// What a port met that a reader of the figures should know.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    /// I/Os that were made whole blocks.
+    pub(super) part_blocks: u64,
+    /// Discards and zeroings that were done: what was there is gone.
+    pub(super) emptied: u64,
+    /// Discards and zeroings that the target cannot do.
+    pub(super) unsupported: u64,
+    /// I/Os with a priority of their own, and no call to say it with.
+    pub(super) priorities_ignored: u64,
+    /// I/Os that lay past the end of the device, and were put elsewhere.
+    pub(super) past_end: u64,
+}
+
+impl Counts {
+    /// Takes in those of another thread.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.part_blocks += other.part_blocks;
+        self.emptied += other.emptied;
+        self.unsupported += other.unsupported;
+        self.priorities_ignored += other.priorities_ignored;
+        self.past_end += other.past_end;
+    }
+}
+
+/// See the module page.
+pub(super) struct Port<'a> {
+    files: Vec<Opened>,
+    engine: Engine,
+    bell: &'a Bell,
+    pending: Vec<Pending>,
+    free: Vec<u32>,
+    /// Done by the time they were submitted.
+    done: Vec<u32>,
+    writes: u64,
+    pub(super) counts: Counts,
+    pub(super) recorder: Recorder,
+    pub(super) failed: Option<Failed>,
+    /// Nothing can be submitted any more.
+    broken: Option<io::Error>,
+}
+
+impl<'a> Port<'a> {
+    /// A port of the calling thread. `first_write`: where its writes begin in the data there is.
+    pub(super) fn new(
+        files: Vec<Opened>,
+        engine: Engine,
+        bell: &'a Bell,
+        recorder: Recorder,
+        first_write: u64,
+    ) -> Self {
+        Self {
+            files,
+            engine,
+            bell,
+            pending: Vec::new(),
+            free: Vec::new(),
+            done: Vec::new(),
+            writes: first_write,
+            counts: Counts::default(),
+            recorder,
+            failed: None,
+            broken: None,
+        }
+    }
+
+    /// Where a file is.
+    pub(super) fn path(&self, file: usize) -> &Path {
+        &self.files[file].path
+    }
+
+    /// What it counted.
+    pub(super) fn into_counts(self) -> (Recorder, Counts) {
+        (self.recorder, self.counts)
+    }
+
+    /// I/Os that are not done, or not taken.
+    pub(super) fn under_way(&self) -> usize {
+        self.pending.len() - self.free.len()
+    }
+
+    /// Begins an I/O; one system call at a time is done by the time this returns.
+    pub(super) fn submit(&mut self, io: &Io, now_ns: u64) {
+        let io = self.whole_blocks(io);
+        self.recorder.submitted(io.task, now_ns);
+        let slot = self.keep(Pending { io, asked_ns: now_ns });
+        let command = match io.op {
+            IoOp::Read => Some(Command::Read),
+            IoOp::Write { stable } => {
+                self.writes += 1;
+                Some(Command::Write { number: self.writes, stable })
+            }
+            IoOp::Sync { data_only } => Some(Command::Sync { data_only }),
+            // Discards are system calls that wait, whoever makes them.
+            IoOp::Discard | IoOp::Zero => None,
+        };
+        let file = file_of(&self.files[io.file], &io);
+        if let (Engine::Ring(ring), Some(command)) = (&mut self.engine, command) {
+            ring.push(file, command, (io.offset, io.bytes as usize), slot, io.ioprio);
+            return;
+        }
+        self.counts.priorities_ignored += u64::from(io.ioprio != 0);
+        let is_device = self.files[io.file].is_device;
+        match carry_out(&mut self.engine, file, is_device, &io, self.writes) {
+            Err(error) if !io.op.moves_data() && is_unsupported(&error) => self.counts.unsupported += 1,
+            Err(error) => self.fail(io, error),
+            Ok(()) => self.counts.emptied += u64::from(matches!(io.op, IoOp::Discard | IoOp::Zero)),
+        }
+        self.done.push(slot);
+    }
+
+    /// The system is told of everything that was submitted, if it is not done already. Whether there was anything to tell.
+    pub(super) fn hand_over(&mut self) -> bool {
+        let Engine::Ring(ring) = &mut self.engine else { return false };
+        if let Err(error) = ring.submit() {
+            self.broken = Some(error);
+        }
+        true
+    }
+
+    /// Waits until an I/O is done or the bell rings, at most for `timeout`; without one, at most for [`LOOK_ROUND`] if no I/O is under
+    /// way.
+    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
+        // A timer costs more than the rest of a wait; what is under way ends without.
+        let timeout = timeout.or((self.under_way() == 0).then_some(LOOK_ROUND));
+        match &mut self.engine {
+            Engine::Ring(ring) if self.done.is_empty() => ring.wait(timeout),
+            Engine::Ring(ring) => ring.submit(),
+            Engine::Calls { .. } if self.done.is_empty() => self.bell.wait(timeout.unwrap_or(LOOK_ROUND)),
+            Engine::Calls { .. } => Ok(()),
+        }
+    }
+
+    /// Takes an I/O that is done; its tag.
+    #[inline]
+    pub(super) fn take(&mut self, now_ns: u64) -> Option<u64> {
+        let slot = match self.done.pop() {
+            Some(slot) => slot,
+            None => {
+                let Engine::Ring(ring) = &mut self.engine else { return None };
+                let (slot, result) = ring.take()?;
+                let io = self.pending[slot as usize].io;
+                if let Err(error) = check(result, &io) {
+                    self.fail(io, error);
+                }
+                slot
+            }
+        };
+        let Pending { io, asked_ns } = self.pending[slot as usize];
+        self.free.push(slot);
+        let kind = match io.op {
+            IoOp::Read => Kind::Read,
+            // Through the page cache, and nobody waits for the medium.
+            IoOp::Write { stable: false } if io.buffered => Kind::WriteAsync,
+            IoOp::Write { .. } => Kind::WriteSync,
+            IoOp::Discard | IoOp::Zero | IoOp::Sync { .. } => Kind::Other,
+        };
+        self.recorder.completed(io.task, kind, io.bytes, (asked_ns, now_ns));
+        Some(io.tag)
+    }
+
+    fn keep(&mut self, pending: Pending) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.pending[slot as usize] = pending;
+                slot
+            }
+            None => {
+                self.pending.push(pending);
+                (self.pending.len() - 1) as u32
+            }
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, io: Io, error: io::Error) {
+        self.failed.get_or_insert(Failed { io, error });
+    }
+
+    /// What touches a block moves it whole, where the kernel takes whole blocks only.
+    #[inline]
+    fn whole_blocks(&mut self, io: &Io) -> Io {
+        let block = self.files[io.file].block_bytes;
+        if (io.offset | io.bytes) & (block - 1) == 0 || io.buffered && io.op.moves_data() {
+            return *io;
+        }
+        self.counts.part_blocks += 1;
+        let offset = io.offset & !(block - 1);
+        Io { offset, bytes: (io.offset + io.bytes).next_multiple_of(block) - offset, ..*io }
+    }
+}
+
+/// The file that an I/O goes to.
+fn file_of<'f>(opened: &'f Opened, io: &Io) -> BorrowedFd<'f> {
+    match (&opened.other, io.buffered == opened.buffered) {
+        (Some(other), false) => other.as_fd(),
+        _ => opened.file.as_fd(),
+    }
+}
+
+/// Carries out an I/O by a system call.
+fn carry_out(engine: &mut Engine, file: BorrowedFd<'_>, is_device: bool, io: &Io, number: u64) -> io::Result<()> {
+    let length = io.bytes as usize;
+    let moved = match (io.op, engine) {
+        (IoOp::Read, Engine::Calls { read, .. }) => {
+            again(|| rustix::io::pread(file, &mut read.as_mut_slice()[..length], io.offset))?
+        }
+        (IoOp::Write { stable: false }, Engine::Calls { written, .. }) => {
+            again(|| rustix::io::pwrite(file, written.of(number, length), io.offset))?
+        }
+        (IoOp::Write { stable: true }, Engine::Calls { written, .. }) => {
+            let data = [IoSlice::new(written.of(number, length))];
+            again(|| rustix::io::pwritev2(file, &data, io.offset, ReadWriteFlags::DSYNC))?
+        }
+        // A ring does these itself.
+        (IoOp::Read | IoOp::Write { .. }, Engine::Ring(_)) => 0,
+        (IoOp::Sync { data_only: true }, _) => again(|| rustix::fs::fdatasync(file)).map(|()| 0)?,
+        (IoOp::Sync { data_only: false }, _) => again(|| rustix::fs::fsync(file)).map(|()| 0)?,
+        (IoOp::Discard, _) if is_device => sys::discard(file, io.offset, io.bytes).map(|()| 0)?,
+        (IoOp::Discard, _) => allocate(file, FallocateFlags::PUNCH_HOLE, io)?,
+        (IoOp::Zero, _) => allocate(file, FallocateFlags::ZERO_RANGE, io)?,
+    };
+    if io.op.moves_data() && moved < length { Err(short(moved, length)) } else { Ok(()) }
+}
+
+fn allocate(file: BorrowedFd<'_>, mode: FallocateFlags, io: &Io) -> io::Result<usize> {
+    again(|| rustix::fs::fallocate(file, mode | FallocateFlags::KEEP_SIZE, io.offset, io.bytes))?;
+    Ok(0)
+}
+
+/// Until no signal interrupts it.
+fn again<T>(call: impl FnMut() -> rustix::io::Result<T>) -> io::Result<T> {
+    Ok(rustix::io::retry_on_intr(call)?)
+}
+
+/// What an io_uring's result says.
+fn check(result: i32, io: &Io) -> io::Result<()> {
+    if result < 0 {
+        return Err(io::Error::from_raw_os_error(-result));
+    }
+    let (moved, length) = (result as usize, io.bytes as usize);
+    if io.op.moves_data() && moved < length { Err(short(moved, length)) } else { Ok(()) }
+}
+
+fn short(moved: usize, length: usize) -> io::Error {
+    io::Error::other(format!("only {moved} of {length} bytes were moved"))
+}
+
+/// Whether the target cannot do it at all.
+fn is_unsupported(error: &io::Error) -> bool {
+    let unsupported = [rustix::io::Errno::OPNOTSUPP, rustix::io::Errno::NOTTY, rustix::io::Errno::NOSYS];
+    unsupported.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}

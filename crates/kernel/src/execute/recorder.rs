@@ -1,0 +1,94 @@
+//! What one thread counts while it runs. Nothing is shared until the end.
+
+use iosched_workload::outcome::{Histogram, Latencies, RunResult, TaskResult};
+
+/// What an I/O counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    WriteSync,
+    WriteAsync,
+    Other,
+}
+
+/// A thread's figures.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    /// Of the tasks that run on it, in the workload's order.
+    pub(super) tasks: Vec<TaskResult>,
+    latency: Latencies,
+    lateness: Histogram,
+    /// I/Os that complete from this moment on count, ns.
+    pub(super) counted_from_ns: u64,
+    finished_ns: u64,
+    /// I/Os submitted, whether they count or not.
+    pub(super) submitted: u64,
+}
+
+impl Recorder {
+    pub(super) fn new(tasks: Vec<TaskResult>, counted_from_ns: u64) -> Self {
+        Self { tasks, counted_from_ns, ..Self::default() }
+    }
+
+    #[inline]
+    pub(super) fn submitted(&mut self, task: usize, now_ns: u64) {
+        self.submitted += 1;
+        let first = &mut self.tasks[task].first_submit_ns;
+        if first.is_none() {
+            *first = Some(now_ns);
+        }
+    }
+
+    /// An I/O that was due at `due_ns` is submitted.
+    #[inline]
+    pub(super) fn was_due(&mut self, due_ns: u64, now_ns: u64) {
+        if now_ns >= self.counted_from_ns {
+            self.lateness.record(now_ns.saturating_sub(due_ns));
+        }
+    }
+
+    #[inline]
+    pub(super) fn completed(&mut self, task: usize, kind: Kind, bytes: u64, (asked_ns, now_ns): (u64, u64)) {
+        self.finished_ns = now_ns;
+        if now_ns < self.counted_from_ns {
+            return;
+        }
+        let latency_ns = now_ns - asked_ns;
+        let result = &mut self.tasks[task];
+        let own = match kind {
+            Kind::Read => {
+                result.bytes_read += bytes;
+                &mut self.latency.reads
+            }
+            Kind::WriteSync => {
+                result.bytes_written += bytes;
+                &mut self.latency.writes_sync
+            }
+            Kind::WriteAsync => {
+                result.bytes_written += bytes;
+                &mut self.latency.writes_async
+            }
+            Kind::Other => &mut self.latency.others,
+        };
+        own.record(latency_ns);
+        result.latency.record(latency_ns);
+        result.last_completion_ns = Some(now_ns);
+    }
+
+    /// Adds everything to a run's result, its tasks behind those that are there.
+    pub(super) fn add_to(self, result: &mut RunResult) {
+        for mut task in self.tasks {
+            task.ios = task.latency.count();
+            result.ios += task.ios;
+            result.bytes_read += task.bytes_read;
+            result.bytes_written += task.bytes_written;
+            result.tasks.push(task);
+        }
+        result.latency.merge(&self.latency);
+        result.finished_ns = result.finished_ns.max(self.finished_ns);
+        result.events += self.submitted;
+        if !self.lateness.is_empty() {
+            result.lateness.get_or_insert_default().merge(&self.lateness);
+        }
+    }
+}

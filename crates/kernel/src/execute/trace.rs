@@ -1,0 +1,243 @@
+//! Traces: a thread for each recorded process, or for several, that submits at recorded times or after recorded think times.
+//!
+//! Everything is direct I/O: what was recorded lay below the page cache. How late each I/O was submitted is measured.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use iosched::{Flags, IoPriority, Op, SECTOR_BYTES};
+use iosched_workload::outcome::{Note, TaskResult};
+use iosched_workload::{Entry, Fit, Followers, Replay, SplitMix64, Trace};
+
+use super::bell::Message;
+use super::ground::{Access, Ground, Need};
+use super::port::{Io, IoOp, Port};
+use super::recorder::Recorder;
+use super::worker::{self, Next, Part, Played, Shared};
+use super::{ExecuteError, Gathered, Options, Run};
+use crate::target::Target;
+
+/// Threads at most; further processes share them.
+const THREADS_MAX: usize = 64;
+/// I/Os that a thread has under way at most; beyond, it waits, and is late.
+const UNDER_WAY_MAX: usize = 4096;
+/// The latest moment of a slowed-down replay, ns.
+const LAST_NS: u64 = 1 << 62;
+
+/// A trace, and where its I/Os go.
+#[derive(Debug)]
+pub(super) struct PreparedTrace<'t> {
+    recorded: &'t Trace,
+    /// The same on this target, if that is smaller.
+    fitted: Option<Arc<Trace>>,
+    fit: Fit,
+    pub(super) ground: Ground<'t>,
+}
+
+impl<'t> PreparedTrace<'t> {
+    pub(super) fn new(trace: &'t Trace, target: &'t Target) -> Result<Self, ExecuteError> {
+        let reach_bytes = trace.end_sector().saturating_mul(SECTOR_BYTES);
+        let ground = Ground::new(target, Need::Disk { reach_bytes })?;
+        let (fitted, fit) = trace.fitted((ground.pieces[0].bytes / SECTOR_BYTES).max(1));
+        Ok(Self { recorded: trace, fitted, fit, ground })
+    }
+
+    fn trace(&self) -> &Trace {
+        self.fitted.as_deref().unwrap_or(self.recorded)
+    }
+
+    pub(super) fn run(&self, run: &Run<'_>, options: &Options<'_>) -> Result<Gathered, ExecuteError> {
+        let processes = self.trace().processes().len();
+        let threads = processes.clamp(1, THREADS_MAX);
+        let shared = run.shared(threads)?;
+        // Found now, not while the clock runs.
+        let _ = self.trace().by_process();
+        let _ = (options.replay == Replay::Closed).then(|| self.trace().closed_loop());
+        let mut makers = Vec::with_capacity(threads);
+        for thread in 0..threads {
+            let range = thread * processes / threads..(thread + 1) * processes / threads;
+            let shared = &shared;
+            makers.push(move || self.part(run, shared, options, (thread, range)));
+        }
+        let played = worker::play(&shared, makers, || run.begin())?;
+        let mut gathered = Gathered::default();
+        for Played { recorder, counts, .. } in played {
+            gathered.add(recorder, &counts);
+        }
+        self.add_notes(options.replay, &mut gathered.result.notes);
+        Ok(run.ended(gathered, &shared))
+    }
+
+    /// The part of one thread, made on it.
+    fn part<'a>(
+        &'a self,
+        run: &Run<'_>,
+        shared: &'a Shared<'a>,
+        options: &Options<'_>,
+        (thread, range): (usize, Range<usize>),
+    ) -> Result<(TracePart<'a>, Port<'a>), ExecuteError> {
+        let trace = self.trace();
+        let ioprio = IoPriority::default();
+        worker::take_ioprio(ioprio)?;
+        let access = Access { write: writes(trace), direct: true, ..Access::default() };
+        let files = vec![self.ground.open(0, access)?];
+        let bell = &shared.inboxes[thread].bell;
+        let engine = run.engine(true, UNDER_WAY_MAX, longest_io(trace), bell)?;
+        let task = |process: &iosched_workload::Process| TaskResult {
+            pid: process.pid,
+            name: process.name.clone(),
+            ioprio: ioprio.to_string(),
+            ..TaskResult::default()
+        };
+        let tasks = trace.processes()[range.clone()].iter().map(task).collect();
+        let recorder = Recorder::new(tasks, shared.counted_from_ns);
+        let mode = match options.replay {
+            Replay::Closed => Mode::Closed(Followers::new(trace, range.clone())),
+            Replay::Open { speed } => {
+                let streams = range.clone().map(|process| SplitMix64::entity(options.seed, process as u64 + 1));
+                Mode::Open { speed, next: vec![0; range.len()], jitter: streams.collect() }
+            }
+        };
+        let mut part = TracePart { trace, first: range.start, mode, due: BinaryHeap::new(), stopped: false };
+        range.for_each(|process| part.schedule(process, 0));
+        Ok((part, Port::new(files, engine, bell, recorder, run.first_write(thread))))
+    }
+
+    fn add_notes(&self, replay: Replay, notes: &mut Vec<Note>) {
+        let trace = self.trace();
+        let capacity_sectors = self.ground.pieces[0].bytes / SECTOR_BYTES;
+        notes.extend(Note::of_fit(self.fit, self.recorded.end_sector(), capacity_sectors));
+        if trace.left_out() > 0 {
+            notes.push(Note::LeftOut { requests: trace.left_out() });
+        }
+        let unknown = if replay == Replay::Closed { trace.closed_loop().unknown() } else { 0 };
+        if unknown > 0 {
+            notes.push(Note::CompletionsUnknown { ios: unknown });
+        }
+        let is_async = |entry: &&Entry| entry.op() == Op::Write && !entry.flags().contains(Flags::SYNC);
+        let ios = trace.entries().iter().filter(is_async).count() as u64;
+        if ios > 0 {
+            notes.push(Note::AsyncAsDirect { ios });
+        }
+    }
+}
+
+/// Whether a trace changes data.
+pub(super) fn writes(trace: &Trace) -> bool {
+    trace.entries().iter().any(|entry| !matches!(entry.op(), Op::Read | Op::Flush))
+}
+
+/// The longest I/O of a trace that moves data, bytes.
+pub(super) fn longest_io(trace: &Trace) -> u64 {
+    let moving = trace.entries().iter().filter(|entry| matches!(entry.op(), Op::Read | Op::Write));
+    moving.map(|entry| u64::from(entry.nr_sectors) * SECTOR_BYTES).max().unwrap_or(0)
+}
+
+enum Mode<'a> {
+    Open {
+        speed: f64,
+        /// Of each process, the number of its next submission.
+        next: Vec<usize>,
+        jitter: Vec<SplitMix64>,
+    },
+    Closed(Followers<'a>),
+}
+
+/// Some processes of a trace.
+struct TracePart<'a> {
+    trace: &'a Trace,
+    /// Number of the first process.
+    first: usize,
+    mode: Mode<'a>,
+    /// When processes submit next, ns.
+    due: BinaryHeap<Reverse<(u64, usize)>>,
+    stopped: bool,
+}
+
+impl TracePart<'_> {
+    /// Schedules a process' next submission, unless it waits for a completion or has none.
+    fn schedule(&mut self, process: usize, not_before_ns: u64) {
+        let due_ns = match &mut self.mode {
+            Mode::Closed(followers) => followers.due_ns(process),
+            Mode::Open { speed, next, jitter } => {
+                let place = process - self.first;
+                self.trace.by_process().entries(process).get(next[place]).map(|entry| {
+                    let at_ns =
+                        if *speed == 1.0 { entry.arrival_ns } else { (entry.arrival_ns as f64 / *speed) as u64 };
+                    // Times are as exact as they were recorded.
+                    let resolution_ns = self.trace.resolution_ns();
+                    let within_ns = if resolution_ns > 1 { jitter[place].below(resolution_ns) } else { 0 };
+                    at_ns.min(LAST_NS) + within_ns
+                })
+            }
+        };
+        if let Some(due_ns) = due_ns
+            && !self.stopped
+        {
+            self.due.push(Reverse((due_ns.max(not_before_ns), process)));
+        }
+    }
+
+    /// A process' next submission: its number in the process, and what it is.
+    fn take(&mut self, process: usize) -> (u32, Entry) {
+        match &mut self.mode {
+            Mode::Closed(followers) => followers.take(process),
+            Mode::Open { next, .. } => {
+                let next = &mut next[process - self.first];
+                *next += 1;
+                (*next as u32 - 1, self.trace.by_process().entries(process)[*next - 1])
+            }
+        }
+    }
+}
+
+impl Part for TracePart<'_> {
+    fn told(&mut self, _message: Message, _now_ns: u64) {}
+
+    fn go(&mut self, port: &mut Port<'_>, now_ns: u64) -> Next {
+        while let Some(&Reverse((due_ns, process))) = self.due.peek()
+            && due_ns <= now_ns
+            && port.under_way() < UNDER_WAY_MAX
+        {
+            self.due.pop();
+            let (number, entry) = self.take(process);
+            let bytes = u64::from(entry.nr_sectors) * SECTOR_BYTES;
+            let stable = entry.flags().intersects(Flags::FUA);
+            let op = match entry.op() {
+                Op::Read => IoOp::Read,
+                Op::Write => IoOp::Write { stable },
+                Op::Discard => IoOp::Discard,
+                Op::WriteZeroes => IoOp::Zero,
+                Op::Flush => IoOp::Sync { data_only: true },
+            };
+            let tag = (process as u64) << 32 | u64::from(number);
+            let (offset, task) = (entry.sector() * SECTOR_BYTES, process - self.first);
+            port.recorder.was_due(due_ns, now_ns);
+            port.submit(&Io { op, file: 0, offset, bytes, buffered: false, ioprio: 0, task, tag }, now_ns);
+            self.schedule(process, due_ns);
+        }
+        match self.due.peek() {
+            None if port.under_way() == 0 => Next::Done,
+            Some(&Reverse((due_ns, _))) if port.under_way() < UNDER_WAY_MAX => Next::Wait { until_ns: due_ns },
+            _ => Next::Wait { until_ns: u64::MAX },
+        }
+    }
+
+    fn completed(&mut self, tag: u64, now_ns: u64) {
+        if let Mode::Closed(followers) = &mut self.mode {
+            let (process, number) = ((tag >> 32) as usize, tag as u32);
+            if followers.completed(process, number, now_ns) {
+                self.schedule(process, now_ns);
+            }
+        }
+    }
+
+    fn stop(&mut self, _now_ns: u64) -> bool {
+        self.stopped = true;
+        let had_more = !self.due.is_empty();
+        self.due.clear();
+        had_more
+    }
+}

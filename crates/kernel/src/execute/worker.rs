@@ -1,0 +1,236 @@
+//! The threads of a run: they start together, each plays its part until that is done, and what they counted is collected.
+
+use std::collections::VecDeque;
+use std::io;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use iosched::IoPriority;
+
+use super::bell::{Inbox, Message};
+use super::cgroup::Cgroups;
+use super::port::{Counts, Failed, LOOK_ROUND, Port};
+use super::recorder::Recorder;
+use super::{ExecuteError, sys};
+
+/// What a part does while nothing happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It waits for completions and messages, at most until this moment, ns; `u64::MAX`: for ever.
+    Wait { until_ns: u64 },
+    /// It is done.
+    Done,
+}
+
+/// What one thread does.
+pub(super) trait Part: Send {
+    /// It is told something by another thread.
+    fn told(&mut self, message: Message, now_ns: u64);
+
+    /// It does what is due: submits, until it has to wait.
+    fn go(&mut self, port: &mut Port<'_>, now_ns: u64) -> Next;
+
+    /// An I/O that it tagged `tag` is done. It submits nothing now.
+    fn completed(&mut self, tag: u64, now_ns: u64);
+
+    /// The run ends: it submits no more, and is done once nothing is under way. Whether it had more to do.
+    fn stop(&mut self, now_ns: u64) -> bool;
+}
+
+/// What a thread brings back.
+pub(super) struct Played<P> {
+    pub(super) part: P,
+    pub(super) recorder: Recorder,
+    pub(super) counts: Counts,
+}
+
+/// What all threads of a run know.
+pub(super) struct Shared<'a> {
+    pub(super) interrupt: Option<&'a AtomicBool>,
+    /// Nothing is submitted from this moment on, ns.
+    pub(super) end_ns: u64,
+    /// I/Os that complete from this moment on count, ns.
+    pub(super) counted_from_ns: u64,
+    pub(super) inboxes: Vec<Inbox>,
+    started: OnceLock<Instant>,
+    stopping: AtomicBool,
+    /// When the first part was cut short, ns.
+    limited_ns: OnceLock<u64>,
+    /// Parts that have something to do, and messages on their way; once none has, those that wait for others are done.
+    busy: AtomicUsize,
+    failure: Mutex<Option<ExecuteError>>,
+}
+
+impl<'a> Shared<'a> {
+    /// What `threads` threads know.
+    pub(super) fn new(
+        threads: usize,
+        interrupt: Option<&'a AtomicBool>,
+        counted_from_ns: u64,
+        end_ns: u64,
+    ) -> Result<Self, ExecuteError> {
+        let inboxes: io::Result<Vec<Inbox>> = (0..threads).map(|_| Inbox::new()).collect();
+        Ok(Self {
+            interrupt,
+            end_ns,
+            counted_from_ns,
+            inboxes: inboxes.map_err(|error| ExecuteError::System { what: "eventfd", error })?,
+            started: OnceLock::new(),
+            stopping: AtomicBool::new(false),
+            limited_ns: OnceLock::new(),
+            busy: AtomicUsize::new(threads),
+            failure: Mutex::default(),
+        })
+    }
+
+    /// Time since the start, ns.
+    #[inline]
+    pub(super) fn now_ns(&self) -> u64 {
+        self.started.get().map_or(0, |started| started.elapsed().as_nanos() as u64)
+    }
+
+    /// Whether the run is to end before the workload does.
+    #[inline]
+    pub(super) fn is_ending(&self, now_ns: u64) -> bool {
+        now_ns >= self.end_ns
+            || self.stopping.load(Ordering::Relaxed)
+            || self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    /// A part was cut short.
+    pub(super) fn limit(&self, now_ns: u64) {
+        let _ = self.limited_ns.set(now_ns);
+    }
+
+    /// When the first part was cut short, ns; `None`: all have done what they had to do.
+    pub(super) fn limited_ns(&self) -> Option<u64> {
+        self.limited_ns.get().copied()
+    }
+
+    /// The run fails: everybody stops.
+    pub(super) fn fail(&self, error: ExecuteError) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.stopping.store(true, Ordering::Relaxed);
+        self.inboxes.iter().for_each(Inbox::wake);
+    }
+
+    /// Somebody has something to do from now on.
+    pub(super) fn becomes_busy(&self) {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Somebody has nothing to do any more.
+    pub(super) fn becomes_idle(&self) {
+        if self.busy.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.inboxes.iter().for_each(Inbox::wake);
+        }
+    }
+
+    /// Whether nobody has anything to do.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.busy.load(Ordering::Acquire) == 0
+    }
+}
+
+/// Runs a thread for each part. `makers` make them on their threads, before the clock starts; `begin` is called when all are ready.
+///
+/// # Errors
+/// The first thing that went wrong; or the run was interrupted.
+pub(super) fn play<'a, P, M>(
+    shared: &'a Shared<'a>,
+    makers: Vec<M>,
+    begin: impl FnOnce() -> Result<(), ExecuteError>,
+) -> Result<Vec<Played<P>>, ExecuteError>
+where
+    P: Part,
+    M: FnOnce() -> Result<(P, Port<'a>), ExecuteError> + Send,
+{
+    let threads = makers.len();
+    let (ready, start) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
+    let played = thread::scope(|scope| {
+        let mut handles = VecDeque::with_capacity(threads);
+        for (number, make) in makers.into_iter().enumerate() {
+            let (ready, start) = (&ready, &start);
+            handles.push_back(scope.spawn(move || {
+                let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+                let made = make();
+                ready.wait();
+                start.wait();
+                match made {
+                    Ok((part, port)) => Some(work(shared, &shared.inboxes[number], part, port)),
+                    Err(error) => {
+                        shared.fail(error);
+                        shared.becomes_idle();
+                        None
+                    }
+                }
+            }));
+        }
+        ready.wait();
+        if let Err(error) = begin() {
+            shared.fail(error);
+        }
+        let _ = shared.started.set(Instant::now());
+        start.wait();
+        let join = |handle: thread::ScopedJoinHandle<'_, Option<Played<P>>>| match handle.join() {
+            Ok(played) => played,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        handles.into_iter().filter_map(join).collect()
+    });
+    if let Some(error) = shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        return Err(error);
+    }
+    if shared.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+        return Err(ExecuteError::Interrupted { at_ns: shared.now_ns() });
+    }
+    Ok(played)
+}
+
+/// One thread, until its part is done.
+fn work<P: Part>(shared: &Shared<'_>, inbox: &Inbox, mut part: P, mut port: Port<'_>) -> Played<P> {
+    let mut stopped = false;
+    let mut now_ns = shared.now_ns();
+    loop {
+        if !stopped && shared.is_ending(now_ns) {
+            stopped = true;
+            if part.stop(now_ns) {
+                shared.limit(now_ns);
+            }
+        }
+        inbox.read(|message| part.told(message, now_ns));
+        let Next::Wait { until_ns } = part.go(&mut port, now_ns) else { break };
+        let timeout = match until_ns {
+            u64::MAX => None,
+            until_ns => Some(Duration::from_nanos(until_ns.saturating_sub(shared.now_ns())).min(LOOK_ROUND)),
+        };
+        if let Err(error) = port.wait(timeout) {
+            shared.fail(ExecuteError::System { what: "io_uring_enter", error });
+            break;
+        }
+        now_ns = shared.now_ns();
+        while let Some(tag) = port.take(now_ns) {
+            part.completed(tag, now_ns);
+        }
+        if let Some(Failed { io, error }) = port.failed.take() {
+            let task = port.recorder.tasks[io.task].name.clone();
+            let path = port.path(io.file).to_owned();
+            shared.fail(ExecuteError::Io { task, op: io.op.name(), path, offset: io.offset, bytes: io.bytes, error });
+        }
+    }
+    let (recorder, counts) = port.into_counts();
+    Played { part, recorder, counts }
+}
+
+/// The calling thread has this ioprio from now on.
+pub(super) fn take_ioprio(ioprio: IoPriority) -> Result<(), ExecuteError> {
+    sys::set_ioprio(ioprio).map_err(|error| ExecuteError::IoPriority { ioprio, error })
+}
+
+/// The calling thread is in a cgroup of the workload from now on.
+pub(super) fn join_cgroup(cgroups: &Cgroups, name: &str) -> Result<(), ExecuteError> {
+    cgroups.join(name).map_err(|error| ExecuteError::Cgroup { cgroup: name.to_owned(), error })
+}

@@ -1,0 +1,164 @@
+//! What a record says of the machine that a run was made on.
+
+use serde::{Deserialize, Serialize};
+
+use crate::block::{BlockDevice, DeviceCard};
+use crate::host::{Host, read, value};
+
+/// A machine as it was.
+#[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize)]
+pub struct MachineFacts {
+    /// The kernel's release: `6.12.5-amd64`.
+    pub kernel: String,
+    /// CPUs that are on.
+    pub cpus: u32,
+    /// What the first of them is called.
+    pub cpu_model: Option<String>,
+    /// How the kernel chooses their speed.
+    pub governor: Option<String>,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// What it runs in, if that is known to be a virtual machine.
+    pub virtualisation: Option<String>,
+    /// Tasks that ran or waited for a disk, mean of the last minute.
+    pub load: Option<f64>,
+    /// Which controllers tell cgroups apart.
+    pub cgroups: Controllers,
+}
+
+/// What can be set of cgroups' I/O.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Controllers {
+    /// cgroup v1 has blkio.
+    pub blkio: bool,
+    /// cgroup v1 has bfq's files, among them blkio.bfq.weight.
+    pub blkio_bfq: bool,
+    /// cgroup v2 has io.
+    pub io: bool,
+}
+
+/// A device in its machine: what a record of a real run holds.
+#[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Facts {
+    /// The machine.
+    pub machine: MachineFacts,
+    /// The device, then all that it is made of.
+    pub devices: Vec<DeviceCard>,
+}
+
+impl Facts {
+    /// Of a device as it is now.
+    #[must_use]
+    pub fn of(device: &BlockDevice) -> Self {
+        let devices = std::iter::once(device.clone()).chain(device.stack());
+        Self { machine: MachineFacts::of(device.host()), devices: devices.map(|device| device.card()).collect() }
+    }
+}
+
+impl MachineFacts {
+    /// Of a machine as it is now.
+    #[must_use]
+    pub fn of(host: &Host) -> Self {
+        let cpu_info = read(&host.proc("cpuinfo")).unwrap_or_default();
+        let meminfo = read(&host.proc("meminfo")).unwrap_or_default();
+        let kib = field(&meminfo, "MemTotal").and_then(|text| text.strip_suffix(" kB")?.trim().parse::<u64>().ok());
+        Self {
+            kernel: value(&host.proc("sys/kernel/osrelease")).unwrap_or_default(),
+            cpus: cpus(host, &cpu_info),
+            cpu_model: field(&cpu_info, "model name").map(str::to_owned),
+            governor: value(&host.sys("devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+            memory_bytes: kib.unwrap_or(0) << 10,
+            virtualisation: virtualisation(host, &cpu_info),
+            load: read(&host.proc("loadavg")).ok().and_then(|text| text.split(' ').next()?.parse().ok()),
+            cgroups: controllers(host),
+        }
+    }
+}
+
+/// The value of the first line `name : value`.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let fields = text.lines().filter_map(|line| line.split_once(':'));
+    fields.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+/// As in `0-3,8`, or the processors that are described.
+fn cpus(host: &Host, cpu_info: &str) -> u32 {
+    let online = value(&host.sys("devices/system/cpu/online"));
+    let count = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(last.parse::<u32>().ok()?.checked_sub(first.parse().ok()?)? + 1)
+    };
+    let listed = online.and_then(|text| text.split(',').map(count).sum::<Option<u32>>());
+    listed.unwrap_or_else(|| cpu_info.lines().filter(|line| line.starts_with("processor")).count() as u32)
+}
+
+fn virtualisation(host: &Host, cpu_info: &str) -> Option<String> {
+    if let Some(kind) = value(&host.sys("hypervisor/type")) {
+        return Some(kind);
+    }
+    let has_hypervisor =
+        field(cpu_info, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
+    let of_firmware = |name: &str| value(&host.sys("class/dmi/id").join(name)).filter(|text| !text.is_empty());
+    has_hypervisor.then(|| match (of_firmware("sys_vendor"), of_firmware("product_name")) {
+        (Some(vendor), Some(product)) => format!("{vendor} {product}"),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => "a hypervisor".to_owned(),
+    })
+}
+
+fn controllers(host: &Host) -> Controllers {
+    let has_v1 = |line: &str| {
+        // Name, hierarchy, cgroups, enabled; those of hierarchy 0 are in none of version 1.
+        let fields: Vec<_> = line.split_whitespace().collect();
+        matches!(fields[..], ["blkio", hierarchy, _, "1"] if hierarchy != "0")
+    };
+    let blkio = read(&host.proc("cgroups")).unwrap_or_default().lines().any(has_v1);
+    let of_v2 = ["fs/cgroup/cgroup.controllers", "fs/cgroup/unified/cgroup.controllers"];
+    let io =
+        of_v2.iter().filter_map(|path| value(&host.sys(path))).any(|text| text.split(' ').any(|name| name == "io"));
+    // The root cgroup has no weight, only bfq's statistics.
+    let blkio_bfq = host.sys("fs/cgroup/blkio/blkio.bfq.io_serviced").exists();
+    Controllers { blkio, blkio_bfq, io }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::Recorded;
+
+    #[test]
+    fn a_machine_is_described() {
+        let machine = Recorded::new();
+        let facts = Facts::of(&machine.device("dm-0"));
+        let names: Vec<_> = facts.devices.iter().map(|card| card.name.as_str()).collect();
+        assert_eq!(names, ["dm-0", "sda2", "sda"]);
+        let MachineFacts { kernel, cpus, cpu_model, memory_bytes, virtualisation, load, cgroups, .. } = &facts.machine;
+        assert_eq!((kernel.as_str(), *cpus, cpu_model.as_deref()), ("6.12.5-amd64", 6, Some("A Fine CPU @ 3.00GHz")));
+        assert_eq!((*memory_bytes, virtualisation.as_deref(), *load), (16_318_480 << 10, None, Some(0.25)));
+        assert_eq!(*cgroups, Controllers { io: true, ..Controllers::default() });
+        let text = serde_json::to_string(&facts).unwrap();
+        assert_eq!(serde_json::from_str::<Facts>(&text).unwrap(), facts);
+    }
+
+    #[test]
+    fn a_virtual_machine_is_known_by_its_cpu_and_named_by_its_firmware() {
+        let machine = Recorded::new();
+        machine.write("sys/class/dmi/id/sys_vendor", "QEMU\n");
+        assert_eq!(MachineFacts::of(&machine.host()).virtualisation, None);
+        machine.write("proc/cpuinfo", "processor : 0\nflags : fpu hypervisor lm\n");
+        let facts = MachineFacts::of(&machine.host());
+        assert_eq!(facts.virtualisation.as_deref(), Some("QEMU"));
+        std::fs::remove_file(machine.path().join("sys/devices/system/cpu/online")).unwrap();
+        assert_eq!(MachineFacts::of(&machine.host()).cpus, 1);
+    }
+
+    #[test]
+    fn controllers_of_version_1_are_those_in_a_hierarchy() {
+        let machine = Recorded::new();
+        machine.write("proc/cgroups", "#subsys_name\thierarchy\tnum_cgroups\tenabled\nblkio\t7\t1\t1\n");
+        machine.write("sys/fs/cgroup/blkio/blkio.bfq.io_serviced", "0\n");
+        machine.write("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
+        let found = MachineFacts::of(&machine.host()).cgroups;
+        assert_eq!(found, Controllers { blkio: true, blkio_bfq: true, io: false });
+    }
+}

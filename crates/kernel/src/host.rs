@@ -1,0 +1,101 @@
+//! Where the kernel tells about itself: the roots of `/sys`, `/proc` and `/dev`. Everything else in this crate reads below them, so
+//! that a test can bring a machine of its own.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The roots of a machine's `/sys`, `/proc` and `/dev`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Host {
+    root: PathBuf,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self::at(Path::new("/"))
+    }
+}
+
+impl Host {
+    /// The machine whose `sys`, `proc` and `dev` are in the directory `root`.
+    #[must_use]
+    pub fn at(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// The path of something below `/sys`.
+    #[must_use]
+    pub fn sys(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.join("sys").join(path)
+    }
+
+    /// The path of something below `/proc`.
+    #[must_use]
+    pub fn proc(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.join("proc").join(path)
+    }
+
+    /// The path of something below `/dev`.
+    #[must_use]
+    pub fn dev(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.join("dev").join(path)
+    }
+
+    /// What names this start of the kernel: another one after a reboot. Empty if it is not known.
+    #[must_use]
+    pub fn boot_id(&self) -> String {
+        value(&self.proc("sys/kernel/random/boot_id")).unwrap_or_default()
+    }
+}
+
+/// What a file holds, without white space at its ends; `None` if it cannot be read.
+pub(crate) fn value(path: &Path) -> Option<String> {
+    Some(read(path).ok()?.trim().to_owned())
+}
+
+/// The number that a file holds.
+pub(crate) fn number<T: std::str::FromStr>(path: &Path) -> Option<T> {
+    value(path)?.parse().ok()
+}
+
+/// What a file holds. Not all of the kernel's are UTF-8.
+pub(crate) fn read(path: &Path) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
+}
+
+/// The names in a directory, in natural order; none if it cannot be read.
+pub(crate) fn names(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_by_cached_key(|name| natural(name));
+    names
+}
+
+/// A key that sorts numbers in names as numbers: sda2 before sda10.
+#[must_use]
+pub fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut key = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let (text, tail) = rest.split_at(digits);
+        let end = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+        let (number, tail) = tail.split_at(end);
+        key.push((text.to_owned(), number.parse().unwrap_or(0)));
+        rest = tail;
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_by_their_numbers() {
+        let mut names = ["sda10", "sda2", "loop0", "sda", "nvme1n1", "nvme0n2"];
+        names.sort_by_cached_key(|name| natural(name));
+        assert_eq!(names, ["loop0", "nvme0n2", "nvme1n1", "sda", "sda2", "sda10"]);
+    }
+}

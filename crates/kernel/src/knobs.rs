@@ -1,0 +1,314 @@
+//! What is asked for and can change nothing: a knob that the present scheduler does not look at, or whose limit the workload never
+//! reaches. Who turns one and sees no difference should know why.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::attribute::{Declaration, declaration};
+use crate::settings::Setting;
+
+/// What a workload asks of a device, as far as knobs depend on it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Demand {
+    /// Processes that do I/O; `None` if that is not known.
+    pub processes: Option<u32>,
+    /// The most I/Os that are under way at once, all processes together; `None` if that is not known.
+    pub outstanding_max: Option<u32>,
+    /// It reads.
+    pub reads: bool,
+    /// It writes.
+    pub writes: bool,
+    /// Some of its reads go through the page cache.
+    pub buffered_reads: bool,
+    /// Some of its writes go through the page cache, and get to the device by writeback.
+    pub buffered_writes: bool,
+    /// It flushes: fsync and the like.
+    pub flushes: bool,
+    /// Its processes differ in the class of their ioprio.
+    pub classes: bool,
+    /// Its processes differ in the level of their ioprio.
+    pub levels: bool,
+    /// Its cgroups differ in weight.
+    pub weights: bool,
+}
+
+/// What the device is set to, as far as knobs depend on it.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Supply {
+    /// The scheduler that is going to be present.
+    pub scheduler: String,
+    /// Commands that the driver takes at once.
+    pub driver_depth: Option<u32>,
+}
+
+/// A knob that does nothing. Its `Display` is a sentence.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Inert {
+    /// What it is called: an attribute or a tunable as in the setting; `ioprio class`, `ioprio level` or `weight` of the workload.
+    pub knob: String,
+    /// Why it does nothing.
+    pub reason: Reason,
+}
+
+/// Why a knob does nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Reason {
+    /// The scheduler does not look at it.
+    Ignored {
+        /// The scheduler.
+        scheduler: String,
+        /// Those that do.
+        by_others: String,
+    },
+    /// The driver takes everything at once: nothing waits where this decides.
+    NothingWaits {
+        /// I/Os under way at most.
+        outstanding_max: u32,
+        /// What the driver takes.
+        driver_depth: u32,
+    },
+    /// So many are never under way.
+    NeverReached {
+        /// I/Os under way at most.
+        outstanding_max: u32,
+        /// The limit.
+        limit: u64,
+    },
+    /// The workload has none of what this is about.
+    Without {
+        /// What it has none of.
+        what: String,
+    },
+    /// It is about who comes first, and there is one process.
+    Alone,
+    /// It is the value that it has anyway.
+    Default {
+        /// The value.
+        value: String,
+    },
+}
+
+impl fmt::Display for Inert {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} does nothing: ", self.knob)?;
+        match &self.reason {
+            Reason::Ignored { scheduler, by_others } => write!(f, "{scheduler} does not look at it, {by_others} would"),
+            Reason::NothingWaits { outstanding_max, driver_depth } => write!(
+                f,
+                "no more than {outstanding_max} I/Os are under way, and the driver takes {driver_depth}: none waits in the scheduler"
+            ),
+            Reason::NeverReached { outstanding_max, limit } => {
+                write!(f, "no more than {outstanding_max} I/Os are under way, and it limits them to {limit}")
+            }
+            Reason::Without { what } => write!(f, "the workload has no {what}"),
+            Reason::Alone => f.write_str("it decides between processes, and there is one"),
+            Reason::Default { value } => write!(f, "{value} is what it has anyway"),
+        }
+    }
+}
+
+/// The knobs of `setting`, and those that the workload turns itself, which do nothing. What is not known is not judged.
+#[must_use]
+pub fn inert(setting: &Setting, supply: &Supply, demand: &Demand) -> Vec<Inert> {
+    let of_workload = of_workload(&supply.scheduler, demand);
+    let of_setting = setting.values.iter().filter_map(|(name, value)| {
+        let reason = of_value(name, value, supply, demand)?;
+        Some(Inert { knob: name.clone(), reason })
+    });
+    of_workload.into_iter().chain(of_setting).collect()
+}
+
+/// Schedulers that serve classes of ioprio differently. Sources: Documentation/block/ioprio.rst of Linux 6.12, and for mq-deadline (since
+/// 5.14) its own; cfq up to 4.20.
+const LOOK_AT_CLASSES: &[&str] = &["mq-deadline", "bfq", "cfq"];
+/// Those that tell levels within a class apart, and weights of cgroups.
+const LOOK_AT_WEIGHTS: &[&str] = &["bfq", "cfq"];
+
+fn of_workload(scheduler: &str, demand: &Demand) -> Vec<Inert> {
+    let ignored = |asked: bool, knob: &str, looks: &[&str], by_others: &str| {
+        let reason = Reason::Ignored { scheduler: scheduler.to_owned(), by_others: by_others.to_owned() };
+        (asked && !looks.contains(&scheduler)).then(|| Inert { knob: knob.to_owned(), reason })
+    };
+    let found = [
+        ignored(demand.classes, "ioprio class", LOOK_AT_CLASSES, "mq-deadline and bfq"),
+        ignored(demand.levels, "ioprio level", LOOK_AT_WEIGHTS, "bfq"),
+        ignored(demand.weights, "weight", LOOK_AT_WEIGHTS, "bfq"),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn of_value(name: &str, value: &str, supply: &Supply, demand: &Demand) -> Option<Reason> {
+    let scheduler = supply.scheduler.as_str();
+    let tunable = name.strip_prefix("iosched/").unwrap_or(name);
+    let declared = declaration(&format!("iosched/{tunable}"), scheduler);
+    if let Some(Declaration::Number(spec)) = declared {
+        // Some defaults follow nr_requests.
+        let is_fixed = tunable != "async_depth";
+        if is_fixed && spec.parse(value).ok() == Some(spec.default) {
+            return Some(Reason::Default { value: value.to_owned() });
+        }
+        return of_tunable(scheduler, tunable, value, supply, demand);
+    }
+    of_attribute(name, value, scheduler, demand)
+}
+
+fn without(has: bool, what: &str) -> Option<Reason> {
+    (!has).then(|| Reason::Without { what: what.to_owned() })
+}
+
+fn never_reached(limit: u64, demand: &Demand) -> Option<Reason> {
+    let outstanding_max = demand.outstanding_max.filter(|&most| u64::from(most) <= limit)?;
+    Some(Reason::NeverReached { outstanding_max, limit })
+}
+
+fn of_tunable(scheduler: &str, tunable: &str, value: &str, supply: &Supply, demand: &Demand) -> Option<Reason> {
+    let of_demand = match tunable {
+        "read_expire" | "read_lat_nsec" => without(demand.reads, "reads"),
+        "write_expire" | "writes_starved" | "write_lat_nsec" => without(demand.writes, "writes"),
+        "fifo_expire_async" => without(demand.buffered_writes, "buffered writes"),
+        "prio_aging_expire" => without(demand.classes, "different classes of ioprio"),
+        "async_depth" => {
+            let limit = value.parse().ok().and_then(|limit| never_reached(limit, demand));
+            without(demand.writes, "writes").or(limit)
+        }
+        // Writeback is one more process.
+        "slice_idle" | "slice_idle_us" | "low_latency" | "max_budget" | "timeout_sync" => {
+            (demand.processes == Some(1) && !demand.buffered_writes).then_some(Reason::Alone)
+        }
+        _ => None,
+    };
+    of_demand.or_else(|| nothing_waits(scheduler, tunable, supply, demand))
+}
+
+/// Deadline hands out whatever it has as long as the driver takes it, but for lower classes; what it sorts and joins must wait first. bfq
+/// holds requests back by itself, and kyber limits what it lets through.
+fn nothing_waits(scheduler: &str, tunable: &str, supply: &Supply, demand: &Demand) -> Option<Reason> {
+    let sorts = scheduler == "mq-deadline" && !demand.classes;
+    let is_about_order =
+        ["read_expire", "write_expire", "fifo_batch", "writes_starved", "front_merges"].contains(&tunable);
+    let (outstanding_max, driver_depth) = (demand.outstanding_max?, supply.driver_depth?);
+    (sorts && is_about_order && outstanding_max <= driver_depth)
+        .then_some(Reason::NothingWaits { outstanding_max, driver_depth })
+}
+
+fn of_attribute(name: &str, value: &str, scheduler: &str, demand: &Demand) -> Option<Reason> {
+    match name {
+        "nr_requests" => {
+            // bfq lets some queues have 3 in 16 of them, kyber writes 3 in 4.
+            let all: u64 = value.parse().ok()?;
+            let (share, of) = match scheduler {
+                "bfq" => (3, 16),
+                "kyber" => (3, 4),
+                _ => (1, 1),
+            };
+            never_reached(
+                if demand.writes || scheduler == "bfq" { all.saturating_mul(share) / of } else { all },
+                demand,
+            )
+        }
+        "read_ahead_kb" => without(demand.buffered_reads, "buffered reads"),
+        "wbt_lat_usec" => without(demand.buffered_writes, "buffered writes"),
+        "write_cache" => without(demand.flushes, "flushes"),
+        "io_poll" => without(false, "I/O that is polled for"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(setting: &str, depth: u32, demand: Demand) -> Vec<String> {
+        let setting: Setting = setting.parse().unwrap();
+        let supply = Supply { scheduler: setting.scheduler.clone().unwrap(), driver_depth: Some(depth) };
+        inert(&setting, &supply, &demand).iter().map(Inert::to_string).collect()
+    }
+
+    const READERS: Demand = Demand {
+        processes: Some(2),
+        outstanding_max: Some(16),
+        reads: true,
+        writes: false,
+        buffered_reads: false,
+        buffered_writes: false,
+        flushes: false,
+        classes: false,
+        levels: false,
+        weights: false,
+    };
+
+    #[test]
+    fn ioprio_does_nothing_under_none_and_kyber() {
+        let classes = Demand { classes: true, ..READERS };
+        for (scheduler, does_nothing) in [("none", true), ("kyber", true), ("mq-deadline", false), ("bfq", false)] {
+            assert_eq!(!told(scheduler, 128, classes).is_empty(), does_nothing, "{scheduler}");
+        }
+        assert_eq!(
+            told("none", 128, classes),
+            ["ioprio class does nothing: none does not look at it, mq-deadline and bfq would"]
+        );
+        let levels = Demand { levels: true, weights: true, ..READERS };
+        assert_eq!(told("mq-deadline", 128, levels).len(), 2);
+        assert!(told("bfq", 128, levels).is_empty());
+    }
+
+    #[test]
+    fn what_orders_requests_does_nothing_while_none_waits() {
+        let setting = "mq-deadline:fifo_batch=1,iosched/read_expire=50";
+        assert_eq!(
+            told(setting, 128, READERS)[0],
+            "fifo_batch does nothing: no more than 16 I/Os are under way, and the driver takes 128: none waits in the scheduler"
+        );
+        assert_eq!(told(setting, 128, READERS).len(), 2);
+        assert!(told(setting, 8, READERS).is_empty());
+        assert!(told(setting, 128, Demand { classes: true, ..READERS }).is_empty(), "lower classes are held back");
+        assert!(
+            told(setting, 128, Demand { outstanding_max: None, ..READERS }).is_empty(),
+            "what is not known is not judged"
+        );
+        assert!(told("bfq:slice_idle=0", 128, READERS).is_empty(), "bfq holds back by itself");
+    }
+
+    #[test]
+    fn a_limit_that_is_never_reached_does_nothing() {
+        assert_eq!(
+            told("none:nr_requests=64", 128, READERS),
+            ["nr_requests does nothing: no more than 16 I/Os are under way, and it limits them to 64"]
+        );
+        assert!(told("none:nr_requests=8", 128, READERS).is_empty());
+        assert!(told("bfq:nr_requests=64", 128, READERS).is_empty(), "a queue may have 12 of them");
+        let writers = Demand { writes: true, ..READERS };
+        assert!(told("kyber:nr_requests=20", 128, writers).is_empty());
+        assert_eq!(told("kyber:nr_requests=20", 128, READERS).len(), 1);
+        assert_eq!(told("mq-deadline:async_depth=32", 4, writers).len(), 1);
+        assert!(told("mq-deadline:async_depth=8", 4, writers).is_empty());
+    }
+
+    #[test]
+    fn what_the_workload_has_not_makes_its_knobs_do_nothing() {
+        for (setting, what) in [
+            ("mq-deadline:write_expire=1", "writes"),
+            ("mq-deadline:writes_starved=9", "writes"),
+            ("mq-deadline:prio_aging_expire=1", "different classes of ioprio"),
+            ("kyber:write_lat_nsec=1", "writes"),
+            ("bfq:fifo_expire_async=1", "buffered writes"),
+            ("none:wbt_lat_usec=0", "buffered writes"),
+            ("none:read_ahead_kb=0", "buffered reads"),
+            ("none:write_cache=write through", "flushes"),
+            ("none:io_poll=1", "I/O that is polled for"),
+        ] {
+            let expected = format!("does nothing: the workload has no {what}");
+            assert!(told(setting, 4, READERS)[0].ends_with(&expected), "{setting}: {:?}", told(setting, 4, READERS));
+        }
+        assert_eq!(told("bfq:low_latency=0", 4, Demand { processes: Some(1), ..READERS }).len(), 1);
+        assert!(told("bfq:strict_guarantees=1", 4, Demand { processes: Some(1), ..READERS }).is_empty());
+    }
+
+    #[test]
+    fn a_default_does_nothing_and_an_unknown_knob_is_not_judged() {
+        assert_eq!(told("bfq:slice_idle=8", 4, READERS), ["slice_idle does nothing: 8 is what it has anyway"]);
+        assert!(told("bfq:brand_new=8,nr_requests=x", 4, READERS).is_empty());
+    }
+}

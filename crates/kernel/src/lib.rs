@@ -1,0 +1,49 @@
+//! The kernel's own schedulers on real devices: what can be known and set through `/sys/block`, and workloads run with real system
+//! calls.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`host`] | where the kernel tells about itself: the roots of `/sys`, `/proc` and `/dev` |
+//! | [`block`] | block devices: which they are, what they are made of, who uses them, how busy they are |
+//! | [`attribute`] | what stands in `/sys/block/<dev>/queue`: listed, read, written and read back |
+//! | [`command`] | commands of others, run and timed |
+//! | [`consent`] | who may write to a device |
+//! | `demand` | what a workload asks of a device, as far as knobs depend on it |
+//! | [`directory`] | directories of our own, which are removed |
+//! | [`target`] | what a workload is run on: a device, or files in a directory |
+//! | [`execute`] | workloads carried out with real system calls |
+//! | [`quiet`] | a device that does nothing, and nothing of it in memory |
+//! | [`settings`] | settings that are changed for a while and put back, whatever ends us |
+//! | [`state`] | where what must outlive us is kept |
+//! | [`checks`] | what makes figures doubtful, or must be known to understand them |
+//! | [`knobs`] | what a setting or a workload asks for that can change nothing |
+//! | [`facts`] | what a record says of the machine and the device |
+#![warn(missing_docs)]
+
+pub mod attribute;
+pub mod block;
+pub mod checks;
+pub mod command;
+pub mod consent;
+mod demand;
+pub mod directory;
+pub mod execute;
+pub mod facts;
+pub mod host;
+pub mod knobs;
+pub mod quiet;
+#[cfg(test)]
+#[path = "tests/recorded.rs"]
+mod recorded;
+pub mod settings;
+pub mod state;
+pub mod target;
+
+pub use block::{BlockDevice, DeviceNumber, FindError};
+pub use consent::{Consent, Refusal};
+pub use directory::OwnDirectory;
+pub use execute::{ExecuteError, Options, Prepared};
+pub use host::Host;
+pub use settings::{Session, Setting, SettingsError};
+pub use state::{StateDirectory, StateError};
+pub use target::Target;

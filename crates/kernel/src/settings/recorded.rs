@@ -1,0 +1,208 @@
+//! What was set before: recorded, compared with what is set now, put back.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::attribute::{Attribute, AttributeError, Declaration, declaration, is_same};
+use crate::block::BlockDevice;
+
+const SCHEDULER: &str = "scheduler";
+
+/// The scheduler of a device and all that can be written of its queue.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Recorded {
+    /// The scheduler.
+    pub scheduler: String,
+    /// Attributes, then tunables of that scheduler: writing an attribute may change a tunable.
+    pub values: Vec<(String, String)>,
+}
+
+/// A value that is not what it was.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Change {
+    /// The attribute, below `queue`.
+    pub name: String,
+    /// What it is; `None` if it is not there.
+    pub from: Option<String>,
+    /// What it was, and is to be.
+    pub to: String,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} -> {}", self.name, self.from.as_deref().unwrap_or("(gone)"), self.to)
+    }
+}
+
+/// A value that could not be put back.
+#[derive(Debug)]
+pub struct Left {
+    /// The value.
+    pub change: Change,
+    /// Its file.
+    pub path: PathBuf,
+    /// Why, if the kernel said so.
+    pub error: Option<AttributeError>,
+}
+
+/// Not everything was put back.
+#[derive(Debug, thiserror::Error)]
+pub struct NotRestored {
+    /// The device.
+    pub device: String,
+    /// What was not.
+    pub left: Vec<Left>,
+}
+
+impl fmt::Display for NotRestored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: not everything could be put back; by hand:", self.device)?;
+        for Left { change, path, error } in &self.left {
+            write!(f, "\n  echo {} > {}", shell(&change.to), path.display())?;
+            match error {
+                Some(error) => write!(f, "   # {error}")?,
+                None => write!(f, "   # it is {}", change.from.as_deref().unwrap_or("not there"))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A value as a shell takes it.
+fn shell(value: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !value.is_empty() && value.chars().all(is_plain) { value.to_owned() } else { format!("'{value}'") }
+}
+
+impl Recorded {
+    /// What is set on `device` now.
+    ///
+    /// # Errors
+    /// Its attributes cannot be read.
+    pub fn of(device: &BlockDevice) -> Result<Self, AttributeError> {
+        let attributes = device.attributes()?.into_iter().filter(|attribute| attribute.is_writable);
+        let values = attributes.filter(|attribute| attribute.name != SCHEDULER);
+        let values = values.map(|Attribute { name, value, .. }| (name, value)).collect();
+        Ok(Self { scheduler: device.scheduler().unwrap_or_default(), values })
+    }
+
+    /// What is not as it was. While another scheduler is present its tunables are not compared: they go with it.
+    #[must_use]
+    pub fn changes(&self, device: &BlockDevice) -> Vec<Change> {
+        let present = device.scheduler();
+        let is_present = present.as_deref() == Some(&self.scheduler);
+        let switch = Change { name: SCHEDULER.to_owned(), from: present, to: self.scheduler.clone() };
+        let switch = (!is_present && !self.scheduler.is_empty()).then_some(switch);
+        let now = device.attributes().unwrap_or_default();
+        let value = |(name, to): &(String, String)| {
+            let from = now.iter().find(|attribute| attribute.name == *name).map(|attribute| attribute.value.clone());
+            let is_compared = is_present || !name.starts_with("iosched/");
+            let is_as_it_was = from.as_ref().is_some_and(|from| is_same(None, from, to));
+            (is_compared && !is_as_it_was).then(|| Change { name: name.clone(), from, to: to.clone() })
+        };
+        switch.into_iter().chain(self.values.iter().filter_map(value)).collect()
+    }
+
+    /// Puts back what is not as it was, and looks whether it is: what was changed.
+    ///
+    /// # Errors
+    /// Something is still not as it was.
+    pub fn put_back(&self, device: &BlockDevice) -> Result<Vec<Change>, NotRestored> {
+        let mut done: Vec<Change> = Vec::new();
+        let mut errors: Vec<(String, AttributeError)> = Vec::new();
+        // The scheduler; then what it brings along and what it changed; then what the kernel changed with one of those.
+        for _ in 0..3 {
+            let changes = self.changes(device);
+            if changes.is_empty() {
+                break;
+            }
+            let switches = changes[0].name == SCHEDULER;
+            for change in changes.into_iter().take(if switches { 1 } else { usize::MAX }) {
+                if self.is_kept_finer(&change.name) {
+                    continue;
+                }
+                match device.write_raw(&change.name, &change.to) {
+                    Ok(()) if done.iter().any(|done| done.name == change.name) => {}
+                    Ok(()) => done.push(change),
+                    Err(error) => errors.push((change.name, error)),
+                }
+            }
+        }
+        let left = self.changes(device);
+        if left.is_empty() {
+            return Ok(done);
+        }
+        let mut error_of = |name: &str| {
+            let at = errors.iter().position(|(of, _)| of == name)?;
+            Some(errors.swap_remove(at).1)
+        };
+        let left = left.into_iter().map(|change| Left {
+            path: device.queue().join(&change.name),
+            error: error_of(&change.name),
+            change,
+        });
+        Err(NotRestored { device: device.name().to_owned(), left: left.collect() })
+    }
+
+    /// Whether the same value is among those recorded in a finer unit: written in the coarser one it would lose what that cannot tell.
+    fn is_kept_finer(&self, name: &str) -> bool {
+        self.values.iter().any(|(other, _)| match declaration(other, &self.scheduler) {
+            Some(Declaration::Number(spec)) => {
+                spec.alias_of.is_some_and(|alias| name.strip_prefix("iosched/") == Some(alias))
+            }
+            _ => false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::Recorded as Machine;
+
+    #[test]
+    fn what_was_changed_is_put_back_and_nothing_else_is_written() {
+        let machine = Machine::new();
+        let sda = machine.device("sda");
+        let recorded = Recorded::of(&sda).unwrap();
+        assert_eq!(recorded.changes(&sda), []);
+        assert_eq!(recorded.put_back(&sda).unwrap(), []);
+        sda.set_attribute("nr_requests", "7").unwrap();
+        sda.set_attribute("fifo_batch", "8").unwrap();
+        sda.set_attribute("write_cache", "write through").unwrap();
+        let done: Vec<_> = recorded.put_back(&sda).unwrap().iter().map(Change::to_string).collect();
+        assert_eq!(
+            done,
+            ["nr_requests 7 -> 256", "write_cache write through -> write back", "iosched/fifo_batch 8 -> 16"]
+        );
+        assert_eq!(Recorded::of(&sda).unwrap(), recorded);
+    }
+
+    #[test]
+    fn a_value_with_a_finer_name_is_written_by_that() {
+        let machine = Machine::new();
+        machine.write("sys/devices/sdc/queue/scheduler", "[bfq]\n");
+        machine.write("sys/devices/sdc/queue/iosched/slice_idle", "0\n");
+        machine.write("sys/devices/sdc/queue/iosched/slice_idle_us", "500\n");
+        let recorded = Recorded::of(&machine.device("sdc")).unwrap();
+        assert!(recorded.is_kept_finer("iosched/slice_idle"));
+        assert!(!recorded.is_kept_finer("iosched/slice_idle_us"));
+        assert!(!recorded.is_kept_finer("iosched/fifo_batch"));
+    }
+
+    #[test]
+    fn what_cannot_be_put_back_is_named_with_how_to_do_it_by_hand() {
+        let machine = Machine::new();
+        let sda = machine.device("sda");
+        let recorded = Recorded::of(&sda).unwrap();
+        std::fs::remove_file(machine.path().join("sys/devices/sda/queue/write_cache")).unwrap();
+        let error = recorded.put_back(&sda).unwrap_err().to_string();
+        assert!(
+            error.starts_with("sda: not everything could be put back; by hand:\n  echo 'write back' > "),
+            "{error}"
+        );
+        assert!(error.contains("sda/queue/write_cache   # "), "{error}");
+    }
+}

@@ -1,0 +1,156 @@
+//! Puts back what a session that was killed has left.
+
+use serde::Serialize;
+
+use super::{Change, JOURNALS, Journal, Recorded, SettingsError, VERSION};
+use crate::block::{BlockDevice, Identity};
+use crate::host::Host;
+use crate::state::{Entry, Locked, StateDirectory, parse};
+
+/// How to go about it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Only look what would be done.
+    pub dry_run: bool,
+    /// Put back also after a reboot, and on another device of that name; forget a device that is gone.
+    pub force: bool,
+}
+
+/// What became of one journal.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Restoration {
+    /// Everything is as it was; what was changed for that, or would be.
+    PutBack {
+        /// What was changed.
+        changes: Vec<Change>,
+    },
+    /// It was left alone, and its journal is no longer needed: the kernel has started since, so that its own settings, and those of the
+    /// machine's start, are there. What is not as it was before the session.
+    Rebooted {
+        /// What is not as it was.
+        changes: Vec<Change>,
+    },
+    /// It was left alone, and its journal is kept.
+    Kept {
+        /// Why.
+        reason: Kept,
+    },
+    /// A device that is gone was forgotten.
+    Forgotten,
+    /// There was nothing to put back.
+    Nothing,
+}
+
+/// Why a device was left alone.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// A session is at work on it.
+    InUse {
+        /// Its process; 0 if that is not known.
+        pid: u32,
+    },
+    /// There is no device of that name.
+    Gone,
+    /// The device of that name is another one.
+    Another {
+        /// What it was.
+        then: Box<Identity>,
+        /// What it is.
+        now: Box<Identity>,
+    },
+    /// The journal cannot be understood.
+    Damaged {
+        /// Its file.
+        path: std::path::PathBuf,
+    },
+}
+
+/// The devices whose settings were changed and, it seems, not put back; those that a session is at work on are among them.
+#[must_use]
+pub fn left_over(state: &StateDirectory) -> Vec<String> {
+    state.entries(JOURNALS)
+}
+
+/// Puts back what the journal of the device `name` says.
+///
+/// # Errors
+/// The journal cannot be read, or not everything could be put back.
+pub fn restore(
+    host: &Host,
+    state: &StateDirectory,
+    name: &str,
+    options: Options,
+) -> Result<Restoration, SettingsError> {
+    if !left_over(state).iter().any(|left| left == name) {
+        return Ok(Restoration::Nothing);
+    }
+    let mut entry = match state.lock(JOURNALS, name)? {
+        Locked::ByUs(entry) => entry,
+        Locked::ByAnother(text) => {
+            let pid = parse::<Journal>(&text).map_or(0, |journal| journal.pid);
+            return Ok(Restoration::Kept { reason: Kept::InUse { pid } });
+        }
+    };
+    let text = entry.text()?;
+    if text.trim().is_empty() {
+        // Killed before it was written: nothing had been changed.
+        finish(entry, options)?;
+        return Ok(Restoration::Nothing);
+    }
+    let Some(journal) = parse::<Journal>(&text).filter(|journal| journal.version == VERSION) else {
+        return Ok(Restoration::Kept { reason: Kept::Damaged { path: entry.path().to_owned() } });
+    };
+    let rebooted = journal.boot_id != host.boot_id();
+    let Ok(device) = BlockDevice::named(host, name) else {
+        if !options.force && !rebooted {
+            return Ok(Restoration::Kept { reason: Kept::Gone });
+        }
+        finish(entry, options)?;
+        return Ok(Restoration::Forgotten);
+    };
+    if rebooted && !options.force {
+        let changes = journal.recorded.changes(&device);
+        finish(entry, options)?;
+        return Ok(Restoration::Rebooted { changes });
+    }
+    let (then, now) = (journal.identity, device.identity());
+    if !is_same(&then, &now, rebooted) && !options.force {
+        return Ok(Restoration::Kept { reason: Kept::Another { then: Box::new(then), now: Box::new(now) } });
+    }
+    put_back(entry, &journal.recorded, &device, options)
+}
+
+fn put_back(
+    entry: Entry,
+    recorded: &Recorded,
+    device: &BlockDevice,
+    options: Options,
+) -> Result<Restoration, SettingsError> {
+    let changes = if options.dry_run { recorded.changes(device) } else { recorded.put_back(device)? };
+    finish(entry, options)?;
+    Ok(Restoration::PutBack { changes })
+}
+
+fn finish(entry: Entry, options: Options) -> Result<(), SettingsError> {
+    if !options.dry_run {
+        entry.remove()?;
+    }
+    Ok(())
+}
+
+/// Whether it is the same device. The kernel counts disks as they come, so that the count tells, until it starts again.
+fn is_same(then: &Identity, now: &Identity, rebooted: bool) -> bool {
+    match (then.sequence, now.sequence) {
+        (Some(then), Some(now)) if !rebooted => then == now,
+        _ => {
+            (then.number, then.size_bytes, &then.serial, &then.backing_file)
+                == (now.number, now.size_bytes, &now.serial, &now.backing_file)
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests/settings.rs"]
+mod tests;

@@ -1,0 +1,162 @@
+//! What a workload is run on: a block device, or files of its own in a directory.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::block::BlockDevice;
+use crate::consent::Consent;
+use crate::directory::{DirectoryError, OwnDirectory};
+use crate::host::Host;
+use crate::state::StateDirectory;
+
+/// What a workload is run on.
+#[derive(Debug)]
+pub struct Target {
+    pub(crate) place: Place,
+}
+
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// A device that is only read.
+    ReadOnly(BlockDevice),
+    /// A device whose data may be destroyed.
+    Writable(Consent),
+    Directory(DirectoryTarget),
+}
+
+/// A directory of our own in the one that was named.
+#[derive(Debug)]
+pub(crate) struct DirectoryTarget {
+    given: PathBuf,
+    own: OwnDirectory,
+    /// What the file system is on, if that is one block device of this machine.
+    device: Option<BlockDevice>,
+    disk_bytes: Option<u64>,
+    /// Where the file that stands for a device stays; `None`: each workload has one of its own.
+    kept_disk: Option<PathBuf>,
+    next: AtomicU32,
+}
+
+impl Target {
+    /// A block device that is only read.
+    #[must_use]
+    pub const fn read_only(device: BlockDevice) -> Self {
+        Self { place: Place::ReadOnly(device) }
+    }
+
+    /// A block device whose data is destroyed if the workload writes.
+    #[must_use]
+    pub const fn writable(consent: Consent) -> Self {
+        Self { place: Place::Writable(consent) }
+    }
+
+    /// Files of our own in the directory `path`. They are in a directory of their own there, which `state` keeps in mind and which is
+    /// removed with the target.
+    ///
+    /// # Errors
+    /// `path` is no directory, or nothing can be made in it.
+    pub fn directory(host: &Host, path: &Path, state: &StateDirectory) -> Result<Self, DirectoryError> {
+        let own = OwnDirectory::create(path, state)?;
+        let device = BlockDevice::find(host, path).ok();
+        let next = AtomicU32::new(0);
+        Ok(Self {
+            place: Place::Directory(DirectoryTarget {
+                given: path.to_owned(),
+                own,
+                device,
+                disk_bytes: None,
+                kept_disk: None,
+                next,
+            }),
+        })
+    }
+
+    /// Of a directory: the size of the file that stands for a device, where a workload addresses one. Without it, what the workload
+    /// reaches to, at most 1 GiB and half of the room there is.
+    #[must_use]
+    pub fn with_disk_bytes(mut self, bytes: u64) -> Self {
+        if let Place::Directory(directory) = &mut self.place {
+            directory.disk_bytes = Some(bytes);
+        }
+        self
+    }
+
+    /// Of a directory: the file that stands for a device is made and filled once, for all workloads, and is removed with the target.
+    /// It has the size that [`with_disk_bytes`](Self::with_disk_bytes) says, or that the first workload needs.
+    #[must_use]
+    pub fn keeping_disk(mut self) -> Self {
+        if let Place::Directory(directory) = &mut self.place {
+            directory.kept_disk = Some(directory.fresh());
+        }
+        self
+    }
+
+    /// The block device that serves it; `None` if that is not one of this machine.
+    #[must_use]
+    pub const fn block_device(&self) -> Option<&BlockDevice> {
+        match &self.place {
+            Place::ReadOnly(device) => Some(device),
+            Place::Writable(consent) => Some(consent.device()),
+            Place::Directory(directory) => directory.device.as_ref(),
+        }
+    }
+
+    /// Whether a workload that writes may run on it.
+    #[must_use]
+    pub const fn is_writable(&self) -> bool {
+        !matches!(self.place, Place::ReadOnly(_))
+    }
+
+    /// Whether it is a directory, so that programs that work on files may run on it.
+    #[must_use]
+    pub const fn is_directory(&self) -> bool {
+        matches!(self.place, Place::Directory(_))
+    }
+}
+
+impl Target {
+    /// Whether the file that stands for a device stays for the next workload.
+    pub(crate) fn keeps_disk(&self) -> bool {
+        matches!(&self.place, Place::Directory(directory) if directory.kept_disk.is_some())
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::ReadOnly(device) => device.path().display().fmt(f),
+            Place::Writable(consent) => consent.device().path().display().fmt(f),
+            Place::Directory(directory) => directory.given.display().fmt(f),
+        }
+    }
+}
+
+impl DirectoryTarget {
+    /// The directory as it was named.
+    pub(crate) fn given(&self) -> &Path {
+        &self.given
+    }
+
+    /// A path in our own directory that nobody else uses.
+    pub(crate) fn fresh(&self) -> PathBuf {
+        self.own.path().join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
+    }
+
+    /// Where the file that stands for a device stays, if it does.
+    pub(crate) fn kept_disk(&self) -> Option<&Path> {
+        self.kept_disk.as_deref()
+    }
+
+    /// What was asked of the file that stands for a device, bytes.
+    pub(crate) const fn disk_bytes(&self) -> Option<u64> {
+        self.disk_bytes
+    }
+
+    /// Room in the file system, bytes.
+    pub(crate) fn available_bytes(&self) -> io::Result<u64> {
+        let about = rustix::fs::statvfs(self.own.path())?;
+        Ok(about.f_bavail.saturating_mul(about.f_frsize))
+    }
+}

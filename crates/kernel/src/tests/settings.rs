@@ -1,0 +1,155 @@
+//! Sessions and what they leave, on a recorded machine.
+
+use super::*;
+use crate::recorded::Recorded as Machine;
+use crate::settings::{Session, Setting};
+
+fn state(machine: &Machine) -> StateDirectory {
+    StateDirectory::at(&machine.path().join("state"))
+}
+
+fn setting(text: &str) -> Setting {
+    text.parse().unwrap()
+}
+
+/// A session that was killed after it applied `text`.
+fn killed(machine: &Machine, device: &str, text: &str) {
+    let mut session = Session::begin(&machine.device(device), &state(machine)).unwrap();
+    session.apply(&setting(text)).unwrap();
+    let journal = state(machine).path().join("settings").join(device);
+    let kept = std::fs::read(&journal).unwrap();
+    let queue: Vec<_> = ["nr_requests", "scheduler", "iosched/fifo_batch"]
+        .map(|name| format!("sys/devices/{device}/queue/{name}"))
+        .map(|path| (machine.read(&path), path))
+        .into();
+    drop(session);
+    std::fs::write(&journal, kept).unwrap();
+    queue.iter().for_each(|(value, path)| machine.write(path, value));
+}
+
+#[test]
+fn a_session_puts_everything_back_however_it_ends() {
+    let machine = Machine::new();
+    let sda = machine.device("sda1");
+    for by_drop in [false, true] {
+        let mut session = Session::begin(&sda, &state(&machine)).unwrap();
+        assert_eq!(session.device().name(), "sda");
+        session.apply(&setting("present:nr_requests=7,fifo_batch=3")).unwrap();
+        assert_eq!(machine.read("sys/devices/sda/queue/nr_requests"), "7");
+        session.apply(&setting("present:fifo_batch=4")).unwrap();
+        assert_eq!(
+            machine.read("sys/devices/sda/queue/nr_requests"),
+            "256",
+            "what a setting does not name is as it was"
+        );
+        if by_drop {
+            drop(session);
+        } else {
+            assert_eq!(session.end().unwrap().len(), 1);
+        }
+        assert_eq!(machine.read("sys/devices/sda/queue/iosched/fifo_batch"), "16");
+        assert!(left_over(&state(&machine)).is_empty());
+    }
+}
+
+#[test]
+fn one_session_at_a_time() {
+    let machine = Machine::new();
+    let session = Session::begin(&machine.device("sda"), &state(&machine)).unwrap();
+    let refused = Session::begin(&machine.device("sda2"), &state(&machine)).unwrap_err();
+    assert!(matches!(refused, SettingsError::Busy { pid, .. } if pid == std::process::id()), "{refused}");
+    let kept =
+        restore(&machine.host(), &state(&machine), "sda", Options { force: true, ..Options::default() }).unwrap();
+    assert!(matches!(kept, Restoration::Kept { reason: Kept::InUse { .. } }));
+    assert!(Session::begin(&machine.device("sdb"), &state(&machine)).is_ok());
+    drop(session);
+    assert!(Session::begin(&machine.device("sda"), &state(&machine)).is_ok());
+}
+
+#[test]
+fn what_a_killed_session_left_is_put_back() {
+    let machine = Machine::new();
+    killed(&machine, "sdc", "present:nr_requests=9,fifo_batch=1");
+    let refused = Session::begin(&machine.device("sdc"), &state(&machine)).unwrap_err().to_string();
+    assert!(refused.ends_with("first: iosched restore sdc"), "{refused}");
+    let would = restore(&machine.host(), &state(&machine), "sdc", Options { dry_run: true, force: false }).unwrap();
+    assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "9");
+    let did = restore(&machine.host(), &state(&machine), "sdc", Options::default()).unwrap();
+    assert_eq!(did, would);
+    assert!(matches!(&did, Restoration::PutBack { changes } if changes.len() == 2), "{did:?}");
+    assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
+    assert_eq!(restore(&machine.host(), &state(&machine), "sdc", Options::default()).unwrap(), Restoration::Nothing);
+}
+
+#[test]
+fn after_a_reboot_nothing_is_touched_and_what_differs_is_told() {
+    let machine = Machine::new();
+    killed(&machine, "sdc", "present:nr_requests=9");
+    machine.write("proc/sys/kernel/random/boot_id", "another\n");
+    let found = restore(&machine.host(), &state(&machine), "sdc", Options { dry_run: true, force: false }).unwrap();
+    assert!(matches!(&found, Restoration::Rebooted { changes } if changes[0].to_string() == "nr_requests 9 -> 256"));
+    let forced = restore(&machine.host(), &state(&machine), "sdc", Options { dry_run: false, force: true }).unwrap();
+    assert!(matches!(forced, Restoration::PutBack { .. }));
+    assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
+}
+
+#[test]
+fn another_device_of_that_name_is_left_alone() {
+    let machine = Machine::new();
+    for (file, text) in [("size", "1\n"), ("diskseq", "12\n")] {
+        machine.write("sys/devices/sdc/diskseq", "3\n");
+        killed(&machine, "sdc", "present:nr_requests=9");
+        machine.write(&format!("sys/devices/sdc/{file}"), text);
+        let found = restore(&machine.host(), &state(&machine), "sdc", Options::default()).unwrap();
+        let is_another = matches!(found, Restoration::Kept { reason: Kept::Another { .. } });
+        assert_eq!(is_another, file == "diskseq", "a disk that grows is still the same: {found:?}");
+        restore(&machine.host(), &state(&machine), "sdc", Options { dry_run: false, force: true }).unwrap();
+        assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
+    }
+}
+
+#[test]
+fn a_device_that_is_gone_is_forgotten_when_asked_to_or_after_a_reboot() {
+    let machine = Machine::new();
+    for reboots in [false, true] {
+        killed(&machine, "sdd", "present:nr_requests=9");
+        let link = machine.path().join("sys/class/block/sdd");
+        let to = std::fs::read_link(&link).unwrap();
+        std::fs::remove_file(&link).unwrap();
+        let options = if reboots {
+            machine.write("proc/sys/kernel/random/boot_id", "another\n");
+            Options::default()
+        } else {
+            let found = restore(&machine.host(), &state(&machine), "sdd", Options::default()).unwrap();
+            assert_eq!(found, Restoration::Kept { reason: Kept::Gone });
+            Options { dry_run: false, force: true }
+        };
+        assert_eq!(restore(&machine.host(), &state(&machine), "sdd", options).unwrap(), Restoration::Forgotten);
+        std::os::unix::fs::symlink(to, link).unwrap();
+    }
+}
+
+#[test]
+fn a_damaged_journal_is_told_and_kept_and_one_never_written_means_nothing() {
+    let machine = Machine::new();
+    killed(&machine, "sdc", "present:nr_requests=9");
+    let journal = state(&machine).path().join("settings/sdc");
+    let whole = std::fs::read_to_string(&journal).unwrap();
+    for text in ["{", "[]", &whole.replace("\"version\": 1", "\"version\": 99"), &whole[..whole.len() / 2]] {
+        std::fs::write(&journal, text).unwrap();
+        let found = restore(&machine.host(), &state(&machine), "sdc", Options::default()).unwrap();
+        assert!(matches!(found, Restoration::Kept { reason: Kept::Damaged { .. } }), "{found:?}");
+    }
+    std::fs::write(&journal, "").unwrap();
+    let found = restore(&machine.host(), &state(&machine), "sdc", Options::default()).unwrap();
+    assert_eq!(found, Restoration::Nothing);
+    assert!(left_over(&state(&machine)).is_empty());
+}
+
+#[test]
+fn a_device_without_a_scheduler_says_which_has_one() {
+    let machine = Machine::new();
+    let refused = Session::begin(&machine.device("dm-0"), &state(&machine)).unwrap_err().to_string();
+    assert_eq!(refused, "dm-0: has no scheduler of its own; below it sda have one");
+    assert!(left_over(&state(&machine)).is_empty());
+}

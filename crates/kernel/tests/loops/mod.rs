@@ -1,0 +1,68 @@
+//! Loop devices for tests, as root.
+#![allow(dead_code, reason = "each test uses its part")]
+
+#[path = "../../../live/tests/common/mod.rs"]
+pub(crate) mod installed;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use installed::available;
+use iosched_kernel::{BlockDevice, Host, StateDirectory};
+
+/// A loop device over a file of its own, attached as long as this lives.
+pub(crate) struct Loop {
+    pub(crate) here: tempfile::TempDir,
+    pub(crate) path: PathBuf,
+}
+
+impl Loop {
+    /// `None` where there are none, or we are not root.
+    #[track_caller]
+    pub(crate) fn new() -> Option<Self> {
+        let here = tempfile::tempdir().unwrap();
+        let image = here.path().join("image");
+        fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+        Self::over(here, &image, "off")
+    }
+
+    /// One over a file, in a directory that goes with it; `direct`: whether past the page cache, `on` or `off`.
+    #[track_caller]
+    pub(crate) fn over(here: tempfile::TempDir, image: &Path, direct: &str) -> Option<Self> {
+        let is_root = fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0);
+        available(is_root, "root").then_some(())?;
+        let direct = format!("--direct-io={direct}");
+        let found = Command::new("losetup").args(["--find", "--show", &direct]).arg(image).output();
+        let found = found.ok().filter(|found| found.status.success());
+        available(found.is_some(), "a loop device").then_some(())?;
+        let path = PathBuf::from(String::from_utf8(found?.stdout).unwrap().trim());
+        let made = Self { here, path };
+        // Whoever had it before may have left settings.
+        fs::write(made.device().queue().join("scheduler"), "none").unwrap();
+        Some(made)
+    }
+
+    pub(crate) fn device(&self) -> BlockDevice {
+        BlockDevice::find(&Host::default(), &self.path).unwrap()
+    }
+
+    pub(crate) fn state(&self) -> StateDirectory {
+        StateDirectory::at(&self.here.path().join("state"))
+    }
+
+    /// Whether the kernel has a scheduler.
+    #[track_caller]
+    pub(crate) fn has(&self, scheduler: &str) -> bool {
+        let found = self.device().schedulers().iter().any(|name| name == scheduler);
+        available(found, &format!("the scheduler {scheduler}"))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = fs::write(self.device().queue().join("scheduler"), "none");
+        let _ = Command::new("losetup").arg("--detach").arg(&self.path).status();
+    }
+}
