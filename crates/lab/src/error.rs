@@ -116,6 +116,9 @@ pub enum LabError {
         /// What it said.
         message: String,
     },
+    /// Settings cannot be compared on a real device.
+    #[error(transparent)]
+    Verify(#[from] crate::verify::VerifyError),
     /// A block trace cannot be written.
     #[error(transparent)]
     Trace(Box<TraceError>),

@@ -136,7 +136,8 @@ fn carry_out(experiment: &Experiment, control: &Control, job: Job<'_>) -> Result
 fn records_of(plan: &Plan<'_>, job: Job<'_>) -> Result<Vec<Record>, SimError> {
     let seed = plan.seed;
     let (run_number, Cell { device, setting }) = job.run_and_cell();
-    let record = |result| Record::Run(Box::new(RunRecord { device, setting, run: run_number, seed, result }));
+    let record =
+        |result| Record::Run(Box::new(RunRecord { device, setting, run: run_number, seed, turn: None, result }));
     Ok(match job {
         Job::Run { run: 0, .. } => {
             let mut timeline = Timeline::default();

@@ -219,6 +219,12 @@ impl Experiment {
         }
     }
 
+    /// The other disks of an application on the first device, all under `setting`.
+    pub(crate) fn more_disks(&self, setting: &SchedulerSetting) -> Vec<(Profile, SchedulerSetting)> {
+        let own = &self.devices[0];
+        vec![(own.profile.clone(), setting.clone()); own.more_disks[0].len()]
+    }
+
     /// The tasks that are to run alone: the busiest [`ALONE_TASKS_MAX`] with [`ALONE_IOS_MIN`] I/Os or more, by number;
     /// none if fewer than two are left.
     #[must_use]
@@ -262,6 +268,7 @@ impl Experiment {
             host: self.host,
             machine: self.machine.as_ref().map(machine_record),
             limit: self.limit,
+            until_sure_percent: None,
             alone: self.alone_tasks(),
         }
     }
@@ -288,6 +295,7 @@ fn device_record(device: &Tried) -> DeviceRecord {
         depth: card.depth,
         rotational: card.rotational,
         write_cache: card.write_cache,
+        measured: None,
         values: device.values.clone(),
     }
 }
@@ -327,7 +335,9 @@ fn values(setting: &SchedulerSetting, config: &QueueConfig) -> Result<Vec<ValueR
     Ok(values)
 }
 
-fn workload_record(workload: &Workload) -> WorkloadRecord {
+/// What is to be known of a workload.
+#[must_use]
+pub fn workload_record(workload: &Workload) -> WorkloadRecord {
     match workload {
         Workload::Trace(trace) => trace_record(trace),
         Workload::Jobs(jobs) => WorkloadRecord {
@@ -338,6 +348,7 @@ fn workload_record(workload: &Workload) -> WorkloadRecord {
             requests: None,
             reads: None,
             span_ns: None,
+            timed: jobs.iter().all(|(_, job)| job.time_based),
             warnings: Vec::new(),
             warnings_total: 0,
             jobs: jobs.iter().map(|(_, job)| job.into()).collect(),
@@ -350,6 +361,7 @@ fn workload_record(workload: &Workload) -> WorkloadRecord {
             requests: None,
             reads: None,
             span_ns: None,
+            timed: false,
             warnings: Vec::new(),
             warnings_total: 0,
             jobs: Vec::new(),
@@ -364,11 +376,31 @@ fn workload_record(workload: &Workload) -> WorkloadRecord {
                 requests: ios.filter(|_| set.end_ns.is_none()),
                 reads: None,
                 span_ns: None,
+                timed: set.end_ns.is_some() && ios.is_none(),
                 warnings: Vec::new(),
                 warnings_total: 0,
                 jobs: Vec::new(),
             }
         }
+    }
+}
+
+/// What is to be known of a command of others.
+#[must_use]
+pub fn command_record(words: &[String]) -> WorkloadRecord {
+    let name = words.join(" ");
+    WorkloadRecord {
+        kind: WorkloadKind::Command,
+        fingerprint: Fingerprint::default().bytes(name.as_bytes()).text(),
+        tasks: 1,
+        requests: None,
+        reads: None,
+        span_ns: None,
+        timed: false,
+        warnings: Vec::new(),
+        warnings_total: 0,
+        jobs: Vec::new(),
+        name,
     }
 }
 
@@ -394,6 +426,7 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
         requests: Some(trace.entries().len() as u64),
         reads: Some(reads),
         span_ns: Some(trace.span_ns()),
+        timed: false,
         warnings: warnings.kept().iter().take(WARNINGS_MAX).map(ToString::to_string).collect(),
         warnings_total: warnings.total(),
         jobs: Vec::new(),

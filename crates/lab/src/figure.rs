@@ -1,12 +1,13 @@
 //! The figures: what is measured of a run, its unit, and which way is better. Declared once.
 //!
-//! What applications report of themselves is declared when it is first seen: [`Figure::Application`].
+//! What applications report of themselves, and figures of single tasks, are declared when they are first seen:
+//! [`Figure::Application`], [`Figure::Task`].
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use iosched_sim::{Histogram, RunResult};
+use iosched_sim::{Histogram, RunResult, TaskResult};
 use iosched_workload::app;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -36,6 +37,8 @@ impl From<app::Better> for Direction {
 pub enum Figure {
     /// What an application reports of itself.
     Application(Reported),
+    /// What tasks of one name got.
+    Task(Reported, TaskFigure),
     /// Bytes read and written per second of the run.
     Throughput,
     /// I/Os per second of the run, as tasks submitted them.
@@ -68,7 +71,16 @@ pub enum Figure {
     Fairness,
 }
 
-/// A figure that an application reports: by its name and unit, one for each.
+/// What is measured of the tasks of one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TaskFigure {
+    /// I/Os per second of the run, of all tasks of that name together.
+    Iops,
+    /// The 99th percentile of their latencies.
+    P99,
+}
+
+/// A figure that is declared when it is first seen: by its name and unit, one for each.
 #[derive(Clone, Copy, Debug)]
 pub struct Reported(&'static Spec);
 
@@ -107,6 +119,10 @@ struct Spec {
 
 /// Below this, per cent, nobody should change a setting, however sure the difference is: a model's own error is larger.
 const RELEVANT_PERCENT: f64 = 0.5;
+/// Names of tasks for which each has figures of its own, at most: beyond, nobody reads them.
+const TASK_NAMES_MAX: usize = 6;
+/// Names of tasks for which closing sentences speak of each, at most.
+const TASK_HEADLINES_MAX: usize = 3;
 /// Quantiles come from buckets 1.6 % wide: what is smaller cannot be told from a neighbouring bucket.
 const RELEVANT_QUANTILE_PERCENT: f64 = 2.0;
 
@@ -127,7 +143,7 @@ macro_rules! figures {
                         headline: $headline,
                         doc: $doc,
                     },)*
-                    Self::Application(Reported(spec)) => spec,
+                    Self::Application(Reported(spec)) | Self::Task(Reported(spec), _) => spec,
                 }
             }
         }
@@ -160,9 +176,44 @@ impl Figure {
         let figures = &report.figures;
         let is_first = |number: usize| figures[..number].iter().all(|before| before.name != figures[number].name);
         let figure = |(number, own): (usize, &app::Figure)| {
-            Self::Application(declared(&own.name, &own.unit, own.better.into(), is_first(number)))
+            let (id, name) = (own.name.clone(), own.name.replace('_', " "));
+            Self::Application(declared(Declaration {
+                id,
+                name,
+                unit: own.unit.to_string(),
+                direction: own.better.into(),
+                relevant_percent: RELEVANT_PERCENT,
+                headline: is_first(number),
+                doc: "as the application reports it",
+            }))
         };
         figures.iter().enumerate().map(figure).collect()
+    }
+
+    /// A figure that is measured by whoever asks for it, of that name, unit, direction and smallest relevant difference.
+    pub(crate) fn measured(name: &str, unit: &str, direction: Direction, relevant_percent: f64) -> Self {
+        let (id, unit) = (name.to_owned(), unit.to_owned());
+        let (name, doc) = (id.clone(), "as it is asked for");
+        Self::Application(declared(Declaration { id, name, unit, direction, relevant_percent, headline: true, doc }))
+    }
+
+    /// The figures of single tasks, if they have names, at least two and not too many.
+    #[must_use]
+    pub fn of_tasks(tasks: &[TaskResult]) -> Vec<Self> {
+        let mut names: Vec<&str> = Vec::new();
+        for task in tasks {
+            if !names.contains(&task.name.as_str()) {
+                names.push(&task.name);
+            }
+        }
+        if names.contains(&"") || !(2..=TASK_NAMES_MAX).contains(&names.len()) {
+            return Vec::new();
+        }
+        let headline = names.len() <= TASK_HEADLINES_MAX;
+        let figures = |name: &&str| {
+            [TaskFigure::Iops, TaskFigure::P99].map(|what| Self::Task(declared(what.declaration(name, headline)), what))
+        };
+        names.iter().flat_map(figures).collect()
     }
 
     /// Its name in data: `sync_p99`.
@@ -206,6 +257,15 @@ impl Figure {
     #[must_use]
     pub fn doc(self) -> &'static str {
         self.spec().doc
+    }
+
+    /// Of a figure of single tasks: their name.
+    #[must_use]
+    pub fn task(self) -> Option<&'static str> {
+        match self {
+            Self::Task(Reported(spec), what) => spec.name.strip_suffix(what.suffix()),
+            _ => None,
+        }
     }
 
     /// For a quantile: which, and whether of sync I/Os.
@@ -256,6 +316,15 @@ impl Figure {
             Self::AsyncWorst => nobody_waits().map(|h| h.max_ns() as f64 / MS),
             Self::Utilisation => Some(run.utilisation() * 100.0),
             Self::Fairness => None,
+            Self::Task(_, what) => {
+                let mut latency = Histogram::default();
+                let own = run.tasks.iter().filter(|task| Some(task.name.as_str()) == self.task());
+                own.for_each(|task| latency.merge(&task.latency));
+                match what {
+                    TaskFigure::Iops => per_second(latency.count() as f64),
+                    TaskFigure::P99 => some(latency).map(|h| h.quantile_ns(0.99) as f64 / MS),
+                }
+            }
             Self::Application(Reported(spec)) => {
                 let mut figures = run.app.iter().flat_map(|report| &report.figures);
                 figures.find(|own| own.name == spec.id && own.unit == spec.unit).map(|own| own.value)
@@ -271,22 +340,53 @@ impl Serialize for Figure {
     }
 }
 
+impl TaskFigure {
+    /// What stands behind the task's name.
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Iops => " IOPS",
+            Self::P99 => " p99",
+        }
+    }
+
+    fn declaration(self, task: &str, headline: bool) -> Declaration {
+        let name = format!("{task}{}", self.suffix());
+        let id = name.to_lowercase().replace(|c: char| !c.is_alphanumeric(), "_");
+        let (unit, direction, relevant_percent, doc) = match self {
+            Self::Iops => ("1/s", Direction::Higher, RELEVANT_PERCENT, "I/Os per second of the tasks of that name"),
+            Self::P99 => (
+                "ms",
+                Direction::Lower,
+                RELEVANT_QUANTILE_PERCENT,
+                "latency that 99 % of the I/Os of those tasks do not exceed",
+            ),
+        };
+        let headline = headline && self == Self::Iops;
+        Declaration { id, name, unit: unit.to_owned(), direction, relevant_percent, headline, doc }
+    }
+}
+
+/// A figure that is seen for the first time.
+struct Declaration {
+    id: String,
+    name: String,
+    unit: String,
+    direction: Direction,
+    relevant_percent: f64,
+    headline: bool,
+    doc: &'static str,
+}
+
 /// The one declaration of that name and unit, made when it is first asked for and kept: there are as many as applications
-/// have figures.
-fn declared(name: &str, unit: &str, direction: Direction, headline: bool) -> Reported {
-    static DECLARED: Mutex<BTreeMap<(String, String), Reported>> = Mutex::new(BTreeMap::new());
+/// have figures, and workloads have tasks with names.
+fn declared(new: Declaration) -> Reported {
+    static DECLARED: Mutex<BTreeMap<(String, String, bool), Reported>> = Mutex::new(BTreeMap::new());
     let mut all = DECLARED.lock().unwrap_or_else(PoisonError::into_inner);
+    let Declaration { id, name, unit, direction, relevant_percent, headline, doc } = new;
     let kept = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
-    *all.entry((name.to_owned(), unit.to_owned())).or_insert_with(|| {
-        Reported(Box::leak(Box::new(Spec {
-            id: kept(name.to_owned()),
-            name: kept(name.replace('_', " ")),
-            unit: kept(unit.to_owned()),
-            direction,
-            relevant_percent: RELEVANT_PERCENT,
-            headline,
-            doc: "as the application reports it",
-        })))
+    *all.entry((name.clone(), unit.clone(), headline)).or_insert_with(|| {
+        let (id, name, unit) = (kept(id), kept(name), kept(unit));
+        Reported(Box::leak(Box::new(Spec { id, name, unit, direction, relevant_percent, headline, doc })))
     })
 }
 

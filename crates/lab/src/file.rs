@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::LabError;
@@ -33,11 +34,11 @@ impl<W: Write> RecordWriter<W> {
         Self { out, line: Vec::new() }
     }
 
-    /// Writes one record.
+    /// Writes one record: a [`Record`], or one of another kind of file.
     ///
     /// # Errors
     /// As those of `out`.
-    pub fn write(&mut self, record: &Record) -> io::Result<()> {
+    pub fn write(&mut self, record: &impl Serialize) -> io::Result<()> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, record)?;
         self.line.push(b'\n');

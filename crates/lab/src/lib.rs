@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod blktrace;
+pub mod calibrate;
 mod compare;
 mod decisions;
 mod doubt;
@@ -20,6 +21,7 @@ mod fairness;
 mod figure;
 mod file;
 mod fio_json;
+pub mod foreign;
 mod machine;
 mod number;
 mod overview;
@@ -29,7 +31,10 @@ pub mod report;
 pub mod reproduce;
 mod results;
 pub mod stat;
+pub mod sure;
+pub mod tune;
 pub mod validate;
+pub mod verify;
 
 pub use blktrace::write_blktrace;
 pub use compare::{Comparison, SIGNIFICANCE, Verdict, compare};
@@ -37,9 +42,9 @@ pub use decisions::write_decisions;
 pub use doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED};
 pub use error::LabError;
 pub use execute::{Finished, Progress, execute};
-pub use experiment::{Alone, Experiment};
+pub use experiment::{Alone, Experiment, command_record, workload_record};
 pub use fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX, Fairness};
-pub use figure::{Direction, Figure, Reported};
+pub use figure::{Direction, Figure, Reported, TaskFigure};
 pub use file::{RecordReader, RecordWriter};
 pub use fio_json::fio_json;
 pub use machine::MachineProfile;
@@ -47,7 +52,7 @@ pub use number::{Decimals, grouped, significant};
 pub use overview::{FigureOverview, Margin, Outcome, Overview, labels};
 pub use pool::Control;
 pub use record::{
-    AloneRecord, DeviceRecord, Header, JobRecord, MachineRecord, OnDevice, RECORDS_FORMAT, Record, Records, RunRecord,
-    SettingRecord, TimelineRecord, ValueRecord, WorkloadKind, WorkloadRecord,
+    AloneRecord, DeviceRecord, Header, JobRecord, MachineRecord, MeasuredRecord, OnDevice, RECORDS_FORMAT, Record,
+    Records, RunRecord, SettingRecord, TimelineRecord, ValueRecord, WorkloadKind, WorkloadRecord,
 };
 pub use results::{Answer, FigureResults, Results, SettingFigure, figures_of};

@@ -34,6 +34,12 @@ impl Control {
         }
     }
 
+    /// Whether nothing more is to be started.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     /// Becomes true when what runs is to end.
     pub(crate) const fn aborted(&self) -> &AtomicBool {
         &self.abort
@@ -77,7 +83,7 @@ pub(crate) fn in_order<J: Sync, T: Send>(
         for _ in 0..control.jobs.min(jobs.len()) {
             let (sender, next, carry_out) = (sender.clone(), &next, &carry_out);
             scope.spawn(move || {
-                while !control.stop.load(Ordering::Relaxed) {
+                while !control.is_stopping() {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(number) else { break };
                     if sender.send((number, carry_out(job))).is_err() {

@@ -6,6 +6,9 @@
 //!
 //! Format 2 holds any number of devices. Files of format 1, which held one, are read as well.
 
+use iosched_kernel::checks::Finding;
+use iosched_kernel::facts::Facts;
+use iosched_kernel::knobs::Inert;
 use iosched_sim::{Host, Limit, Replay, RunResult, SchedulerSetting, TaskResult, Timeline};
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +59,9 @@ pub struct Header {
     pub machine: Option<MachineRecord>,
     /// When runs stop early.
     pub limit: Limit,
+    /// On a real device: runs were to end once every difference was clear, or known to within so many per cent of the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_sure_percent: Option<f64>,
     /// Tasks that were planned to run alone, numbers in [`RunResult::tasks`]; rising.
     pub alone: Vec<usize>,
 }
@@ -70,6 +76,8 @@ pub enum WorkloadKind {
     Tasks,
     /// fio jobs.
     Jobs,
+    /// A command of others.
+    Command,
     /// A program that makes system calls.
     Application,
 }
@@ -91,6 +99,9 @@ pub struct WorkloadRecord {
     pub reads: Option<u64>,
     /// From the first to the last recorded submission, ns.
     pub span_ns: Option<u64>,
+    /// Whether it runs for a given time, whatever it gets done: then how long it took says nothing, and throughput does.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub timed: bool,
     /// What was wrong with its file, in sentences; the first of them.
     pub warnings: Vec<String>,
     /// How many such warnings there were altogether.
@@ -167,7 +178,7 @@ pub struct MachineRecord {
 }
 
 /// What is to be known of a device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceRecord {
     /// Name or file of its profile.
     pub name: String,
@@ -185,9 +196,25 @@ pub struct DeviceRecord {
     pub rotational: bool,
     /// Whether it acknowledges writes from a volatile cache.
     pub write_cache: bool,
+    /// Of a real device, what was found there; `None` of a modelled one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<MeasuredRecord>,
     /// For each of [`Header::settings`], every tunable of the elevator and every attribute of the queue with the value
     /// in effect on this device.
     pub values: Vec<Vec<ValueRecord>>,
+}
+
+/// What is to be known of a real device, and of the machine it was measured on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredRecord {
+    /// What was read and written: a device or a directory.
+    pub target: String,
+    /// The machine and its devices before the first run.
+    pub facts: Facts,
+    /// What was found there that figures may depend on.
+    pub findings: Vec<Finding>,
+    /// For each of [`Header::settings`], the knobs that do nothing.
+    pub inert: Vec<Vec<Inert>>,
 }
 
 /// One setting under comparison.
@@ -219,6 +246,11 @@ const fn is_first(number: &usize) -> bool {
     *number == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+const fn is_not(flag: &bool) -> bool {
+    !*flag
+}
+
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -231,6 +263,9 @@ pub struct RunRecord {
     pub run: u32,
     /// The run's seed.
     pub seed: u64,
+    /// On a real device: its place in the order in which runs were made, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
     /// Raw figures.
     pub result: RunResult,
 }
@@ -381,6 +416,12 @@ impl<'a> OnDevice<'a> {
     #[must_use]
     pub fn device(self) -> &'a DeviceRecord {
         &self.records.header.devices[self.device]
+    }
+
+    /// Whether it is a real device.
+    #[must_use]
+    pub fn is_measured(self) -> bool {
+        self.device().measured.is_some()
     }
 
     /// Its runs, by run and setting.

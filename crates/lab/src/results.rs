@@ -2,33 +2,20 @@
 
 use std::fmt::Write as _;
 
-use iosched_sim::{Note, Replay};
 use serde::Serialize;
 
 use crate::compare::{Comparison, SIGNIFICANCE, Verdict, compare};
-use crate::doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED, listed};
+use crate::doubt::{Doubt, Finder, listed};
 use crate::fairness::Fairness;
 use crate::figure::Figure;
 use crate::number::significant;
 use crate::record::{Header, OnDevice, RunRecord, WorkloadKind};
 use crate::stat;
 
-/// I/Os that must lie above a quantile in a run for it to be more than the worst case.
-const TAIL_IOS_MIN: u64 = 10;
 /// Latencies of fewer I/Os in a run are shown but nothing is concluded from them.
-const FEW_IOS: u64 = 30;
+pub(crate) const FEW_IOS: u64 = 30;
 /// From here on a rise is told as so many times the baseline, per cent.
 const FOLD_PERCENT: f64 = 900.0;
-/// Below this share of the time a device's scheduler hardly matters, per cent.
-const IDLE_PERCENT: f64 = 20.0;
-/// The share of the time in which it is busy enough to matter, per cent.
-const BUSY_PERCENT: f64 = 80.0;
-/// From this utilisation on a device may be overloaded, per cent.
-const OVERLOAD_PERCENT: f64 = 95.0;
-/// It is if it also finishes later than the last arrival by this share of the time over which I/Os arrived,
-const OVERLOAD_LATE_SHARE: f64 = 0.05;
-/// or by this, s.
-const OVERLOAD_LATE_S: f64 = 1.0;
 
 /// A figure under one setting, over the complete rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -52,13 +39,15 @@ pub struct FigureResults {
     pub settings: Vec<Option<SettingFigure>>,
     /// I/Os that it rests on in the run with the fewest; `None` of figures that are not latencies.
     pub ios: Option<u64>,
+    /// Whether it is one of the few that closing sentences speak of.
+    pub headline: bool,
 }
 
 impl FigureResults {
-    /// Whether closing sentences speak of it: a headline figure that does not rest on a handful of I/Os.
+    /// Whether something is concluded from it: a headline figure that does not rest on a handful of I/Os.
     #[must_use]
     pub fn concludes(&self) -> bool {
-        self.figure.is_headline() && self.ios.is_none_or(|ios| ios >= FEW_IOS)
+        self.headline && self.ios.is_none_or(|ios| ios >= FEW_IOS)
     }
 }
 
@@ -96,6 +85,9 @@ impl Results {
         let fairness = Fairness::of(records);
         let mut figures = figures(records, &fairness);
         correct_for_many(&mut figures);
+        if records.is_measured() {
+            keep_what_stands(&mut figures);
+        }
         let alone = records.alone_runs().iter().map(|alone| {
             let end_ns = alone.result.last_completion_ns.unwrap_or(0);
             (end_ns, alone.result.ios)
@@ -107,11 +99,11 @@ impl Results {
             rounds: records.all().rounds().len() as u32,
             simulated_ns,
             simulated_ios,
-            answer: answer(&figures),
+            answer: answer(&figures, records.is_measured()),
             figures,
             doubts: Vec::new(),
         };
-        results.doubts = Doubts { records, results: &results, fairness: &fairness }.all();
+        results.doubts = Finder { records, results: &results, fairness: &fairness }.all();
         results
     }
 
@@ -227,7 +219,8 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> Vec<FigureResults> {
         (!values.is_empty() && values.len() == runs[setting].len()).then_some(values)
     };
     let mut all = Vec::new();
-    for figure in reported(&runs).into_iter().chain(Figure::ALL.iter().copied()) {
+    let own = [reported(&runs), of_tasks(header, &runs)].concat();
+    for figure in own.into_iter().chain(Figure::ALL.iter().copied()) {
         let values: Vec<Option<Vec<f64>>> = (0..runs.len()).map(|setting| values(figure, setting)).collect();
         if values.iter().all(Option::is_none) {
             continue;
@@ -243,7 +236,8 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> Vec<FigureResults> {
                 values,
             })
         });
-        all.push(FigureResults { figure, settings: settings.collect(), ios: fewest_ios(records, figure) });
+        let (settings, ios) = (settings.collect(), fewest_ios(records, figure));
+        all.push(FigureResults { figure, settings, ios, headline: is_headline(figure, header.workload.timed) });
     }
     all
 }
@@ -262,6 +256,22 @@ fn reported(runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
     all
 }
 
+/// Figures of single tasks, where the workload gives them names of their own.
+fn of_tasks(header: &Header, runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
+    let named = matches!(header.workload.kind, WorkloadKind::Tasks | WorkloadKind::Jobs);
+    let first = runs.iter().find_map(|runs| runs.first()).filter(|_| named);
+    first.map(|run| Figure::of_tasks(&run.result.tasks)).unwrap_or_default()
+}
+
+/// What ends at a given time tells nothing by when it ends, but by what it got done until then.
+fn is_headline(figure: Figure, timed: bool) -> bool {
+    match figure {
+        Figure::Finish => !timed,
+        Figure::Throughput => timed,
+        _ => figure.is_headline(),
+    }
+}
+
 /// I/Os that a latency rests on in the run with the fewest.
 fn fewest_ios(records: OnDevice<'_>, figure: Figure) -> Option<u64> {
     let is_sync = figure.is_latency_of_sync()?;
@@ -272,26 +282,41 @@ fn fewest_ios(records: OnDevice<'_>, figure: Figure) -> Option<u64> {
     ios.min()
 }
 
-/// Marks the comparisons that stay significant among all of them.
+impl FigureResults {
+    fn comparisons_mut(&mut self) -> impl Iterator<Item = &mut Comparison> {
+        self.settings.iter_mut().flatten().filter_map(|own| own.comparison.as_mut())
+    }
+}
+
+/// Marks the comparisons that stay significant among all of them: those that something is concluded from by themselves, so that
+/// the many others do not hide what they show.
 fn correct_for_many(figures: &mut [FigureResults]) {
-    let comparisons = || {
-        let settings = figures.iter().flat_map(|results| &results.settings);
-        settings.filter_map(|setting| setting.as_ref()?.comparison.as_ref())
-    };
-    let p: Vec<f64> = comparisons().filter_map(|comparison| comparison.p).collect();
-    let mut survives = stat::holm(&p, SIGNIFICANCE).into_iter();
-    for setting in figures.iter_mut().flat_map(|results| &mut results.settings) {
-        if let Some(comparison) = setting.as_mut().and_then(|setting| setting.comparison.as_mut())
-            && comparison.p.is_some()
-        {
-            comparison.survives_all = survives.next().unwrap_or(false);
+    for concludes in [true, false] {
+        let family = figures.iter_mut().filter(|results| results.concludes() == concludes);
+        let mut family: Vec<_> =
+            family.flat_map(FigureResults::comparisons_mut).filter(|comparison| comparison.p.is_some()).collect();
+        let p: Vec<f64> = family.iter().filter_map(|comparison| comparison.p).collect();
+        for (comparison, survives) in family.iter_mut().zip(stat::holm(&p, SIGNIFICANCE)) {
+            comparison.survives_all = survives;
+        }
+    }
+}
+
+/// On a real device, where two runs never are the same, a difference counts only if it stands among all of them.
+fn keep_what_stands(figures: &mut [FigureResults]) {
+    for comparison in figures.iter_mut().flat_map(FigureResults::comparisons_mut) {
+        if comparison.verdict.differs() && !comparison.survives_all {
+            comparison.verdict = Verdict::NoDifference;
         }
     }
 }
 
 /// For every headline figure, the setting of the best mean and those that do not differ from it.
-fn answer(figures: &[FigureResults]) -> Answer {
+fn answer(figures: &[FigureResults], measured: bool) -> Answer {
     let mut answer = Answer::default();
+    let compared = figures.iter().filter(|results| results.concludes()).map(|results| results.settings.len() - 1);
+    // What is best was not known before: all that could have been it were looked at.
+    let significance = if measured { SIGNIFICANCE / compared.sum::<usize>().max(1) as f64 } else { SIGNIFICANCE };
     for results in figures.iter().filter(|results| results.concludes()) {
         let having: Vec<(usize, &SettingFigure)> =
             results.settings.iter().enumerate().filter_map(|(number, own)| Some((number, own.as_ref()?))).collect();
@@ -300,7 +325,10 @@ fn answer(figures: &[FigureResults]) -> Answer {
             _ => a.total_cmp(&b),
         };
         let Some((_, best)) = having.iter().min_by(|a, b| better(a.1.mean, b.1.mean)) else { continue };
-        let equals = |own: &SettingFigure| !compare(results.figure, &own.values, &best.values).verdict.differs();
+        let equals = |own: &SettingFigure| {
+            let found = compare(results.figure, &own.values, &best.values);
+            !found.verdict.differs() || found.p.is_some_and(|p| p > significance)
+        };
         let group: Vec<usize> = having.iter().filter(|(_, own)| equals(own)).map(|(number, _)| *number).collect();
         if group.len() == having.len() {
             answer.alike.push(results.figure);
@@ -312,193 +340,4 @@ fn answer(figures: &[FigureResults]) -> Answer {
     }
     answer.best.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.len()));
     answer
-}
-
-/// Rounded down to one significant digit, at least 2.
-fn one_digit(value: f64) -> f64 {
-    let unit = 10f64.powf(value.max(1.0).log10().floor());
-    ((value / unit).floor() * unit).max(2.0)
-}
-
-/// Looks for what is doubtful.
-struct Doubts<'a> {
-    records: OnDevice<'a>,
-    results: &'a Results,
-    fairness: &'a Fairness,
-}
-
-impl Doubts<'_> {
-    fn all(&self) -> Vec<Doubt> {
-        let mut doubts = Vec::new();
-        let warnings = self.records.all().warnings.iter();
-        doubts.extend(warnings.map(|problem| Doubt::RecordsDamaged { problem: problem.clone() }));
-        let workload = &self.records.header().workload;
-        if let Some(first) = workload.warnings.first() {
-            doubts.push(Doubt::WorkloadDamaged { first: first.clone(), total: workload.warnings_total });
-        }
-        self.runs(&mut doubts);
-        self.load(&mut doubts);
-        self.tails(&mut doubts);
-        self.sameness(&mut doubts);
-        self.company(&mut doubts);
-        self.many(&mut doubts);
-        self.notes(&mut doubts);
-        doubts
-    }
-
-    fn labels(&self, wanted: impl Fn(usize) -> bool) -> Vec<String> {
-        let settings = self.records.header().settings.iter().enumerate();
-        settings.filter(|(number, _)| wanted(*number)).map(|(_, setting)| setting.label.clone()).collect()
-    }
-
-    fn of(&self, figure: Figure, setting: usize) -> Option<&SettingFigure> {
-        self.results.figure(figure)?.settings.get(setting)?.as_ref()
-    }
-
-    fn runs(&self, doubts: &mut Vec<Doubt>) {
-        let header = self.records.header();
-        let rounds = self.results.rounds;
-        let alone_missing = self.records.alone_missing() as u64;
-        if rounds < header.runs || alone_missing > 0 {
-            doubts.push(Doubt::Incomplete { rounds, planned: header.runs, alone_missing });
-        }
-        if rounds < RUNS_PUBLISHED && rounds > 0 {
-            doubts.push(Doubt::FewRuns { rounds });
-        }
-        let finish = self.results.figure(Figure::Finish);
-        let seconds = finish.iter().flat_map(|results| results.settings.iter().flatten().flat_map(|own| &own.values));
-        let seconds = seconds.copied().fold(f64::INFINITY, f64::min);
-        if seconds < SECONDS_PUBLISHED {
-            doubts.push(Doubt::Short { seconds, kind: header.workload.kind });
-        }
-    }
-
-    fn load(&self, doubts: &mut Vec<Doubt>) {
-        let header = self.records.header();
-        let utilisation = |setting| self.of(Figure::Utilisation, setting).map_or(100.0, |own| own.mean);
-        let idle = self.labels(|setting| utilisation(setting) < IDLE_PERCENT);
-        let is_trace = header.workload.kind == WorkloadKind::Trace;
-        let speed = match header.replay {
-            Replay::Open { speed } if is_trace => Some(speed),
-            _ => None,
-        };
-        if !idle.is_empty() {
-            let highest = (0..header.settings.len()).map(utilisation).filter(|&u| u < IDLE_PERCENT).fold(0.0, f64::max);
-            let now = speed.unwrap_or(1.0);
-            let speed = (is_trace && highest > 0.0).then(|| now * one_digit(BUSY_PERCENT / highest));
-            doubts.push(Doubt::Idle { settings: idle, utilisation_percent: highest, speed });
-        }
-        let (Some(speed), Some(span_ns)) = (speed, header.workload.span_ns) else { return };
-        let arrivals_s = span_ns as f64 / 1e9 / speed;
-        let finish = |setting| self.of(Figure::Finish, setting).map_or(0.0, |own| own.mean);
-        let overloaded = |setting: usize| {
-            let late_s = finish(setting) - arrivals_s;
-            let is_late = late_s > arrivals_s * OVERLOAD_LATE_SHARE || late_s > OVERLOAD_LATE_S;
-            utilisation(setting) >= OVERLOAD_PERCENT && is_late
-        };
-        let settings = self.labels(overloaded);
-        if !settings.is_empty() {
-            let finish_s = (0..header.settings.len()).map(finish).fold(0.0, f64::max);
-            doubts.push(Doubt::Overload { settings, arrivals_s, finish_s });
-        }
-    }
-
-    fn tails(&self, doubts: &mut Vec<Doubt>) {
-        for (mean, sync) in [(Figure::SyncMean, true), (Figure::AsyncMean, false)] {
-            let Some(ios) = self.results.figure(mean).and_then(|results| results.ios) else { continue };
-            if ios < FEW_IOS {
-                doubts.push(Doubt::FewIos { sync, ios });
-                continue;
-            }
-            for figure in self.results.figures.iter().map(|results| results.figure) {
-                let Some((q, _)) = figure.quantile().filter(|&(_, is_sync)| is_sync == sync) else { continue };
-                let above = ios - (q * ios as f64).ceil() as u64;
-                if above < TAIL_IOS_MIN {
-                    doubts.push(Doubt::ThinTail { figure, ios, above });
-                }
-            }
-        }
-    }
-
-    /// All values of a setting, figure after figure.
-    fn values(&self, setting: usize) -> Vec<Option<&[f64]>> {
-        let figures = self.results.figures.iter();
-        figures.map(|results| results.settings[setting].as_ref().map(|own| own.values.as_slice())).collect()
-    }
-
-    fn sameness(&self, doubts: &mut Vec<Doubt>) {
-        let rounds = self.results.rounds;
-        let constant = |setting: usize| {
-            let values = self.values(setting);
-            values.iter().flatten().all(|values| values.iter().all(|value| *value == values[0]))
-        };
-        let settings = if rounds > 1 { self.labels(constant) } else { Vec::new() };
-        if !settings.is_empty() {
-            doubts.push(Doubt::NoVariance { settings, runs: rounds });
-        }
-        let labels = self.labels(|_| true);
-        for setting in 1..labels.len() {
-            let own = self.values(setting);
-            if rounds > 0
-                && let Some(other) = (0..setting).find(|&other| self.values(other) == own)
-            {
-                let (setting, same_as) = (labels[setting].clone(), labels[other].clone());
-                doubts.push(Doubt::ChangedNothing { setting, same_as });
-            }
-        }
-    }
-
-    fn company(&self, doubts: &mut Vec<Doubt>) {
-        let counted = self.fairness.tasks.len() as u64;
-        // The tasks of an application belong together: none of them is run alone.
-        let together = self.records.header().workload.kind == WorkloadKind::Application;
-        if self.results.rounds == 0 || self.records.alone_missing() > 0 || together {
-            return;
-        }
-        if counted < 2 {
-            let first = self.records.runs().next().map(|run| run.result.tasks.as_slice()).unwrap_or_default();
-            let busy = first.iter().filter(|task| task.ios >= crate::fairness::ALONE_IOS_MIN).count();
-            doubts.push(Doubt::NoFairness { tasks: busy as u64 });
-        } else if self.fairness.excluded > 0 {
-            let excluded_percent = self.fairness.excluded_share * 100.0;
-            doubts.push(Doubt::FairnessPartial { counted, excluded: self.fairness.excluded as u64, excluded_percent });
-        }
-    }
-
-    fn many(&self, doubts: &mut Vec<Doubt>) {
-        let mut comparisons = 0;
-        let mut fragile = Vec::new();
-        for results in &self.results.figures {
-            for (setting, own) in results.settings.iter().enumerate() {
-                let Some(comparison) = own.as_ref().and_then(|own| own.comparison.as_ref()) else { continue };
-                comparisons += 1;
-                if comparison.verdict.differs() && !comparison.survives_all {
-                    fragile.push((self.records.header().settings[setting].label.clone(), results.figure));
-                }
-            }
-        }
-        if !fragile.is_empty() {
-            doubts.push(Doubt::ManyComparisons { comparisons, fragile });
-        }
-    }
-
-    /// What the simulator noted in the first run of each setting, each note once.
-    fn notes(&self, doubts: &mut Vec<Doubt>) {
-        let settings = self.records.header().settings.len();
-        let mut found: Vec<(&Note, Vec<usize>)> = Vec::new();
-        for setting in 0..settings {
-            let Some(run) = self.records.runs().find(|run| run.setting == setting) else { continue };
-            for note in &run.result.notes {
-                match found.iter_mut().find(|(known, _)| *known == note) {
-                    Some((_, of)) => of.push(setting),
-                    None => found.push((note, vec![setting])),
-                }
-            }
-        }
-        for (note, of) in found {
-            let everywhere = of.len() == settings;
-            let labels = if everywhere { Vec::new() } else { self.labels(|setting| of.contains(&setting)) };
-            doubts.push(Doubt::Simulated { settings: labels, note: note.clone() });
-        }
-    }
 }

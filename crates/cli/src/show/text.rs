@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use iosched_lab::{Comparison, Doubt, Figure, FigureResults, Header, Verdict, WorkloadKind, grouped, significant};
+use iosched_lab::{
+    Comparison, DeviceRecord, Doubt, Figure, FigureResults, Header, MachineRecord, Verdict, WorkloadKind,
+    WorkloadRecord, grouped, significant,
+};
 use iosched_sim::Replay;
 
 use super::grid::{Column, Look, Tone, set};
@@ -63,13 +66,39 @@ fn doubts(title: &str, doubts: &[Doubt], look: Look) -> String {
 
 /// Two columns: what, and what is to be known of it.
 fn heading(page: &Page<'_>, look: Look) -> String {
-    let Header { workload, devices, runs, .. } = page.header;
+    let Header { workload, devices, machine, replay, runs, .. } = page.header;
+    let mut text = subject(workload, devices, machine.as_ref(), *replay, look);
+    let rounds = page.rounds();
+    let each = if devices.len() > 1 { "each on each device" } else { "each" };
+    let measured = devices.iter().any(|device| device.measured.is_some());
+    let paired = if measured { "taking turns in random order" } else { "paired by seed" };
+    let times = match rounds {
+        1 => format!("1 run {each}"),
+        n if n < *runs && page.header.until_sure_percent.is_none() => format!("{n} of {runs} runs {each}, {paired}"),
+        n => format!("{n} runs {each}, {paired}"),
+    };
+    let time = seconds(page.sheets.iter().map(|sheet| sheet.results.simulated_ns).sum());
+    let what = if measured { "run on the device" } else { "of disk time simulated" };
+    let elapsed = page.elapsed_s.map_or(String::new(), |s| format!(" in {} s", significant(s, 2)));
+    let _ = writeln!(text, "{}", look.wrap(&format!("{times}; {time} s {what}{elapsed}"), ""));
+    text
+}
+
+/// What is done to what: a line each.
+pub(super) fn subject(
+    workload: &WorkloadRecord,
+    devices: &[DeviceRecord],
+    machine: Option<&MachineRecord>,
+    replay: Replay,
+    look: Look,
+) -> String {
     let mut about = Vec::new();
     about.extend(workload.requests.map(|n| format!("{} requests", grouped(n))));
     about.extend(workload.reads.map(|n| format!("{} reads", grouped(n))));
     let what = match workload.kind {
         WorkloadKind::Trace => "process",
         WorkloadKind::Tasks | WorkloadKind::Application => "task",
+        WorkloadKind::Command => "command",
         WorkloadKind::Jobs => "job",
     };
     let plural = match (workload.tasks, what) {
@@ -81,9 +110,9 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     about.extend(workload.span_ns.map(|ns| format!("{} s recorded", seconds(ns))));
     let mut rows = vec![(workload.name.as_str(), about.join(", "))];
     rows.extend(devices.iter().map(|device| (device.name.as_str(), device.about.clone())));
-    rows.extend(page.header.machine.as_ref().map(|machine| (machine.name.as_str(), machine.about.clone())));
+    rows.extend(machine.map(|machine| (machine.name.as_str(), machine.about.clone())));
     if workload.kind == WorkloadKind::Trace {
-        rows.push(match page.header.replay {
+        rows.push(match replay {
             Replay::Closed => {
                 ("closed replay", "processes keep their order and think times, and wait for I/O".to_owned())
             }
@@ -97,21 +126,11 @@ fn heading(page: &Page<'_>, look: Look) -> String {
         let indent = " ".repeat(width + 3);
         let _ = writeln!(text, "{}", look.wrap(&format!("{name:width$}   {about}"), &indent));
     }
-    let rounds = page.rounds();
-    let each = if devices.len() > 1 { "each on each device" } else { "each" };
-    let times = match rounds {
-        1 => format!("1 run {each}"),
-        n if n < *runs => format!("{n} of {runs} runs {each}, paired by seed"),
-        n => format!("{n} runs {each}, paired by seed"),
-    };
-    let simulated = seconds(page.sheets.iter().map(|sheet| sheet.results.simulated_ns).sum());
-    let elapsed = page.elapsed_s.map_or(String::new(), |s| format!(" in {} s", significant(s, 2)));
-    let _ = writeln!(text, "{}", look.wrap(&format!("{times}; {simulated} s of disk time simulated{elapsed}"), ""));
     text
 }
 
 /// Three significant digits, thousands grouped.
-fn seconds(ns: u64) -> String {
+pub(super) fn seconds(ns: u64) -> String {
     let seconds = ns as f64 / 1e9;
     if seconds < 1000.0 { significant(seconds, 3) } else { grouped(seconds.round() as u64) }
 }
@@ -184,7 +203,7 @@ fn verdict_cell(results: &FigureResults, setting: usize) -> (String, Tone) {
     comparison.map_or((String::new(), Tone::Plain), |comparison| verdict(comparison, results.figure))
 }
 
-fn verdict(comparison: &Comparison, figure: Figure) -> (String, Tone) {
+pub(super) fn verdict(comparison: &Comparison, figure: Figure) -> (String, Tone) {
     let mark = if comparison.published == Some(true) { " *" } else { "" };
     let tone = match comparison.verdict {
         Verdict::Better => Tone::Good,
@@ -244,7 +263,14 @@ mod tests {
                 let ms = if device == 0 { [10, 11, 8][setting] } else { 2 };
                 let spread = if device == 0 { [1, 1, 4] } else { [4, 4, 1] }[setting];
                 let result = result(ms, u64::from(run), spread);
-                records.add(Record::Run(Box::new(RunRecord { device, setting, run, seed: run.into(), result })));
+                records.add(Record::Run(Box::new(RunRecord {
+                    device,
+                    setting,
+                    run,
+                    seed: run.into(),
+                    turn: None,
+                    result,
+                })));
             }
             for task in 0..2 {
                 let result = result(5, 0, 1).tasks.swap_remove(task);

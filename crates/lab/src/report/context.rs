@@ -1,5 +1,6 @@
 //! What was compared: workload, devices, settings, runs.
 
+use iosched_kernel::facts::MachineFacts;
 use iosched_sim::Replay;
 use maud::{Markup, html};
 
@@ -28,7 +29,7 @@ pub(crate) fn section(views: &[View<'_>]) -> Markup {
                 dd { strong { (machine.name) } ", " (machine.about) }
             }
             dt { "Host" }
-            dd { (host(header)) }
+            dd { (first.device().measured.as_ref().map_or_else(|| host(header), |measured| machine(&measured.facts.machine))) }
             @if header.workload.kind == WorkloadKind::Trace {
                 dt { "Replay" }
                 dd { (replay(header.replay)) }
@@ -39,11 +40,16 @@ pub(crate) fn section(views: &[View<'_>]) -> Markup {
             }
             dt { "Runs" }
             dd {
-                (grouped(header.runs.into())) " of each setting" @if first.several { " on each device" } ", taking turns; run " i { "i" }
-                " of all settings" @if first.several { " and devices" } " has the same seed. Experiment seed " (header.seed) ". "
-                (counted(ios, "I/O", "I/Os")) " and "
-                (time(simulated_ns, 3)) " of device time simulated altogether, by iosched "
-                (header.version) "."
+                @if first.device().measured.is_some() {
+                    (grouped(first.results.rounds.into())) " of each setting, taking turns in random order. "
+                    (counted(ios, "I/O", "I/Os")) " in " (time(simulated_ns, 3)) " on the device, by iosched " (header.version) "."
+                } @else {
+                    (grouped(header.runs.into())) " of each setting" @if first.several { " on each device" } ", taking turns; run " i { "i" }
+                    " of all settings" @if first.several { " and devices" } " has the same seed. Experiment seed " (header.seed) ". "
+                    (counted(ios, "I/O", "I/Os")) " and "
+                    (time(simulated_ns, 3)) " of device time simulated altogether, by iosched "
+                    (header.version) "."
+                }
             }
         }
         (settings(first))
@@ -68,13 +74,20 @@ fn workload(header: &Header) -> String {
         let reads = workload.reads.map_or_else(String::new, |reads| format!(", {} of them reads", grouped(reads)));
         parts.push(format!("{}{reads}", counted(requests, "request", "requests")));
     }
-    let (one, many) =
-        if workload.kind == WorkloadKind::Application { ("task", "tasks") } else { ("process", "processes") };
+    let (one, many) = match workload.kind {
+        WorkloadKind::Application => ("task", "tasks"),
+        WorkloadKind::Command => ("command", "commands"),
+        _ => ("process", "processes"),
+    };
     parts.push(counted(workload.tasks, one, many));
     if let Some(span) = workload.span_ns {
         parts.push(format!("recorded over {}", time(span as f64, 3)));
     } else {
-        let what = if workload.kind == WorkloadKind::Application { "a program's system calls" } else { "synthetic" };
+        let what = match workload.kind {
+            WorkloadKind::Application => "a program's system calls",
+            WorkloadKind::Command => "timed as it is",
+            _ => "synthetic",
+        };
         parts.push(what.to_owned());
     }
     parts.join("; ")
@@ -95,6 +108,19 @@ fn host(header: &Header) -> String {
     let groups = if host.groups { "cgroups told apart" } else { "cgroups not told apart" };
     let plug = if host.plug { "plugs as real systems" } else { "no plugs" };
     format!("{} jiffies a second; {groups}; {plug}", grouped(host.hz.into()))
+}
+
+/// The machine that a real device was measured on.
+fn machine(machine: &MachineFacts) -> String {
+    let cpu = machine.cpu_model.as_deref().map_or_else(String::new, |model| format!(", {model}"));
+    let within =
+        machine.virtualisation.as_deref().map_or_else(String::new, |kind| format!("; virtual machine: {kind}"));
+    let memory = bytes(machine.memory_bytes as f64);
+    format!(
+        "Linux {}; {}{cpu}; {memory} of memory{within}",
+        machine.kernel,
+        counted(machine.cpus.into(), "CPU", "CPUs")
+    )
 }
 
 fn replay(replay: Replay) -> String {

@@ -29,7 +29,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
         .results
         .figures
         .iter()
-        .filter(|results| results.figure.is_headline())
+        .filter(|results| results.headline)
         .map(|results| (results.figure, marks(view, &results.settings)))
         .filter(|(_, marks)| !marks.is_empty())
         .collect();

@@ -16,12 +16,14 @@ mod latency;
 mod page;
 mod processes;
 mod reproduce;
+mod runs;
 mod service;
 mod several;
 mod shares;
 mod slices;
 mod svg;
 mod throughput;
+mod tune;
 mod turns;
 mod units;
 mod validation;
@@ -48,6 +50,12 @@ pub fn html(records: &Records, file: Option<&str>) -> String {
 #[must_use]
 pub fn experiments_html(header: &ReproductionHeader, results: &[ExperimentResults<'_>]) -> String {
     experiments::page(header, results).into_string()
+}
+
+/// A search for settings as one HTML page.
+#[must_use]
+pub fn tuning_html(results: &crate::tune::TuneResults<'_>) -> String {
+    tune::page(results).into_string()
 }
 
 /// A validation as one HTML page.

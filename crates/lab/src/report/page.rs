@@ -4,9 +4,11 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::units::counted;
 use super::view::{Setting, View};
-use super::{context, differences, doubts, figures, head, latency, processes, reproduce, shares, slices, throughput};
+use super::{
+    context, differences, doubts, figures, head, latency, processes, reproduce, runs, shares, slices, throughput,
+};
 use crate::doubt::listed;
-use crate::record::Header;
+use crate::record::{Header, WorkloadKind};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -45,21 +47,33 @@ pub(crate) fn document(version: &str, title: &str, body: &Markup) -> Markup {
 }
 
 /// What there is to be told of a device: name of the place, title, body.
-pub(crate) fn sections(view: &View<'_>) -> [(&'static str, &'static str, Markup); 7] {
+pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Markup)> {
     let figures = html! {
         (differences::section(view))
         (figures::section(view))
         (doubts::section(view))
     };
-    [
-        ("figures", "Figures and verdicts", figures),
-        ("latency", "Latency", latency::section(view)),
-        ("throughput", "Throughput over time", throughput::section(view)),
-        ("shares", "Who got the device", shares::section(view)),
-        ("turns", "Turns, idling and preemption", slices::section(view)),
-        ("head", "Where the device was sent", head::section(view)),
-        ("processes", "Processes", processes::section(view)),
-    ]
+    let mut sections = vec![("figures", "Figures and verdicts", figures)];
+    if view.device().measured.is_some() {
+        sections.push(("runs", "Run by run", runs::section(view)));
+    }
+    // A command of others tells nothing of its I/Os.
+    if view.header().workload.kind != WorkloadKind::Command {
+        sections.push(("latency", "Latency", latency::section(view)));
+    }
+    // Nobody follows a real device over time.
+    if view.device().measured.is_none() {
+        sections.extend([
+            ("throughput", "Throughput over time", throughput::section(view)),
+            ("shares", "Who got the device", shares::section(view)),
+            ("turns", "Turns, idling and preemption", slices::section(view)),
+            ("head", "Where the device was sent", head::section(view)),
+        ]);
+    }
+    if view.header().workload.kind != WorkloadKind::Command {
+        sections.push(("processes", "Processes", processes::section(view)));
+    }
+    sections
 }
 
 /// What is compared on which workload.

@@ -1,4 +1,14 @@
-//! Statistics of small samples: mean, deviation, and how sure a difference is.
+//! Statistics of small samples: mean, deviation, how sure a difference is, and what makes a sample odd.
+
+mod bootstrap;
+mod groups;
+mod power;
+mod rank;
+
+pub use bootstrap::bootstrap_interval;
+pub use groups::{Groups, groups};
+pub use power::runs_needed;
+pub use rank::{Trend, signed_rank, trend};
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -63,11 +73,17 @@ impl Difference {
     }
 }
 
+/// `values[i] - base[i]` of every pair.
+#[must_use]
+pub fn differences(values: &[f64], base: &[f64]) -> Vec<f64> {
+    values.iter().zip(base).map(|(value, base)| value - base).collect()
+}
+
 /// The mean of `values[i] - base[i]`: every pair shares what chance decided, which drops out. `None` of fewer than
 /// two pairs.
 #[must_use]
 pub fn paired(values: &[f64], base: &[f64]) -> Option<Difference> {
-    let differences: Vec<f64> = values.iter().zip(base).map(|(value, base)| value - base).collect();
+    let differences = differences(values, base);
     let error = standard_deviation(&differences)? / (differences.len() as f64).sqrt();
     Difference::of(mean(&differences), error, (differences.len() - 1) as f64)
 }
@@ -114,10 +130,17 @@ pub fn jain(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iosched_workload::SplitMix64;
     use proptest::prelude::*;
 
+    /// Values of the standard normal distribution.
+    pub(super) fn normal_sample(seed: u64, count: usize) -> Vec<f64> {
+        let mut rng = SplitMix64::entity(seed, 1);
+        (0..count).map(|_| groups::normal(&mut rng)).collect()
+    }
+
     #[track_caller]
-    fn close(found: f64, expected: f64) {
+    pub(super) fn close(found: f64, expected: f64) {
         assert!((found - expected).abs() < 1e-6 * expected.abs().max(1e-3), "{found}, expected {expected}");
     }
 

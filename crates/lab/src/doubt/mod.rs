@@ -1,7 +1,12 @@
 //! What makes a figure doubtful, and what can be done about it.
 
+mod find;
+mod noise;
+
 use std::fmt;
 
+use iosched_kernel::checks::Finding;
+use iosched_kernel::knobs::Inert;
 use iosched_sim::Note;
 use serde::Serialize;
 
@@ -9,6 +14,8 @@ use crate::fairness::ALONE_IOS_MIN;
 use crate::figure::Figure;
 use crate::number::significant;
 use crate::record::WorkloadKind;
+
+pub(crate) use find::Finder;
 
 /// Runs of each setting that the published method takes.
 pub const RUNS_PUBLISHED: u32 = 10;
@@ -40,6 +47,8 @@ pub enum Doubt {
         seconds: f64,
         /// What kind of workload is to be longer.
         kind: WorkloadKind,
+        /// Whether it ends at a given time on a real device.
+        timed: bool,
     },
     /// All latencies of a kind rest on a handful of I/Os: closing sentences leave them out.
     FewIos {
@@ -110,6 +119,65 @@ pub enum Doubt {
         /// What they are of: label and figure.
         fragile: Vec<(String, Figure)>,
     },
+    /// What was found on a real device or its machine.
+    Found {
+        /// What.
+        finding: Finding,
+    },
+    /// A knob that does nothing.
+    Inert {
+        /// Labels of the settings; empty for all.
+        settings: Vec<String>,
+        /// Which, and why.
+        knob: Inert,
+    },
+    /// Figures rose or fell while the runs were made, whatever the setting.
+    Drift {
+        /// Which.
+        figure: Figure,
+        /// From the first run to the last, per cent of the mean.
+        percent: f64,
+    },
+    /// A figure takes one of two values, rarely one between them.
+    TwoGroups {
+        /// Label of the setting.
+        setting: String,
+        /// Which.
+        figure: Figure,
+        /// Means of the lower and the higher ones.
+        means: [f64; 2],
+        /// How many runs are in each.
+        runs: [u64; 2],
+    },
+    /// A difference that so few runs do not tell from chance.
+    FewRunsForDifference {
+        /// Label of the setting.
+        setting: String,
+        /// Which.
+        figure: Figure,
+        /// The difference seen, per cent of the baseline.
+        percent: f64,
+        /// Runs made.
+        rounds: u32,
+        /// Runs of each setting that would tell it.
+        runs_needed: u32,
+    },
+    /// A verdict that comes from a few odd runs.
+    OddRuns {
+        /// Label of the setting.
+        setting: String,
+        /// Which.
+        figure: Figure,
+    },
+    /// A task that always had an I/O to do got hardly any done.
+    Starved {
+        /// Labels of the settings; empty for all.
+        settings: Vec<String>,
+        /// The task.
+        task: String,
+        /// Its I/Os, per cent of those of the one that got most.
+        percent: f64,
+    },
     /// What the simulator says of a run.
     Simulated {
         /// Labels of the settings it is said of; empty for all.
@@ -157,7 +225,12 @@ impl fmt::Display for Doubt {
                 f,
                 "{rounds} runs are fewer than the published method's {RUNS_PUBLISHED}; more make narrower intervals: --runs {RUNS_PUBLISHED}"
             ),
-            Self::Short { seconds, kind } => write!(
+            Self::Short { seconds, timed: true, .. } => write!(
+                f,
+                "runs last {} s; the published method does not consider tests below {SECONDS_PUBLISHED:.0} s: --run-for {SECONDS_PUBLISHED:.0}",
+                significant(*seconds, 2)
+            ),
+            Self::Short { seconds, kind, .. } => write!(
                 f,
                 "runs last {} s; the published method does not consider tests below {SECONDS_PUBLISHED:.0} s: {}",
                 significant(*seconds, 2),
@@ -165,7 +238,7 @@ impl fmt::Display for Doubt {
                     WorkloadKind::Trace => "record the server for longer",
                     WorkloadKind::Tasks => "raise the tasks' totals or end_ns",
                     WorkloadKind::Jobs => "raise the jobs' size, loops or runtime",
-                    WorkloadKind::Application => "give the program more to do",
+                    WorkloadKind::Application | WorkloadKind::Command => "give the program more to do",
                 }
             ),
             Self::FewIos { sync, ios } => write!(
@@ -233,6 +306,47 @@ impl fmt::Display for Doubt {
                     listed(&names)
                 )
             }
+            Self::Found { finding } => match finding.remedy() {
+                Some(remedy) => write!(f, "{finding}; {remedy}"),
+                None => write!(f, "{finding}"),
+            },
+            Self::Inert { settings, knob } if settings.is_empty() => write!(f, "{knob}"),
+            Self::Inert { settings, knob } => write!(f, "{}: {knob}", listed(settings)),
+            Self::Drift { figure, percent } => write!(
+                f,
+                "{} {} by {} % from the first run to the last, whatever the setting: something else changed meanwhile; settings took turns, so they are still compared fairly, but look for other load, heat, or a disk that fills up",
+                figure.name(),
+                if *percent > 0.0 { "rose" } else { "fell" },
+                significant(percent.abs(), 2)
+            ),
+            Self::TwoGroups { setting, figure, means, runs } => write!(
+                f,
+                "{setting}: {} is about {} {} in {} runs and about {} {} in {}, and rarely between: its mean is of nothing that happens; find out what tells the runs apart",
+                figure.name(),
+                significant(means[0], 3),
+                figure.unit(),
+                runs[0],
+                significant(means[1], 3),
+                figure.unit(),
+                runs[1]
+            ),
+            Self::FewRunsForDifference { setting, figure, percent, rounds, runs_needed } => write!(
+                f,
+                "{setting}: {} differs by {} % on average, which {rounds} runs do not tell from chance; to tell such a difference you need about {runs_needed} runs: --runs {runs_needed}, or --until-sure",
+                figure.name(),
+                significant(percent.abs(), 2)
+            ),
+            Self::OddRuns { setting, figure } => write!(
+                f,
+                "{setting}: that {} differs comes from a few odd runs, most say otherwise; take more --runs, and look for what happened in those",
+                figure.name()
+            ),
+            Self::Starved { settings, task, percent } => write!(
+                f,
+                "{}{task} is starved: it always has I/O to do, and gets {} % of what the one that gets most gets",
+                if settings.is_empty() { String::new() } else { format!("{}: ", listed(settings)) },
+                significant(*percent, 2)
+            ),
             Self::Simulated { settings, note } if settings.is_empty() => write!(f, "{note}"),
             Self::Simulated { settings, note } => write!(f, "{}: {note}", listed(settings)),
             Self::WorkloadDamaged { first, total: 1 } => write!(f, "{first}; record it again if that matters"),

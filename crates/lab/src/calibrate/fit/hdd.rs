@@ -1,0 +1,256 @@
+//! Fits `hdd`.
+//!
+//! Reads near each other differ by where the platters are alone: the width of their latencies is a revolution. Rates across the
+//! disk give the zones, reads of what was read ahead the work per command, and how the mean latency rises with the
+//! part of the disk that reads are spread over gives the seek curve. Caches, skews and what a write needs to settle are assumed.
+
+use iosched_disk::hdd::{
+    InterfaceConfig, OverheadsConfig, QueueConfig, ReadCacheConfig, SeekConfig, SeekPoint, TrackOrder,
+    WriteCacheConfig, ZoneConfig,
+};
+use iosched_disk::{HddConfig, Model};
+
+use super::search::{Search, times};
+use super::{Fit, single};
+use crate::calibrate::error::CalibrateError;
+use crate::calibrate::evidence::{Evidence, Measured};
+use crate::calibrate::probe::Role;
+
+/// Speeds that disks have, revolutions a minute.
+const SPEEDS: [f64; 8] = [3_600.0, 4_200.0, 5_400.0, 5_900.0, 7_200.0, 10_000.0, 12_000.0, 15_000.0];
+/// How near an estimate is taken for one of them.
+const SPEED_TOLERANCE: f64 = 0.08;
+/// Faster than this on average is no rotating disk, ns.
+const LATENCY_NS_MIN: f64 = 1_500_000.0;
+/// How much longer reads far from each other take than reads near each other, at least.
+const DISTANCE_RATIO_MIN: f64 = 1.1;
+const HEADS: u32 = 2;
+/// Work per command, if nothing shows it, ns.
+const COMMAND_NS: u64 = 60_000;
+/// Rate of the link, bytes a second: SATA 6 Gb/s.
+const LINK_BYTES_PER_SECOND: u64 = 550_000_000;
+/// A switch to the next track, as a share of a revolution; assumed.
+const SWITCH: f64 = 0.11;
+/// By how much skew exceeds it, ns; assumed.
+const SKEW_MARGIN_NS: u64 = 30_000;
+/// Mean of the root, and of the distance itself, between two places in a stretch of length 1.
+const MEAN_ROOT: f64 = 8.0 / 15.0;
+const MEAN_DISTANCE: f64 = 1.0 / 3.0;
+/// How often both parts of the seek curve are fitted in turn.
+const SEEK_ROUNDS: u32 = 200;
+/// Distances of the seek table, as shares of all cylinders.
+const TABLE: [f64; 9] = [1e-4, 1e-3, 5e-3, 0.02, 0.06, 0.15, 0.33, 0.66, 1.0];
+
+fn model(config: HddConfig) -> Model {
+    Model::Hdd(Box::new(config))
+}
+
+/// The best there is, or why it is no rotating disk.
+pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
+    let mean_ns = single(evidence)?.latency.mean_ns();
+    if mean_ns < LATENCY_NS_MIN {
+        return Ok(Err("reads are faster than a disk turns"));
+    }
+    let mut distances: Vec<&Measured> = evidence.of_role(Role::Distance).collect();
+    distances.sort_by_key(|measured| measured.probe.sectors);
+    let (Some(near), Some(far)) = (distances.first(), distances.last()) else {
+        return Ok(Err("it is too small to show what distance costs"));
+    };
+    if far.summary.mean_ns.median < near.summary.mean_ns.median * DISTANCE_RATIO_MIN {
+        return Ok(Err("distance costs nothing"));
+    }
+    let revolution_ns = revolution_ns(near);
+    let Some(zones) = zones(evidence, revolution_ns) else {
+        return Ok(Err("it was not read sequentially"));
+    };
+    // All of the disk is a part of it, too: the smallest reads anywhere.
+    distances.extend(evidence.of_role(Role::Size).min_by_key(|measured| measured.probe.bytes));
+    let config = start(evidence, revolution_ns, zones, seek(&distances, revolution_ns, command_ns(evidence)));
+    let mut search = Search::new(evidence, model, config, &[Role::Sequential])?;
+    search
+        .scale(scale_shortest)?
+        .scale(|config, factor| config.head_switch_ns = times(config.head_switch_ns, factor))?
+        .judged_by(&[Role::Place, Role::Sequential])?
+        .scale(scale_tracks)?
+        .judged_by(&[Role::Distance, Role::Size, Role::Think])?
+        .scale(|config, factor| scale_seek(config, |_| factor))?
+        .scale(|config, factor| scale_seek(config, |share| factor.powf(share)))?
+        .scale(|config, factor| scale_seek(config, |share| factor.powf(1.0 - share)))?
+        .scale(|config, factor| scale_seek(config, |share| factor.powf(4.0 * share * (1.0 - share))))?
+        .judged_by(&[Role::Sequential, Role::Size])?
+        .scale(|config, factor| config.interface.command_ns = times(config.interface.command_ns, factor))?
+        .judged_by(&[Role::Depth])?
+        .scale(|config, factor| config.queue.starvation_ns = times(config.queue.starvation_ns, factor))?;
+    if evidence.of_role(Role::Write).next().is_some() {
+        search
+            .judged_by(&[Role::Write, Role::Flush])?
+            .scale(|config, factor| config.write_settle_ns = times(config.write_settle_ns, factor))?
+            .scale(|config, factor| scale_count(&mut config.write_cache.extents, factor))?
+            .scale(|config, factor| scale_count(&mut config.write_cache.sectors, factor))?;
+    }
+    Ok(Ok(model(search.into_best())))
+}
+
+fn scale_count(count: &mut u32, factor: f64) {
+    *count = (f64::from(*count) * factor).round() as u32;
+}
+
+/// The width of latencies of reads near each other: nine tenths of a revolution lie between the twentieth that is fastest
+/// and the one that is slowest.
+fn revolution_ns(near: &Measured) -> f64 {
+    let latency = &near.summary.latency;
+    let estimate_ns = (latency.quantile_ns(0.95) - latency.quantile_ns(0.05)) as f64 / 0.9;
+    let off = |speed: f64| (60e9 / speed / estimate_ns.max(1.0)).ln().abs();
+    let nearest = SPEEDS.into_iter().min_by(|a, b| off(*a).total_cmp(&off(*b)));
+    let revolution_ns = nearest.filter(|&speed| off(speed) < SPEED_TOLERANCE).map_or(estimate_ns, |speed| 60e9 / speed);
+    // What the model takes: 1,000 to 100,000 a minute.
+    revolution_ns.clamp(6e5, 6e7)
+}
+
+/// What a read from the cache takes beside its data, ns.
+fn command_ns(evidence: &Evidence) -> u64 {
+    let small = evidence.of_role(Role::Sequential).find(|measured| measured.probe.bytes == 4096);
+    let hit_ns = small.map(|measured| measured.summary.p50_ns.median - 4096e9 / LINK_BYTES_PER_SECOND as f64);
+    hit_ns.map_or(COMMAND_NS, |ns| (ns.max(1_000.0) as u64).min(2_000_000))
+}
+
+/// Zones of equal size between places whose rates are known.
+fn zones(evidence: &Evidence, revolution_ns: f64) -> Option<Vec<ZoneConfig>> {
+    let mut places: Vec<&Measured> = evidence.of_role(Role::Place).collect();
+    places.sort_by_key(|measured| measured.probe.start_sector);
+    let rates: Vec<f64> =
+        places.iter().map(|measured| measured.summary.iops.median * f64::from(measured.probe.bytes)).collect();
+    let parts = rates.len().checked_sub(1).filter(|&parts| parts > 0)?;
+    let sectors = evidence.target.capacity_sectors.div_ceil(parts as u64);
+    let track_ns = revolution_ns * (1.0 + SWITCH) + SKEW_MARGIN_NS as f64;
+    let zone_of_pair = |pair: &[f64]| zone(sectors, f64::midpoint(pair[0], pair[1]) * track_ns / 1e9 / 512.0);
+    Some(rates.windows(2).map(zone_of_pair).collect())
+}
+
+/// A zone of at least `sectors` with tracks of that many, in whole blocks.
+fn zone(sectors: u64, sectors_per_track: f64) -> ZoneConfig {
+    let sectors_per_track = (sectors_per_track as u32 / 8 * 8).clamp(8, 65_536);
+    let cylinders = sectors.div_ceil(u64::from(sectors_per_track) * u64::from(HEADS)) as u32;
+    ZoneConfig { cylinders: cylinders.max(1), sectors_per_track, ..ZoneConfig::default() }
+}
+
+/// Makes all tracks longer or shorter, and of that fewer or more.
+fn scale_tracks(config: &mut HddConfig, factor: f64) {
+    let sectors = config.capacity_sectors.div_ceil(config.zones.len() as u64);
+    for own in &mut config.zones {
+        *own = zone(sectors, f64::from(own.sectors_per_track) * factor);
+    }
+}
+
+/// Makes the shortest seek longer or shorter, but no longer than the next.
+fn scale_shortest(config: &mut HddConfig, factor: f64) {
+    if let SeekConfig::Table(points) = &mut config.seek {
+        let next_ns = points.get(1).map_or(u64::MAX, |next| next.ns);
+        points[0].ns = times(points[0].ns, factor).min(next_ns);
+    }
+}
+
+/// Seek time by distance as a share of all: shortest, what grows with the root, what grows with the distance; ns.
+#[derive(Clone, Copy)]
+struct Curve {
+    shortest_ns: f64,
+    root_ns: f64,
+    line_ns: f64,
+}
+
+/// The curve whose means over the parts of the disk are nearest to the latencies measured there: least squares, with neither
+/// part falling.
+fn seek(distances: &[&Measured], revolution_ns: f64, command_ns: u64) -> Curve {
+    let all = distances.iter().map(|measured| measured.probe.sectors).max().unwrap_or(1) as f64;
+    let points: Vec<(f64, f64, f64)> = distances
+        .iter()
+        .map(|measured| {
+            let share = measured.probe.sectors as f64 / all;
+            let seek_ns = measured.summary.mean_ns.median - revolution_ns / 2.0 - command_ns as f64;
+            (share.sqrt() * MEAN_ROOT, share * MEAN_DISTANCE, seek_ns)
+        })
+        .collect();
+    // One part after the other, until both stay: each is nearest to what the other leaves.
+    let (mut shortest_ns, mut root_ns, mut line_ns) = (0.0f64, 0.0f64, 0.0f64);
+    for _ in 0..SEEK_ROUNDS {
+        let rest: Vec<(f64, f64)> = points.iter().map(|&(root, far, ns)| (root, ns - line_ns * far)).collect();
+        root_ns = line(&rest).1.max(0.0);
+        let rest: Vec<(f64, f64)> = points.iter().map(|&(root, far, ns)| (far, ns - root_ns * root)).collect();
+        (shortest_ns, line_ns) = line(&rest);
+        line_ns = line_ns.max(0.0);
+    }
+    Curve { shortest_ns: shortest_ns.max(revolution_ns / 20.0), root_ns, line_ns }
+}
+
+/// Intercept and slope of the line nearest to the points.
+fn line(points: &[(f64, f64)]) -> (f64, f64) {
+    let count = points.len().max(1) as f64;
+    let (x_mean, y_mean) =
+        (points.iter().map(|p| p.0).sum::<f64>() / count, points.iter().map(|p| p.1).sum::<f64>() / count);
+    let spread: f64 = points.iter().map(|p| (p.0 - x_mean).powi(2)).sum();
+    let rise: f64 = points.iter().map(|p| (p.0 - x_mean) * (p.1 - y_mean)).sum();
+    let slope = if spread > 0.0 { rise / spread } else { 0.0 };
+    (y_mean - slope * x_mean, slope)
+}
+
+fn start(evidence: &Evidence, revolution_ns: f64, zones: Vec<ZoneConfig>, curve: Curve) -> HddConfig {
+    let target = &evidence.target;
+    let cylinders: u32 = zones.iter().map(|zone| zone.cylinders).sum();
+    let mut table: Vec<SeekPoint> = vec![SeekPoint { cylinders: 1, ns: curve.shortest_ns as u64 }];
+    for share in TABLE {
+        let ns = curve.shortest_ns + curve.root_ns * share.sqrt() + curve.line_ns * share;
+        let point = SeekPoint { cylinders: (f64::from(cylinders) * share) as u32, ns: ns as u64 };
+        if table.last().is_some_and(|last| last.cylinders < point.cylinders) {
+            table.push(point);
+        }
+    }
+    HddConfig {
+        capacity_sectors: target.capacity_sectors,
+        depth: target.depth.clamp(1, 256),
+        max_hw_sectors_kb: target.max_sectors_kb.max(4),
+        fua: target.fua,
+        rpm: 60e9 / revolution_ns,
+        heads: HEADS,
+        physical_block_bytes: 4096,
+        track_order: TrackOrder::default(),
+        head_switch_ns: (revolution_ns * SWITCH) as u64,
+        write_settle_ns: (revolution_ns * SWITCH) as u64,
+        write_to_read_ns: None,
+        skew_margin_ns: SKEW_MARGIN_NS,
+        seek: SeekConfig::Table(table),
+        zones,
+        interface: InterfaceConfig {
+            command_ns: command_ns(evidence),
+            bytes_per_second: LINK_BYTES_PER_SECOND,
+            overheads: OverheadsConfig::default(),
+        },
+        queue: QueueConfig { starvation_ns: 1_000_000_000 },
+        read_cache: ReadCacheConfig {
+            segments: 32,
+            segment_sectors: 2_048,
+            read_ahead_sectors: 1_536,
+            sequential_read_ahead_sectors: 256,
+            read_on_arrival: false,
+            replace_requested: true,
+            keep_written: false,
+        },
+        write_cache: WriteCacheConfig {
+            enabled: target.write_cache,
+            sectors: 65_536,
+            extents: 1_024,
+            high_percent: 75,
+            idle_ns: 20_000_000,
+            destage_sectors: 1_024,
+            flush_ns: 0,
+        },
+    }
+}
+
+/// Multiplies seek times by what `factor` says of their share of the longest distance, by the root.
+fn scale_seek(config: &mut HddConfig, factor: impl Fn(f64) -> f64) {
+    let SeekConfig::Table(points) = &mut config.seek else { return };
+    let longest = f64::from(points.last().map_or(1, |last| last.cylinders));
+    for point in points {
+        point.ns = times(point.ns, factor((f64::from(point.cylinders) / longest).sqrt()));
+    }
+}

@@ -1,0 +1,76 @@
+//! Fits: from what was measured to the parameters of a model.
+//!
+//! What can be read off the probes is; what cannot is searched for one parameter at a time, with the probes simulated
+//! on the model. Nothing is left to chance: the same measurements give the same model.
+
+mod hdd;
+mod search;
+mod server;
+mod ssd;
+
+use iosched_disk::Model;
+use iosched_sim::Histogram;
+
+use super::error::CalibrateError;
+use super::evidence::{Evidence, Measured};
+use super::probe::Role;
+
+/// Why a kind of device was not tried, or the best model of that kind.
+pub(super) type Fit = Result<Model, &'static str>;
+
+/// The best model of each kind.
+pub(super) fn fits(evidence: &Evidence) -> Result<[(&'static str, Fit); 3], CalibrateError> {
+    Ok([("hdd", hdd::fit(evidence)?), ("ssd", ssd::fit(evidence)?), ("server", server::fit(evidence)?)])
+}
+
+/// Latencies of 4 KiB reads, one at a time: of parts of the device if there are such probes, else of larger reads.
+fn single(evidence: &Evidence) -> Result<Single, CalibrateError> {
+    let mut probes: Vec<&Measured> = evidence.of_role(Role::Distance).collect();
+    if probes.is_empty() {
+        probes = evidence.needed(Role::Size)?;
+        probes.truncate(1);
+    }
+    let mut latency = Histogram::default();
+    probes.iter().for_each(|measured| latency.merge(&measured.summary.latency));
+    let counted_ns = probes.iter().map(|measured| measured.summary.counted_ns).sum();
+    Ok(Single { latency, counted_ns, bytes: probes.first().map_or(4096, |measured| measured.probe.bytes) })
+}
+
+/// I/Os that were alone on the device.
+struct Single {
+    latency: Histogram,
+    counted_ns: u64,
+    bytes: u32,
+}
+
+/// Bytes a second that the slope of latency over size gives: the median of the slopes of all pairs (Theil and Sen). `None` if
+/// larger reads take no longer.
+fn bytes_per_second(evidence: &Evidence) -> Option<f64> {
+    let sizes: Vec<(f64, f64)> = evidence
+        .of_role(Role::Size)
+        .map(|measured| (f64::from(measured.probe.bytes), measured.summary.p50_ns.median))
+        .collect();
+    let mut slopes: Vec<f64> = Vec::new();
+    for (i, (bytes, ns)) in sizes.iter().enumerate() {
+        let later = sizes[i + 1..].iter();
+        slopes.extend(later.map(|(more_bytes, more_ns)| (more_ns - ns) / (more_bytes - bytes)));
+    }
+    slopes.sort_unstable_by(f64::total_cmp);
+    let middle = slopes.get(slopes.len() / 2)?;
+    (*middle > 1e-3).then(|| 1e9 / middle)
+}
+
+/// The most bytes a second of any read.
+fn bandwidth(evidence: &Evidence) -> f64 {
+    [Role::Bandwidth, Role::Sequential, Role::Size, Role::Place]
+        .into_iter()
+        .flat_map(|role| evidence.of_role(role))
+        .map(|measured| measured.summary.iops.median * f64::from(measured.probe.bytes))
+        .fold(1e6, f64::max)
+}
+
+/// The most 4 KiB reads a second at any depth.
+fn most_iops(evidence: &Evidence) -> Result<f64, CalibrateError> {
+    let depths = evidence.needed(Role::Depth).or_else(|_| evidence.needed(Role::Size))?;
+    Ok(depths.iter().map(|measured| measured.summary.iops.median).fold(1e-3, f64::max))
+}

@@ -1,0 +1,225 @@
+//! Fits `server`.
+//!
+//! The least a 4 KiB read takes alone is service and way; what it takes beyond that is the spread, as measured. The most reads a second,
+//! for every number of servers, say how long one is busy. Which number it is, how much of the spread holds up the
+//! others, and whether the order is left to chance, show at depth.
+
+use iosched_disk::server::{ServerPoint, ServerStalls, ServerTimes};
+use iosched_disk::{Model, ServerConfig};
+use iosched_sim::Histogram;
+
+use super::search::{Search, times};
+use super::{Fit, Single, bandwidth, bytes_per_second, most_iops, single};
+use crate::calibrate::error::CalibrateError;
+use crate::calibrate::evidence::Evidence;
+use crate::calibrate::probe::Role;
+
+/// Numbers of servers that are tried.
+const SERVERS: [u32; 14] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128];
+/// How many numbers of servers are looked at more closely.
+const REFINED: usize = 2;
+/// Sizes of pieces that are tried, sectors.
+const PIECES: [Option<u32>; 6] = [None, Some(128), Some(256), Some(512), Some(1024), Some(2048)];
+/// Shares at which the spread is kept.
+const SHARES: [f64; 17] = [0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 1.0];
+/// What counts as the least latency: single I/Os may come back sooner by chance.
+const LEAST_SHARE: f64 = 0.02;
+/// A latency above so many times the median, and so much above it, is a stall, as long as they are rare.
+const STALL_TIMES: u64 = 8;
+const STALL_NS_MIN: u64 = 300_000;
+const STALLS_MIN: u64 = 8;
+const STALLS_SHARE_MAX: f64 = 0.006;
+
+const READS: [Role; 5] = [Role::Depth, Role::Size, Role::Bandwidth, Role::Sequential, Role::Distance];
+
+fn model(config: ServerConfig) -> Model {
+    Model::Server(Box::new(config))
+}
+
+/// The best there is.
+pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
+    let start = start(evidence)?;
+    // What would be done if nothing ever stood still.
+    let most_iops = most_iops(evidence)? * (1.0 + start.stalls.as_ref().map_or(0.0, stalled));
+    let mut found = Vec::new();
+    let fixed_ns = start.read.service_ns;
+    let extra_ns = mean_ns(&start.read.extra);
+    for servers in SERVERS.into_iter().filter(|&servers| servers <= start.depth) {
+        let busy_ns = f64::from(servers) * 1e9 / most_iops - extra_ns * start.read.extra_in_service;
+        let mut config = ServerConfig { servers, ..start.clone() };
+        config.read.service_ns = fixed_ns.min(busy_ns.max(0.0) as u64);
+        config.read.transit_ns = fixed_ns - config.read.service_ns;
+        found.push(Search::new(evidence, model, config, &[Role::Depth, Role::Distance])?);
+        // More would never be busy.
+        if busy_ns > 2.0 * fixed_ns as f64 {
+            break;
+        }
+    }
+    found.sort_by(|a, b| a.miss().total_cmp(&b.miss()));
+    found.truncate(REFINED);
+    found.iter_mut().try_for_each(refine)?;
+    let Some(mut search) = found.into_iter().min_by(|a, b| a.miss().total_cmp(&b.miss())) else {
+        return Ok(Err("it takes no command"));
+    };
+    refine(&mut search)?;
+    if evidence.of_role(Role::Write).next().is_some() {
+        fit_writes(evidence, &mut search)?;
+    }
+    Ok(Ok(model(search.into_best())))
+}
+
+/// What can be read off, with one server that is busy all the time a read takes.
+fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
+    let single = single(evidence)?;
+    let target = &evidence.target;
+    let slope = bytes_per_second(evidence);
+    let stalls = stalls(&single);
+    let data_ns = slope.map_or(0.0, |rate| f64::from(single.bytes) * 1e9 / rate);
+    let least_ns = single.latency.quantile_ns(LEAST_SHARE);
+    let rate = |bytes_per_second: f64| (bytes_per_second as u64).clamp(10_000, 1_000_000_000_000);
+    let link = bandwidth(evidence) * 1.05;
+    // A byte crosses the server and then the link.
+    let own = slope.map(|both| 1.0 / both - 1.0 / link).filter(|&own| own > 0.0);
+    let bytes_per_second = own.map(|own| rate(1.0 / own));
+    Ok(ServerConfig {
+        capacity_sectors: target.capacity_sectors,
+        depth: target.depth.max(1),
+        hw_queues: 1,
+        max_hw_sectors_kb: target.max_sectors_kb.max(4),
+        rotational: target.rotational,
+        write_cache: target.write_cache,
+        fua: target.fua,
+        servers: 1,
+        choice: 1,
+        piece_sectors: None,
+        link_bytes_per_second: Some(rate(link)),
+        flush_ns: 0,
+        read: ServerTimes {
+            transit_ns: 0,
+            service_ns: least_ns.saturating_sub(data_ns as u64),
+            bytes_per_second,
+            extra_in_service: 0.5,
+            extra: spread(
+                &single.latency,
+                least_ns,
+                if stalls.is_some() { stall_ns(&single.latency) } else { u64::MAX },
+            ),
+        },
+        write: None,
+        stalls,
+    })
+}
+
+/// What latencies below `below_ns` have beyond `least_ns`, by share.
+fn spread(latency: &Histogram, least_ns: u64, below_ns: u64) -> Vec<ServerPoint> {
+    let usual = below(latency, below_ns);
+    let mut points: Vec<ServerPoint> = SHARES
+        .map(|share| ServerPoint { share, ns: usual.quantile_ns(share).saturating_sub(least_ns) })
+        .into_iter()
+        .collect();
+    if let Some(last) = points.last_mut() {
+        last.ns = usual.max_ns().saturating_sub(least_ns).max(last.ns);
+    }
+    // Between equal neighbours a point says nothing.
+    let says = |i: usize| {
+        let ns = |i: usize| points.get(i).map(|point| point.ns);
+        i == 0 || ns(i - 1) != ns(i) || ns(i + 1) != ns(i)
+    };
+    (0..points.len()).filter(|&i| says(i)).map(|i| points[i]).collect()
+}
+
+/// The part of a distribution below a value.
+fn below(latency: &Histogram, below_ns: u64) -> Histogram {
+    let mut usual = Histogram::default();
+    for (first_ns, width_ns, count) in latency.buckets().filter(|&(first_ns, ..)| first_ns < below_ns) {
+        let middle_ns = (first_ns + width_ns / 2).clamp(latency.min_ns(), latency.max_ns());
+        (0..count).for_each(|_| usual.record(middle_ns));
+    }
+    usual
+}
+
+/// From where on a latency is that of a stall, ns.
+fn stall_ns(latency: &Histogram) -> u64 {
+    let median_ns = latency.quantile_ns(0.5);
+    (STALL_TIMES * median_ns).max(median_ns + STALL_NS_MIN)
+}
+
+/// Latencies far above all others, if they are rare: everything stood still.
+fn stalls(single: &Single) -> Option<ServerStalls> {
+    let latency = &single.latency;
+    let (median_ns, from_ns) = (latency.quantile_ns(0.5), stall_ns(latency));
+    let mut lengths = Histogram::default();
+    for (first_ns, width_ns, count) in latency.buckets().filter(|&(first_ns, ..)| first_ns >= from_ns) {
+        (0..count).for_each(|_| lengths.record(first_ns + width_ns / 2 - median_ns));
+    }
+    let count = lengths.count();
+    if count < STALLS_MIN || count as f64 > latency.count() as f64 * STALLS_SHARE_MAX {
+        return None;
+    }
+    let between_ns = single.counted_ns / count;
+    let every_ns = between_ns.saturating_sub(lengths.mean_ns() as u64).max(1_000);
+    Some(ServerStalls { every_ns, length: spread(&lengths, 0, u64::MAX) })
+}
+
+/// Time in stalls over time between them.
+fn stalled(stalls: &ServerStalls) -> f64 {
+    mean_ns(&stalls.length) / stalls.every_ns as f64
+}
+
+/// The mean of a distribution.
+fn mean_ns(points: &[ServerPoint]) -> f64 {
+    let part = |pair: &[ServerPoint]| (pair[1].share - pair[0].share) * (pair[0].ns + pair[1].ns) as f64 / 2.0;
+    points.windows(2).map(part).sum()
+}
+
+/// Everything but the number of servers, one after another.
+fn refine(search: &mut Search<'_, ServerConfig>) -> Result<(), CalibrateError> {
+    let depth = search.best().depth;
+    let choices: Vec<u32> = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128].into_iter().filter(|&n| n <= depth).collect();
+    search
+        .judged_by(&[Role::Depth])?
+        .among(&choices, |config, choice| config.choice = choice)?
+        .among(&[0.0, 0.1, 0.25, 0.5, 0.75, 1.0], |config, share| config.read.extra_in_service = share)?
+        .scale(|config, factor| config.read.service_ns = times(config.read.service_ns, factor))?
+        .judged_by(&[Role::Depth, Role::Distance])?
+        .scale(|config, factor| config.read.transit_ns = times(config.read.transit_ns, factor))?
+        .judged_by(&[Role::Size, Role::Bandwidth, Role::Sequential])?
+        .among(&PIECES, |config, piece| config.piece_sectors = piece)?
+        .scale(|config, factor| scale_rate(&mut config.read.bytes_per_second, factor))?
+        .scale(|config, factor| scale_rate(&mut config.link_bytes_per_second, factor))?
+        .judged_by(&READS)?
+        .scale(|config, factor| config.read.service_ns = times(config.read.service_ns, factor))?
+        .scale(|config, factor| config.read.extra.iter_mut().for_each(|point| point.ns = times(point.ns, factor)))?;
+    Ok(())
+}
+
+fn scale_rate(rate: &mut Option<u64>, factor: f64) {
+    *rate = rate.map(|rate| times(rate, factor));
+}
+
+/// Writes begin as reads, and flushes are what they were measured as.
+fn fit_writes(evidence: &Evidence, search: &mut Search<'_, ServerConfig>) -> Result<(), CalibrateError> {
+    let flush = evidence.of_role(Role::Flush).next().map(|measured| measured.summary.flushes.mean_ns());
+    let transit_ns = search.best().read.transit_ns;
+    let flush_ns = flush.map_or(0, |ns| (ns as u64).saturating_sub(transit_ns));
+    search.judged_by(&[Role::Write])?.set(|config| {
+        config.flush_ns = flush_ns;
+        config.write = Some(config.read.clone());
+    })?;
+    let scaled = |field: fn(&mut ServerTimes) -> &mut u64| {
+        move |config: &mut ServerConfig, factor: f64| {
+            if let Some(write) = &mut config.write {
+                let value = field(write);
+                *value = times(*value, factor);
+            }
+        }
+    };
+    search.scale(scaled(|write| &mut write.service_ns))?.scale(scaled(|write| &mut write.transit_ns))?.scale(
+        |config, factor| {
+            if let Some(write) = &mut config.write {
+                scale_rate(&mut write.bytes_per_second, factor);
+            }
+        },
+    )?;
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! Fits `ssd`.
+//!
+//! The least a 4 KiB read takes alone is a die's time and work beside the link; the most reads a second is what dies or link
+//! allow. How many dies there are, how the time divides, and how much a die reads at once, show at depth and by size. What no read shows
+//! (programming, erasing, the buffer) is assumed of the usual size, or follows from probes that write.
+
+use iosched_disk::ssd::{
+    SsdBufferConfig, SsdCleaningConfig, SsdFlashConfig, SsdInterfaceConfig, SsdStartConfig, SsdVictim,
+};
+use iosched_disk::{Model, SsdConfig};
+
+use super::search::{Search, times};
+use super::{Fit, bandwidth, most_iops, single};
+use crate::calibrate::error::CalibrateError;
+use crate::calibrate::evidence::Evidence;
+use crate::calibrate::probe::Role;
+
+/// Numbers of dies that are tried.
+const DIES: [u32; 11] = [1, 2, 4, 8, 12, 16, 24, 32, 64, 96, 128];
+/// Shares of a lone read's time that are the die's.
+const DIE_SHARES: [f64; 4] = [0.4, 0.6, 0.75, 0.9];
+/// What dies read at once, sectors.
+const READ_SECTORS: [u32; 5] = [8, 16, 32, 64, 128];
+/// How many channels it takes to fill the link.
+const CHANNEL_SHARES: [u64; 6] = [1, 2, 3, 4, 6, 8];
+/// Slower than this is no flash, ns.
+const LATENCY_NS_MAX: u64 = 5_000_000;
+/// Units of programming, sectors, and how many of them are erased at once; assumed.
+const PROGRAM_SECTORS: u32 = 32;
+/// Blocks that the capacity is divided into, at least: enough for cleaning to be like that of a real device.
+const BLOCKS: u64 = 512;
+/// Spare flash, per cent; assumed.
+const SPARE_PERCENT: f64 = 7.0;
+
+const READS: [Role; 5] = [Role::Depth, Role::Size, Role::Bandwidth, Role::Sequential, Role::Distance];
+
+fn model(config: SsdConfig) -> Model {
+    Model::Ssd(Box::new(config))
+}
+
+/// The best there is, or why it is no flash.
+pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
+    let single = single(evidence)?;
+    let latency_ns = single.latency.quantile_ns(0.5);
+    if latency_ns > LATENCY_NS_MAX {
+        return Ok(Err("a read takes longer than any flash needs"));
+    }
+    let most_iops = most_iops(evidence)?;
+    let start = start(evidence, latency_ns as f64, most_iops);
+    let mut best: Option<Search<'_, SsdConfig>> = None;
+    for dies in DIES {
+        for share in DIE_SHARES {
+            let mut config = start.clone();
+            divide(&mut config, latency_ns as f64, share);
+            set_dies(&mut config, dies);
+            let found = Search::new(evidence, model, config, &[Role::Depth])?;
+            if best.as_ref().is_none_or(|best| found.miss() < best.miss()) {
+                best = Some(found);
+            }
+        }
+    }
+    let Some(mut search) = best else { return Ok(Err("it takes no command")) };
+    for _ in 0..2 {
+        refine(&mut search)?;
+    }
+    if evidence.of_role(Role::Write).next().is_some() {
+        fit_writes(evidence, &mut search)?;
+    }
+    Ok(Ok(model(search.into_best())))
+}
+
+/// Of a lone read's time `share` is the die's, what is left beside the data's the controller's.
+fn divide(config: &mut SsdConfig, latency_ns: f64, share: f64) {
+    let data_ns = 4096e9 / config.interface.bytes_per_second as f64;
+    let rest_ns = latency_ns * (1.0 - share) - 2.0 * data_ns - config.interface.read_command_ns as f64;
+    config.flash.read_ns = (latency_ns * share) as u64;
+    config.interface.read_latency_ns = rest_ns.max(0.0) as u64;
+}
+
+/// So many dies, and erase units that leave enough blocks.
+fn set_dies(config: &mut SsdConfig, dies: u32) {
+    config.flash.dies = dies;
+    config.flash.channels = dies.min(8);
+    let wanted = config.capacity_sectors / u64::from(dies) / BLOCKS / u64::from(PROGRAM_SECTORS);
+    config.flash.erase_sectors = PROGRAM_SECTORS * (wanted.clamp(1, 1 << 18) as u32).next_power_of_two().min(1 << 18);
+}
+
+fn start(evidence: &Evidence, latency_ns: f64, most_iops: f64) -> SsdConfig {
+    let target = &evidence.target;
+    let link = (bandwidth(evidence) * 1.05) as u64;
+    let mut config = SsdConfig {
+        capacity_sectors: target.capacity_sectors,
+        depth: target.depth.max(1),
+        hw_queues: 1,
+        max_hw_sectors_kb: target.max_sectors_kb.max(4),
+        fua: target.fua,
+        flash: SsdFlashConfig {
+            dies: 1,
+            channels: 1,
+            channel_bytes_per_second: link.max(1_000_000),
+            read_sectors: 8,
+            read_ns: 0,
+            program_sectors: PROGRAM_SECTORS,
+            program_ns: 600_000,
+            erase_sectors: PROGRAM_SECTORS,
+            erase_ns: 5_000_000,
+            suspend_ns: 10_000,
+            suspends_max: 4,
+            reads_in_a_row: 8,
+        },
+        buffer: SsdBufferConfig {
+            sectors: 16_384,
+            power_loss_protection: !target.write_cache,
+            reported: Some(target.write_cache),
+            flush_ns: 100_000,
+        },
+        cleaning: SsdCleaningConfig { spare_percent: SPARE_PERCENT, victim: SsdVictim::Greedy },
+        start: SsdStartConfig::FRESH,
+        interface: SsdInterfaceConfig {
+            read_latency_ns: 0,
+            write_latency_ns: (latency_ns / 4.0) as u64,
+            // A part of what the busiest moment leaves to each.
+            read_command_ns: (0.5e9 / most_iops) as u64,
+            write_command_ns: (0.5e9 / most_iops) as u64,
+            bytes_per_second: link.max(1_000_000),
+            full_duplex: true,
+        },
+    };
+    set_dies(&mut config, 1);
+    config
+}
+
+/// Every number of dies with every page: a large read needs either many dies or large pages.
+fn dies_and_pages() -> Vec<(u32, u32)> {
+    DIES.iter().flat_map(|&dies| READ_SECTORS.map(|sectors| (dies, sectors))).collect()
+}
+
+/// One parameter after another.
+fn refine(search: &mut Search<'_, SsdConfig>) -> Result<(), CalibrateError> {
+    let link = |config: &mut SsdConfig, factor| {
+        config.interface.bytes_per_second = times(config.interface.bytes_per_second, factor);
+    };
+    let channel = |config: &mut SsdConfig, factor| {
+        config.flash.channel_bytes_per_second = times(config.flash.channel_bytes_per_second, factor);
+    };
+    search
+        .judged_by(&[Role::Size, Role::Bandwidth, Role::Sequential])?
+        .among(&READ_SECTORS, |config, sectors| config.flash.read_sectors = sectors)?
+        .among(&CHANNEL_SHARES, |config, share| {
+            config.flash.channel_bytes_per_second = config.interface.bytes_per_second / share;
+        })?
+        .scale(link)?
+        .scale(channel)?
+        .judged_by(&[Role::Depth, Role::Distance, Role::Size])?
+        .among(&dies_and_pages(), |config, (dies, sectors)| {
+            set_dies(config, dies);
+            config.flash.read_sectors = sectors;
+        })?
+        .judged_by(&[Role::Depth, Role::Distance])?
+        .scale(|config, factor| config.interface.read_command_ns = times(config.interface.read_command_ns, factor))?
+        .scale(|config, factor| config.flash.read_ns = times(config.flash.read_ns, factor))?
+        .scale(|config, factor| config.interface.read_latency_ns = times(config.interface.read_latency_ns, factor))?
+        .judged_by(&READS)?
+        .scale(|config, factor| config.flash.read_ns = times(config.flash.read_ns, factor))?
+        .scale(link)?
+        .judged_by(&[Role::Depth, Role::Distance])?
+        .scale(|config, factor| config.interface.read_command_ns = times(config.interface.read_command_ns, factor))?;
+    Ok(())
+}
+
+/// What writes and flushes show.
+fn fit_writes(evidence: &Evidence, search: &mut Search<'_, SsdConfig>) -> Result<(), CalibrateError> {
+    if let Some(flush) = evidence.of_role(Role::Flush).next() {
+        let program_ns = search.best().flash.program_ns;
+        let mean_ns = flush.summary.flushes.mean_ns() as u64;
+        search.set(|config| {
+            let programs_ns = if config.buffer.power_loss_protection { 0 } else { program_ns };
+            config.buffer.flush_ns = mean_ns.saturating_sub(programs_ns);
+        })?;
+    }
+    search.judged_by(&[Role::Write])?;
+    for _ in 0..2 {
+        search
+            .among(&[false, true], |config, both_ways| config.interface.full_duplex = both_ways)?
+            .scale(|config, factor| {
+                config.interface.write_command_ns = times(config.interface.write_command_ns, factor);
+            })?
+            .scale(|config, factor| {
+                config.interface.write_latency_ns = times(config.interface.write_latency_ns, factor);
+            })?
+            .scale(|config, factor| config.flash.program_ns = times(config.flash.program_ns, factor))?;
+    }
+    Ok(())
+}

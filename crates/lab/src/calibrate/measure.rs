@@ -1,0 +1,163 @@
+//! Measures a device: every probe once a round, in another order each time, so that drift and noise are seen.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use iosched_workload::SplitMix64;
+
+use super::error::CalibrateError;
+use super::measurer::Measurer;
+use super::probe::{Probe, Role, Span, probes};
+use super::records::{FORMAT, Header, Measurements, Sample};
+
+/// Least size of a device, bytes: what is read twice soon is then in no small cache by chance.
+const CAPACITY_BYTES_MIN: u64 = 16 << 20;
+/// Longest probe, ns.
+const SPAN_NS_MAX: u64 = 20_000_000_000;
+/// How long the pilot runs, ns.
+const PILOT_NS: u64 = 400_000_000;
+/// The stream that orders probes.
+const ORDER_STREAM: u64 = 0xCA11_B8A7;
+
+/// How long is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Whether only the most needed probes are made.
+    pub quick: bool,
+    /// How often each probe is made, at least 1.
+    pub rounds: u32,
+    /// A probe's time if the device is fast, ns.
+    pub probe_ns: u64,
+    /// I/Os for which a probe goes on longer on a slow device, up to four times as long.
+    pub ios: u64,
+    /// I/Os after which it is over before its time.
+    pub ios_max: u64,
+}
+
+impl Pace {
+    /// A few minutes.
+    pub const FULL: Self = Self { quick: false, rounds: 3, probe_ns: 1_000_000_000, ios: 500, ios_max: u64::MAX };
+    /// Half a minute, unless the device is slow.
+    pub const QUICK: Self = Self { quick: true, rounds: 1, probe_ns: 450_000_000, ios: 100, ios_max: u64::MAX };
+    /// What is enough for a model, in virtual time.
+    pub const SIMULATED: Self = Self { quick: false, rounds: 2, probe_ns: 2_000_000_000, ios: 1_000, ios_max: 3_000 };
+
+    /// How long `probe` runs if the pilot's I/Os took so long, ns.
+    fn span(self, probe: &Probe, latency_ns: f64) -> Span {
+        // Half a second of nothing but waiting is not worth knowing.
+        let one_ns = latency_ns / f64::from(probe.depth) + probe.think_ns as f64;
+        let wanted = one_ns * self.ios as f64;
+        // Everything under way passes through a few times.
+        let least = 4.0 * latency_ns * f64::from(probe.depth);
+        let base = self.probe_ns as f64;
+        let usual = wanted.clamp(base, 4.0 * base).min(one_ns * self.ios_max as f64).max(least);
+        let judged = if probe.role == Role::HeldOut { 2.0 } else { 1.0 };
+        let measured_ns = ((usual * judged) as u64).min(SPAN_NS_MAX);
+        Span { warm_up_ns: (measured_ns / 5).max(least as u64 / 2).min(SPAN_NS_MAX / 4), measured_ns }
+    }
+}
+
+/// What happens while a device is measured.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// What will be measured.
+    Header(&'a Header),
+    /// A probe begins; so many of so many are done.
+    Begins {
+        /// Which.
+        probe: &'a Probe,
+        /// Runs done.
+        done: usize,
+        /// Runs planned.
+        of: usize,
+    },
+    /// A run is complete.
+    Sample(&'a Sample),
+}
+
+/// Measures everything, handing `observe` what happens. Once `interrupt` is true, what was measured is returned.
+///
+/// # Errors
+/// The device is too small or fails, or `observe` does.
+pub fn measure<M: Measurer>(
+    measurer: &mut M,
+    pace: Pace,
+    seed: u64,
+    command: &str,
+    interrupt: &AtomicBool,
+    mut observe: impl FnMut(Progress<'_>) -> Result<(), CalibrateError>,
+) -> Result<Measurements, CalibrateError> {
+    let target = measurer.target().clone();
+    let bytes = target.capacity_sectors.saturating_mul(512);
+    if bytes < CAPACITY_BYTES_MIN {
+        return Err(CalibrateError::TooSmall { target: target.name, bytes, least: CAPACITY_BYTES_MIN });
+    }
+    let probes = probes(&target, pace.quick);
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let header = Header { format: FORMAT, version, command: command.to_owned(), target, seed, probes };
+    observe(Progress::Header(&header))?;
+    let order = order(header.probes.len(), pace.rounds, seed);
+    let of = order.len();
+    let mut measurements = Measurements::new(header);
+    let mut latency_ns = 0.0;
+    for (done, (round, number)) in order.into_iter().enumerate() {
+        if interrupt.load(Ordering::Relaxed) {
+            break;
+        }
+        let probe = measurements.header.probes[number];
+        observe(Progress::Begins { probe: &probe, done, of })?;
+        let span = match probe.role {
+            Role::Pilot => Span { warm_up_ns: PILOT_NS / 8, measured_ns: PILOT_NS },
+            _ => pace.span(&probe, latency_ns),
+        };
+        let seed = SplitMix64::entity(seed, (u64::from(round) << 32) + number as u64).next_u64();
+        let result = match measurer.measure(&probe.workload(span), seed) {
+            Err(_) if interrupt.load(Ordering::Relaxed) => break,
+            result => result,
+        };
+        let failed = |source| CalibrateError::Measure { probe: probe.to_string(), source: Box::new(source) };
+        let nothing = || CalibrateError::Nothing {
+            probe: probe.to_string(),
+            seconds: span.measured_ns as f64 / 1e9,
+            target: measurements.header.target.name.clone(),
+        };
+        let sample = Sample::of(number, round, &result.map_err(failed)?).ok_or_else(nothing)?;
+        if probe.role == Role::Pilot {
+            latency_ns = sample.latency().mean_ns();
+        }
+        observe(Progress::Sample(&sample))?;
+        measurements.samples.push(sample);
+    }
+    Ok(measurements)
+}
+
+/// Rounds and numbers of probes: the pilot once at the beginning, then every round all others in an order of its own.
+fn order(probes: usize, rounds: u32, seed: u64) -> Vec<(u32, usize)> {
+    let mut random = SplitMix64::entity(seed, ORDER_STREAM);
+    let mut order = vec![(0, 0)];
+    for round in 0..rounds.max(1) {
+        let mut numbers: Vec<usize> = (1..probes).collect();
+        for i in (1..numbers.len()).rev() {
+            numbers.swap(i, random.below(i as u64 + 1) as usize);
+        }
+        order.extend(numbers.into_iter().map(|number| (round, number)));
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_round_has_every_probe_and_the_pilot_is_first() {
+        let order = order(10, 3, 7);
+        assert_eq!(order[0], (0, 0));
+        for round in 0..3 {
+            let mut numbers: Vec<usize> =
+                order[1..].iter().filter(|(own, _)| *own == round).map(|&(_, number)| number).collect();
+            assert!(!numbers.is_sorted());
+            numbers.sort_unstable();
+            assert_eq!(numbers, (1..10).collect::<Vec<_>>());
+        }
+    }
+}

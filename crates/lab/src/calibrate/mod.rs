@@ -1,0 +1,113 @@
+//! Calibrating: from a device to a model of it.
+//!
+//! A list of [probes], small fio jobs, is run on the device by a [`Measurer`]: a real one, or a model in virtual time,
+//! which is how calibration itself is tested. What they gave is kept as [`Measurements`], from which [`Calibration::of`]
+//! fits the models that could be it, takes the best, and shows it beside what was measured: on the probes, and on
+//! workloads that no fit saw.
+
+mod error;
+mod evidence;
+mod fit;
+mod measure;
+mod measurer;
+mod probe;
+mod records;
+mod summary;
+mod target;
+mod verdict;
+mod write;
+
+use iosched_disk::Profile;
+
+pub use error::CalibrateError;
+use evidence::{Evidence, WEIGHTS, miss};
+pub use evidence::{Pair, Quantity, Residual};
+pub use measure::{Pace, Progress, measure};
+pub use measurer::{Measurer, Simulated};
+pub use probe::{Probe, Role, Span, probes};
+pub use records::{FORMAT, Header, Measurements, Sample, write_header, write_sample};
+pub use summary::{Spread, Summary};
+pub use target::Target;
+pub use verdict::{NOISY, Verdict, WITHIN};
+
+/// A kind of model, and how far its best is from the probes on average, as a ratio less 1, or why it was not tried.
+pub type Kind = (&'static str, Result<f64, &'static str>);
+
+/// A model of a device, and how well it fits.
+#[derive(Clone, Debug)]
+pub struct Calibration {
+    /// The model as a profile, with what was measured as its anchors.
+    pub profile: Profile,
+    /// Each kind of model.
+    pub kinds: Vec<Kind>,
+    /// The probes, measured and of the model.
+    pub residuals: Vec<Residual>,
+    /// Likewise the workloads that the fit did not see.
+    pub held_out: Vec<Residual>,
+    /// What that comes to.
+    pub verdict: Verdict,
+}
+
+impl Calibration {
+    /// Fits every kind of model and takes the one that is nearest. `name` is the profile's. The same measurements give the same.
+    ///
+    /// # Errors
+    /// Too little was measured.
+    pub fn of(measurements: &Measurements, name: &str) -> Result<Self, CalibrateError> {
+        let evidence = Evidence::of(measurements);
+        let mut kinds = Vec::new();
+        let mut best: Option<(f64, Profile, Vec<Residual>)> = None;
+        for (kind, fit) in fit::fits(&evidence)? {
+            let model = match fit {
+                Ok(model) => model,
+                Err(reason) => {
+                    kinds.push((kind, Err(reason)));
+                    continue;
+                }
+            };
+            let about = write::about(&measurements.header.target, &model);
+            let anchors = write::anchors(measurements, &model);
+            let profile = Profile::of(name, &about, model, anchors)?;
+            let residuals = evidence.residuals(&profile, false)?;
+            let off = miss(&residuals, WEIGHTS);
+            kinds.push((kind, Ok(off.exp() - 1.0)));
+            if best.as_ref().is_none_or(|(least, ..)| off < *least) {
+                best = Some((off, profile, residuals));
+            }
+        }
+        let Some((_, profile, residuals)) = best else {
+            return Err(CalibrateError::Incomplete { missing: "kind of device that could be fitted".to_owned() });
+        };
+        Self::beside(&evidence, profile, kinds, residuals)
+    }
+
+    /// Shows a profile that is there already beside what was measured: fits nothing.
+    ///
+    /// # Errors
+    /// The profile cannot run the probes.
+    pub fn check(measurements: &Measurements, profile: &Profile) -> Result<Self, CalibrateError> {
+        let evidence = Evidence::of(measurements);
+        let residuals = evidence.residuals(profile, false)?;
+        let kinds = vec![(profile.model().kind(), Ok(miss(&residuals, WEIGHTS).exp() - 1.0))];
+        Self::beside(&evidence, profile.clone(), kinds, residuals)
+    }
+
+    fn beside(
+        evidence: &Evidence,
+        profile: Profile,
+        kinds: Vec<Kind>,
+        residuals: Vec<Residual>,
+    ) -> Result<Self, CalibrateError> {
+        let held_out = evidence.residuals(&profile, true)?;
+        let verdict = Verdict::of(profile.model().kind(), &residuals, &held_out);
+        Ok(Self { profile, kinds, residuals, held_out, verdict })
+    }
+
+    /// The profile's text, beginning with how it was made.
+    ///
+    /// # Errors
+    /// A number that TOML cannot hold.
+    pub fn to_toml(&self, header: &Header) -> Result<String, toml::ser::Error> {
+        Ok(write::preface(self, header) + &self.profile.to_toml()?)
+    }
+}

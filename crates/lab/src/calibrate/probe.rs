@@ -1,0 +1,296 @@
+//! What is measured: probes, each a small fio job, and the list of them for a device.
+//!
+//! The workloads that a calibration is judged by ([`Role::HeldOut`]) are measured with the others, but no fit sees them. Random
+//! reads of 4 KiB at depths 1, 8 and 32 are therefore no probes; depths between them are, and at depth 1 other sizes and
+//! parts of the device.
+
+use std::fmt;
+
+use iosched_workload::Workload;
+use iosched_workload::fio::{JobFile, Jobs, NoVariables};
+use serde::{Deserialize, Serialize};
+
+use super::target::Target;
+
+const KIB: u32 = 1024;
+const MIB: u64 = 1 << 20;
+/// Smallest region that random reads are spread over.
+const REGION_BYTES_MIN: u64 = 16 * MIB;
+/// Think time of the probe that has one.
+const THINK_NS: u64 = 1_000_000;
+
+/// What a probe is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Roughly how fast it is: how long the others take follows from it.
+    Pilot,
+    /// Random reads of 4 KiB at several depths: how much it does at once.
+    Depth,
+    /// Random reads of several sizes, one at a time: a cost per command, and one per byte.
+    Size,
+    /// Large reads, several at a time: what the link carries.
+    Bandwidth,
+    /// Sequential reads, one at a time: reading ahead.
+    Sequential,
+    /// Sequential reads at several places: the zones of a rotating disk.
+    Place,
+    /// Random reads within parts of the device, one at a time: what distance costs.
+    Distance,
+    /// Random reads with a pause before each: what idling costs.
+    Think,
+    /// The same little region again and again: a cache for reads.
+    Cache,
+    /// Random writes, some beside reads.
+    Write,
+    /// Random writes with a flush behind each.
+    Flush,
+    /// A workload that the fit does not see.
+    HeldOut,
+}
+
+impl Role {
+    /// As a table names it.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Pilot => "pilot",
+            Self::Depth => "depth",
+            Self::Size => "size",
+            Self::Bandwidth => "bandwidth",
+            Self::Sequential => "sequential",
+            Self::Place => "place",
+            Self::Distance => "distance",
+            Self::Think => "think time",
+            Self::Cache => "cache",
+            Self::Write => "write",
+            Self::Flush => "flush",
+            Self::HeldOut => "held out",
+        }
+    }
+}
+
+/// A closed loop of equal I/Os on a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Probe {
+    /// What it is for.
+    pub role: Role,
+    /// One behind another; else anywhere in the region.
+    #[serde(default)]
+    pub sequential: bool,
+    /// Share of reads, per cent; the others are writes.
+    pub read_percent: u32,
+    /// Size of each I/O, bytes.
+    pub bytes: u32,
+    /// I/Os under way.
+    pub depth: u32,
+    /// Where the region begins, sectors.
+    pub start_sector: u64,
+    /// Its size, sectors.
+    pub sectors: u64,
+    /// Pause before each I/O, ns.
+    #[serde(default)]
+    pub think_ns: u64,
+    /// Writes after which there is a flush; 0 for none.
+    #[serde(default)]
+    pub flush_every: u32,
+}
+
+/// How long a probe runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// What does not count, ns.
+    pub warm_up_ns: u64,
+    /// What does, ns.
+    pub measured_ns: u64,
+}
+
+impl Probe {
+    const fn read(role: Role, bytes: u32, depth: u32, sectors: u64) -> Self {
+        Self {
+            role,
+            sequential: false,
+            read_percent: 100,
+            bytes,
+            depth,
+            start_sector: 0,
+            sectors,
+            think_ns: 0,
+            flush_every: 0,
+        }
+    }
+
+    /// Whether it writes.
+    #[must_use]
+    pub const fn writes(&self) -> bool {
+        self.read_percent < 100
+    }
+
+    /// It as a fio job of the device `/dev/target`.
+    #[must_use]
+    pub fn job_text(&self, span: Span) -> String {
+        let place = if self.sequential { "" } else { "rand" };
+        let mode = match self.read_percent {
+            100 => "read",
+            0 => "write",
+            _ => "rw",
+        };
+        let us = |ns: u64| ns.div_ceil(1000).max(1);
+        let mut text = format!(
+            "[probe]\nfilename=/dev/target\nioengine=io_uring\ndirect=1\nnorandommap=1\nrw={place}{mode}\nbs={}\niodepth={}\noffset={}\n\
+             size={}\ntime_based=1\nramp_time={}us\nruntime={}us\n",
+            self.bytes,
+            self.depth,
+            self.start_sector * 512,
+            self.sectors * 512,
+            us(span.warm_up_ns),
+            us(span.measured_ns),
+        );
+        if mode == "rw" {
+            text += &format!("rwmixread={}\n", self.read_percent);
+        }
+        if self.think_ns > 0 {
+            text += &format!("thinktime={}us\n", us(self.think_ns));
+        }
+        if self.flush_every > 0 {
+            text += &format!("fsync={}\n", self.flush_every);
+        }
+        text
+    }
+
+    /// It as a workload.
+    #[must_use]
+    pub fn workload(&self, span: Span) -> Workload {
+        match JobFile::parse("probe.fio", self.job_text(span).as_bytes(), &NoVariables) {
+            Ok(file) => Workload::Jobs(Jobs::new(file)),
+            Err(error) => unreachable!("a probe is a valid job: {error}"),
+        }
+    }
+}
+
+impl fmt::Display for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.sequential { "sequential" } else { "random" };
+        let what = match self.read_percent {
+            100 => "read".to_owned(),
+            0 => "write".to_owned(),
+            percent => format!("{percent}/{}", 100 - percent),
+        };
+        write!(f, "{place} {what} {}, depth {}", size(self.bytes.into()), self.depth)?;
+        match self.role {
+            Role::Place => write!(f, ", from {} on", size(self.start_sector * 512)),
+            Role::Distance | Role::Cache => write!(f, ", within {}", size(self.sectors * 512)),
+            Role::Think => write!(f, ", thinking {} ms", self.think_ns as f64 / 1e6),
+            Role::Flush => write!(f, ", each flushed"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A size in binary units, of three digits at most before the point.
+fn size(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let unit = (bytes.max(1).ilog2() / 10).min(4) as usize;
+    let value = bytes as f64 / (1u64 << (10 * unit)) as f64;
+    if value.fract() == 0.0 { format!("{value} {}", units[unit]) } else { format!("{value:.1} {}", units[unit]) }
+}
+
+/// Everything that is measured of `target`: the pilot first, what is held out last.
+#[must_use]
+pub fn probes(target: &Target, quick: bool) -> Vec<Probe> {
+    let all = target.capacity_sectors;
+    let read = |role, kib: u32, depth| Probe::read(role, kib * KIB, depth, all);
+    let mut probes = vec![Probe { sectors: (all / 2).max(8), ..read(Role::Pilot, 4, 1) }];
+    probes.extend([2, 4, 16, 64, 128].map(|depth| read(Role::Depth, 4, depth)));
+    probes.extend([8, 16, 64, 256, 512, 768, 2048].map(|kib| read(Role::Size, kib, 1)));
+    probes.extend([(64, 8), (256, 16)].map(|(kib, depth)| read(Role::Bandwidth, kib, depth)));
+    let sequential = |role, kib, depth| Probe { sequential: true, ..read(role, kib, depth) };
+    probes.extend([(4, 1), (64, 1), (256, 1), (256, 4)].map(|(kib, d)| sequential(Role::Sequential, kib, d)));
+    probes.extend(places(target, if quick { 4 } else { 8 }));
+    probes.extend([512, 128, 32, 8, 3].map(|part| Probe { sectors: all / part, ..read(Role::Distance, 4, 1) }));
+    probes.push(Probe { think_ns: THINK_NS, ..read(Role::Think, 4, 1) });
+    probes.push(Probe { sectors: 512, ..read(Role::Cache, 4, 1) });
+    if target.writable {
+        let write = |role, kib, depth| Probe { read_percent: 0, ..read(role, kib, depth) };
+        probes.extend([(4, 2), (4, 16), (64, 1), (256, 4)].map(|(kib, depth)| write(Role::Write, kib, depth)));
+        probes.push(Probe { read_percent: 50, ..write(Role::Write, 16, 4) });
+        probes.push(Probe { flush_every: 1, ..write(Role::Flush, 4, 1) });
+    }
+    probes.extend([1, 8, 32].map(|depth| read(Role::HeldOut, 4, depth)));
+    probes.extend([128, 1024].map(|kib| sequential(Role::HeldOut, kib, 1)));
+    if target.writable {
+        probes.push(Probe { read_percent: 70, ..read(Role::HeldOut, 4, 8) });
+    }
+    probes.retain(|probe| is_possible(probe, target));
+    probes
+}
+
+/// Sequential reads from so many places on, evenly from the first sector on, and of the end.
+fn places(target: &Target, parts: u64) -> impl Iterator<Item = Probe> {
+    let all = target.capacity_sectors;
+    let sectors = (256 * MIB / 512).min(all / parts);
+    (0..=parts).map(move |i| Probe {
+        sequential: true,
+        // Blocks of 4 KiB.
+        start_sector: (all - sectors) / parts * i / 8 * 8,
+        sectors,
+        ..Probe::read(Role::Place, 256 * KIB, 1, sectors)
+    })
+}
+
+fn is_possible(probe: &Probe, target: &Target) -> bool {
+    let bytes = probe.sectors * 512;
+    let wide_enough = match probe.role {
+        Role::Distance => bytes >= REGION_BYTES_MIN,
+        _ => bytes >= u64::from(probe.bytes) * 4,
+    };
+    // What the driver does not take at once waits in the scheduler, and that is not the device's doing.
+    wide_enough && probe.depth <= target.depth.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iosched_disk::Profile;
+
+    fn target() -> Target {
+        Target::of_card("nvme", Profile::named("nvme").unwrap().card())
+    }
+
+    #[test]
+    fn every_probe_is_a_job_that_fits_the_device() {
+        for target in [target(), Target { capacity_sectors: 4096, depth: 1, ..target() }] {
+            let span = Span { warm_up_ns: 1_000_000, measured_ns: 2_000_000 };
+            let probes = probes(&target, false);
+            for probe in &probes {
+                let Workload::Jobs(jobs) = probe.workload(span) else { unreachable!("it is a job") };
+                jobs.layout(target.capacity_sectors * 512).unwrap();
+                assert!(probe.start_sector + probe.sectors <= target.capacity_sectors, "{probe}");
+            }
+            assert_eq!(probes[0].role, Role::Pilot);
+        }
+    }
+
+    #[test]
+    fn what_is_held_out_is_no_probe() {
+        let probes = probes(&target(), false);
+        let (held_out, seen): (Vec<&Probe>, Vec<&Probe>) = probes.iter().partition(|p| p.role == Role::HeldOut);
+        assert_eq!(held_out.len(), 6);
+        for out in held_out {
+            let same = |p: &&&Probe| Probe { role: Role::HeldOut, ..***p } == *out;
+            assert_eq!(seen.iter().find(same), None);
+        }
+    }
+
+    #[test]
+    fn a_device_that_must_not_be_written_to_is_not() {
+        let target = Target { writable: false, ..target() };
+        assert!(probes(&target, false).iter().all(|probe| !probe.writes()));
+    }
+
+    #[test]
+    fn sizes_are_told_in_binary_units() {
+        assert_eq!([512, 4096, 1_572_864, 1 << 31].map(size), ["512 B", "4 KiB", "1.5 MiB", "2 GiB"]);
+    }
+}

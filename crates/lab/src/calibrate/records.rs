@@ -1,0 +1,269 @@
+//! What was measured, as JSON lines: a header with the device and the probes, then a line for every run of a probe.
+//!
+//! A fit is a function of these lines. Whenever writing is cut short, what is there is a readable prefix.
+
+use std::io::{self, BufRead, Write};
+
+use iosched_sim::{Histogram, RunResult};
+use serde::{Deserialize, Serialize};
+
+use super::error::CalibrateError;
+use super::probe::Probe;
+use super::target::Target;
+
+/// Format of the file.
+pub const FORMAT: u32 = 1;
+
+/// What was to be measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Who wrote it.
+    pub version: String,
+    /// The command line that measures again.
+    pub command: String,
+    /// The device.
+    pub target: Target,
+    /// Decides where random I/Os go, and the order of probes.
+    pub seed: u64,
+    /// The probes.
+    pub probes: Vec<Probe>,
+}
+
+/// One run of a probe.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Its number among the probes.
+    pub probe: usize,
+    /// The round, from 0.
+    pub round: u32,
+    /// What did not count before that, ns.
+    pub warm_up_ns: u64,
+    /// How long was measured, ns.
+    pub counted_ns: u64,
+    /// Latencies of reads.
+    pub reads: Histogram,
+    /// Latencies of writes.
+    pub writes: Histogram,
+    /// Latencies of flushes.
+    pub flushes: Histogram,
+}
+
+impl Sample {
+    /// Of what a run gave; `None` if nothing was complete in the time that counts.
+    #[must_use]
+    pub fn of(probe: usize, round: u32, result: &RunResult) -> Option<Self> {
+        let job = result.jobs.first()?;
+        let (reads, writes) = (job.read.latency.clone(), job.write.latency.clone());
+        let warm_up_ns = job.counted_from_ns.saturating_sub(job.started_ns.unwrap_or(0));
+        let sample =
+            Self { probe, round, warm_up_ns, counted_ns: job.counted_ns(), reads, writes, flushes: job.sync.clone() };
+        (sample.counted_ns > 0 && sample.ios() > 0).then_some(sample)
+    }
+
+    /// Reads and writes.
+    #[must_use]
+    pub fn ios(&self) -> u64 {
+        self.reads.count() + self.writes.count()
+    }
+
+    /// Latencies of reads and writes.
+    #[must_use]
+    pub fn latency(&self) -> Histogram {
+        let mut all = self.reads.clone();
+        all.merge(&self.writes);
+        all
+    }
+}
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+enum Line {
+    Calibration(Box<Header>),
+    Sample(Box<Sample>),
+}
+
+/// All that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurements {
+    /// Of what, and what.
+    pub header: Header,
+    /// In the order of measuring.
+    pub samples: Vec<Sample>,
+    /// What a reader should know: a line that was cut short.
+    pub warnings: Vec<String>,
+}
+
+fn write_line(mut out: impl Write, line: &Line) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    out.write_all(&text)?;
+    out.flush()
+}
+
+/// Begins a file. `out` should not buffer.
+///
+/// # Errors
+/// As those of `out`.
+pub fn write_header(out: impl Write, header: &Header) -> io::Result<()> {
+    write_line(out, &Line::Calibration(Box::new(header.clone())))
+}
+
+/// Adds a run to it.
+///
+/// # Errors
+/// As those of `out`.
+pub fn write_sample(out: impl Write, sample: &Sample) -> io::Result<()> {
+    write_line(out, &Line::Sample(Box::new(sample.clone())))
+}
+
+impl Measurements {
+    /// Nothing yet.
+    #[must_use]
+    pub const fn new(header: Header) -> Self {
+        Self { header, samples: Vec::new(), warnings: Vec::new() }
+    }
+
+    /// Reads a file; `file` is its name, for messages. A last line that is cut short is left out, with a warning.
+    ///
+    /// # Errors
+    /// It cannot be read, is no file of measurements or of a later format, or has a damaged line before its last.
+    pub fn read(mut reader: impl BufRead, file: &str) -> Result<Self, CalibrateError> {
+        let mut text = Vec::new();
+        let mut next = |text: &mut Vec<u8>| {
+            text.clear();
+            let read = reader.read_until(b'\n', text);
+            read.map_err(|source| CalibrateError::Io { file: file.to_owned(), source })
+        };
+        next(&mut text)?;
+        let mut measurements = Self::new(header(&text, file)?);
+        let mut line = 1;
+        while next(&mut text)? > 0 {
+            line += 1;
+            let bad = |problem: String| CalibrateError::BadLine { file: file.to_owned(), line, problem };
+            match serde_json::from_slice(&text) {
+                Ok(Line::Sample(sample)) => {
+                    measurements.check(&sample).map_err(|problem| bad(problem.to_owned()))?;
+                    measurements.samples.push(*sample);
+                }
+                Ok(Line::Calibration(_)) => return Err(bad("a second header".to_owned())),
+                Err(error) if error.is_eof() && text.last() != Some(&b'\n') => measurements
+                    .warnings
+                    .push(format!("{file}: line {line} is cut short and was left out: writing was interrupted there")),
+                Err(error) => return Err(bad(format!("no measurement: {error}"))),
+            }
+        }
+        Ok(measurements)
+    }
+
+    /// What no run can have given.
+    fn check(&self, sample: &Sample) -> Result<(), &'static str> {
+        if sample.probe >= self.header.probes.len() {
+            return Err("a run of a probe that the header does not have");
+        }
+        if self.samples.iter().any(|known| (known.probe, known.round) == (sample.probe, sample.round)) {
+            return Err("a run that is there twice");
+        }
+        if sample.counted_ns == 0 || sample.ios() == 0 {
+            return Err("a run in which nothing was done");
+        }
+        Ok(())
+    }
+}
+
+fn header(text: &[u8], file: &str) -> Result<Header, CalibrateError> {
+    let none = |problem: String| CalibrateError::NotMeasurements { file: file.to_owned(), problem };
+    if text.is_empty() {
+        return Err(none("it is empty".to_owned()));
+    }
+    let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| none(error.to_string()))?;
+    let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if format > FORMAT.into() {
+        let version = value.get("version").and_then(serde_json::Value::as_str).unwrap_or("?").to_owned();
+        let format = u32::try_from(format).unwrap_or(u32::MAX);
+        return Err(CalibrateError::LaterFormat { file: file.to_owned(), format, version });
+    }
+    match serde_json::from_value(value) {
+        Ok(Line::Calibration(header)) => Ok(*header),
+        Ok(Line::Sample(_)) => Err(none("the first line is a run".to_owned())),
+        Err(error) => Err(none(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibrate::probe::probes;
+    use iosched_disk::Profile;
+
+    fn measurements() -> Measurements {
+        let target = Target::of_card("nvme", Profile::named("nvme").unwrap().card());
+        let probes = probes(&target, true);
+        let header =
+            Header { format: FORMAT, version: "test".to_owned(), command: String::new(), target, seed: 1, probes };
+        let mut measurements = Measurements::new(header);
+        for probe in 0..2 {
+            let mut reads = Histogram::default();
+            [80_000, 90_000, 1_000_000].iter().for_each(|&ns| reads.record(ns));
+            let (writes, flushes) = Default::default();
+            measurements.samples.push(Sample {
+                probe,
+                round: 0,
+                warm_up_ns: 0,
+                counted_ns: 1_000_000,
+                reads,
+                writes,
+                flushes,
+            });
+        }
+        measurements
+    }
+
+    fn text(measurements: &Measurements) -> Vec<u8> {
+        let mut text = Vec::new();
+        write_header(&mut text, &measurements.header).unwrap();
+        measurements.samples.iter().for_each(|sample| write_sample(&mut text, sample).unwrap());
+        text
+    }
+
+    #[track_caller]
+    fn refused(text: &[u8], expected: &str) {
+        let error = Measurements::read(text, "m.jsonl").unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_equal() {
+        let measurements = measurements();
+        assert_eq!(Measurements::read(&text(&measurements)[..], "m.jsonl").unwrap(), measurements);
+    }
+
+    #[test]
+    fn a_file_cut_short_keeps_what_is_whole() {
+        let measurements = measurements();
+        let text = text(&measurements);
+        let read = Measurements::read(&text[..text.len() - 9], "m.jsonl").unwrap();
+        assert_eq!(read.samples, measurements.samples[..1]);
+        assert!(read.warnings[0].contains("m.jsonl: line 3 is cut short"), "{:?}", read.warnings);
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_with_the_line() {
+        let measurements = measurements();
+        let whole = String::from_utf8(text(&measurements)).unwrap();
+        refused(b"", "it is empty");
+        refused(b"{\"record\":\"header\"}\n", "line 1: not a file of measurements");
+        refused(whole.replace("\"format\":1", "\"format\":7").as_bytes(), "format 7, written by iosched test");
+        refused(whole.replace("\"probe\":1", "\"probe\":999").as_bytes(), "line 3: a run of a probe that the header");
+        refused(whole.replace("\"probe\":1", "\"probe\":0").as_bytes(), "line 3: a run that is there twice");
+        refused(
+            whole.replace("\"counted_ns\":1000000", "\"counted_ns\":0").as_bytes(),
+            "line 2: a run in which nothing",
+        );
+        refused((whole.clone() + "nonsense\n").as_bytes(), "line 4: no measurement");
+        let (_, headless) = whole.split_once('\n').unwrap();
+        refused(headless.as_bytes(), "the first line is a run");
+    }
+}

@@ -1,0 +1,80 @@
+//! How well a model fits, in figures and in a sentence.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::evidence::{Quantity, Residual};
+
+/// A figure within this share of what was measured is met.
+pub const WITHIN: f64 = 0.1;
+/// A figure that varies by more than this share from run to run cannot tell whether a model meets it.
+pub const NOISY: f64 = 0.1;
+/// A model fits if it meets so large a share of the rates of the probes, and misses none by more than this.
+const MET_SHARE: f64 = 0.7;
+const MISS_MAX: f64 = 0.5;
+
+/// What residuals come to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The kind of model that is nearest.
+    pub kind: &'static str,
+    /// Whether it fits.
+    pub fits: bool,
+    /// Rates of probes within [`WITHIN`], and all.
+    pub met: (usize, usize),
+    /// Figures of workloads held out within [`WITHIN`], and all.
+    pub held_out_met: (usize, usize),
+    /// The probe whose rate is missed most, as a person would say it, and by how much.
+    pub worst: Option<(String, f64)>,
+    /// Figures that vary too much from run to run to be told, of all.
+    pub noisy: (usize, usize),
+}
+
+impl Verdict {
+    pub(super) fn of(kind: &'static str, residuals: &[Residual], held_out: &[Residual]) -> Self {
+        let differences = || residuals.iter().map(|residual| (residual, residual.iops.difference()));
+        let met = differences().filter(|(_, difference)| difference.abs() <= WITHIN).count();
+        let worst = differences().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
+        let misses_little = worst.is_none_or(|(_, difference)| difference.abs() <= MISS_MAX);
+        let figures = || held_out.iter().flat_map(|own| Quantity::ALL.map(|quantity| own.pair(quantity)));
+        let all = || residuals.iter().chain(held_out).flat_map(|own| Quantity::ALL.map(|quantity| own.pair(quantity)));
+        let is_noisy = |variation: Option<f64>| variation.is_some_and(|variation| variation > NOISY);
+        Self {
+            kind,
+            fits: !residuals.is_empty() && met as f64 >= MET_SHARE * residuals.len() as f64 && misses_little,
+            met: (met, residuals.len()),
+            held_out_met: (figures().filter(|pair| pair.difference().abs() <= WITHIN).count(), figures().count()),
+            worst: worst.map(|(residual, difference)| (residual.probe.to_string(), difference)),
+            noisy: (all().filter(|pair| is_noisy(pair.measured.variation)).count(), all().count()),
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (met, all) = self.met;
+        let within = WITHIN * 100.0;
+        if self.fits {
+            write!(f, "{} fits: {met} of {all} rates within {within:.0} %", self.kind)?;
+        } else {
+            write!(f, "no model fits: {} comes nearest, with {met} of {all} rates within {within:.0} %", self.kind)?;
+        }
+        if let Some((probe, difference)) = self.worst.as_ref().filter(|(_, difference)| difference.abs() > WITHIN) {
+            write!(f, "; furthest off is {probe}, by {:+.0} %", difference * 100.0)?;
+        }
+        let (held_out, figures) = self.held_out_met;
+        if figures > 0 {
+            write!(f, "; of workloads it did not see {held_out} of {figures} figures are within {within:.0} %")?;
+        }
+        let (noisy, all) = self.noisy;
+        if noisy > 0 {
+            let noise = NOISY * 100.0;
+            write!(
+                f,
+                "; {noisy} of {all} figures vary by more than {noise:.0} % from run to run, which no model can meet"
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! The profile that a calibration leaves: what it says of itself, and how it was made.
+
+use std::fmt::Write as _;
+
+use iosched_disk::measure::{Figure, Unit};
+use iosched_disk::{Anchor, Model};
+
+use super::Calibration;
+use super::probe::{Probe, Role};
+use super::records::{Header, Measurements};
+use super::summary::Summary;
+use super::target::Target;
+
+/// The line shown of it.
+pub(super) fn about(target: &Target, model: &Model) -> String {
+    let gigabytes = target.capacity_sectors as f64 * 512.0 / 1e9;
+    format!("{}, {gigabytes:.1} GB, calibrated as {}", target.name, model.kind())
+}
+
+/// What was measured that is a figure devices are known by.
+pub(super) fn anchors(measurements: &Measurements, model: &Model) -> Vec<Anchor> {
+    type Value = fn(&Summary) -> f64;
+    let figures: [(Figure, u32, Value); 3] = [
+        (Figure::RandomRead4kLatency, 1, |summary| summary.mean_ns.median / 1e3),
+        (Figure::RandomRead4kDepth1, 1, |summary| summary.iops.median),
+        (Figure::RandomRead4kDepth32, 32, |summary| summary.iops.median),
+    ];
+    let known: Vec<(Probe, Summary)> = measurements
+        .header
+        .probes
+        .iter()
+        .zip(measurements.summaries())
+        .filter_map(|(&probe, summary)| Some((probe, summary?)))
+        .collect();
+    let depth = match model {
+        Model::Hdd(config) => config.depth,
+        _ => measurements.header.target.depth,
+    };
+    let held_out = |depth: u32| {
+        known.iter().find(|(probe, _)| {
+            let plain = Probe { role: Role::HeldOut, bytes: 4096, depth, ..*probe };
+            *probe == plain && !probe.sequential && !probe.writes()
+        })
+    };
+    figures
+        .into_iter()
+        .filter(|&(_, needed, _)| needed <= depth)
+        .filter_map(|(figure, depth, value)| {
+            let (_, summary) = held_out(depth)?;
+            let unit = if figure == Figure::RandomRead4kLatency { Unit::Microseconds } else { Unit::Iops };
+            // As many digits as were measured.
+            let value = (value(summary) * 10.0).round() / 10.0;
+            Some(Anchor { figure, value, unit, source: "measured".to_owned() })
+        })
+        .collect()
+}
+
+/// Comments about how the profile was made.
+pub(super) fn preface(calibration: &Calibration, header: &Header) -> String {
+    let Header { target, version, command, probes, .. } = header;
+    let mut text = format!("# A model of {}, calibrated by iosched {version}.\n#\n", target.name);
+    let _ = writeln!(text, "# Made by: {command}");
+    let _ = writeln!(text, "# {} probes; {}.", probes.len(), calibration.verdict);
+    for condition in &target.conditions {
+        let _ = writeln!(text, "# Measured with: {condition}.");
+    }
+    for (kind, fit) in &calibration.kinds {
+        let _ = match fit {
+            Ok(off) => writeln!(text, "# {kind}: {:.1} % off on average.", off * 100.0),
+            Err(reason) => writeln!(text, "# {kind}: not tried, since {reason}."),
+        };
+    }
+    if !probes.iter().any(Probe::writes) {
+        let assumed = match calibration.profile.model() {
+            Model::Server(_) => "take what reads take",
+            _ => "are assumed to be of the usual kind",
+        };
+        let _ = writeln!(text, "# Nothing was written: writes and flushes {assumed}.");
+    }
+    text.push('\n');
+    text
+}

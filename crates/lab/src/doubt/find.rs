@@ -1,0 +1,312 @@
+//! Looks for what is doubtful in results.
+
+use iosched_kernel::knobs::Inert;
+use iosched_sim::{Note, Replay, RunResult, TaskResult};
+
+use super::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED};
+use crate::fairness::Fairness;
+use crate::figure::Figure;
+use crate::record::{OnDevice, RunRecord, WorkloadKind};
+use crate::results::{FEW_IOS, Results, SettingFigure};
+use crate::sure::unclear;
+
+/// I/Os that must lie above a quantile in a run for it to be more than the worst case.
+const TAIL_IOS_MIN: u64 = 10;
+/// Below this share of the time a device's scheduler hardly matters, per cent.
+const IDLE_PERCENT: f64 = 20.0;
+/// The share of the time in which it is busy enough to matter, per cent.
+const BUSY_PERCENT: f64 = 80.0;
+/// From this utilisation on a device may be overloaded, per cent.
+const OVERLOAD_PERCENT: f64 = 95.0;
+/// It is if it also finishes later than the last arrival by this share of the time over which I/Os arrived,
+const OVERLOAD_LATE_SHARE: f64 = 0.05;
+/// or by this, s.
+const OVERLOAD_LATE_S: f64 = 1.0;
+
+/// A task starves that has less than this of what the best served has,
+const STARVED_SHARE: f64 = 0.05;
+/// while it has something under way for at least this share of its time,
+const WAITING_SHARE: f64 = 0.9;
+/// which is at least this long, ns.
+const STARVED_AFTER_NS: u64 = 2_000_000_000;
+
+/// Rounded down to one significant digit, at least 2.
+fn one_digit(value: f64) -> f64 {
+    let unit = 10f64.powf(value.max(1.0).log10().floor());
+    ((value / unit).floor() * unit).max(2.0)
+}
+
+/// Looks for what is doubtful.
+pub(crate) struct Finder<'a> {
+    pub(crate) records: OnDevice<'a>,
+    pub(crate) results: &'a Results,
+    pub(crate) fairness: &'a Fairness,
+}
+
+impl Finder<'_> {
+    pub(crate) fn all(&self) -> Vec<Doubt> {
+        let mut doubts = Vec::new();
+        let warnings = self.records.all().warnings.iter();
+        doubts.extend(warnings.map(|problem| Doubt::RecordsDamaged { problem: problem.clone() }));
+        let workload = &self.records.header().workload;
+        if let Some(first) = workload.warnings.first() {
+            doubts.push(Doubt::WorkloadDamaged { first: first.clone(), total: workload.warnings_total });
+        }
+        self.runs(&mut doubts);
+        self.load(&mut doubts);
+        self.tails(&mut doubts);
+        self.sameness(&mut doubts);
+        self.company(&mut doubts);
+        self.many(&mut doubts);
+        self.starved(&mut doubts);
+        if let Some(measured) = &self.records.device().measured {
+            self.noise(&mut doubts);
+            doubts.extend(measured.findings.iter().map(|finding| Doubt::Found { finding: finding.clone() }));
+            self.inert(&measured.inert, &mut doubts);
+        }
+        self.notes(&mut doubts);
+        doubts
+    }
+
+    pub(super) fn labels(&self, wanted: impl Fn(usize) -> bool) -> Vec<String> {
+        let settings = self.records.header().settings.iter().enumerate();
+        settings.filter(|(number, _)| wanted(*number)).map(|(_, setting)| setting.label.clone()).collect()
+    }
+
+    /// None if it is all of them.
+    fn labels_unless_all(&self, settings: &[usize]) -> Vec<String> {
+        let all = settings.len() == self.records.header().settings.len();
+        if all { Vec::new() } else { self.labels(|setting| settings.contains(&setting)) }
+    }
+
+    fn of(&self, figure: Figure, setting: usize) -> Option<&SettingFigure> {
+        self.results.figure(figure)?.settings.get(setting)?.as_ref()
+    }
+
+    fn runs(&self, doubts: &mut Vec<Doubt>) {
+        let header = self.records.header();
+        let rounds = self.results.rounds;
+        let alone_missing = self.records.alone_missing() as u64;
+        let sure = header.until_sure_percent.is_some_and(|percent| unclear(self.results, percent).is_empty());
+        if (rounds < header.runs && !sure) || alone_missing > 0 {
+            doubts.push(Doubt::Incomplete { rounds, planned: header.runs, alone_missing });
+        }
+        if rounds < RUNS_PUBLISHED && rounds > 0 {
+            doubts.push(Doubt::FewRuns { rounds });
+        }
+        let finish = self.results.figure(Figure::Finish);
+        let seconds = finish.iter().flat_map(|results| results.settings.iter().flatten().flat_map(|own| &own.values));
+        let seconds = seconds.copied().fold(f64::INFINITY, f64::min);
+        if seconds < SECONDS_PUBLISHED {
+            let timed = self.records.is_measured() && header.limit.time_ns.is_some();
+            doubts.push(Doubt::Short { seconds, kind: header.workload.kind, timed });
+        }
+    }
+
+    fn load(&self, doubts: &mut Vec<Doubt>) {
+        let header = self.records.header();
+        let utilisation = |setting| self.of(Figure::Utilisation, setting).map_or(100.0, |own| own.mean);
+        let idle = self.labels(|setting| utilisation(setting) < IDLE_PERCENT);
+        let is_trace = header.workload.kind == WorkloadKind::Trace;
+        let speed = match header.replay {
+            Replay::Open { speed } if is_trace => Some(speed),
+            _ => None,
+        };
+        if !idle.is_empty() {
+            let highest = (0..header.settings.len()).map(utilisation).filter(|&u| u < IDLE_PERCENT).fold(0.0, f64::max);
+            let now = speed.unwrap_or(1.0);
+            let speed = (is_trace && highest > 0.0).then(|| now * one_digit(BUSY_PERCENT / highest));
+            doubts.push(Doubt::Idle { settings: idle, utilisation_percent: highest, speed });
+        }
+        let (Some(speed), Some(span_ns)) = (speed, header.workload.span_ns) else { return };
+        let arrivals_s = span_ns as f64 / 1e9 / speed;
+        let finish = |setting| self.of(Figure::Finish, setting).map_or(0.0, |own| own.mean);
+        let overloaded = |setting: usize| {
+            let late_s = finish(setting) - arrivals_s;
+            let is_late = late_s > arrivals_s * OVERLOAD_LATE_SHARE || late_s > OVERLOAD_LATE_S;
+            utilisation(setting) >= OVERLOAD_PERCENT && is_late
+        };
+        let settings = self.labels(overloaded);
+        if !settings.is_empty() {
+            let finish_s = (0..header.settings.len()).map(finish).fold(0.0, f64::max);
+            doubts.push(Doubt::Overload { settings, arrivals_s, finish_s });
+        }
+    }
+
+    fn tails(&self, doubts: &mut Vec<Doubt>) {
+        for (mean, sync) in [(Figure::SyncMean, true), (Figure::AsyncMean, false)] {
+            let Some(ios) = self.results.figure(mean).and_then(|results| results.ios) else { continue };
+            if ios < FEW_IOS {
+                doubts.push(Doubt::FewIos { sync, ios });
+                continue;
+            }
+            for figure in self.results.figures.iter().map(|results| results.figure) {
+                let Some((q, _)) = figure.quantile().filter(|&(_, is_sync)| is_sync == sync) else { continue };
+                let above = ios - (q * ios as f64).ceil() as u64;
+                if above < TAIL_IOS_MIN {
+                    doubts.push(Doubt::ThinTail { figure, ios, above });
+                }
+            }
+        }
+    }
+
+    /// All values of a setting, figure after figure.
+    fn values(&self, setting: usize) -> Vec<Option<&[f64]>> {
+        let figures = self.results.figures.iter();
+        figures.map(|results| results.settings[setting].as_ref().map(|own| own.values.as_slice())).collect()
+    }
+
+    fn sameness(&self, doubts: &mut Vec<Doubt>) {
+        let rounds = self.results.rounds;
+        let constant = |setting: usize| {
+            let values = self.values(setting);
+            values.iter().flatten().all(|values| values.iter().all(|value| *value == values[0]))
+        };
+        let settings = if rounds > 1 { self.labels(constant) } else { Vec::new() };
+        if !settings.is_empty() {
+            doubts.push(Doubt::NoVariance { settings, runs: rounds });
+        }
+        let labels = self.labels(|_| true);
+        for setting in 1..labels.len() {
+            let own = self.values(setting);
+            if rounds > 0
+                && let Some(other) = (0..setting).find(|&other| self.values(other) == own)
+            {
+                let (setting, same_as) = (labels[setting].clone(), labels[other].clone());
+                doubts.push(Doubt::ChangedNothing { setting, same_as });
+            }
+        }
+    }
+
+    fn company(&self, doubts: &mut Vec<Doubt>) {
+        let counted = self.fairness.tasks.len() as u64;
+        // The tasks of an application belong together: none of them is run alone.
+        let kind = self.records.header().workload.kind;
+        let together = matches!(kind, WorkloadKind::Application | WorkloadKind::Command) || self.records.is_measured();
+        if self.results.rounds == 0 || self.records.alone_missing() > 0 || together {
+            return;
+        }
+        if counted < 2 {
+            let first = self.records.runs().next().map(|run| run.result.tasks.as_slice()).unwrap_or_default();
+            let busy = first.iter().filter(|task| task.ios >= crate::fairness::ALONE_IOS_MIN).count();
+            doubts.push(Doubt::NoFairness { tasks: busy as u64 });
+        } else if self.fairness.excluded > 0 {
+            let excluded_percent = self.fairness.excluded_share * 100.0;
+            doubts.push(Doubt::FairnessPartial { counted, excluded: self.fairness.excluded as u64, excluded_percent });
+        }
+    }
+
+    fn many(&self, doubts: &mut Vec<Doubt>) {
+        let mut comparisons = 0;
+        let mut fragile = Vec::new();
+        for results in &self.results.figures {
+            for (setting, own) in results.settings.iter().enumerate() {
+                let Some(comparison) = own.as_ref().and_then(|own| own.comparison.as_ref()) else { continue };
+                comparisons += 1;
+                // Of a real device the verdict says so.
+                if comparison.verdict.differs() && !comparison.survives_all {
+                    fragile.push((self.records.header().settings[setting].label.clone(), results.figure));
+                }
+            }
+        }
+        if !fragile.is_empty() {
+            doubts.push(Doubt::ManyComparisons { comparisons, fragile });
+        }
+    }
+
+    /// Knobs that do nothing, each once.
+    fn inert(&self, by_setting: &[Vec<Inert>], doubts: &mut Vec<Doubt>) {
+        let mut found: Vec<(&Inert, Vec<usize>)> = Vec::new();
+        for (setting, knobs) in by_setting.iter().enumerate() {
+            for knob in knobs {
+                match found.iter_mut().find(|(known, _)| *known == knob) {
+                    Some((_, of)) => of.push(setting),
+                    None => found.push((knob, vec![setting])),
+                }
+            }
+        }
+        for (knob, of) in found {
+            doubts.push(Doubt::Inert { settings: self.labels_unless_all(&of), knob: knob.clone() });
+        }
+    }
+
+    /// Tasks that always had something under way and got next to nothing.
+    fn starved(&self, doubts: &mut Vec<Doubt>) {
+        let settings = self.records.header().settings.len();
+        let mut found: Vec<(String, Vec<(usize, f64)>)> = Vec::new();
+        for setting in 0..settings {
+            for (task, percent) in starved_in(&self.records.complete_runs(setting)) {
+                match found.iter_mut().find(|(known, _)| *known == task) {
+                    Some((_, of)) => of.push((setting, percent)),
+                    None => found.push((task, vec![(setting, percent)])),
+                }
+            }
+        }
+        for (task, of) in found {
+            let percent = of.iter().map(|(_, percent)| *percent).fold(0.0, f64::max);
+            let of: Vec<usize> = of.into_iter().map(|(setting, _)| setting).collect();
+            let settings = self.labels_unless_all(&of);
+            doubts.push(Doubt::Starved { settings, task, percent });
+        }
+    }
+
+    /// What the simulator noted in the first run of each setting, each note once.
+    fn notes(&self, doubts: &mut Vec<Doubt>) {
+        let settings = self.records.header().settings.len();
+        let mut found: Vec<(&Note, Vec<usize>)> = Vec::new();
+        for setting in 0..settings {
+            let Some(run) = self.records.runs().find(|run| run.setting == setting) else { continue };
+            // That it ends when it is to is no news.
+            let timed = self.records.header().workload.timed;
+            for note in run.result.notes.iter().filter(|note| !(timed && matches!(note, Note::Limited { .. }))) {
+                match found.iter_mut().find(|(known, _)| *known == note) {
+                    Some((_, of)) => of.push(setting),
+                    None => found.push((note, vec![setting])),
+                }
+            }
+        }
+        for (note, of) in found {
+            doubts.push(Doubt::Simulated { settings: self.labels_unless_all(&of), note: note.clone() });
+        }
+    }
+}
+
+/// Tasks of a setting's runs that starve in all of them: by name, with their share of what the best served gets, per cent.
+fn starved_in(runs: &[&RunRecord]) -> Vec<(String, f64)> {
+    let mut starving: Option<Vec<(String, f64)>> = None;
+    for run in runs {
+        let found = starved_tasks(&run.result);
+        starving = Some(match starving {
+            None => found,
+            Some(before) => {
+                let still = before.into_iter().filter_map(|(task, percent)| {
+                    let (_, now) = found.iter().find(|(other, _)| *other == task)?;
+                    Some((task, percent.max(*now)))
+                });
+                still.collect()
+            }
+        });
+    }
+    starving.unwrap_or_default()
+}
+
+/// Those of one run. Tasks of one name count together, each with as much as it has.
+fn starved_tasks(run: &RunResult) -> Vec<(String, f64)> {
+    let waits = |task: &TaskResult| {
+        let first_ns = task.first_submit_ns.unwrap_or(run.finished_ns).max(run.counted_from_ns);
+        let present_ns = run.finished_ns.saturating_sub(first_ns);
+        present_ns >= STARVED_AFTER_NS && task.latency.sum_ns() as f64 >= WAITING_SHARE * present_ns as f64
+    };
+    let waiting: Vec<&TaskResult> = run.tasks.iter().filter(|task| waits(task)).collect();
+    let most = waiting.iter().map(|task| task.ios).max().unwrap_or(0) as f64;
+    let mut found: Vec<(String, f64)> = Vec::new();
+    for task in waiting.iter().filter(|task| (task.ios as f64) < most * STARVED_SHARE) {
+        let name = if task.name.is_empty() { format!("process {}", task.pid) } else { task.name.clone() };
+        let percent = task.ios as f64 / most * 100.0;
+        match found.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known = known.max(percent),
+            None => found.push((name, percent)),
+        }
+    }
+    found
+}

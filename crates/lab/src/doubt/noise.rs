@@ -1,0 +1,87 @@
+//! What noise does to figures of a real device: trends, two groups, odd runs, differences that are not told from chance.
+
+use super::Doubt;
+use super::find::Finder;
+use crate::compare::SIGNIFICANCE;
+use crate::figure::Figure;
+use crate::results::{FigureResults, SettingFigure};
+use crate::stat;
+
+/// Probability of a false alarm that each of these looks takes.
+const ALARM: f64 = 0.01;
+/// Drifts and distances of groups below this many times what is worth a verdict say nothing.
+const WORTH_TIMES: f64 = 4.0;
+/// More runs than this nobody makes to tell a difference.
+const RUNS_WORTH: u32 = 500;
+/// Differences of ranks below so few pairs are never significant.
+const RANK_PAIRS_MIN: usize = 6;
+
+impl Finder<'_> {
+    pub(super) fn noise(&self, doubts: &mut Vec<Doubt>) {
+        // Of differences that are not told from chance, the one that the fewest runs would tell: the others follow from it.
+        let mut nearest: Option<(u32, Doubt)> = None;
+        for results in self.results.figures.iter().filter(|results| results.concludes()) {
+            doubts.extend(self.drift(results));
+            for (setting, own) in results.settings.iter().enumerate() {
+                let Some(own) = own else { continue };
+                doubts.extend(self.two_groups(results.figure, setting, own));
+                doubts.extend(self.odd_runs(results.figure, setting, own));
+                let untold = self.untold(results.figure, setting, own);
+                nearest = nearest.into_iter().chain(untold).min_by_key(|&(runs_needed, _)| runs_needed);
+            }
+        }
+        doubts.extend(nearest.map(|(_, doubt)| doubt));
+    }
+
+    fn label(&self, setting: usize) -> String {
+        self.records.header().settings[setting].label.clone()
+    }
+
+    /// Whether runs got better or worse in the order in which they were made. What settings differ in is taken away before.
+    fn drift(&self, results: &FigureResults) -> Option<Doubt> {
+        let mut turns: Vec<(u32, f64)> = Vec::new();
+        for (setting, own) in results.settings.iter().enumerate() {
+            let Some(own) = own.as_ref().filter(|own| own.mean != 0.0) else { continue };
+            let runs = self.records.complete_runs(setting);
+            let percents = own.values.iter().map(|value| (value / own.mean - 1.0) * 100.0);
+            turns.extend(runs.iter().map(|run| run.turn.unwrap_or(run.run)).zip(percents));
+        }
+        turns.sort_by_key(|&(turn, _)| turn);
+        let percents: Vec<f64> = turns.into_iter().map(|(_, percent)| percent).collect();
+        let trend = stat::trend(&percents).filter(|trend| trend.p < ALARM)?;
+        let worth = results.figure.relevant_percent() * WORTH_TIMES;
+        (trend.change.abs() >= worth).then_some(Doubt::Drift { figure: results.figure, percent: trend.change })
+    }
+
+    fn two_groups(&self, figure: Figure, setting: usize, own: &SettingFigure) -> Option<Doubt> {
+        let found = stat::groups(&own.values).filter(|found| found.p < ALARM)?;
+        let apart_percent = (found.high - found.low) / own.mean.abs() * 100.0;
+        let runs = [found.count_low as u64, (own.values.len() - found.count_low) as u64];
+        let (setting, means) = (self.label(setting), [found.low, found.high]);
+        (apart_percent >= figure.relevant_percent() * WORTH_TIMES).then_some(Doubt::TwoGroups {
+            setting,
+            figure,
+            means,
+            runs,
+        })
+    }
+
+    /// Whether a verdict comes from a few runs: other tests, which odd runs do not sway, do not see it.
+    fn odd_runs(&self, figure: Figure, setting: usize, own: &SettingFigure) -> Option<Doubt> {
+        let comparison = own.comparison.as_ref().filter(|comparison| comparison.verdict.differs())?;
+        let by_rank = comparison.rank_p.is_none_or(|p| p > SIGNIFICANCE);
+        let by_bootstrap = comparison.bootstrap.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0);
+        let odd = own.values.len() >= RANK_PAIRS_MIN && (by_rank || by_bootstrap);
+        odd.then(|| Doubt::OddRuns { setting: self.label(setting), figure })
+    }
+
+    /// A difference seen that these runs do not tell from chance, with the runs that would.
+    fn untold(&self, figure: Figure, setting: usize, own: &SettingFigure) -> Option<(u32, Doubt)> {
+        let comparison = own.comparison.as_ref().filter(|comparison| !comparison.verdict.differs())?;
+        let percent = comparison.percent.filter(|percent| percent.abs() >= figure.relevant_percent())?;
+        let (rounds, runs_needed) = (self.results.rounds, comparison.runs_needed?);
+        let setting = self.label(setting);
+        let doubt = Doubt::FewRunsForDifference { setting, figure, percent, rounds, runs_needed };
+        (runs_needed > rounds && runs_needed <= RUNS_WORTH).then_some((runs_needed, doubt))
+    }
+}

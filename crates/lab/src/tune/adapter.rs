@@ -1,0 +1,125 @@
+//! Where the optimiser is asked: the one file that knows the crate `tpe`.
+//!
+//! TPE models, for each dimension, where good trials lie and where the others do, and proposes what is likelier among the
+//! good. It takes what our space has: dimensions that exist under one elevator only, few trials, any order of
+//! magnitude of the objective (only ranks count), no gradients.
+
+use std::convert::Infallible;
+
+use iosched_workload::SplitMix64;
+use rand::TryRng;
+use tpe::density_estimation::DefaultEstimatorBuilder;
+use tpe::{TpeOptimizer, TpeOptimizerBuilder};
+
+use super::space::{Point, Space};
+
+/// The share of the trials that are called good.
+const GOOD_SHARE: f64 = 0.2;
+
+/// A new point of `space`; `trials` are points with what is to be small. `None` if there is nothing to choose from.
+pub(super) fn propose(space: &Space, trials: &[(&Point, f64)], random: &mut SplitMix64) -> Option<Point> {
+    let random = &mut Random(random);
+    let elevators = space.elevators.len();
+    let elevator = choose(elevators, trials.iter().map(|(point, loss)| (point.elevator, *loss)), Kind::Names, random)?;
+    let own: Vec<_> = trials.iter().filter(|(point, _)| point.elevator == elevator).collect();
+    let dimensions = &space.elevators[elevator].dimensions;
+    let levels = dimensions.iter().enumerate().map(|(number, dimension)| {
+        let told = own.iter().map(|(point, loss)| (point.levels[number], *loss));
+        choose(dimension.values.len(), told, Kind::Steps, random)
+    });
+    Some(Point { elevator, levels: levels.collect::<Option<_>>()? })
+}
+
+/// What numbers stand for.
+enum Kind {
+    /// Neighbours are alike.
+    Steps,
+    /// They have nothing to do with each other.
+    Names,
+}
+
+/// One of `0..count`.
+fn choose(
+    count: usize,
+    told: impl Iterator<Item = (usize, f64)>,
+    kind: Kind,
+    random: &mut Random<'_>,
+) -> Option<usize> {
+    if count <= 1 {
+        return (count == 1).then_some(0);
+    }
+    let mut optimiser = optimiser(count, kind)?;
+    for (number, loss) in told {
+        // The middle of the number's own stretch.
+        optimiser.tell(number as f64 + 0.5, loss).ok()?;
+    }
+    let asked = optimiser.ask(random).unwrap_or_else(|never: Infallible| match never {});
+    Some((asked as usize).min(count - 1))
+}
+
+fn optimiser(count: usize, kind: Kind) -> Option<TpeOptimizer<DefaultEstimatorBuilder>> {
+    let range = tpe::range(0.0, count as f64).ok()?;
+    let estimator = match kind {
+        Kind::Steps => tpe::parzen_estimator(),
+        Kind::Names => tpe::histogram_estimator(),
+    };
+    TpeOptimizerBuilder::new().gamma(GOOD_SHARE).build(estimator, range).ok()
+}
+
+/// Our generator as the crate wants it.
+struct Random<'a>(&'a mut SplitMix64);
+
+impl TryRng for Random<'_> {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok((self.0.next_u64() >> 32) as u32)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.0.next_u64())
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&self.0.next_u64().to_le_bytes()[..chunk.len()]);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iosched::QueueConfig;
+    use iosched_sim::SchedulerSetting;
+
+    use super::super::space::Selection;
+    use super::*;
+
+    #[test]
+    fn proposals_come_to_lie_where_trials_were_good() {
+        let schedulers = ["cfq", "deadline"].map(SchedulerSetting::defaults);
+        let space = Space::of(&schedulers, &Selection::default(), &QueueConfig::default()).unwrap();
+        // Only the first tunable of deadline matters, and is best where it is smallest.
+        let loss = |point: &Point| if point.elevator == 0 { 9.0 } else { point.levels[0] as f64 };
+        let mut random = SplitMix64::new(1);
+        let mut trials: Vec<(Point, f64)> = space.defaults().map(|point| (point.clone(), loss(&point))).collect();
+        let mut late = Vec::new();
+        for number in 0..60 {
+            let told: Vec<(&Point, f64)> = trials.iter().map(|(point, loss)| (point, *loss)).collect();
+            let point = propose(&space, &told, &mut random).unwrap();
+            late.extend((number >= 40).then(|| loss(&point)));
+            trials.push((point.clone(), loss(&point)));
+        }
+        let mean = late.iter().sum::<f64>() / late.len() as f64;
+        assert!(mean < 2.0, "{late:?}");
+    }
+
+    #[test]
+    fn where_nothing_can_be_set_there_is_one_proposal() {
+        let space = Space::of(&[SchedulerSetting::defaults("noop")], &Selection::default(), &QueueConfig::default());
+        let space = space.unwrap();
+        let point = propose(&space, &[], &mut SplitMix64::new(1)).unwrap();
+        assert_eq!(point, space.defaults().next().unwrap());
+    }
+}

@@ -1,0 +1,368 @@
+//! The space that is searched: elevators, what may be set of each, and the values worth trying, all from the
+//! declarations.
+//!
+//! A tunable is tried at its default, in steps of two up and down from there (of four where those would be many), and at 0 where
+//! that is declared to mean something. Nobody needs to know whether 7 is better than 8.
+
+use std::collections::BTreeSet;
+
+use iosched::{QueueConfig, RequestQueue, Span, Spec, Time};
+use iosched_sim::{SchedulerSetting, SettingError};
+use serde::{Deserialize, Serialize};
+
+/// More values than this in steps of two, and steps are of four.
+const VALUES_MAX: usize = 11;
+
+/// What is searched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Space {
+    /// By elevator.
+    pub elevators: Vec<ElevatorSpace>,
+}
+
+/// What may be set of one elevator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ElevatorSpace {
+    /// The elevator with what is fixed of it; all else at its default.
+    pub defaults: SchedulerSetting,
+    /// What is varied.
+    pub dimensions: Vec<Dimension>,
+}
+
+/// A tunable or an attribute that is varied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dimension {
+    /// Its name.
+    pub name: String,
+    /// Its unit as declared, empty for plain numbers.
+    pub unit: String,
+    /// Values to try, rising.
+    pub values: Vec<u64>,
+    /// The number in `values` of what is in effect when it is not set.
+    pub default: usize,
+}
+
+/// A point of the space: an elevator, and for each of its dimensions the number of a value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Point {
+    /// The elevator's number.
+    pub elevator: usize,
+    /// Numbers in [`Dimension::values`].
+    pub levels: Vec<usize>,
+}
+
+/// What of the declared is searched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Only tunables and attributes of these names, if there are any.
+    pub vary: Vec<String>,
+    /// Attributes of the queue beside the tunables.
+    pub also: Vec<String>,
+    /// Values that are fixed for every elevator that has them.
+    pub fix: Vec<(String, String)>,
+}
+
+/// Why there is no such space.
+#[derive(Debug, thiserror::Error)]
+pub enum SpaceError {
+    /// A setting that is not possible.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// A name that none of the elevators has.
+    #[error("{option} {name}: none of {elevators} has it; there are {known}")]
+    Unknown {
+        /// The option.
+        option: &'static str,
+        /// The name.
+        name: String,
+        /// The elevators.
+        elevators: String,
+        /// What there is.
+        known: String,
+    },
+    /// A name that cannot be varied.
+    #[error(
+        "{option} {name}: no values of it are worth trying: it is read-only, without effect, or no usual kernel has it; fix it with --fix {name}=VALUE"
+    )]
+    NotWorthTrying {
+        /// The option.
+        option: &'static str,
+        /// The name.
+        name: String,
+    },
+}
+
+impl Space {
+    /// What `selection` says of the elevators of `schedulers`, each with what is set of it, on a queue of `config`.
+    ///
+    /// # Errors
+    /// A setting that is not possible, or a name that cannot be varied.
+    pub fn of(
+        schedulers: &[SchedulerSetting],
+        selection: &Selection,
+        config: &QueueConfig,
+    ) -> Result<Self, SpaceError> {
+        check_names(schedulers, selection)?;
+        let elevators = schedulers.iter().map(|scheduler| ElevatorSpace::of(scheduler, selection, config));
+        Ok(Self { elevators: elevators.collect::<Result<_, _>>()? })
+    }
+
+    /// The defaults of every elevator.
+    pub fn defaults(&self) -> impl Iterator<Item = Point> {
+        self.elevators.iter().enumerate().map(|(elevator, own)| Point { elevator, levels: own.default_levels() })
+    }
+
+    /// The setting that a point stands for: what is at its default is not set.
+    #[must_use]
+    pub fn setting(&self, point: &Point) -> SchedulerSetting {
+        let own = &self.elevators[point.elevator];
+        let mut setting = own.defaults.clone();
+        for (dimension, &level) in own.dimensions.iter().zip(&point.levels) {
+            if level != dimension.default {
+                // Values were tried when the space was made.
+                let set = setting.set(&dimension.name, &dimension.values[level].to_string());
+                debug_assert!(set.is_ok(), "{set:?}");
+            }
+        }
+        setting
+    }
+
+    /// The point of a setting of this space; `None` if it is not in it.
+    #[must_use]
+    pub fn point(&self, setting: &SchedulerSetting) -> Option<Point> {
+        let fits =
+            |own: &ElevatorSpace, point: &Point| own.defaults.name == setting.name && self.setting(point) == *setting;
+        let found = self.elevators.iter().enumerate().filter_map(|(elevator, own)| {
+            let level = |dimension: &Dimension| {
+                let all = || setting.tunables.iter().chain(&setting.attributes);
+                let value = all().find(|(name, _)| *name == dimension.name)?;
+                dimension.values.iter().position(|known| known.to_string() == value.1)
+            };
+            let levels = own.dimensions.iter().map(|dimension| level(dimension).unwrap_or(dimension.default)).collect();
+            let point = Point { elevator, levels };
+            fits(own, &point).then_some(point)
+        });
+        found.into_iter().next()
+    }
+
+    /// How many of a point's dimensions are not at their default.
+    #[must_use]
+    pub fn changes(&self, point: &Point) -> usize {
+        self.changed(point).count()
+    }
+
+    /// The dimensions of a point that are not at their default, by number.
+    pub(super) fn changed<'a>(&'a self, point: &'a Point) -> impl Iterator<Item = usize> + 'a {
+        let own = &self.elevators[point.elevator].dimensions;
+        (0..own.len()).filter(|&number| point.levels[number] != own[number].default)
+    }
+
+    /// `point` with some dimensions back at their default.
+    pub(super) fn put_back(&self, point: &Point, dimensions: &[usize]) -> Point {
+        let mut point = point.clone();
+        for &number in dimensions {
+            point.levels[number] = self.elevators[point.elevator].dimensions[number].default;
+        }
+        point
+    }
+
+    /// How many points there are.
+    #[must_use]
+    pub fn size(&self) -> u128 {
+        let of_one = |own: &ElevatorSpace| {
+            own.dimensions.iter().map(|dimension| dimension.values.len() as u128).fold(1u128, u128::saturating_mul)
+        };
+        self.elevators.iter().map(of_one).fold(0u128, u128::saturating_add)
+    }
+}
+
+impl ElevatorSpace {
+    fn of(scheduler: &SchedulerSetting, selection: &Selection, config: &QueueConfig) -> Result<Self, SpaceError> {
+        let registered = iosched::elevator(&scheduler.name).map_err(SettingError::from)?;
+        let tunables = (registered.tunables)();
+        let mut defaults = scheduler.clone();
+        for (name, value) in &selection.fix {
+            if declared(&tunables).any(|spec| spec.name == name) {
+                defaults.set(name, value)?;
+            }
+        }
+        defaults.build(Time::ZERO, config)?;
+        let fixed: BTreeSet<&str> =
+            defaults.tunables.iter().chain(&defaults.attributes).map(|(name, _)| name.as_str()).collect();
+        let wanted = |spec: &&Spec| {
+            let is_tunable = tunables.iter().any(|own| own.name == spec.name);
+            let chosen =
+                if selection.vary.is_empty() { is_tunable } else { selection.vary.iter().any(|n| n == spec.name) };
+            let also = selection.also.iter().any(|name| name == spec.name);
+            (chosen || also) && !fixed.contains(spec.name) && !spec.read_only && spec.alias_of.is_none()
+        };
+        let specs: Vec<&Spec> = declared(&tunables).filter(wanted).collect();
+        let dimensions = specs.into_iter().filter_map(|spec| Dimension::of(spec, spec.tuning?, &defaults, config));
+        Ok(Self { dimensions: dimensions.collect(), defaults })
+    }
+
+    fn default_levels(&self) -> Vec<usize> {
+        self.dimensions.iter().map(|dimension| dimension.default).collect()
+    }
+}
+
+impl Dimension {
+    /// `None` if there is nothing to choose.
+    fn of(spec: &Spec, span: Span, defaults: &SchedulerSetting, config: &QueueConfig) -> Option<Self> {
+        let effect = |setting: &SchedulerSetting| in_effect(setting, spec.name, config);
+        let default = effect(defaults)?;
+        let mut values: Vec<u64> = ladder(span, spec.default)
+            .into_iter()
+            .filter(|value| {
+                let mut setting = defaults.clone();
+                // What a queue takes as something else, or not at all on this device, is no value of its own.
+                setting.set(spec.name, &value.to_string()).is_ok() && effect(&setting) == Some(*value)
+            })
+            .chain([default])
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        let default = values.binary_search(&default).ok()?;
+        let unit = spec.unit.to_string();
+        (values.len() > 1).then(|| Self { name: spec.name.to_owned(), unit, values, default })
+    }
+}
+
+/// What of a queue may be named: tunables, then attributes.
+fn declared<'a>(tunables: &'a [&'static Spec]) -> impl Iterator<Item = &'static Spec> + 'a {
+    let attributes = RequestQueue::attribute_specs();
+    tunables.iter().copied().chain(attributes.filter(|spec| tunables.iter().all(|own| own.name != spec.name)))
+}
+
+/// What a queue with `setting` has for `name`; `None` if it is not possible.
+fn in_effect(setting: &SchedulerSetting, name: &str, config: &QueueConfig) -> Option<u64> {
+    let queue = setting.build(Time::ZERO, config).ok()?;
+    queue.tunable(name).ok().or_else(|| queue.attribute(name).ok()?.parse().ok())
+}
+
+/// The values of `span` in steps from `default`, rising.
+fn ladder(span: Span, default: u64) -> Vec<u64> {
+    let anchor = if (span.low..=span.high).contains(&default) { default } else { span.low };
+    let steps = |factor: u64| -> Vec<u64> {
+        let down =
+            std::iter::successors(Some(anchor), |value| Some(value / factor)).take_while(|&v| v >= span.low.max(1));
+        let up = std::iter::successors(anchor.checked_mul(factor), |value| value.checked_mul(factor));
+        let mut values: Vec<u64> = down.chain(up.take_while(|&v| v <= span.high)).collect();
+        values.extend(span.zero.then_some(0));
+        values.sort_unstable();
+        values
+    };
+    let fine = steps(2);
+    if fine.len() > VALUES_MAX { steps(4) } else { fine }
+}
+
+/// Names that no elevator has, or that cannot be varied.
+fn check_names(schedulers: &[SchedulerSetting], selection: &Selection) -> Result<(), SpaceError> {
+    let mut specs: Vec<&'static Spec> = Vec::new();
+    for scheduler in schedulers {
+        let registered = iosched::elevator(&scheduler.name).map_err(SettingError::from)?;
+        specs.extend(declared(&(registered.tunables)()));
+    }
+    let named = selection.vary.iter().map(|name| ("--vary", name, true));
+    let named = named.chain(selection.also.iter().map(|name| ("--also", name, true)));
+    for (option, name, varied) in named.chain(selection.fix.iter().map(|(name, _)| ("--fix", name, false))) {
+        let own: Vec<&&Spec> = specs.iter().filter(|spec| spec.name == name).collect();
+        if own.is_empty() {
+            let known: BTreeSet<&str> =
+                specs.iter().filter(|spec| spec.tuning.is_some()).map(|spec| spec.name).collect();
+            return Err(SpaceError::Unknown {
+                option,
+                name: name.clone(),
+                elevators: schedulers.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(", "),
+                known: known.into_iter().collect::<Vec<_>>().join(", "),
+            });
+        }
+        if varied && own.iter().all(|spec| spec.tuning.is_none()) {
+            return Err(SpaceError::NotWorthTrying { option, name: name.clone() });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space(schedulers: &[&str], selection: &Selection, config: &QueueConfig) -> Result<Space, SpaceError> {
+        let schedulers: Vec<SchedulerSetting> = schedulers.iter().map(|text| text.parse().unwrap()).collect();
+        Space::of(&schedulers, selection, config)
+    }
+
+    fn dimension<'s>(space: &'s Space, name: &str) -> &'s Dimension {
+        space.elevators[0].dimensions.iter().find(|own| own.name == name).unwrap_or_else(|| panic!("no {name}"))
+    }
+
+    #[test]
+    fn values_go_in_steps_of_two_from_the_default_and_0_is_one_where_it_means_off() {
+        let space = space(&["cfq"], &Selection::default(), &QueueConfig::default()).unwrap();
+        assert_eq!(dimension(&space, "slice_idle").values, [0, 1, 2, 4, 8, 16, 32]);
+        assert_eq!(dimension(&space, "quantum").values, [1, 2, 4, 8, 16, 32, 64]);
+        assert_eq!(dimension(&space, "low_latency").values, [0, 1]);
+        assert_eq!(dimension(&space, "back_seek_max").values.len(), 8);
+        let names: Vec<&str> = space.elevators[0].dimensions.iter().map(|own| own.name.as_str()).collect();
+        // Neither aliases, nor what no kernel has, nor attributes of the queue.
+        assert!(!names.iter().any(|name| ["slice_idle_us", "yield", "nr_requests"].contains(name)), "{names:?}");
+    }
+
+    #[test]
+    fn every_elevator_has_its_default_in_its_space_and_every_value_is_taken() {
+        for rotational in [true, false] {
+            let config = QueueConfig { rotational, ..QueueConfig::default() };
+            for elevator in iosched::ELEVATORS {
+                let also = ["nr_requests", "nomerges", "read_ahead_kb", "max_sectors_kb"].map(str::to_owned).to_vec();
+                let selection = Selection { also, ..Selection::default() };
+                let space = space(&[elevator.name], &selection, &config).unwrap();
+                let default = space.defaults().next().unwrap();
+                assert_eq!(space.setting(&default).to_string(), elevator.name);
+                for (number, dimension) in space.elevators[0].dimensions.iter().enumerate() {
+                    for level in 0..dimension.values.len() {
+                        let mut point = default.clone();
+                        point.levels[number] = level;
+                        let setting = space.setting(&point);
+                        assert_eq!(in_effect(&setting, &dimension.name, &config), Some(dimension.values[level]));
+                        assert_eq!(space.point(&setting), Some(point));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_default_is_what_is_in_effect_on_the_device() {
+        let config = QueueConfig { rotational: false, ..QueueConfig::default() };
+        let space = space(&["cfq"], &Selection::default(), &config).unwrap();
+        let idle = dimension(&space, "slice_idle");
+        assert_eq!(idle.values[idle.default], 0);
+    }
+
+    #[test]
+    fn what_is_fixed_is_not_varied_and_names_choose() {
+        let selection = Selection {
+            vary: vec!["slice_idle".to_owned(), "fifo_batch".to_owned()],
+            also: vec!["nr_requests".to_owned()],
+            fix: vec![("quantum".to_owned(), "4".to_owned())],
+        };
+        let space = space(&["cfq:low_latency=0", "deadline"], &selection, &QueueConfig::default()).unwrap();
+        let names = |own: &ElevatorSpace| own.dimensions.iter().map(|d| d.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&space.elevators[0]), ["slice_idle", "nr_requests"]);
+        assert_eq!(names(&space.elevators[1]), ["fifo_batch", "nr_requests"]);
+        assert_eq!(space.elevators[0].defaults.to_string(), "cfq:low_latency=0,quantum=4");
+        assert_eq!(space.elevators[1].defaults.to_string(), "deadline");
+        assert_eq!(space.size(), 7 * 7 + 8 * 7);
+    }
+
+    #[test]
+    fn names_that_cannot_be_varied_are_told() {
+        let error = |vary: &str| {
+            let selection = Selection { vary: vec![vary.to_owned()], ..Selection::default() };
+            space(&["cfq", "deadline"], &selection, &QueueConfig::default()).unwrap_err().to_string()
+        };
+        assert!(error("slice_idel").contains("fifo_batch"), "{}", error("slice_idel"));
+        assert!(error("yield").contains("--fix yield=VALUE"));
+    }
+}

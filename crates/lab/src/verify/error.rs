@@ -1,0 +1,40 @@
+//! What goes wrong on a real device.
+
+use crate::error::LabError;
+
+/// Why settings cannot be compared on a real device.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// The device does not take a setting.
+    #[error("{setting}: {problem}")]
+    Setting {
+        /// The setting.
+        setting: String,
+        /// Why.
+        problem: String,
+    },
+    /// A run failed.
+    #[error("{problem}")]
+    Run {
+        /// Why.
+        problem: String,
+    },
+    /// The workload cannot be run there, or a run failed.
+    #[error(transparent)]
+    Execute(Box<iosched_kernel::execute::ExecuteError>),
+    /// Something could not be put back.
+    #[error("{problem}")]
+    Left {
+        /// What, and how to do it by hand.
+        problem: String,
+    },
+    /// Something failed, and then something could not be put back.
+    #[error("{first}; and then: {then}")]
+    Twice {
+        /// What failed.
+        first: Box<LabError>,
+        /// What could not be put back.
+        then: Box<VerifyError>,
+    },
+}

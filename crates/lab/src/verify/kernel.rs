@@ -1,0 +1,291 @@
+//! The bench that is real: a device under the kernel's own schedulers.
+
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use iosched_kernel::checks::{self, Finding, Severity, Wanted};
+use iosched_kernel::execute::{self, ExecuteError, Options, Prepared};
+use iosched_kernel::facts::Facts;
+use iosched_kernel::knobs::{Demand, Supply, inert};
+use iosched_kernel::target::Target;
+use iosched_kernel::{BlockDevice, Session, Setting, StateDirectory, command, quiet};
+use iosched_sim::{Limit, Replay, RunResult, SchedulerSetting};
+use iosched_workload::Workload;
+
+use super::{Bench, VerifyError};
+use crate::foreign::Benchmark;
+use crate::record::{DeviceRecord, MeasuredRecord, SettingRecord, ValueRecord};
+
+/// What is called the scheduler that was there, with its tunables as they were.
+const PRESENT: &str = "present";
+/// How long others are watched before the first run.
+const WATCH: Duration = Duration::from_millis(1000);
+/// How long what is under way is waited for before a run.
+const QUIET_MAX: Duration = Duration::from_secs(10);
+/// Lines of a failed command's errors that are told.
+const ERROR_LINES: usize = 5;
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// A workload of ours.
+    Workload(Workload),
+    /// A command of others.
+    Command(ForeignCommand),
+}
+
+/// A command of others, timed and, if it is a benchmark that is known, read.
+#[derive(Clone, Debug)]
+pub struct ForeignCommand {
+    /// The program and its arguments.
+    pub words: Vec<String>,
+    /// A shell command to be run before each, not timed.
+    pub prepare: Option<String>,
+}
+
+/// How long a workload runs, and what of that counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// What is done in this time does not count, ns.
+    pub warm_up_ns: u64,
+    /// After it nothing is submitted any more from this time on, ns; `None`: the workload decides.
+    pub run_for_ns: Option<u64>,
+}
+
+impl Limits {
+    /// When runs stop, as records tell it.
+    #[must_use]
+    pub fn of_runs(&self) -> Limit {
+        Limit { time_ns: self.run_for_ns.map(|ns| ns.saturating_add(self.warm_up_ns)), ..Limit::default() }
+    }
+}
+
+/// See the module page.
+#[derive(Debug)]
+pub struct KernelBench<'t> {
+    target: &'t Target,
+    /// The disk whose scheduler is set; `None`: nothing is set on one.
+    session: Option<Session>,
+    disk: BlockDevice,
+    work: &'t Work,
+    /// The workload on the target, from its first run on.
+    prepared: Option<Prepared<'t>>,
+    replay: Replay,
+    limits: Limits,
+    facts: Facts,
+    findings: Vec<Finding>,
+    demand: Demand,
+    settings: Vec<SettingRecord>,
+}
+
+impl<'t> KernelBench<'t> {
+    /// A bench for `settings` on `target`. What is there is recorded in `state`, and nothing is changed yet.
+    ///
+    /// # Errors
+    /// The target has no block device of this machine below it; a scheduler is missing; its settings cannot be changed.
+    pub fn new(
+        target: &'t Target,
+        state: &StateDirectory,
+        work: &'t Work,
+        settings: &[SettingRecord],
+        replay: Replay,
+        limits: Limits,
+    ) -> Result<Self, VerifyError> {
+        let below = target.block_device().cloned();
+        let Some(device) = below else {
+            let problem = format!("{target}: is on no block device of this machine, so there is no scheduler to set");
+            return Err(VerifyError::Run { problem });
+        };
+        let demand = match work {
+            Work::Workload(workload) => Demand::of(workload),
+            Work::Command(_) => Demand::UNKNOWN,
+        };
+        let wanted = Wanted {
+            schedulers: settings.iter().map(|own| own.setting.name.clone()).filter(|name| name != PRESENT).collect(),
+            buffered: demand.buffered_reads,
+            io_uring: matches!(work, Work::Workload(_)) && demand.outstanding_max.is_none_or(|most| most > 1),
+            weights: demand.weights,
+        };
+        let changes = settings.iter().any(|own| own.setting != SchedulerSetting::defaults(PRESENT));
+        let failed = |error: iosched_kernel::SettingsError| VerifyError::Run { problem: error.to_string() };
+        let session = changes.then(|| Session::begin(&device, state)).transpose().map_err(failed)?;
+        let disk = session.as_ref().map_or_else(|| device.disk(), |session| session.device().clone());
+        let mut findings = checks::check(&disk, &wanted);
+        let obstacle = findings.iter().find(|finding| {
+            finding.severity() == Severity::Obstacle && !matches!(finding, Finding::MissingScheduler { .. })
+        });
+        if let Some(obstacle) = obstacle {
+            return Err(VerifyError::Run { problem: told(obstacle) });
+        }
+        // A module may be loaded when it is asked for: what is missing then is an error of its own.
+        findings.retain(|finding| finding.severity() != Severity::Obstacle);
+        findings.extend(checks::other_load(&disk, WATCH));
+        let facts = Facts::of(&device);
+        let (prepared, settings) = (None, settings.to_vec());
+        Ok(Self { target, session, disk, work, prepared, replay, limits, facts, findings, demand, settings })
+    }
+
+    /// What can be set, as it is now.
+    fn values(&self, setting: &SchedulerSetting) -> Vec<ValueRecord> {
+        let attributes = self.disk.attributes().unwrap_or_default().into_iter();
+        let given = || setting.tunables.iter().chain(&setting.attributes);
+        let value = |attribute: iosched_kernel::attribute::Attribute| {
+            let name = attribute.name.strip_prefix("iosched/").unwrap_or(&attribute.name).to_owned();
+            let set = given().any(|(known, _)| *known == name || *known == attribute.name);
+            let unit = attribute.unit().unwrap_or_default();
+            let is_attribute = !attribute.is_tunable();
+            ValueRecord { name, value: attribute.value, unit, attribute: is_attribute, set }
+        };
+        attributes.filter(|attribute| attribute.is_writable).map(value).collect()
+    }
+
+    fn run_workload(
+        &mut self,
+        workload: &'t Workload,
+        seed: u64,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<RunResult>, VerifyError> {
+        let options = Options {
+            seed,
+            replay: self.replay,
+            warm_up_ns: self.limits.warm_up_ns,
+            run_for_ns: self.limits.run_for_ns,
+            drop_caches: quiet::may_drop_caches(),
+            interrupt: Some(interrupt),
+        };
+        let mut run = || {
+            if self.prepared.is_none() {
+                self.prepared = Some(execute::prepare(workload, self.target, Some(interrupt))?);
+            }
+            self.prepared.as_ref().map(|prepared| prepared.run(&options)).transpose()
+        };
+        match run() {
+            Err(ExecuteError::Interrupted { .. }) => Ok(None),
+            made => made.map_err(|error| VerifyError::Execute(Box::new(error))),
+        }
+    }
+
+    fn run_command(&self, own: &ForeignCommand, interrupt: &AtomicBool) -> Result<Option<RunResult>, VerifyError> {
+        if let Some(script) = &own.prepare {
+            let words = ["sh".to_owned(), "-c".to_owned(), script.clone()];
+            if self.finished(&words, interrupt)?.is_none() {
+                return Ok(None);
+            }
+            quiet::settle(&self.disk, QUIET_MAX);
+        }
+        // Who is not root measures with what is cached, as the command would find it.
+        let _ = quiet::drop_caches();
+        let benchmark = Benchmark::of(&own.words);
+        let mut words = own.words.clone();
+        words.extend(benchmark.and_then(|benchmark| benchmark.asks_for(&own.words)).map(str::to_owned));
+        let before = self.disk.stat();
+        let Some(finished) = self.finished(&words, interrupt)? else { return Ok(None) };
+        let mut result = RunResult { finished_ns: finished.wall_ns, ..RunResult::default() };
+        if let (Some(before), Some(after)) = (before, self.disk.stat()) {
+            execute::add_stat(&mut result, &after.since(&before));
+        }
+        let report = benchmark.map(|benchmark| benchmark.figures(&finished.output, &finished.errors));
+        result.app = report.filter(|report| !report.figures.is_empty());
+        Ok(Some(result))
+    }
+
+    /// Runs a command to its end; it must succeed.
+    fn finished(&self, words: &[String], interrupt: &AtomicBool) -> Result<Option<command::Finished>, VerifyError> {
+        let line = words.join(" ");
+        let Some((program, arguments)) = words.split_first() else { return Ok(None) };
+        let mut process = Command::new(program);
+        process.args(arguments).env("IOSCHED_TARGET", self.target.to_string());
+        let failed = |problem: String| VerifyError::Run { problem: format!("{line}: {problem}") };
+        let finished = command::run(process, interrupt).map_err(|error| failed(error.to_string()))?;
+        match finished {
+            Some(finished) if !finished.status.success() => {
+                let said: Vec<&str> = finished.errors.lines().rev().take(ERROR_LINES).collect();
+                let said: Vec<&str> = said.into_iter().rev().collect();
+                Err(failed(format!("{}\n{}", finished.status, said.join("\n"))))
+            }
+            finished => Ok(finished),
+        }
+    }
+}
+
+/// A finding and what would help.
+fn told(finding: &Finding) -> String {
+    finding.remedy().map_or_else(|| finding.to_string(), |remedy| format!("{finding}; {remedy}"))
+}
+
+/// A setting as the kernel's side knows it.
+#[must_use]
+pub fn of_kernel(setting: &SchedulerSetting) -> Setting {
+    let scheduler = Some(setting.name.clone()).filter(|name| name != PRESENT);
+    Setting { scheduler, values: setting.tunables.iter().chain(&setting.attributes).cloned().collect() }
+}
+
+/// A setting of the kernel's as records know it. Names that the elevator does not declare are attributes.
+#[must_use]
+pub fn for_records(setting: &Setting) -> SettingRecord {
+    let name = setting.scheduler.clone().unwrap_or_else(|| PRESENT.to_owned());
+    let declared = iosched::elevator(&name).map(|elevator| (elevator.tunables)()).unwrap_or_default();
+    let is_tunable =
+        |given: &str| declared.iter().any(|spec| spec.name == given.strip_prefix("iosched/").unwrap_or(given));
+    let (tunables, attributes) = setting.values.iter().cloned().partition(|(given, _)| is_tunable(given));
+    SettingRecord { label: setting.to_string(), setting: SchedulerSetting { name, tunables, attributes } }
+}
+
+impl Bench for KernelBench<'_> {
+    fn device(&self) -> DeviceRecord {
+        let card = &self.facts.devices[0];
+        let depth = card.driver_depth.unwrap_or(0);
+        let machine = &self.facts.machine;
+        let present = match &self.session {
+            Some(session) => session.recorded().scheduler.clone(),
+            None => self.disk.scheduler().unwrap_or_default(),
+        };
+        let inert_of = |own: &SettingRecord| {
+            let scheduler = if own.setting.name == PRESENT { &present } else { &own.setting.name };
+            let supply = Supply { scheduler: scheduler.clone(), driver_depth: card.driver_depth };
+            inert(&of_kernel(&own.setting), &supply, &self.demand)
+        };
+        let target = self.target.to_string();
+        DeviceRecord {
+            name: target.clone(),
+            about: format!("{}: {}; Linux {}, {} CPUs", self.disk.name(), card.made_of, machine.kernel, machine.cpus),
+            fingerprint: String::new(),
+            profile: None,
+            capacity_sectors: card.size_bytes / iosched::SECTOR_BYTES,
+            depth,
+            rotational: card.is_rotational,
+            write_cache: card.has_write_cache.unwrap_or(false),
+            measured: Some(MeasuredRecord {
+                target,
+                facts: self.facts.clone(),
+                findings: self.findings.clone(),
+                inert: self.settings.iter().map(inert_of).collect(),
+            }),
+            values: Vec::new(),
+        }
+    }
+
+    fn set(&mut self, setting: &SchedulerSetting) -> Result<Vec<ValueRecord>, VerifyError> {
+        if let Some(session) = &mut self.session {
+            session
+                .apply(&of_kernel(setting))
+                .map_err(|error| VerifyError::Setting { setting: setting.to_string(), problem: error.to_string() })?;
+        }
+        Ok(self.values(setting))
+    }
+
+    fn run(&mut self, seed: u64, interrupt: &AtomicBool) -> Result<Option<RunResult>, VerifyError> {
+        quiet::settle(&self.disk, QUIET_MAX);
+        match self.work {
+            Work::Workload(workload) => self.run_workload(workload, seed, interrupt),
+            Work::Command(own) => self.run_command(own, interrupt),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), VerifyError> {
+        let Some(session) = self.session.take() else { return Ok(()) };
+        let left = |error: iosched_kernel::SettingsError| VerifyError::Left { problem: error.to_string() };
+        session.end().map(drop).map_err(left)
+    }
+}

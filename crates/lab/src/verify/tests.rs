@@ -1,0 +1,182 @@
+//! The order of runs and their ends, on a bench that runs nothing.
+
+use super::*;
+use crate::record::{MeasuredRecord, WorkloadKind};
+use iosched_sim::TaskResult;
+
+/// A bench whose settings take as long as is told, with some noise.
+#[derive(Default)]
+struct Mock {
+    present: String,
+    /// What was done, in order.
+    log: Vec<String>,
+    /// By setting: ms of a run, and of its noise.
+    ms: Vec<(&'static str, f64, f64)>,
+    /// The run that fails.
+    fails_at: Option<usize>,
+    /// What is interrupted after so many runs.
+    interrupt: Option<(usize, std::sync::Arc<Control>)>,
+    cannot_restore: bool,
+    runs: usize,
+    rng: Option<SplitMix64>,
+}
+
+impl Bench for Mock {
+    fn device(&self) -> DeviceRecord {
+        DeviceRecord {
+            name: "mock".into(),
+            about: String::new(),
+            fingerprint: String::new(),
+            profile: None,
+            capacity_sectors: 1,
+            depth: 1,
+            rotational: false,
+            write_cache: false,
+            measured: Some(MeasuredRecord { target: "/dev/mock".into(), ..MeasuredRecord::default() }),
+            values: Vec::new(),
+        }
+    }
+
+    fn set(&mut self, setting: &SchedulerSetting) -> Result<Vec<ValueRecord>, VerifyError> {
+        if !self.ms.iter().any(|(name, ..)| *name == setting.name) {
+            let problem = "the kernel has no such scheduler".to_owned();
+            return Err(VerifyError::Setting { setting: setting.to_string(), problem });
+        }
+        self.present.clone_from(&setting.name);
+        self.log.push(format!("set {}", setting.name));
+        Ok(Vec::new())
+    }
+
+    fn run(&mut self, _seed: u64, _interrupt: &AtomicBool) -> Result<Option<RunResult>, VerifyError> {
+        self.log.push(format!("run {}", self.present));
+        self.runs += 1;
+        if self.fails_at == Some(self.runs) {
+            return Err(VerifyError::Run { problem: "the disk is gone".into() });
+        }
+        if let Some((_, control)) = self.interrupt.as_ref().filter(|(after, _)| *after == self.runs) {
+            control.interrupt();
+        }
+        let rng = self.rng.get_or_insert(SplitMix64::new(5));
+        let noise = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
+        let (_, ms, deviation) = self.ms.iter().find(|(name, ..)| *name == self.present).unwrap();
+        let ns = ((ms + noise * deviation) * 1e6) as u64;
+        let mut result = RunResult { finished_ns: ns * 1000, ios: 1000, ..RunResult::default() };
+        let mut task = TaskResult { ios: 1000, ..TaskResult::default() };
+        (0..1000).for_each(|_| task.latency.record(ns));
+        result.latency.reads = task.latency.clone();
+        result.tasks.push(task);
+        Ok(Some(result))
+    }
+
+    fn finish(&mut self) -> Result<(), VerifyError> {
+        self.log.push("finish".into());
+        let problem = "scheduler was none".to_owned();
+        if self.cannot_restore { Err(VerifyError::Left { problem }) } else { Ok(()) }
+    }
+}
+
+fn verification(names: &[&str], runs: u32) -> Verification {
+    let setting = |name: &&str| SettingRecord { label: (*name).into(), setting: SchedulerSetting::defaults(name) };
+    Verification {
+        workload: WorkloadRecord {
+            name: "mock".into(),
+            kind: WorkloadKind::Tasks,
+            fingerprint: String::new(),
+            tasks: 1,
+            requests: None,
+            reads: None,
+            span_ns: None,
+            timed: false,
+            warnings: Vec::new(),
+            warnings_total: 0,
+            jobs: Vec::new(),
+        },
+        settings: names.iter().map(setting).collect(),
+        baseline: 0,
+        runs,
+        seed: 1,
+        replay: Replay::Closed,
+        limit: Limit::default(),
+        until_sure_percent: None,
+        command: String::new(),
+    }
+}
+
+fn ignore(_: Progress<'_>) -> Result<(), LabError> {
+    Ok(())
+}
+
+fn mock(ms: &[(&'static str, f64, f64)]) -> Mock {
+    Mock { ms: ms.to_vec(), ..Mock::default() }
+}
+
+#[test]
+fn every_round_has_every_setting_once_in_another_order() {
+    let mut bench = mock(&[("a", 1.0, 0.0), ("b", 1.0, 0.0), ("c", 1.0, 0.0)]);
+    let verification = verification(&["a", "b", "c"], 12);
+    let finished = verify(&verification, &mut bench, &Control::new(1), ignore).unwrap();
+    assert_eq!(finished.records.rounds().len(), 12);
+    let mut turns: Vec<_> = finished.records.runs.iter().map(|run| (run.turn.unwrap(), run.run, run.setting)).collect();
+    turns.sort_unstable();
+    assert!(turns.iter().enumerate().all(|(at, (turn, run, _))| (at, at / 3) == (*turn as usize, *run as usize)));
+    let orders: std::collections::BTreeSet<Vec<usize>> =
+        turns.chunks(3).map(|round| round.iter().map(|(.., setting)| *setting).collect()).collect();
+    assert!(orders.len() >= 4, "{orders:?}");
+    assert!(orders.iter().all(|order| order.iter().sum::<usize>() == 3));
+    // Each was tried before the first run, and set again before each.
+    assert_eq!(bench.log[..3], ["set a", "set b", "set c"]);
+    assert!(bench.log[3..bench.log.len() - 1].chunks(2).all(|pair| pair[0][4..] == pair[1][4..]));
+    assert_eq!(bench.log.last().unwrap(), "finish");
+}
+
+#[test]
+fn what_is_not_taken_is_told_before_anything_runs() {
+    let mut bench = mock(&[("a", 1.0, 0.0)]);
+    let error = verify(&verification(&["a", "bfq"], 3), &mut bench, &Control::new(1), ignore).unwrap_err();
+    assert_eq!(error.to_string(), "bfq: the kernel has no such scheduler");
+    assert_eq!(bench.log, ["set a", "finish"]);
+}
+
+#[test]
+fn whatever_fails_everything_is_put_back() {
+    let mut bench = Mock { fails_at: Some(3), ..mock(&[("a", 1.0, 0.0), ("b", 1.0, 0.0)]) };
+    let error = verify(&verification(&["a", "b"], 5), &mut bench, &Control::new(1), ignore).unwrap_err();
+    assert_eq!(error.to_string(), "the disk is gone");
+    assert_eq!(bench.log.last().unwrap(), "finish");
+
+    let mut bench = Mock { fails_at: Some(1), cannot_restore: true, ..mock(&[("a", 1.0, 0.0)]) };
+    let error = verify(&verification(&["a"], 5), &mut bench, &Control::new(1), ignore).unwrap_err();
+    assert_eq!(error.to_string(), "the disk is gone; and then: scheduler was none");
+
+    let mut bench = Mock { cannot_restore: true, ..mock(&[("a", 1.0, 0.0)]) };
+    assert!(verify(&verification(&["a"], 2), &mut bench, &Control::new(1), ignore).is_err());
+}
+
+#[test]
+fn an_interrupt_keeps_the_runs_that_were_made() {
+    let control = std::sync::Arc::new(Control::new(1));
+    let interrupt = Some((5, std::sync::Arc::clone(&control)));
+    let mut bench = Mock { interrupt, ..mock(&[("a", 1.0, 0.0), ("b", 1.0, 0.0)]) };
+    let finished = verify(&verification(&["a", "b"], 50), &mut bench, &control, ignore).unwrap();
+    assert!(finished.interrupted);
+    assert_eq!((finished.records.runs.len(), finished.records.rounds().len()), (5, 2));
+    assert_eq!(bench.log.last().unwrap(), "finish");
+}
+
+#[test]
+fn it_ends_when_it_is_sure_and_not_before() {
+    let rounds = |ms: &[(&'static str, f64, f64)]| {
+        let verification = Verification { until_sure_percent: Some(3.0), ..verification(&["a", "b"], 60) };
+        let finished = verify(&verification, &mut mock(ms), &Control::new(1), ignore).unwrap();
+        let results = Results::of(finished.records.on(0).unwrap());
+        let incomplete = results.doubts.iter().any(|doubt| matches!(doubt, crate::Doubt::Incomplete { .. }));
+        assert!(!incomplete, "{:?}", results.doubts);
+        results.rounds
+    };
+    // Twice as slow; the same with little noise; the same with more; too noisy for so few runs.
+    assert!(rounds(&[("a", 10.0, 0.3), ("b", 20.0, 0.3)]) <= 6);
+    assert!(rounds(&[("a", 10.0, 0.1), ("b", 10.0, 0.1)]) <= 6);
+    let more = rounds(&[("a", 10.0, 0.5), ("b", 10.0, 0.5)]);
+    assert!((10..60).contains(&more), "{more}");
+    assert_eq!(rounds(&[("a", 10.0, 5.0), ("b", 10.0, 5.0)]), 60);
+}

@@ -1,0 +1,192 @@
+//! Results of real devices: what noise does to verdicts, with noise that is made here.
+
+use iosched_disk::Profile;
+use iosched_lab::{Doubt, Experiment, Figure, MeasuredRecord, Record, Records, Results, RunRecord, Verdict, sure};
+use iosched_sim::{RunResult, TaskResult};
+use iosched_workload::{SplitMix64, TaskSet, Workload};
+
+const TASKS: &str = r#"
+    name = "two"
+    [[tasks]]
+    pid = 1
+    name = "reader"
+    pattern = "random"
+    total = 1000
+    [[tasks]]
+    pid = 2
+    name = "writer"
+    op = "write"
+    pattern = "random"
+    total = 1000
+"#;
+
+/// A number of about the standard normal distribution.
+fn normal(rng: &mut SplitMix64) -> f64 {
+    (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0
+}
+
+/// Runs of two settings whose speed `ms` gives for each setting, run and turn.
+fn results(rounds: u32, mut ms: impl FnMut(usize, u32, u32) -> f64) -> Results {
+    let workload = Workload::Tasks(TaskSet::parse("two.toml", TASKS).unwrap().into());
+    let settings = ["bfq", "kyber"].map(|setting| setting.parse().unwrap()).to_vec();
+    let mut experiment = Experiment::new(workload, Profile::named("sata-ssd").unwrap(), settings).unwrap();
+    experiment.runs = rounds;
+    let mut header = experiment.header();
+    header.alone.clear();
+    header.devices[0].measured = Some(MeasuredRecord { target: "/dev/loop0".into(), ..MeasuredRecord::default() });
+    let mut records = Records::new(header);
+    for run in 0..rounds {
+        for place in 0..2 {
+            // Settings take turns in being first.
+            let setting = (place + run as usize) % 2;
+            let turn = run * 2 + place as u32;
+            let result = result(ms(setting, run, turn));
+            records.add(Record::Run(Box::new(RunRecord {
+                device: 0,
+                setting,
+                run,
+                seed: 1,
+                turn: Some(turn),
+                result,
+            })));
+        }
+    }
+    Results::of(records.on(0).unwrap())
+}
+
+/// A run in which every I/O takes about `ms`.
+fn result(ms: f64) -> RunResult {
+    let mut result = RunResult {
+        finished_ns: (ms * 6e9) as u64,
+        ios: 2000,
+        device_busy_ns: (ms * 5e9) as u64,
+        ..RunResult::default()
+    };
+    for name in ["reader", "writer"] {
+        let mut task = TaskResult { pid: 1, name: name.into(), ios: 1000, ..TaskResult::default() };
+        for io in 0..1000 {
+            let ns = (ms * 1e6) as u64 + io * 10;
+            task.latency.record(ns);
+            result.latency.reads.record(ns);
+        }
+        result.tasks.push(task);
+    }
+    result
+}
+
+fn differs(results: &Results) -> bool {
+    let verdicts = results.figures.iter().filter(|own| own.concludes()).flat_map(|own| &own.settings);
+    verdicts.flatten().filter_map(|own| own.comparison.as_ref()).any(|comparison| comparison.verdict.differs())
+}
+
+#[test]
+fn of_two_equal_settings_19_comparisons_in_20_say_no_difference() {
+    let wrong = (0..200).filter(|&seed| {
+        let mut rng = SplitMix64::entity(seed, 7);
+        differs(&results(10, |_, _, _| 10.0 + 0.4 * normal(&mut rng)))
+    });
+    let wrong = wrong.count();
+    assert!(wrong <= 10, "{wrong} of 200");
+}
+
+#[test]
+fn a_difference_that_is_there_is_found_though_the_machine_drifts() {
+    let mut rng = SplitMix64::new(3);
+    let found = results(12, |setting, _, turn| {
+        (10.0 + 0.1 * normal(&mut rng) + f64::from(turn) * 0.1) * if setting == 1 { 0.9 } else { 1.0 }
+    });
+    let finish = found.figure(Figure::Finish).unwrap().settings[1].as_ref().unwrap().comparison.unwrap();
+    assert_eq!(finish.verdict, Verdict::Better);
+    let (low, high) = finish.interval_percent.unwrap();
+    assert!(low < -10.0 && -10.0 < high && high < -8.0, "{low} {high}");
+    let drift = found.doubts.iter().find(|doubt| matches!(doubt, Doubt::Drift { figure: Figure::Finish, .. }));
+    let Some(Doubt::Drift { percent, .. }) = drift else { panic!("{:?}", found.doubts) };
+    assert!((15.0..30.0).contains(percent), "{percent}");
+}
+
+#[test]
+fn runs_of_two_kinds_are_told() {
+    let mut rng = SplitMix64::new(3);
+    let found = results(15, |setting, run, _| {
+        10.0 + 0.05 * normal(&mut rng) + if setting == 1 && run % 3 == 0 { 4.0 } else { 0.0 }
+    });
+    let groups = found.doubts.iter().find_map(|doubt| match doubt {
+        Doubt::TwoGroups { setting, figure: Figure::Finish, runs, .. } => Some((setting.as_str(), *runs)),
+        _ => None,
+    });
+    assert_eq!(groups, Some(("kyber", [10, 5])));
+}
+
+#[test]
+fn a_difference_that_few_runs_do_not_tell_names_how_many_would() {
+    let mut rng = SplitMix64::new(8);
+    let found = results(5, |setting, _, _| 10.0 + 0.5 * normal(&mut rng) + if setting == 1 { 0.3 } else { 0.0 });
+    let untold = found.doubts.iter().find_map(|doubt| match doubt {
+        Doubt::FewRunsForDifference { rounds, runs_needed, .. } => Some((*rounds, *runs_needed, doubt.to_string())),
+        _ => None,
+    });
+    let (rounds, runs_needed, told) = untold.unwrap();
+    assert!(rounds == 5 && runs_needed > 5 && told.contains(&format!("--runs {runs_needed}")), "{told}");
+}
+
+#[test]
+fn one_odd_run_is_not_taken_for_a_difference_of_settings() {
+    let mut rng = SplitMix64::new(5);
+    let found = results(10, |setting, run, _| {
+        10.0 + 0.05 * normal(&mut rng) + if setting == 1 && run == 4 { 60.0 } else { 0.0 }
+    });
+    assert!(!differs(&found));
+}
+
+#[test]
+fn a_task_that_waits_all_the_time_and_gets_next_to_nothing_is_starved() {
+    let workload = Workload::Tasks(TaskSet::parse("two.toml", TASKS).unwrap().into());
+    let settings = ["bfq", "none"].map(|setting| setting.parse().unwrap()).to_vec();
+    let experiment = Experiment::new(workload, Profile::named("sata-ssd").unwrap(), settings).unwrap();
+    let mut header = experiment.header();
+    header.alone.clear();
+    let mut records = Records::new(header);
+    for run in 0..3 {
+        for setting in 0..2 {
+            let mut result = RunResult { finished_ns: 10_000_000_000, ..RunResult::default() };
+            for (name, ios) in [("reader", 1000), ("writer", if setting == 0 { 4 } else { 900 })] {
+                let mut task = TaskResult { name: name.into(), ios, first_submit_ns: Some(0), ..TaskResult::default() };
+                (0..ios).for_each(|_| task.latency.record(8 * 10_000_000_000 / ios));
+                result.tasks.push(task);
+            }
+            records.add(Record::Run(Box::new(RunRecord { device: 0, setting, run, seed: 1, turn: None, result })));
+        }
+    }
+    let found = Results::of(records.on(0).unwrap()).doubts;
+    let starved: Vec<String> =
+        found.iter().filter(|doubt| matches!(doubt, Doubt::Starved { .. })).map(ToString::to_string).collect();
+    assert_eq!(starved.len(), 1, "{found:?}");
+    assert!(starved[0].starts_with("bfq: writer is starved"), "{starved:?}");
+}
+
+#[test]
+fn what_is_clear_ends_the_runs_and_what_is_not_does_not() {
+    let clear = |rounds, noise: f64, shift: f64| {
+        let mut rng = SplitMix64::new(11);
+        let found =
+            results(rounds, |setting, _, _| 10.0 + noise * normal(&mut rng) + if setting == 1 { shift } else { 0.0 });
+        sure::unclear(&found, 3.0).is_empty()
+    };
+    // A large difference, or one that is known closely; not before five rounds.
+    assert!(clear(6, 0.05, 3.0) && clear(12, 0.1, 0.0));
+    assert!(!clear(4, 0.05, 3.0) && !clear(6, 2.0, 0.0));
+}
+
+#[test]
+fn whoever_looks_after_every_round_is_rarely_misled() {
+    let misled = (0..50).filter(|&seed| {
+        (sure::ROUNDS_MIN..=20).any(|rounds| {
+            let mut rng = SplitMix64::entity(seed, 9);
+            let found = results(rounds, |_, _, _| 10.0 + normal(&mut rng));
+            let clear = |figure| !sure::unclear(&found, 0.0).iter().any(|open| open.figure == figure);
+            clear(Figure::Finish)
+        })
+    });
+    let misled = misled.count();
+    assert!(misled <= 2, "{misled} of 50");
+}
