@@ -11,6 +11,7 @@ mod reference;
 mod rules;
 mod soak;
 mod speed;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -48,6 +49,8 @@ enum Command {
     Elevators(elevators::Args),
     /// Measure how many requests a second the simulator replays.
     Speed(speed::Args),
+    /// Measure whether tuning finds what a full grid finds, with a tenth of its runs.
+    Tune(tune::Args),
 }
 
 fn main() -> ExitCode {
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Devices(args) => devices::run(&args),
         Command::Elevators(args) => elevators::run(&args),
         Command::Speed(args) => speed::run(&args),
+        Command::Tune(args) => tune::measure(&args).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

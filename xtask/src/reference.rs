@@ -7,6 +7,7 @@ mod traces;
 use std::fmt::Write as _;
 
 use iosched::{ELEVATORS, RequestQueue, Spec};
+use iosched_kernel::attribute::{Choice, kernel_choices, kernel_numbers};
 
 use crate::page;
 
@@ -33,11 +34,16 @@ fn tunables() -> String {
     let mut page = String::from(
         "# Attributes and tunables\n\n\
          Written by `cargo xtask reference` from the declarations in the code. A value out of its range is refused, and nothing \
-         changes; of a range that says `clamped` the nearest value is taken instead.\n\n\
+         changes; of a range that says `clamped` the nearest value is taken instead. `iosched tune` looks among the values worth trying.\n\n\
          ## The request queue\n\n\
          `scheduler` reads as all elevators with the present one in brackets; writing a name switches.\n\n",
     );
     table(&mut page, &RequestQueue::attribute_specs().collect::<Vec<_>>());
+    page.push_str("\n## The request queue of the kernel alone\n\n");
+    table(&mut page, &kernel_numbers().collect::<Vec<_>>());
+    for Choice { name, values, doc } in kernel_choices() {
+        let _ = writeln!(page, "| `{name}` | | | {} | | | {doc} |", values.join(", "));
+    }
     for elevator in ELEVATORS {
         let _ = write!(page, "\n## {}\n\n{}.\n\n", elevator.name, capitalised(elevator.about));
         let specs = (elevator.tunables)();
@@ -56,15 +62,18 @@ fn capitalised(text: &str) -> String {
 }
 
 fn table(page: &mut String, specs: &[&Spec]) {
-    page.push_str("| name | unit | default | range | kernels | meaning |\n|---|---|---|---|---|---|\n");
+    page.push_str(
+        "| name | unit | default | range | worth trying | kernels | meaning |\n|---|---|---|---|---|---|---|\n",
+    );
     for spec in specs {
-        let Spec { name, unit, default, min, max, doc, since, until, read_only, clamps, .. } = spec;
+        let Spec { name, unit, default, min, max, doc, since, until, read_only, clamps, tuning, .. } = spec;
         let mut range = if *read_only { "read-only".to_owned() } else { range(*min, *max) };
         if *clamps {
             range.push_str(", `clamped`");
         }
         let until = until.unwrap_or("");
-        let _ = writeln!(page, "| `{name}` | {unit} | {default} | {range} | {since}..{until} | {doc} |");
+        let tuning = tuning.map_or(String::new(), |span| span.to_string());
+        let _ = writeln!(page, "| `{name}` | {unit} | {default} | {range} | {tuning} | {since}..{until} | {doc} |");
     }
 }
 

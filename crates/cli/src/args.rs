@@ -25,6 +25,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Compare(Box<CompareArgs>),
+    Calibrate(Box<crate::calibrate::CalibrateArgs>),
+    Tune(Box<crate::tune::TuneArgs>),
     Reproduce(crate::reproduce::ReproduceArgs),
     Serve(Box<crate::serve::ServeArgs>),
     Top(crate::top::TopArgs),
@@ -63,6 +65,7 @@ pub(crate) enum Command {
     Ls(crate::ls::LsArgs),
     Get(crate::get::GetArgs),
     Set(crate::set::SetArgs),
+    Restore(crate::restore::RestoreArgs),
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -76,7 +79,14 @@ pub(crate) enum Command {
     },
 }
 
+/// Runs of each setting if nothing is said, and at most if they end when it is sure.
+const RUNS: u32 = 10;
+const RUNS_UNTIL_SURE: u32 = 60;
+
 /// Say which scheduler and settings serve a workload best on a device, and how sure that is.
+///
+/// In simulation, on a modelled device (--device); or on a real one, under the kernel's own schedulers (--on), where also any other
+/// command can be compared, as hyperfine would: what fio, iozone, fs_mark, fdtree, dd and pgbench print is read.
 ///
 /// Every setting is run on the same workload and the same seeds: run i of one setting is compared with run i of the
 /// others. With several devices that is done on each of them, and the end says which setting wins where. Per figure, a setting is better or worse than the baseline if the 95 % confidence interval of the mean paired
@@ -99,9 +109,9 @@ pub(crate) struct CompareArgs {
     pub(crate) workload: Option<PathBuf>,
 
     /// The device to do it to: a profile of `iosched device list`, or a file (with a / or *.toml); once per device, to
-    /// see which setting wins where
-    #[arg(short, long = "device", value_name = "PROFILE|FILE", default_value = crate::compare::DEVICE_DEFAULT)]
-    pub(crate) devices: Vec<String>,
+    /// see which setting wins where [default: sata-7200]
+    #[arg(short = 'd', long = "device", value_name = "PROFILE|FILE", conflicts_with = "on")]
+    given_devices: Vec<String>,
 
     /// The machine that an application runs on: desktop-2013, phenom-ii-2009, server-2005 or server-2010, or a file
     /// (with a / or *.toml) [default: server-2010]
@@ -111,18 +121,21 @@ pub(crate) struct CompareArgs {
     /// A scheduler and what to set of it or of the queue, as cfq or cfq:slice_idle=0,quantum=32,nr_requests=512;
     /// once per setting to compare; all stands for every elevator there is, today for those that Linux has today
     /// [default: noop, deadline and cfq]
-    #[arg(short, long = "scheduler", value_name = "SETTING|all|today", value_parser = settings)]
-    pub(crate) schedulers: Vec<Settings>,
+    #[arg(short, long = "scheduler", value_name = "SETTING|all|today")]
+    pub(crate) schedulers: Vec<String>,
 
     /// The setting the others are compared with, written as with --scheduler [default: the first one given;
     /// deadline if none is given]
-    #[arg(short, long, value_name = "SETTING", value_parser = setting)]
-    pub(crate) baseline: Option<SchedulerSetting>,
+    #[arg(short, long, value_name = "SETTING")]
+    pub(crate) baseline: Option<String>,
 
-    /// Runs of each setting on each device; they differ in where the platters are at the start and in arrivals within the recording's
-    /// resolution
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) runs: u32,
+    #[command(flatten)]
+    pub(crate) real: crate::compare::RealArgs,
+
+    /// Runs of each setting on each device; in simulation they differ in where the platters are at the start and in arrivals within the
+    /// recording's resolution [default: 10; with --until-sure at most 60]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: Option<u32>,
 
     /// Decides everything that is left to chance; the same seed gives the same figures
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -176,6 +189,17 @@ pub(crate) struct CompareArgs {
 }
 
 impl CompareArgs {
+    /// The modelled devices.
+    pub(crate) fn devices(&self) -> Vec<String> {
+        let given = &self.given_devices;
+        if given.is_empty() { vec![crate::compare::DEVICE_DEFAULT.to_owned()] } else { given.clone() }
+    }
+
+    /// Runs of each setting.
+    pub(crate) fn runs(&self) -> u32 {
+        self.runs.unwrap_or(if self.real.until_sure.is_some() { RUNS_UNTIL_SURE } else { RUNS })
+    }
+
     /// What to print.
     pub(crate) const fn output_format(&self) -> OutputFormat {
         match (self.json, self.csv, self.markdown) {
@@ -210,7 +234,10 @@ Examples:
   iosched compare --workload server.blktrace --device sata-7200 --device sata-ssd --device ./mine.toml
   iosched compare --workload \"iozone -s 64 -e -i 0\" --device san-lun --scheduler deadline --scheduler cfq
   iosched compare --workload random-read.fio --scheduler cfq --output-format fio-json
-  iosched compare --workload jobs.toml --device sata-ssd --runs 20 --csv";
+  iosched compare --workload jobs.toml --device sata-ssd --runs 20 --csv
+  iosched compare --on /srv/test --workload mixed.fio --scheduler none --scheduler bfq --until-sure 3
+  iosched compare --on /dev/sdb --workload random-read.fio --run-for 60 --warm-up 5
+  iosched compare --on /srv/test --scheduler mq-deadline --scheduler bfq -- fs_mark -d /srv/test/f -n 1000 -s 65536";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayMode {
@@ -236,22 +263,19 @@ pub(crate) enum ElevatorCommand {
 }
 
 /// What one --scheduler names: a setting, or several elevators with their defaults.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings(pub(crate) Vec<SchedulerSetting>);
-
-fn settings(text: &str) -> Result<Settings, String> {
+pub(crate) fn settings(text: &str) -> Result<Vec<SchedulerSetting>, String> {
     let defaults = |wanted: fn(&Registered) -> bool| {
         let elevators = ELEVATORS.iter().filter(|elevator| wanted(elevator));
-        Settings(elevators.map(|elevator| SchedulerSetting::defaults(elevator.name)).collect())
+        elevators.map(|elevator| SchedulerSetting::defaults(elevator.name)).collect()
     };
     match text {
         "all" => Ok(defaults(|_| true)),
         "today" => Ok(defaults(|elevator| elevator.until.is_none())),
-        _ => setting(text).map(|setting| Settings(vec![setting])),
+        _ => setting(text).map(|setting| vec![setting]),
     }
 }
 
-fn setting(text: &str) -> Result<SchedulerSetting, String> {
+pub(crate) fn setting(text: &str) -> Result<SchedulerSetting, String> {
     text.parse().map_err(|error: iosched_sim::SettingError| error.to_string())
 }
 

@@ -4,7 +4,11 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use iosched_kernel::ExecuteError;
 use iosched_lab::LabError;
+use iosched_lab::calibrate::CalibrateError;
+use iosched_lab::tune::TuneError;
+use iosched_lab::verify::VerifyError;
 use iosched_live::backend::{OpenError, SpecError};
 use iosched_live::fuse::MountError;
 use iosched_live::reactor::StartError;
@@ -14,7 +18,7 @@ use iosched_workload::fio::JobError;
 
 /// Ended by Ctrl-C: as a shell says of a program that SIGINT ended.
 pub(crate) const INTERRUPTED: u8 = 130;
-const FAILED: u8 = 1;
+pub(crate) const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 
 /// What the user asked for is not possible: another command line or another file would be.
@@ -57,9 +61,15 @@ fn is_usage(error: &anyhow::Error) -> bool {
         };
     }
     if let Some(error) = error.downcast_ref::<LabError>() {
+        return is_usage_of_lab(error);
+    }
+    if let Some(error) = error.downcast_ref::<TuneError>() {
+        return !matches!(error, TuneError::Lab(error) if !is_usage_of_lab(error));
+    }
+    if let Some(error) = error.downcast_ref::<CalibrateError>() {
         return match error {
-            LabError::Run { .. } | LabError::Bug { .. } => false,
-            LabError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            CalibrateError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            CalibrateError::Measure { .. } | CalibrateError::Nothing { .. } | CalibrateError::Simulation(_) => false,
             _ => true,
         };
     }
@@ -81,7 +91,30 @@ fn is_usage(error: &anyhow::Error) -> bool {
     if let Some(error) = error.downcast_ref::<MountError>() {
         return !matches!(error, MountError::Mount { .. });
     }
+    if error.is::<iosched_kernel::FindError>() || error.is::<iosched_kernel::Refusal>() {
+        return true;
+    }
     error.is::<Usage>() || error.is::<iosched_disk::ProfileError>() || error.is::<iosched::UnknownElevator>()
+}
+
+fn is_usage_of_verify(error: &VerifyError) -> bool {
+    match error {
+        VerifyError::Setting { .. } => true,
+        VerifyError::Execute(error) => matches!(
+            **error,
+            ExecuteError::Workload(_) | ExecuteError::NoConsent { .. } | ExecuteError::NeedsDirectory { .. }
+        ),
+        _ => false,
+    }
+}
+
+fn is_usage_of_lab(error: &LabError) -> bool {
+    match error {
+        LabError::Run { .. } | LabError::Bug { .. } => false,
+        LabError::Verify(error) => is_usage_of_verify(error),
+        LabError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        _ => true,
+    }
 }
 
 fn is_usage_of_job_file(error: &JobError) -> bool {

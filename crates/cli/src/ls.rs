@@ -1,66 +1,159 @@
 //! `iosched ls`: disks, the kernel's and ours.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use iosched_kernel::attribute::chosen;
+use iosched_kernel::block::{DeviceCard, Mount, Swap};
+use iosched_kernel::{BlockDevice, Host};
+use serde::Serialize;
 
 use crate::output;
 use crate::served::size;
-use crate::tree::{Disk, Disks, SYS_BLOCK, present};
+use crate::tree::{Disk, Disks, SYS_BLOCK};
 
 /// List disks and their schedulers
 ///
-/// By default the kernel's own; with --at those of a disk that iosched mounts or serves.
+/// By default the kernel's own: how each is scheduled, how many commands its driver takes at once, what it is made of, and what
+/// is mounted on it, its partitions and what is made of them. With --at those of a disk that iosched mounts or serves.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LsArgs {
     /// Whose disks: a directory of disks, one disk, the directory of a mounted disk, or a control socket
     #[arg(long, value_name = "TREE", default_value = SYS_BLOCK, value_hint = ValueHint::AnyPath)]
     at: PathBuf,
+
+    /// Also drives without a medium, and loop devices without a file
+    #[arg(long)]
+    all: bool,
+
+    /// Print everything that is known, as one JSON document
+    #[arg(long)]
+    json: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   iosched ls
+  iosched ls --json
   iosched ls --at /mnt/disk
   iosched ls --at /run/iosched.control";
 
 /// Bytes in a sector, the unit of `size`.
 const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
 
-const TITLES: [&str; 5] = ["name", "size", "scheduler", "rotational", "depth"];
-
 pub(crate) fn run(args: &LsArgs) -> Result<()> {
+    if args.at == Path::new(SYS_BLOCK) {
+        let disks: Vec<_> = BlockDevice::disks(&Host::default()).iter().map(BlockDevice::card).collect();
+        return if args.json { output::json(&disks) } else { output::print(&kernels(&disks, args.all)) };
+    }
     let mut disks = Disks::open(&args.at)?;
-    let mut rows = vec![TITLES.map(str::to_owned)];
-    for disk in disks.disks.clone() {
-        rows.push(row(&mut disks, &disk));
+    let listed: Vec<_> = disks.disks.clone().iter().map(|disk| Listed::read(&mut disks, disk)).collect();
+    if args.json {
+        return output::json(&listed);
     }
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 5] = std::array::from_fn(width);
-    let mut text = String::new();
-    for [name, size, scheduler, rotational, depth] in &rows {
-        let _ = writeln!(
-            text,
-            "{name:0$}  {size:>1$}  {scheduler:2$}  {rotational:3$}  {depth:>4$}",
-            widths[0], widths[1], widths[2], widths[3], widths[4]
-        );
-    }
-    output::print(&text)
+    output::print(&table(listed.iter().map(Listed::row).collect()))
 }
 
-fn row(disks: &mut Disks, disk: &Disk) -> [String; 5] {
-    let mut read = |name: &str| disks.tree.read(&disk.path_of(name)).ok().map(|text| text.trim().to_owned());
-    let sectors = read("size").and_then(|sectors| sectors.parse::<u64>().ok());
-    let rotational = read("queue/rotational").map(|text| if text == "0" { "no" } else { "yes" }.to_owned());
-    let unknown = || "-".to_owned();
-    [
-        disk.name.clone(),
-        sectors.map_or_else(unknown, |sectors| size(sectors.saturating_mul(SECTOR_BYTES))),
-        read("queue/scheduler").map_or_else(unknown, |text| present(&text).to_owned()),
-        rotational.unwrap_or_else(unknown),
-        read("device/queue_depth").unwrap_or_else(unknown),
-    ]
+const UNKNOWN: &str = "-";
+
+fn text<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), text)
+}
+
+fn yes_or_no(is: bool) -> String {
+    if is { "yes" } else { "no" }.to_owned()
+}
+
+/// The kernel's disks.
+fn kernels(disks: &[DeviceCard], all: bool) -> String {
+    let (shown, empty): (Vec<_>, Vec<_>) = disks.iter().partition(|disk| all || disk.size_bytes > 0);
+    let rows = shown.into_iter().map(|disk| {
+        vec![
+            disk.name.clone(),
+            size(disk.size_bytes),
+            text(disk.scheduler.clone(), |name| name),
+            yes_or_no(disk.is_rotational),
+            text(disk.driver_depth, |depth| depth.to_string()),
+            disk.made_of.clone(),
+            used(disk),
+        ]
+    });
+    let mut shown = table(rows.collect());
+    if !empty.is_empty() {
+        let _ = writeln!(shown, "{} without a medium or file; --all shows them", empty.len());
+    }
+    shown
+}
+
+/// `/boot (sda1), swap (sda2)`: where it is mounted, and which part of it.
+fn used(disk: &DeviceCard) -> String {
+    let part = |device: &str| if device == disk.name { String::new() } else { format!(" ({device})") };
+    let mounts = disk.usage.mounts.iter().map(|Mount { device, at }| format!("{}{}", at.display(), part(device)));
+    let swaps = disk.usage.swaps.iter().map(|Swap { device }| format!("swap{}", part(device)));
+    mounts.chain(swaps).collect::<Vec<_>>().join(", ")
+}
+
+/// A disk of another tree.
+#[derive(Serialize)]
+struct Listed {
+    name: String,
+    size_bytes: Option<u64>,
+    scheduler: Option<String>,
+    is_rotational: Option<bool>,
+    driver_depth: Option<u64>,
+}
+
+impl Listed {
+    fn read(disks: &mut Disks, disk: &Disk) -> Self {
+        let mut read = |name: &str| disks.tree.read(&disk.path_of(name)).ok().map(|text| text.trim().to_owned());
+        let sectors = read("size").and_then(|sectors| sectors.parse::<u64>().ok());
+        Self {
+            name: disk.name.clone(),
+            size_bytes: sectors.map(|sectors| sectors.saturating_mul(SECTOR_BYTES)),
+            scheduler: read("queue/scheduler").map(|text| chosen(&text).to_owned()),
+            is_rotational: read("queue/rotational").map(|text| text != "0"),
+            driver_depth: read("device/queue_depth").and_then(|depth| depth.parse().ok()),
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        vec![
+            self.name.clone(),
+            text(self.size_bytes, size),
+            text(self.scheduler.clone(), |name| name),
+            text(self.is_rotational, yes_or_no),
+            text(self.driver_depth, |depth| depth.to_string()),
+        ]
+    }
+}
+
+/// Heads of columns, and whether they are numbers.
+const COLUMNS: [(&str, bool); 7] = [
+    ("name", false),
+    ("size", true),
+    ("scheduler", false),
+    ("rotational", false),
+    ("depth", true),
+    ("made of", false),
+    ("mounted on", false),
+];
+
+/// The rows, all equally long, below their heads.
+fn table(rows: Vec<Vec<String>>) -> String {
+    let columns = rows.first().map_or(COLUMNS.len(), Vec::len);
+    let heads = COLUMNS[..columns].iter().map(|(head, _)| (*head).to_owned()).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<_> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in &rows {
+        let cells = row.iter().zip(&widths).zip(COLUMNS).map(|((cell, width), (_, is_number))| {
+            if is_number { format!("{cell:>width$}") } else { format!("{cell:width$}") }
+        });
+        let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+    text
 }

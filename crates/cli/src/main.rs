@@ -3,6 +3,7 @@
 
 mod args;
 mod blktrace;
+mod calibrate;
 mod compare;
 mod device;
 mod exports;
@@ -14,6 +15,7 @@ mod ls;
 mod mount;
 mod output;
 mod reproduce;
+mod restore;
 mod sample;
 mod serve;
 mod served;
@@ -23,6 +25,7 @@ mod tell;
 mod top;
 mod trace;
 mod tree;
+mod tune;
 mod ublk;
 mod validate;
 
@@ -49,6 +52,8 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
     };
     match command {
         Command::Compare(args) => return compare::compare(&args),
+        Command::Calibrate(args) => return calibrate::run(&args),
+        Command::Tune(args) => return tune::run(&args),
         Command::Reproduce(args) => return reproduce::run(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Top(args) => top::run(&args)?,
@@ -64,6 +69,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Ls(args) => ls::run(&args)?,
         Command::Get(args) => get::run(&args)?,
         Command::Set(args) => set::run(&args)?,
+        Command::Restore(args) => return restore::run(&args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "iosched", &mut text);

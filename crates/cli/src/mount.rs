@@ -11,7 +11,7 @@ use iosched_live::reactor::Served;
 
 use crate::fail::INTERRUPTED;
 use crate::output::{self, say};
-use crate::served::{DiskArgs, size, wait};
+use crate::served::{DiskArgs, about, end};
 
 /// Mount a disk as a file, with an elevator in its path
 ///
@@ -110,21 +110,13 @@ fn unmount(unmounter: &Unmounter) -> bool {
     }
 }
 
-/// Serves what is under way, flushes, and ends.
-fn end(served: Served) -> Result<()> {
-    served.handle.stop();
-    wait(served)
-}
-
 fn announce(served: &Served, mounted: &Mounted) -> Result<()> {
     let (name, directory) = (served.handle.name(), mounted.directory());
-    let scheduler = served.handle.control(|disk, _| disk.queue().scheduler())?;
     output::print(&format!(
-        "{disk}: {about}, {size}, {scheduler}\n{control}: its control tree; iosched ls --at {at}\n\
+        "{disk}: {about}\n{control}: its control tree; iosched ls --at {at}\n\
          stop with Ctrl-C or: umount {at}\n",
         disk = directory.join(name).display(),
-        about = served.about,
-        size = size(served.handle.capacity_bytes()),
+        about = about(served)?,
         control = directory.join("block").join(name).display(),
         at = shown(directory),
     ))

@@ -15,6 +15,11 @@ pub(crate) fn print(text: &str) -> Result<()> {
     Ok(())
 }
 
+/// Writes one JSON document to standard output.
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<()> {
+    print(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
 /// Says something to whoever looks after a disk that is served. That nobody listens any more is no reason to end.
 macro_rules! say {
     ($($text:tt)*) => {

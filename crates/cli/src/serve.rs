@@ -14,7 +14,7 @@ use iosched_live::reactor::nbd::{Config, Limits, Listener};
 use crate::exports::{ExportArgs, describe};
 use crate::fail::usage;
 use crate::output::say;
-use crate::served::{DiskArgs, bind, size, stop_on_signal, wait};
+use crate::served::{DiskArgs, about, bind, stop_on_signal, wait};
 
 /// Serve a disk to NBD clients, with an elevator in its path
 ///
@@ -93,8 +93,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     let served = args.disk.start(Some(Config { listeners, exports, tls, plain, limits, note }))?;
     stop_on_signal(&served.handle)?;
     let control = control.map(|listener| Forest::new(vec![served.handle.clone()]).serve(listener)).transpose()?;
-    let scheduler = served.handle.control(|disk, _| disk.queue().scheduler())?;
-    say!("{}: {}, {}, {scheduler}", served.handle.name(), served.about, size(served.handle.capacity_bytes()));
+    say!("{}: {}", served.handle.name(), about(&served)?);
     for name in names {
         say!("export {name}");
     }

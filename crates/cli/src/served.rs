@@ -124,6 +124,18 @@ pub(crate) fn wait(served: Served) -> Result<()> {
     flushed.context("the last flush failed: what was written since the last good one may not be on the backing")
 }
 
+/// Serves what is under way, flushes, and ends.
+pub(crate) fn end(served: Served) -> Result<()> {
+    served.handle.stop();
+    wait(served)
+}
+
+/// A disk for people: what it is on, its size and its elevator.
+pub(crate) fn about(served: &Served) -> Result<String> {
+    let scheduler = served.handle.control(|disk, _| disk.queue().scheduler())?;
+    Ok(format!("{}, {}, {scheduler}", served.about, size(served.handle.capacity_bytes())))
+}
+
 /// Listens on a unix socket, and says if a dead server's was there.
 pub(crate) fn bind(path: &Path) -> Result<OwnedListener> {
     let listener = OwnedListener::bind(path)?;

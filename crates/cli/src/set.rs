@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
+use iosched_kernel::attribute::{Declaration, chosen, is_same};
 
 use crate::fail::usage;
 use crate::output;
-use crate::tree::{Disks, Named, SYS_BLOCK, present};
+use crate::tree::{Disks, Named, SYS_BLOCK};
 
 /// Write attributes of disks
 ///
@@ -76,6 +77,14 @@ fn only(disks: &mut Disks, Assignment { name, value }: &Assignment) -> Result<Na
 
 /// Writes, and reads back.
 fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String> {
+    let declaration = disks.declaration(file);
+    // A live disk says itself what is wrong; the kernel only that something is.
+    if let Some(Declaration::Number(spec)) = declaration.filter(|_| disks.are_the_kernels)
+        && !spec.read_only
+        && let Err(error) = spec.parse(value)
+    {
+        bail!("{}: {error}", file.disk.name);
+    }
     if let Err(error) = disks.tree.write(&file.path, value) {
         let is_unexplained = !error.explains && error.kind == io::ErrorKind::InvalidInput;
         match if is_unexplained { disks.takes(file) } else { None } {
@@ -85,35 +94,8 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String> {
     }
     let read = disks.tree.read(&file.path)?;
     let read = read.trim();
-    if !is_same(read, value) {
+    if !is_same(declaration, read, value) {
         bail!("{}: {value} was written, and {read} is what it took", file.name);
     }
-    Ok(present(read).to_owned())
-}
-
-/// Whether what is read is what was written: the same text, the same number, or the choice in brackets.
-fn is_same(read: &str, written: &str) -> bool {
-    let written = written.trim();
-    let number = |text: &str| text.parse::<i128>().ok();
-    read == written || present(read) == written || (number(read).is_some() && number(read) == number(written))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_read_back_is_what_was_written() {
-        for (read, written, same) in [
-            ("64", "64", true),
-            ("64", " 064\n", true),
-            ("63", "64", false),
-            ("noop [cfq] deadline", "cfq", true),
-            ("noop [cfq] deadline", "noop", false),
-            ("be/4", "be/4", true),
-            ("none", "none", true),
-        ] {
-            assert_eq!(is_same(read, written), same, "{read:?} {written:?}");
-        }
-    }
+    Ok(chosen(read).to_owned())
 }

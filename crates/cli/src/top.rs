@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use console::Term;
+use iosched_kernel::attribute::chosen;
 
 use crate::fail::usage;
 use crate::output;
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<()> {
         let now = clients(disks.tree.as_mut(), &disk);
         let seconds = since.elapsed().as_secs_f64();
         since = Instant::now();
-        let table = table(&disk.name, present(&scheduler), &before, &now, seconds);
+        let table = table(&disk.name, chosen(&scheduler), &before, &now, seconds);
         if term.is_term() {
             term.clear_screen()?;
         }
@@ -86,12 +87,6 @@ pub(crate) fn run(args: &TopArgs) -> Result<()> {
         before = now;
     }
     Ok(())
-}
-
-/// The elevator in brackets.
-fn present(scheduler: &str) -> &str {
-    let inner = scheduler.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    inner.map_or(scheduler.trim(), |(name, _)| name)
 }
 
 /// All clients; one that goes while it is looked at is not among them.
@@ -191,11 +186,5 @@ mod tests {
         assert_eq!(rows[0][..5], ["new", "be/4", "75%", "300", "1.2"], "{text}");
         // 300 x 30 - 100 x 10 = 8,000 us for 200 reads.
         assert_eq!(rows[1][..6], ["slow", "be/4", "25%", "100", "0.4", "0.04"], "{text}");
-    }
-
-    #[test]
-    fn the_present_elevator_is_the_one_in_brackets() {
-        assert_eq!(present("noop [cfq] bfq\n"), "cfq");
-        assert_eq!(present("none\n"), "none");
     }
 }

@@ -13,7 +13,7 @@ use iosched_live::ublk::{self, Devices, Stopper, UblkError};
 use crate::exports::{ExportArgs, describe};
 use crate::fail::INTERRUPTED;
 use crate::output::{self, say};
-use crate::served::{DiskArgs, bind, size, wait};
+use crate::served::{DiskArgs, about, bind, end};
 
 /// Make a disk a block device /dev/ublkbN, with an elevator in its path
 ///
@@ -130,15 +130,8 @@ fn stop(stopper: Stopper, sender: mpsc::Sender<Event>) -> std::io::Result<()> {
     std::thread::Builder::new().name("stop".to_owned()).spawn(stop).map(drop)
 }
 
-/// Serves what is under way, flushes, and ends.
-fn end(served: Served) -> Result<()> {
-    served.handle.stop();
-    wait(served)
-}
-
 fn announce(served: &Served, devices: &Devices, control: Option<&Path>) -> Result<()> {
-    let scheduler = served.handle.control(|disk, _| disk.queue().scheduler())?;
-    say!("{}: {}, {}, {scheduler}", served.handle.name(), served.about, size(served.handle.capacity_bytes()));
+    say!("{}: {}", served.handle.name(), about(served)?);
     for warning in &devices.warnings {
         say!("warning: {warning}");
     }

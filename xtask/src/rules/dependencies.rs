@@ -20,9 +20,18 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
     ("iosched-sim", Some(&["iosched", "iosched-disk", "iosched-trace", "iosched-workload", "iosched-host"])),
     (
         "iosched-lab",
-        Some(&["iosched", "iosched-disk", "iosched-trace", "iosched-workload", "iosched-host", "iosched-sim"]),
+        Some(&[
+            "iosched",
+            "iosched-disk",
+            "iosched-trace",
+            "iosched-workload",
+            "iosched-host",
+            "iosched-sim",
+            "iosched-kernel",
+        ]),
     ),
     ("iosched-live", Some(&["iosched", "iosched-check", "iosched-disk", "iosched-trace"])),
+    ("iosched-kernel", Some(&["iosched", "iosched-trace", "iosched-workload"])),
     ("iosched-cli", None),
     ("xtask", None),
 ];

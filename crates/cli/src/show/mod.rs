@@ -5,6 +5,7 @@ mod machine;
 mod overview;
 pub(crate) mod reproduction;
 mod text;
+pub(crate) mod tuning;
 
 use iosched_lab::{Decimals, DeviceRecord, Doubt, FigureResults, Header, Overview, Records, Results};
 

@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use iosched_kernel::host::natural;
+
 use super::{Entry, Tree, TreeError};
 
 /// The tree below a directory.
@@ -59,41 +61,6 @@ impl Tree for Directory {
 
     fn write(&mut self, path: &str, value: &str) -> Result<(), TreeError> {
         let full = self.root.join(path);
-        // One write, as the kernel wants it, and no file is made.
-        let written = fs::OpenOptions::new().write(true).open(full).and_then(|mut file| {
-            let text = format!("{value}\n");
-            match io::Write::write(&mut file, text.as_bytes())? {
-                count if count == text.len() => Ok(()),
-                _ => Err(io::ErrorKind::WriteZero.into()),
-            }
-        });
-        written.map_err(|error| self.failed(path, &error))
-    }
-}
-
-/// A key that sorts numbers in names as numbers: sda2 before sda10.
-fn natural(name: &str) -> Vec<(String, u64)> {
-    let mut key = Vec::new();
-    let mut rest = name;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
-        let (text, tail) = rest.split_at(digits);
-        let end = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
-        let (number, tail) = tail.split_at(end);
-        key.push((text.to_owned(), number.parse().unwrap_or(0)));
-        rest = tail;
-    }
-    key
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_sort_by_their_numbers() {
-        let mut names = ["sda10", "sda2", "loop0", "sda", "nvme1n1", "nvme0n2"];
-        names.sort_by_cached_key(|name| natural(name));
-        assert_eq!(names, ["loop0", "nvme0n2", "nvme1n1", "sda", "sda2", "sda10"]);
+        iosched_kernel::attribute::write_once(&full, value).map_err(|error| self.failed(path, &error))
     }
 }

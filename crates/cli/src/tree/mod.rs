@@ -12,7 +12,7 @@ use anyhow::Result;
 
 use crate::fail::usage;
 
-pub(crate) use name::{Disk, Named, present};
+pub(crate) use name::{Disk, Named};
 
 /// Where the kernel's disks are.
 pub(crate) const SYS_BLOCK: &str = "/sys/block";
@@ -56,6 +56,8 @@ impl TreeError {
 pub(crate) struct Disks {
     pub(crate) tree: Box<dyn Tree>,
     pub(crate) disks: Vec<Disk>,
+    /// Whether they are the kernel's own.
+    pub(crate) are_the_kernels: bool,
 }
 
 impl Disks {
@@ -66,7 +68,7 @@ impl Disks {
             let mut tree = socket::Socket::connect(at)?;
             let disks = tree.list("")?.into_iter().filter(|entry| entry.is_directory);
             let disks = disks.map(|Entry { name, .. }| Disk { path: name.clone(), name }).collect();
-            return Ok(Self { tree: Box::new(tree), disks });
+            return Ok(Self { tree: Box::new(tree), disks, are_the_kernels: false });
         }
         let at = match at.strip_prefix("/dev") {
             Ok(name) if !at.is_dir() => Path::new(SYS_BLOCK).join(name),
@@ -75,12 +77,13 @@ impl Disks {
         if let Err(error) = std::fs::read_dir(&at) {
             return Err(absent(&at, &error));
         }
+        let are_the_kernels = at.canonicalize().is_ok_and(|path| path.starts_with("/sys"));
         let is_disk = |path: &Path| path.join("queue").is_dir();
         let directory = |root: &Path| Box::new(directory::Directory::new(root));
         if is_disk(&at) {
             let name = at.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
             let disk = Disk { name: name.unwrap_or_else(|| "disk".to_owned()), path: String::new() };
-            return Ok(Self { tree: directory(&at), disks: vec![disk] });
+            return Ok(Self { tree: directory(&at), disks: vec![disk], are_the_kernels });
         }
         let in_mount = at.join("block");
         let root: PathBuf = if in_mount.is_dir() { in_mount } else { at.clone() };
@@ -94,7 +97,7 @@ impl Disks {
                 at.display()
             )));
         }
-        Ok(Self { tree, disks })
+        Ok(Self { tree, disks, are_the_kernels })
     }
 }
 

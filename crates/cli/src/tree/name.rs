@@ -1,7 +1,7 @@
 //! What names mean: `nr_requests`, `iosched/slice_idle`, `clients/3/ioprio`, `sda/scheduler`.
 
 use anyhow::Result;
-use iosched::{RequestQueue, Spec};
+use iosched_kernel::attribute::{Declaration, chosen, declaration};
 
 use super::{Disks, Entry, Tree, TreeError};
 use crate::fail::usage;
@@ -103,6 +103,13 @@ impl Disks {
         Ok(found)
     }
 
+    /// What is known of a file.
+    pub(crate) fn declaration(&mut self, file: &Named) -> Option<Declaration> {
+        let name = file.path[file.disk.path.len()..].trim_start_matches('/').strip_prefix("queue/")?;
+        let scheduler = self.tree.read(&file.disk.path_of("queue/scheduler")).ok()?;
+        declaration(name, chosen(&scheduler))
+    }
+
     /// What would be right for a file, where the kernel only says that something is wrong.
     pub(crate) fn takes(&mut self, file: &Named) -> Option<String> {
         let scheduler = self.tree.read(&file.disk.path_of("queue/scheduler")).ok()?;
@@ -110,25 +117,14 @@ impl Disks {
         if of_disk == "queue/scheduler" {
             return Some(format!("it takes one of {}", scheduler.replace(['[', ']'], "").trim()));
         }
-        let (directory, name) = of_disk.rsplit_once('/')?;
-        let spec: &Spec = match directory {
-            "queue/iosched" => {
-                let present = iosched::elevator(present(&scheduler)).ok()?;
-                (present.tunables)().into_iter().find(|spec| spec.name == name)?
-            }
-            "queue" => RequestQueue::attribute_specs().find(|spec| spec.name == name)?,
-            _ => return None,
+        let spec = match self.declaration(file)? {
+            Declaration::Choice(choice) => return Some(format!("it takes one of {}", choice.values.join(", "))),
+            Declaration::Number(spec) => spec,
         };
         let unit = spec.unit.to_string();
         let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };
         Some(format!("it takes a whole number{unit}"))
     }
-}
-
-/// The scheduler in brackets, or the only one.
-pub(crate) fn present(scheduler: &str) -> &str {
-    let scheduler = scheduler.trim();
-    scheduler.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(scheduler, |(present, _)| present)
 }
 
 /// All files below a directory of a tree.

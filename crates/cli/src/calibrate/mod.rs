@@ -1,0 +1,205 @@
+//! `iosched calibrate`: from a device to a profile.
+
+mod real;
+mod show;
+
+use std::fs::File;
+use std::io::{BufReader, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use iosched_disk::Profile;
+use iosched_lab::calibrate::{
+    CalibrateError, Calibration, Measurements, Measurer, Pace, Progress, Simulated, measure, write_header, write_sample,
+};
+
+use crate::compare::{progress_bar, quoted};
+use crate::fail::{FAILED, INTERRUPTED, usage};
+use crate::output::{self, say};
+
+/// The file of measurements if none is named.
+const RECORDS_DEFAULT: &str = "calibration.jsonl";
+
+/// Measure a device and make a profile of it, to be used with --device
+///
+/// Some fifty small workloads, fio jobs all, are run on the device several times in changing order. A rotating disk, flash, and
+/// servers with a spread (virtual disks, disks over a network) are fitted to what they gave; the nearest becomes the
+/// profile. It is shown beside what was measured, and so are workloads that no fit saw: 4 KiB random reads at depths 1, 8 and 32,
+/// sequential reads of 128 KiB and 1 MiB, and, where writing is allowed, mixed reads and writes.
+///
+/// A device is only read, unless its data may be destroyed. In a directory, a file is made, written and removed.
+///
+/// Ctrl-C keeps what was measured; --from goes on from there. Exit status: 1 if no model fits.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CalibrateArgs {
+    /// A block device, as /dev/sdb; a directory in a file system on it; or, to try it out, a profile of `iosched device list` or a
+    /// file *.toml
+    #[arg(value_name = "DEVICE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present = "from")]
+    target: Option<String>,
+
+    /// Write the profile to this file
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+
+    /// One short round: half a minute, unless the device is slow
+    #[arg(long, conflicts_with = "from")]
+    quick: bool,
+
+    /// All data on the device may be destroyed: its name once more, exactly
+    #[arg(long, value_name = "DEVICE", conflicts_with = "from")]
+    destroy_data: Option<PathBuf>,
+
+    /// In a directory: size of the file that is measured, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(64..=16_777_216))]
+    file_size: u64,
+
+    /// Where measurements go, line by line as they are made
+    #[arg(long, value_name = "FILE", default_value = RECORDS_DEFAULT, conflicts_with = "from", value_hint = ValueHint::FilePath)]
+    records: PathBuf,
+
+    /// Measure nothing: fit what is in this file
+    #[arg(long, value_name = "RECORDS", value_hint = ValueHint::FilePath)]
+    from: Option<PathBuf>,
+
+    /// Fit nothing: show this profile beside what is measured
+    #[arg(long, value_name = "PROFILE|FILE", conflicts_with = "output")]
+    check: Option<String>,
+
+    /// Decides where random reads go, and the order of probes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Print everything as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  iosched calibrate /dev/sdb -o sdb.toml
+  iosched calibrate /srv/data -o data.toml --quick
+  iosched calibrate /dev/loop0 -o loop0.toml --destroy-data /dev/loop0
+  iosched calibrate --from calibration.jsonl -o sdb.toml
+  iosched calibrate /dev/sdb --check ./sdb.toml
+  iosched compare --workload jobs.fio --device ./sdb.toml --scheduler today";
+
+pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
+    let check = args.check.as_deref().map(Profile::load).transpose()?;
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let measurements = match (&args.from, &args.target) {
+        (Some(file), _) => read(file)?,
+        (None, Some(target)) => measure_target(args, target, &interrupt)?,
+        (None, None) => return Err(usage("there is nothing to calibrate: name a device")),
+    };
+    for warning in &measurements.warnings {
+        eprintln!("warning: {warning}");
+    }
+    let interrupted = interrupt.load(Ordering::Relaxed);
+    let name = args.output.as_deref().unwrap_or_else(|| Path::new("calibrated.toml")).display().to_string();
+    let calibration = match &check {
+        Some(profile) => Calibration::check(&measurements, profile),
+        None => Calibration::of(&measurements, &name),
+    };
+    let calibration = match calibration {
+        Err(error @ CalibrateError::Incomplete { .. }) if interrupted => {
+            eprintln!("interrupted: {error}; what was measured is in {}", args.records.display());
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        calibration => calibration?,
+    };
+    if let Some(path) = &args.output {
+        let text = calibration.to_toml(&measurements.header)?;
+        output::whole_file(path, |out| Ok(out.write_all(text.as_bytes())?))?;
+    }
+    let shown =
+        if args.json { show::json(&measurements, &calibration)? } else { as_text(args, &measurements, &calibration) };
+    output::print(&shown)?;
+    Ok(match (interrupted, calibration.verdict.fits) {
+        (true, _) => ExitCode::from(INTERRUPTED),
+        (false, true) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::from(FAILED),
+    })
+}
+
+fn as_text(args: &CalibrateArgs, measurements: &Measurements, calibration: &Calibration) -> String {
+    let mut text = show::text(measurements, calibration);
+    if let Some(path) = &args.output {
+        // A name without a slash would be looked for among the profiles, were it not for its ending.
+        let path = quoted(&path.to_string_lossy());
+        text += &format!("next: iosched compare --device {path} --workload FILE --scheduler today\n");
+    }
+    text
+}
+
+fn read(file: &Path) -> Result<Measurements> {
+    let name = file.display().to_string();
+    let opened = File::open(file).map_err(|source| CalibrateError::Io { file: name.clone(), source })?;
+    Ok(Measurements::read(BufReader::new(opened), &name)?)
+}
+
+/// Measures a device, a directory, or a model.
+fn measure_target(args: &CalibrateArgs, target: &str, interrupt: &Arc<AtomicBool>) -> Result<Measurements> {
+    let flag = Arc::clone(interrupt);
+    ctrlc::set_handler(move || {
+        flag.store(true, Ordering::Relaxed);
+        say!("\nending; what was measured is kept");
+    })?;
+    let is_model = target.ends_with(".toml") || Profile::names().any(|name| name.eq_ignore_ascii_case(target));
+    if is_model {
+        if args.destroy_data.is_some() {
+            return Err(usage("--destroy-data is for block devices; a model has no data"));
+        }
+        let mut device = Simulated::new(Profile::load(target)?);
+        return measure_on(args, &mut device, Pace::SIMULATED, interrupt);
+    }
+    let mut device = real::Real::open(args, target, interrupt)?;
+    let pace = if args.quick { Pace::QUICK } else { Pace::FULL };
+    measure_on(args, &mut device, pace, interrupt)
+}
+
+fn measure_on<M: Measurer>(
+    args: &CalibrateArgs,
+    device: &mut M,
+    pace: Pace,
+    interrupt: &AtomicBool,
+) -> Result<Measurements> {
+    let file = args.records.display().to_string();
+    let failed = |source| CalibrateError::Io { file: file.clone(), source };
+    let mut records = File::create(&args.records).map_err(failed)?;
+    let bar = progress_bar("{bar:30} {pos} of {len}, {eta} to go: {msg}");
+    let measured = measure(device, pace, args.seed, &command(args, device), interrupt, |progress| {
+        match progress {
+            Progress::Header(header) => write_header(&mut records, header).map_err(failed)?,
+            Progress::Sample(sample) => write_sample(&mut records, sample).map_err(failed)?,
+            Progress::Begins { probe, done, of } => {
+                bar.set_length(of as u64);
+                bar.set_position(done as u64);
+                bar.set_message(probe.to_string());
+            }
+        }
+        Ok(())
+    });
+    bar.finish_and_clear();
+    if std::io::stderr().is_terminal() && measured.is_ok() {
+        say!("fitting");
+    }
+    Ok(measured?)
+}
+
+/// The command line that measures again.
+fn command<M: Measurer>(args: &CalibrateArgs, device: &M) -> String {
+    let mut words = vec!["iosched".to_owned(), "calibrate".to_owned(), quoted(&device.target().name)];
+    if args.quick {
+        words.push("--quick".to_owned());
+    }
+    if let Some(path) = &args.destroy_data {
+        words.extend(["--destroy-data".to_owned(), quoted(&path.to_string_lossy())]);
+    }
+    words.extend(["--seed".to_owned(), args.seed.to_string()]);
+    words.join(" ")
+}

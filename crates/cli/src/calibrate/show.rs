@@ -1,0 +1,124 @@
+//! What a calibration gave, for people and for programs.
+
+use std::fmt::Write as _;
+
+use iosched_lab::calibrate::{Calibration, Header, Measurements, NOISY, Pair, Residual, Spread};
+use iosched_lab::grouped;
+use serde_json::{Value, json};
+
+/// Width of the column that names probes.
+const NAME_WIDTH: usize = 52;
+
+/// Everything as text.
+pub(super) fn text(measurements: &Measurements, calibration: &Calibration) -> String {
+    let mut text = String::new();
+    head(&mut text, measurements);
+    table(&mut text, "probes", &calibration.residuals);
+    if !calibration.held_out.is_empty() {
+        text.push('\n');
+        table(&mut text, "workloads that the fit did not see", &calibration.held_out);
+    }
+    text.push('\n');
+    for (kind, fit) in &calibration.kinds {
+        let _ = match fit {
+            Ok(off) => writeln!(text, "{kind:8}{:.1} % off on average", off * 100.0),
+            Err(reason) => writeln!(text, "{kind:8}not tried: {reason}"),
+        };
+    }
+    drift(&mut text, calibration);
+    let _ = writeln!(text, "\n{}", calibration.verdict);
+    text
+}
+
+fn head(text: &mut String, measurements: &Measurements) {
+    let Header { target, probes, .. } = &measurements.header;
+    let gigabytes = target.capacity_sectors as f64 * 512.0 / 1e9;
+    let rounds = measurements.samples.iter().map(|sample| sample.round + 1).max().unwrap_or(0);
+    let rounds = if rounds == 1 { "1 round".to_owned() } else { format!("{rounds} rounds") };
+    let access = if target.writable { "read and written" } else { "only read" };
+    let _ = writeln!(text, "{}    {gigabytes:.1} GB, depth {}", target.name, target.depth);
+    let _ = writeln!(text, "{} probes, {rounds}, {access}", probes.len());
+    for condition in &target.conditions {
+        let _ = writeln!(text, "{condition}");
+    }
+    text.push('\n');
+}
+
+fn table(text: &mut String, title: &str, residuals: &[Residual]) {
+    let _ = writeln!(
+        text,
+        "{title:NAME_WIDTH$}{:>10}{:>8}{:>10}{:>9}{:>10}{:>8}{:>10}{:>9}",
+        "IOPS", "±", "model", "off", "p99 us", "±", "model", "off"
+    );
+    for residual in residuals {
+        let _ = write!(text, "{:NAME_WIDTH$}", residual.probe.to_string());
+        pair(text, &residual.iops, 1.0);
+        pair(text, &residual.p99_ns, 1e3);
+        text.push('\n');
+    }
+}
+
+/// A figure, its variation, the model's, and how far off that is.
+fn pair(text: &mut String, pair: &Pair, divisor: f64) {
+    let number = |value: f64| grouped((value / divisor).round() as u64);
+    let Spread { median, variation } = pair.measured;
+    let variation = variation.map_or_else(String::new, |variation| {
+        // What varies much is marked.
+        format!("{:.0} %{}", variation * 100.0, if variation > NOISY { "!" } else { " " })
+    });
+    let off = format!("{:+.1} %", pair.difference() * 100.0);
+    let _ = write!(text, "{:>10}{variation:>8}{:>10}{off:>9}", number(median), number(pair.model));
+}
+
+/// Probes whose rate rises or falls from the first round to the last, beyond noise.
+fn drift(text: &mut String, calibration: &Calibration) {
+    let drifts: Vec<f64> = calibration.residuals.iter().filter_map(|residual| residual.drift).collect();
+    let up = drifts.iter().filter(|&&drift| drift > 1.0).count();
+    if drifts.is_empty() {
+        return;
+    }
+    let mean = drifts.iter().map(|drift| drift.ln()).sum::<f64>() / drifts.len() as f64;
+    let share = up as f64 / drifts.len() as f64;
+    if mean.abs() > 0.05 && !(0.25..=0.75).contains(&share) {
+        let word = if mean > 0.0 { "faster" } else { "slower" };
+        let percent = (mean.exp() - 1.0).abs() * 100.0;
+        let _ = writeln!(
+            text,
+            "from the first round to the last it became {word} by {percent:.0} %: credits, a cache, or others on the machine"
+        );
+    }
+}
+
+/// Everything as one document.
+pub(super) fn json(measurements: &Measurements, calibration: &Calibration) -> anyhow::Result<String> {
+    let rows = |residuals: &[Residual]| -> Vec<Value> {
+        residuals
+            .iter()
+            .map(|residual| {
+                let mut row = json!(residual);
+                row["name"] = residual.probe.to_string().into();
+                row["iops"]["difference"] = residual.iops.difference().into();
+                row["p50_ns"]["difference"] = residual.p50_ns.difference().into();
+                row["p99_ns"]["difference"] = residual.p99_ns.difference().into();
+                row
+            })
+            .collect()
+    };
+    let kinds: Vec<Value> = calibration
+        .kinds
+        .iter()
+        .map(|(kind, fit)| match fit {
+            Ok(off) => json!({ "kind": kind, "off": off }),
+            Err(reason) => json!({ "kind": kind, "not_tried": reason }),
+        })
+        .collect();
+    let document = json!({
+        "target": measurements.header.target,
+        "probes": rows(&calibration.residuals),
+        "held_out": rows(&calibration.held_out),
+        "kinds": kinds,
+        "verdict": calibration.verdict,
+        "answer": calibration.verdict.to_string(),
+    });
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
+}

@@ -1,0 +1,216 @@
+//! `iosched compare --on`: on a real device, under the kernel's own schedulers.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use iosched_kernel::target::Target;
+use iosched_kernel::{BlockDevice, Host, Setting, StateDirectory, consent};
+use iosched_lab::verify::{ForeignCommand, KernelBench, Limits, Verification, Work, for_records, verify};
+use iosched_lab::{Control, SettingRecord, command_record, workload_record};
+
+use super::{Comparing, on_interrupt, open_workload, quoted, replay};
+use crate::args::CompareArgs;
+use crate::fail::usage;
+
+/// How well differences are to be known if nothing else is said, per cent.
+const UNTIL_SURE_PERCENT: &str = "3";
+
+/// What is asked of a real device.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "On a real device")]
+pub(crate) struct RealArgs {
+    /// Run on a real device under the kernel's own schedulers: on files of our own in a directory of a file system on it, or on the
+    /// device itself, as /dev/sdb, which is only read. Schedulers and their tunables are set, which needs root, and put back;
+    /// after a crash, by iosched restore. Settings are as bfq:low_latency=0,nr_requests=64 with the kernel's defaults for what is not
+    /// named; present is the scheduler that is there, as it is set
+    #[arg(long, value_name = "DIR|DEVICE", value_hint = ValueHint::AnyPath, conflicts_with_all = ["machine", "decisions", "blktrace", "jobs"])]
+    pub(crate) on: Option<PathBuf>,
+
+    /// Let the workload write to the device of --on, which destroys what is on it; the name is typed again, and whoever uses the device is
+    /// named and left alone
+    #[arg(long, value_name = "DEVICE", requires = "on")]
+    destroy_data: Option<PathBuf>,
+
+    /// End each run after so long, warm-up aside [default: the workload decides]
+    #[arg(long, value_name = "SECONDS", requires = "on", value_parser = seconds)]
+    run_for: Option<f64>,
+
+    /// What is done in the first seconds of each run does not count
+    #[arg(long, value_name = "SECONDS", requires = "on", default_value = "0", value_parser = seconds)]
+    warm_up: f64,
+
+    /// Make runs until each difference is beyond doubt, or known to within so many per cent of the baseline
+    #[arg(long, value_name = "PERCENT", requires = "on", num_args = 0..=1, default_missing_value = UNTIL_SURE_PERCENT, value_parser = percent)]
+    pub(crate) until_sure: Option<f64>,
+
+    /// A shell command to be run before each run of COMMAND; its time does not count
+    #[arg(long, value_name = "COMMAND", requires = "command")]
+    prepare: Option<String>,
+
+    /// Instead of a workload of ours, a command that is run and timed; it finds the target in $IOSCHED_TARGET
+    #[arg(last = true, value_name = "COMMAND", requires = "on", conflicts_with = "workload")]
+    command: Vec<String>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.0..=1e6).contains(seconds));
+    seconds.ok_or_else(|| "takes seconds from 0 to 1000000, such as 60 or 0.5".to_owned())
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse::<f64>().ok().filter(|percent| (0.01..=100.0).contains(percent));
+    percent.ok_or_else(|| "takes per cent from 0.01 to 100, such as 3".to_owned())
+}
+
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}
+
+pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
+    let real = &args.real;
+    let host = Host::default();
+    let state = StateDirectory::usual()?;
+    let work = work(args)?;
+    let target = target(&host, &state, on, real.destroy_data.as_deref(), &work)?;
+    let Some(device) = target.block_device().map(BlockDevice::disk) else {
+        return Err(usage(format!(
+            "{}: is on no block device of this machine: there is no scheduler to set",
+            on.display()
+        )));
+    };
+    let settings = settings(args, &device)?;
+    let baseline = baseline(args, &settings, &device)?;
+    let replay = match &work {
+        Work::Workload(workload) => replay(args.replay, args.speed, workload)?,
+        Work::Command(_) => iosched_sim::Replay::Closed,
+    };
+    let mut workload = match &work {
+        Work::Workload(workload) => workload_record(workload),
+        Work::Command(own) => command_record(&own.words),
+    };
+    workload.timed |= real.run_for.is_some();
+    let limits = Limits { warm_up_ns: ns(real.warm_up), run_for_ns: real.run_for.map(ns) };
+    let verification = Verification {
+        limit: limits.of_runs(),
+        workload,
+        command: command(args, on, &settings, baseline),
+        settings: settings.clone(),
+        baseline,
+        runs: args.runs(),
+        seed: args.seed,
+        replay,
+        until_sure_percent: real.until_sure,
+    };
+    let mut bench = KernelBench::new(&target, &state, &work, &settings, replay, limits)?;
+    let control = Arc::new(Control::new(1));
+    on_interrupt(&control)?;
+    let mut comparing = Comparing::begin(args)?;
+    let finished = verify(&verification, &mut bench, &control, |progress| comparing.observe(progress));
+    comparing.bar.finish_and_clear();
+    comparing.show(&finished?)
+}
+
+/// What is run.
+fn work(args: &CompareArgs) -> Result<Work> {
+    if !args.real.command.is_empty() {
+        let (words, prepare) = (args.real.command.clone(), args.real.prepare.clone());
+        return Ok(Work::Command(ForeignCommand { words, prepare }));
+    }
+    Ok(Work::Workload(open_workload(args.workload.as_deref())?))
+}
+
+/// Where it is run.
+fn target(host: &Host, state: &StateDirectory, on: &Path, destroy: Option<&Path>, work: &Work) -> Result<Target> {
+    if on.is_dir() {
+        if destroy.is_some() {
+            return Err(usage("--destroy-data is for devices; in a directory only files of our own are written"));
+        }
+        return Ok(Target::directory(host, on, state)?);
+    }
+    let device = BlockDevice::find(host, on)?;
+    match (destroy, work) {
+        (Some(_), Work::Command(_)) => {
+            Err(usage("--destroy-data is for workloads of ours; what a command of yours does is up to it"))
+        }
+        (Some(typed), _) => Ok(Target::writable(consent::to_write(&device, Some(typed))?)),
+        (None, _) => Ok(Target::read_only(device)),
+    }
+}
+
+/// Those that were named, or every scheduler that the device can have now.
+fn settings(args: &CompareArgs, device: &BlockDevice) -> Result<Vec<SettingRecord>> {
+    let mut settings: Vec<SettingRecord> = Vec::new();
+    let mut add = |text: &str| {
+        let setting: Setting = text.parse().map_err(|error| usage(format!("--scheduler {error}")))?;
+        let record = for_records(&setting);
+        if settings.iter().any(|known| known.label == record.label) {
+            return Err(usage(format!("the scheduler setting {} is given twice; give each once", record.label)));
+        }
+        settings.push(record);
+        Ok(())
+    };
+    let all = device.schedulers();
+    let named: &[String] = if args.schedulers.is_empty() { &all } else { &args.schedulers };
+    for text in named {
+        match text.as_str() {
+            "all" | "today" => all.iter().try_for_each(|name| add(name))?,
+            text => add(text)?,
+        }
+    }
+    if settings.is_empty() {
+        return Err(usage(format!("{}: has no scheduler of its own", device.name())));
+    }
+    Ok(settings)
+}
+
+/// The number of the setting that others are compared with: the one that was named, the scheduler that is there, or the first.
+fn baseline(args: &CompareArgs, settings: &[SettingRecord], device: &BlockDevice) -> Result<usize> {
+    let number = |label: &str| settings.iter().position(|setting| setting.label == label);
+    let Some(named) = &args.baseline else {
+        let present = device.scheduler().filter(|_| args.schedulers.is_empty());
+        return Ok(present.and_then(|name| number(&name)).unwrap_or(0));
+    };
+    let setting: Setting = named.parse().map_err(|error| usage(format!("--baseline {error}")))?;
+    number(&setting.to_string()).ok_or_else(|| {
+        let labels: Vec<&str> = settings.iter().map(|setting| setting.label.as_str()).collect();
+        usage(format!("the baseline {setting} is not one of the settings compared; those are {}", labels.join(", ")))
+    })
+}
+
+/// The command line that makes such records, every choice spelled out.
+fn command(args: &CompareArgs, on: &Path, settings: &[SettingRecord], baseline: usize) -> String {
+    let real = &args.real;
+    let mut words = vec!["iosched".to_owned(), "compare".to_owned()];
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
+    option("--on", on.display().to_string());
+    if let Some(path) = &args.workload {
+        option("--workload", path.display().to_string());
+    }
+    if let Some(device) = &real.destroy_data {
+        option("--destroy-data", device.display().to_string());
+    }
+    settings.iter().for_each(|setting| option("--scheduler", setting.label.clone()));
+    option("--baseline", settings[baseline].label.clone());
+    option("--runs", args.runs().to_string());
+    option("--seed", args.seed.to_string());
+    if let Some(seconds) = real.run_for {
+        option("--run-for", seconds.to_string());
+    }
+    if real.warm_up > 0.0 {
+        option("--warm-up", real.warm_up.to_string());
+    }
+    if let Some(percent) = real.until_sure {
+        option("--until-sure", percent.to_string());
+    }
+    if let Some(script) = &real.prepare {
+        option("--prepare", script.clone());
+    }
+    if !real.command.is_empty() {
+        words.push("--".to_owned());
+        words.extend(real.command.iter().map(|word| quoted(word)));
+    }
+    words.join(" ")
+}

@@ -1,0 +1,141 @@
+//! `iosched compare` in simulation.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use iosched_disk::Profile;
+use iosched_lab::{Control, Experiment, MachineProfile, execute};
+use iosched_sim::{Replay, SchedulerSetting};
+use iosched_workload::Workload;
+
+use super::{Comparing, on_interrupt, open_workload, or_cpus, quoted, replay};
+use crate::args::{CompareArgs, OutputFormat, setting, settings};
+use crate::fail::usage;
+use crate::{blktrace, output};
+
+/// The schedulers if none is named, and their baseline.
+const SCHEDULERS_DEFAULT: [&str; 3] = ["noop", "deadline", "cfq"];
+const BASELINE_DEFAULT: &str = "deadline";
+/// The machine that applications run on if none is named.
+const MACHINE_DEFAULT: &str = "server-2010";
+
+pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
+    let experiment = experiment(args)?;
+    args.blktrace.as_deref().map_or(Ok(()), blktrace::prepare)?;
+    let control = Arc::new(Control::new(or_cpus(args.jobs)));
+    on_interrupt(&control)?;
+    let mut comparing = Comparing::begin(args)?;
+    let finished = execute(&experiment, &control, |progress| comparing.observe(progress));
+    comparing.bar.finish_and_clear();
+    let finished = finished?;
+    if !finished.interrupted {
+        if let Some(directory) = &args.blktrace {
+            blktrace::write(&experiment, directory)?;
+        }
+        if let Some(path) = &args.decisions {
+            write_decisions(&experiment, path)?;
+        }
+    }
+    comparing.show(&finished)
+}
+
+/// Everything is checked before anything runs.
+fn experiment(args: &CompareArgs) -> Result<Experiment> {
+    let profiles = args.devices().iter().map(|device| Profile::load(device)).collect::<Result<Vec<_>, _>>()?;
+    let wrong = |option: &str, text: &str, problem: String| usage(format!("{option} {text}: {problem}"));
+    let mut named = Vec::new();
+    for text in &args.schedulers {
+        named.extend(settings(text).map_err(|problem| wrong("--scheduler", text, problem))?);
+    }
+    let mut settings = named;
+    let baseline =
+        args.baseline.as_ref().map(|text| setting(text).map_err(|problem| wrong("--baseline", text, problem)));
+    let mut baseline = baseline.transpose()?.map(|baseline| baseline.to_string());
+    if settings.is_empty() {
+        settings = SCHEDULERS_DEFAULT.into_iter().map(SchedulerSetting::defaults).collect();
+        baseline.get_or_insert_with(|| BASELINE_DEFAULT.to_owned());
+    }
+    let workload = open_workload(args.workload.as_deref())?;
+    let replay = replay(args.replay, args.speed, &workload)?;
+    let machine = machine(args.machine.as_deref(), &workload)?;
+    let mut profiles = profiles.into_iter();
+    let first = profiles.next().ok_or_else(|| usage("there is nothing to run on: name at least one device"))?;
+    if args.output_format() == OutputFormat::FioJson && !matches!(workload, Workload::Jobs(_)) {
+        return Err(usage("--output-format fio-json tells of fio jobs: give a job file (*.fio) with --workload"));
+    }
+    let mut experiment = Experiment::new(workload, first, settings)?;
+    profiles.try_for_each(|profile| experiment.add_device(profile))?;
+    machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
+    for (number, device) in args.devices().iter().enumerate().filter(|(_, device)| is_file(device)) {
+        if let Ok(text) = std::fs::read_to_string(device) {
+            experiment.keep_profile_text(number, text);
+        }
+    }
+    if let Some(baseline) = baseline {
+        experiment.set_baseline(&baseline)?;
+    }
+    experiment.runs = args.runs();
+    experiment.seed = args.seed;
+    experiment.replay = replay;
+    experiment.command = command(args, &experiment);
+    Ok(experiment)
+}
+
+pub(crate) fn is_file(device: &str) -> bool {
+    device.contains('/') || device.ends_with(".toml")
+}
+
+/// The command line that makes the same records, every choice spelled out.
+fn command(args: &CompareArgs, experiment: &Experiment) -> String {
+    let mut words = vec!["iosched".to_owned(), "compare".to_owned()];
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
+    if let Some(path) = &args.workload {
+        option("--workload", path.display().to_string());
+    }
+    if let Some(machine) = experiment.header().machine {
+        option("--machine", machine.name);
+    }
+    for device in args.devices() {
+        option("--device", device);
+    }
+    for setting in experiment.settings() {
+        option("--scheduler", setting.label.clone());
+    }
+    option("--baseline", experiment.header().settings[experiment.header().baseline].label.clone());
+    option("--runs", args.runs().to_string());
+    option("--seed", args.seed.to_string());
+    replay_options(experiment, &mut option);
+    words.join(" ")
+}
+
+/// The machine that an application runs on; `None` of other workloads.
+pub(crate) fn machine(name: Option<&str>, workload: &Workload) -> Result<Option<MachineProfile>> {
+    match (workload, name) {
+        (Workload::Application(_), name) => Ok(Some(MachineProfile::load(name.unwrap_or(MACHINE_DEFAULT))?)),
+        (_, Some(_)) => Err(usage("--machine is for applications; other workloads go to the device itself")),
+        (_, None) => Ok(None),
+    }
+}
+
+/// How a trace is replayed, as options.
+pub(crate) fn replay_options(experiment: &Experiment, option: &mut impl FnMut(&str, String)) {
+    match experiment.replay {
+        _ if !matches!(experiment.workload(), Workload::Trace(_)) => {}
+        Replay::Closed => option("--replay", "closed".to_owned()),
+        Replay::Open { speed } => {
+            option("--replay", "open".to_owned());
+            option("--speed", speed.to_string());
+        }
+    }
+}
+
+fn write_decisions(experiment: &Experiment, path: &Path) -> Result<()> {
+    output::whole_file(path, |out| {
+        iosched_lab::write_decisions(experiment, out)?;
+        out.flush()?;
+        Ok(())
+    })
+}

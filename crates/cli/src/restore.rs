@@ -1,0 +1,181 @@
+//! `iosched restore`: what a killed iosched has left is put back.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use iosched_kernel::directory::{self, Cleared};
+use iosched_kernel::settings::{self, Change, Kept, Options, Restoration};
+use iosched_kernel::{BlockDevice, Host, StateDirectory};
+
+use crate::fail::usage;
+use crate::output;
+
+/// Put back what an iosched that was killed has changed
+///
+/// Whatever changes settings of the kernel's disks for a while, as `iosched compare --on`, writes down before what they were, and puts
+/// them back at its end, also after Ctrl-C. If it was killed, or the machine went down, this does it: scheduler, tunables and
+/// attributes, read back after they are written. Directories that were made for files of a workload are removed.
+///
+/// A device that is another one by now is left alone. After a reboot the kernel's own settings are in force: they are compared with
+/// what was there before, and left.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RestoreArgs {
+    /// Disks, as sda or /dev/sda [default: all that were changed, and directories]
+    #[arg(value_name = "DEVICE", value_hint = ValueHint::AnyPath)]
+    devices: Vec<PathBuf>,
+
+    /// All disks that were changed, and directories: the same as naming none
+    #[arg(long, conflicts_with = "devices")]
+    all: bool,
+
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Put back also after a reboot and on another device of that name, and forget devices that are gone
+    #[arg(long)]
+    force: bool,
+}
+
+const EXAMPLES: &str = "\
+What was there is kept in /var/lib/iosched, of others than root in ~/.local/state/iosched; IOSCHED_STATE_DIR names another place.
+
+Examples:
+  iosched restore --dry-run
+  iosched restore
+  iosched restore sdb --force";
+
+pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
+    let state = StateDirectory::usual()?;
+    let host = Host::default();
+    let options = Options { dry_run: args.dry_run, force: args.force };
+    let is_all = args.devices.is_empty();
+    let devices = if is_all {
+        settings::left_over(&state)
+    } else {
+        args.devices.iter().map(|device| name(&host, &state, device)).collect::<Result<_>>()?
+    };
+    let mut told = Told { all_well: true, lines: 0 };
+    for device in &devices {
+        match settings::restore(&host, &state, device, options) {
+            Ok(done) => told.device(device, &done, options, is_all)?,
+            Err(error) => told.failure(&error),
+        }
+    }
+    for name in if is_all { directory::left_over(&state) } else { Vec::new() } {
+        match directory::clear(&state, &name, options.dry_run) {
+            Ok(done) => told.directory(&name, &done, options)?,
+            Err(error) => told.failure(&error),
+        }
+    }
+    if told.lines == 0 {
+        let of_root = if is_all && state != StateDirectory::of_root() {
+            settings::left_over(&StateDirectory::of_root())
+        } else {
+            Vec::new()
+        };
+        if !of_root.is_empty() {
+            anyhow::bail!("root changed settings of {}: only root may put them back", of_root.join(", "));
+        }
+        output::print("nothing to put back\n")?;
+    }
+    Ok(if told.all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The disk that is meant; one that is gone has only the name in its journal.
+fn name(host: &Host, state: &StateDirectory, device: &Path) -> Result<String> {
+    let given = device.strip_prefix("/dev").unwrap_or(device).to_string_lossy().replace('/', "!");
+    if settings::left_over(state).contains(&given) {
+        return Ok(given);
+    }
+    let found = BlockDevice::find(host, device).map_err(usage)?;
+    Ok(found.disk_name().to_owned())
+}
+
+/// What was said.
+struct Told {
+    all_well: bool,
+    lines: u32,
+}
+
+impl Told {
+    fn say(&mut self, line: &str) -> Result<()> {
+        self.lines += 1;
+        output::print(&format!("{line}\n"))
+    }
+
+    fn failure(&mut self, error: &dyn std::error::Error) {
+        self.lines += 1;
+        self.all_well = false;
+        eprintln!("error: {error}");
+    }
+
+    fn device(&mut self, device: &str, done: &Restoration, options: Options, is_all: bool) -> Result<()> {
+        let text = match done {
+            Restoration::PutBack { changes } if changes.is_empty() => "is as it was".to_owned(),
+            Restoration::PutBack { changes } => {
+                format!("{} {}", if options.dry_run { "would be put back:" } else { "put back:" }, list(changes))
+            }
+            Restoration::Rebooted { changes } if changes.is_empty() => {
+                "the machine has started since; it is as it was".to_owned()
+            }
+            Restoration::Rebooted { changes } => {
+                // In the other direction: how it was, and how it is.
+                let was = |Change { name, from, to }: &Change| {
+                    format!("{name} was {to} and is {}", from.as_deref().unwrap_or("gone"))
+                };
+                let differs: Vec<_> = changes.iter().map(was).collect();
+                format!("the machine has started since, and its own settings are in force: {}", differs.join(", "))
+            }
+            Restoration::Forgotten => "is gone, and forgotten".to_owned(),
+            Restoration::Nothing => "nothing to put back".to_owned(),
+            Restoration::Kept { reason } => {
+                // What is at work is no left-over.
+                self.all_well &= is_all && matches!(reason, Kept::InUse { .. });
+                format!("left alone: {}", why(reason))
+            }
+        };
+        self.say(&format!("{device}: {text}"))
+    }
+
+    fn directory(&mut self, name: &str, done: &Cleared, options: Options) -> Result<()> {
+        let text = match done {
+            Cleared::Removed { path } => {
+                format!("{}: {}", path.display(), if options.dry_run { "would be removed" } else { "removed" })
+            }
+            Cleared::Gone => format!("{name}: is gone"),
+            Cleared::InUse { pid } => format!("{name}: left alone: process {pid} works in it"),
+            Cleared::NotOurs { path } => {
+                self.all_well = false;
+                format!("{}: left alone: it does not look like a directory that iosched made", path.display())
+            }
+        };
+        self.say(&text)
+    }
+}
+
+fn list(changes: &[Change]) -> String {
+    changes.iter().map(Change::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn why(reason: &Kept) -> String {
+    match reason {
+        Kept::InUse { pid } => format!("process {pid} changes its settings at the moment"),
+        Kept::Gone => "there is no such device now; --force forgets it".to_owned(),
+        Kept::Another { then, now } => {
+            let of = |identity: &iosched_kernel::block::Identity| {
+                let size = crate::served::size(identity.size_bytes);
+                let named = identity.backing_file.as_ref().map(|file| file.display().to_string());
+                let named = named.or_else(|| identity.serial.clone());
+                named.map_or_else(|| size.clone(), |named| format!("{size}, {named}"))
+            };
+            format!("it was another device then ({}) than now ({}); --force sets this one", of(then), of(now))
+        }
+        Kept::Damaged { path } => {
+            format!("what is written in {} cannot be understood; remove it once its settings are right", path.display())
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! A search for settings as text: what was confirmed, what each change is worth, what matters, the answer last.
+
+use std::fmt::Write as _;
+
+use iosched_lab::tune::{Finding, PutBack, Standing, TuneResults, commands};
+use iosched_lab::{Comparison, significant};
+
+use super::grid::{Column, Look, set};
+use super::text::{figures_column, seconds, subject, verdict};
+use super::{Cell, row};
+
+/// What is told beside the goals if it differs.
+const USUAL: [&str; 5] = ["throughput", "mean(sync)", "p99(sync)", "worst(sync)", "p99(async)"];
+
+/// The whole page.
+pub(crate) fn text(results: &TuneResults<'_>, elapsed_s: f64, next: Option<&str>, look: Look) -> String {
+    let mut text = heading(results, elapsed_s, look);
+    if !results.standings.is_empty() {
+        let shown = shown(results);
+        let _ = write!(text, "\n{}", figures(results, &shown, look));
+        if shown.len() > 1 {
+            let _ = write!(text, "\n{}", verdicts(results, &shown, look));
+        }
+    }
+    text.push_str(&by_elevator(results, look));
+    text.push_str(&put_back(results, look));
+    text.push_str(&shares(results, look));
+    text.push_str(&front(results, look));
+    let doubts = results.doubts();
+    if !doubts.is_empty() {
+        text.push_str("\ndoubtful:\n");
+    }
+    for doubt in doubts {
+        let _ = writeln!(text, "{}", look.wrap(&format!("  - {doubt}"), "    "));
+    }
+    let _ = writeln!(text, "\n{}", look.wrap(&results.answer(), "  "));
+    if let Some(best) = results.recommended().filter(|_| results.finding != Finding::NoDifference) {
+        for command in commands(&best.setting) {
+            let _ = writeln!(text, "  {command}");
+        }
+    }
+    if let Some(next) = next {
+        let _ = writeln!(text, "next: {next}");
+    }
+    text
+}
+
+fn heading(results: &TuneResults<'_>, elapsed_s: f64, look: Look) -> String {
+    let header = results.header;
+    let devices = std::slice::from_ref(&header.device);
+    let mut text = subject(&header.workload, devices, header.machine.as_ref(), header.replay, look);
+    let mut wanted = format!("searched for: {}", results.goal_names());
+    let constraints: Vec<&str> = header.constraints.iter().map(|own| own.text.as_str()).collect();
+    if !constraints.is_empty() {
+        let _ = write!(wanted, ", subject to {}", constraints.join(" and "));
+    }
+    let _ = writeln!(text, "{}", look.wrap(&wanted, "  "));
+    let tunables: usize = header.space.elevators.iter().map(|own| own.dimensions.len()).sum();
+    let elevators: Vec<&str> = header.space.elevators.iter().map(|own| own.defaults.name.as_str()).collect();
+    let tried = format!(
+        "{} of {} settings ({tunables} tunables of {}) tried in {} runs, the best confirmed in {} with fresh seeds; {} s of disk time \
+         simulated in {} s",
+        results.settings,
+        many(header.space.size()),
+        elevators.join(", "),
+        results.search_runs,
+        results.confirm_runs,
+        seconds(results.simulated_ns),
+        significant(elapsed_s, 2)
+    );
+    let _ = writeln!(text, "{}", look.wrap(&tried, ""));
+    text
+}
+
+/// Thousands by name: nobody reads twelve digits.
+fn many(number: u128) -> String {
+    match number {
+        0..10_000 => number.to_string(),
+        10_000..1_000_000 => format!("{} thousand", number / 1000),
+        1_000_000..1_000_000_000 => format!("{} million", number / 1_000_000),
+        _ => format!("10^{}", number.ilog10()),
+    }
+}
+
+/// The standings that have a column: baseline, recommended and front; where nothing is recommended, what came nearest.
+fn shown(results: &TuneResults<'_>) -> Vec<usize> {
+    let mut shown = vec![0];
+    shown.extend(results.best);
+    shown.extend(results.front.iter().copied());
+    if shown.iter().all(|&number| number == 0) && results.standings.len() > 1 {
+        shown.push(1);
+    }
+    let mut seen = Vec::new();
+    shown.retain(|number| {
+        let new = !seen.contains(number);
+        seen.push(*number);
+        new
+    });
+    shown
+}
+
+/// Measures that have a row: what was asked for, and what else differs.
+fn rows(results: &TuneResults<'_>, shown: &[usize]) -> Vec<usize> {
+    let header = results.header;
+    let asked = |measure: usize| {
+        measure < header.goals || header.constraints.iter().any(|constraint| constraint.measure == measure)
+    };
+    let usual = |measure: usize| USUAL.contains(&header.measures[measure].name.as_str());
+    let differs = |measure: usize| {
+        shown.iter().any(|&number| {
+            let figure = results.standings[number].figures[measure].as_ref();
+            figure.and_then(|own| own.comparison.as_ref()).is_some_and(|own| own.verdict.differs())
+        })
+    };
+    (0..header.measures.len()).filter(|&measure| asked(measure) || usual(measure) && differs(measure)).collect()
+}
+
+fn heads(results: &TuneResults<'_>, rows: &[usize]) -> Vec<String> {
+    let measures = || rows.iter().map(|&measure| &results.header.measures[measure]);
+    let names = measures().map(|own| own.name.chars().count()).max().unwrap_or(0);
+    let units = measures().map(|own| own.unit.len()).max().unwrap_or(0);
+    measures().map(|own| format!("{:names$}   {:>units$}", own.name, own.unit)).collect()
+}
+
+fn figures(results: &TuneResults<'_>, shown: &[usize], look: Look) -> String {
+    let rows = rows(results, shown);
+    let cells: Vec<Vec<Cell>> = rows
+        .iter()
+        .map(|&measure| {
+            let of =
+                |&number: &usize| results.standings[number].figures[measure].as_ref().map(|own| (own.mean, own.sd));
+            row(shown.iter().map(of).collect())
+        })
+        .collect();
+    let column = |(place, &number): (usize, &usize)| {
+        let note = match number {
+            0 => Some("(baseline)".to_owned()),
+            _ if Some(number) == results.best => Some("(recommended)".to_owned()),
+            _ => None,
+        };
+        figures_column(results.standings[number].label.clone(), note, cells.iter().map(|row| row[place].as_ref()))
+    };
+    let columns: Vec<Column> = shown.iter().enumerate().map(column).collect();
+    set(&heads(results, &rows), &columns, look)
+}
+
+fn verdicts(results: &TuneResults<'_>, shown: &[usize], look: Look) -> String {
+    let rows = rows(results, shown);
+    let cell = |standing: &Standing, measure: usize| {
+        let comparison = standing.figures[measure].as_ref().and_then(|own| own.comparison.as_ref());
+        let figure = results.header.measures[measure].figure();
+        comparison.map_or_else(Default::default, |own| verdict(own, figure))
+    };
+    let columns: Vec<Column> = shown
+        .iter()
+        .filter(|number| **number != 0)
+        .map(|&number| {
+            let standing = &results.standings[number];
+            let cells = rows.iter().map(|&measure| cell(standing, measure)).collect();
+            Column { head: standing.label.clone(), note: None, cells }
+        })
+        .collect();
+    let title = format!("against {} (95 % confidence; * outside the standard deviations):", results.header.baseline);
+    format!("{}\n{}", look.wrap(&title, ""), set(&heads(results, &rows), &columns, look))
+}
+
+/// The best that was confirmed of each elevator.
+fn by_elevator(results: &TuneResults<'_>, look: Look) -> String {
+    let elevators: Vec<&str> = results.header.space.elevators.iter().map(|own| own.defaults.name.as_str()).collect();
+    let best = |name: &&str| results.standings.iter().skip(1).find(|own| own.setting.name == **name);
+    let found: Vec<&Standing> = elevators.iter().filter_map(best).collect();
+    if elevators.len() < 2 || found.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nthe best of each scheduler:\n".to_owned();
+    for standing in found {
+        let line = format!("  {}   {}", standing.label, results.against_baseline(standing));
+        let _ = writeln!(text, "{}", look.wrap(&line, "    "));
+    }
+    text
+}
+
+/// What each change of the recommended setting is worth.
+fn put_back(results: &TuneResults<'_>, look: Look) -> String {
+    let told: Vec<&PutBack> = results.put_back.iter().filter(|own| !own.comparisons.is_empty()).collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nput back to its default, one at a time:\n".to_owned();
+    for own in told {
+        let said = |(goal, comparison): (usize, &Comparison)| {
+            let measure = &results.header.measures[goal];
+            format!("{} {}", measure.name, measure.describe(comparison))
+        };
+        let all: Vec<String> = own.comparisons.iter().enumerate().map(said).collect();
+        let line = format!("  {}={}   {}", own.name, own.default, all.join(", "));
+        let _ = writeln!(text, "{}", look.wrap(&line, "    "));
+    }
+    text
+}
+
+/// What is beyond noise, by goal.
+fn shares(results: &TuneResults<'_>, look: Look) -> String {
+    let mut text = String::new();
+    for goal in 0..results.header.goals {
+        let own: Vec<_> = results.shares.iter().filter(|share| share.goal == goal).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let name = &results.header.measures[goal].name;
+        let title = format!("of what differs in {name} between the settings tried goes with, one after the other:");
+        let _ = writeln!(text, "\n{}", look.wrap(&title, "  "));
+        let width = own.iter().map(|share| share.name.len()).max().unwrap_or(0);
+        for share in own {
+            let (low, high) = share.interval_percent;
+            let _ = writeln!(text, "  {:width$}  {:>3.0} % ({low:.0} to {high:.0} %)", share.name, share.percent);
+        }
+    }
+    text
+}
+
+/// Between several goals.
+fn front(results: &TuneResults<'_>, look: Look) -> String {
+    if results.front.len() < 2 {
+        return String::new();
+    }
+    let mut text = format!("\nnone of these is better in {}:\n", results.goal_names().replace(" and ", " and in "));
+    for &number in &results.front {
+        let standing = &results.standings[number];
+        let said = if number == 0 { "the baseline".to_owned() } else { results.against_baseline(standing) };
+        let _ = writeln!(text, "{}", look.wrap(&format!("  {}   {said}", standing.label), "    "));
+    }
+    text
+}

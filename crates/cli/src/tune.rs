@@ -1,0 +1,326 @@
+//! `iosched tune`: which values of the tunables serve a workload best.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use iosched_disk::Profile;
+use iosched_lab::tune::{
+    Constraint, Finding, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read, tune,
+};
+use iosched_lab::{Control, Experiment, LabError, RecordWriter};
+use iosched_sim::SchedulerSetting;
+
+use crate::args::{ReplayMode, speed};
+use crate::compare::{self, on_interrupt, or_cpus, progress_bar, quoted};
+use crate::fail::{INTERRUPTED, usage};
+use crate::output;
+use crate::show::{Look, tuning};
+
+/// Search for the settings that serve a workload best on a modelled device
+///
+/// What can be set of the given schedulers is searched in simulation, among the values that their declarations call worth trying
+/// (`iosched elevator show NAME`), for what --goal asks. Settings begin with one run each; the better third gets more, and
+/// so on; all are paired by seed with the defaults. The best few are then run with fresh seeds beside the defaults: what is
+/// recommended is better there, for sure and worth speaking of, and sets nothing that makes no difference. Else the
+/// defaults are recommended: that is a finding, too.
+///
+/// A goal is p50, p99, p99.9 or any percentile, mean or worst of sync, async, reads, writes, all or of a task by its name, as in
+/// p99(sync) or mean(reader); throughput, iops (both also of a task), finish, fairness; or a figure that the
+/// application reports, such as tps. Several goals give the settings between which one has to choose.
+///
+/// Ctrl-C keeps the runs that are finished, after the current ones; a second Ctrl-C ends those, too.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TuneArgs {
+    /// What to do: as of `iosched compare` [default: a recorded pgbench run that comes with iosched]
+    #[arg(short, long, value_name = "FILE|COMMAND", value_hint = ValueHint::FilePath)]
+    workload: Option<PathBuf>,
+
+    /// The device to do it to: a profile of `iosched device list`, or a file (with a / or *.toml)
+    #[arg(short, long, value_name = "PROFILE|FILE", default_value = compare::DEVICE_DEFAULT)]
+    device: String,
+
+    /// The machine that an application runs on [default: server-2010]
+    #[arg(short, long, value_name = "MACHINE|FILE")]
+    machine: Option<String>,
+
+    /// The schedulers to choose from, separated by commas or given one by one, each with what is fixed of it, as in
+    /// cfq:low_latency=0; their defaults are always tried
+    #[arg(short, long = "scheduler", value_name = "NAME[:SET],…", required = true, value_parser = schedulers)]
+    schedulers: Vec<Schedulers>,
+
+    /// What is to be good, as in "p99(sync)"; once for each goal
+    #[arg(short, long = "goal", value_name = "GOAL", required = true)]
+    goals: Vec<Goal>,
+
+    /// What must hold, as in "throughput >= 95%" of the baseline's, "throughput >= 80 MB/s" or "p99(sync) <= 20 ms"
+    #[arg(long = "subject-to", value_name = "CONSTRAINT")]
+    constraints: Vec<Constraint>,
+
+    /// The setting others are compared with [default: the first scheduler with its defaults]
+    #[arg(short, long, value_name = "SETTING")]
+    baseline: Option<SchedulerSetting>,
+
+    /// Runs of the workload to make at most
+    #[arg(long, value_name = "RUNS", default_value_t = 200)]
+    budget: u32,
+
+    /// Search only these tunables
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    vary: Vec<String>,
+
+    /// Search these attributes of the queue as well, such as nr_requests
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    also: Vec<String>,
+
+    /// Keep this at that value, of every scheduler that has it
+    #[arg(long, value_name = "NAME=VALUE,…", value_delimiter = ',', value_parser = assignment)]
+    fix: Vec<(String, String)>,
+
+    /// Decides everything that is left to chance; the same seed gives the same records
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Runs at a time; changes nothing but the time it takes [default: one per CPU]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+
+    /// How a trace's times are used [default: as of `iosched compare`]
+    #[arg(long, value_enum, value_name = "MODE")]
+    replay: Option<ReplayMode>,
+
+    /// How many times faster than recorded I/Os arrive, in open replay
+    #[arg(long, value_name = "FACTOR", value_parser = speed)]
+    speed: Option<f64>,
+
+    /// Print everything as one JSON document
+    #[arg(long)]
+    json: bool,
+
+    /// Write a report, one HTML page, to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    report: Option<PathBuf>,
+
+    /// Where records go, a line of JSON as each run finishes
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    records: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  iosched tune --workload server.blktrace --scheduler cfq,deadline --goal \"p99(sync)\" --subject-to \"throughput >= 95%\"
+  iosched tune --workload job.fio --device sata-ssd --scheduler mq-deadline,bfq,kyber,none --goal \"p99(reads)\" --goal throughput
+  iosched tune --workload jobs.toml --scheduler cfq --vary slice_idle,quantum --also nr_requests --goal \"mean(reader)\" --report tuned.html";
+
+/// What one --scheduler names.
+#[derive(Clone, Debug)]
+struct Schedulers(Vec<SchedulerSetting>);
+
+/// Commas separate schedulers and what is set of them; an assignment belongs to the scheduler before it.
+fn schedulers(text: &str) -> Result<Schedulers, String> {
+    let mut settings: Vec<String> = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        match settings.last_mut() {
+            Some(last) if part.contains('=') && !part.contains(':') => {
+                last.push(if last.contains(':') { ',' } else { ':' });
+                last.push_str(part);
+            }
+            _ => settings.push(part.to_owned()),
+        }
+    }
+    let parsed = settings.iter().map(|text| text.parse::<SchedulerSetting>().map_err(|error| error.to_string()));
+    parsed.collect::<Result<_, _>>().map(Schedulers)
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not NAME=VALUE"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
+    let tuning = plan(args)?;
+    let control = Arc::new(Control::new(or_cpus(args.jobs)));
+    on_interrupt(&control)?;
+    let started = Instant::now();
+    let Some(Tuned { header, runs, interrupted }) = carry_out(args, &tuning, &control)? else {
+        eprintln!("interrupted before a run was finished: there is nothing to tell");
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
+    let elapsed_s = started.elapsed().as_secs_f64();
+    let results = TuneResults::of(&header, &runs);
+    if let Some(page) = &args.report {
+        let html = iosched_lab::report::tuning_html(&results);
+        output::whole_file(page, |out| Ok(out.write_all(html.as_bytes())?))?;
+    }
+    output::print(&if args.json {
+        serde_json::to_string_pretty(&results)? + "\n"
+    } else {
+        tuning::text(&results, elapsed_s, next(args, &tuning, &results).as_deref(), Look::of_standard_output())
+    })?;
+    Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// The page of a file of records, if it is of a search.
+pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
+    const BEGINNING: &[u8] = br#"{"record":"tune""#;
+    // What cannot be read is told by who reads all kinds of records.
+    let Ok(file) = File::open(records) else { return Ok(None) };
+    let mut reader = BufReader::new(file);
+    if !reader.fill_buf().is_ok_and(|head| head.starts_with(BEGINNING)) {
+        return Ok(None);
+    }
+    let (header, runs) = read(reader, &records.display().to_string())?;
+    Ok(Some(iosched_lab::report::tuning_html(&TuneResults::of(&header, &runs))))
+}
+
+/// Everything is checked before anything runs, but for what only a run can tell.
+fn plan(args: &TuneArgs) -> Result<Tuning> {
+    let workload = compare::open_workload(args.workload.as_deref())?;
+    let replay = compare::replay(args.replay, args.speed, &workload)?;
+    let machine = compare::machine(args.machine.as_deref(), &workload)?;
+    let settings: Vec<SchedulerSetting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
+    let mut experiment = Experiment::new(workload, Profile::load(&args.device)?, settings)?;
+    machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
+    if compare::is_file(&args.device)
+        && let Ok(text) = std::fs::read_to_string(&args.device)
+    {
+        experiment.keep_profile_text(0, text);
+    }
+    experiment.seed = args.seed;
+    experiment.replay = replay;
+    experiment.command = command(args, &experiment);
+    let selection = Selection { vary: args.vary.clone(), also: args.also.clone(), fix: args.fix.clone() };
+    let mut tuning = Tuning::new(experiment, &selection, args.goals.clone())?;
+    tuning.constraints.clone_from(&args.constraints);
+    tuning.budget = args.budget;
+    if let Some(baseline) = &args.baseline {
+        tuning.baseline = baseline.clone();
+    }
+    if tuning.space.size() <= 1 && args.schedulers.len() == 1 && !args.vary.is_empty() {
+        return Err(usage("everything that --vary names is fixed: there is nothing to search"));
+    }
+    Ok(tuning)
+}
+
+/// `None` if nothing was run.
+fn carry_out(args: &TuneArgs, tuning: &Tuning, control: &Control) -> Result<Option<Tuned>> {
+    let mut records =
+        args.records.as_ref().map(|path| RecordWriter::create(path).map(|out| (path, out))).transpose()?;
+    let bar = progress_bar("{bar:30} {pos} of {len} runs, {eta} to go");
+    let tuned = tune(tuning, control, |progress| {
+        match progress {
+            Progress::Record(record) => {
+                if let Some((path, out)) = &mut records {
+                    out.write(record).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
+                }
+            }
+            Progress::Done { done, of } => {
+                bar.set_length(of as u64);
+                bar.set_position(done as u64);
+            }
+        }
+        Ok(())
+    });
+    bar.finish_and_clear();
+    match tuned {
+        Err(TuneError::Lab(LabError::NothingRun)) if control.is_stopping() => Ok(None),
+        tuned => Ok(Some(tuned?)),
+    }
+}
+
+/// The options that say what is done to what.
+fn subject_options(args: &TuneArgs, experiment: &Experiment, words: &mut Vec<String>) {
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
+    if let Some(path) = &args.workload {
+        option("--workload", path.display().to_string());
+    }
+    if let Some(machine) = experiment.header().machine {
+        option("--machine", machine.name);
+    }
+    option("--device", args.device.clone());
+    compare::replay_options(experiment, &mut option);
+}
+
+/// The command line that makes the same records, every choice spelled out.
+fn command(args: &TuneArgs, experiment: &Experiment) -> String {
+    let mut words = vec!["iosched".to_owned(), "tune".to_owned()];
+    subject_options(args, experiment, &mut words);
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
+    experiment.settings().iter().for_each(|own| option("--scheduler", own.label.clone()));
+    args.goals.iter().for_each(|goal| option("--goal", goal.to_string()));
+    args.constraints.iter().for_each(|own| option("--subject-to", own.to_string()));
+    args.baseline.iter().for_each(|own| option("--baseline", own.to_string()));
+    for (name, values) in [("--vary", &args.vary), ("--also", &args.also)] {
+        if !values.is_empty() {
+            option(name, values.join(","));
+        }
+    }
+    args.fix.iter().for_each(|(name, value)| option("--fix", format!("{name}={value}")));
+    option("--budget", args.budget.to_string());
+    option("--seed", args.seed.to_string());
+    words.join(" ")
+}
+
+/// What to do next: see the whole picture of what is recommended, with seeds that nothing was chosen by.
+fn next(args: &TuneArgs, tuning: &Tuning, results: &TuneResults<'_>) -> Option<String> {
+    let best = results.recommended().filter(|_| results.finding != Finding::NoDifference)?;
+    let mut words = vec!["iosched".to_owned(), "compare".to_owned()];
+    subject_options(args, &tuning.experiment, &mut words);
+    for setting in [tuning.baseline.to_string(), best.label.clone()] {
+        words.extend(["--scheduler".to_owned(), quoted(&setting)]);
+    }
+    words.extend(["--seed".to_owned(), args.seed.wrapping_add(1).to_string()]);
+    Some(words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(words: &[&str]) -> TuneArgs {
+        use clap::Parser;
+        let words = ["iosched", "tune"].iter().chain(words);
+        match crate::args::Cli::parse_from(words).command {
+            Some(crate::args::Command::Tune(args)) => *args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn schedulers_are_told_from_what_is_set_of_them() {
+        let read = |text: &str| schedulers(text).map(|all| all.0.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(read("cfq,deadline").unwrap(), ["cfq", "deadline"]);
+        let found = read("cfq:slice_idle=0,quantum=4,deadline:fifo_batch=1,none").unwrap();
+        assert_eq!(found, ["cfq:slice_idle=0,quantum=4", "deadline:fifo_batch=1", "none"]);
+        assert!(read("cqf").unwrap_err().contains("cfq"));
+    }
+
+    #[test]
+    fn the_command_in_the_records_makes_them_again() {
+        let given = args(&[
+            "-s",
+            "cfq,deadline",
+            "-g",
+            "P99(sync)",
+            "--subject-to",
+            "throughput>=95%",
+            "--also",
+            "nr_requests",
+            "--fix",
+            "quantum=4",
+            "--json",
+        ]);
+        let told = plan(&given).unwrap().experiment.command;
+        assert_eq!(
+            told,
+            "iosched tune --device sata-7200 --replay closed --scheduler cfq --scheduler deadline --goal 'p99(sync)' \
+             --subject-to 'throughput >= 95%' --also nr_requests --fix quantum=4 --budget 200 --seed 1"
+        );
+    }
+}

@@ -1,0 +1,337 @@
+//! `iosched compare --on`: loop devices under the kernel's own schedulers, as root. Verdicts, what is said with them, and that
+//! everything is put back, also after a kill.
+
+mod common;
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use common::{IOSCHED, Loop, Mount, PATIENCE, available, directory, has_program, image, is_root, sh};
+use serde_json::Value;
+
+/// What it prints; it must end with `code`.
+#[track_caller]
+fn iosched(here: &Path, args: &[&str], code: i32) -> (String, String) {
+    let mut command = Command::new(IOSCHED);
+    command.args(args).env("IOSCHED_STATE_DIR", here.join("state")).current_dir(here).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {out}{err}");
+    (out, err)
+}
+
+#[track_caller]
+fn json(here: &Path, args: &[&str]) -> Value {
+    serde_json::from_str(&iosched(here, args, 0).0).unwrap()
+}
+
+/// An image in memory as a loop device.
+fn quick_disk(name: &str, bytes: u64) -> Option<(PathBuf, Loop)> {
+    let here = directory(name);
+    let memory = Path::new("/dev/shm");
+    available(memory.is_dir(), "/dev/shm").then_some(())?;
+    let file = image(memory, &format!("iosched-test-{name}-{}", std::process::id()), bytes);
+    let found = Loop::new(&file);
+    // The device keeps it.
+    let _ = fs::remove_file(&file);
+    found.map(|device| (here, device))
+}
+
+fn scheduler(device: &Loop) -> String {
+    let name = device.device.file_name().unwrap().to_str().unwrap();
+    fs::read_to_string(format!("/sys/block/{name}/queue/scheduler")).unwrap().trim().to_owned()
+}
+
+fn choose(device: &Loop, name: &str) {
+    let of = device.device.file_name().unwrap().to_str().unwrap();
+    fs::write(format!("/sys/block/{of}/queue/scheduler"), name).unwrap();
+}
+
+/// Whether the kernel has all of today's schedulers.
+#[track_caller]
+fn has_all_schedulers(device: &Loop) -> bool {
+    let there = scheduler(device).replace(['[', ']'], "");
+    let has = |name: &&str| there.split(' ').any(|known| known == *name);
+    available(
+        ["none", "mq-deadline", "kyber", "bfq"].iter().all(has),
+        "the schedulers none, mq-deadline, kyber and bfq",
+    )
+}
+
+/// A process of the test's own, ended with it.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A disk that does one thing at a time, each in 2 ms, as a file.
+struct SlowDisk {
+    directory: PathBuf,
+    _programs: [Running; 2],
+}
+
+impl SlowDisk {
+    fn new(here: &Path) -> Self {
+        let socket = here.join("slow.sock");
+        let [server, file] = ["slow.log", "fuse.log"].map(|name| fs::File::create(here.join(name)).unwrap());
+        let mut nbdkit = Command::new("nbdkit");
+        nbdkit.args(["--foreground", "--exit-with-parent", "--filter=noparallel", "--filter=delay", "-U"]).arg(&socket);
+        nbdkit
+            .args(["memory", "1G", "rdelay=2ms", "wdelay=2ms", "serialize=all-requests"])
+            .stdout(Stdio::null())
+            .stderr(server);
+        let server = Running(nbdkit.spawn().unwrap());
+        wait_for(|| socket.exists());
+        let directory = here.join("slow");
+        fs::create_dir_all(&directory).unwrap();
+        let file_name = directory.join("disk");
+        let mut fuse = Command::new("nbdfuse");
+        fuse.arg(&file_name).arg("--unix").arg(&socket).stdout(Stdio::null()).stderr(file);
+        let fuse = Running(fuse.spawn().unwrap());
+        wait_for(|| file_name.exists());
+        Self { directory, _programs: [server, fuse] }
+    }
+}
+
+impl Drop for SlowDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("fusermount3").arg("-u").arg(&self.directory).status();
+    }
+}
+
+#[track_caller]
+fn wait_for(mut condition: impl FnMut() -> bool) {
+    let step = Duration::from_millis(20);
+    let mut waited = Duration::ZERO;
+    while !condition() {
+        assert!(waited < PATIENCE, "it did not come");
+        thread::sleep(step);
+        waited += step;
+    }
+}
+
+const TWO_CLASSES: &str = "\
+name = \"two classes\"
+end_ns = 3600000000000
+[[tasks]]
+pid = 1
+name = \"be\"
+class = \"be\"
+pattern = \"random\"
+range = [0, 2097152]
+iodepth = 8
+[[tasks]]
+pid = 2
+name = \"idle\"
+class = \"idle\"
+pattern = \"random\"
+range = [0, 2097152]
+iodepth = 8
+";
+
+/// The sentences that begin so, or name it behind their settings.
+fn doubts<'a>(found: &'a Value, what: &str) -> Vec<&'a Value> {
+    found["doubts"].as_array().unwrap().iter().filter(|doubt| doubt["doubt"] == what).collect()
+}
+
+#[test]
+fn the_idle_class_starves_under_bfq_and_mq_deadline_and_ioprio_does_nothing_under_the_others() {
+    if !is_root() || !["nbdkit", "nbdfuse"].iter().all(|program| has_program(program)) {
+        return;
+    }
+    let here = directory("compare-classes");
+    let slow = SlowDisk::new(&here);
+    let Some(below) = Loop::new(&slow.directory.join("disk")) else { return };
+    if !has_all_schedulers(&below) {
+        return;
+    }
+    fs::write(here.join("classes.toml"), TWO_CLASSES).unwrap();
+    let before = scheduler(&below);
+    let on = below.device.to_str().unwrap();
+    let mut args = vec!["compare", "--on", on, "--workload", "classes.toml", "--runs", "3", "--run-for", "6", "--json"];
+    for name in ["none", "mq-deadline", "kyber", "bfq"] {
+        args.extend(["--scheduler", name]);
+    }
+    let found = json(&here, &args);
+    let starved = doubts(&found, "starved");
+    assert_eq!(starved.len(), 1, "{found:#}");
+    assert_eq!(starved[0]["task"], "idle");
+    assert_eq!(starved[0]["settings"], serde_json::json!(["mq-deadline", "bfq"]));
+    let inert = doubts(&found, "inert");
+    assert_eq!(inert.len(), 2, "{inert:#?}");
+    for (own, name) in inert.iter().zip(["none", "kyber"]) {
+        assert_eq!((&own["settings"], &own["knob"]["knob"]), (&serde_json::json!([name]), &"ioprio class".into()));
+    }
+    // Against none, the idle class has less under mq-deadline and bfq, and as much under kyber.
+    let figures = found["figures"].as_array().unwrap();
+    let iops = figures.iter().find(|figure| figure["figure"] == "idle_iops").unwrap();
+    let verdict = |setting: usize| iops["settings"][setting]["comparison"]["verdict"].as_str().unwrap();
+    assert_eq!([verdict(1), verdict(3)], ["worse"; 2], "{iops:#}");
+    assert_eq!(scheduler(&below), before);
+}
+
+#[test]
+fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
+    if !is_root() {
+        return;
+    }
+    let Some((here, device)) = quick_disk("compare-equal", 256 << 20) else { return };
+    if !has_all_schedulers(&device) {
+        return;
+    }
+    let tasks = "end_ns = 3600000000000\n[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 524288]\niodepth = 4\n";
+    fs::write(here.join("read.toml"), tasks).unwrap();
+    let on = device.device.to_str().unwrap();
+    let mut differ = 0;
+    for seed in 0..20 {
+        let seed = seed.to_string();
+        let args =
+            ["compare", "--on", on, "--workload", "read.toml", "--run-for", "0.2", "--warm-up", "0.05", "--runs", "6"];
+        let settings = ["--scheduler", "kyber", "--scheduler", "kyber:nomerges=0", "--seed", &seed, "--json"];
+        let found = json(&here, &[&args[..], &settings[..]].concat());
+        let figures = found["figures"].as_array().unwrap();
+        let verdicts = figures.iter().map(|figure| &figure["settings"][1]["comparison"]["verdict"]);
+        let differing = verdicts.filter(|verdict| verdict.is_string() && *verdict != "no_difference").count();
+        differ += usize::from(differing > 0);
+    }
+    // Two families of figures, each wrong once in 20.
+    assert!(differ <= 2, "{differ} of 20");
+}
+
+#[test]
+fn what_was_set_is_put_back_after_a_run_an_interrupt_and_a_kill() {
+    if !is_root() {
+        return;
+    }
+    let Some((here, device)) = quick_disk("compare-restore", 64 << 20) else { return };
+    if !has_all_schedulers(&device) {
+        return;
+    }
+    fs::write(
+        here.join("read.toml"),
+        "end_ns = 3600000000000\n[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 100000]\n",
+    )
+    .unwrap();
+    choose(&device, "mq-deadline");
+    let before = scheduler(&device);
+    let on = device.device.to_str().unwrap();
+    let args = [
+        "compare",
+        "--on",
+        on,
+        "--workload",
+        "read.toml",
+        "--run-for",
+        "1",
+        "--runs",
+        "50",
+        "--scheduler",
+        "bfq:low_latency=0",
+    ];
+    let start = || {
+        let mut command = Command::new(IOSCHED);
+        command.args(args).env("IOSCHED_STATE_DIR", here.join("state")).current_dir(&here).process_group(0);
+        let child = Running(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        wait_for(|| scheduler(&device).contains("[bfq]"));
+        child
+    };
+    let mut interrupted = start();
+    sh(&format!("kill -INT {}", interrupted.0.id()), &[]);
+    assert_eq!(interrupted.0.wait().unwrap().code(), Some(130));
+    assert_eq!(scheduler(&device), before);
+
+    let mut killed = start();
+    killed.0.kill().unwrap();
+    killed.0.wait().unwrap();
+    // It may have been on its way from bfq to bfq, by another.
+    assert_ne!(scheduler(&device), before);
+    // Nothing more is changed before that is mended.
+    let (_, err) = iosched(&here, &args, 1);
+    assert!(err.contains("iosched restore"), "{err}");
+    let (out, _) = iosched(&here, &["restore"], 0);
+    assert!(out.contains("mq-deadline"), "{out}");
+    assert_eq!(scheduler(&device), before);
+}
+
+#[test]
+fn a_device_is_written_only_with_consent_and_never_while_it_is_used() {
+    if !is_root() || !has_program("mkfs.ext4") {
+        return;
+    }
+    let Some((here, device)) = quick_disk("compare-consent", 64 << 20) else { return };
+    fs::write(
+        here.join("write.toml"),
+        "[[tasks]]\npid = 1\nop = \"write\"\npattern = \"random\"\nrange = [0, 100000]\ntotal = 100\n",
+    )
+    .unwrap();
+    let on = device.device.to_str().unwrap();
+    let args = ["compare", "--on", on, "--workload", "write.toml", "--runs", "2", "--scheduler", "none"];
+    let (_, err) = iosched(&here, &args, 2);
+    assert!(err.contains(&format!("--destroy-data {on}")), "{err}");
+    iosched(&here, &[&args[..], &["--destroy-data", "/dev/other"]].concat(), 2);
+    iosched(&here, &[&args[..], &["--destroy-data", on]].concat(), 0);
+
+    sh("mkfs.ext4 -q \"$1\"", &[&device.device]);
+    let mount = Mount::new("ext4", &device.device, here.join("mounted"));
+    let (_, err) = iosched(&here, &[&args[..], &["--destroy-data", on]].concat(), 2);
+    assert!(err.contains("mounted"), "{err}");
+    // In a directory of it, files are made and removed.
+    let at = mount.at.to_str().unwrap().to_owned();
+    iosched(&here, &["compare", "--on", &at, "--workload", "write.toml", "--runs", "2", "--scheduler", "present"], 0);
+    let left: Vec<_> = fs::read_dir(&mount.at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["lost+found"]);
+    mount.end();
+}
+
+#[test]
+fn other_benchmarks_are_timed_and_read() {
+    let here = directory("compare-command");
+    let at = here.to_str().unwrap();
+    let command = "dd if=/dev/zero of=$IOSCHED_TARGET/dd.out bs=64k count=64 conv=fsync";
+    let args = ["compare", "--on", at, "--scheduler", "present", "--runs", "3", "--json", "--", "bash", "-c", command];
+    if !available(
+        iosched_kernel::BlockDevice::find(&iosched_kernel::Host::default(), &here).is_ok(),
+        "a block device below the tests",
+    ) {
+        return;
+    }
+    let found = json(&here, &args);
+    let named: Vec<&str> =
+        found["figures"].as_array().unwrap().iter().map(|figure| figure["figure"].as_str().unwrap()).collect();
+    assert!(named.contains(&"finish"), "{named:?}");
+
+    let output = format!("{at}/out");
+    let of = format!("of={output}");
+    let args = [
+        "compare",
+        "--on",
+        at,
+        "--scheduler",
+        "present",
+        "--runs",
+        "2",
+        "--json",
+        "--",
+        "dd",
+        "if=/dev/zero",
+        &of,
+        "bs=64k",
+        "count=64",
+    ];
+    let found = json(&here, &args);
+    let rate = found["figures"].as_array().unwrap().iter().find(|figure| figure["figure"] == "rate").unwrap();
+    assert!(rate["settings"][0]["mean"].as_f64().unwrap() > 0.0);
+
+    let args =
+        ["compare", "--on", at, "--scheduler", "present", "--runs", "2", "--", "sh", "-c", "echo trouble >&2; exit 4"];
+    let (_, err) = iosched(&here, &args, 1);
+    assert!(err.contains("exit status: 4") && err.contains("trouble"), "{err}");
+}

@@ -1,0 +1,164 @@
+//! The kernel's own disks, by the command: listed, read, set, put back.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{IOSCHED, Loop, available, directory, image, is_root, run};
+use iosched_kernel::settings::Recorded;
+use iosched_kernel::{BlockDevice, Host, OwnDirectory, Session, StateDirectory};
+
+/// A loop device, where there is one.
+#[track_caller]
+fn disk(name: &str) -> Option<(PathBuf, Loop, BlockDevice)> {
+    if !is_root() {
+        return None;
+    }
+    let here = directory(name);
+    let disk = Loop::new(&image(&here, "image", 16 << 20))?;
+    let device = BlockDevice::find(&Host::default(), &disk.device).unwrap();
+    // Whoever had it before may have left settings.
+    device.set_attribute("scheduler", "none").unwrap();
+    Some((here, disk, device))
+}
+
+/// What `iosched restore` prints, with its state in a place of its own.
+fn restore(state: &Path, args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(IOSCHED);
+    let output = command.arg("restore").args(args).env("IOSCHED_STATE_DIR", state).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn every_disk_is_listed() {
+    let (code, out, _) = run(&["ls", "--all"]);
+    assert_eq!(code, 0);
+    let heads: Vec<_> =
+        out.lines().next().unwrap().split("  ").map(str::trim).filter(|head| !head.is_empty()).collect();
+    assert_eq!(heads, ["name", "size", "scheduler", "rotational", "depth", "made of", "mounted on"]);
+    let listed: Vec<_> = out.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
+    let there: Vec<_> = fs::read_dir("/sys/block").unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(there.iter().all(|name| listed.contains(&name.to_str().unwrap())), "{out}");
+    let (code, json, _) = run(&["ls", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, json.as_array().unwrap().len()), (0, there.len()));
+}
+
+#[test]
+fn a_disk_is_listed_with_its_scheduler_its_depth_and_its_file() {
+    let Some((here, _disk, device)) = disk("kernel-ls") else { return };
+    let (_, out, _) = run(&["ls"]);
+    let line = out.lines().find(|line| line.split(' ').next() == Some(device.name())).unwrap();
+    let file = here.join("image");
+    let words: Vec<_> = line.split_whitespace().collect();
+    assert_eq!((&words[1..4], words[5..].to_vec()), (&["16", "MiB", "none"][..], vec!["128", file.to_str().unwrap()]));
+    let name = device.name();
+    let (code, json, _) = run(&["ls", "--at", &format!("/sys/block/{name}"), "--json"]);
+    assert!(code == 0 && json.contains("\"size_bytes\": 16777216"), "{json}");
+}
+
+#[test]
+fn a_disk_is_set_and_what_is_wrong_is_told_with_what_would_be_right() {
+    let Some((_here, _disk, device)) = disk("kernel-set") else { return };
+    let name = device.name();
+    let of = |attribute: &str| format!("{name}/{attribute}");
+    assert_eq!(run(&["set", &of("scheduler=mq-deadline"), &of("fifo_batch=4")]).0, 0);
+    assert_eq!(run(&["get", "-n", &of("fifo_batch")]).1, "4\n");
+    for (assignment, code, told) in [
+        ("nr_requests=0", 1, "nr_requests: 0 is out of range 1..=4294967295 requests"),
+        ("write_cache=off", 1, "it takes one of write back, write through"),
+        ("scheduler=bogus", 1, "it takes one of none"),
+        ("size=1", 1, "it is read-only"),
+        ("nothing=1", 2, "there is no such attribute"),
+    ] {
+        let (exit, _, err) = run(&["set", &of(assignment)]);
+        assert!(exit == code && err.contains(told), "{assignment}: {exit} {err}");
+    }
+}
+
+#[test]
+fn what_was_left_is_put_back_and_told() {
+    let Some((here, _disk, device)) = disk("kernel-restore") else { return };
+    let (state, name) = (here.join("state"), device.name());
+    assert_eq!(restore(&state, &[]), (0, "nothing to put back\n".to_owned(), String::new()));
+    let recorded = Recorded::of(&device).unwrap();
+    let session = Session::begin(&device, &StateDirectory::at(&state)).unwrap();
+    let (code, out, _) = restore(&state, &[name]);
+    assert!(code == 1 && out.contains(&format!("left alone: process {}", std::process::id())), "{out}");
+    assert_eq!(restore(&state, &[]).0, 0, "what is at work is no left-over");
+    let journal = state.join("settings").join(name);
+    let text = fs::read_to_string(&journal).unwrap();
+    session.end().unwrap();
+    // As a kill leaves it.
+    fs::write(&journal, &text).unwrap();
+    device.set_attribute("scheduler", "mq-deadline").unwrap();
+    device.set_attribute("read_ahead_kb", "64").unwrap();
+    let (code, out, _) = restore(&state, &["--dry-run"]);
+    assert!(code == 0 && out.contains("would be put back: scheduler mq-deadline -> none"), "{out}");
+    assert_eq!(device.scheduler().as_deref(), Some("mq-deadline"));
+    let (code, out, _) = restore(&state, &[device.path().to_str().unwrap()]);
+    assert!(code == 0 && out.starts_with(&format!("{name}: put back: scheduler mq-deadline -> none")), "{out}");
+    assert_eq!(Recorded::of(&device).unwrap(), recorded);
+    assert_eq!(restore(&state, &[name]).1, format!("{name}: nothing to put back\n"));
+    // Another disk under the same name.
+    let other = text.replace("\"sequence\": ", "\"sequence\": 9");
+    fs::write(&journal, other).unwrap();
+    let (code, out, _) = restore(&state, &[]);
+    assert!(code == 1 && out.contains("it was another device then"), "{out}");
+    assert_eq!(restore(&state, &["--force"]).1, format!("{name}: is as it was\n"));
+}
+
+#[test]
+fn directories_that_were_left_are_removed() {
+    let here = directory("kernel-directories");
+    let state = here.join("state");
+    let own = OwnDirectory::create(&here, &StateDirectory::at(&state)).unwrap();
+    let entry = state.join("directories").join(own.path().file_name().unwrap());
+    let (text, path) = (fs::read(&entry).unwrap(), own.path().to_owned());
+    own.remove().unwrap();
+    fs::create_dir(&path).unwrap();
+    fs::write(&entry, text).unwrap();
+    assert_eq!(restore(&state, &[]), (0, format!("{}: removed\n", path.display()), String::new()));
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_names_no_device_is_an_error_of_usage() {
+    let state = directory("kernel-usage");
+    let (code, _, err) = restore(&state, &["no-such-disk"]);
+    assert!(code == 2 && err.contains("there is no such block device; there are"), "{err}");
+    let (code, _, err) = restore(&state, &["/proc"]);
+    assert!(code == 2 && err.contains("is in a file system (proc) that is not on a block device"), "{err}");
+    assert_eq!(restore(&state, &["--all", "sda"]).0, 2);
+}
+
+#[test]
+fn who_is_not_root_is_told_so() {
+    let Some((here, _disk, device)) = disk("kernel-user") else { return };
+    // Where others may look.
+    let place = tempfile_for_others();
+    let program = place.join("iosched");
+    fs::copy(IOSCHED, &program).unwrap();
+    let assignment = format!("{}/nr_requests=64", device.name());
+    let output = Command::new(&program).args(["set", &assignment]).uid(65534).gid(65534).output();
+    fs::remove_dir_all(&place).unwrap();
+    let Ok(output) = output else {
+        available(false, "another user");
+        return;
+    };
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && err.contains("only its owner may do that"), "{err}");
+    drop(here);
+}
+
+fn tempfile_for_others() -> PathBuf {
+    let place = std::env::temp_dir().join(format!("iosched-test-{}", std::process::id()));
+    fs::create_dir_all(&place).unwrap();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
+    place
+}

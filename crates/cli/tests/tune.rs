@@ -1,0 +1,128 @@
+//! `iosched tune` from outside: what it prints, what it leaves, how it ends.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{IOSCHED, directory, run};
+
+const TASKS: &str = r#"
+end_ns = 1_000_000_000
+[[tasks]]
+pid = 1
+name = "scan"
+pattern = "seq"
+nr_sectors = 128
+start_sector = 200_000_000
+think_ns = [200000, 1500000]
+[[tasks]]
+pid = 2
+name = "scan"
+pattern = "seq"
+nr_sectors = 128
+start_sector = 1_200_000_000
+think_ns = [200000, 1500000]
+[[tasks]]
+pid = 3
+name = "lookup"
+pattern = "random"
+range = [600_000_000, 1_000_000_000]
+think_ns = [1000000, 6000000]
+"#;
+
+/// The tasks in a directory of the test's own, as an argument.
+fn tasks(here: &Path) -> String {
+    let file = here.join("tasks.toml");
+    fs::write(&file, TASKS).unwrap();
+    file.display().to_string()
+}
+
+#[test]
+fn what_is_recommended_is_printed_with_how_to_set_it_and_what_to_do_next() {
+    let here = directory("tune");
+    let workload = tasks(&here);
+    let (records, page) = (here.join("tuned.jsonl"), here.join("tuned.html"));
+    let files = [records.to_str().unwrap(), page.to_str().unwrap()];
+    let search =
+        ["tune", "-w", &workload, "-s", "cfq", "-g", "mean(lookup)", "--vary", "slice_idle,quantum", "--budget", "60"];
+    let mut args = search.to_vec();
+    args.extend(["--records", files[0], "--report", files[1]]);
+    let (code, out, err) = run(&args);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("recommended: cfq:slice_idle=0: mean(lookup) better by"), "{out}");
+    assert!(out.contains("\n  echo 0 > /sys/block/$DEV/queue/iosched/slice_idle\n"), "{out}");
+    assert!(out.lines().last().unwrap().starts_with("next: iosched compare --workload "), "{out}");
+    // Records are made again by the command in them, and say the same as the page made at once.
+    let again = here.join("again.html");
+    let (code, ..) = run(&["report", files[0], "-o", again.to_str().unwrap()]);
+    assert_eq!(code, 0);
+    let html = fs::read_to_string(&page).unwrap();
+    assert_eq!(fs::read_to_string(&again).unwrap(), html);
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("slice_idle=0"));
+    let mut json = search.to_vec();
+    json.extend(["--json", "--jobs", "1"]);
+    let (code, out, _) = run(&json);
+    let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, value["finding"].as_str()), (0, Some("better")));
+    let best = value["best"].as_u64().unwrap() as usize;
+    assert_eq!(value["standings"][best]["label"], "cfq:slice_idle=0");
+}
+
+#[test]
+fn that_nothing_is_better_is_a_finding() {
+    let here = directory("tune-none");
+    let (code, out, _) = run(&["tune", "-w", &tasks(&here), "-s", "noop", "-g", "p99(sync)", "--budget", "30"]);
+    assert_eq!(code, 0);
+    assert!(out.ends_with("nothing that can be set of noop is worth trying; it stays as it is\n"), "{out}");
+}
+
+#[test]
+fn what_cannot_be_searched_is_an_error_of_usage() {
+    let here = directory("tune-usage");
+    let workload = tasks(&here);
+    let error = |rest: &[&str]| {
+        let mut args = vec!["tune", "-w", &workload];
+        args.extend(rest);
+        let (code, out, err) = run(&args);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        err
+    };
+    assert!(error(&["-s", "cfq", "-g", "p99"]).contains("whose? write p99(sync)"));
+    assert!(error(&["-s", "cfq", "-g", "p99(writer)"]).contains("lookup, scan"));
+    assert!(error(&["-s", "cqf", "-g", "throughput"]).contains("is not an elevator"));
+    assert!(error(&["-s", "cfq", "-g", "throughput", "--vary", "slice_idel"]).contains("slice_idle"));
+    assert!(error(&["-s", "cfq", "-g", "throughput", "--subject-to", "p99(sync) < 5"]).contains(">= or <="));
+    assert!(error(&["-s", "cfq", "-g", "throughput", "--budget", "3"]).contains("at least"));
+    assert!(error(&["-s", "cfq"]).contains("--goal"));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_the_runs_that_are_finished_and_recommends_nothing() {
+    let here = directory("tune-interrupt");
+    let (workload, records) = (tasks(&here), here.join("tuned.jsonl"));
+    let args =
+        ["tune", "-w", &workload, "-s", "cfq", "-g", "mean(lookup)", "--budget", "100000", "-j", "1", "--records"];
+    let child = Command::new(IOSCHED)
+        .args(args)
+        .arg(&records)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = || fs::read_to_string(&records).map_or(0, |text| text.lines().count());
+    let begun = std::time::Instant::now();
+    while lines() < 20 {
+        assert!(begun.elapsed() < common::PATIENCE, "nothing happens");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{out}");
+    assert!(out.contains("nothing was confirmed yet") && !out.contains("recommended"), "{out}");
+    assert!(lines() >= 20);
+}
