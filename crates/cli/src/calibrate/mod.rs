@@ -157,7 +157,7 @@ fn measure_target(args: &CalibrateArgs, target: &str, interrupt: &Arc<AtomicBool
         let mut device = Simulated::new(Profile::load(target)?);
         return measure_on(args, &mut device, Pace::SIMULATED, interrupt);
     }
-    let mut device = real::Real::open(args, target, interrupt)?;
+    let mut device = real::open(args, target, interrupt)?;
     let pace = if args.quick { Pace::QUICK } else { Pace::FULL };
     measure_on(args, &mut device, pace, interrupt)
 }

@@ -5,6 +5,7 @@
 //! fits the models that could be it, takes the best, and shows it beside what was measured: on the probes, and on
 //! workloads that no fit saw.
 
+mod device;
 mod error;
 mod evidence;
 mod fit;
@@ -19,6 +20,7 @@ mod write;
 
 use iosched_disk::Profile;
 
+pub use device::Device;
 pub use error::CalibrateError;
 use evidence::{Evidence, WEIGHTS, miss};
 pub use evidence::{Pair, Quantity, Residual};

@@ -1,0 +1,72 @@
+//! A real device that is measured: a block device, or a file of our own in a directory.
+
+use std::sync::atomic::AtomicBool;
+
+use iosched_kernel::execute::{self, ExecuteError};
+use iosched_kernel::target::Target as Place;
+use iosched_kernel::{BlockDevice, Options};
+use iosched_sim::RunResult;
+use iosched_workload::Workload;
+
+use super::measurer::Measurer;
+use super::target::Target;
+
+/// Depth and largest command where nobody says.
+const DEPTH_DEFAULT: u32 = 128;
+const MAX_SECTORS_KB_DEFAULT: u32 = 1280;
+
+/// Measures a real device, under the scheduler that is set.
+#[derive(Debug)]
+pub struct Device<'i> {
+    place: Place,
+    target: Target,
+    interrupt: &'i AtomicBool,
+}
+
+impl<'i> Device<'i> {
+    /// The first `bytes` of what is called `name`. Runs end early once `interrupt` is true.
+    #[must_use]
+    pub fn new(place: Place, name: &str, bytes: u64, interrupt: &'i AtomicBool) -> Self {
+        let device = place.block_device();
+        let target = Target {
+            name: name.to_owned(),
+            capacity_sectors: bytes / iosched::SECTOR_BYTES,
+            depth: device.and_then(BlockDevice::driver_depth).unwrap_or(DEPTH_DEFAULT),
+            max_sectors_kb: device.and_then(BlockDevice::max_sectors_kb).unwrap_or(MAX_SECTORS_KB_DEFAULT),
+            rotational: device.is_some_and(BlockDevice::is_rotational),
+            write_cache: device.and_then(BlockDevice::has_write_cache).unwrap_or(false),
+            fua: device.and_then(BlockDevice::has_fua).unwrap_or(false),
+            writable: place.is_writable(),
+            conditions: conditions(device),
+        };
+        Self { place, target, interrupt }
+    }
+}
+
+/// Under which the device is measured.
+fn conditions(device: Option<&BlockDevice>) -> Vec<String> {
+    let mut conditions = Vec::new();
+    if let Some(device) = device {
+        let scheduler = device.scheduler().unwrap_or_else(|| "none".to_owned());
+        conditions.push(format!("{}, {}, scheduler {scheduler}", device.path().display(), device.made_of()));
+    }
+    if let Ok(load) = std::fs::read_to_string("/proc/loadavg") {
+        let minute = load.split(' ').next().unwrap_or_default();
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        conditions.push(format!("load average {minute} on {cpus} CPUs at the beginning"));
+    }
+    conditions
+}
+
+impl Measurer for Device<'_> {
+    type Error = ExecuteError;
+
+    fn target(&self) -> &Target {
+        &self.target
+    }
+
+    fn measure(&mut self, workload: &Workload, seed: u64) -> Result<RunResult, ExecuteError> {
+        let options = Options { seed, interrupt: Some(self.interrupt), ..Options::default() };
+        execute::run(workload, &self.place, &options)
+    }
+}
