@@ -35,7 +35,7 @@ pub(crate) enum Command {
     /// The report is one HTML page that needs nothing else: tables and verdicts, latency distributions, throughput and
     /// shares over time, slices, and how to make the records again. The same records give the same page.
     Report {
-        /// A file that `iosched compare` left
+        /// A file that `iosched compare`, `tune` or `calibrate` left
         #[arg(value_name = "RECORDS", value_hint = ValueHint::FilePath)]
         records: PathBuf,
         /// The page to write; - for standard output [default: the name of RECORDS, ending in .html]

@@ -43,6 +43,15 @@ fn a_model_is_calibrated_fitted_again_and_checked() {
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, document["verdict"]["fits"].as_bool()), (0, Some(true)));
     assert!(document["held_out"].as_array().unwrap().len() >= 3);
+    // The page is of the file, whoever is asked for it.
+    let (page, same) = (path("page.html"), path("same.html"));
+    let (code, _, err) = run(&["calibrate", "--from", &records, "--report", &page]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let (code, _, err) = run(&["report", &records, "-o", &same]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let html = fs::read_to_string(&page).unwrap();
+    assert_eq!(fs::read_to_string(&same).unwrap(), html);
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("Server fits: "), "{html}");
     // Another device is not like it.
     let (code, out, _) = run(&["calibrate", "--from", &records, "--check", "sata-7200"]);
     assert!(code == 1 && out.contains("no model fits"), "{out}");

@@ -3,7 +3,8 @@
 //! The golden page is made again with `RECORD_GOLDEN=1 cargo test -p iosched-lab --test report`, the records it is made
 //! of with `RECORD_GOLDEN=records`.
 
-use std::collections::BTreeSet;
+mod common;
+
 use std::path::Path;
 
 use iosched_disk::Profile;
@@ -53,71 +54,18 @@ const MIXED: &str = r#"
     range = [700_000_000, 900_000_000]
 "#;
 
-/// Checks that tags are closed in the order they were opened and that text holds no stray marks; gives the names of
-/// all elements and the values of all attributes.
-fn parse(html: &str) -> (BTreeSet<String>, Vec<(String, String)>) {
-    const VOID: [&str; 4] = ["meta", "br", "wbr", "link"];
-    let mut rest = html.strip_prefix("<!DOCTYPE html>").expect("a document type");
-    let (mut open, mut names, mut attributes) = (Vec::new(), BTreeSet::new(), Vec::new());
-    while let Some(at) = rest.find('<') {
-        let text = &rest[..at];
-        if open.last().is_none_or(|name| name != "style") {
-            assert!(!text.contains('>'), "a stray > in {text:?}");
-            for (i, _) in text.match_indices('&') {
-                let end = text[i..].find(';').expect("an entity that ends");
-                assert!(end <= 6, "{}", &text[i..i + end]);
-            }
-        }
-        let end = rest[at..].find('>').expect("a tag that ends") + at;
-        let tag = &rest[at + 1..end];
-        rest = &rest[end + 1..];
-        if let Some(name) = tag.strip_prefix('/') {
-            assert_eq!(open.pop().as_deref(), Some(name), "closed in another order than opened");
-            continue;
-        }
-        let (name, mut fields) = tag.split_once(' ').unwrap_or((tag, ""));
-        names.insert(name.to_owned());
-        while let Some((field, after)) = fields.trim_start().split_once("=\"") {
-            let (value, after) = after.split_once('"').expect("a value that ends");
-            attributes.push((field.to_owned(), value.to_owned()));
-            fields = after;
-        }
-        if !VOID.contains(&name) {
-            open.push(name.to_owned());
-        }
-    }
-    assert_eq!(open, Vec::<String>::new(), "not closed");
-    (names, attributes)
-}
-
 /// Everything that every page has to be.
 #[track_caller]
 fn check(records: &Records) -> String {
     let html = report::html(records, Some("last.jsonl"));
     assert_eq!(html, report::html(records, Some("last.jsonl")), "another page of the same records");
-    let (names, attributes) = parse(&html);
-    assert!(!names.contains("script") && !names.contains("link") && !names.contains("img"), "{names:?}");
-    assert!(!html.contains("http"), "something to fetch");
-    for wrong in ["NaN", "inf ", "inf\"", "-inf"] {
-        assert!(!html.contains(wrong), "{wrong}");
-    }
-    let ids: Vec<&str> = attributes.iter().filter(|(name, _)| name == "id").map(|(_, id)| id.as_str()).collect();
-    let unique: BTreeSet<&str> = ids.iter().copied().collect();
-    assert_eq!(ids.len(), unique.len(), "an id twice");
-    for (name, value) in &attributes {
-        let targets: Vec<&str> = match name.as_str() {
-            "href" => vec![value.strip_prefix('#').expect("a place in the page")],
-            "aria-labelledby" => value.split(' ').collect(),
-            _ => continue,
-        };
-        assert!(targets.iter().all(|target| unique.contains(target)), "{name} = {value} leads nowhere");
-    }
+    let unique = common::whole_page(&html);
     let devices = records.header.devices.len();
     let place =
         |device: usize, id: &str| if devices > 1 { format!("device{}-{id}", device + 1) } else { id.to_owned() };
     for id in ["figures", "latency", "throughput", "shares", "turns", "head", "processes"] {
         for device in 0..devices {
-            assert!(unique.contains(place(device, id).as_str()), "no section {}", place(device, id));
+            assert!(unique.contains(&place(device, id)), "no section {}", place(device, id));
         }
     }
     assert!(unique.contains("compared") && unique.contains("reproduce"));

@@ -4,7 +4,7 @@ mod real;
 mod show;
 
 use std::fs::File;
-use std::io::{BufReader, IsTerminal as _, Write as _};
+use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ use crate::output::{self, say};
 
 /// The file of measurements if none is named.
 const RECORDS_DEFAULT: &str = "calibration.jsonl";
+/// The profile's name if it is not written.
+const NAME_DEFAULT: &str = "calibrated.toml";
 
 /// Measure a device and make a profile of it, to be used with --device
 ///
@@ -77,6 +79,10 @@ pub(crate) struct CalibrateArgs {
     /// Print everything as one JSON document
     #[arg(long)]
     json: bool,
+
+    /// Write a report, one HTML page, to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    report: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -84,7 +90,7 @@ Examples:
   iosched calibrate /dev/sdb -o sdb.toml
   iosched calibrate /srv/data -o data.toml --quick
   iosched calibrate /dev/loop0 -o loop0.toml --destroy-data /dev/loop0
-  iosched calibrate --from calibration.jsonl -o sdb.toml
+  iosched calibrate --from calibration.jsonl -o sdb.toml --report sdb.html
   iosched calibrate /dev/sdb --check ./sdb.toml
   iosched compare --workload jobs.fio --device ./sdb.toml --scheduler today";
 
@@ -100,7 +106,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
         eprintln!("warning: {warning}");
     }
     let interrupted = interrupt.load(Ordering::Relaxed);
-    let name = args.output.as_deref().unwrap_or_else(|| Path::new("calibrated.toml")).display().to_string();
+    let name = args.output.as_deref().unwrap_or_else(|| Path::new(NAME_DEFAULT)).display().to_string();
     let calibration = match &check {
         Some(profile) => Calibration::check(&measurements, profile),
         None => Calibration::of(&measurements, &name),
@@ -115,6 +121,10 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
     if let Some(path) = &args.output {
         let text = calibration.to_toml(&measurements.header)?;
         output::whole_file(path, |out| Ok(out.write_all(text.as_bytes())?))?;
+    }
+    if let Some(page) = &args.report {
+        let html = iosched_lab::report::calibration_html(&measurements, &calibration);
+        output::whole_file(page, |out| Ok(out.write_all(html.as_bytes())?))?;
     }
     let shown =
         if args.json { show::json(&measurements, &calibration)? } else { as_text(args, &measurements, &calibration) };
@@ -134,6 +144,22 @@ fn as_text(args: &CalibrateArgs, measurements: &Measurements, calibration: &Cali
         text += &format!("next: iosched compare --device {path} --workload FILE --scheduler today\n");
     }
     text
+}
+
+/// The page of a file of records, if it is of a calibration: fitted again, nothing is measured.
+pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
+    const BEGINNING: &[u8] = br#"{"record":"calibration""#;
+    // What cannot be read is told by who reads all kinds of records.
+    let Ok(file) = File::open(records) else { return Ok(None) };
+    if !BufReader::new(file).fill_buf().is_ok_and(|head| head.starts_with(BEGINNING)) {
+        return Ok(None);
+    }
+    let measurements = read(records)?;
+    for warning in &measurements.warnings {
+        eprintln!("warning: {warning}");
+    }
+    let calibration = Calibration::of(&measurements, NAME_DEFAULT)?;
+    Ok(Some(iosched_lab::report::calibration_html(&measurements, &calibration)))
 }
 
 fn read(file: &Path) -> Result<Measurements> {

@@ -25,7 +25,9 @@ pub(super) fn text(measurements: &Measurements, calibration: &Calibration) -> St
             Err(reason) => writeln!(text, "{kind:8}not tried: {reason}"),
         };
     }
-    drift(&mut text, calibration);
+    if let Some(drift) = calibration.drift() {
+        let _ = writeln!(text, "{drift}");
+    }
     let _ = writeln!(text, "\n{}", calibration.verdict);
     text
 }
@@ -68,25 +70,6 @@ fn pair(text: &mut String, pair: &Pair, divisor: f64) {
     });
     let off = format!("{:+.1} %", pair.difference() * 100.0);
     let _ = write!(text, "{:>10}{variation:>8}{:>10}{off:>9}", number(median), number(pair.model));
-}
-
-/// Probes whose rate rises or falls from the first round to the last, beyond noise.
-fn drift(text: &mut String, calibration: &Calibration) {
-    let drifts: Vec<f64> = calibration.residuals.iter().filter_map(|residual| residual.drift).collect();
-    let up = drifts.iter().filter(|&&drift| drift > 1.0).count();
-    if drifts.is_empty() {
-        return;
-    }
-    let mean = drifts.iter().map(|drift| drift.ln()).sum::<f64>() / drifts.len() as f64;
-    let share = up as f64 / drifts.len() as f64;
-    if mean.abs() > 0.05 && !(0.25..=0.75).contains(&share) {
-        let word = if mean > 0.0 { "faster" } else { "slower" };
-        let percent = (mean.exp() - 1.0).abs() * 100.0;
-        let _ = writeln!(
-            text,
-            "from the first round to the last it became {word} by {percent:.0} %: credits, a cache, or others on the machine"
-        );
-    }
 }
 
 /// Everything as one document.

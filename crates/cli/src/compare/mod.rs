@@ -110,7 +110,11 @@ pub(crate) fn report(path: &Path, page: Option<&Path>) -> Result<()> {
     if page == path {
         return Err(usage(format_args!("{}: the page would replace the records; say where with -o", path.display())));
     }
-    let html = match crate::tune::page_of(path)? {
+    let other = match crate::tune::page_of(path)? {
+        Some(html) => Some(html),
+        None => crate::calibrate::page_of(path)?,
+    };
+    let html = match other {
         Some(html) => html,
         None => {
             let records = RecordReader::open(path)?;

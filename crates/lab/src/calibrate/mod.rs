@@ -105,6 +105,12 @@ impl Calibration {
         Ok(Self { profile, kinds, residuals, held_out, verdict })
     }
 
+    /// That rates rise or fall from the first round to the last, beyond noise, and what that may come from; `None` if they do not.
+    #[must_use]
+    pub fn drift(&self) -> Option<String> {
+        verdict::drift(&self.residuals)
+    }
+
     /// The profile's text, beginning with how it was made.
     ///
     /// # Errors

@@ -13,6 +13,9 @@ pub const NOISY: f64 = 0.1;
 /// A model fits if it meets so large a share of the rates of the probes, and misses none by more than this.
 const MET_SHARE: f64 = 0.7;
 const MISS_MAX: f64 = 0.5;
+/// Rates drift if their mean changes by more than this from the first round to the last, and nearly all in one direction.
+const DRIFT_MIN: f64 = 0.05;
+const DRIFT_OTHERS_MAX: f64 = 0.25;
 
 /// What residuals come to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -77,4 +80,23 @@ impl fmt::Display for Verdict {
         }
         Ok(())
     }
+}
+
+/// That rates rise or fall from the first round to the last.
+pub(super) fn drift(residuals: &[Residual]) -> Option<String> {
+    let drifts: Vec<f64> = residuals.iter().filter_map(|residual| residual.drift).collect();
+    if drifts.is_empty() {
+        return None;
+    }
+    let count = drifts.len() as f64;
+    let mean = drifts.iter().map(|drift| drift.ln()).sum::<f64>() / count;
+    let up = drifts.iter().filter(|&&drift| drift > 1.0).count() as f64 / count;
+    if mean.abs() <= DRIFT_MIN || (DRIFT_OTHERS_MAX..=1.0 - DRIFT_OTHERS_MAX).contains(&up) {
+        return None;
+    }
+    let word = if mean > 0.0 { "faster" } else { "slower" };
+    let percent = (mean.exp() - 1.0).abs() * 100.0;
+    Some(format!(
+        "from the first round to the last it became {word} by {percent:.0} %: credits, a cache, or others on the machine"
+    ))
 }

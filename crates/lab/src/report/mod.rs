@@ -6,6 +6,7 @@
 //! else: style and plots are in it, there are no scripts, and nothing is fetched. Each setting has one colour throughout;
 //! every plot has a description and, where a plot alone would hide figures, a table.
 
+mod calibrate;
 mod context;
 mod differences;
 mod doubts;
@@ -56,6 +57,15 @@ pub fn experiments_html(header: &ReproductionHeader, results: &[ExperimentResult
 #[must_use]
 pub fn tuning_html(results: &crate::tune::TuneResults<'_>) -> String {
     tune::page(results).into_string()
+}
+
+/// A calibration as one HTML page.
+#[must_use]
+pub fn calibration_html(
+    measurements: &crate::calibrate::Measurements,
+    calibration: &crate::calibrate::Calibration,
+) -> String {
+    calibrate::page(measurements, calibration).into_string()
 }
 
 /// A validation as one HTML page.
