@@ -65,7 +65,8 @@ fn what_cannot_be_calibrated_is_refused_with_what_would_be_right() {
     let file = file.to_string_lossy();
     for (args, said) in [
         (vec!["calibrate"], "required"),
-        (vec!["calibrate", &*file], "a directory, in which a file is made"),
+        (vec!["calibrate", &*file], "give a file of 64 MiB and more, or a directory"),
+        (vec!["calibrate", &*file, "--destroy-data", &*file], "is a file, which is only read"),
         (vec!["calibrate", "/dev/no-such-disk"], "no-such-disk"),
         (vec!["calibrate", "nvme", "--destroy-data", "/dev/sda"], "a model has no data"),
         (vec!["calibrate", "--from", &*file], "not a file of measurements"),

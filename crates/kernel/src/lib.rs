@@ -10,7 +10,8 @@
 //! | [`consent`] | who may write to a device |
 //! | `demand` | what a workload asks of a device, as far as knobs depend on it |
 //! | [`directory`] | directories of our own, which are removed |
-//! | [`target`] | what a workload is run on: a device, or files in a directory |
+//! | [`target`] | what a workload is run on: a device, a file, or files in a directory |
+//! | [`mod@file`] | files that are read as if they were a device |
 //! | [`execute`] | workloads carried out with real system calls |
 //! | [`quiet`] | a device that does nothing, and nothing of it in memory |
 //! | [`settings`] | settings that are changed for a while and put back, whatever ends us |
@@ -29,6 +30,7 @@ mod demand;
 pub mod directory;
 pub mod execute;
 pub mod facts;
+pub mod file;
 pub mod host;
 pub mod knobs;
 pub mod quiet;

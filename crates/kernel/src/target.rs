@@ -1,4 +1,4 @@
-//! What a workload is run on: a block device, or files of its own in a directory.
+//! What a workload is run on: a block device, a file that is only read, or files of its own in a directory.
 
 use std::fmt;
 use std::io;
@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::block::BlockDevice;
 use crate::consent::Consent;
 use crate::directory::{DirectoryError, OwnDirectory};
+use crate::file::{FileError, FileTarget};
 use crate::host::Host;
 use crate::state::StateDirectory;
 
@@ -23,6 +24,8 @@ pub(crate) enum Place {
     ReadOnly(BlockDevice),
     /// A device whose data may be destroyed.
     Writable(Consent),
+    /// A file of somebody's, which is only read.
+    File(FileTarget),
     Directory(DirectoryTarget),
 }
 
@@ -50,6 +53,14 @@ impl Target {
     #[must_use]
     pub const fn writable(consent: Consent) -> Self {
         Self { place: Place::Writable(consent) }
+    }
+
+    /// The file `path`, which is only read, past the page cache, and is there with all its data.
+    ///
+    /// # Errors
+    /// It is no regular file, is too small to tell of a disk, has holes, or cannot be read past the page cache.
+    pub fn file(host: &Host, path: &Path) -> Result<Self, FileError> {
+        Ok(Self { place: Place::File(FileTarget::open(host, path)?) })
     }
 
     /// Files of our own in the directory `path`. They are in a directory of their own there, which `state` keeps in mind and which is
@@ -99,6 +110,7 @@ impl Target {
         match &self.place {
             Place::ReadOnly(device) => Some(device),
             Place::Writable(consent) => Some(consent.device()),
+            Place::File(file) => file.device(),
             Place::Directory(directory) => directory.device.as_ref(),
         }
     }
@@ -106,7 +118,19 @@ impl Target {
     /// Whether a workload that writes may run on it.
     #[must_use]
     pub const fn is_writable(&self) -> bool {
-        !matches!(self.place, Place::ReadOnly(_))
+        !matches!(self.place, Place::ReadOnly(_) | Place::File(_))
+    }
+
+    /// Size of the device or file that is only read, or may be written to; `None` of a directory, in which files have the size that a
+    /// workload needs.
+    #[must_use]
+    pub fn size_bytes(&self) -> Option<u64> {
+        match &self.place {
+            Place::ReadOnly(device) => Some(device.size_bytes()),
+            Place::Writable(consent) => Some(consent.device().size_bytes()),
+            Place::File(file) => Some(file.bytes()),
+            Place::Directory(_) => None,
+        }
     }
 
     /// Whether it is a directory, so that programs that work on files may run on it.
@@ -117,6 +141,11 @@ impl Target {
 }
 
 impl Target {
+    /// Whether it is a file that is only read.
+    pub(crate) const fn is_file(&self) -> bool {
+        matches!(self.place, Place::File(_))
+    }
+
     /// Whether the file that stands for a device stays for the next workload.
     pub(crate) fn keeps_disk(&self) -> bool {
         matches!(&self.place, Place::Directory(directory) if directory.kept_disk.is_some())
@@ -128,6 +157,7 @@ impl fmt::Display for Target {
         match &self.place {
             Place::ReadOnly(device) => device.path().display().fmt(f),
             Place::Writable(consent) => consent.device().path().display().fmt(f),
+            Place::File(file) => file.path().display().fmt(f),
             Place::Directory(directory) => directory.given.display().fmt(f),
         }
     }

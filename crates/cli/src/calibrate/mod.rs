@@ -33,15 +33,16 @@ const NAME_DEFAULT: &str = "calibrated.toml";
 /// profile. It is shown beside what was measured, and so are workloads that no fit saw: 4 KiB random reads at depths 1, 8 and 32,
 /// sequential reads of 128 KiB and 1 MiB, and, where writing is allowed, mixed reads and writes.
 ///
-/// A device is only read, unless its data may be destroyed. In a directory, a file is made, written and removed.
+/// A device is only read, unless its data may be destroyed, and so is a file, always. In a directory, a file is made, written and
+/// removed.
 ///
 /// Ctrl-C keeps what was measured; --from goes on from there. Exit status: 1 if no model fits.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CalibrateArgs {
-    /// A block device, as /dev/sdb; a directory in a file system on it; or, to try it out, a profile of `iosched device list` or a
+    /// A block device, as /dev/sdb; a file, which is only read; a directory in a file system on it; or, to try it out, a profile of `iosched device list` or a
     /// file *.toml
-    #[arg(value_name = "DEVICE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present = "from")]
+    #[arg(value_name = "DEVICE|FILE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present = "from")]
     target: Option<String>,
 
     /// Write the profile to this file

@@ -1,4 +1,4 @@
-//! The real device or directory that was named.
+//! The real device, file or directory that was named.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -23,9 +23,14 @@ pub(super) fn open<'i>(args: &CalibrateArgs, name: &str, interrupt: &'i AtomicBo
         return Ok(Device::new(place, name, bytes, interrupt));
     }
     if path.is_file() {
-        return Err(usage(format_args!(
-            "{name}: is a file; give a block device, or a directory, in which a file is made, measured and removed"
-        )));
+        if args.destroy_data.is_some() {
+            return Err(usage(format_args!(
+                "{name}: is a file, which is only read; --destroy-data is for block devices"
+            )));
+        }
+        let place = Place::file(&host, path)?;
+        let bytes = place.size_bytes().unwrap_or(0);
+        return Ok(Device::new(place, name, bytes, interrupt));
     }
     let device = BlockDevice::find(&host, path)?;
     let bytes = device.size_bytes();

@@ -1,4 +1,5 @@
-//! Where the I/Os of a workload go: the device, or files that are made and filled before the clock starts and removed after.
+//! Where the I/Os of a workload go: the device, a file that is there already, or files that are made and filled before the clock starts
+//! and removed after.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -11,6 +12,7 @@ use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags};
 use super::ExecuteError;
 use super::memory::{ALIGN_BYTES, WriteData};
 use super::port::Opened;
+use crate::file::FileTarget;
 use crate::target::{DirectoryTarget, Place, Target};
 
 /// The file that stands for a device is at most so large unless the target says otherwise, bytes.
@@ -69,6 +71,7 @@ pub(super) fn disk_bytes(target: &Target, reach_bytes: u64) -> Result<u64, Execu
         Place::Directory(directory) => directory,
         Place::ReadOnly(device) => return Ok(device.size_bytes()),
         Place::Writable(consent) => return Ok(consent.device().size_bytes()),
+        Place::File(file) => return Ok(file.bytes()),
     };
     if let Some(bytes) = directory.disk_bytes() {
         return Ok(bytes.next_multiple_of(ALIGN_BYTES as u64));
@@ -81,7 +84,7 @@ pub(super) fn disk_bytes(target: &Target, reach_bytes: u64) -> Result<u64, Execu
 pub(super) fn file_bytes(target: &Target) -> Result<u64, ExecuteError> {
     match &target.place {
         Place::Directory(directory) => available(directory),
-        Place::ReadOnly(_) | Place::Writable(_) => disk_bytes(target, 0),
+        Place::ReadOnly(_) | Place::Writable(_) | Place::File(_) => disk_bytes(target, 0),
     }
 }
 
@@ -94,6 +97,7 @@ impl<'t> Ground<'t> {
     pub(super) fn new(target: &'t Target, need: Need) -> Result<Self, ExecuteError> {
         let device = match &target.place {
             Place::Directory(directory) => return Self::in_directory(target, directory, need),
+            Place::File(file) => return Self::of_file(target, file),
             Place::ReadOnly(device) => device,
             Place::Writable(consent) => consent.device(),
         };
@@ -102,6 +106,13 @@ impl<'t> Ground<'t> {
             return Err(ExecuteError::Empty { path: piece.path });
         }
         let block_bytes = u64::from(device.logical_block_bytes());
+        Ok(Self { target, pieces: vec![piece], direct: true, block_bytes, own: None, keeps: false })
+    }
+
+    fn of_file(target: &'t Target, file: &FileTarget) -> Result<Self, ExecuteError> {
+        let piece = Piece { path: file.path().to_owned(), start: 0, bytes: file.bytes() };
+        let opened = File::open(file.path()).map_err(|error| ExecuteError::file(file.path(), error))?;
+        let block_bytes = direct_block_bytes(&opened);
         Ok(Self { target, pieces: vec![piece], direct: true, block_bytes, own: None, keeps: false })
     }
 
@@ -185,7 +196,8 @@ impl<'t> Ground<'t> {
         let direct = access.direct && self.direct;
         let file = open(if direct { OFlags::DIRECT.bits() as i32 } else { 0 })?;
         let other = if access.buffered && direct { Some(open(0)?) } else { None };
-        let (block_bytes, is_device) = (self.block_bytes, self.own.is_none());
+        let is_device = matches!(self.target.place, Place::ReadOnly(_) | Place::Writable(_));
+        let block_bytes = self.block_bytes;
         Ok(Opened { path: path.clone(), file, buffered: !direct, other, block_bytes, is_device })
     }
 
@@ -195,7 +207,7 @@ impl<'t> Ground<'t> {
         match &self.target.place {
             Place::Writable(consent) if write => consent.open(&options),
             Place::Directory(_) => options.write(write).open(path),
-            Place::ReadOnly(_) | Place::Writable(_) => options.open(path),
+            Place::ReadOnly(_) | Place::Writable(_) | Place::File(_) => options.open(path),
         }
     }
 }

@@ -87,8 +87,16 @@ pub enum ExecuteError {
         /// The device file.
         path: String,
     },
+    /// It writes, and the target is a file of somebody's.
+    #[error("{workload}: writes, and {path}: is a file, which is only read; give a directory, in which files are made")]
+    OnlyRead {
+        /// The workload.
+        workload: String,
+        /// The file.
+        path: String,
+    },
     /// It works on files, and the target is a device.
-    #[error("{workload}: works on files; {path}: is a device; give a directory in a file system on it")]
+    #[error("{workload}: works on files; {path}: is no directory; give one, in a file system on the device")]
     NeedsDirectory {
         /// The workload.
         workload: String,
@@ -239,7 +247,11 @@ pub fn prepare<'t>(
 ) -> Result<Prepared<'t>, ExecuteError> {
     let needs_files = matches!(workload, Workload::Application(_));
     if !target.is_writable() && !needs_files && writes(workload) {
-        return Err(ExecuteError::NoConsent { workload: workload.name().to_owned(), path: target.to_string() });
+        let (workload, path) = (workload.name().to_owned(), target.to_string());
+        return Err(match target.is_file() {
+            true => ExecuteError::OnlyRead { workload, path },
+            false => ExecuteError::NoConsent { workload, path },
+        });
     }
     let io_bytes = longest_io(workload);
     if io_bytes > IO_BYTES_MAX {

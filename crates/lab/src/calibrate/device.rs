@@ -1,4 +1,4 @@
-//! A real device that is measured: a block device, or a file of our own in a directory.
+//! A real device that is measured: a block device, a file, or a file of our own in a directory.
 
 use std::sync::atomic::AtomicBool;
 
@@ -49,6 +49,8 @@ fn conditions(device: Option<&BlockDevice>) -> Vec<String> {
     if let Some(device) = device {
         let scheduler = device.scheduler().unwrap_or_else(|| "none".to_owned());
         conditions.push(format!("{}, {}, scheduler {scheduler}", device.path().display(), device.made_of()));
+    } else {
+        conditions.push("in a file system that is on no block device of this machine".to_owned());
     }
     if let Ok(load) = std::fs::read_to_string("/proc/loadavg") {
         let minute = load.split(' ').next().unwrap_or_default();

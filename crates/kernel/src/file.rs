@@ -1,0 +1,136 @@
+//! Files of somebody's that are read as if they were a device: whether reading one tells anything about the disk below it.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{OFlags, SeekFrom, seek};
+use rustix::io::Errno;
+
+use crate::block::BlockDevice;
+use crate::host::Host;
+
+/// Least size, bytes: what is smaller soon comes from a cache of the disk.
+const BYTES_MIN: u64 = 64 << 20;
+/// A file may have one part in so many in holes.
+const HOLES_PART: u64 = 64;
+/// Sizes are counted in whole blocks of so many bytes, as direct I/O needs them.
+const BLOCK_BYTES: u64 = 4096;
+
+/// A file that is only read.
+#[derive(Debug)]
+pub(crate) struct FileTarget {
+    path: PathBuf,
+    bytes: u64,
+    /// What its file system is on, if that is one block device of this machine.
+    device: Option<BlockDevice>,
+}
+
+/// Why a file cannot stand for a device.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The system refuses.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Something else has that name.
+    #[error("{}: is no regular file; give a file, a block device or a directory", path.display())]
+    NotRegular {
+        /// What has it.
+        path: PathBuf,
+    },
+    /// It would be read from a cache.
+    #[error(
+        "{}: has {} MiB, and so little soon comes from a cache; give a file of {} MiB and more, or a directory, in which one is made",
+        path.display(), bytes >> 20, BYTES_MIN >> 20
+    )]
+    TooSmall {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+    },
+    /// Part of it is nowhere on the disk.
+    #[error(
+        "{}: {hole_bytes} of its {bytes} bytes were never written, and the disk is not asked for them; give a file that is full, as \
+         `cp --sparse=never` makes one, or a directory, in which one is made", path.display()
+    )]
+    Holes {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        hole_bytes: u64,
+        /// Its size.
+        bytes: u64,
+    },
+    /// It can only be read through the page cache.
+    #[error(
+        "{}: its file system does not let it be read past the page cache ({error}), so memory would be measured; give a file on a disk",
+        path.display()
+    )]
+    NotDirect {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+impl FileTarget {
+    /// The file of that name, once it is known that reading it means reading a disk.
+    pub(crate) fn open(host: &Host, path: &Path) -> Result<Self, FileError> {
+        let failed = |error| FileError::Io { path: path.to_owned(), error };
+        // What is no file is not opened: a pipe would wait for somebody.
+        if !std::fs::metadata(path).map_err(failed)?.is_file() {
+            return Err(FileError::NotRegular { path: path.to_owned() });
+        }
+        let file = File::open(path).map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len() / BLOCK_BYTES * BLOCK_BYTES;
+        if bytes < BYTES_MIN {
+            return Err(FileError::TooSmall { path: path.to_owned(), bytes });
+        }
+        let hole_bytes = bytes - written_bytes(&file, bytes).map_err(failed)?;
+        if hole_bytes > bytes / HOLES_PART {
+            return Err(FileError::Holes { path: path.to_owned(), hole_bytes, bytes });
+        }
+        let direct = OpenOptions::new().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path);
+        direct.map_err(|error| FileError::NotDirect { path: path.to_owned(), error })?;
+        Ok(Self { path: path.to_owned(), bytes, device: BlockDevice::find(host, path).ok() })
+    }
+
+    /// Its name.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its size in whole blocks, bytes.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What its file system is on.
+    pub(crate) const fn device(&self) -> Option<&BlockDevice> {
+        self.device.as_ref()
+    }
+}
+
+/// How much of the first `bytes` is there, as far as the file system tells: what was only set aside is not.
+fn written_bytes(file: &File, bytes: u64) -> io::Result<u64> {
+    let (mut at, mut written) = (0, 0);
+    while at < bytes {
+        let begins = match seek(file, SeekFrom::Data(at)) {
+            Ok(begins) => begins.min(bytes),
+            // Nothing but a hole is left.
+            Err(Errno::NXIO) => break,
+            Err(error) => return Err(error.into()),
+        };
+        at = seek(file, SeekFrom::Hole(begins))?.min(bytes);
+        written += at - begins;
+    }
+    Ok(written)
+}
