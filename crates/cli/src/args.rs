@@ -27,6 +27,7 @@ pub(crate) enum Command {
     Compare(Box<CompareArgs>),
     Calibrate(Box<crate::calibrate::CalibrateArgs>),
     Tune(Box<crate::tune::TuneArgs>),
+    Advise(Box<crate::advise::AdviseArgs>),
     Reproduce(crate::reproduce::ReproduceArgs),
     Serve(Box<crate::serve::ServeArgs>),
     Top(crate::top::TopArgs),

@@ -1,6 +1,7 @@
 //! The command `iosched`: arguments in, answers out. What it knows is in the libraries.
 #![forbid(unsafe_code)]
 
+mod advise;
 mod args;
 mod blktrace;
 mod calibrate;
@@ -54,6 +55,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Compare(args) => return compare::compare(&args),
         Command::Calibrate(args) => return calibrate::run(&args),
         Command::Tune(args) => return tune::run(&args),
+        Command::Advise(args) => return advise::run(&args),
         Command::Reproduce(args) => return reproduce::run(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Top(args) => top::run(&args)?,

@@ -1,11 +1,11 @@
-//! Where the kernel tells about itself: the roots of `/sys`, `/proc` and `/dev`. Everything else in this crate reads below them, so
+//! Where the kernel tells about itself: the roots of `/sys`, `/proc`, `/dev`, `/run` and `/etc`. Everything else in this crate reads below them, so
 //! that a test can bring a machine of its own.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The roots of a machine's `/sys`, `/proc` and `/dev`.
+/// The roots of a machine's `/sys`, `/proc`, `/dev`, `/run` and `/etc`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Host {
     root: PathBuf,
@@ -18,7 +18,7 @@ impl Default for Host {
 }
 
 impl Host {
-    /// The machine whose `sys`, `proc` and `dev` are in the directory `root`.
+    /// The machine whose `sys`, `proc`, `dev`, `run` and `etc` are in the directory `root`.
     #[must_use]
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_owned() }
@@ -40,6 +40,18 @@ impl Host {
     #[must_use]
     pub fn dev(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join("dev").join(path)
+    }
+
+    /// The path of something below `/run`.
+    #[must_use]
+    pub fn run(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.join("run").join(path)
+    }
+
+    /// The path of something below `/etc`.
+    #[must_use]
+    pub fn etc(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.join("etc").join(path)
     }
 
     /// What names this start of the kernel: another one after a reboot. Empty if it is not known.

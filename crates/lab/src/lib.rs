@@ -9,6 +9,7 @@
 //! Runs are simulations: a function of their plan. Records are the same bytes whatever the number of threads.
 #![forbid(unsafe_code)]
 
+pub mod advise;
 mod blktrace;
 pub mod calibrate;
 mod compare;

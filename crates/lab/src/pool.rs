@@ -40,6 +40,12 @@ impl Control {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Becomes true when nothing more is to be started: for what is better ended at once.
+    #[must_use]
+    pub const fn stopping(&self) -> &AtomicBool {
+        &self.stop
+    }
+
     /// Becomes true when what runs is to end.
     pub(crate) const fn aborted(&self) -> &AtomicBool {
         &self.abort

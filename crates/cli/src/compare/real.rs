@@ -16,7 +16,7 @@ use crate::args::CompareArgs;
 use crate::fail::usage;
 
 /// How well differences are to be known if nothing else is said, per cent.
-const UNTIL_SURE_PERCENT: &str = "3";
+pub(crate) const UNTIL_SURE_PERCENT: &str = "3";
 
 /// What is asked of a real device.
 #[derive(Args, Debug)]
@@ -55,12 +55,12 @@ pub(crate) struct RealArgs {
     command: Vec<String>,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.0..=1e6).contains(seconds));
     seconds.ok_or_else(|| "takes seconds from 0 to 1000000, such as 60 or 0.5".to_owned())
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let percent = text.parse::<f64>().ok().filter(|percent| (0.01..=100.0).contains(percent));
     percent.ok_or_else(|| "takes per cent from 0.01 to 100, such as 3".to_owned())
 }
@@ -123,7 +123,13 @@ fn work(args: &CompareArgs) -> Result<Work> {
 }
 
 /// Where it is run.
-fn target(host: &Host, state: &StateDirectory, on: &Path, destroy: Option<&Path>, work: &Work) -> Result<Target> {
+pub(crate) fn target(
+    host: &Host,
+    state: &StateDirectory,
+    on: &Path,
+    destroy: Option<&Path>,
+    work: &Work,
+) -> Result<Target> {
     if on.is_dir() {
         if destroy.is_some() {
             return Err(usage("--destroy-data is for devices; in a directory only files of our own are written"));

@@ -1,5 +1,6 @@
 //! Results shown: as text for people, and as JSON, CSV and Markdown.
 
+pub(crate) mod advice;
 mod grid;
 mod machine;
 mod overview;

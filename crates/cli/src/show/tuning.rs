@@ -73,7 +73,7 @@ fn heading(results: &TuneResults<'_>, elapsed_s: f64, look: Look) -> String {
 }
 
 /// Thousands by name: nobody reads twelve digits.
-fn many(number: u128) -> String {
+pub(super) fn many(number: u128) -> String {
     match number {
         0..10_000 => number.to_string(),
         10_000..1_000_000 => format!("{} thousand", number / 1000),
@@ -83,7 +83,7 @@ fn many(number: u128) -> String {
 }
 
 /// The standings that have a column: baseline, recommended and front; where nothing is recommended, what came nearest.
-fn shown(results: &TuneResults<'_>) -> Vec<usize> {
+pub(super) fn shown(results: &TuneResults<'_>) -> Vec<usize> {
     let mut shown = vec![0];
     shown.extend(results.best);
     shown.extend(results.front.iter().copied());
@@ -122,7 +122,7 @@ fn heads(results: &TuneResults<'_>, rows: &[usize]) -> Vec<String> {
     measures().map(|own| format!("{:names$}   {:>units$}", own.name, own.unit)).collect()
 }
 
-fn figures(results: &TuneResults<'_>, shown: &[usize], look: Look) -> String {
+pub(super) fn figures(results: &TuneResults<'_>, shown: &[usize], look: Look) -> String {
     let rows = rows(results, shown);
     let cells: Vec<Vec<Cell>> = rows
         .iter()
@@ -144,7 +144,7 @@ fn figures(results: &TuneResults<'_>, shown: &[usize], look: Look) -> String {
     set(&heads(results, &rows), &columns, look)
 }
 
-fn verdicts(results: &TuneResults<'_>, shown: &[usize], look: Look) -> String {
+pub(super) fn verdicts(results: &TuneResults<'_>, shown: &[usize], look: Look) -> String {
     let rows = rows(results, shown);
     let cell = |standing: &Standing, measure: usize| {
         let comparison = standing.figures[measure].as_ref().and_then(|own| own.comparison.as_ref());

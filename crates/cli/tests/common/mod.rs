@@ -1,6 +1,7 @@
 //! What tests of live disks from outside have in common.
 #![allow(dead_code, unused_imports, reason = "each test uses its part")]
 
+mod disks;
 #[path = "../../../live/tests/common/mod.rs"]
 mod installed;
 mod kernel;
@@ -12,6 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+pub(crate) use disks::{
+    Running, SlowDisk, TWO_CLASSES, choose, has_all_schedulers, iosched, json, quick_disk, scheduler, wait_for,
+};
 pub(crate) use installed::{available, has_program, output};
 pub(crate) use kernel::{Loop, Mount, is_root};
 pub(crate) use mounted::{Mounted, has_fuse};

@@ -236,6 +236,26 @@ enum Kind<'t> {
     Application(application::PreparedApplication<'t>),
 }
 
+/// Whether `workload` may be run on `target` at all: known before anything is prepared.
+///
+/// # Errors
+/// It writes, and the target is a device that is only read; or an I/O is longer than can be made.
+pub fn check(workload: &Workload, target: &Target) -> Result<(), ExecuteError> {
+    let needs_files = matches!(workload, Workload::Application(_));
+    if !target.is_writable() && !needs_files && writes(workload) {
+        let (workload, path) = (workload.name().to_owned(), target.to_string());
+        return Err(match target.is_file() {
+            true => ExecuteError::OnlyRead { workload, path },
+            false => ExecuteError::NoConsent { workload, path },
+        });
+    }
+    let bytes = longest_io(workload);
+    if bytes > IO_BYTES_MAX {
+        return Err(ExecuteError::TooLong { bytes });
+    }
+    Ok(())
+}
+
 /// Puts a workload on a target: checks that it can be run there, makes its files and fills them with data.
 ///
 /// # Errors
@@ -245,18 +265,8 @@ pub fn prepare<'t>(
     target: &'t Target,
     interrupt: Option<&AtomicBool>,
 ) -> Result<Prepared<'t>, ExecuteError> {
-    let needs_files = matches!(workload, Workload::Application(_));
-    if !target.is_writable() && !needs_files && writes(workload) {
-        let (workload, path) = (workload.name().to_owned(), target.to_string());
-        return Err(match target.is_file() {
-            true => ExecuteError::OnlyRead { workload, path },
-            false => ExecuteError::NoConsent { workload, path },
-        });
-    }
+    check(workload, target)?;
     let io_bytes = longest_io(workload);
-    if io_bytes > IO_BYTES_MAX {
-        return Err(ExecuteError::TooLong { bytes: io_bytes });
-    }
     let kind = match workload {
         Workload::Jobs(jobs) => Kind::Jobs(jobs::PreparedJobs::new(jobs, target)?),
         Workload::Tasks(set) => Kind::Tasks(tasks::PreparedTasks::new(set, target)?),

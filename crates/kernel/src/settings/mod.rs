@@ -5,10 +5,12 @@
 //! | `recorded.rs` | what was set before: recorded, compared, put back |
 //! | `session.rs` | changes settings while it lives |
 //! | `restore.rs` | puts back what a session that was killed has left |
+//! | `lasting.rs` | how a setting is made to last, as text: commands, udev rule, profile of tuned, undo |
 //!
 //! A [`Session`] records everything that can be written before it changes anything, in a journal that is on the disk by then. Dropped,
 //! by whatever way but a kill, it puts everything back; after a kill or a reboot [`restore`] does what the journal says.
 
+mod lasting;
 mod recorded;
 mod restore;
 mod session;
@@ -23,6 +25,7 @@ use crate::attribute::AttributeError;
 use crate::block::Identity;
 use crate::state::StateError;
 
+pub use lasting::Lasting;
 pub use recorded::{Change, Left, NotRestored, Recorded};
 pub use restore::{Kept, Options, Restoration, left_over, restore};
 pub use session::Session;

@@ -71,7 +71,7 @@ impl fmt::Display for NotRestored {
 }
 
 /// A value as a shell takes it.
-fn shell(value: &str) -> String {
+pub(super) fn shell(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !value.is_empty() && value.chars().all(is_plain) { value.to_owned() } else { format!("'{value}'") }
 }

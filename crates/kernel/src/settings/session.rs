@@ -156,6 +156,17 @@ impl Session {
         self.put_back()
     }
 
+    /// Ends with what is applied left as it is.
+    ///
+    /// # Errors
+    /// The journal cannot be removed; it would be put back by [`restore`](super::restore) then.
+    pub fn keep(mut self) -> Result<(), SettingsError> {
+        match self.journal.take() {
+            Some(journal) => Ok(journal.remove()?),
+            None => Ok(()),
+        }
+    }
+
     fn put_back(&mut self) -> Result<Vec<Change>, SettingsError> {
         let Some(journal) = self.journal.take() else { return Ok(Vec::new()) };
         // Let go of, not removed, if this fails.

@@ -6,6 +6,7 @@
 //! else: style and plots are in it, there are no scripts, and nothing is fetched. Each setting has one colour throughout;
 //! every plot has a description and, where a plot alone would hide figures, a table.
 
+mod advise;
 mod calibrate;
 mod context;
 mod differences;
@@ -66,6 +67,18 @@ pub fn calibration_html(
     calibration: &crate::calibrate::Calibration,
 ) -> String {
     calibrate::page(measurements, calibration).into_string()
+}
+
+/// Advice for a device as one HTML page: `records` are the runs on the device, `calibration` what its model was made of, `lasting` how
+/// what is recommended is set.
+#[must_use]
+pub fn advice_html(
+    advice: &crate::advise::Advice<'_>,
+    records: &Records,
+    calibration: Option<(&crate::calibrate::Measurements, &crate::calibrate::Calibration)>,
+    lasting: Option<&iosched_kernel::settings::Lasting>,
+) -> String {
+    advise::page(advice, records, calibration, lasting).into_string()
 }
 
 /// A validation as one HTML page.

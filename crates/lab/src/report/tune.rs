@@ -145,7 +145,7 @@ fn bars(id: &str, title: &str, bars: &[Bar]) -> Markup {
     }
 }
 
-fn worth(results: &TuneResults<'_>) -> Markup {
+pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
     let of_goal = |goal: usize| {
         let measure = &results.header.measures[goal];
         let own = results.put_back.iter().filter_map(|own| {
@@ -175,7 +175,7 @@ fn short(said: &str) -> String {
     unbroken(said.split(" (").next().unwrap_or(said))
 }
 
-fn matters(results: &TuneResults<'_>) -> Markup {
+pub(super) fn matters(results: &TuneResults<'_>) -> Markup {
     html! {
         p {
             "The share of what differs between the settings tried that goes with the value of a tunable, then with that of the \
@@ -194,16 +194,20 @@ fn matters(results: &TuneResults<'_>) -> Markup {
     }
 }
 
+/// Measures that were asked for: goals, and those of constraints.
+pub(super) fn asked(results: &TuneResults<'_>) -> Vec<usize> {
+    let header = results.header;
+    let constrained = |measure: usize| header.constraints.iter().any(|constraint| constraint.measure == measure);
+    (0..header.measures.len()).filter(|&measure| measure < header.goals || constrained(measure)).collect()
+}
+
 fn confirmed(results: &TuneResults<'_>) -> Markup {
     let header = results.header;
-    let asked = |measure: usize| {
-        measure < header.goals || header.constraints.iter().any(|constraint| constraint.measure == measure)
-    };
-    let measures: Vec<usize> = (0..header.measures.len()).filter(|&measure| asked(measure)).collect();
-    let others: Vec<usize> = (0..header.measures.len()).filter(|&measure| !asked(measure)).collect();
+    let asked = asked(results);
+    let others: Vec<usize> = (0..header.measures.len()).filter(|measure| !asked.contains(measure)).collect();
     html! {
         p { "Means and standard deviations of runs with seeds that nothing was chosen by, against " (header.baseline) "." }
-        (table(results, &measures))
+        (table(results, &asked))
         details {
             summary { "All figures" }
             div .scroll tabindex="0" { (table(results, &others)) }
@@ -211,7 +215,7 @@ fn confirmed(results: &TuneResults<'_>) -> Markup {
     }
 }
 
-fn table(results: &TuneResults<'_>, measures: &[usize]) -> Markup {
+pub(super) fn table(results: &TuneResults<'_>, measures: &[usize]) -> Markup {
     let decimals: Vec<Decimals> = measures
         .iter()
         .map(|&measure| {
@@ -264,7 +268,7 @@ fn cell(results: &TuneResults<'_>, standing: &Standing, measure: usize, decimals
     }
 }
 
-fn searched(results: &TuneResults<'_>) -> Markup {
+pub(super) fn searched(results: &TuneResults<'_>) -> Markup {
     let header = results.header;
     html! {
         dl .facts {

@@ -71,7 +71,7 @@ impl TuneResults<'_> {
                     .to_owned(),
             );
         }
-        doubts.extend(self.undecided());
+        doubts.extend(self.undecided(|needed| format!("iosched compare --runs {needed}, or a larger --budget")));
         if let Some(best) = self.recommended() {
             doubts.extend(self.unsure_constraints(best));
             doubts.extend(self.at_the_end(best));
@@ -85,8 +85,8 @@ impl TuneResults<'_> {
         doubts
     }
 
-    /// The setting that looks better than the recommended baseline, and what it takes to be sure.
-    fn undecided(&self) -> Option<String> {
+    /// The setting that looks better than the recommended baseline, and what it takes to be sure, in `advice`'s words.
+    pub(crate) fn undecided(&self, advice: impl Fn(u32) -> String) -> Option<String> {
         if self.finding != Finding::NoDifference {
             return None;
         }
@@ -97,16 +97,17 @@ impl TuneResults<'_> {
         let better = measure.is_better(comparison.difference);
         let needed = comparison.runs_needed.filter(|&runs| runs as usize > own.runs && better)?;
         Some(format!(
-            "{} had {} better by {} % in {} runs, which may be chance; to tell takes about {needed} runs of each: \
-             iosched compare --runs {needed}, or a larger --budget",
+            "{} had {} better by {} % in {} runs, which may be chance; to tell takes about {needed} runs of each: {}",
             own.label,
             measure.name,
             significant(percent.abs(), 2),
-            own.runs
+            own.runs,
+            advice(needed)
         ))
     }
 
-    fn unsure_constraints(&self, best: &Standing) -> Vec<String> {
+    /// Constraints that it keeps on average only.
+    pub(crate) fn unsure_constraints(&self, best: &Standing) -> Vec<String> {
         let constraints = self.header.constraints.iter().zip(&best.constraints);
         let unsure = constraints.filter(|(_, own)| own.kept && !own.sure);
         unsure

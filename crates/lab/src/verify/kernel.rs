@@ -18,7 +18,7 @@ use crate::foreign::Benchmark;
 use crate::record::{DeviceRecord, MeasuredRecord, SettingRecord, ValueRecord};
 
 /// What is called the scheduler that was there, with its tunables as they were.
-const PRESENT: &str = "present";
+pub const PRESENT: &str = "present";
 /// How long others are watched before the first run.
 const WATCH: Duration = Duration::from_millis(1000);
 /// How long what is under way is waited for before a run.

@@ -12,7 +12,7 @@ use iosched_sim::{Limit, Replay, RunResult, SchedulerSetting};
 use iosched_workload::SplitMix64;
 
 pub use error::VerifyError;
-pub use kernel::{ForeignCommand, KernelBench, Limits, Work, for_records, of_kernel};
+pub use kernel::{ForeignCommand, KernelBench, Limits, PRESENT, Work, for_records, of_kernel};
 
 use crate::error::LabError;
 use crate::execute::{Finished, Progress};

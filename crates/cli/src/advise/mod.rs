@@ -1,0 +1,201 @@
+//! `iosched advise`: what to set on a device for a workload, and how one knows.
+
+mod kept;
+mod steps;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use iosched_kernel::settings::{Lasting, Session};
+use iosched_kernel::{Setting, StateDirectory};
+use iosched_lab::Control;
+use iosched_lab::tune::{Constraint, Goal};
+use iosched_lab::verify::of_kernel;
+
+use crate::args::{ReplayMode, speed};
+use crate::compare::{self, on_interrupt};
+use crate::fail::{INTERRUPTED, usage};
+use crate::output;
+use crate::show::{Look, advice};
+use kept::Kept;
+pub(crate) use steps::Found;
+use steps::Plan;
+
+/// Say what to set on a device for a workload, with the evidence
+///
+/// The device is measured into a model (or a model is given); schedulers that it has, and their tunables, are searched on the model for what --goal
+/// asks; the best few and what is set now are then compared on the device itself, under the kernel's own schedulers, in random order. What is
+/// recommended is better there beyond doubt; otherwise the advice is to leave the device as it is.
+///
+/// Nothing is changed in the end, unless --apply says so: everything that was set is put back, also after Ctrl-C; after a crash by iosched
+/// restore. A device is only read, unless --destroy-data names it; in a directory only files of its own are made. Needs root, since
+/// schedulers are set.
+///
+/// Ctrl-C ends it after the current run; what was measured is kept with --output, and a profile that is there need not be measured
+/// again (--profile).
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct AdviseArgs {
+    /// A block device, as /dev/sdb, or a directory in a file system on it
+    #[arg(value_name = "DEVICE|DIR", value_hint = ValueHint::AnyPath)]
+    on: PathBuf,
+
+    /// What is done to it: a job file, tasks, a trace or a command line, as of iosched compare
+    #[arg(short, long, value_name = "FILE|COMMAND", value_hint = ValueHint::FilePath)]
+    workload: PathBuf,
+
+    /// What is to be good, as in "p99(sync)" or "throughput"; once for each goal [default: p99(sync)]
+    #[arg(short, long = "goal", value_name = "GOAL")]
+    goals: Vec<Goal>,
+
+    /// What must hold, as in "throughput >= 95%" of what it is now, or "p99(sync) <= 20 ms"
+    #[arg(long = "subject-to", value_name = "CONSTRAINT")]
+    constraints: Vec<Constraint>,
+
+    /// A model of the device, as iosched calibrate makes it: the device is not measured
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    profile: Option<PathBuf>,
+
+    /// Measure the device in three rounds of some minutes altogether, not in one of half a minute
+    #[arg(long, conflicts_with = "profile")]
+    thorough: bool,
+
+    /// Choose from these schedulers only [default: all that the device has now]
+    #[arg(short, long, value_name = "NAME,…", value_delimiter = ',')]
+    schedulers: Vec<String>,
+
+    /// Runs to search with in simulation
+    #[arg(long, value_name = "RUNS", default_value_t = 200)]
+    budget: u32,
+
+    /// Settings that are tried on the device, beside what is set now
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=20))]
+    confirm: u8,
+
+    /// Runs of each of them on the device
+    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    runs: u32,
+
+    /// Make runs on the device until each difference is beyond doubt, or known to within so many per cent of what it is now; --runs is the most
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = compare::UNTIL_SURE_PERCENT, value_parser = compare::percent)]
+    until_sure: Option<f64>,
+
+    /// End each run after so long, warm-up aside [default: the workload decides]
+    #[arg(long, value_name = "SECONDS", value_parser = compare::seconds)]
+    run_for: Option<f64>,
+
+    /// What is done in the first seconds of each run on the device does not count
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = compare::seconds)]
+    warm_up: f64,
+
+    /// Let the workload, and what measures the device, write to it, which destroys what is on it; the name is typed again
+    #[arg(long, value_name = "DEVICE")]
+    destroy_data: Option<PathBuf>,
+
+    /// In a directory: size of the file that is measured for the model, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(64..=16_777_216))]
+    file_size: u64,
+
+    /// The machine that an application is simulated on [default: server-2010]
+    #[arg(short, long, value_name = "MACHINE|FILE")]
+    machine: Option<String>,
+
+    /// How a trace's times are used [default: as of iosched compare]
+    #[arg(long, value_enum, value_name = "MODE")]
+    replay: Option<ReplayMode>,
+
+    /// How many times faster than recorded I/Os arrive, in open replay
+    #[arg(long, value_name = "FACTOR", value_parser = speed)]
+    speed: Option<f64>,
+
+    /// Decides what is left to chance, and the order of runs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Set what is recommended, now; it stays until the next start or until it is undone
+    #[arg(long)]
+    apply: bool,
+
+    /// Keep everything in this directory: measurements, profile, search, runs, page, udev rule and profile of tuned
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    output: Option<PathBuf>,
+
+    /// Write a report, one HTML page, to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    report: Option<PathBuf>,
+
+    /// Print everything as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  iosched advise /dev/sdb --workload lookups.fio --run-for 60 --goal \"p99(reads)\"
+  iosched advise /srv/data --workload mixed.fio --run-for 60 --goal \"p99(reads)\" --subject-to \"throughput >= 95%\" --output advice
+  iosched advise /dev/sdb --workload lookups.fio --run-for 60 --profile advice/profile.toml --apply";
+
+pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
+    let plan = Plan::of(args)?;
+    let kept = Kept::open(args.output.as_deref())?;
+    let control = Arc::new(Control::new(compare::or_cpus(None)));
+    on_interrupt(&control)?;
+    let Some(found) = steps::carry_out(&plan, &kept, &control)? else {
+        let kept =
+            kept.directory().map_or_else(String::new, |own| format!("; what was measured is in {}", own.display()));
+        eprintln!("interrupted before anything was confirmed on the device: there is no advice{kept}");
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
+    let advice = found.advice();
+    let lasting = advice.recommended().map(|best| Lasting::of(plan.disk(), &of_kernel(best), &found.present));
+    let applied = match advice.recommended() {
+        Some(best) if args.apply && !found.interrupted => {
+            apply(&plan, &of_kernel(best))?;
+            true
+        }
+        _ => false,
+    };
+    let told = advice::Told { advice: &advice, found: &found, lasting: lasting.as_ref(), applied };
+    let page = found.page(&advice, lasting.as_ref());
+    if let Some(file) = &args.report {
+        output::whole_file(file, |out| Ok(out.write_all(page.as_bytes())?))?;
+    }
+    kept.finish(&page, lasting.as_ref())?;
+    if args.json {
+        output::json(&advice::json(&told))?;
+    } else {
+        output::print(&advice::text(&told, args, Look::of_standard_output()))?;
+    }
+    Ok(if found.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// Sets it, for good.
+fn apply(plan: &Plan<'_>, setting: &Setting) -> Result<()> {
+    let mut session = Session::begin(plan.disk(), &StateDirectory::usual()?)?;
+    session.apply(setting)?;
+    Ok(session.keep()?)
+}
+
+impl AdviseArgs {
+    /// What is to be good.
+    fn goals(&self) -> Result<Vec<Goal>> {
+        if self.goals.is_empty() {
+            return Ok(vec!["p99(sync)".parse::<Goal>().map_err(usage)?]);
+        }
+        Ok(self.goals.clone())
+    }
+
+    /// Where everything is kept, if it is.
+    pub(crate) fn kept_in(&self) -> Option<&std::path::Path> {
+        self.output.as_deref()
+    }
+
+    /// Whether what is recommended is to be set.
+    pub(crate) const fn is_to_apply(&self) -> bool {
+        self.apply
+    }
+}

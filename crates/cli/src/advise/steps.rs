@@ -1,0 +1,312 @@
+//! The steps to advice: a model of the device, a search on it, runs on the device.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use iosched_disk::Profile;
+use iosched_kernel::settings::{Lasting, Recorded, Session};
+use iosched_kernel::target::Target;
+use iosched_kernel::{BlockDevice, Host, Setting, StateDirectory, execute};
+use iosched_lab::advise::{Advice, Confirmed, candidates, searchable, simulated};
+use iosched_lab::calibrate::{self, Calibration, Device, Measurements, Measurer as _, Pace};
+use iosched_lab::tune::{self, Measure, Selection, TuneError, TuneResults, Tuned, Tuning, tune};
+use iosched_lab::verify::{KernelBench, Limits, PRESENT, Verification, VerifyError, Work, for_records, verify};
+use iosched_lab::{Control, Experiment, Figure, LabError, Progress, Records, Results, workload_record};
+use iosched_sim::{Limit, Replay, SchedulerSetting};
+use iosched_workload::Workload;
+
+use super::AdviseArgs;
+use super::kept::Kept;
+use crate::compare::{self, progress_bar, quoted};
+use crate::fail::usage;
+
+/// What the device is measured under, if it has it: nothing comes between.
+const NO_SCHEDULER: &str = "none";
+
+/// Everything that is known before anything runs.
+pub(super) struct Plan<'a> {
+    args: &'a AdviseArgs,
+    host: Host,
+    state: StateDirectory,
+    workload: Workload,
+    /// The same, for the device.
+    work: Work,
+    disk: BlockDevice,
+    schedulers: Vec<SchedulerSetting>,
+    profile: Option<Profile>,
+    replay: Replay,
+    limits: Limits,
+}
+
+/// What was found, step by step.
+pub(crate) struct Found {
+    /// What was set on the device.
+    pub(crate) present: Recorded,
+    /// What the model was made of; `None` if it was given.
+    pub(crate) calibration: Option<(Measurements, Calibration)>,
+    /// The model.
+    pub(crate) profile: Profile,
+    /// The search on it.
+    pub(crate) search: Tuned,
+    /// Runs on the device.
+    pub(crate) records: Records,
+    confirmed: Confirmed,
+    /// Whether it was ended early.
+    pub(crate) interrupted: bool,
+}
+
+impl Found {
+    /// What follows from it.
+    pub(crate) fn advice(&self) -> Advice<'_> {
+        let present = self.present.setting().map_or_else(|_| self.present.scheduler.clone(), |own| own.to_string());
+        let fits = self.calibration.as_ref().map(|(_, own)| own.verdict.fits);
+        let predicted = TuneResults::of(&self.search.header, &self.search.runs);
+        let of_device = self.records.on(0).map(Results::of);
+        Advice::of(present, fits, predicted, &self.confirmed, of_device.as_ref())
+    }
+
+    /// The page.
+    pub(crate) fn page(&self, advice: &Advice<'_>, lasting: Option<&Lasting>) -> String {
+        let calibration = self.calibration.as_ref().map(|(measurements, calibration)| (measurements, calibration));
+        iosched_lab::report::advice_html(advice, &self.records, calibration, lasting)
+    }
+}
+
+impl<'a> Plan<'a> {
+    /// Everything is checked before anything runs, but for what only a run can tell.
+    pub(super) fn of(args: &'a AdviseArgs) -> Result<Self> {
+        let (host, state) = (Host::default(), StateDirectory::usual()?);
+        let workload = compare::open_workload(Some(&args.workload))?;
+        let replay = compare::replay(args.replay, args.speed, &workload)?;
+        let fairness = |measure: &Measure| *measure == Measure::Figure(Figure::Fairness);
+        let mut measures = args.goals.iter().map(|own| &own.measure);
+        if measures.any(fairness) || args.constraints.iter().any(|own| fairness(&own.measure)) {
+            return Err(usage(
+                "fairness is known in simulation only; take worst or p99 of a task, as in \"p99(reader)\"",
+            ));
+        }
+        let work = Work::Workload(workload.clone());
+        let target = compare::target(&host, &state, &args.on, args.destroy_data.as_deref(), &work)?;
+        execute::check(&workload, &target).map_err(|error| LabError::from(VerifyError::Execute(Box::new(error))))?;
+        let Some(disk) = target.block_device().map(BlockDevice::disk) else {
+            let on = args.on.display();
+            return Err(usage(format!("{on}: is on no block device of this machine: there is no scheduler to set")));
+        };
+        let profile = args.profile.as_ref().map(|path| Profile::load(&of_file(path))).transpose()?;
+        let ns = |seconds: f64| (seconds * 1e9) as u64;
+        let limits = Limits { warm_up_ns: ns(args.warm_up), run_for_ns: args.run_for.map(ns) };
+        let schedulers = schedulers(&disk, &args.schedulers)?;
+        Ok(Self { args, host, state, workload, work, disk, schedulers, profile, replay, limits })
+    }
+
+    /// The disk whose scheduler is set.
+    pub(super) const fn disk(&self) -> &BlockDevice {
+        &self.disk
+    }
+
+    fn target(&self) -> Result<Target> {
+        compare::target(&self.host, &self.state, &self.args.on, self.args.destroy_data.as_deref(), &self.work)
+    }
+
+    /// The command line that does it again.
+    fn command(&self) -> String {
+        let args = self.args;
+        let mut words = vec!["iosched".to_owned(), "advise".to_owned(), quoted(&args.on.to_string_lossy())];
+        let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
+        option("--workload", args.workload.display().to_string());
+        args.goals.iter().for_each(|own| option("--goal", own.to_string()));
+        args.constraints.iter().for_each(|own| option("--subject-to", own.to_string()));
+        for (name, path) in [("--profile", &args.profile), ("--destroy-data", &args.destroy_data)] {
+            path.iter().for_each(|path| option(name, path.display().to_string()));
+        }
+        option("--schedulers", self.schedulers.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(","));
+        for (name, value) in [("--budget", args.budget), ("--confirm", args.confirm.into()), ("--runs", args.runs)] {
+            option(name, value.to_string());
+        }
+        args.run_for.iter().for_each(|seconds| option("--run-for", seconds.to_string()));
+        args.until_sure.iter().for_each(|percent| option("--until-sure", percent.to_string()));
+        if args.warm_up > 0.0 {
+            option("--warm-up", args.warm_up.to_string());
+        }
+        option("--seed", args.seed.to_string());
+        words.join(" ")
+    }
+}
+
+/// A name without a slash would be looked for among the profiles.
+fn of_file(path: &Path) -> String {
+    let name = path.display().to_string();
+    if compare::is_file(&name) { name } else { format!("./{name}") }
+}
+
+/// Those that were named, or all that the device has now and that can be simulated.
+fn schedulers(disk: &BlockDevice, named: &[String]) -> Result<Vec<SchedulerSetting>> {
+    let there = disk.schedulers();
+    let all = if named.is_empty() { &there } else { named };
+    if let Some(unknown) = all.iter().find(|name| !there.contains(name)) {
+        return Err(usage(format!("--schedulers {unknown}: {} has {}", disk.path().display(), there.join(", "))));
+    }
+    let searchable = searchable(all);
+    if searchable.is_empty() {
+        return Err(usage(format!("{}: has no scheduler that can be simulated", disk.path().display())));
+    }
+    Ok(searchable)
+}
+
+/// All of it; `None` if it was ended before there was anything to advise by.
+pub(super) fn carry_out(plan: &Plan<'_>, kept: &Kept, control: &Arc<Control>) -> Result<Option<Found>> {
+    // That settings may be changed is known before minutes are spent.
+    let session = Session::begin(&plan.disk, &plan.state)?;
+    let present = session.recorded().clone();
+    let Some((calibration, profile)) = model(plan, session, kept, control)? else { return Ok(None) };
+    let Some(search) = search(plan, &profile, &present, kept, control)? else { return Ok(None) };
+    let fits = calibration.as_ref().is_none_or(|(_, own)| own.verdict.fits);
+    let best = candidates(&TuneResults::of(&search.header, &search.runs), fits, plan.args.confirm.into());
+    let Some((records, interrupted)) = confirm(plan, &best, kept, control)? else { return Ok(None) };
+    let confirmed = Confirmed::of(&search.header, &records);
+    Ok(Some(Found { present, calibration, profile, search, records, confirmed, interrupted }))
+}
+
+/// A model of the device, and what it was made of.
+type Model = (Option<(Measurements, Calibration)>, Profile);
+
+fn model(plan: &Plan<'_>, mut session: Session, kept: &Kept, control: &Control) -> Result<Option<Model>> {
+    if let Some(profile) = &plan.profile {
+        return Ok(Some((None, profile.clone())));
+    }
+    if plan.disk.schedulers().iter().any(|name| name == NO_SCHEDULER) {
+        session.apply(&Setting { scheduler: Some(NO_SCHEDULER.to_owned()), values: Vec::new() })?;
+    }
+    let (target, name) = (plan.target()?, plan.args.on.display().to_string());
+    let (target, bytes) = if target.is_directory() {
+        let bytes = plan.args.file_size << 20;
+        (target.with_disk_bytes(bytes).keeping_disk(), bytes)
+    } else {
+        let bytes = target.block_device().map_or(0, BlockDevice::size_bytes);
+        (target, bytes)
+    };
+    let mut device = Device::new(target, &name, bytes, control.stopping());
+    let pace = if plan.args.thorough { Pace::FULL } else { Pace::QUICK };
+    let mut file = kept.file("calibration.jsonl")?;
+    let bar = progress_bar("measuring the device {bar:30} {pos} of {len}: {msg}");
+    let command = format!("iosched calibrate {} --seed {}", quoted(&device.target().name), plan.args.seed);
+    let measured = calibrate::measure(&mut device, pace, plan.args.seed, &command, control.stopping(), |progress| {
+        let written = match (&progress, &mut file) {
+            (calibrate::Progress::Header(header), Some((_, file))) => calibrate::write_header(file, header),
+            (calibrate::Progress::Sample(sample), Some((_, file))) => calibrate::write_sample(file, sample),
+            _ => Ok(()),
+        };
+        if let calibrate::Progress::Begins { probe, done, of } = progress {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+            bar.set_message(probe.to_string());
+        }
+        let named = || file.as_ref().map_or_else(String::new, |(path, _)| path.display().to_string());
+        written.map_err(|source| calibrate::CalibrateError::Io { file: named(), source })
+    });
+    bar.finish_and_clear();
+    session.end()?;
+    let measurements = measured?;
+    if control.is_stopping() {
+        return Ok(None);
+    }
+    let calibration = Calibration::of(&measurements, "profile.toml")?;
+    kept.whole("profile.toml", &calibration.to_toml(&measurements.header)?)?;
+    let profile = calibration.profile.clone();
+    Ok(Some((Some((measurements, calibration)), profile)))
+}
+
+/// Searches on the model; `None` if it was ended before its end.
+fn search(
+    plan: &Plan<'_>,
+    profile: &Profile,
+    present: &Recorded,
+    kept: &Kept,
+    control: &Control,
+) -> Result<Option<Tuned>> {
+    let args = plan.args;
+    let machine = compare::machine(args.machine.as_deref(), &plan.workload)?;
+    let mut experiment = Experiment::new(plan.workload.clone(), profile.clone(), plan.schedulers.clone())?;
+    machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
+    experiment.keep_profile_text(0, profile.to_toml()?);
+    experiment.seed = args.seed;
+    experiment.replay = plan.replay;
+    experiment.limit = Limit { time_ns: plan.limits.run_for_ns, ..Limit::default() };
+    experiment.command = plan.command();
+    let mut tuning = Tuning::new(experiment, &Selection::default(), args.goals()?)?;
+    tuning.constraints.clone_from(&args.constraints);
+    tuning.budget = args.budget;
+    // What is set now, unless it cannot be simulated.
+    if let Some(baseline) = simulated(present) {
+        tuning.baseline = baseline;
+    }
+    let mut records = kept.records("search.jsonl")?;
+    let bar = progress_bar("searching in simulation {bar:30} {pos} of {len} runs, {eta} to go");
+    let tuned = tune(&tuning, control, |progress| {
+        match progress {
+            tune::Progress::Record(record) => {
+                if let Some((path, out)) = &mut records {
+                    out.write(record).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
+                }
+            }
+            tune::Progress::Done { done, of } => {
+                bar.set_length(of as u64);
+                bar.set_position(done as u64);
+            }
+        }
+        Ok(())
+    });
+    bar.finish_and_clear();
+    match tuned {
+        Err(TuneError::Lab(LabError::NothingRun)) if control.is_stopping() => Ok(None),
+        tuned => Ok(Some(tuned?).filter(|tuned| !tuned.interrupted)),
+    }
+}
+
+/// Runs on the device, and whether they were ended early; `None` if that was before there was anything to compare.
+fn confirm(
+    plan: &Plan<'_>,
+    best: &[SchedulerSetting],
+    kept: &Kept,
+    control: &Control,
+) -> Result<Option<(Records, bool)>> {
+    let target = plan.target()?;
+    let all = [SchedulerSetting::defaults(PRESENT)].into_iter().chain(best.iter().cloned());
+    let settings: Vec<_> =
+        all.map(|own| own.to_string().parse().map(|own: Setting| for_records(&own))).collect::<Result<_, _>>()?;
+    let mut record = workload_record(&plan.workload);
+    record.timed |= plan.args.run_for.is_some();
+    let verification = Verification {
+        workload: record,
+        settings: settings.clone(),
+        baseline: 0,
+        runs: plan.args.runs,
+        seed: plan.args.seed,
+        replay: plan.replay,
+        limit: plan.limits.of_runs(),
+        until_sure_percent: plan.args.until_sure,
+        command: plan.command(),
+    };
+    let mut bench = KernelBench::new(&target, &plan.state, &plan.work, &settings, plan.replay, plan.limits)?;
+    let mut file = kept.records("device.jsonl")?;
+    let bar = progress_bar("running on the device {bar:30} {pos} of {len} runs, {eta} to go");
+    let finished = verify(&verification, &mut bench, control, |progress| {
+        match progress {
+            Progress::Record(record) => {
+                if let Some((path, out)) = &mut file {
+                    out.write(record).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
+                }
+            }
+            Progress::Done { done, of } => {
+                bar.set_length(of as u64);
+                bar.set_position(done as u64);
+            }
+        }
+        Ok(())
+    });
+    bar.finish_and_clear();
+    let finished = finished?;
+    let enough = finished.records.rounds().len() >= 2;
+    Ok(enough.then_some((finished.records, finished.interrupted)))
+}

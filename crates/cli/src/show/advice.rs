@@ -1,0 +1,152 @@
+//! Advice as text: what the model is, what was confirmed on the device, what is doubtful, the answer and how to set it last.
+
+use std::fmt::Write as _;
+
+use iosched_kernel::settings::Lasting;
+use iosched_lab::advise::Advice;
+use iosched_lab::grouped;
+use serde_json::{Value, json};
+
+use super::grid::Look;
+use super::text::{seconds, subject};
+use super::tuning::{figures, many, shown, verdicts};
+use crate::advise::{AdviseArgs, Found};
+
+/// What is told.
+pub(crate) struct Told<'a> {
+    pub(crate) advice: &'a Advice<'a>,
+    pub(crate) found: &'a Found,
+    /// How it is set; `None` if nothing is to be.
+    pub(crate) lasting: Option<&'a Lasting>,
+    /// Whether it was.
+    pub(crate) applied: bool,
+}
+
+/// The whole page.
+pub(crate) fn text(told: &Told<'_>, args: &AdviseArgs, look: Look) -> String {
+    let Told { advice, found, .. } = told;
+    let mut text = heading(told, look);
+    let measured = &advice.measured;
+    if !measured.standings.is_empty() {
+        let mut shown = shown(measured);
+        // Every setting that took the device's time has its column.
+        shown.extend((0..measured.standings.len()).filter(|number| !shown.contains(number)).collect::<Vec<_>>());
+        let _ = write!(text, "\n{}", figures(measured, &shown, look));
+        if shown.len() > 1 {
+            let _ = write!(text, "\n{}", verdicts(measured, &shown, look));
+        }
+    }
+    text.push_str(&predictions(advice, look));
+    let mut doubts = advice.doubts();
+    if found.interrupted {
+        let (done, planned) = (found.records.rounds().len(), found.records.header.runs);
+        doubts.insert(0, format!("it was ended after {done} of {planned} runs of each setting"));
+    }
+    doubts.extend(advice.reservations.iter().cloned());
+    if !doubts.is_empty() {
+        text.push_str("\ndoubtful:\n");
+    }
+    for doubt in doubts {
+        let _ = writeln!(text, "{}", look.wrap(&format!("  - {doubt}"), "    "));
+    }
+    let _ = writeln!(text, "\n{}", look.wrap(&advice.answer(), "  "));
+    if let Some(lasting) = told.lasting {
+        text.push_str(&how(lasting, told.applied));
+    } else if args.is_to_apply() {
+        text.push_str("nothing was set\n");
+    }
+    if let Some(directory) = args.kept_in() {
+        let _ = writeln!(text, "everything it rests on: {}", directory.join("advice.html").display());
+    }
+    text
+}
+
+fn heading(told: &Told<'_>, look: Look) -> String {
+    let Told { advice, found, .. } = told;
+    let header = &found.records.header;
+    let mut text = subject(&header.workload, &header.devices, header.machine.as_ref(), header.replay, look);
+    let model = match &found.calibration {
+        Some((measurements, calibration)) => {
+            let target = &measurements.header.target;
+            format!("model: {} of {}; {}", found.profile.model().kind(), target.name, calibration.verdict)
+        }
+        None => format!("model: {}, {}", found.profile.name(), found.profile.about()),
+    };
+    let _ = writeln!(text, "{}", look.wrap(&model, "  "));
+    let predicted = &advice.predicted;
+    let mut wanted = format!("wanted: {}", predicted.goal_names());
+    let constraints: Vec<&str> = predicted.header.constraints.iter().map(|own| own.text.as_str()).collect();
+    if !constraints.is_empty() {
+        let _ = write!(wanted, ", subject to {}", constraints.join(" and "));
+    }
+    let _ = writeln!(text, "{}", look.wrap(&wanted, "  "));
+    let others = advice.measured.standings.len().saturating_sub(1);
+    let searched = format!(
+        "{} of {} settings tried in {} simulated runs; {others} of them and what is set now ({}) run on the device, {} runs, {} s",
+        predicted.settings,
+        many(predicted.header.space.size()),
+        grouped((predicted.search_runs + predicted.confirm_runs) as u64),
+        advice.present,
+        advice.measured.confirm_runs,
+        seconds(advice.measured.simulated_ns)
+    );
+    let _ = writeln!(text, "{}", look.wrap(&searched, "  "));
+    text
+}
+
+/// Predicted beside measured.
+fn predictions(advice: &Advice<'_>, look: Look) -> String {
+    let mut text = String::new();
+    for own in &advice.predictions {
+        let said = |goal: usize| {
+            let (predicted, measured) = advice.predicted_and_measured(own, goal)?;
+            let name = &advice.measured.header.measures[goal].name;
+            Some(format!("{name} predicted {predicted}, measured {measured}"))
+        };
+        let all: Vec<String> = (0..advice.measured.header.goals).filter_map(said).collect();
+        if !all.is_empty() {
+            let _ = writeln!(text, "{}", look.wrap(&format!("  {}   {}", own.label, all.join("; ")), "    "));
+        }
+    }
+    if text.is_empty() {
+        text
+    } else {
+        format!("\nin simulation and on the device, against {}:\n{text}", advice.present)
+    }
+}
+
+/// The commands, the files and the way back.
+fn how(lasting: &Lasting, applied: bool) -> String {
+    let mut text = String::new();
+    let mut part = |title: &str, lines: &mut dyn Iterator<Item = &str>| {
+        let _ = writeln!(text, "\n{title}");
+        lines.for_each(|line| {
+            let _ = writeln!(text, "{}", format!("  {line}").trim_end());
+        });
+    };
+    let title = if applied { "this was set now, until the next start:" } else { "until the next start:" };
+    part(title, &mut lasting.commands.iter().map(String::as_str));
+    part(&format!("for good, as {}:", lasting.rule_path), &mut lasting.rule.lines());
+    part(&format!("or with tuned, as {}:", lasting.profile_path), &mut lasting.profile.lines());
+    part("to undo it:", &mut lasting.undo.iter().map(String::as_str));
+    text.push('\n');
+    text
+}
+
+/// Everything as one document.
+pub(crate) fn json(told: &Told<'_>) -> Value {
+    let Told { advice, found, lasting, applied } = told;
+    let verdict = found.calibration.as_ref().map(|(_, own)| &own.verdict);
+    json!({
+        "answer": advice.answer(),
+        "finding": advice.measured.finding,
+        "recommended": advice.recommended().map(ToString::to_string),
+        "applied": applied,
+        "interrupted": found.interrupted,
+        "present": found.present,
+        "model": { "name": found.profile.name(), "kind": found.profile.model().kind(), "verdict": verdict },
+        "advice": advice,
+        "doubts": advice.doubts(),
+        "lasting": lasting,
+    })
+}

@@ -1,0 +1,130 @@
+//! `iosched advise` on loop devices, as root: what it advises, what it leaves behind, what it sets and what it refuses.
+
+mod common;
+
+use std::fs;
+
+use common::{
+    Loop, SlowDisk, TWO_CLASSES, choose, directory, has_all_schedulers, has_program, iosched, is_root, json,
+    quick_disk, scheduler, sh,
+};
+
+/// What the slow disk is, as a model: one thing at a time, each in 2 ms.
+const ONE_AT_A_TIME: &str = "\
+kind = \"fixed\"
+about = \"one command at a time\"
+
+[fixed]
+depth = 128
+parallel = 1
+lat_ns = 2120000
+ns_per_sector = 0
+capacity_sectors = 2097152
+max_hw_sectors_kb = 1280
+";
+
+const ONE_READER: &str = "end_ns = 3600000000000\n[[tasks]]\npid = 1\nname = \"reader\"\npattern = \"random\"\nrange = [0, 524288]\niodepth = 4\n";
+
+#[test]
+fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
+    if !is_root() || !["nbdkit", "nbdfuse"].iter().all(|program| has_program(program)) {
+        return;
+    }
+    let here = directory("advise-classes");
+    let slow = SlowDisk::new(&here);
+    let Some(below) = Loop::new(&slow.directory.join("disk")) else { return };
+    if !has_all_schedulers(&below) {
+        return;
+    }
+    choose(&below, "none");
+    let before = scheduler(&below);
+    fs::write(here.join("classes.toml"), TWO_CLASSES).unwrap();
+    fs::write(here.join("slow.toml"), ONE_AT_A_TIME).unwrap();
+    let on = below.device.to_str().unwrap();
+    let args = ["advise", on, "--workload", "classes.toml", "--goal", "mean(be)", "--profile", "slow.toml"];
+    let brief = ["--run-for", "3", "--runs", "3", "--budget", "40", "--schedulers", "none,mq-deadline,kyber"];
+    let search = [&args[..], &brief[..], &["--output", "advice"]].concat();
+    let (out, err) = iosched(&here, &search, 0);
+    assert_eq!(err, "");
+    // Under none the idle class has half of the disk, under mq-deadline next to nothing.
+    assert!(out.contains("\nset mq-deadline: mean(be) better by "), "{out}");
+    assert!(out.contains(" than with none, which was set\n"), "{out}");
+    assert!(out.contains("idle is starved"), "{out}");
+    let name = on.strip_prefix("/dev/").unwrap();
+    let command = format!("  echo mq-deadline > /sys/block/{name}/queue/scheduler\n");
+    assert!(out.contains(&command) && out.contains("\nto undo it:\n"), "{out}");
+    assert_eq!(scheduler(&below), before);
+    let kept = here.join("advice");
+    let rule = fs::read_to_string(kept.join(format!("90-iosched-{name}.rules"))).unwrap();
+    assert!(rule.contains(&format!("KERNEL==\"{name}\", ATTR{{queue/scheduler}}=\"mq-deadline\"")), "{rule}");
+    let page = fs::read_to_string(kept.join("advice.html")).unwrap();
+    assert!(page.contains("How to set it, and to undo it") && page.contains("What was predicted"));
+    // What it rests on is read by the commands that made it.
+    for records in ["search.jsonl", "device.jsonl"] {
+        iosched(&here, &["report", &format!("advice/{records}"), "-o", "again.html"], 0);
+    }
+
+    let found = json(&here, &[&args[..], &brief[..], &["--apply", "--json"]].concat());
+    assert_eq!((&found["finding"], &found["applied"]), (&"better".into(), &true.into()), "{found:#}");
+    assert_eq!(found["recommended"], "mq-deadline");
+    assert!(scheduler(&below).contains("[mq-deadline]"));
+    // Nothing is left to be put back, and it goes back by the commands that were told.
+    assert!(iosched(&here, &["restore", on], 0).0.contains("nothing"), "something was left");
+    for command in found["lasting"]["undo"].as_array().unwrap() {
+        sh(command.as_str().unwrap(), &[]);
+    }
+    assert_eq!(scheduler(&below), before);
+}
+
+#[test]
+fn a_device_on_which_nothing_helps_is_left_as_it_is_and_is_measured_first() {
+    if !is_root() {
+        return;
+    }
+    let Some((here, device)) = quick_disk("advise-nothing", 256 << 20) else { return };
+    if !has_all_schedulers(&device) {
+        return;
+    }
+    fs::write(here.join("read.toml"), ONE_READER).unwrap();
+    let on = device.device.to_str().unwrap();
+    choose(&device, "none");
+    let args = ["advise", on, "--workload", "read.toml", "--goal", "throughput", "--run-for", "0.3", "--runs", "5"];
+    // A goal that no scheduler can better: there is one reader, and a queue that never fills.
+    let rest =
+        ["--budget", "30", "--schedulers", "none,mq-deadline", "--confirm", "1", "--apply", "--json", "-o", "kept"];
+    let found = json(&here, &[&args[..], &rest[..]].concat());
+    assert_eq!(found["recommended"], serde_json::Value::Null, "{found:#}");
+    assert_eq!((&found["finding"], &found["applied"]), (&"no_difference".into(), &false.into()), "{found:#}");
+    assert!(found["answer"].as_str().unwrap().starts_with("leave it as it is (none): "), "{}", found["answer"]);
+    assert!(found["model"]["verdict"]["kind"].is_string(), "{}", found["model"]);
+    assert!(scheduler(&device).contains("[none]"));
+    // The profile that was made can be given next time.
+    let profile = here.join("kept/profile.toml");
+    assert!(fs::read_to_string(profile).unwrap().starts_with("# A model of "));
+}
+
+#[test]
+fn what_cannot_be_advised_is_refused_before_anything_runs() {
+    if !is_root() {
+        return;
+    }
+    let Some((here, device)) = quick_disk("advise-refused", 64 << 20) else { return };
+    fs::write(here.join("read.toml"), ONE_READER).unwrap();
+    fs::write(here.join("write.toml"), ONE_READER.replace("pattern", "op = \"write\"\npattern")).unwrap();
+    let on = device.device.to_str().unwrap();
+    let before = scheduler(&device);
+    let refused = |args: &[&str], said: &str| {
+        let (_, err) = iosched(&here, &[&["advise"], args].concat(), 2);
+        assert!(err.contains(said), "{args:?}: {err}");
+    };
+    refused(&[on, "-w", "read.toml", "--goal", "fairness"], "fairness is known in simulation only");
+    refused(&[on, "-w", "read.toml", "--schedulers", "cfg"], "--schedulers cfg: ");
+    refused(&[on, "-w", "absent.toml"], "absent.toml");
+    refused(&["/dev/absent", "-w", "read.toml"], "absent");
+    refused(&[on, "-w", "read.toml", "--profile", "absent.toml"], "absent.toml");
+    refused(&[on, "-w", "read.toml", "--runs", "1"], "--runs");
+    fs::write(here.join("slow.toml"), ONE_AT_A_TIME).unwrap();
+    refused(&[on, "-w", "write.toml", "--profile", "slow.toml", "-o", "kept"], "--destroy-data");
+    assert_eq!(scheduler(&device), before);
+    assert!(!here.join("kept").exists());
+}

@@ -1,0 +1,135 @@
+//! Disks of the kernel for tests of what is done to real devices: quick ones in memory, and one that does one thing at a time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{IOSCHED, Loop, PATIENCE, available, directory, image};
+
+/// What it prints; it must end with `code`.
+#[track_caller]
+pub(crate) fn iosched(here: &Path, args: &[&str], code: i32) -> (String, String) {
+    let mut command = Command::new(IOSCHED);
+    command.args(args).env("IOSCHED_STATE_DIR", here.join("state")).current_dir(here).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {out}{err}");
+    (out, err)
+}
+
+#[track_caller]
+pub(crate) fn json(here: &Path, args: &[&str]) -> Value {
+    serde_json::from_str(&iosched(here, args, 0).0).unwrap()
+}
+
+/// An image in memory as a loop device.
+pub(crate) fn quick_disk(name: &str, bytes: u64) -> Option<(PathBuf, Loop)> {
+    let here = directory(name);
+    let memory = Path::new("/dev/shm");
+    available(memory.is_dir(), "/dev/shm").then_some(())?;
+    let file = image(memory, &format!("iosched-test-{name}-{}", std::process::id()), bytes);
+    let found = Loop::new(&file);
+    // The device keeps it.
+    let _ = fs::remove_file(&file);
+    found.map(|device| (here, device))
+}
+
+pub(crate) fn scheduler(device: &Loop) -> String {
+    let name = device.device.file_name().unwrap().to_str().unwrap();
+    fs::read_to_string(format!("/sys/block/{name}/queue/scheduler")).unwrap().trim().to_owned()
+}
+
+pub(crate) fn choose(device: &Loop, name: &str) {
+    let of = device.device.file_name().unwrap().to_str().unwrap();
+    fs::write(format!("/sys/block/{of}/queue/scheduler"), name).unwrap();
+}
+
+/// Whether the kernel has all of today's schedulers.
+#[track_caller]
+pub(crate) fn has_all_schedulers(device: &Loop) -> bool {
+    let there = scheduler(device).replace(['[', ']'], "");
+    let has = |name: &&str| there.split(' ').any(|known| known == *name);
+    available(
+        ["none", "mq-deadline", "kyber", "bfq"].iter().all(has),
+        "the schedulers none, mq-deadline, kyber and bfq",
+    )
+}
+
+/// A process of the test's own, ended with it.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A disk that does one thing at a time, each in 2 ms, as a file.
+pub(crate) struct SlowDisk {
+    pub(crate) directory: PathBuf,
+    _programs: [Running; 2],
+}
+
+impl SlowDisk {
+    pub(crate) fn new(here: &Path) -> Self {
+        let socket = here.join("slow.sock");
+        let [server, file] = ["slow.log", "fuse.log"].map(|name| fs::File::create(here.join(name)).unwrap());
+        let mut nbdkit = Command::new("nbdkit");
+        nbdkit.args(["--foreground", "--exit-with-parent", "--filter=noparallel", "--filter=delay", "-U"]).arg(&socket);
+        nbdkit
+            .args(["memory", "1G", "rdelay=2ms", "wdelay=2ms", "serialize=all-requests"])
+            .stdout(Stdio::null())
+            .stderr(server);
+        let server = Running(nbdkit.spawn().unwrap());
+        wait_for(|| socket.exists());
+        let directory = here.join("slow");
+        fs::create_dir_all(&directory).unwrap();
+        let file_name = directory.join("disk");
+        let mut fuse = Command::new("nbdfuse");
+        fuse.arg(&file_name).arg("--unix").arg(&socket).stdout(Stdio::null()).stderr(file);
+        let fuse = Running(fuse.spawn().unwrap());
+        wait_for(|| file_name.exists());
+        Self { directory, _programs: [server, fuse] }
+    }
+}
+
+impl Drop for SlowDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("fusermount3").arg("-u").arg(&self.directory).status();
+    }
+}
+
+#[track_caller]
+pub(crate) fn wait_for(mut condition: impl FnMut() -> bool) {
+    let step = Duration::from_millis(20);
+    let mut waited = Duration::ZERO;
+    while !condition() {
+        assert!(waited < PATIENCE, "it did not come");
+        thread::sleep(step);
+        waited += step;
+    }
+}
+
+pub(crate) const TWO_CLASSES: &str = "\
+name = \"two classes\"
+end_ns = 3600000000000
+[[tasks]]
+pid = 1
+name = \"be\"
+class = \"be\"
+pattern = \"random\"
+range = [0, 2097152]
+iodepth = 8
+[[tasks]]
+pid = 2
+name = \"idle\"
+class = \"idle\"
+pattern = \"random\"
+range = [0, 2097152]
+iodepth = 8
+";

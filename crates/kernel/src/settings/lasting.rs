@@ -1,0 +1,270 @@
+//! A setting made to last: the commands that set it, the udev rule and the profile of tuned that set it at every start, and the commands
+//! that undo it.
+//!
+//! Everything is text for a person to look at and put in its place; nothing is written here.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::recorded::{Recorded, shell};
+use super::{Setting, SettingError};
+use crate::attribute::{Declaration, declaration, is_same};
+use crate::block::BlockDevice;
+use crate::host::{read, value};
+
+/// The kernel sets it anew with every scheduler.
+const NR_REQUESTS: &str = "nr_requests";
+const SCHEDULER: &str = "scheduler";
+const ELEVATOR: &str = "iosched/";
+
+/// How a setting of a device is made to last. Commands are for a root shell.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Lasting {
+    /// Set it until the next start.
+    pub commands: Vec<String>,
+    /// Where the udev rule belongs.
+    pub rule_path: String,
+    /// The udev rule: sets it whenever the device appears.
+    pub rule: String,
+    /// The name of the profile of tuned.
+    pub profile_name: String,
+    /// Where it belongs.
+    pub profile_path: String,
+    /// The profile: sets it as long as it is the active one.
+    pub profile: String,
+    /// Back to what was set before.
+    pub undo: Vec<String>,
+}
+
+impl Lasting {
+    /// Of `setting` on `device`, the whole disk, of which `recorded` was set before.
+    #[must_use]
+    pub fn of(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Self {
+        let name = device.name();
+        let profile_name = format!("iosched-{name}");
+        let assignments = assignments(device, setting, recorded);
+        Self {
+            commands: commands(device, &assignments),
+            rule_path: format!("/etc/udev/rules.d/90-iosched-{name}.rules"),
+            rule: rule(device, setting, &assignments),
+            profile_path: format!("/etc/tuned/{profile_name}/tuned.conf"),
+            profile: profile(device, setting, &assignments),
+            profile_name,
+            undo: commands(device, &undo(device, setting, recorded)),
+        }
+    }
+}
+
+impl Recorded {
+    /// What is set, as one would ask for it: the scheduler, and what of its tunables is not at the declared default. Tunables that nobody
+    /// declared are left out.
+    ///
+    /// # Errors
+    /// A value that cannot be written in a setting.
+    pub fn setting(&self) -> Result<Setting, SettingError> {
+        let mut text = self.scheduler.clone();
+        let mut separator = ':';
+        for (name, value) in self.values.iter().filter(|(name, value)| self.is_changed(name, value)) {
+            text.push(separator);
+            text.push_str(name.strip_prefix(ELEVATOR).unwrap_or(name));
+            text.push('=');
+            text.push_str(value);
+            separator = ',';
+        }
+        text.parse()
+    }
+
+    /// Whether it is a declared tunable with another value than its default.
+    fn is_changed(&self, name: &str, value: &str) -> bool {
+        match declaration(name, &self.scheduler).filter(|_| name.starts_with(ELEVATOR)) {
+            Some(known @ Declaration::Number(spec)) => {
+                !is_same(Some(known), value, &spec.number(spec.default).to_string())
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Attributes below `queue` with their values, in the order they are to be written.
+type Assignments = Vec<(String, String)>;
+
+fn assignments(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignments {
+    let scheduler = setting.scheduler.as_ref().unwrap_or(&recorded.scheduler);
+    let own = setting.values.iter().map(|(name, value)| (full_name(device, name, scheduler), value.clone()));
+    [(SCHEDULER.to_owned(), scheduler.clone())].into_iter().chain(own).collect()
+}
+
+/// What undoes `setting`: tunables that are not at their default, for switching brings those back, and what else it has changed.
+fn undo(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignments {
+    let scheduler = setting.scheduler.as_ref().unwrap_or(&recorded.scheduler);
+    let touched: Vec<String> = setting.values.iter().map(|(name, _)| full_name(device, name, scheduler)).collect();
+    let is_switched = *scheduler != recorded.scheduler;
+    let is_wanted = |name: &str, value: &str| {
+        let declared = declaration(name, &recorded.scheduler).is_some();
+        let is_tunable = name.starts_with(ELEVATOR);
+        // Of tunables that nobody declared the default is not known.
+        let lost = is_switched && is_tunable && (recorded.is_changed(name, value) || !declared);
+        lost || touched.iter().any(|own| own == name) || (is_switched && name == NR_REQUESTS)
+    };
+    let values = recorded.values.iter().filter(|(name, value)| is_wanted(name, value)).cloned();
+    [(SCHEDULER.to_owned(), recorded.scheduler.clone())].into_iter().chain(values).collect()
+}
+
+/// The name below `queue` of what is called `name`; tunables of `scheduler` may be called without their directory.
+fn full_name(device: &BlockDevice, name: &str, scheduler: &str) -> String {
+    let tunable = format!("{ELEVATOR}{name}");
+    let is_attribute = declaration(name, scheduler).is_some() || device.queue().join(name).exists();
+    if declaration(&tunable, scheduler).is_some() || !is_attribute { tunable } else { name.to_owned() }
+}
+
+fn commands(device: &BlockDevice, assignments: &Assignments) -> Vec<String> {
+    let command = |(name, value): &(String, String)| format!("echo {} > {}", shell(value), path(device, name));
+    assignments.iter().map(command).collect()
+}
+
+/// As it is on every machine, whatever the root of ours.
+fn path(device: &BlockDevice, name: &str) -> String {
+    format!("/sys/block/{}/queue/{name}", device.disk_name())
+}
+
+fn rule(device: &BlockDevice, setting: &Setting, assignments: &Assignments) -> String {
+    let (known_by, which) = known_by(device);
+    let mut rule = format!("# {setting} for {}\n", device.name());
+    if let Some(note) = known_by {
+        rule += &format!("# {note}\n");
+    }
+    rule += &format!("ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {which}");
+    for (name, value) in assignments {
+        rule += &format!(", ATTR{{queue/{name}}}=\"{value}\"");
+    }
+    rule + "\n"
+}
+
+/// What a rule matches the device by, and what is to be said of it.
+fn known_by(device: &BlockDevice) -> (Option<&'static str>, String) {
+    let number = device.number();
+    let entry = device.host().run(format!("udev/data/b{}:{}", number.major, number.minor));
+    let database = read(&entry).unwrap_or_default();
+    let property = |name: &str| {
+        let found = database.lines().find_map(|line| line.strip_prefix("E:")?.strip_prefix(name)?.strip_prefix('='));
+        // Patterns and quotes mean something in a rule.
+        found.filter(|text| text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.:".contains(c)) && !text.is_empty())
+    };
+    for name in ["ID_WWN_WITH_EXTENSION", "ID_SERIAL", "DM_UUID", "MD_UUID"] {
+        if let Some(text) = property(name) {
+            return (None, format!("ENV{{{name}}}==\"{text}\""));
+        }
+    }
+    let note = "known by its name only, which may be another device's after a restart";
+    (Some(note), format!("KERNEL==\"{}\"", device.disk_name()))
+}
+
+fn profile(device: &BlockDevice, setting: &Setting, assignments: &Assignments) -> String {
+    let name = device.name();
+    let mut profile = format!("[main]\nsummary={setting} on {name}\n");
+    // On top of what is active, not instead of it.
+    let active = value(&device.host().etc(Path::new("tuned/active_profile"))).filter(|active| !active.is_empty());
+    if let Some(active) = active.filter(|active| !active.contains(&format!("iosched-{name}"))) {
+        profile += &format!("include={active}\n");
+    }
+    profile += &format!("\n[iosched-{name}]\ntype=sysfs\n");
+    for (attribute, value) in assignments {
+        profile += &format!("{}={value}\n", path(device, attribute));
+    }
+    profile
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::Recorded as Machine;
+
+    fn lasting(machine: &Machine, setting: &str) -> Lasting {
+        let device = machine.device("sda");
+        let recorded = Recorded {
+            scheduler: "mq-deadline".to_owned(),
+            values: [
+                ("nr_requests", "64"),
+                ("nomerges", "0"),
+                ("iosched/fifo_batch", "1"),
+                ("iosched/writes_starved", "2"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
+        };
+        Lasting::of(&device, &setting.parse().unwrap(), &recorded)
+    }
+
+    #[test]
+    fn commands_set_the_scheduler_first_and_undo_brings_back_what_switching_loses() {
+        let machine = Machine::new();
+        let of = lasting(&machine, "bfq:low_latency=0,nomerges=2");
+        assert_eq!(
+            of.commands,
+            [
+                "echo bfq > /sys/block/sda/queue/scheduler",
+                "echo 0 > /sys/block/sda/queue/iosched/low_latency",
+                "echo 2 > /sys/block/sda/queue/nomerges"
+            ]
+        );
+        assert_eq!(
+            of.undo,
+            [
+                "echo mq-deadline > /sys/block/sda/queue/scheduler",
+                "echo 64 > /sys/block/sda/queue/nr_requests",
+                "echo 0 > /sys/block/sda/queue/nomerges",
+                "echo 1 > /sys/block/sda/queue/iosched/fifo_batch"
+            ]
+        );
+        // Within a scheduler, what is set is all that is to be undone.
+        let of = lasting(&machine, "present:fifo_batch=8");
+        assert_eq!(of.commands[1], "echo 8 > /sys/block/sda/queue/iosched/fifo_batch");
+        assert_eq!(of.undo[1..], ["echo 1 > /sys/block/sda/queue/iosched/fifo_batch"]);
+    }
+
+    #[test]
+    fn a_rule_knows_the_device_by_what_does_not_change() {
+        let machine = Machine::new();
+        let by_name = lasting(&machine, "none").rule;
+        assert!(by_name.contains("# known by its name only") && by_name.contains("KERNEL==\"sda\""), "{by_name}");
+        machine.write("run/udev/data/b8:0", "S:disk/by-id/x\nE:ID_SERIAL=ST1000DM003_Z1D\nE:ID_BUS=ata\n");
+        let rule = lasting(&machine, "bfq:low_latency=0").rule;
+        assert_eq!(
+            rule.lines().last().unwrap(),
+            "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{DEVTYPE}==\"disk\", ENV{ID_SERIAL}==\"ST1000DM003_Z1D\", \
+             ATTR{queue/scheduler}=\"bfq\", ATTR{queue/iosched/low_latency}=\"0\""
+        );
+        machine.write("run/udev/data/b8:0", "E:ID_SERIAL=a\"b*\n");
+        assert!(lasting(&machine, "none").rule.contains("KERNEL==\"sda\""));
+    }
+
+    #[test]
+    fn a_profile_stands_on_the_active_one() {
+        let machine = Machine::new();
+        machine.write("etc/tuned/active_profile", "throughput-performance\n");
+        assert_eq!(
+            lasting(&machine, "bfq:low_latency=0").profile,
+            "[main]\nsummary=bfq:low_latency=0 on sda\ninclude=throughput-performance\n\n[iosched-sda]\ntype=sysfs\n\
+             /sys/block/sda/queue/scheduler=bfq\n/sys/block/sda/queue/iosched/low_latency=0\n"
+        );
+        machine.write("etc/tuned/active_profile", "iosched-sda\n");
+        assert!(!lasting(&machine, "none").profile.contains("include"));
+    }
+
+    #[test]
+    fn what_was_set_is_told_by_what_is_not_default() {
+        let recorded = Recorded {
+            scheduler: "mq-deadline".to_owned(),
+            values: [
+                ("nr_requests", "64"),
+                ("iosched/fifo_batch", "1"),
+                ("iosched/writes_starved", "2"),
+                ("iosched/new", "7"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
+        };
+        assert_eq!(recorded.setting().unwrap().to_string(), "mq-deadline:fifo_batch=1");
+    }
+}
