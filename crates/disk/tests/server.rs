@@ -4,7 +4,7 @@ mod common;
 
 use common::{Outcome, closed_loop};
 use iosched::{Op, Time};
-use iosched_disk::server::{ServerPoint, ServerStalls, ServerTimes};
+use iosched_disk::server::{ServerBatch, ServerPoint, ServerStalls, ServerTimes};
 use iosched_disk::{Command, Device, FixedConfig, Model, Profile, ServerConfig};
 
 const FULL_NS: u64 = 100_000;
@@ -24,6 +24,7 @@ fn config() -> ServerConfig {
         fua: false,
         servers: 1,
         choice: 1,
+        batch: None,
         piece_sectors: None,
         link_bytes_per_second: None,
         flush_ns: FULL_NS,
@@ -123,6 +124,66 @@ fn only_what_keeps_a_server_busy_holds_up_the_others() {
 }
 
 #[test]
+fn what_is_taken_together_comes_back_together() {
+    let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000 });
+    let read_times = ServerTimes { transit_ns: 80_000, ..times() };
+    let server = profile(ServerConfig { batch, read: read_times, ..config() });
+    // Latency is a straight line over depth, from the first on: 100 us for all, and 100 us for each.
+    for depth in [1, 2, 3, 8, 64] {
+        let (latencies, end_ns) = read(&server, depth, 8, 640);
+        let one_ns = 100_000 + u64::from(depth) * FULL_NS;
+        assert!(latencies.iter().take(600).all(|&ns| ns == one_ns), "{depth}: {latencies:?}");
+        // The last are fewer.
+        let missing = u64::from(depth) - 1 - 639 % u64::from(depth);
+        assert_eq!(end_ns, 640_u64.div_ceil(depth.into()) * one_ns - missing * FULL_NS);
+    }
+}
+
+#[test]
+fn a_batch_has_so_many_commands_at_most_and_other_servers_take_the_rest() {
+    let batch = Some(ServerBatch { commands: 4, gather_ns: 20_000 });
+    let server = |servers| profile(ServerConfig { batch, servers, ..config() });
+    let latencies = |servers| read(&server(servers), 10, 8, 10).0;
+    let us = |us: [u64; 10]| us.map(|us| us * 1000).to_vec();
+    // Gathered anew each time a server is free.
+    assert_eq!(latencies(1), us([420, 420, 420, 420, 840, 840, 840, 840, 1060, 1060]));
+    assert_eq!(latencies(3), us([220, 220, 420, 420, 420, 420, 420, 420, 420, 420]));
+}
+
+#[test]
+fn what_comes_late_waits_for_the_next_batch() {
+    let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000 });
+    let mut device = profile(ServerConfig { batch, ..config() }).device(7);
+    let mut done = Vec::new();
+    let mut submitted = [(0, 0), (1, 19_999), (2, 20_001), (3, 100_000)].into_iter().peekable();
+    loop {
+        let next = device.next_event();
+        if let Some(&(tag, at_ns)) = submitted.peek().filter(|(_, at_ns)| next.is_none_or(|at| *at_ns < at.as_ns())) {
+            device.submit(Time::from_ns(at_ns), Command { tag, op: Op::Read, sector: 0, nr_sectors: 8, fua: false });
+            submitted.next();
+            continue;
+        }
+        let Some(at) = next else { break };
+        while let Some(tag) = device.advance(at) {
+            done.push((tag, at.as_ns()));
+        }
+    }
+    assert_eq!(done, [(0, 220_000), (1, 220_000), (2, 440_000), (3, 440_000)]);
+}
+
+#[test]
+fn what_a_batch_takes_beyond_is_that_of_its_first_command() {
+    let extra = points([(0.0, 0), (1.0, 100_000)]);
+    for extra_in_service in [0.0, 1.0] {
+        let read_times = ServerTimes { extra: extra.clone(), extra_in_service, ..times() };
+        let batch = Some(ServerBatch { commands: 64, gather_ns: 1 });
+        let (_, end_ns) = read(&profile(ServerConfig { batch, read: read_times, ..config() }), 10, 8, 10_000);
+        let mean_ns = end_ns / 1000;
+        assert!(mean_ns.abs_diff(10 * FULL_NS + 50_000) < 3_000, "{mean_ns}");
+    }
+}
+
+#[test]
 fn a_command_of_several_pieces_takes_several_turns() {
     let whole = config();
     let pieces = ServerConfig { piece_sectors: Some(64), ..config() };
@@ -189,6 +250,9 @@ fn a_distribution_that_is_none_is_refused_by_name() {
         let error = wrong.validate().unwrap_err().to_string();
         assert!(error.starts_with("server.read.extra"), "{error}");
     }
+    let batch = Some(ServerBatch { commands: 4, gather_ns: 0 });
+    let error = ServerConfig { batch, ..config() }.validate().unwrap_err().to_string();
+    assert!(error.starts_with("server.batch.gather_ns"), "{error}");
     let stalls = Some(ServerStalls { every_ns: 1_000_000, length: Vec::new() });
     let error = ServerConfig { stalls, ..config() }.validate().unwrap_err().to_string();
     assert!(error.starts_with("server.stalls.length: it is empty"), "{error}");
@@ -199,7 +263,8 @@ fn a_profile_written_is_read_back_equal() {
     let extra = points([(0.0, 0), (0.5, 10), (1.0, 90_000)]);
     let read_times = ServerTimes { extra, bytes_per_second: Some(1_000_000), extra_in_service: 0.25, ..times() };
     let stalls = Some(ServerStalls { every_ns: 1_000_000, length: points([(0.0, 1), (1.0, 2)]) });
-    let server = ServerConfig { read: read_times.clone(), write: Some(read_times), stalls, ..config() };
+    let batch = Some(ServerBatch { commands: 8, gather_ns: 1 });
+    let server = ServerConfig { batch, read: read_times.clone(), write: Some(read_times), stalls, ..config() };
     let known = Profile::names().map(|name| Profile::named(name).unwrap());
     for profile in known.chain([profile(server)]) {
         let text = profile.to_toml().unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iosched_disk::Profile;
+use iosched_disk::{Model, Profile};
 use iosched_lab::calibrate::{
     CalibrateError, Calibration, Header, Measurements, Measurer, Pace, Progress, Quantity, Simulated, Target, measure,
 };
@@ -45,6 +45,24 @@ extra = [[0.0, 0], [0.5, 3_000], [0.9, 15_000], [1.0, 60_000]]
 [server.stalls]
 every_ns = 50_000_000
 length = [[0.0, 3_500_000], [1.0, 4_500_000]]
+";
+
+/// A virtual disk whose one thread takes all there is at once: latency rises evenly with depth from the first command on.
+const TOGETHER: &str = "
+kind = \"server\"
+[server]
+capacity_sectors = 16_777_216
+depth = 128
+servers = 1
+max_hw_sectors_kb = 1280
+[server.batch]
+commands = 128
+gather_ns = 5_000
+[server.read]
+transit_ns = 60_000
+service_ns = 17_000
+bytes_per_second = 800_000_000
+extra = [[0.0, 0], [0.5, 10_000], [0.9, 40_000], [1.0, 150_000]]
 ";
 
 fn profile(text: &str) -> Profile {
@@ -92,6 +110,18 @@ fn a_rotating_disk_is_given_back() {
 fn servers_with_stalls_are_given_back() {
     // Of a few hundred stalls as many more or fewer are seen by chance.
     given_back(&profile(STALLING), "server", 0.06, 0.25);
+}
+
+#[test]
+fn a_device_that_takes_all_there_is_at_once_is_given_back() {
+    let (_, calibration) = given_back(&profile(TOGETHER), "server", 0.03, 0.1);
+    let Model::Server(config) = calibration.profile.model() else { unreachable!("it is a server") };
+    assert!(config.servers == 1 && config.batch.is_some_and(|batch| batch.commands >= 32), "{config:?}");
+    // And one that does not is not taken for one.
+    let measurements = measured(&mut Simulated::new(profile(ONE_AT_A_TIME))).unwrap();
+    let calibration = Calibration::of(&measurements, "mine").unwrap();
+    let Model::Server(config) = calibration.profile.model() else { unreachable!("it is a server") };
+    assert_eq!(config.batch, None);
 }
 
 #[test]

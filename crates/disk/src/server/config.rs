@@ -41,6 +41,9 @@ pub struct ServerConfig {
     /// Threads that wait for one lock are served like that.
     #[serde(default = "one")]
     pub choice: u32,
+    /// Whether servers take several commands at once, which come back together; each for itself if absent.
+    #[serde(default)]
+    pub batch: Option<ServerBatch>,
     /// Commands are served in pieces of so many sectors, 8 to 65,536, one after the other or by several servers; whole if absent.
     #[serde(default)]
     pub piece_sectors: Option<u32>,
@@ -60,6 +63,18 @@ pub struct ServerConfig {
     pub stalls: Option<ServerStalls>,
 }
 
+/// How commands are taken together: who works for a virtual disk is woken by the first, takes all that is there by then one after the
+/// other, and tells of them together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerBatch {
+    /// Most pieces that a server takes at once, 1 to 65,535.
+    pub commands: u32,
+    /// Time from the first that waits, while a server is free, until they are taken, in ns, 1 to a thousand seconds. What comes meanwhile
+    /// is taken with it, and so is what a program sends on the return of those before.
+    pub gather_ns: u64,
+}
+
 /// What a command takes, in ns, up to a thousand seconds each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,7 +86,8 @@ pub struct ServerTimes {
     /// And that much longer for its data: rate of one server, in bytes per second, 10,000 to a trillion; no longer if absent.
     #[serde(default)]
     pub bytes_per_second: Option<u64>,
-    /// How much of `extra` keeps a server busy, 0 to 1; the rest belongs to the way.
+    /// How much of `extra` keeps a server busy, 0 to 1; the rest belongs to the way. Of commands that are taken together, that of the
+    /// first holds for all.
     #[serde(default)]
     pub extra_in_service: f64,
     /// What a command takes beyond that, by share of all commands: drawn for each anew, on straight lines between these points.
@@ -132,6 +148,10 @@ impl ServerConfig {
         within("server.max_hw_sectors_kb", self.max_hw_sectors_kb, 4..=config::MAX_HW_SECTORS_KB)?;
         within("server.servers", self.servers, 1..=SERVERS_MAX)?;
         within("server.choice", self.choice, 1..=config::DEPTH_MAX)?;
+        if let Some(batch) = &self.batch {
+            within("server.batch.commands", batch.commands, 1..=config::DEPTH_MAX)?;
+            within("server.batch.gather_ns", batch.gather_ns, 1..=config::LATENCY_NS_MAX)?;
+        }
         within("server.piece_sectors", self.piece_sectors.unwrap_or(8), 8..=65_536)?;
         validate_rate("server.link_bytes_per_second", self.link_bytes_per_second)?;
         within("server.flush_ns", self.flush_ns, 0..=config::LATENCY_NS_MAX)?;

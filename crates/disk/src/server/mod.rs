@@ -3,6 +3,7 @@
 //! - A command waits for a free server, which its service, the time of its data and a part of what it takes beyond that keep
 //!   busy; its data crosses the link that all share; the way there and back keeps nobody busy.
 //! - Which of the waiting commands is served next may be left to chance, as among threads that wait for one lock.
+//! - Servers may take all that waits at once, and it comes back together.
 //! - What a command takes beyond its fixed times is drawn from a distribution, as measured.
 //! - Now and then nothing goes on at all.
 //!
@@ -17,7 +18,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use iosched::{Op, Time};
 
-pub use self::config::{ServerConfig, ServerPoint, ServerStalls, ServerTimes};
+pub use self::config::{ServerBatch, ServerConfig, ServerPoint, ServerStalls, ServerTimes};
 use self::stalls::Stalls;
 use crate::config::ConfigError;
 use crate::link::LinkRate;
@@ -80,10 +81,17 @@ pub struct Server {
     choice: usize,
     free_servers: u32,
     waiting: VecDeque<Piece>,
+    /// Whether and how pieces are taken together.
+    batch: Option<ServerBatch>,
+    /// When what waits is taken, if it is being gathered.
+    gathered_ns: Option<u64>,
     commands: Vec<Serving>,
     free_slots: Vec<u32>,
-    /// Pieces that are being served: when that ends, a number, slot, sectors.
-    served: BinaryHeap<Reverse<(u64, u64, u32, u32)>>,
+    /// What servers have taken: one piece, or those of a batch.
+    taken: Vec<Vec<Piece>>,
+    free_taken: Vec<u32>,
+    /// What is being served: when that ends, a number, its place in `taken`.
+    served: BinaryHeap<Reverse<(u64, u64, u32)>>,
     /// When the link is free.
     link_ns: u64,
     /// Commands on their way back: when they arrive, order of submission, tag.
@@ -119,8 +127,12 @@ impl Server {
             choice: config.choice as usize,
             free_servers: config.servers,
             waiting: VecDeque::new(),
+            batch: config.batch,
+            gathered_ns: None,
             commands: Vec::new(),
             free_slots: Vec::new(),
+            taken: Vec::new(),
+            free_taken: Vec::new(),
             served: BinaryHeap::new(),
             link_ns: 0,
             back: BinaryHeap::new(),
@@ -177,58 +189,101 @@ impl Server {
         (self.commands.len() - 1) as u32
     }
 
-    /// Gives free servers what waits.
+    /// Free servers take what waits, or begin to gather it.
     fn begin(&mut self, working_ns: u64) {
+        match self.batch {
+            None => self.take(working_ns, 1),
+            Some(batch) if self.free_servers > 0 && !self.waiting.is_empty() => {
+                self.gathered_ns.get_or_insert(working_ns + batch.gather_ns);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Gives each free server so many pieces of those that wait.
+    fn take(&mut self, working_ns: u64, most: u32) {
         while self.free_servers > 0 && !self.waiting.is_empty() {
-            let among = self.waiting.len().min(self.choice);
-            let chosen = if among == 1 { 0 } else { self.random.below(among as u64) as usize };
-            let Some(Piece { slot, sectors, is_first }) = self.waiting.remove(chosen) else { return };
-            let serving = &self.commands[slot as usize];
-            let times = self.times(serving.is_read);
-            let data_ns = times.rate.map_or(0, |rate| rate.ns(sectors.into()));
-            let fixed_ns = if serving.is_flush { self.flush_ns } else { times.service_ns };
-            let extra_ns = if is_first { serving.extra_service_ns } else { 0 };
+            let place = self.free_taken.pop().unwrap_or_else(|| {
+                self.taken.push(Vec::new());
+                (self.taken.len() - 1) as u32
+            });
+            let mut busy_ns = 0;
+            for number in 0..most {
+                let among = self.waiting.len().min(self.choice);
+                let chosen = if among <= 1 { 0 } else { self.random.below(among as u64) as usize };
+                let Some(piece) = self.waiting.remove(chosen) else { break };
+                busy_ns += self.busy_ns(piece, number == 0);
+                self.taken[place as usize].push(piece);
+            }
             self.free_servers -= 1;
-            self.served.push(Reverse((working_ns + fixed_ns + data_ns + extra_ns, self.begun, slot, sectors)));
+            self.served.push(Reverse((working_ns + busy_ns, self.begun, place)));
             self.begun += 1;
         }
     }
 
-    /// A piece is served: its server is free, its data crosses the link, and with the last one the command goes back.
-    fn end(&mut self, end_ns: u64, slot: u32, sectors: u32) {
+    /// How long a piece keeps a server busy, ns.
+    fn busy_ns(&self, piece: Piece, is_first_of_batch: bool) -> u64 {
+        let serving = &self.commands[piece.slot as usize];
+        let times = self.times(serving.is_read);
+        let data_ns = times.rate.map_or(0, |rate| rate.ns(piece.sectors.into()));
+        let fixed_ns = if serving.is_flush { self.flush_ns } else { times.service_ns };
+        let extra_ns = if piece.is_first && is_first_of_batch { serving.extra_service_ns } else { 0 };
+        fixed_ns + data_ns + extra_ns
+    }
+
+    /// A server is done: it is free, its data crosses the link, and commands of which that was the last piece go back.
+    fn end(&mut self, end_ns: u64, place: u32) {
         self.free_servers += 1;
+        let mut pieces = std::mem::take(&mut self.taken[place as usize]);
         let mut at_ns = end_ns;
         if let Some(link) = self.link {
-            self.link_ns = self.link_ns.max(end_ns) + link.ns(sectors.into());
+            let data_ns: u64 = pieces.iter().map(|piece| link.ns(piece.sectors.into())).sum();
+            self.link_ns = self.link_ns.max(end_ns) + data_ns;
             at_ns = self.link_ns;
         }
-        let serving = &mut self.commands[slot as usize];
-        serving.pieces -= 1;
-        if serving.pieces == 0 {
-            let Serving { tag, sequence, is_read, extra_transit_ns, .. } = *serving;
-            self.free_slots.push(slot);
-            let back_ns = at_ns + self.times(is_read).transit_ns + extra_transit_ns;
-            self.back.push(Reverse((back_ns, sequence, tag)));
+        let first = pieces.first().map_or(0, |piece| self.commands[piece.slot as usize].extra_transit_ns);
+        for piece in pieces.drain(..) {
+            let serving = &mut self.commands[piece.slot as usize];
+            serving.pieces -= 1;
+            if serving.pieces == 0 {
+                let Serving { tag, sequence, is_read, .. } = *serving;
+                self.free_slots.push(piece.slot);
+                let back_ns = at_ns + self.times(is_read).transit_ns + first;
+                self.back.push(Reverse((back_ns, sequence, tag)));
+            }
         }
+        // Its room is used again.
+        self.taken[place as usize] = pieces;
+        self.free_taken.push(place);
         self.begin(end_ns);
     }
 
     /// Does everything that is due at `working_ns`.
     fn run(&mut self, working_ns: u64) {
-        while let Some(&Reverse((end_ns, _, slot, sectors))) = self.served.peek() {
-            if end_ns > working_ns {
-                break;
+        while let Some(due_ns) = self.next_step_ns().filter(|&due_ns| due_ns <= working_ns) {
+            match self.served.peek() {
+                Some(&Reverse((end_ns, _, place))) if end_ns == due_ns => {
+                    self.served.pop();
+                    self.end(end_ns, place);
+                }
+                _ => {
+                    self.gathered_ns = None;
+                    self.take(due_ns, self.batch.map_or(1, |batch| batch.commands));
+                }
             }
-            self.served.pop();
-            self.end(end_ns, slot, sectors);
         }
         self.foresee();
     }
 
-    fn next_working_ns(&self) -> Option<u64> {
+    /// When a server is done or takes what was gathered.
+    fn next_step_ns(&self) -> Option<u64> {
         let served = self.served.peek().map(|&Reverse((end_ns, ..))| end_ns);
+        served.into_iter().chain(self.gathered_ns).min()
+    }
+
+    fn next_working_ns(&self) -> Option<u64> {
         let back = self.back.peek().map(|&Reverse((back_ns, ..))| back_ns);
-        served.into_iter().chain(back).min()
+        self.next_step_ns().into_iter().chain(back).min()
     }
 
     /// Stalls until what comes next are known.

@@ -43,21 +43,23 @@ struct Single {
     bytes: u32,
 }
 
-/// Bytes a second that the slope of latency over size gives: the median of the slopes of all pairs (Theil and Sen). `None` if
-/// larger reads take no longer.
+/// Bytes a second that the slope of latency over size gives. `None` if larger reads take no longer.
 fn bytes_per_second(evidence: &Evidence) -> Option<f64> {
     let sizes: Vec<(f64, f64)> = evidence
         .of_role(Role::Size)
         .map(|measured| (f64::from(measured.probe.bytes), measured.summary.p50_ns.median))
         .collect();
+    median_slope(&sizes).filter(|&slope| slope > 1e-3).map(|slope| 1e9 / slope)
+}
+
+/// The median of the slopes of all pairs of points (Theil and Sen); `None` of fewer than two.
+fn median_slope(points: &[(f64, f64)]) -> Option<f64> {
     let mut slopes: Vec<f64> = Vec::new();
-    for (i, (bytes, ns)) in sizes.iter().enumerate() {
-        let later = sizes[i + 1..].iter();
-        slopes.extend(later.map(|(more_bytes, more_ns)| (more_ns - ns) / (more_bytes - bytes)));
+    for (i, (x, y)) in points.iter().enumerate() {
+        slopes.extend(points[i + 1..].iter().map(|(other_x, other_y)| (other_y - y) / (other_x - x)));
     }
     slopes.sort_unstable_by(f64::total_cmp);
-    let middle = slopes.get(slopes.len() / 2)?;
-    (*middle > 1e-3).then(|| 1e9 / middle)
+    slopes.get(slopes.len() / 2).copied()
 }
 
 /// The most bytes a second of any read.

@@ -2,14 +2,15 @@
 //!
 //! The least a 4 KiB read takes alone is service and way; what it takes beyond that is the spread, as measured. The most reads a second,
 //! for every number of servers, say how long one is busy. Which number it is, how much of the spread holds up the
-//! others, and whether the order is left to chance, show at depth.
+//! others, and whether the order is left to chance, show at depth. If the latency rises evenly with depth from the first on, commands
+//! are taken together, by one server: that is tried beside.
 
-use iosched_disk::server::{ServerPoint, ServerStalls, ServerTimes};
+use iosched_disk::server::{ServerBatch, ServerPoint, ServerStalls, ServerTimes};
 use iosched_disk::{Model, ServerConfig};
 use iosched_sim::Histogram;
 
 use super::search::{Search, times};
-use super::{Fit, Single, bandwidth, bytes_per_second, most_iops, single};
+use super::{Fit, Single, bandwidth, bytes_per_second, median_slope, most_iops, single};
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::evidence::Evidence;
 use crate::calibrate::probe::Role;
@@ -57,6 +58,9 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     }
     found.sort_by(|a, b| a.miss().total_cmp(&b.miss()));
     found.truncate(REFINED);
+    if let Some(config) = together(evidence, &start)? {
+        found.push(Search::new(evidence, model, config, &[Role::Depth, Role::Distance])?);
+    }
     found.iter_mut().try_for_each(refine)?;
     let Some(mut search) = found.into_iter().min_by(|a, b| a.miss().total_cmp(&b.miss())) else {
         return Ok(Err("it takes no command"));
@@ -91,6 +95,7 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
         fua: target.fua,
         servers: 1,
         choice: 1,
+        batch: None,
         piece_sectors: None,
         link_bytes_per_second: Some(rate(link)),
         flush_ns: 0,
@@ -108,6 +113,23 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
         write: None,
         stalls,
     })
+}
+
+/// One server that takes all there is: what each command adds to the latency of those with it is its service, the rest is gathering and
+/// way. `None` if latency does not rise with depth.
+fn together(evidence: &Evidence, start: &ServerConfig) -> Result<Option<ServerConfig>, CalibrateError> {
+    let depths = evidence.needed(Role::Depth)?;
+    let medians: Vec<(f64, f64)> =
+        depths.iter().map(|own| (f64::from(own.probe.depth), own.summary.p50_ns.median)).collect();
+    let Some(each_ns) = median_slope(&medians).filter(|&each_ns| each_ns >= 1.0) else { return Ok(None) };
+    let data_ns = bytes_per_second(evidence).map_or(0.0, |rate| f64::from(depths[0].probe.bytes) * 1e9 / rate);
+    let mut config = start.clone();
+    let fixed_ns = config.read.service_ns;
+    config.read.service_ns = ((each_ns - data_ns).max(0.0) as u64).min(fixed_ns);
+    let rest_ns = fixed_ns - config.read.service_ns;
+    config.batch = Some(ServerBatch { commands: start.depth, gather_ns: (rest_ns / 2).max(1) });
+    config.read.transit_ns = rest_ns / 2;
+    Ok(Some(config))
 }
 
 /// What latencies below `below_ns` have beyond `least_ns`, by share.
@@ -176,9 +198,17 @@ fn mean_ns(points: &[ServerPoint]) -> f64 {
 fn refine(search: &mut Search<'_, ServerConfig>) -> Result<(), CalibrateError> {
     let depth = search.best().depth;
     let choices: Vec<u32> = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128].into_iter().filter(|&n| n <= depth).collect();
+    search.judged_by(&[Role::Depth])?;
+    if search.best().batch.is_some() {
+        search.among(&choices, |config, most| config.batch.iter_mut().for_each(|batch| batch.commands = most))?.scale(
+            |config, factor| {
+                config.batch.iter_mut().for_each(|batch| batch.gather_ns = times(batch.gather_ns, factor).max(1));
+            },
+        )?;
+    } else {
+        search.among(&choices, |config, choice| config.choice = choice)?;
+    }
     search
-        .judged_by(&[Role::Depth])?
-        .among(&choices, |config, choice| config.choice = choice)?
         .among(&[0.0, 0.1, 0.25, 0.5, 0.75, 1.0], |config, share| config.read.extra_in_service = share)?
         .scale(|config, factor| config.read.service_ns = times(config.read.service_ns, factor))?
         .judged_by(&[Role::Depth, Role::Distance])?
