@@ -66,8 +66,7 @@ fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
     let tasks = "end_ns = 3600000000000\n[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 524288]\niodepth = 4\n";
     fs::write(here.join("read.toml"), tasks).unwrap();
     let on = device.device.to_str().unwrap();
-    let mut differ = 0;
-    for seed in 0..20 {
+    let differs = |seed: u32| {
         let seed = seed.to_string();
         let args =
             ["compare", "--on", on, "--workload", "read.toml", "--run-for", "0.2", "--warm-up", "0.05", "--runs", "6"];
@@ -75,11 +74,15 @@ fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
         let found = json(&here, &[&args[..], &settings[..]].concat());
         let figures = found["figures"].as_array().unwrap();
         let verdicts = figures.iter().map(|figure| &figure["settings"][1]["comparison"]["verdict"]);
-        let differing = verdicts.filter(|verdict| verdict.is_string() && *verdict != "no_difference").count();
-        differ += usize::from(differing > 0);
+        let mut verdicts = verdicts.filter(|verdict| verdict.is_string());
+        verdicts.any(|verdict| verdict != "no_difference")
+    };
+    let mut differ = (0..20).filter(|&seed| differs(seed)).count();
+    // What is wrong once in 20 is wrong twice in one series of four: a longer one tells.
+    if differ > 1 {
+        differ += (20..60).filter(|&seed| differs(seed)).count();
+        assert!(differ <= 3, "{differ} of 60");
     }
-    // Two families of figures, each wrong once in 20.
-    assert!(differ <= 2, "{differ} of 20");
 }
 
 #[test]

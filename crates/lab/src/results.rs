@@ -84,7 +84,7 @@ impl Results {
     pub fn of(records: OnDevice<'_>) -> Self {
         let fairness = Fairness::of(records);
         let mut figures = figures(records, &fairness);
-        correct_for_many(&mut figures);
+        correct_for_many(&mut figures, records.is_measured());
         if records.is_measured() {
             keep_what_stands(&mut figures);
         }
@@ -288,15 +288,20 @@ impl FigureResults {
     }
 }
 
+/// How the probability of a false difference is shared on a real device between figures that something is concluded from and all others,
+/// so that both together err once in 20 comparisons.
+const SHARES: [f64; 2] = [0.8, 0.2];
+
 /// Marks the comparisons that stay significant among all of them: those that something is concluded from by themselves, so that
 /// the many others do not hide what they show.
-fn correct_for_many(figures: &mut [FigureResults]) {
-    for concludes in [true, false] {
+fn correct_for_many(figures: &mut [FigureResults], measured: bool) {
+    for (concludes, share) in [true, false].into_iter().zip(SHARES) {
+        let significance = if measured { SIGNIFICANCE * share } else { SIGNIFICANCE };
         let family = figures.iter_mut().filter(|results| results.concludes() == concludes);
         let mut family: Vec<_> =
             family.flat_map(FigureResults::comparisons_mut).filter(|comparison| comparison.p.is_some()).collect();
         let p: Vec<f64> = family.iter().filter_map(|comparison| comparison.p).collect();
-        for (comparison, survives) in family.iter_mut().zip(stat::holm(&p, SIGNIFICANCE)) {
+        for (comparison, survives) in family.iter_mut().zip(stat::holm(&p, significance)) {
             comparison.survives_all = survives;
         }
     }
