@@ -34,7 +34,12 @@ impl Advice<'_> {
                 let seen = self.would_show().map_or_else(String::new, |percent| {
                     format!("; a difference of {} % would have shown", significant(percent, 2))
                 });
-                format!("leave it as it is ({present}): {tried} {goals} better{seen}")
+                let kept = if self.measured.header.constraints.is_empty() {
+                    String::new()
+                } else {
+                    format!(" and keeps {}", self.wanted())
+                };
+                format!("leave it as it is ({present}): {tried} {goals} better{kept}{seen}")
             }
             (Finding::NothingAllowed, _) => {
                 format!("nothing that was tried on the device keeps {}: leave it as it is ({present})", self.wanted())

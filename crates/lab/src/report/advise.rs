@@ -81,6 +81,7 @@ fn beside(advice: &Advice<'_>) -> Markup {
     let told = |own: &Prediction| goals().any(|goal| advice.predicted_and_measured(own, goal).is_some());
     html! {
         @if advice.predictions.iter().any(told) {
+            h3 { "Predicted and measured" }
             div .scroll tabindex="0" {
                 table {
                     thead {
