@@ -5,6 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use iosched_kernel::ExecuteError;
+use iosched_kernel::file::FileError;
 use iosched_lab::LabError;
 use iosched_lab::calibrate::CalibrateError;
 use iosched_lab::tune::TuneError;
@@ -90,6 +91,9 @@ fn is_usage(error: &anyhow::Error) -> bool {
     }
     if let Some(error) = error.downcast_ref::<MountError>() {
         return !matches!(error, MountError::Mount { .. });
+    }
+    if let Some(error) = error.downcast_ref::<FileError>() {
+        return !matches!(error, FileError::Io { .. });
     }
     if error.is::<iosched_kernel::FindError>() || error.is::<iosched_kernel::Refusal>() {
         return true;

@@ -29,6 +29,7 @@ mod tree;
 mod tune;
 mod ublk;
 mod validate;
+mod watched;
 
 use std::process::ExitCode;
 

@@ -14,10 +14,11 @@ use iosched_lab::reproduce::{
 };
 use iosched_lab::{Control, LabError, grouped};
 
-use crate::compare::{on_interrupt, or_cpus, progress_bar, quoted};
+use crate::compare::{on_interrupt, or_cpus, quoted};
 use crate::fail::INTERRUPTED;
 use crate::output;
 use crate::show::{Look, reproduction};
+use crate::watched::progress_bar;
 
 /// Stands for every experiment.
 const ALL: &str = "all";

@@ -13,14 +13,15 @@ use iosched_disk::Profile;
 use iosched_lab::tune::{
     Constraint, Finding, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read, tune,
 };
-use iosched_lab::{Control, Experiment, LabError, RecordWriter};
+use iosched_lab::{Control, Experiment, LabError};
 use iosched_sim::SchedulerSetting;
 
 use crate::args::{ReplayMode, speed};
-use crate::compare::{self, on_interrupt, or_cpus, progress_bar, quoted};
+use crate::compare::{self, on_interrupt, or_cpus, quoted};
 use crate::fail::{INTERRUPTED, usage};
 use crate::output;
 use crate::show::{Look, tuning};
+use crate::watched::{RUNS, Watched};
 
 /// Search for the settings that serve a workload best on a modelled device
 ///
@@ -148,7 +149,8 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     let control = Arc::new(Control::new(or_cpus(args.jobs)));
     on_interrupt(&control)?;
     let started = Instant::now();
-    let Some(Tuned { header, runs, interrupted }) = carry_out(args, &tuning, &control)? else {
+    let mut watched = Watched::recorded(RUNS, args.records.as_deref())?;
+    let Some(Tuned { header, runs, interrupted }) = search(&tuning, &mut watched, &control)? else {
         eprintln!("interrupted before a run was finished: there is nothing to tell");
         return Ok(ExitCode::from(INTERRUPTED));
     };
@@ -209,25 +211,15 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
 }
 
 /// `None` if nothing was run.
-fn carry_out(args: &TuneArgs, tuning: &Tuning, control: &Control) -> Result<Option<Tuned>> {
-    let mut records =
-        args.records.as_ref().map(|path| RecordWriter::create(path).map(|out| (path, out))).transpose()?;
-    let bar = progress_bar("{bar:30} {pos} of {len} runs, {eta} to go");
+pub(crate) fn search(tuning: &Tuning, watched: &mut Watched, control: &Control) -> Result<Option<Tuned>> {
     let tuned = tune(tuning, control, |progress| {
         match progress {
-            Progress::Record(record) => {
-                if let Some((path, out)) = &mut records {
-                    out.write(record).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
-                }
-            }
-            Progress::Done { done, of } => {
-                bar.set_length(of as u64);
-                bar.set_position(done as u64);
-            }
+            Progress::Record(record) => watched.record(record)?,
+            Progress::Done { done, of } => watched.done(done, of),
         }
         Ok(())
     });
-    bar.finish_and_clear();
+    watched.clear();
     match tuned {
         Err(TuneError::Lab(LabError::NothingRun)) if control.is_stopping() => Ok(None),
         tuned => Ok(Some(tuned?)),

@@ -1,12 +1,11 @@
 //! What is kept of advice: a directory with everything that it was made of.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use iosched_kernel::settings::Lasting;
-use iosched_lab::RecordWriter;
 
 use crate::output::whole_file;
 
@@ -26,22 +25,9 @@ impl Kept {
         self.0.as_deref()
     }
 
-    fn path(&self, name: &str) -> Option<PathBuf> {
+    /// Where a file of that name is kept.
+    pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
         Some(self.0.as_ref()?.join(name))
-    }
-
-    /// A file that grows as things happen.
-    pub(super) fn file(&self, name: &str) -> Result<Option<(PathBuf, File)>> {
-        let Some(path) = self.path(name) else { return Ok(None) };
-        let file = File::create(&path).map_err(|error| anyhow!("{}: cannot be written: {error}", path.display()))?;
-        Ok(Some((path, file)))
-    }
-
-    /// The same, of records.
-    pub(super) fn records(&self, name: &str) -> Result<Option<(PathBuf, RecordWriter<File>)>> {
-        let Some(path) = self.path(name) else { return Ok(None) };
-        let writer = RecordWriter::create(&path)?;
-        Ok(Some((path, writer)))
     }
 
     /// A file that is there whole or not at all.

@@ -9,8 +9,8 @@ use iosched_kernel::settings::{Lasting, Recorded, Session};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Host, Setting, StateDirectory, execute};
 use iosched_lab::advise::{Advice, Confirmed, candidates, searchable, simulated};
-use iosched_lab::calibrate::{self, Calibration, Device, Measurements, Measurer as _, Pace};
-use iosched_lab::tune::{self, Measure, Selection, TuneError, TuneResults, Tuned, Tuning, tune};
+use iosched_lab::calibrate::{Calibration, Device, Measurements, Measurer as _, Pace};
+use iosched_lab::tune::{Measure, Selection, TuneResults, Tuned, Tuning};
 use iosched_lab::verify::{KernelBench, Limits, PRESENT, Verification, VerifyError, Work, for_records, verify};
 use iosched_lab::{Control, Experiment, Figure, LabError, Progress, Records, Results, workload_record};
 use iosched_sim::{Limit, Replay, SchedulerSetting};
@@ -18,8 +18,10 @@ use iosched_workload::Workload;
 
 use super::AdviseArgs;
 use super::kept::Kept;
-use crate::compare::{self, progress_bar, quoted};
+use crate::calibrate::measure_watched;
+use crate::compare::{self, quoted};
 use crate::fail::usage;
+use crate::watched::{RUNS, Watched};
 
 /// What the device is measured under, if it has it: nothing comes between.
 const NO_SCHEDULER: &str = "none";
@@ -188,24 +190,9 @@ fn model(plan: &Plan<'_>, mut session: Session, kept: &Kept, control: &Control) 
     };
     let mut device = Device::new(target, &name, bytes, control.stopping());
     let pace = if plan.args.thorough { Pace::FULL } else { Pace::QUICK };
-    let mut file = kept.file("calibration.jsonl")?;
-    let bar = progress_bar("measuring the device {bar:30} {pos} of {len}: {msg}");
     let command = format!("iosched calibrate {} --seed {}", quoted(&device.target().name), plan.args.seed);
-    let measured = calibrate::measure(&mut device, pace, plan.args.seed, &command, control.stopping(), |progress| {
-        let written = match (&progress, &mut file) {
-            (calibrate::Progress::Header(header), Some((_, file))) => calibrate::write_header(file, header),
-            (calibrate::Progress::Sample(sample), Some((_, file))) => calibrate::write_sample(file, sample),
-            _ => Ok(()),
-        };
-        if let calibrate::Progress::Begins { probe, done, of } = progress {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-            bar.set_message(probe.to_string());
-        }
-        let named = || file.as_ref().map_or_else(String::new, |(path, _)| path.display().to_string());
-        written.map_err(|source| calibrate::CalibrateError::Io { file: named(), source })
-    });
-    bar.finish_and_clear();
+    let (by, file) = ((plan.args.seed, command.as_str()), kept.path("calibration.jsonl"));
+    let measured = measure_watched(&mut device, pace, by, file.as_deref(), control.stopping());
     session.end()?;
     let measurements = measured?;
     if control.is_stopping() {
@@ -241,27 +228,9 @@ fn search(
     if let Some(baseline) = simulated(present) {
         tuning.baseline = baseline;
     }
-    let mut records = kept.records("search.jsonl")?;
-    let bar = progress_bar("searching in simulation {bar:30} {pos} of {len} runs, {eta} to go");
-    let tuned = tune(&tuning, control, |progress| {
-        match progress {
-            tune::Progress::Record(record) => {
-                if let Some((path, out)) = &mut records {
-                    out.write(record).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
-                }
-            }
-            tune::Progress::Done { done, of } => {
-                bar.set_length(of as u64);
-                bar.set_position(done as u64);
-            }
-        }
-        Ok(())
-    });
-    bar.finish_and_clear();
-    match tuned {
-        Err(TuneError::Lab(LabError::NothingRun)) if control.is_stopping() => Ok(None),
-        tuned => Ok(Some(tuned?).filter(|tuned| !tuned.interrupted)),
-    }
+    let template = format!("searching in simulation {RUNS}");
+    let mut watched = Watched::recorded(&template, kept.path("search.jsonl").as_deref())?;
+    Ok(crate::tune::search(&tuning, &mut watched, control)?.filter(|tuned| !tuned.interrupted))
 }
 
 /// Runs on the device, and whether they were ended early; `None` if that was before there was anything to compare.
@@ -289,23 +258,16 @@ fn confirm(
         command: plan.command(),
     };
     let mut bench = KernelBench::new(&target, &plan.state, &plan.work, &settings, plan.replay, plan.limits)?;
-    let mut file = kept.records("device.jsonl")?;
-    let bar = progress_bar("running on the device {bar:30} {pos} of {len} runs, {eta} to go");
+    let template = format!("running on the device {RUNS}");
+    let mut watched = Watched::recorded(&template, kept.path("device.jsonl").as_deref())?;
     let finished = verify(&verification, &mut bench, control, |progress| {
         match progress {
-            Progress::Record(record) => {
-                if let Some((path, out)) = &mut file {
-                    out.write(record).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
-                }
-            }
-            Progress::Done { done, of } => {
-                bar.set_length(of as u64);
-                bar.set_position(done as u64);
-            }
+            Progress::Record(record) => watched.record(record)?,
+            Progress::Done { done, of } => watched.done(done, of),
         }
         Ok(())
     });
-    bar.finish_and_clear();
+    watched.clear();
     let finished = finished?;
     let enough = finished.records.rounds().len() >= 2;
     Ok(enough.then_some((finished.records, finished.interrupted)))

@@ -17,9 +17,10 @@ use iosched_lab::calibrate::{
     CalibrateError, Calibration, Measurements, Measurer, Pace, Progress, Simulated, measure, write_header, write_sample,
 };
 
-use crate::compare::{progress_bar, quoted};
+use crate::compare::quoted;
 use crate::fail::{FAILED, INTERRUPTED, usage};
 use crate::output::{self, say};
+use crate::watched::progress_bar;
 
 /// The file of measurements if none is named.
 const RECORDS_DEFAULT: &str = "calibration.jsonl";
@@ -195,26 +196,42 @@ fn measure_on<M: Measurer>(
     pace: Pace,
     interrupt: &AtomicBool,
 ) -> Result<Measurements> {
-    let file = args.records.display().to_string();
-    let failed = |source| CalibrateError::Io { file: file.clone(), source };
-    let mut records = File::create(&args.records).map_err(failed)?;
-    let bar = progress_bar("{bar:30} {pos} of {len}, {eta} to go: {msg}");
-    let measured = measure(device, pace, args.seed, &command(args, device), interrupt, |progress| {
-        match progress {
-            Progress::Header(header) => write_header(&mut records, header).map_err(failed)?,
-            Progress::Sample(sample) => write_sample(&mut records, sample).map_err(failed)?,
-            Progress::Begins { probe, done, of } => {
+    let command = command(args, device);
+    let measured = measure_watched(device, pace, (args.seed, &command), Some(&args.records), interrupt);
+    if std::io::stderr().is_terminal() && measured.is_ok() {
+        say!("fitting");
+    }
+    measured
+}
+
+/// Measures a device behind a bar, and keeps what is measured in the file `records`, if there is one; by that seed and that command line.
+pub(crate) fn measure_watched<M: Measurer>(
+    device: &mut M,
+    pace: Pace,
+    (seed, command): (u64, &str),
+    records: Option<&Path>,
+    interrupt: &AtomicBool,
+) -> Result<Measurements> {
+    let failed = |source| {
+        let file = records.map_or_else(String::new, |path| path.display().to_string());
+        CalibrateError::Io { file, source }
+    };
+    let mut out = records.map(File::create).transpose().map_err(failed)?;
+    let bar = progress_bar("measuring {bar:30} {pos} of {len}, {eta} to go: {msg}");
+    let measured = measure(device, pace, seed, command, interrupt, |progress| {
+        match (progress, &mut out) {
+            (Progress::Header(header), Some(out)) => write_header(out, header).map_err(failed)?,
+            (Progress::Sample(sample), Some(out)) => write_sample(out, sample).map_err(failed)?,
+            (Progress::Begins { probe, done, of }, _) => {
                 bar.set_length(of as u64);
                 bar.set_position(done as u64);
                 bar.set_message(probe.to_string());
             }
+            _ => {}
         }
         Ok(())
     });
     bar.finish_and_clear();
-    if std::io::stderr().is_terminal() && measured.is_ok() {
-        say!("fitting");
-    }
     Ok(measured?)
 }
 

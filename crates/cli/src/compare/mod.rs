@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use iosched_lab::{Control, Finished, LabError, Progress, RecordReader, RecordWriter, Records};
 use iosched_sim::Replay;
 use iosched_workload::Workload;
@@ -19,6 +18,7 @@ use crate::args::{CompareArgs, OutputFormat, ReplayMode};
 use crate::fail::{INTERRUPTED, usage};
 use crate::output::say;
 use crate::show::{self, Page};
+use crate::watched::{RUNS, Watched};
 use crate::{output, sample};
 
 pub(crate) use real::{RealArgs, UNTIL_SURE_PERCENT, percent, seconds, target};
@@ -38,39 +38,30 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
 /// A comparison on its way: where its records go, and how far it has come.
 struct Comparing<'a> {
     args: &'a CompareArgs,
-    /// `None` if records are not kept.
-    records: Option<RecordWriter<std::fs::File>>,
-    bar: ProgressBar,
+    watched: Watched,
     started: Instant,
 }
 
 impl<'a> Comparing<'a> {
     fn begin(args: &'a CompareArgs) -> Result<Self> {
-        let bar = progress_bar("{bar:30} {pos} of {len} runs, {eta} to go");
-        Ok(Self { args, records: open_records(&args.records)?, bar, started: Instant::now() })
+        let records = open_records(&args.records)?.map(|out| (args.records.clone(), out));
+        Ok(Self { args, watched: Watched::new(RUNS, records), started: Instant::now() })
     }
 
     fn observe(&mut self, progress: Progress<'_>) -> Result<(), LabError> {
         match progress {
-            Progress::Record(record) => {
-                if let Some(writer) = &mut self.records {
-                    let written = writer.write(record);
-                    written.map_err(|source| LabError::Io { file: self.args.records.display().to_string(), source })?;
-                }
-            }
-            Progress::Done { done, of } => {
-                self.bar.set_length(of as u64);
-                self.bar.set_position(done as u64);
-            }
+            Progress::Record(record) => self.watched.record(record)?,
+            Progress::Done { done, of } => self.watched.done(done, of),
         }
         Ok(())
     }
 
     /// Shows what came of it.
     fn show(&self, Finished { records: gathered, interrupted }: &Finished) -> Result<ExitCode> {
-        let Self { args, records, .. } = self;
+        let args = self.args;
+        self.watched.clear();
         let elapsed_s = self.started.elapsed().as_secs_f64();
-        let kept = records.is_some();
+        let kept = self.watched.keeps_records();
         if gathered.rounds().is_empty() {
             let kept = if kept { format!("; what was run is in {}", args.records.display()) } else { String::new() };
             eprintln!("interrupted before every setting was run once: there is nothing to compare{kept}");
@@ -208,13 +199,4 @@ fn is_something_else(path: &Path) -> bool {
     let Ok(file) = std::fs::File::open(path) else { return false };
     let mut head = Vec::new();
     file.take(BEGINNING.len() as u64).read_to_end(&mut head).is_ok() && !head.is_empty() && head != BEGINNING
-}
-
-/// On a terminal only.
-pub(crate) fn progress_bar(template: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar
 }

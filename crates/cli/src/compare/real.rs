@@ -109,7 +109,7 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
     on_interrupt(&control)?;
     let mut comparing = Comparing::begin(args)?;
     let finished = verify(&verification, &mut bench, &control, |progress| comparing.observe(progress));
-    comparing.bar.finish_and_clear();
+    comparing.watched.clear();
     comparing.show(&finished?)
 }
 

@@ -29,7 +29,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     on_interrupt(&control)?;
     let mut comparing = Comparing::begin(args)?;
     let finished = execute(&experiment, &control, |progress| comparing.observe(progress));
-    comparing.bar.finish_and_clear();
+    comparing.watched.clear();
     let finished = finished?;
     if !finished.interrupted {
         if let Some(directory) = &args.blktrace {
