@@ -4,7 +4,7 @@ mod common;
 
 use common::{Outcome, closed_loop};
 use iosched::{Op, Time};
-use iosched_disk::server::{ServerBatch, ServerPoint, ServerStalls, ServerTimes};
+use iosched_disk::server::{ServerBatch, ServerMissedTurns, ServerPoint, ServerStalls, ServerTimes};
 use iosched_disk::{Command, Device, FixedConfig, Model, Profile, ServerConfig};
 
 const FULL_NS: u64 = 100_000;
@@ -24,6 +24,7 @@ fn config() -> ServerConfig {
         fua: false,
         servers: 1,
         choice: 1,
+        missed_turns: None,
         batch: None,
         piece_sectors: None,
         link_bytes_per_second: None,
@@ -97,6 +98,25 @@ fn leaving_the_order_to_chance_changes_latencies_and_no_rate() {
     // One of seven is taken each time: after 30 times one in a hundred still waits.
     let by_chance_ns = p99_ns(by_chance.0);
     assert!((25 * FULL_NS..36 * FULL_NS).contains(&by_chance_ns), "{by_chance_ns}");
+}
+
+#[test]
+fn who_misses_a_turn_waits_for_those_before_it_and_the_rate_is_the_same() {
+    let missed = |share, behind| ServerConfig { missed_turns: Some(ServerMissedTurns { share, behind }), ..config() };
+    let in_order = read(&profile(config()), 8, 8, 4000);
+    assert_eq!(read(&profile(missed(0.0, 16)), 8, 8, 4000), in_order);
+    for (behind, again) in [(16, 6), (3, 3)] {
+        let (mut latencies, end_ns) = read(&profile(missed(0.1, behind)), 8, 8, 40_000);
+        assert_eq!(end_ns, 10 * in_order.1);
+        latencies.sort_unstable();
+        let turns = |share: f64| latencies[(latencies.len() as f64 * share) as usize] / FULL_NS;
+        // One in ten misses a turn, one in a hundred two, and those before it are up to seven.
+        assert!(turns(0.5) <= 8, "{}", turns(0.5));
+        assert!((7 + again..=9 + again).contains(&turns(0.95)), "{behind}: {}", turns(0.95));
+        assert!(turns(0.995) >= 7 + 2 * again, "{behind}: {}", turns(0.995));
+    }
+    // Alone nobody misses anything.
+    assert!(read(&profile(missed(0.9, 16)), 1, 8, 100).0.iter().all(|&ns| ns == FULL_NS));
 }
 
 #[test]
@@ -250,6 +270,9 @@ fn a_distribution_that_is_none_is_refused_by_name() {
         let error = wrong.validate().unwrap_err().to_string();
         assert!(error.starts_with("server.read.extra"), "{error}");
     }
+    let missed_turns = Some(ServerMissedTurns { share: 1.0, behind: 16 });
+    let error = ServerConfig { missed_turns, ..config() }.validate().unwrap_err().to_string();
+    assert!(error.starts_with("server.missed_turns.share"), "{error}");
     let batch = Some(ServerBatch { commands: 4, gather_ns: 0 });
     let error = ServerConfig { batch, ..config() }.validate().unwrap_err().to_string();
     assert!(error.starts_with("server.batch.gather_ns"), "{error}");
@@ -264,7 +287,9 @@ fn a_profile_written_is_read_back_equal() {
     let read_times = ServerTimes { extra, bytes_per_second: Some(1_000_000), extra_in_service: 0.25, ..times() };
     let stalls = Some(ServerStalls { every_ns: 1_000_000, length: points([(0.0, 1), (1.0, 2)]) });
     let batch = Some(ServerBatch { commands: 8, gather_ns: 1 });
-    let server = ServerConfig { batch, read: read_times.clone(), write: Some(read_times), stalls, ..config() };
+    let missed_turns = Some(ServerMissedTurns { share: 0.1, behind: 16 });
+    let server =
+        ServerConfig { batch, missed_turns, read: read_times.clone(), write: Some(read_times), stalls, ..config() };
     let known = Profile::names().map(|name| Profile::named(name).unwrap());
     for profile in known.chain([profile(server)]) {
         let text = profile.to_toml().unwrap();

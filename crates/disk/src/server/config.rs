@@ -8,6 +8,8 @@ use crate::config::{self, ConfigError, within};
 const SERVERS_MAX: u32 = 4096;
 /// Most points of a distribution.
 const POINTS_MAX: usize = 256;
+/// Most turns that are missed: somebody is served soon.
+const MISSED_SHARE_MAX: f64 = 0.9;
 const SECOND_NS: u64 = 1_000_000_000;
 const RATE_MIN: u64 = 10_000;
 const RATE_MAX: u64 = 1_000_000_000_000;
@@ -41,6 +43,9 @@ pub struct ServerConfig {
     /// Threads that wait for one lock are served like that.
     #[serde(default = "one")]
     pub choice: u32,
+    /// Whether turns are missed; never if absent.
+    #[serde(default)]
+    pub missed_turns: Option<ServerMissedTurns>,
     /// Whether servers take several commands at once, which come back together; each for itself if absent.
     #[serde(default)]
     pub batch: Option<ServerBatch>,
@@ -61,6 +66,16 @@ pub struct ServerConfig {
     /// When it does nothing for a while; never if absent.
     #[serde(default)]
     pub stalls: Option<ServerStalls>,
+}
+
+/// How turns are missed: a thread that is woken for a lock finds it taken and waits anew.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerMissedTurns {
+    /// Share of turns that are missed, 0 to 0.9. Whose turn it is is decided as if there were no misses.
+    pub share: f64,
+    /// Who misses it stands behind so many commands, as far as there are as many, 1 to 65,535.
+    pub behind: u32,
 }
 
 /// How commands are taken together: who works for a virtual disk is woken by the first, takes all that is there by then one after the
@@ -148,6 +163,10 @@ impl ServerConfig {
         within("server.max_hw_sectors_kb", self.max_hw_sectors_kb, 4..=config::MAX_HW_SECTORS_KB)?;
         within("server.servers", self.servers, 1..=SERVERS_MAX)?;
         within("server.choice", self.choice, 1..=config::DEPTH_MAX)?;
+        if let Some(missed) = &self.missed_turns {
+            within("server.missed_turns.share", missed.share, 0.0..=MISSED_SHARE_MAX)?;
+            within("server.missed_turns.behind", missed.behind, 1..=config::DEPTH_MAX)?;
+        }
         if let Some(batch) = &self.batch {
             within("server.batch.commands", batch.commands, 1..=config::DEPTH_MAX)?;
             within("server.batch.gather_ns", batch.gather_ns, 1..=config::LATENCY_NS_MAX)?;

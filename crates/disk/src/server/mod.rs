@@ -3,6 +3,7 @@
 //! - A command waits for a free server, which its service, the time of its data and a part of what it takes beyond that keep
 //!   busy; its data crosses the link that all share; the way there and back keeps nobody busy.
 //! - Which of the waiting commands is served next may be left to chance, as among threads that wait for one lock.
+//! - Whose turn it is may miss it, and waits anew behind others.
 //! - Servers may take all that waits at once, and it comes back together.
 //! - What a command takes beyond its fixed times is drawn from a distribution, as measured.
 //! - Now and then nothing goes on at all.
@@ -18,7 +19,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use iosched::{Op, Time};
 
-pub use self::config::{ServerBatch, ServerConfig, ServerPoint, ServerStalls, ServerTimes};
+pub use self::config::{ServerBatch, ServerConfig, ServerMissedTurns, ServerPoint, ServerStalls, ServerTimes};
 use self::stalls::Stalls;
 use crate::config::ConfigError;
 use crate::link::LinkRate;
@@ -81,6 +82,7 @@ pub struct Server {
     choice: usize,
     free_servers: u32,
     waiting: VecDeque<Piece>,
+    missed_turns: Option<ServerMissedTurns>,
     /// Whether and how pieces are taken together.
     batch: Option<ServerBatch>,
     /// When what waits is taken, if it is being gathered.
@@ -127,6 +129,7 @@ impl Server {
             choice: config.choice as usize,
             free_servers: config.servers,
             waiting: VecDeque::new(),
+            missed_turns: config.missed_turns.filter(|missed| missed.share > 0.0),
             batch: config.batch,
             gathered_ns: None,
             commands: Vec::new(),
@@ -209,15 +212,27 @@ impl Server {
             });
             let mut busy_ns = 0;
             for number in 0..most {
-                let among = self.waiting.len().min(self.choice);
-                let chosen = if among <= 1 { 0 } else { self.random.below(among as u64) as usize };
-                let Some(piece) = self.waiting.remove(chosen) else { break };
+                let Some(piece) = self.next_piece() else { break };
                 busy_ns += self.busy_ns(piece, number == 0);
                 self.taken[place as usize].push(piece);
             }
             self.free_servers -= 1;
             self.served.push(Reverse((working_ns + busy_ns, self.begun, place)));
             self.begun += 1;
+        }
+    }
+
+    /// The piece whose turn it is, once somebody does not miss it.
+    fn next_piece(&mut self) -> Option<Piece> {
+        loop {
+            let among = self.waiting.len().min(self.choice);
+            let chosen = if among <= 1 { 0 } else { self.random.below(among as u64) as usize };
+            let piece = self.waiting.remove(chosen)?;
+            let Some(missed) = self.missed_turns.filter(|_| !self.waiting.is_empty()) else { return Some(piece) };
+            if self.random.unit() >= missed.share {
+                return Some(piece);
+            }
+            self.waiting.insert(self.waiting.len().min(missed.behind as usize), piece);
         }
     }
 

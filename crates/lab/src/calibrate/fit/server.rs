@@ -5,7 +5,7 @@
 //! others, and whether the order is left to chance, show at depth. If the latency rises evenly with depth from the first on, commands
 //! are taken together, by one server: that is tried beside.
 
-use iosched_disk::server::{ServerBatch, ServerPoint, ServerStalls, ServerTimes};
+use iosched_disk::server::{ServerBatch, ServerMissedTurns, ServerPoint, ServerStalls, ServerTimes};
 use iosched_disk::{Model, ServerConfig};
 use iosched_sim::Histogram;
 
@@ -19,6 +19,9 @@ use crate::calibrate::probe::Role;
 const SERVERS: [u32; 14] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128];
 /// How many numbers of servers are looked at more closely.
 const REFINED: usize = 2;
+/// Shares of turns that are missed that are tried, and behind how many one then stands.
+const MISSED_SHARES: [f64; 6] = [0.03, 0.06, 0.1, 0.15, 0.2, 0.3];
+const BEHIND: [u32; 6] = [2, 4, 8, 16, 32, 64];
 /// Sizes of pieces that are tried, sectors.
 const PIECES: [Option<u32>; 6] = [None, Some(128), Some(256), Some(512), Some(1024), Some(2048)];
 /// Shares at which the spread is kept.
@@ -95,6 +98,7 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
         fua: target.fua,
         servers: 1,
         choice: 1,
+        missed_turns: None,
         batch: None,
         piece_sectors: None,
         link_bytes_per_second: Some(rate(link)),
@@ -206,7 +210,12 @@ fn refine(search: &mut Search<'_, ServerConfig>) -> Result<(), CalibrateError> {
             },
         )?;
     } else {
-        search.among(&choices, |config, choice| config.choice = choice)?;
+        // Either chance decides whose turn it is, or turns are missed.
+        let missed = MISSED_SHARES.iter().flat_map(|&share| BEHIND.map(|behind| ServerMissedTurns { share, behind }));
+        let missed: Vec<_> = missed.filter(|missed| missed.behind <= depth).collect();
+        search
+            .among(&choices, |config, choice| (config.choice, config.missed_turns) = (choice, None))?
+            .among(&missed, |config, missed| (config.choice, config.missed_turns) = (1, Some(missed)))?;
     }
     search
         .among(&[0.0, 0.1, 0.25, 0.5, 0.75, 1.0], |config, share| config.read.extra_in_service = share)?
