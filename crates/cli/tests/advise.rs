@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use common::{
-    Loop, SlowDisk, TWO_CLASSES, choose, directory, has_all_schedulers, has_program, iosched, is_root, json,
+    Loop, SlowDisk, TWO_CLASSES, alone, choose, directory, has_all_schedulers, has_program, iosched, is_root, json,
     quick_disk, scheduler, sh,
 };
 
@@ -30,6 +30,7 @@ fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
     if !is_root() || !["nbdkit", "nbdfuse"].iter().all(|program| has_program(program)) {
         return;
     }
+    let _alone = alone();
     let here = directory("advise-classes");
     let slow = SlowDisk::new(&here);
     let Some(below) = Loop::new(&slow.directory.join("disk")) else { return };
@@ -42,7 +43,7 @@ fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
     fs::write(here.join("slow.toml"), ONE_AT_A_TIME).unwrap();
     let on = below.device.to_str().unwrap();
     let args = ["advise", on, "--workload", "classes.toml", "--goal", "mean(be)", "--profile", "slow.toml"];
-    let brief = ["--run-for", "3", "--runs", "3", "--budget", "40", "--schedulers", "none,mq-deadline,kyber"];
+    let brief = ["--run-for", "3", "--runs", "4", "--budget", "40", "--schedulers", "none,mq-deadline,kyber"];
     let search = [&args[..], &brief[..], &["--output", "advice"]].concat();
     let (out, err) = iosched(&here, &search, 0);
     assert_eq!(err, "");
@@ -81,6 +82,7 @@ fn a_device_on_which_nothing_helps_is_left_as_it_is_and_is_measured_first() {
     if !is_root() {
         return;
     }
+    let _alone = alone();
     let Some((here, device)) = quick_disk("advise-nothing", 256 << 20) else { return };
     if !has_all_schedulers(&device) {
         return;

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use common::{
-    IOSCHED, Loop, Mount, Running, SlowDisk, TWO_CLASSES, available, choose, directory, has_all_schedulers,
+    IOSCHED, Loop, Mount, Running, SlowDisk, TWO_CLASSES, alone, available, choose, directory, has_all_schedulers,
     has_program, iosched, is_root, json, quick_disk, scheduler, sh, wait_for,
 };
 use serde_json::Value;
@@ -23,6 +23,7 @@ fn the_idle_class_starves_under_bfq_and_mq_deadline_and_ioprio_does_nothing_unde
     if !is_root() || !["nbdkit", "nbdfuse"].iter().all(|program| has_program(program)) {
         return;
     }
+    let _alone = alone();
     let here = directory("compare-classes");
     let slow = SlowDisk::new(&here);
     let Some(below) = Loop::new(&slow.directory.join("disk")) else { return };
@@ -32,7 +33,7 @@ fn the_idle_class_starves_under_bfq_and_mq_deadline_and_ioprio_does_nothing_unde
     fs::write(here.join("classes.toml"), TWO_CLASSES).unwrap();
     let before = scheduler(&below);
     let on = below.device.to_str().unwrap();
-    let mut args = vec!["compare", "--on", on, "--workload", "classes.toml", "--runs", "3", "--run-for", "6", "--json"];
+    let mut args = vec!["compare", "--on", on, "--workload", "classes.toml", "--runs", "5", "--run-for", "4", "--json"];
     for name in ["none", "mq-deadline", "kyber", "bfq"] {
         args.extend(["--scheduler", name]);
     }
@@ -59,6 +60,7 @@ fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
     if !is_root() {
         return;
     }
+    let _alone = alone();
     let Some((here, device)) = quick_disk("compare-equal", 256 << 20) else { return };
     if !has_all_schedulers(&device) {
         return;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -24,6 +25,13 @@ pub(crate) fn iosched(here: &Path, args: &[&str], code: i32) -> (String, String)
 #[track_caller]
 pub(crate) fn json(here: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&iosched(here, args, 0).0).unwrap()
+}
+
+/// Tests that measure take turns: one that keeps the processors busy would be the noise of another.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static MEASURING: Mutex<()> = Mutex::new(());
+    // That another test failed says nothing about this one.
+    MEASURING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An image in memory as a loop device.
