@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use iosched::{ELEVATORS, Registered};
+use iosched_lab::EQUAL_WITHIN_PERCENT;
 use iosched_sim::SchedulerSetting;
 
 use crate::device::DeviceCommand;
@@ -90,10 +91,13 @@ const RUNS_UNTIL_SURE: u32 = 60;
 /// command can be compared, as hyperfine would: what fio, iozone, fs_mark, fdtree, dd and pgbench print is read.
 ///
 /// Every setting is run on the same workload and the same seeds: run i of one setting is compared with run i of the
-/// others. With several devices that is done on each of them, and the end says which setting wins where. Per figure, a setting is better or worse than the baseline if the 95 % confidence interval of the mean paired
-/// difference leaves no doubt that there is one, and it is at least 0.5 % of the baseline (2 % for quantiles, which are
-/// not known more exactly); else there is no difference. Beside it, * marks what the published rule calls a difference:
-/// means whose standard deviations do not reach each other.
+/// others. With several devices that is done on each of them, and the end says which setting wins where.
+///
+/// There are three verdicts on a figure, from the 95 % confidence interval of the mean paired difference to the baseline. Settings are
+/// equal if all of it is within --equal-within; else one is better or worse if it leaves no doubt that there is a difference; else
+/// it cannot be told, and how many runs would tell is said. The interval is widened by how wrong the device's profile is
+/// known to be. Beside it, * marks what the published rule calls a difference: means whose standard deviations do not reach
+/// each other.
 ///
 /// Fairness is Jain's index of the processes' slowdowns: mean latency in company over mean latency alone, on the same
 /// device under the same setting; of the 16 busiest processes with 30 I/Os or more.
@@ -155,6 +159,9 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
+    #[command(flatten)]
+    pub(crate) verdicts: VerdictArgs,
+
     /// What to print
     #[arg(long, value_enum, value_name = "FORMAT", group = "format", default_value_t = OutputFormat::Text)]
     output_format: OutputFormat,
@@ -208,6 +215,28 @@ impl CompareArgs {
             (_, true, _) => OutputFormat::Csv,
             (.., true) => OutputFormat::Markdown,
             _ => self.output_format,
+        }
+    }
+}
+
+/// How differences are judged, and how much is told of them.
+#[derive(Args, Debug)]
+pub(crate) struct VerdictArgs {
+    /// Differences within so many per cent of the baseline matter to nobody: settings that are no further apart for sure are
+    /// equal
+    #[arg(long, value_name = "PERCENT", default_value_t = EQUAL_WITHIN_PERCENT, value_parser = crate::compare::percent)]
+    pub(crate) equal_within: f64,
+
+    /// Print everything: all figures, every doubt, what is said of each setting and each device
+    #[arg(long)]
+    pub(crate) details: bool,
+}
+
+impl VerdictArgs {
+    /// As options of the command that makes the same records.
+    pub(crate) fn options(&self, option: &mut impl FnMut(&str, String)) {
+        if self.equal_within != EQUAL_WITHIN_PERCENT {
+            option("--equal-within", self.equal_within.to_string());
         }
     }
 }

@@ -10,13 +10,11 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_disk::Profile;
-use iosched_lab::tune::{
-    Constraint, Finding, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read, tune,
-};
+use iosched_lab::tune::{Constraint, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read, tune};
 use iosched_lab::{Control, Experiment, LabError};
 use iosched_sim::SchedulerSetting;
 
-use crate::args::{ReplayMode, speed};
+use crate::args::{ReplayMode, VerdictArgs, speed};
 use crate::compare::{self, on_interrupt, or_cpus, quoted};
 use crate::fail::{INTERRUPTED, usage};
 use crate::output;
@@ -100,6 +98,9 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
 
+    #[command(flatten)]
+    verdicts: VerdictArgs,
+
     /// Print everything as one JSON document
     #[arg(long)]
     json: bool,
@@ -163,7 +164,10 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     output::print(&if args.json {
         serde_json::to_string_pretty(&results)? + "\n"
     } else {
-        tuning::text(&results, elapsed_s, next(args, &tuning, &results).as_deref(), Look::of_standard_output())
+        {
+            let look = Look::of_standard_output().with_details(args.verdicts.details);
+            tuning::text(&results, elapsed_s, next(args, &tuning, &results).as_deref(), look)
+        }
     })?;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
@@ -195,6 +199,7 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
         experiment.keep_profile_text(0, text);
     }
     experiment.seed = args.seed;
+    experiment.equal_within_percent = args.verdicts.equal_within;
     experiment.replay = replay;
     experiment.command = command(args, &experiment);
     let selection = Selection { vary: args.vary.clone(), also: args.also.clone(), fix: args.fix.clone() };
@@ -254,6 +259,7 @@ fn command(args: &TuneArgs, experiment: &Experiment) -> String {
         }
     }
     args.fix.iter().for_each(|(name, value)| option("--fix", format!("{name}={value}")));
+    args.verdicts.options(&mut option);
     option("--budget", args.budget.to_string());
     option("--seed", args.seed.to_string());
     words.join(" ")
@@ -261,7 +267,7 @@ fn command(args: &TuneArgs, experiment: &Experiment) -> String {
 
 /// What to do next: see the whole picture of what is recommended, with seeds that nothing was chosen by.
 fn next(args: &TuneArgs, tuning: &Tuning, results: &TuneResults<'_>) -> Option<String> {
-    let best = results.recommended().filter(|_| results.finding != Finding::NoDifference)?;
+    let best = results.recommended().filter(|_| results.recommends())?;
     let mut words = vec!["iosched".to_owned(), "compare".to_owned()];
     subject_options(args, &tuning.experiment, &mut words);
     for setting in [tuning.baseline.to_string(), best.label.clone()] {

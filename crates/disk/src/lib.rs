@@ -47,7 +47,7 @@ pub use config::ConfigError;
 pub use disk::{Disk, DiskConfig};
 pub use fixed::{Fixed, FixedConfig, FixedStep};
 pub use hdd::{Hdd, HddConfig};
-pub use profile::{Anchor, Model, Profile, ProfileError, StartState};
+pub use profile::{Anchor, Fit, Model, Profile, ProfileError, StartState};
 pub use server::{Server, ServerConfig};
 pub use ssd::{Ssd, SsdConfig};
 

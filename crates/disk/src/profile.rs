@@ -165,6 +165,19 @@ pub struct Anchor {
     pub source: String,
 }
 
+/// How near a model comes to the device that it was fitted to, as the calibration found: of four measured figures in
+/// five it is not further off. A difference between two simulated settings that is smaller may be the model's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fit {
+    /// Whether the calibration says that the model fits.
+    pub fits: bool,
+    /// How far off rates and mean latencies are, per cent.
+    pub rate_error_percent: f64,
+    /// How far off the latencies are that one I/O in a hundred exceeds, per cent.
+    pub tail_error_percent: f64,
+}
+
 /// The file as written.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -172,6 +185,8 @@ struct File {
     kind: Kind,
     #[serde(default)]
     about: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fit: Option<Fit>,
     fixed: Option<FixedConfig>,
     disk: Option<DiskConfig>,
     hdd: Option<Box<HddConfig>>,
@@ -189,6 +204,7 @@ pub struct Profile {
     about: String,
     model: Model,
     anchors: Vec<Anchor>,
+    fit: Option<Fit>,
     /// The device as new. That it exists proves the parameters valid.
     prototype: AnyDevice,
     /// See [`Profile::tags`].
@@ -215,6 +231,7 @@ impl Profile {
         let invalid = |source| ProfileError::Invalid { file: name.to_owned(), source };
         let anchors = file.anchors.clone();
         let about = file.about.clone();
+        let fit = file.fit;
         let model = file.model().map_err(invalid)?;
         let members = match &model {
             Model::Array(config) => {
@@ -230,9 +247,10 @@ impl Profile {
         };
         let prototype = model.build(&members).map_err(invalid)?;
         validate_anchors(&anchors, &model, prototype.card()).map_err(invalid)?;
+        fit.map_or(Ok(()), Fit::validate).map_err(invalid)?;
         let about = about.unwrap_or_else(|| model.about());
         let tags = prototype.card().depth;
-        Ok(Self { name: name.to_owned(), about, model, anchors, prototype, tags })
+        Ok(Self { name: name.to_owned(), about, model, anchors, fit, prototype, tags })
     }
 
     /// A profile of a model that needs no other profiles.
@@ -244,7 +262,7 @@ impl Profile {
         let prototype = model.build(&[]).map_err(invalid)?;
         validate_anchors(&anchors, &model, prototype.card()).map_err(invalid)?;
         let tags = prototype.card().depth;
-        Ok(Self { name: name.to_owned(), about: about.to_owned(), model, anchors, prototype, tags })
+        Ok(Self { name: name.to_owned(), about: about.to_owned(), model, anchors, fit: None, prototype, tags })
     }
 
     /// The profile's text: [`parse`](Self::parse) of it gives the same again.
@@ -262,6 +280,7 @@ impl Profile {
             Model::Server(config) => file.server = Some(config),
         }
         file.anchors.clone_from(&self.anchors);
+        file.fit = self.fit;
         toml::to_string(&file)
     }
 
@@ -343,7 +362,7 @@ impl Profile {
         if state == StartState::Steady {
             anchors.retain(|anchor| !anchor.figure.is_of_fresh_flash());
         }
-        Ok(Self { name, about, model, anchors, prototype, tags: self.tags })
+        Ok(Self { name, about, model, anchors, fit: self.fit, prototype, tags: self.tags })
     }
 
     /// The same device, but told to take at most `depth` commands at once (`queue_depth` of a disk; 1: it queues none). Its
@@ -374,7 +393,7 @@ impl Profile {
         let (name, about) = (format!("{}:depth={depth}", self.name), format!("{}, queue depth {depth}", self.about));
         let mut anchors = self.anchors.clone();
         anchors.retain(|anchor| anchor.figure.depth() <= depth);
-        Ok(Self { name, about, model, anchors, prototype, tags: self.tags })
+        Ok(Self { name, about, model, anchors, fit: self.fit, prototype, tags: self.tags })
     }
 
     fn varied(&self, variant: Variant) -> Result<Self, ProfileError> {
@@ -412,6 +431,18 @@ impl Profile {
     #[must_use]
     pub fn tags(&self) -> u32 {
         self.tags
+    }
+
+    /// How near it comes to the device that it was fitted to; `None` if it was not fitted.
+    #[must_use]
+    pub const fn fit(&self) -> Option<Fit> {
+        self.fit
+    }
+
+    /// The same, told how near it comes.
+    #[must_use]
+    pub fn fitted(self, fit: Fit) -> Self {
+        Self { fit: Some(fit), ..self }
     }
 
     /// Figures of the real device.
@@ -482,11 +513,19 @@ fn validate_anchors(anchors: &[Anchor], model: &Model, card: &Card) -> Result<()
     Ok(())
 }
 
+impl Fit {
+    fn validate(self) -> Result<(), ConfigError> {
+        within("fit.rate_error_percent", self.rate_error_percent, 0.0..=1e9)?;
+        within("fit.tail_error_percent", self.tail_error_percent, 0.0..=1e9)
+    }
+}
+
 impl File {
     const fn empty(kind: Kind) -> Self {
         Self {
             kind,
             about: None,
+            fit: None,
             fixed: None,
             disk: None,
             hdd: None,

@@ -1,19 +1,29 @@
-//! The verdict on one figure of one setting against the baseline.
+//! The verdict on one figure of one setting against the baseline: better or worse, equal, or that it cannot be told.
 //!
-//! The rule: runs are paired by seed, and the 95 % confidence interval of the mean paired difference (Student's t) is
-//! taken. A difference counts if the interval does not hold 0 *and* the mean difference is at least
-//! [`Figure::relevant_percent`] of the baseline's mean; else the verdict is *no difference*. With one run there is no
-//! interval and no verdict. Of a real device, where chance is not ours, a difference must also stand among all that are looked at
-//! together (Holm): of two equal settings, 19 comparisons in 20 then find no difference in any figure. Beside it stands the published rule: two settings differ where the bars of
-//! mean ± standard deviation do not touch ([`stat::bars_apart`]).
+//! Runs are paired by seed, and the 95 % confidence interval of the mean paired difference (Student's t) is taken. Values
+//! of a model that is known to be off by so much have the interval widened by that much on either side. Then
+//!
+//!  - settings are *equal* if the whole interval lies within a bound that matters ([`Bounds::equal_within_percent`],
+//!    but never less than [`Figure::relevant_percent`]);
+//!  - else one is *better* or *worse* if the interval does not hold 0;
+//!  - else it *cannot be told*, and [`Comparison::runs_needed`] says how many runs would tell.
+//!
+//! With one run there is no interval, and nothing can be told. Of a real device, where chance is not ours, a difference must
+//! also stand among all that are looked at together (Holm): of two equal settings, 19 comparisons in 20 then find no
+//! difference in any figure. Beside it stands the published rule: two settings differ where the bars of mean ± standard
+//! deviation do not touch ([`stat::bars_apart`]).
 
+use iosched_disk::Fit;
 use serde::{Deserialize, Serialize};
 
 use crate::figure::{Direction, Figure};
+use crate::record::DeviceRecord;
 use crate::stat;
 
 /// Probability of a false "differs" that one comparison takes.
 pub const SIGNIFICANCE: f64 = 0.05;
+/// Differences within this matter to nobody, if nobody says otherwise, per cent of the baseline.
+pub const EQUAL_WITHIN_PERCENT: f64 = 5.0;
 
 /// What a comparison says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,10 +37,10 @@ pub enum Verdict {
     More,
     /// Less, of such a figure.
     Less,
-    /// None that is sure and worth speaking of.
-    NoDifference,
-    /// Too few runs to say.
-    Undecided,
+    /// For sure no further apart than what matters.
+    Equal,
+    /// Neither is sure.
+    CannotTell,
 }
 
 impl Verdict {
@@ -42,15 +52,45 @@ impl Verdict {
             Self::Worse => "worse",
             Self::More => "more",
             Self::Less => "less",
-            Self::NoDifference => "no_difference",
-            Self::Undecided => "undecided",
+            Self::Equal => "equal",
+            Self::CannotTell => "cannot_tell",
         }
     }
 
-    /// Whether the settings differ.
+    /// Whether the settings differ for sure.
     #[must_use]
     pub const fn differs(self) -> bool {
-        !matches!(self, Self::NoDifference | Self::Undecided)
+        !matches!(self, Self::Equal | Self::CannotTell)
+    }
+}
+
+/// What a verdict is measured by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// Differences within this are none that matter, per cent of the baseline.
+    pub equal_within_percent: f64,
+    /// How far off the model is that the values come from, per cent; 0 of a real device, and where nobody measured it.
+    pub model_error_percent: f64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { equal_within_percent: EQUAL_WITHIN_PERCENT, model_error_percent: 0.0 }
+    }
+}
+
+impl Bounds {
+    /// Those of a comparison on a device; `tail` of a figure about the slowest I/Os.
+    #[must_use]
+    pub fn on(device: &DeviceRecord, equal_within_percent: f64, tail: bool) -> Self {
+        let error = |fit: Fit| if tail { fit.tail_error_percent } else { fit.rate_error_percent };
+        Self { equal_within_percent, model_error_percent: device.fit.map_or(0.0, error) }
+    }
+
+    /// What counts as equal in a figure, per cent: no less than what its values resolve.
+    #[must_use]
+    pub const fn equal_in(&self, figure_percent: f64) -> f64 {
+        self.equal_within_percent.max(figure_percent)
     }
 }
 
@@ -68,13 +108,18 @@ pub struct Comparison {
     pub percent: Option<f64>,
     /// The interval in per cent.
     pub interval_percent: Option<(f64, f64)>,
+    /// What counted as equal, per cent.
+    pub equal_within_percent: f64,
+    /// How far off the model is that the values come from, per cent; 0 of a real device, and where nobody measured it.
+    pub model_error_percent: f64,
     /// Probability of such a difference if there were none; `None` of a single run.
     pub p: Option<f64>,
     /// The 95 % confidence interval of the difference by the bootstrap, which assumes no shape; `None` of a single run.
     pub bootstrap: Option<(f64, f64)>,
     /// Probability of differences as one-sided if there were none, by their ranks (Wilcoxon); `None` if no pair differs.
     pub rank_p: Option<f64>,
-    /// Runs of each setting that would find a difference of this size 4 times in 5; `None` where no number would.
+    /// Where it cannot be told: runs of each setting that would tell 4 times in 5 what these make likely, a difference or that
+    /// there is none that matters. `None` where it is told, and where no number of runs would.
     pub runs_needed: Option<u32>,
     /// The published rule: the difference of the means is outside the standard deviations. `None` of a single run.
     pub published: Option<bool>,
@@ -84,53 +129,88 @@ pub struct Comparison {
 
 /// Compares `values` with `base`, run by run.
 #[must_use]
-pub fn compare(figure: Figure, values: &[f64], base: &[f64]) -> Comparison {
+pub fn compare(figure: Figure, values: &[f64], base: &[f64], bounds: &Bounds) -> Comparison {
     let base_mean = stat::mean(base);
     let found = stat::paired(values, base);
     let differences = stat::differences(values, base);
-    let spread = stat::standard_deviation(&differences);
     let difference = found.map_or_else(|| stat::mean(values) - base_mean, |found| found.mean);
     let percent = |part: f64| (base_mean != 0.0).then(|| part / base_mean.abs() * 100.0);
     let published = stat::standard_deviation(values)
         .zip(stat::standard_deviation(base))
         .map(|(own, other)| stat::bars_apart((stat::mean(values), own), (base_mean, other)));
-    let verdict = match found {
-        None => Verdict::Undecided,
-        Some(found) if found.low <= 0.0 && found.high >= 0.0 => Verdict::NoDifference,
-        Some(_) if percent(difference).is_some_and(|p| p.abs() < figure.relevant_percent()) => Verdict::NoDifference,
-        Some(_) => match (figure.direction(), difference > 0.0) {
-            (Direction::Higher, true) | (Direction::Lower, false) => Verdict::Better,
-            (Direction::Higher, false) | (Direction::Lower, true) => Verdict::Worse,
-            (Direction::Neither, true) => Verdict::More,
-            (Direction::Neither, false) => Verdict::Less,
-        },
-    };
     let interval = found.map(|found| (found.low, found.high));
-    Comparison {
-        verdict,
+    let mut comparison = Comparison {
+        verdict: interval.map_or(Verdict::CannotTell, |interval| verdict(figure, interval, base_mean, bounds)),
         difference,
         interval,
         percent: percent(difference),
         interval_percent: interval.and_then(|(low, high)| percent(low).zip(percent(high))),
+        equal_within_percent: bounds.equal_in(figure.relevant_percent()),
+        model_error_percent: bounds.model_error_percent,
         p: found.map(|found| found.p),
         bootstrap: stat::bootstrap_interval(&differences),
         rank_p: stat::signed_rank(&differences).filter(|_| found.is_some()),
-        runs_needed: spread.and_then(|spread| stat::runs_needed(difference, spread)),
+        runs_needed: None,
         published,
         survives_all: false,
+    };
+    if comparison.verdict == Verdict::CannotTell {
+        comparison.runs_needed = runs_to_tell(&comparison, values, base, SIGNIFICANCE);
     }
+    comparison
+}
+
+fn verdict(figure: Figure, (low, high): (f64, f64), base_mean: f64, bounds: &Bounds) -> Verdict {
+    let of_base = |percent: f64| percent / 100.0 * base_mean.abs();
+    let model_error = of_base(bounds.model_error_percent);
+    let (low, high) = (low - model_error, high + model_error);
+    let equal_within = of_base(bounds.equal_in(figure.relevant_percent()));
+    if -equal_within <= low && high <= equal_within {
+        return Verdict::Equal;
+    }
+    if low <= 0.0 && high >= 0.0 {
+        return Verdict::CannotTell;
+    }
+    match (figure.direction(), low > 0.0) {
+        (Direction::Higher, true) | (Direction::Lower, false) => Verdict::Better,
+        (Direction::Higher, false) | (Direction::Lower, true) => Verdict::Worse,
+        (Direction::Neither, true) => Verdict::More,
+        (Direction::Neither, false) => Verdict::Less,
+    }
+}
+
+/// How many runs of each setting would tell what `comparison` of these values does not, 4 times in 5, with so large a
+/// probability of a false "differs"; `None` of a single run, and if no number would.
+pub(crate) fn runs_to_tell(comparison: &Comparison, values: &[f64], base: &[f64], significance: f64) -> Option<u32> {
+    let spread = stat::standard_deviation(&stat::differences(values, base))?;
+    let base_mean = stat::mean(base).abs();
+    let of_base = |percent: f64| percent / 100.0 * base_mean;
+    let size = comparison.difference.abs();
+    let model_error = of_base(comparison.model_error_percent);
+    let room = [size - model_error, of_base(comparison.equal_within_percent) - size - model_error];
+    let runs =
+        room.into_iter().filter(|room| *room > 0.0).filter_map(|room| stat::runs_needed(room, spread, significance));
+    runs.min()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn compared(figure: Figure, values: &[f64], base: &[f64]) -> Comparison {
+        compare(figure, values, base, &Bounds::default())
+    }
+
+    fn within(percent: f64) -> Bounds {
+        Bounds { equal_within_percent: percent, ..Bounds::default() }
+    }
+
     #[test]
-    fn equal_values_do_not_differ_in_any_figure() {
+    fn equal_values_are_equal_in_any_figure() {
         for &figure in Figure::ALL {
             for values in [&[1.0, 2.0, 3.0][..], &[5.0; 10], &[0.0, 0.0]] {
-                let found = compare(figure, values, values);
-                assert_eq!(found.verdict, Verdict::NoDifference, "{figure:?}");
+                let found = compared(figure, values, values);
+                assert_eq!(found.verdict, Verdict::Equal, "{figure:?}");
                 assert_eq!((found.difference, found.published), (0.0, Some(false)));
             }
         }
@@ -140,53 +220,92 @@ mod tests {
     fn a_known_shift_is_found_with_its_size() {
         let base = [100.0, 104.0, 96.0, 102.0, 98.0];
         let shifted: Vec<f64> = base.iter().map(|value| value * 0.8).collect();
-        let found = compare(Figure::SyncP99, &shifted, &base);
+        let found = compared(Figure::SyncP99, &shifted, &base);
         assert_eq!(found.verdict, Verdict::Better);
         assert!((found.percent.unwrap() + 20.0).abs() < 1e-9);
         let (low, high) = found.interval_percent.unwrap();
         assert!(low < -20.0 && -20.0 < high && high < -19.0, "{low} {high}");
         assert_eq!(found.published, Some(true));
-        assert_eq!(compare(Figure::Throughput, &shifted, &base).verdict, Verdict::Worse);
-        assert_eq!(compare(Figure::Utilisation, &shifted, &base).verdict, Verdict::Less);
+        assert_eq!(compared(Figure::Throughput, &shifted, &base).verdict, Verdict::Worse);
+        assert_eq!(compared(Figure::Utilisation, &shifted, &base).verdict, Verdict::Less);
     }
 
     #[test]
     fn the_published_rule_may_disagree_with_the_interval() {
         // Every run is better by one, but runs differ among each other by more.
-        let base = [10.0, 50.0, 30.0, 90.0, 70.0];
+        let base = [1.0, 5.0, 3.0, 9.0, 7.0];
         let values: Vec<f64> = base.iter().map(|value| value - 1.0).collect();
-        let found = compare(Figure::Finish, &values, &base);
+        let found = compared(Figure::Finish, &values, &base);
         assert_eq!((found.verdict, found.published), (Verdict::Better, Some(false)));
     }
 
     #[test]
-    fn what_is_sure_but_too_small_is_no_difference() {
-        let found = compare(Figure::Finish, &[100.4, 100.4], &[100.0, 100.0]);
-        assert_eq!(found.verdict, Verdict::NoDifference);
-        assert_eq!(compare(Figure::Finish, &[100.6, 100.6], &[100.0, 100.0]).verdict, Verdict::Worse);
-        assert_eq!(compare(Figure::SyncP50, &[101.6, 101.6], &[100.0, 100.0]).verdict, Verdict::NoDifference);
+    fn what_is_sure_but_within_what_matters_is_equal() {
+        let judged = |figure, value, percent| compare(figure, &[value; 2], &[100.0; 2], &within(percent)).verdict;
+        assert_eq!(judged(Figure::Finish, 104.9, 5.0), Verdict::Equal);
+        assert_eq!(judged(Figure::Finish, 105.1, 5.0), Verdict::Worse);
+        assert_eq!(judged(Figure::Finish, 104.9, 1.0), Verdict::Worse);
+        // Nothing is told that the values do not resolve.
+        assert_eq!(judged(Figure::Finish, 100.4, 0.1), Verdict::Equal);
+        assert_eq!(judged(Figure::Finish, 100.6, 0.1), Verdict::Worse);
+        assert_eq!(judged(Figure::SyncP50, 101.6, 0.1), Verdict::Equal);
+    }
+
+    #[test]
+    fn what_is_neither_sure_nor_within_what_matters_cannot_be_told_and_runs_would_tell() {
+        let noise = [-30.0, 35.0, -10.0, 20.0, 5.0, -20.0];
+        let base = [100.0; 6];
+        let around = |shift: f64| noise.map(|noise| 100.0 + shift + noise);
+        let found = compared(Figure::SyncP99, &around(10.0), &base);
+        assert_eq!(found.verdict, Verdict::CannotTell);
+        // A difference of 10 with a deviation of 25: 51 runs by the tables of the paired t test.
+        assert!((48..=54).contains(&found.runs_needed.unwrap()), "{found:?}");
+        assert!(found.describe("ms").starts_with("cannot tell (-16 to +36 %), 5"), "{}", found.describe("ms"));
+        // No difference at all: to be sure that it is within 5 %.
+        let found = compared(Figure::SyncP99, &around(0.0), &base);
+        assert_eq!(found.verdict, Verdict::CannotTell);
+        assert!((185..=215).contains(&found.runs_needed.unwrap()), "{found:?}");
+    }
+
+    #[test]
+    fn a_difference_below_what_the_model_is_off_by_cannot_be_told() {
+        let base = [100.0, 101.0, 99.0, 100.5];
+        let better = base.map(|value| value * 0.8);
+        let judged = |percent: f64| {
+            let bounds = Bounds { model_error_percent: percent, ..Bounds::default() };
+            compare(Figure::SyncMean, &better, &base, &bounds)
+        };
+        assert_eq!(judged(15.0).verdict, Verdict::Better);
+        let found = judged(38.0);
+        assert_eq!((found.verdict, found.runs_needed), (Verdict::CannotTell, None));
+        assert!(found.describe("ms").ends_with(": the model is off by 38 %"), "{}", found.describe("ms"));
+        // Nor is it sure that settings are equal that are so on a wrong model.
+        let bounds = Bounds { model_error_percent: 10.0, ..Bounds::default() };
+        assert_eq!(compare(Figure::SyncMean, &base, &base, &bounds).verdict, Verdict::CannotTell);
     }
 
     #[test]
     fn differences_are_told_in_per_cent_and_great_rises_as_multiples() {
-        let told = |figure: Figure, values: &[f64], base: &[f64]| compare(figure, values, base).describe(figure.unit());
+        let told =
+            |figure: Figure, values: &[f64], base: &[f64]| compared(figure, values, base).describe(figure.unit());
         assert_eq!(told(Figure::SyncP99, &[8.1, 8.0, 7.9], &[10.0; 3]), "better by 20 % (18 to 22 %)");
         assert_eq!(told(Figure::SyncP99, &[120.0, 120.0], &[10.0, 10.0]), "worse 12-fold");
         assert_eq!(told(Figure::SyncP99, &[110.0, 130.0, 120.0], &[10.0; 3]), "worse 12-fold (9.5 to 14)");
         assert_eq!(told(Figure::AsyncMean, &[5.0, 5.0], &[0.0, 0.0]), "worse by 5.0 ms");
-        assert_eq!(told(Figure::Finish, &[5.0, 5.0], &[5.0, 5.0]), "no difference");
+        assert_eq!(told(Figure::Finish, &[5.0, 5.0], &[5.0, 5.0]), "equal");
+        assert_eq!(told(Figure::Finish, &[102.0, 102.2], &[100.0, 100.0]), "equal (+0.83 to +3.4 %)");
     }
 
     #[test]
     fn one_run_decides_nothing() {
-        let found = compare(Figure::Finish, &[5.0], &[10.0]);
-        assert_eq!((found.verdict, found.interval, found.published), (Verdict::Undecided, None, None));
-        assert_eq!(found.percent, Some(-50.0));
+        let found = compared(Figure::Finish, &[5.0], &[10.0]);
+        assert_eq!((found.verdict, found.interval, found.published), (Verdict::CannotTell, None, None));
+        assert_eq!((found.percent, found.describe("s").as_str()), (Some(-50.0), "cannot tell from one run"));
     }
 
     #[test]
     fn against_nothing_there_is_no_percentage() {
-        let found = compare(Figure::AsyncMean, &[5.0, 5.0], &[0.0, 0.0]);
+        let found = compared(Figure::AsyncMean, &[5.0, 5.0], &[0.0, 0.0]);
         assert_eq!((found.verdict, found.percent), (Verdict::Worse, None));
     }
 }

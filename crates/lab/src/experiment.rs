@@ -5,6 +5,7 @@ use iosched_disk::Profile;
 use iosched_sim::{Host, Limit, Plan, Replay, SchedulerSetting, SettingError};
 use iosched_workload::{SplitMix64, TaskSet, Trace, Workload};
 
+use crate::compare::EQUAL_WITHIN_PERCENT;
 use crate::error::LabError;
 use crate::fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX};
 use crate::machine::MachineProfile;
@@ -27,6 +28,8 @@ pub struct Experiment {
     pub runs: u32,
     /// Every run's seed follows from it.
     pub seed: u64,
+    /// Differences within so many per cent of the baseline matter to nobody.
+    pub equal_within_percent: f64,
     /// How a trace is replayed.
     pub replay: Replay,
     /// The machine.
@@ -83,6 +86,7 @@ impl Experiment {
             baseline: 0,
             runs: 10,
             seed: 1,
+            equal_within_percent: EQUAL_WITHIN_PERCENT,
             replay: Replay::Closed,
             host: Host::default(),
             machine: None,
@@ -269,6 +273,7 @@ impl Experiment {
             machine: self.machine.as_ref().map(machine_record),
             limit: self.limit,
             until_sure_percent: None,
+            equal_within_percent: self.equal_within_percent,
             alone: self.alone_tasks(),
         }
     }
@@ -295,6 +300,7 @@ fn device_record(device: &Tried) -> DeviceRecord {
         depth: card.depth,
         rotational: card.rotational,
         write_cache: card.write_cache,
+        fit: profile.fit(),
         measured: None,
         values: device.values.clone(),
     }

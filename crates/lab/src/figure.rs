@@ -119,6 +119,8 @@ struct Spec {
 
 /// Below this, per cent, nobody should change a setting, however sure the difference is: a model's own error is larger.
 const RELEVANT_PERCENT: f64 = 0.5;
+/// From this quantile on a figure is about the few slowest I/Os.
+pub(crate) const TAIL: f64 = 0.9;
 /// Names of tasks for which each has figures of its own, at most: beyond, nobody reads them.
 const TASK_NAMES_MAX: usize = 6;
 /// Names of tasks for which closing sentences speak of each, at most.
@@ -290,6 +292,13 @@ impl Figure {
             Self::AsyncMean | Self::AsyncP50 | Self::AsyncP99 | Self::AsyncP999 | Self::AsyncWorst => Some(false),
             _ => None,
         }
+    }
+
+    /// Whether it is about the few slowest I/Os, which models get less right than rates and means.
+    #[must_use]
+    pub fn is_tail(self) -> bool {
+        let worst = matches!(self, Self::SyncWorst | Self::AsyncWorst | Self::Task(_, TaskFigure::P99));
+        worst || self.quantile().is_some_and(|(q, _)| q >= TAIL)
     }
 
     /// Its value in a run, in its unit; `None` if the run has no such I/O. [`Figure::Fairness`] needs more than one

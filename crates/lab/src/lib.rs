@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advise;
+mod answer;
 mod blktrace;
 pub mod calibrate;
 mod compare;
@@ -37,8 +38,9 @@ pub mod tune;
 pub mod validate;
 pub mod verify;
 
+pub use answer::{Answer, Group, NOTHING_WAITS_PERCENT, sure_sentence};
 pub use blktrace::write_blktrace;
-pub use compare::{Comparison, SIGNIFICANCE, Verdict, compare};
+pub use compare::{Bounds, Comparison, EQUAL_WITHIN_PERCENT, SIGNIFICANCE, Verdict, compare};
 pub use decisions::write_decisions;
 pub use doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED};
 pub use error::LabError;
@@ -56,4 +58,4 @@ pub use record::{
     AloneRecord, DeviceRecord, Header, JobRecord, MachineRecord, MeasuredRecord, OnDevice, RECORDS_FORMAT, Record,
     Records, RunRecord, SettingRecord, TimelineRecord, ValueRecord, WorkloadKind, WorkloadRecord,
 };
-pub use results::{Answer, FigureResults, Results, SettingFigure, figures_of};
+pub use results::{FigureResults, Results, SettingFigure, figures_of, runs_in_words};

@@ -6,10 +6,10 @@
 use serde::Serialize;
 
 use crate::Direction;
-use crate::compare::{Comparison, compare};
+use crate::compare::{Bounds, Comparison, compare};
 use crate::doubt::{Doubt, listed};
 use crate::figure::Figure;
-use crate::record::{Header, Records};
+use crate::record::{DeviceRecord, Header, Records};
 use crate::results::{FigureResults, Results, SettingFigure, figures_of};
 
 /// How far the best setting is ahead.
@@ -27,15 +27,24 @@ pub struct Margin {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    /// Some settings are better than the others.
+    /// Some settings are better than the others for sure.
     Best {
-        /// Numbers of those between which there is no difference and than which none is better.
+        /// Their numbers.
         settings: Vec<usize>,
+        /// Whether they are known to be equal, or there is one; else it cannot be told which of them is the best.
+        told: bool,
         /// By how much.
         margin: Margin,
     },
-    /// No setting differs from the best.
-    Alike,
+    /// All settings are equal.
+    Equal,
+    /// Which is best cannot be told.
+    CannotTell {
+        /// Runs of each setting that would tell; `None` if no number would.
+        runs_needed: Option<u32>,
+    },
+    /// The device was idle nearly all the time: no best is named.
+    Idle,
     /// Too few runs, one setting, or a figure that the device does not have or that rests on too few I/Os.
     Unknown,
 }
@@ -47,8 +56,8 @@ pub struct FigureOverview {
     pub figure: Figure,
     /// Who wins, in the order of [`Header::devices`].
     pub devices: Vec<Outcome>,
-    /// Numbers of the settings that are among the best on every device where that is known; all of them if none
-    /// differs anywhere.
+    /// Numbers of the settings that are among the best, for sure, on every device where some are; all of them if there is no
+    /// such device.
     pub everywhere: Vec<usize>,
 }
 
@@ -89,11 +98,16 @@ impl Overview {
             return "one setting, nothing to compare it with: name another with --scheduler".to_owned();
         }
         let mut safe: Vec<(&[usize], Vec<Figure>)> = Vec::new();
-        let (mut depends, mut alike) = (Vec::new(), Vec::new());
+        let (mut depends, mut equal, mut open) = (Vec::new(), Vec::new(), Vec::new());
         for own in &self.figures {
-            let differs = own.devices.iter().any(|outcome| matches!(outcome, Outcome::Best { .. }));
-            if !differs {
-                alike.push(own.figure);
+            let is = |wanted: fn(&Outcome) -> bool| own.devices.iter().any(wanted);
+            let differs = is(|outcome| matches!(outcome, Outcome::Best { .. }));
+            let unsure =
+                is(|outcome| matches!(outcome, Outcome::CannotTell { .. } | Outcome::Best { told: false, .. }));
+            if unsure {
+                open.push(own.figure);
+            } else if !differs {
+                equal.push(own.figure);
             } else if own.everywhere.is_empty() {
                 depends.push(own.figure);
             } else if let Some((_, figures)) = safe.iter_mut().find(|(known, _)| *known == own.everywhere) {
@@ -115,10 +129,14 @@ impl Overview {
             let what = if parts.is_empty() { "among the best on every device" } else { "so" };
             parts.push(format!("no setting is {what} for {}: choose by device", names(&depends)));
         }
-        if !alike.is_empty() {
-            parts.push(format!("no difference between settings on any device in {}", names(&alike)));
+        if !equal.is_empty() {
+            let within = header.equal_within_percent;
+            parts.push(format!("all are equal within {within} % wherever that is known in {}", names(&equal)));
         }
-        if parts.is_empty() { "too few runs to say which is best".to_owned() } else { parts.join("; ") }
+        if !open.is_empty() {
+            parts.push(format!("not to be told on every device for {}", names(&open)));
+        }
+        if parts.is_empty() { "no best can be named".to_owned() } else { parts.join("; ") }
     }
 }
 
@@ -130,33 +148,41 @@ pub fn labels(header: &Header, settings: &[usize]) -> String {
 
 /// `None` if nothing is known of the figure on any device.
 fn overview(header: &Header, devices: &[Results], figure: Figure) -> Option<FigureOverview> {
-    let outcomes: Vec<Outcome> = devices.iter().map(|results| outcome(header, results, figure)).collect();
+    let outcomes: Vec<Outcome> =
+        header.devices.iter().zip(devices).map(|(device, results)| outcome(header, device, results, figure)).collect();
     let mut everywhere: Vec<usize> = (0..header.settings.len()).collect();
     for outcome in &outcomes {
         if let Outcome::Best { settings, .. } = outcome {
             everywhere.retain(|setting| settings.contains(setting));
         }
     }
-    let known = outcomes.iter().any(|outcome| *outcome != Outcome::Unknown);
+    let known = outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Unknown | Outcome::Idle));
     known.then_some(FigureOverview { figure, devices: outcomes, everywhere })
 }
 
-fn outcome(header: &Header, results: &Results, figure: Figure) -> Outcome {
+fn outcome(header: &Header, device: &DeviceRecord, results: &Results, figure: Figure) -> Outcome {
     if header.settings.len() < 2 || results.rounds < 2 {
         return Outcome::Unknown;
     }
-    if results.answer.alike.contains(&figure) {
-        return Outcome::Alike;
+    let answer = &results.answer;
+    if answer.idle_percent.is_some() {
+        return Outcome::Idle;
     }
-    let group = results.answer.best.iter().find(|(_, figures)| figures.contains(&figure));
-    let (Some((settings, _)), Some(all)) = (group, results.figure(figure)) else { return Outcome::Unknown };
-    match margin(header, all, settings) {
-        Some(margin) => Outcome::Best { settings: settings.clone(), margin },
+    if answer.equal.contains(&figure) {
+        return Outcome::Equal;
+    }
+    if let Some(open) = answer.open.as_ref().filter(|open| open.figures.contains(&figure)) {
+        return Outcome::CannotTell { runs_needed: open.runs_needed };
+    }
+    let group = answer.best.iter().find(|group| group.figures.contains(&figure));
+    let (Some(group), Some(all)) = (group, results.figure(figure)) else { return Outcome::Unknown };
+    match margin(header, device, all, &group.settings) {
+        Some(margin) => Outcome::Best { settings: group.settings.clone(), told: group.told, margin },
         None => Outcome::Unknown,
     }
 }
 
-fn margin(header: &Header, all: &FigureResults, best: &[usize]) -> Option<Margin> {
+fn margin(header: &Header, device: &DeviceRecord, all: &FigureResults, best: &[usize]) -> Option<Margin> {
     let having = |setting: usize| Some((setting, all.settings.get(setting)?.as_ref()?));
     let leading = |settings: &mut dyn Iterator<Item = usize>| {
         settings.filter_map(having).min_by(|a: &(usize, &SettingFigure), b| match all.figure.direction() {
@@ -168,5 +194,6 @@ fn margin(header: &Header, all: &FigureResults, best: &[usize]) -> Option<Margin
     let baseline = having(header.baseline).filter(|_| !best.contains(&header.baseline));
     let next = || leading(&mut (0..all.settings.len()).filter(|setting| !best.contains(setting)));
     let (than, other) = baseline.or_else(next)?;
-    Some(Margin { setting, than, comparison: compare(all.figure, &own.values, &other.values) })
+    let bounds = Bounds::on(device, header.equal_within_percent, all.figure.is_tail());
+    Some(Margin { setting, than, comparison: compare(all.figure, &own.values, &other.values, &bounds) })
 }

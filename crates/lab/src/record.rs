@@ -6,11 +6,14 @@
 //!
 //! Format 2 holds any number of devices. Files of format 1, which held one, are read as well.
 
+use iosched_disk::Fit;
 use iosched_kernel::checks::Finding;
 use iosched_kernel::facts::Facts;
 use iosched_kernel::knobs::Inert;
 use iosched_sim::{Host, Limit, Replay, RunResult, SchedulerSetting, TaskResult, Timeline};
 use serde::{Deserialize, Serialize};
+
+use crate::compare::EQUAL_WITHIN_PERCENT;
 
 /// Version of the format of records; raised when old readers would misunderstand new files.
 pub const RECORDS_FORMAT: u32 = 2;
@@ -62,6 +65,9 @@ pub struct Header {
     /// On a real device: runs were to end once every difference was clear, or known to within so many per cent of the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_sure_percent: Option<f64>,
+    /// Differences within so many per cent of the baseline matter to nobody.
+    #[serde(default = "equal_within_default", skip_serializing_if = "is_equal_within_default")]
+    pub equal_within_percent: f64,
     /// Tasks that were planned to run alone, numbers in [`RunResult::tasks`]; rising.
     pub alone: Vec<usize>,
 }
@@ -196,6 +202,9 @@ pub struct DeviceRecord {
     pub rotational: bool,
     /// Whether it acknowledges writes from a volatile cache.
     pub write_cache: bool,
+    /// How near the model comes to the device that it was fitted to; `None` if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit: Option<Fit>,
     /// Of a real device, what was found there; `None` of a modelled one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredRecord>,
@@ -239,6 +248,15 @@ pub struct ValueRecord {
     pub attribute: bool,
     /// Whether the setting names it.
     pub set: bool,
+}
+
+pub(crate) const fn equal_within_default() -> f64 {
+    EQUAL_WITHIN_PERCENT
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+pub(crate) fn is_equal_within_default(percent: &f64) -> bool {
+    *percent == EQUAL_WITHIN_PERCENT
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

@@ -1,10 +1,9 @@
 //! Results: what records say of one device. Computed from records alone.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 
-use crate::compare::{Comparison, SIGNIFICANCE, Verdict, compare};
+use crate::answer::Answer;
+use crate::compare::{Bounds, Comparison, SIGNIFICANCE, Verdict, compare, runs_to_tell};
 use crate::doubt::{Doubt, Finder, listed};
 use crate::fairness::Fairness;
 use crate::figure::Figure;
@@ -14,6 +13,8 @@ use crate::stat;
 
 /// Latencies of fewer I/Os in a run are shown but nothing is concluded from them.
 pub(crate) const FEW_IOS: u64 = 30;
+/// More runs of each setting nobody makes.
+pub(crate) const RUNS_WORTH: u32 = 500;
 /// From here on a rise is told as so many times the baseline, per cent.
 const FOLD_PERCENT: f64 = 900.0;
 
@@ -51,16 +52,6 @@ impl FigureResults {
     }
 }
 
-/// Which settings are best for what, by the figures that closing sentences speak of.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Answer {
-    /// Groups of settings (their numbers) between which there is no difference and than which no other is better, and
-    /// the figures that this is so for.
-    pub best: Vec<(Vec<usize>, Vec<Figure>)>,
-    /// Figures in which no setting differs from the best.
-    pub alike: Vec<Figure>,
-}
-
 /// What records say of one device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Results {
@@ -86,7 +77,7 @@ impl Results {
         let mut figures = figures(records, &fairness);
         correct_for_many(&mut figures, records.is_measured());
         if records.is_measured() {
-            keep_what_stands(&mut figures);
+            keep_what_stands(&mut figures, records.header().baseline);
         }
         let alone = records.alone_runs().iter().map(|alone| {
             let end_ns = alone.result.last_completion_ns.unwrap_or(0);
@@ -99,7 +90,7 @@ impl Results {
             rounds: records.all().rounds().len() as u32,
             simulated_ns,
             simulated_ios,
-            answer: answer(&figures, records.is_measured()),
+            answer: Answer::of(&figures, records),
             figures,
             doubts: Vec::new(),
         };
@@ -129,43 +120,31 @@ impl Results {
         differ.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)).then(a.0.cmp(&b.0)));
         let mut parts: Vec<String> =
             differ.iter().map(|(figure, c)| format!("{} {}", figure.name(), c.describe(figure.unit()))).collect();
-        for verdict in [Verdict::NoDifference, Verdict::Undecided] {
-            let names: Vec<String> =
-                same.iter().filter(|(_, c)| c.verdict == verdict).map(|(figure, _)| figure.name().to_owned()).collect();
-            if !names.is_empty() {
-                let what = if verdict == Verdict::NoDifference { "no difference" } else { "undecided, too few runs" };
-                parts.push(format!("{}: {what}", listed(&names)));
-            }
+        let of = |verdict: Verdict| same.iter().filter(move |(_, c)| c.verdict == verdict);
+        let equal: Vec<String> = of(Verdict::Equal).map(|(figure, _)| figure.name().to_owned()).collect();
+        if !equal.is_empty() {
+            parts.push(format!("{} equal within {} %", listed(&equal), header.equal_within_percent));
         }
+        parts.extend(of(Verdict::CannotTell).map(|(figure, c)| format!("{}: {}", figure.name(), c.describe(""))));
         Some(if parts.is_empty() { "nothing to compare".to_owned() } else { parts.join("; ") })
     }
 
     /// The answer in a sentence.
     #[must_use]
     pub fn answer_sentence(&self, header: &Header) -> String {
-        let names = |figures: &[Figure]| listed(&figures.iter().map(|f| f.name().to_owned()).collect::<Vec<_>>());
         if header.settings.len() < 2 {
             return "one setting, nothing to compare it with: name another with --scheduler".to_owned();
         }
         if self.rounds < 2 {
             return "too few runs to say which is best".to_owned();
         }
-        let mut parts: Vec<String> = Vec::new();
-        for (settings, figures) in &self.answer.best {
-            let labels: Vec<String> = settings.iter().map(|&s| header.settings[s].label.clone()).collect();
-            parts.push(format!("{} for {}", listed(&labels), names(figures)));
-        }
-        let mut text = if parts.is_empty() { String::new() } else { format!("best: {}", parts.join("; ")) };
-        if !self.answer.alike.is_empty() {
-            let separator = if text.is_empty() { "" } else { "; " };
-            let _ = write!(text, "{separator}no difference between settings in {}", names(&self.answer.alike));
-        }
-        text
+        self.answer.sentence(header)
     }
 }
 
 impl Comparison {
-    /// "better by 18 % (15 to 21 %)", "worse 12-fold (9.0 to 15)", "no difference"; `unit` for differences that have no percentage.
+    /// "better by 18 % (15 to 21 %)", "worse 12-fold (9.0 to 15)", "equal (-0.3 to +1.2 %)", "cannot tell (-12 to +30 %), 34 runs
+    /// would"; `unit` for differences that have no percentage.
     #[must_use]
     pub fn describe(&self, unit: &str) -> String {
         let word = match self.verdict {
@@ -173,8 +152,8 @@ impl Comparison {
             Verdict::Worse => "worse",
             Verdict::More => "more",
             Verdict::Less => "less",
-            Verdict::NoDifference => return "no difference".to_owned(),
-            Verdict::Undecided => return "undecided".to_owned(),
+            Verdict::Equal => return format!("equal{}", self.both_ends(unit)),
+            Verdict::CannotTell => return self.cannot_tell(unit),
         };
         let (size, interval, unit) = match (self.percent, self.interval_percent) {
             (Some(percent), Some((low, high))) if percent >= FOLD_PERCENT => {
@@ -194,6 +173,45 @@ impl Comparison {
         }
         format!("{word} by {} {unit} ({} to {} {unit})", shown[0], shown[1], shown[2])
     }
+}
+
+impl Comparison {
+    /// " (-12 to +30 %)", also where it holds 0; nothing of a single run and where all is the same.
+    fn both_ends(&self, unit: &str) -> String {
+        let (ends, unit) = match self.interval_percent {
+            Some(interval) => (Some(interval), "%"),
+            None => (self.interval, unit),
+        };
+        let signed = |value: f64| {
+            let shown = significant(value.abs(), 2);
+            if value == 0.0 { "0".to_owned() } else { format!("{}{shown}", if value < 0.0 { "-" } else { "+" }) }
+        };
+        match ends {
+            None | Some((0.0, 0.0)) => String::new(),
+            Some((low, high)) if signed(low) == signed(high) => format!(" ({} {unit})", signed(low)),
+            Some((low, high)) => format!(" ({} to {} {unit})", signed(low), signed(high)),
+        }
+    }
+
+    fn cannot_tell(&self, unit: &str) -> String {
+        if self.interval.is_none() {
+            return "cannot tell from one run".to_owned();
+        }
+        let ends = self.both_ends(unit);
+        match self.runs_needed {
+            Some(runs) => format!("cannot tell{ends}, {} would", runs_in_words(runs)),
+            None if self.model_error_percent > 0.0 => {
+                format!("cannot tell{ends}: the model is off by {} %", significant(self.model_error_percent, 2))
+            }
+            None => format!("cannot tell{ends}"),
+        }
+    }
+}
+
+/// "about 34 runs"; what nobody makes is not told to the last run.
+#[must_use]
+pub fn runs_in_words(runs: u32) -> String {
+    if runs > RUNS_WORTH { format!("more than {RUNS_WORTH} runs") } else { format!("{runs} runs") }
 }
 
 /// The figures that any of several devices has: what applications report, then in the order of [`Figure::ALL`].
@@ -232,7 +250,7 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> Vec<FigureResults> {
             Some(SettingFigure {
                 mean: stat::mean(&values),
                 sd: stat::standard_deviation(&values),
-                comparison: base.map(|base| compare(figure, &values, base)),
+                comparison: base.map(|base| compare(figure, &values, base, &bounds(records, figure))),
                 values,
             })
         });
@@ -308,41 +326,30 @@ fn correct_for_many(figures: &mut [FigureResults], measured: bool) {
 }
 
 /// On a real device, where two runs never are the same, a difference counts only if it stands among all of them.
-fn keep_what_stands(figures: &mut [FigureResults]) {
-    for comparison in figures.iter_mut().flat_map(FigureResults::comparisons_mut) {
-        if comparison.verdict.differs() && !comparison.survives_all {
-            comparison.verdict = Verdict::NoDifference;
+fn keep_what_stands(figures: &mut [FigureResults], baseline: usize) {
+    let families = [true, false].map(|concludes| {
+        let family = figures.iter().filter(|results| results.concludes() == concludes);
+        let compared = family.flat_map(|results| results.settings.iter().flatten());
+        compared.filter(|own| own.comparison.is_some_and(|found| found.p.is_some())).count()
+    });
+    for results in figures {
+        let (share, family) = if results.concludes() { (SHARES[0], families[0]) } else { (SHARES[1], families[1]) };
+        // What the hardest of them asks for: so many runs are enough wherever it stands among the others.
+        let significance = SIGNIFICANCE * share / family.max(1) as f64;
+        let Some(base) = results.settings.get(baseline).cloned().flatten() else { continue };
+        for own in results.settings.iter_mut().flatten() {
+            let Some(comparison) = &mut own.comparison else { continue };
+            if comparison.verdict.differs() && !comparison.survives_all {
+                comparison.verdict = Verdict::CannotTell;
+            }
+            if comparison.verdict == Verdict::CannotTell {
+                comparison.runs_needed = runs_to_tell(comparison, &own.values, &base.values, significance);
+            }
         }
     }
 }
 
-/// For every headline figure, the setting of the best mean and those that do not differ from it.
-fn answer(figures: &[FigureResults], measured: bool) -> Answer {
-    let mut answer = Answer::default();
-    let compared = figures.iter().filter(|results| results.concludes()).map(|results| results.settings.len() - 1);
-    // What is best was not known before: all that could have been it were looked at.
-    let significance = if measured { SIGNIFICANCE / compared.sum::<usize>().max(1) as f64 } else { SIGNIFICANCE };
-    for results in figures.iter().filter(|results| results.concludes()) {
-        let having: Vec<(usize, &SettingFigure)> =
-            results.settings.iter().enumerate().filter_map(|(number, own)| Some((number, own.as_ref()?))).collect();
-        let better = |a: f64, b: f64| match results.figure.direction() {
-            crate::Direction::Higher => b.total_cmp(&a),
-            _ => a.total_cmp(&b),
-        };
-        let Some((_, best)) = having.iter().min_by(|a, b| better(a.1.mean, b.1.mean)) else { continue };
-        let equals = |own: &SettingFigure| {
-            let found = compare(results.figure, &own.values, &best.values);
-            !found.verdict.differs() || found.p.is_some_and(|p| p > significance)
-        };
-        let group: Vec<usize> = having.iter().filter(|(_, own)| equals(own)).map(|(number, _)| *number).collect();
-        if group.len() == having.len() {
-            answer.alike.push(results.figure);
-        } else if let Some((_, of)) = answer.best.iter_mut().find(|(settings, _)| *settings == group) {
-            of.push(results.figure);
-        } else {
-            answer.best.push((group, vec![results.figure]));
-        }
-    }
-    answer.best.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.len()));
-    answer
+/// What a figure's verdicts on the records' device are measured by.
+pub(crate) fn bounds(records: OnDevice<'_>, figure: Figure) -> Bounds {
+    Bounds::on(records.device(), records.header().equal_within_percent, figure.is_tail())
 }

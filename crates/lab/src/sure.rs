@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::compare::SIGNIFICANCE;
+use crate::compare::{SIGNIFICANCE, Verdict};
 use crate::figure::Figure;
 use crate::results::Results;
 
@@ -21,7 +21,7 @@ pub struct Unclear {
 }
 
 /// The comparisons that are not clear yet. One is clear if there is a difference beyond doubt, or if it is known to within
-/// `percent` of the baseline on either side (95 %).
+/// `percent` of the baseline on either side (95 %) and so can be told from what matters.
 ///
 /// Whoever looks after every round and ends when a difference shows up will see one by chance sooner or later. So each look may err
 /// with a part of the 5 % only, the first with half, the next with a sixth, and so on (1 / (n (n + 1)), which adds up to 1).
@@ -41,8 +41,10 @@ pub fn unclear(results: &Results, percent: f64) -> Vec<Unclear> {
             // Against nothing there are no per cent: what is not a difference stays open.
             None => f64::INFINITY,
         };
-        let equal = comparison.interval == Some((0.0, 0.0));
-        let clear = comparison.p.is_some_and(|p| p <= significance) || within_percent <= percent || equal;
+        let told = comparison.verdict != Verdict::CannotTell;
+        let exact = comparison.interval == Some((0.0, 0.0));
+        let near = exact || within_percent <= percent;
+        let clear = comparison.p.is_some_and(|p| p <= significance) || (told && near);
         (results.rounds < ROUNDS_MIN || !clear).then_some(Unclear { setting, figure, within_percent })
     });
     open.collect()

@@ -99,6 +99,7 @@ fn on_device(tasks: &str, profile: &str, present: &str, tried: &[SchedulerSettin
         replay: Replay::Closed,
         limit: Limit::default(),
         until_sure_percent: None,
+        equal_within_percent: iosched_lab::EQUAL_WITHIN_PERCENT,
         command: "iosched advise /dev/sda".to_owned(),
     };
     let mut bench = Played { workload, profile, set: present.clone(), present };
@@ -159,10 +160,10 @@ fn what_is_better_on_the_device_is_advised_with_its_evidence() {
 fn where_nothing_can_be_better_it_is_left_as_it_is() {
     with_advice(LONELY, "sata-7200", "sata-7200", "mq-deadline", |advice, _| {
         assert_eq!(advice.recommended(), None);
-        assert_eq!(advice.measured.finding, Finding::NoDifference);
+        assert_eq!(advice.measured.finding, Finding::NothingBetter);
         let answer = advice.answer();
         assert!(answer.starts_with("leave it as it is (mq-deadline): none of "), "{answer}");
-        assert!(answer.contains(" serves mean(lookup) better; a difference of "), "{answer}");
+        assert!(answer.ends_with(" serves mean(lookup) better by more than 5 %"), "{answer}");
     });
 }
 

@@ -198,7 +198,7 @@ fn who_wins_where_and_by_how_much_is_told_against_the_baseline_or_the_next_best(
     let overview = Overview::of(&records, &results(&records));
     let finish = overview.figures.iter().find(|own| own.figure == Figure::Finish).unwrap();
     let best = |device: usize| match &finish.devices[device] {
-        Outcome::Best { settings, margin } => {
+        Outcome::Best { settings, told: true, margin } => {
             (settings.clone(), margin.setting, margin.than, margin.comparison.percent.unwrap().round())
         }
         other => panic!("{other:?}"),
@@ -206,12 +206,12 @@ fn who_wins_where_and_by_how_much_is_told_against_the_baseline_or_the_next_best(
     assert_eq!(best(0), (vec![1], 1, 0, -10.0));
     // 100 is 20 % better than 125.
     assert_eq!(best(1), (vec![0], 0, 1, -20.0));
-    assert_eq!(finish.devices[2], Outcome::Alike);
+    assert_eq!(finish.devices[2], Outcome::Equal);
     assert_eq!(finish.everywhere, [] as [usize; 0]);
     let sentence = overview.sentence(&records.header);
     assert!(
         sentence.starts_with(
-            "no setting is among the best on every device for finish: choose by device; no difference between"
+            "no setting is among the best on every device for finish: choose by device; all are equal within 5 %"
         ),
         "{sentence}"
     );
@@ -219,7 +219,7 @@ fn who_wins_where_and_by_how_much_is_told_against_the_baseline_or_the_next_best(
     shift(&mut records, 1, 100);
     let overview = Overview::of(&records, &results(&records));
     let sentence = overview.sentence(&records.header);
-    assert!(sentence.starts_with("among the best on every device: cfq for finish; no difference"), "{sentence}");
+    assert!(sentence.starts_with("among the best on every device: cfq for finish; all are equal"), "{sentence}");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn too_few_runs_and_a_single_setting_decide_nothing() {
     let one_run = records(&experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 1));
     let overview = Overview::of(&one_run, &results(&one_run));
     assert!(overview.figures.is_empty());
-    assert_eq!(overview.sentence(&one_run.header), "too few runs to say which is best");
+    assert_eq!(overview.sentence(&one_run.header), "no best can be named");
     assert!(overview.shared_doubts.contains(&Doubt::FewRuns { rounds: 1 }));
     let one_setting = records(&experiment(&["sata-7200", "sata-ssd"], &["cfq"], 2));
     let overview = Overview::of(&one_setting, &results(&one_setting));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use iosched_disk::Profile;
 use iosched_lab::{
-    Control, Doubt, Experiment, Fairness, Figure, Finished, LabError, Progress, Record, RecordReader, RecordWriter,
-    Records, Results, Verdict, execute,
+    Control, Doubt, Experiment, Fairness, Figure, Finished, Group, LabError, Progress, Record, RecordReader,
+    RecordWriter, Records, Results, Verdict, execute,
 };
 use iosched_sim::Replay;
 use iosched_trace::{ReadOptions, TraceReader};
@@ -138,7 +138,7 @@ fn a_setting_that_changes_nothing_makes_no_difference_and_is_told() {
     let results = results(&records(&experiment));
     for figure in &results.figures {
         let comparison = figure.settings[1].as_ref().unwrap().comparison.unwrap();
-        assert_eq!(comparison.verdict, Verdict::NoDifference, "{:?}", figure.figure);
+        assert_eq!(comparison.verdict, Verdict::Equal, "{:?}", figure.figure);
         assert_eq!((comparison.difference, comparison.published), (0.0, Some(false)));
     }
     let expected = Doubt::ChangedNothing { setting: "cfq:quantum=8".to_owned(), same_as: "cfq".to_owned() };
@@ -146,7 +146,7 @@ fn a_setting_that_changes_nothing_makes_no_difference_and_is_told() {
     assert!(results.answer.best.is_empty());
     assert_eq!(
         results.sentence(&experiment.header(), 1).unwrap(),
-        "finish, sync mean, sync p99, async p99 and fairness: no difference"
+        "finish, sync mean, sync p99, async p99 and fairness equal within 5 %"
     );
 }
 
@@ -167,8 +167,9 @@ fn a_known_shift_is_found_with_its_size_and_direction() {
     assert!((finish.percent.unwrap() - 10.0).abs() < 0.01, "{finish:?}");
     assert!(finish.survives_all);
     assert_eq!(comparison(Figure::Throughput).verdict, Verdict::Worse);
-    assert_eq!(comparison(Figure::SyncMean).verdict, Verdict::NoDifference);
-    assert_eq!(results.answer.best, [(vec![0], vec![Figure::Finish])]);
+    assert_eq!(comparison(Figure::SyncMean).verdict, Verdict::Equal);
+    let best = Group { settings: vec![0], figures: vec![Figure::Finish], told: true, runs_needed: None };
+    assert_eq!(results.answer.best, [best]);
     assert!(results.sentence(&experiment.header(), 1).unwrap().starts_with("finish worse by 10 %; "));
 }
 
@@ -262,7 +263,7 @@ fn one_process_has_no_fairness() {
 fn one_run_is_shown_but_decides_nothing() {
     let results = results(&records(&experiment(tasks(), &["noop", "cfq"], 1)));
     let own = results.figure(Figure::Finish).unwrap().settings[1].clone().unwrap();
-    assert_eq!((own.sd, own.comparison.unwrap().verdict), (None, Verdict::Undecided));
+    assert_eq!((own.sd, own.comparison.unwrap().verdict), (None, Verdict::CannotTell));
     assert!(results.doubts.contains(&Doubt::FewRuns { rounds: 1 }));
 }
 

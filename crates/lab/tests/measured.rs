@@ -121,12 +121,15 @@ fn runs_of_two_kinds_are_told() {
 fn a_difference_that_few_runs_do_not_tell_names_how_many_would() {
     let mut rng = SplitMix64::new(8);
     let found = results(5, |setting, _, _| 10.0 + 0.5 * normal(&mut rng) + if setting == 1 { 0.3 } else { 0.0 });
-    let untold = found.doubts.iter().find_map(|doubt| match doubt {
-        Doubt::FewRunsForDifference { rounds, runs_needed, .. } => Some((*rounds, *runs_needed, doubt.to_string())),
-        _ => None,
-    });
-    let (rounds, runs_needed, told) = untold.unwrap();
-    assert!(rounds == 5 && runs_needed > 5 && told.contains(&format!("--runs {runs_needed}")), "{told}");
+    let finish = found.figure(Figure::Finish).unwrap().settings[1].as_ref().unwrap().comparison.unwrap();
+    assert_eq!(finish.verdict, Verdict::CannotTell);
+    let told = finish.describe("s");
+    assert!(
+        finish.runs_needed.unwrap() > 5 && told.contains(&format!("{} runs", finish.runs_needed.unwrap())),
+        "{told}"
+    );
+    let answer = found.answer.open.unwrap();
+    assert!(answer.figures.contains(&Figure::Finish) && answer.runs_needed.unwrap() > 5, "{answer:?}");
 }
 
 #[test]

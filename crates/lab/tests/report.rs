@@ -117,7 +117,7 @@ fn of_several_devices_it_is_told_who_wins_where_before_each_has_its_section() {
     let table = &html[wins..wins + html[wins..].find("</table>").unwrap()];
     for (device, own) in ["sata-7200", "sata-ssd"].iter().zip(&results) {
         let row = &table[table.find(device).expect("a row")..];
-        for (settings, _) in &own.answer.best {
+        for settings in own.answer.best.iter().map(|group| &group.settings) {
             let label = &records.header.settings[settings[0]].label;
             assert!(row.contains(&format!("</svg>{label}<wbr>")), "{device} {label}");
         }

@@ -192,7 +192,7 @@ fn without_published_deviations_a_tenth_is_no_difference_on_either_side() {
     let row = results.rows.iter().find(|row| row.test == "write" && row.unit == "s").unwrap();
     assert!(row.is_short());
     for cell in [&row.cells[0], &row.cells[2]] {
-        assert_eq!(cell.verdict_published.map(iosched_lab::Verdict::id), Some("no_difference"));
+        assert_eq!(cell.verdict_published.map(iosched_lab::reproduce::Judgement::id), Some("no_difference"));
         assert_eq!(cell.same(), Some(true));
     }
 }

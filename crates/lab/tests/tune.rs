@@ -91,7 +91,7 @@ fn where_nothing_matters_the_default_is_recommended_and_no_tunable_is_said_to_ma
     for (tasks, scheduler) in [(LONELY, "deadline"), (SHARED, "noop")] {
         let tuned = run(&tuning(tasks, &[scheduler], &["p99(sync)"], 60));
         let results = TuneResults::of(&tuned.header, &tuned.runs);
-        assert_eq!(results.finding, Finding::NoDifference, "{scheduler}");
+        assert_eq!(results.finding, Finding::NothingBetter, "{scheduler}");
         assert_eq!(results.recommended().unwrap().label, scheduler);
         assert_eq!((results.shares.len(), results.put_back.len()), (0, 0));
     }

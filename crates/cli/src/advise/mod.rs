@@ -16,7 +16,7 @@ use iosched_lab::Control;
 use iosched_lab::tune::{Constraint, Goal};
 use iosched_lab::verify::of_kernel;
 
-use crate::args::{ReplayMode, speed};
+use crate::args::{ReplayMode, VerdictArgs, speed};
 use crate::compare::{self, on_interrupt};
 use crate::fail::{INTERRUPTED, usage};
 use crate::output;
@@ -128,6 +128,9 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) verdicts: VerdictArgs,
+
     /// Print everything as one JSON document
     #[arg(long)]
     json: bool,
@@ -168,7 +171,7 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     if args.json {
         output::json(&advice::json(&told))?;
     } else {
-        output::print(&advice::text(&told, args, Look::of_standard_output()))?;
+        output::print(&advice::text(&told, args, Look::of_standard_output().with_details(args.verdicts.details)))?;
     }
     Ok(if found.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }

@@ -62,7 +62,7 @@ impl Found {
     /// What follows from it.
     pub(crate) fn advice(&self) -> Advice<'_> {
         let present = self.present.setting().map_or_else(|_| self.present.scheduler.clone(), |own| own.to_string());
-        let fits = self.calibration.as_ref().map(|(_, own)| own.verdict.fits);
+        let fits = self.profile.fit().map(|fit| fit.fits);
         let predicted = TuneResults::of(&self.search.header, &self.search.runs);
         let of_device = self.records.on(0).map(Results::of);
         Advice::of(present, fits, predicted, &self.confirmed, of_device.as_ref())
@@ -163,7 +163,7 @@ pub(super) fn carry_out(plan: &Plan<'_>, kept: &Kept, control: &Arc<Control>) ->
     let present = session.recorded().clone();
     let Some((calibration, profile)) = model(plan, session, kept, control)? else { return Ok(None) };
     let Some(search) = search(plan, &profile, &present, kept, control)? else { return Ok(None) };
-    let fits = calibration.as_ref().is_none_or(|(_, own)| own.verdict.fits);
+    let fits = profile.fit().is_none_or(|fit| fit.fits);
     let best = candidates(&TuneResults::of(&search.header, &search.runs), fits, plan.args.confirm.into());
     let Some((records, interrupted)) = confirm(plan, &best, kept, control)? else { return Ok(None) };
     let confirmed = Confirmed::of(&search.header, &records);
@@ -218,6 +218,7 @@ fn search(
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
     experiment.keep_profile_text(0, profile.to_toml()?);
     experiment.seed = args.seed;
+    experiment.equal_within_percent = args.verdicts.equal_within;
     experiment.replay = plan.replay;
     experiment.limit = Limit { time_ns: plan.limits.run_for_ns, ..Limit::default() };
     experiment.command = plan.command();
@@ -255,6 +256,7 @@ fn confirm(
         replay: plan.replay,
         limit: plan.limits.of_runs(),
         until_sure_percent: plan.args.until_sure,
+        equal_within_percent: plan.args.verdicts.equal_within,
         command: plan.command(),
     };
     let mut bench = KernelBench::new(&target, &plan.state, &plan.work, &settings, plan.replay, plan.limits)?;

@@ -72,7 +72,9 @@ impl<'a> Comparing<'a> {
         }
         let page = Page::of(gathered, Some(elapsed_s), kept.then(|| next(&args.records, args.report.as_deref())));
         output::print(&match args.output_format() {
-            OutputFormat::Text => show::text(&page, &show::Look::of_standard_output()),
+            OutputFormat::Text => {
+                show::text(&page, show::Look::of_standard_output().with_details(args.verdicts.details))
+            }
             OutputFormat::Json => show::json(&page)?,
             OutputFormat::Csv => show::csv(&page),
             OutputFormat::Markdown => show::markdown(&page),

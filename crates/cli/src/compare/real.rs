@@ -103,6 +103,7 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
         seed: args.seed,
         replay,
         until_sure_percent: real.until_sure,
+        equal_within_percent: args.verdicts.equal_within,
     };
     let mut bench = KernelBench::new(&target, &state, &work, &settings, replay, limits)?;
     let control = Arc::new(Control::new(1));
@@ -202,6 +203,7 @@ fn command(args: &CompareArgs, on: &Path, settings: &[SettingRecord], baseline: 
     option("--baseline", settings[baseline].label.clone());
     option("--runs", args.runs().to_string());
     option("--seed", args.seed.to_string());
+    args.verdicts.options(&mut option);
     if let Some(seconds) = real.run_for {
         option("--run-for", seconds.to_string());
     }

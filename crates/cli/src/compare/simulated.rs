@@ -79,6 +79,7 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
     }
     experiment.runs = args.runs();
     experiment.seed = args.seed;
+    experiment.equal_within_percent = args.verdicts.equal_within;
     experiment.replay = replay;
     experiment.command = command(args, &experiment);
     Ok(experiment)
@@ -107,6 +108,7 @@ fn command(args: &CompareArgs, experiment: &Experiment) -> String {
     option("--baseline", experiment.header().settings[experiment.header().baseline].label.clone());
     option("--runs", args.runs().to_string());
     option("--seed", args.seed.to_string());
+    args.verdicts.options(&mut option);
     replay_options(experiment, &mut option);
     words.join(" ")
 }

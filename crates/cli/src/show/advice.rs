@@ -7,6 +7,7 @@ use iosched_lab::advise::Advice;
 use iosched_lab::grouped;
 use serde_json::{Value, json};
 
+use super::closing::{doubts, three_lines};
 use super::grid::Look;
 use super::text::{seconds, subject};
 use super::tuning::{figures, many, shown, verdicts};
@@ -36,20 +37,18 @@ pub(crate) fn text(told: &Told<'_>, args: &AdviseArgs, look: Look) -> String {
             let _ = write!(text, "\n{}", verdicts(measured, &shown, look));
         }
     }
-    text.push_str(&predictions(advice, look));
-    let mut doubts = advice.doubts();
+    if look.details {
+        text.push_str(&predictions(advice, look));
+    }
+    let mut all = Vec::new();
     if found.interrupted {
         let (done, planned) = (found.records.rounds().len(), found.records.header.runs);
-        doubts.insert(0, format!("it was ended after {done} of {planned} runs of each setting"));
+        all.push(format!("it was ended after {done} of {planned} runs of each setting"));
     }
-    doubts.extend(advice.reservations.iter().cloned());
-    if !doubts.is_empty() {
-        text.push_str("\ndoubtful:\n");
-    }
-    for doubt in doubts {
-        let _ = writeln!(text, "{}", look.wrap(&format!("  - {doubt}"), "    "));
-    }
-    let _ = writeln!(text, "\n{}", look.wrap(&advice.answer(), "  "));
+    all.extend(advice.doubts());
+    all.extend(advice.reservations.iter().cloned());
+    text.push_str(&doubts("doubtful:", &all, look));
+    let _ = write!(text, "\n{}", three_lines(&advice.answer(), &advice.measured.sure_sentence(), &all, look));
     if let Some(lasting) = told.lasting {
         text.push_str(&how(lasting, told.applied));
     } else if args.is_to_apply() {

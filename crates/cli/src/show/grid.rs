@@ -9,6 +9,8 @@ pub(crate) struct Look {
     pub(crate) width: Option<usize>,
     /// Whether colours are wanted.
     pub(crate) colours: bool,
+    /// Whether everything is wanted; else the answer and what it rests on.
+    pub(crate) details: bool,
 }
 
 /// Prose is not wider than this, wherever it goes.
@@ -24,7 +26,12 @@ impl Look {
         let term = Term::stdout();
         let width = if term.is_term() { term.size_checked().map(|(_, columns)| columns.into()) } else { None };
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { width, colours: term.is_term() && console::colors_enabled() && !no_colour }
+        Self { width, colours: term.is_term() && console::colors_enabled() && !no_colour, details: false }
+    }
+
+    /// The same, with everything if that is wanted.
+    pub(crate) fn with_details(self, details: bool) -> Self {
+        Self { details, ..self }
     }
 
     /// Text broken into lines, those after the first behind `indent`.
@@ -171,12 +178,12 @@ mod tests {
     fn long_heads_are_broken_and_columns_that_do_not_fit_come_below() {
         let heads = ["one".to_owned(), "two".to_owned()];
         let columns = [column("a", &["1", "2"]), column("cfq:slice_idle=0,quantum=32", &["33333", "4"])];
-        let wide = set(&heads, &columns, Look { width: None, colours: false });
+        let wide = set(&heads, &columns, Look { width: None, colours: false, details: true });
         assert_eq!(
             wide,
             "      a   cfq:\n          slice_idle=0,\n          quantum=32\none   1   33333\ntwo   2   4\n"
         );
-        let narrow = set(&heads, &columns, Look { width: Some(20), colours: false });
+        let narrow = set(&heads, &columns, Look { width: Some(20), colours: false, details: true });
         assert_eq!(
             narrow,
             "      a\none   1\ntwo   2\n\n      cfq:\n      slice_idle=0,\n      quantum=32\none   33333\ntwo   4\n"
@@ -190,7 +197,7 @@ mod tests {
         let text = set(
             &["a".to_owned(), "b".to_owned()],
             &[good, column("y", &["1", "2"])],
-            Look { width: None, colours: true },
+            Look { width: None, colours: true, details: true },
         );
         assert!(text.contains("\u{1b}[32mbetter\u{1b}[0m   1\n"), "{text:?}");
         assert!(text.contains("b   no       2\n"), "{text:?}");
@@ -198,7 +205,7 @@ mod tests {
 
     #[test]
     fn prose_is_wrapped_behind_its_indent() {
-        let look = Look { width: Some(40), colours: false };
+        let look = Look { width: Some(40), colours: false, details: true };
         let text = look.wrap("  - a list item that is longer than a line may be", "    ");
         assert_eq!(text, "  - a list item that is longer than a\n    line may be");
         assert_eq!(look.wrap("name      what", "  "), "name      what");

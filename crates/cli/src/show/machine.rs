@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use iosched_lab::{
-    Comparison, DeviceRecord, Doubt, FigureOverview, FigureResults, Header, Outcome, Overview, SettingFigure,
+    Comparison, DeviceRecord, Doubt, FigureOverview, FigureResults, Group, Header, Outcome, Overview, SettingFigure,
+    runs_in_words,
 };
 use serde_json::{Map, Value, json};
 
@@ -40,9 +41,12 @@ fn overview(header: &Header, overview: &Overview) -> Value {
     let device = |(device, outcome): (&DeviceRecord, &Outcome)| {
         let outcome = match outcome {
             Outcome::Unknown => json!({ "outcome": "unknown" }),
-            Outcome::Alike => json!({ "outcome": "alike" }),
-            Outcome::Best { settings, margin } => json!({
+            Outcome::Equal => json!({ "outcome": "equal" }),
+            Outcome::Idle => json!({ "outcome": "idle" }),
+            Outcome::CannotTell { runs_needed } => json!({ "outcome": "cannot_tell", "runs_needed": runs_needed }),
+            Outcome::Best { settings, told, margin } => json!({
                 "outcome": "best",
+                "told": told,
                 "settings": names(settings),
                 "setting": names(&[margin.setting])[0],
                 "than": names(&[margin.than])[0],
@@ -97,15 +101,20 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
             "settings": settings,
         })
     };
-    let best: Vec<Value> = results
-        .answer
-        .best
-        .iter()
-        .map(|(settings, figures)| {
-            let settings: Vec<&str> = settings.iter().map(|&setting| label(setting)).collect();
-            json!({ "settings": settings, "figures": figures })
-        })
-        .collect();
+    let group = |group: &Group| {
+        let settings: Vec<&str> = group.settings.iter().map(|&setting| label(setting)).collect();
+        let Group { figures, told, runs_needed, .. } = group;
+        json!({ "settings": settings, "figures": figures, "told": told, "runs_needed": runs_needed })
+    };
+    let answer = &results.answer;
+    let answer = json!({
+        "best": answer.best.iter().map(group).collect::<Vec<_>>(),
+        "equal": answer.equal,
+        "cannot_tell": answer.open.as_ref().map(group),
+        "idle_percent": answer.idle_percent.map(|percent| 100.0 - percent),
+        "equal_within_percent": answer.equal_within_percent,
+        "sentence": results.answer_sentence(header),
+    });
     let sentences: Vec<Value> = (0..header.settings.len())
         .filter_map(|setting| {
             Some(json!({ "setting": label(setting), "sentence": results.sentence(header, setting)? }))
@@ -118,7 +127,7 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
         "figures": results.figures.iter().map(figure).collect::<Vec<_>>(),
         "doubts": results.doubts.iter().map(doubt).collect::<Vec<_>>(),
         "sentences": sentences,
-        "answer": { "best": best, "alike": results.answer.alike, "sentence": results.answer_sentence(header) },
+        "answer": answer,
     });
     document.as_object().cloned().unwrap_or_default()
 }
@@ -208,10 +217,14 @@ fn wins(header: &Header, overview: &Overview) -> String {
     for (number, device) in header.devices.iter().enumerate() {
         let cell = |own: &FigureOverview| match &own.devices[number] {
             Outcome::Unknown => "-".to_owned(),
-            Outcome::Alike => "no difference".to_owned(),
-            Outcome::Best { settings, margin } => {
+            Outcome::Equal => "equal".to_owned(),
+            Outcome::Idle => "idle".to_owned(),
+            Outcome::CannotTell { runs_needed: Some(runs) } => format!("cannot tell, {} would", runs_in_words(*runs)),
+            Outcome::CannotTell { runs_needed: None } => "cannot tell".to_owned(),
+            Outcome::Best { settings, told, margin } => {
                 let best: Vec<String> = settings.iter().map(|&s| format!("`{}`", header.settings[s].label)).collect();
-                format!("{}: {}", best.join(", "), ahead(header, own, margin))
+                let between = if *told { ", " } else { " or " };
+                format!("{}: {}", best.join(between), ahead(header, own, margin))
             }
         };
         let cells: Vec<String> = overview.figures.iter().map(cell).collect();

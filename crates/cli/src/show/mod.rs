@@ -1,6 +1,7 @@
 //! Results shown: as text for people, and as JSON, CSV and Markdown.
 
 pub(crate) mod advice;
+mod closing;
 mod grid;
 mod machine;
 mod overview;
@@ -57,6 +58,21 @@ impl<'a> Page<'a> {
         };
         let sheets = header.devices.iter().zip(results).map(sheet).collect();
         Self { header, sheets, overview, elapsed_s, next }
+    }
+
+    /// All doubts, what spoils most of the answer first; of several devices with the name of the one.
+    fn ranked_doubts(&self) -> Vec<String> {
+        let shared = self.overview.iter().flat_map(|overview| &overview.shared_doubts);
+        let mut all: Vec<(u8, String)> = shared.map(|doubt| (doubt.rank(), doubt.to_string())).collect();
+        for sheet in &self.sheets {
+            let said = |doubt: &Doubt| match self.overview {
+                Some(_) => format!("on {}: {doubt}", sheet.device.name),
+                None => doubt.to_string(),
+            };
+            all.extend(sheet.doubts.iter().map(|doubt| (doubt.rank(), said(doubt))));
+        }
+        all.sort_by_key(|(rank, _)| *rank);
+        all.into_iter().map(|(_, said)| said).collect()
     }
 
     /// Complete rounds; the same on every device.

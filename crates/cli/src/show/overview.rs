@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use iosched_lab::{Figure, FigureOverview, Header, Margin, Outcome, Overview, figures_of, labels};
+use iosched_lab::{Figure, FigureOverview, Header, Margin, Outcome, Overview, figures_of, labels, runs_in_words};
 
 use super::grid::{Column, Look, Tone, set};
 use super::text::{figures_column, heads};
@@ -17,16 +17,14 @@ pub(crate) fn closing(page: &Page<'_>, overview: &Overview, look: Look) -> Strin
         let _ = writeln!(text, "{}", wins(header, overview, look));
     }
     if header.settings.len() < 2 {
-        let _ = writeln!(text, "{}", look.wrap(&overview.sentence(header), "      "));
-        return text;
+        return String::new();
     }
     let width = header.devices.iter().map(|device| device.name.chars().count()).max().unwrap_or(0).min(30);
     let indent = " ".repeat(width + 4);
-    for sheet in &page.sheets {
+    for sheet in page.sheets.iter().filter(|sheet| look.details || sheet.results.answer.idle_percent.is_some()) {
         let sentence = format!("  {:width$}  {}", sheet.device.name, sheet.results.answer_sentence(header));
         let _ = writeln!(text, "{}", look.wrap(&sentence, &indent));
     }
-    let _ = writeln!(text, "{}", look.wrap(&overview.sentence(header), "      "));
     text
 }
 
@@ -69,9 +67,16 @@ fn wins(header: &Header, overview: &Overview, look: Look) -> String {
 fn cells(header: &Header, own: &FigureOverview, device: usize) -> [(String, Tone); 2] {
     match &own.devices[device] {
         Outcome::Unknown => [("-".to_owned(), Tone::Faint), Default::default()],
-        Outcome::Alike => [("no difference".to_owned(), Tone::Faint), Default::default()],
-        Outcome::Best { settings, margin } => {
-            [(labels(header, settings), Tone::Plain), (ahead(header, own, margin), Tone::Good)]
+        Outcome::Equal => [("equal".to_owned(), Tone::Faint), Default::default()],
+        Outcome::Idle => [("idle".to_owned(), Tone::Faint), Default::default()],
+        Outcome::CannotTell { runs_needed } => {
+            let would = runs_needed.map_or_else(String::new, |runs| format!("{} would", runs_in_words(runs)));
+            [("cannot tell".to_owned(), Tone::Faint), (would, Tone::Faint)]
+        }
+        Outcome::Best { settings, told, margin } => {
+            let best = labels(header, settings);
+            let best = if *told { best } else { best.replacen(" and ", " or ", 1) };
+            [(best, Tone::Plain), (ahead(header, own, margin), Tone::Good)]
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use iosched_lab::reproduce::Judgement;
 use iosched_lab::reproduce::{Cell, ExperimentResults, GoalOutcome, Known, ReproductionHeader, Row, Summary};
-use iosched_lab::{Decimals, Verdict, grouped, significant};
+use iosched_lab::{Decimals, grouped, significant};
 
 use super::Cell as Shown;
 use super::grid::{Column, Look, Tone, set};
@@ -139,7 +140,7 @@ fn near(cell: &Cell) -> Tone {
     if cell.is_near() == Some(false) { Tone::Bad } else { Tone::Plain }
 }
 
-fn verdict(verdict: Option<Verdict>, is_baseline: bool, tone: Tone) -> (String, Tone) {
+fn verdict(verdict: Option<Judgement>, is_baseline: bool, tone: Tone) -> (String, Tone) {
     match verdict {
         _ if is_baseline => (String::new(), Tone::Plain),
         Some(verdict) => (verdict.id().replace('_', " "), tone),
@@ -204,7 +205,7 @@ mod tests {
             seed: 1,
             runs: 3,
         };
-        let found = text(&header, &results, 0.5, Look { width: None, colours: false });
+        let found = text(&header, &results, 0.5, Look { width: None, colours: false, details: true });
         if std::env::var_os("IOSCHED_RERECORD").is_some() {
             let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page-reproduction.txt");
             std::fs::write(file, &found).unwrap();

@@ -3,25 +3,25 @@
 use std::fmt::Write as _;
 
 use iosched_lab::{
-    Comparison, DeviceRecord, Doubt, Figure, FigureResults, Header, MachineRecord, Verdict, WorkloadKind,
-    WorkloadRecord, grouped, significant,
+    Comparison, DeviceRecord, Figure, FigureResults, Header, MachineRecord, Verdict, WorkloadKind, WorkloadRecord,
+    grouped, significant, sure_sentence,
 };
 use iosched_sim::Replay;
 
+use super::closing::{doubts, three_lines};
 use super::grid::{Column, Look, Tone, set};
 use super::overview::{by_device, closing};
 use super::{Cell, Page, Sheet, cells};
 
-/// The whole page.
-pub(crate) fn text(page: &Page<'_>, look: &Look) -> String {
-    let look = *look;
+/// The whole page. Without details of several devices only what they say together.
+pub(crate) fn text(page: &Page<'_>, look: Look) -> String {
     let mut text = heading(page, look);
     // One setting on several devices: its figures side by side.
     let side_by_side = page.overview.is_some() && page.header.settings.len() == 1;
     if side_by_side {
         let _ = write!(text, "\n{}", by_device(page, look));
     }
-    for sheet in &page.sheets {
+    for sheet in page.sheets.iter().filter(|_| look.details || page.overview.is_none()) {
         if !side_by_side {
             text.push('\n');
             if page.overview.is_some() {
@@ -33,33 +33,27 @@ pub(crate) fn text(page: &Page<'_>, look: &Look) -> String {
         if page.header.settings.len() > 1 {
             let _ = write!(text, "\n{}", verdicts(sheet, look));
         }
+        if look.details {
+            text.push_str(&each(sheet, look));
+        }
         let title = match page.overview {
             Some(_) => format!("doubtful on {}:", sheet.device.name),
             None => "doubtful:".to_owned(),
         };
         text.push_str(&doubts(&title, &sheet.doubts, look));
     }
-    match &page.overview {
+    let answer = match &page.overview {
         Some(overview) => {
             text.push_str(&doubts("doubtful on every device:", &overview.shared_doubts, look));
             let _ = write!(text, "\n{}", closing(page, overview, look));
+            overview.sentence(page.header)
         }
-        None => text.extend(page.sheets.first().map(|sheet| answer(sheet, look))),
-    }
+        None => page.sheets.first().map_or_else(String::new, |sheet| sheet.results.answer_sentence(page.header)),
+    };
+    let sure = sure_sentence(page.header, page.sheets.iter().map(|sheet| &sheet.results));
+    let _ = write!(text, "\n{}", three_lines(&answer, &sure, &page.ranked_doubts(), look));
     if let Some(next) = &page.next {
-        let _ = writeln!(text, "next: {next}");
-    }
-    text
-}
-
-/// A list, after an empty line; nothing if there are none.
-fn doubts(title: &str, doubts: &[Doubt], look: Look) -> String {
-    let mut text = String::new();
-    if !doubts.is_empty() {
-        let _ = writeln!(text, "\n{title}");
-    }
-    for doubt in doubts {
-        let _ = writeln!(text, "{}", look.wrap(&format!("  - {doubt}"), "    "));
+        let _ = writeln!(text, "{:11}{next}", "next:");
     }
     text
 }
@@ -135,8 +129,14 @@ pub(super) fn seconds(ns: u64) -> String {
     if seconds < 1000.0 { significant(seconds, 3) } else { grouped(seconds.round() as u64) }
 }
 
-fn row_heads(sheet: &Sheet<'_>) -> Vec<String> {
-    heads(&sheet.results.figures.iter().map(|results| results.figure).collect::<Vec<_>>())
+/// The figures that have a row: all of them, or those that something is concluded from.
+fn told<'s>(sheet: &'s Sheet<'_>, look: Look) -> Vec<&'s FigureResults> {
+    let told = |results: &&FigureResults| look.details || results.headline || results.figure == Figure::Throughput;
+    sheet.results.figures.iter().filter(told).collect()
+}
+
+fn row_heads(told: &[&FigureResults]) -> Vec<String> {
+    heads(&told.iter().map(|results| results.figure).collect::<Vec<_>>())
 }
 
 /// "sync p99        ms".
@@ -152,13 +152,14 @@ fn head_of(header: &Header, setting: usize) -> (String, Option<String>) {
 }
 
 fn figures(sheet: &Sheet<'_>, look: Look) -> String {
-    let rows: Vec<Vec<Cell>> = sheet.results.figures.iter().map(cells).collect();
+    let told = told(sheet, look);
+    let rows: Vec<Vec<Cell>> = told.iter().map(|results| cells(results)).collect();
     let column = |setting: usize| {
         let (head, note) = head_of(sheet.header, setting);
         figures_column(head, note, rows.iter().map(|row| row[setting].as_ref()))
     };
     let columns: Vec<Column> = (0..sheet.header.settings.len()).map(column).collect();
-    set(&row_heads(sheet), &columns, look)
+    set(&row_heads(&told), &columns, look)
 }
 
 /// A column of figures; decimal points stand below each other.
@@ -185,17 +186,25 @@ pub(super) fn figures_column<'c>(
 
 fn verdicts(sheet: &Sheet<'_>, look: Look) -> String {
     let header = sheet.header;
+    let told = told(sheet, look);
     let columns: Vec<Column> = (0..header.settings.len())
         .filter(|&setting| setting != header.baseline)
         .map(|setting| Column {
             head: header.settings[setting].label.clone(),
             note: None,
-            cells: sheet.results.figures.iter().map(|results| verdict_cell(results, setting)).collect(),
+            cells: told.iter().map(|results| verdict_cell(results, setting)).collect(),
         })
         .collect();
     let baseline = &header.settings[header.baseline].label;
-    let title = format!("against {baseline} (95 % confidence; * outside the standard deviations):");
-    format!("{}\n{}", look.wrap(&title, ""), set(&row_heads(sheet), &columns, look))
+    let title = verdicts_title(baseline, header.equal_within_percent);
+    format!("{}\n{}", look.wrap(&title, ""), set(&row_heads(&told), &columns, look))
+}
+
+/// What a table of verdicts is headed.
+pub(super) fn verdicts_title(baseline: &str, equal_within_percent: f64) -> String {
+    format!(
+        "against {baseline} (95 % confidence; equal: within {equal_within_percent} %; * outside the standard deviations):"
+    )
 }
 
 fn verdict_cell(results: &FigureResults, setting: usize) -> (String, Tone) {
@@ -209,13 +218,13 @@ pub(super) fn verdict(comparison: &Comparison, figure: Figure) -> (String, Tone)
         Verdict::Better => Tone::Good,
         Verdict::Worse => Tone::Bad,
         Verdict::More | Verdict::Less => Tone::Plain,
-        Verdict::NoDifference | Verdict::Undecided => Tone::Faint,
+        Verdict::Equal | Verdict::CannotTell => Tone::Faint,
     };
     (format!("{}{mark}", comparison.describe(figure.unit())), tone)
 }
 
-/// What is said of one device at the end: every setting against the baseline, and the answer.
-fn answer(sheet: &Sheet<'_>, look: Look) -> String {
+/// What is said of every setting of one device against the baseline.
+fn each(sheet: &Sheet<'_>, look: Look) -> String {
     let header = sheet.header;
     let mut text = String::new();
     if header.settings.len() > 1 {
@@ -227,10 +236,7 @@ fn answer(sheet: &Sheet<'_>, look: Look) -> String {
                 let _ = writeln!(text, "{}", look.wrap(&format!("  {:width$}  {sentence}", setting.label), &indent));
             }
         }
-    } else {
-        text.push('\n');
     }
-    let _ = writeln!(text, "{}", look.wrap(&sheet.results.answer_sentence(header), "      "));
     text
 }
 
@@ -304,7 +310,7 @@ mod tests {
     fn check(devices: &[&str], look: Look, expected: &str, file: &str) {
         let records = records(devices);
         let page = Page::of(&records, Some(0.8), Some("iosched compare --help".to_owned()));
-        let found = text(&page, &look);
+        let found = text(&page, look);
         if std::env::var_os("IOSCHED_RERECORD").is_some() {
             std::fs::write(format!("{}/tests/{file}", env!("CARGO_MANIFEST_DIR")), &found).unwrap();
         } else {
@@ -317,19 +323,24 @@ mod tests {
 
     #[test]
     fn the_page_is_as_recorded() {
-        check(&["sata-7200"], Look { width: None, colours: false }, EXPECTED, "page.txt");
+        check(&["sata-7200"], Look { width: None, colours: false, details: true }, EXPECTED, "page.txt");
     }
 
     #[test]
     fn a_narrow_page_keeps_within_its_width() {
-        check(&["sata-7200"], Look { width: Some(60), colours: false }, EXPECTED_NARROW, "page-narrow.txt");
+        check(
+            &["sata-7200"],
+            Look { width: Some(60), colours: false, details: true },
+            EXPECTED_NARROW,
+            "page-narrow.txt",
+        );
         let tables = EXPECTED_NARROW.lines().filter(|line| !line.starts_with("next:"));
         assert_eq!(tables.filter(|line| line.chars().count() > 60).collect::<Vec<_>>(), [] as [&str; 0]);
     }
 
     #[test]
     fn the_page_of_several_devices_is_as_recorded() {
-        let look = Look { width: None, colours: false };
+        let look = Look { width: None, colours: false, details: true };
         check(&["sata-7200", "sata-ssd"], look, EXPECTED_DEVICES, "page-devices.txt");
     }
 }

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use iosched_lab::tune::{Finding, PutBack, Standing, TuneResults, commands};
+use iosched_lab::tune::{PutBack, Standing, TuneResults, commands};
 use iosched_lab::{Comparison, significant};
 
+use super::closing::{doubts, three_lines};
 use super::grid::{Column, Look, set};
-use super::text::{figures_column, seconds, subject, verdict};
+use super::text::{figures_column, seconds, subject, verdict, verdicts_title};
 use super::{Cell, row};
 
 /// What is told beside the goals if it differs.
@@ -22,19 +23,16 @@ pub(crate) fn text(results: &TuneResults<'_>, elapsed_s: f64, next: Option<&str>
             let _ = write!(text, "\n{}", verdicts(results, &shown, look));
         }
     }
-    text.push_str(&by_elevator(results, look));
-    text.push_str(&put_back(results, look));
-    text.push_str(&shares(results, look));
+    if look.details {
+        text.push_str(&by_elevator(results, look));
+        text.push_str(&put_back(results, look));
+        text.push_str(&shares(results, look));
+    }
     text.push_str(&front(results, look));
-    let doubts = results.doubts();
-    if !doubts.is_empty() {
-        text.push_str("\ndoubtful:\n");
-    }
-    for doubt in doubts {
-        let _ = writeln!(text, "{}", look.wrap(&format!("  - {doubt}"), "    "));
-    }
-    let _ = writeln!(text, "\n{}", look.wrap(&results.answer(), "  "));
-    if let Some(best) = results.recommended().filter(|_| results.finding != Finding::NoDifference) {
+    let all = results.doubts();
+    text.push_str(&doubts("doubtful:", &all, look));
+    let _ = write!(text, "\n{}", three_lines(&results.answer(), &results.sure_sentence(), &all, look));
+    if let Some(best) = results.recommended().filter(|_| results.recommends()) {
         for command in commands(&best.setting) {
             let _ = writeln!(text, "  {command}");
         }
@@ -160,7 +158,7 @@ pub(super) fn verdicts(results: &TuneResults<'_>, shown: &[usize], look: Look) -
             Column { head: standing.label.clone(), note: None, cells }
         })
         .collect();
-    let title = format!("against {} (95 % confidence; * outside the standard deviations):", results.header.baseline);
+    let title = verdicts_title(&results.header.baseline.to_string(), results.header.equal_within_percent);
     format!("{}\n{}", look.wrap(&title, ""), set(&heads(results, &rows), &columns, look))
 }
 

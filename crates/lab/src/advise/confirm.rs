@@ -2,6 +2,7 @@
 
 use iosched_sim::SchedulerSetting;
 
+use crate::figure::Figure;
 use crate::record::{Records, RunRecord};
 use crate::tune::{Goal, Measure, Phase, TuneHeader, TuneRun};
 use crate::verify::PRESENT;
@@ -28,6 +29,7 @@ impl Confirmed {
         header.baseline = SchedulerSetting::defaults(PRESENT);
         header.budget = plan.runs * plan.settings.len() as u32;
         header.seed = plan.seed;
+        header.equal_within_percent = plan.equal_within_percent;
         // Chance is not ours there.
         header.seeds_matter = true;
         // They are written as goals are.
@@ -39,6 +41,7 @@ impl Confirmed {
             run: own.run,
             seed: own.seed,
             simulated_ns: own.result.finished_ns,
+            utilisation_percent: Figure::Utilisation.of(&own.result),
             values: measures.iter().map(|measure| measure.as_ref()?.of(&own.result)).collect(),
         };
         let runs = records.on(0).map(|own| own.runs().map(run).collect()).unwrap_or_default();

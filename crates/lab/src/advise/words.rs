@@ -2,7 +2,6 @@
 
 use super::{Advice, Prediction};
 use crate::compare::{Comparison, Verdict};
-use crate::number::significant;
 use crate::tune::{Finding, MeasureRecord};
 
 impl Advice<'_> {
@@ -24,23 +23,29 @@ impl Advice<'_> {
                 self.wanted(),
                 self.measured.against_baseline(best)
             ),
-            (Finding::NoDifference, _) => {
+            (Finding::NothingBetter, _) => {
                 let others = self.measured.standings.len().saturating_sub(1);
                 let tried = match others {
                     0 => return format!("leave it as it is ({present}): there is nothing else to set"),
                     1 => "the other setting that was tried on the device does not serve".to_owned(),
                     n => format!("none of {n} other settings that were tried on the device serves"),
                 };
-                let seen = self.would_show().map_or_else(String::new, |percent| {
-                    format!("; a difference of {} % would have shown", significant(percent, 2))
-                });
                 let kept = if self.measured.header.constraints.is_empty() {
                     String::new()
                 } else {
                     format!(" and keeps {}", self.wanted())
                 };
-                format!("leave it as it is ({present}): {tried} {goals} better{kept}{seen}")
+                let within = self.measured.header.equal_within_percent;
+                format!("leave it as it is ({present}): {tried} {goals} better by more than {within} %{kept}")
             }
+            (Finding::CannotTell, _) => {
+                let unsure = self.measured.unsure_words().unwrap_or_default();
+                format!(
+                    "cannot tell whether to change what is set ({present}): nothing is better for sure, and {unsure}; until that is known \
+                     leave it as it is"
+                )
+            }
+            (Finding::Idle, _) => format!("{}: leave it as it is ({present})", self.measured.idle_words()),
             (Finding::NothingAllowed, _) => {
                 format!("nothing that was tried on the device keeps {}: leave it as it is ({present})", self.wanted())
             }
@@ -55,14 +60,6 @@ impl Advice<'_> {
         wanted.join(" and ")
     }
 
-    /// The difference in the first goal, per cent, that every setting would have shown: half the widest interval.
-    fn would_show(&self) -> Option<f64> {
-        let intervals = self.predictions.iter().map(|own| own.measured.first()?.as_ref()?.interval_percent);
-        let halves = intervals.map(|interval| interval.map(|(low, high)| (high - low) / 2.0));
-        let relevant = self.measured.header.measures[0].relevant_percent;
-        halves.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max).map(|half| half.max(relevant))
-    }
-
     /// What a reader should know before following it, in sentences; [`Advice::reservations`] go with the runs on the device.
     #[must_use]
     pub fn doubts(&self) -> Vec<String> {
@@ -74,8 +71,11 @@ impl Advice<'_> {
                     .to_owned(),
             );
         }
+        doubts.extend(self.predicted.model_error());
         doubts.extend(self.predictions.iter().filter_map(|own| self.missed(own)));
-        doubts.extend(self.measured.undecided(|needed| format!("--runs {needed}")));
+        if self.measured.finding == Finding::CannotTell {
+            doubts.push("more runs on the device may tell what these do not: --runs, or --until-sure".to_owned());
+        }
         doubts.extend(self.measured.recommended().into_iter().flat_map(|best| self.measured.unsure_constraints(best)));
         doubts.extend(self.starved.iter().cloned());
         doubts

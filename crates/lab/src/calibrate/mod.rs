@@ -80,7 +80,10 @@ impl Calibration {
         let Some((_, profile, residuals)) = best else {
             return Err(CalibrateError::Incomplete { missing: "kind of device that could be fitted".to_owned() });
         };
-        Self::beside(&evidence, profile, kinds, residuals)
+        let mut calibration = Self::beside(&evidence, profile, kinds, residuals)?;
+        let fit = verdict::fit(&calibration.verdict, &calibration.residuals, &calibration.held_out);
+        calibration.profile = calibration.profile.fitted(fit);
+        Ok(calibration)
     }
 
     /// Shows a profile that is there already beside what was measured: fits nothing.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use iosched_disk::Fit;
 use serde::Serialize;
 
 use super::evidence::{Quantity, Residual};
@@ -52,6 +53,33 @@ impl Verdict {
             noisy: (all().filter(|pair| is_noisy(pair.measured.variation)).count(), all().count()),
         }
     }
+}
+
+/// Of so many measured figures a model is no further off than its [`Fit`] says.
+const COVERED: f64 = 0.8;
+
+/// How near a model comes to all that was measured, whether the fit saw it or not.
+pub(super) fn fit(verdict: &Verdict, residuals: &[Residual], held_out: &[Residual]) -> Fit {
+    let error_percent = |quantity: Quantity| {
+        let all = residuals.iter().chain(held_out).map(|own| off(own.pair(quantity).difference()));
+        let mut all: Vec<f64> = all.collect();
+        all.sort_unstable_by(f64::total_cmp);
+        let last = (all.len() as f64 * COVERED).ceil() as usize;
+        // As many digits as mean something.
+        (all.get(last.saturating_sub(1)).copied().unwrap_or(0.0) * 1e3).round() / 10.0
+    };
+    Fit {
+        fits: verdict.fits,
+        rate_error_percent: error_percent(Quantity::Iops),
+        tail_error_percent: error_percent(Quantity::P99),
+    }
+}
+
+/// How far off a ratio is, be it too large or too small: half as much is as far off as twice as much.
+fn off(difference: f64) -> f64 {
+    /// Further off nobody looks.
+    const MOST: f64 = 1e3;
+    ((1.0 + difference).max(1.0 / MOST).ln().abs().exp() - 1.0).min(MOST)
 }
 
 impl fmt::Display for Verdict {

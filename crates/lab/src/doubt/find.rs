@@ -44,6 +44,7 @@ pub(crate) struct Finder<'a> {
 }
 
 impl Finder<'_> {
+    /// What spoils most of the answer first.
     pub(crate) fn all(&self) -> Vec<Doubt> {
         let mut doubts = Vec::new();
         let warnings = self.records.all().warnings.iter();
@@ -52,6 +53,8 @@ impl Finder<'_> {
         if let Some(first) = workload.warnings.first() {
             doubts.push(Doubt::WorkloadDamaged { first: first.clone(), total: workload.warnings_total });
         }
+        let device = self.records.device();
+        doubts.extend(device.fit.map(|fit| Doubt::ModelError { name: device.name.clone(), fit }));
         self.runs(&mut doubts);
         self.load(&mut doubts);
         self.tails(&mut doubts);
@@ -65,6 +68,7 @@ impl Finder<'_> {
             self.inert(&measured.inert, &mut doubts);
         }
         self.notes(&mut doubts);
+        doubts.sort_by_key(Doubt::rank);
         doubts
     }
 

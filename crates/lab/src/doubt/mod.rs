@@ -5,6 +5,7 @@ mod noise;
 
 use std::fmt;
 
+use iosched_disk::Fit;
 use iosched_kernel::checks::Finding;
 use iosched_kernel::knobs::Inert;
 use iosched_sim::Note;
@@ -149,18 +150,12 @@ pub enum Doubt {
         /// How many runs are in each.
         runs: [u64; 2],
     },
-    /// A difference that so few runs do not tell from chance.
-    FewRunsForDifference {
-        /// Label of the setting.
-        setting: String,
-        /// Which.
-        figure: Figure,
-        /// The difference seen, per cent of the baseline.
-        percent: f64,
-        /// Runs made.
-        rounds: u32,
-        /// Runs of each setting that would tell it.
-        runs_needed: u32,
+    /// The model was fitted to a device, and this is how near it comes.
+    ModelError {
+        /// The device's name.
+        name: String,
+        /// How near.
+        fit: Fit,
     },
     /// A verdict that comes from a few odd runs.
     OddRuns {
@@ -205,6 +200,29 @@ pub(crate) fn listed(names: &[String]) -> String {
         [] => String::new(),
         [one] => one.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+impl Doubt {
+    /// How much of the answer it spoils: doubts of a lower rank are told first.
+    #[must_use]
+    pub const fn rank(&self) -> u8 {
+        match self {
+            // It is the answer to another question.
+            Self::RecordsDamaged { .. } | Self::WorkloadDamaged { .. } => 0,
+            // Whatever is concluded is of the model or of an idle device.
+            Self::ModelError { fit, .. } if !fit.fits => 1,
+            Self::Idle { .. } | Self::Overload { .. } => 2,
+            Self::Incomplete { .. } | Self::FewRuns { rounds: 1 } => 3,
+            // What the device or its machine does to figures.
+            Self::Found { .. } | Self::Drift { .. } | Self::TwoGroups { .. } | Self::OddRuns { .. } => 4,
+            Self::Starved { .. } | Self::Inert { .. } => 5,
+            Self::ModelError { .. } | Self::ChangedNothing { .. } | Self::NoVariance { .. } => 6,
+            // Single figures.
+            Self::FewIos { .. } | Self::ThinTail { .. } | Self::ManyComparisons { .. } => 7,
+            Self::Simulated { .. } => 8,
+            Self::Short { .. } | Self::FewRuns { .. } | Self::NoFairness { .. } | Self::FairnessPartial { .. } => 9,
+        }
     }
 }
 
@@ -321,7 +339,7 @@ impl fmt::Display for Doubt {
             ),
             Self::TwoGroups { setting, figure, means, runs } => write!(
                 f,
-                "{setting}: {} is about {} {} in {} runs and about {} {} in {}, and rarely between: its mean is of nothing that happens; find out what tells the runs apart",
+                "{setting}: {} is about {} {} in {} runs and about {} {} in {}, and rarely between: its mean mixes two kinds of runs; find out what tells the runs apart",
                 figure.name(),
                 significant(means[0], 3),
                 figure.unit(),
@@ -330,11 +348,13 @@ impl fmt::Display for Doubt {
                 figure.unit(),
                 runs[1]
             ),
-            Self::FewRunsForDifference { setting, figure, percent, rounds, runs_needed } => write!(
+            Self::ModelError { name, fit } => write!(
                 f,
-                "{setting}: {} differs by {} % on average, which {rounds} runs do not tell from chance; to tell such a difference you need about {runs_needed} runs: --runs {runs_needed}, or --until-sure",
-                figure.name(),
-                significant(percent.abs(), 2)
+                "the model of {name} {} the device: rates are off by up to {} % and the slowest I/Os by up to {} % in four cases of five, and \
+                 smaller differences are not told; calibrate it again, or compare on the device itself: --on",
+                if fit.fits { "fits, but is not" } else { "does not fit" },
+                significant(fit.rate_error_percent, 2),
+                significant(fit.tail_error_percent, 2)
             ),
             Self::OddRuns { setting, figure } => write!(
                 f,

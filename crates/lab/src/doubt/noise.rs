@@ -1,4 +1,4 @@
-//! What noise does to figures of a real device: trends, two groups, odd runs, differences that are not told from chance.
+//! What noise does to figures of a real device: trends, two groups, odd runs.
 
 use super::Doubt;
 use super::find::Finder;
@@ -11,26 +11,19 @@ use crate::stat;
 const ALARM: f64 = 0.01;
 /// Drifts and distances of groups below this many times what is worth a verdict say nothing.
 const WORTH_TIMES: f64 = 4.0;
-/// More runs than this nobody makes to tell a difference.
-const RUNS_WORTH: u32 = 500;
 /// Differences of ranks below so few pairs are never significant.
 const RANK_PAIRS_MIN: usize = 6;
 
 impl Finder<'_> {
     pub(super) fn noise(&self, doubts: &mut Vec<Doubt>) {
-        // Of differences that are not told from chance, the one that the fewest runs would tell: the others follow from it.
-        let mut nearest: Option<(u32, Doubt)> = None;
         for results in self.results.figures.iter().filter(|results| results.concludes()) {
             doubts.extend(self.drift(results));
             for (setting, own) in results.settings.iter().enumerate() {
                 let Some(own) = own else { continue };
                 doubts.extend(self.two_groups(results.figure, setting, own));
                 doubts.extend(self.odd_runs(results.figure, setting, own));
-                let untold = self.untold(results.figure, setting, own);
-                nearest = nearest.into_iter().chain(untold).min_by_key(|&(runs_needed, _)| runs_needed);
             }
         }
-        doubts.extend(nearest.map(|(_, doubt)| doubt));
     }
 
     fn label(&self, setting: usize) -> String {
@@ -73,15 +66,5 @@ impl Finder<'_> {
         let by_bootstrap = comparison.bootstrap.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0);
         let odd = own.values.len() >= RANK_PAIRS_MIN && (by_rank || by_bootstrap);
         odd.then(|| Doubt::OddRuns { setting: self.label(setting), figure })
-    }
-
-    /// A difference seen that these runs do not tell from chance, with the runs that would.
-    fn untold(&self, figure: Figure, setting: usize, own: &SettingFigure) -> Option<(u32, Doubt)> {
-        let comparison = own.comparison.as_ref().filter(|comparison| !comparison.verdict.differs())?;
-        let percent = comparison.percent.filter(|percent| percent.abs() >= figure.relevant_percent())?;
-        let (rounds, runs_needed) = (self.results.rounds, comparison.runs_needed?);
-        let setting = self.label(setting);
-        let doubt = Doubt::FewRunsForDifference { setting, figure, percent, rounds, runs_needed };
-        (runs_needed > rounds && runs_needed <= RUNS_WORTH).then_some((runs_needed, doubt))
     }
 }

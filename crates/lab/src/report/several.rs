@@ -9,7 +9,7 @@ use crate::figure::Figure;
 use crate::number::Decimals;
 use crate::overview::{Margin, Outcome, Overview};
 use crate::record::Records;
-use crate::results::{Results, figures_of};
+use crate::results::{Results, figures_of, runs_in_words};
 
 pub(crate) fn page(records: &Records, views: &mut [View<'_>], file: Option<&str>) -> Markup {
     let header = &records.header;
@@ -76,8 +76,7 @@ fn wins(views: &[View<'_>], overview: &Overview) -> Markup {
             }
         }
         p .legend {
-            "The settings between which there is no difference and than which none is better, and how much better the one \
-             of the best mean is than " (name(baseline)) ", or than the next best where " (name(baseline))
+            "The settings than which no other is better for sure, and how much better the one of the best mean is than " (name(baseline)) ", or than the next best where " (name(baseline))
             " is among the best; with the 95 % confidence interval."
         }
     }
@@ -86,9 +85,17 @@ fn wins(views: &[View<'_>], overview: &Overview) -> Markup {
 fn win(view: &View<'_>, figure: Figure, outcome: &Outcome) -> Markup {
     match outcome {
         Outcome::Unknown => html! { span .quiet { "–" } },
-        Outcome::Alike => html! { span .quiet { "no difference" } },
-        Outcome::Best { settings, margin } => html! {
+        Outcome::Equal => html! { span .quiet { "equal" } },
+        Outcome::Idle => html! { span .quiet { "idle" } },
+        Outcome::CannotTell { runs_needed } => html! {
+            span .quiet {
+                "cannot tell"
+                @if let Some(runs) = runs_needed { br; (unbroken(&runs_in_words(*runs))) " would" }
+            }
+        },
+        Outcome::Best { settings, told, margin } => html! {
             @for &setting in settings { span .winner { (name(&view.settings[setting])) } " " }
+            @if !told { span .quiet { "cannot tell which" } }
             br;
             (ahead(view, figure, margin))
         },

@@ -4,9 +4,9 @@ use maud::{Markup, html};
 
 use super::page::{document, section, sentence, unbroken};
 use super::svg::{Margin, Plot, Tick, nice_end, picture, px, ticks};
-use crate::compare::{Comparison, Verdict};
+use crate::compare::Comparison;
 use crate::number::{Decimals, grouped, significant};
-use crate::tune::{Finding, Standing, TuneResults, commands};
+use crate::tune::{Standing, TuneResults, commands};
 
 const WIDTH: f64 = 720.0;
 const ROW: f64 = 26.0;
@@ -24,7 +24,7 @@ pub(super) fn page(results: &TuneResults<'_>) -> Markup {
             header {
                 h1 { (title) }
                 p .lead { (unbroken(&sentence(&results.answer()))) }
-                @if let Some(best) = results.recommended().filter(|_| results.finding != Finding::NoDifference) {
+                @if let Some(best) = results.recommended().filter(|_| results.recommends()) {
                     pre { @for command in commands(&best.setting) { (command) "\n" } }
                 }
                 (doubts(results))
@@ -261,7 +261,7 @@ fn cell(results: &TuneResults<'_>, standing: &Standing, measure: usize, decimals
     html! {
         @if let Some(own) = &standing.figures[measure] {
             span { (decimals.show(own.mean)) @if let Some(sd) = own.sd { span .sd { " ± " (decimals.show(sd)) } } }
-            @if let Some(comparison) = own.comparison.as_ref().filter(|own| own.verdict != Verdict::Undecided) {
+            @if let Some(comparison) = own.comparison.as_ref().filter(|own| own.interval.is_some()) {
                 br; span .verdict .(comparison.verdict.id()) { (said(comparison)) }
             }
         } @else { span .quiet { "–" } }

@@ -10,7 +10,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::compare::Verdict;
 use crate::figure::Direction;
 use crate::stat::bars_apart;
 
@@ -18,6 +17,36 @@ use crate::stat::bars_apart;
 pub const RELEVANT_SHARE: f64 = 0.005;
 /// What a figure without a deviation is known to: smaller differences are none.
 pub const NOISE_SHARE: f64 = 0.1;
+
+/// What the documents' method says of a setting against the baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Judgement {
+    /// Better than the baseline.
+    Better,
+    /// Worse.
+    Worse,
+    /// More, of a figure that is neither better nor worse for it.
+    More,
+    /// Less, of such a figure.
+    Less,
+    /// The bars touch, or the difference is not worth speaking of.
+    NoDifference,
+}
+
+impl Judgement {
+    /// Its name in data.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::More => "more",
+            Self::Less => "less",
+            Self::NoDifference => "no_difference",
+        }
+    }
+}
 
 /// A figure as it is known: of several runs, or of one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,7 +59,7 @@ pub struct Known {
 
 /// Compares a setting with the baseline. `single`: as figures of single runs, whatever deviations are known.
 #[must_use]
-pub fn judge(direction: Direction, own: Known, base: Known, single: bool) -> Verdict {
+pub fn judge(direction: Direction, own: Known, base: Known, single: bool) -> Judgement {
     let difference = own.mean - base.mean;
     let (touching, least) = match (own.sd, base.sd) {
         (Some(own_sd), Some(base_sd)) => {
@@ -41,13 +70,13 @@ pub fn judge(direction: Direction, own: Known, base: Known, single: bool) -> Ver
     };
     let least = if single { NOISE_SHARE * base.mean.abs() } else { least };
     if difference == 0.0 || touching || difference.abs() < least {
-        return Verdict::NoDifference;
+        return Judgement::NoDifference;
     }
     match (direction, difference > 0.0) {
-        (Direction::Higher, true) | (Direction::Lower, false) => Verdict::Better,
-        (Direction::Higher, false) | (Direction::Lower, true) => Verdict::Worse,
-        (Direction::Neither, true) => Verdict::More,
-        (Direction::Neither, false) => Verdict::Less,
+        (Direction::Higher, true) | (Direction::Lower, false) => Judgement::Better,
+        (Direction::Higher, false) | (Direction::Lower, true) => Judgement::Worse,
+        (Direction::Neither, true) => Judgement::More,
+        (Direction::Neither, false) => Judgement::Less,
     }
 }
 
@@ -73,40 +102,40 @@ mod tests {
     fn settings_differ_where_the_bars_do_not_touch() {
         let rate = |own, base| judge(Direction::Higher, own, base, false);
         // As published: random write of 4 MiB, and of 1 MiB; backwards read; file creation.
-        assert_eq!(rate(known(86_134.5, 123.38), known(76_935.9, 406.46)), Verdict::Better);
-        assert_eq!(rate(known(68_563.1, 498.1), known(66_683.5, 445.16)), Verdict::Better);
-        assert_eq!(rate(known(75_570.9, 91.59), known(75_419.5, 135.84)), Verdict::NoDifference);
-        assert_eq!(rate(known(1013.7, 11.42), known(1029.1, 15.21)), Verdict::NoDifference);
+        assert_eq!(rate(known(86_134.5, 123.38), known(76_935.9, 406.46)), Judgement::Better);
+        assert_eq!(rate(known(68_563.1, 498.1), known(66_683.5, 445.16)), Judgement::Better);
+        assert_eq!(rate(known(75_570.9, 91.59), known(75_419.5, 135.84)), Judgement::NoDifference);
+        assert_eq!(rate(known(1013.7, 11.42), known(1029.1, 15.21)), Judgement::NoDifference);
     }
 
     #[test]
     fn a_time_is_better_the_lower() {
-        assert_eq!(judge(Direction::Lower, known(9.0, 0.1), known(10.0, 0.1), false), Verdict::Better);
-        assert_eq!(judge(Direction::Higher, known(9.0, 0.1), known(10.0, 0.1), false), Verdict::Worse);
+        assert_eq!(judge(Direction::Lower, known(9.0, 0.1), known(10.0, 0.1), false), Judgement::Better);
+        assert_eq!(judge(Direction::Higher, known(9.0, 0.1), known(10.0, 0.1), false), Judgement::Worse);
         assert_eq!((direction_of("s"), direction_of("files/s")), (Direction::Lower, Direction::Higher));
     }
 
     #[test]
     fn what_is_sure_but_below_half_a_percent_is_no_difference() {
         let rate = |own: f64| judge(Direction::Higher, known(own, 0.0), known(1000.0, 0.0), false);
-        assert_eq!([rate(1004.9), rate(1005.1), rate(994.0)].map(Verdict::id), ["no_difference", "better", "worse"]);
-        assert_eq!(rate(1000.0), Verdict::NoDifference);
+        assert_eq!([rate(1004.9), rate(1005.1), rate(994.0)].map(Judgement::id), ["no_difference", "better", "worse"]);
+        assert_eq!(rate(1000.0), Judgement::NoDifference);
     }
 
     #[test]
     fn the_half_percent_is_of_the_mean_that_is_known_better() {
         // 0.5 % of 2 is less than 0.5 % of 1000; only the better known one counts.
         let found = judge(Direction::Higher, known(2.0, 0.001), known(0.0, 1.9), false);
-        assert_eq!(found, Verdict::Better);
+        assert_eq!(found, Judgement::Better);
     }
 
     #[test]
     fn single_figures_are_known_to_a_tenth() {
         let rate = |own: f64| judge(Direction::Higher, single(own), single(100.0), false);
-        assert_eq!([rate(109.0), rate(111.0), rate(89.0)].map(Verdict::id), ["no_difference", "better", "worse"]);
+        assert_eq!([rate(109.0), rate(111.0), rate(89.0)].map(Judgement::id), ["no_difference", "better", "worse"]);
         // Ours beside them likewise, however sure we are.
-        assert_eq!(judge(Direction::Higher, known(105.0, 0.1), known(100.0, 0.1), true), Verdict::NoDifference);
-        assert_eq!(judge(Direction::Higher, known(115.0, 0.1), known(100.0, 0.1), true), Verdict::Better);
-        assert_eq!(judge(Direction::Higher, known(115.0, 9.0), known(100.0, 9.0), true), Verdict::NoDifference);
+        assert_eq!(judge(Direction::Higher, known(105.0, 0.1), known(100.0, 0.1), true), Judgement::NoDifference);
+        assert_eq!(judge(Direction::Higher, known(115.0, 0.1), known(100.0, 0.1), true), Judgement::Better);
+        assert_eq!(judge(Direction::Higher, known(115.0, 9.0), known(100.0, 9.0), true), Judgement::NoDifference);
     }
 }

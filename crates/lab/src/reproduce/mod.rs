@@ -14,7 +14,7 @@ mod run;
 
 pub use catalogue::{Case, Experiment, Setting};
 pub use goal::{Goal, GoalOutcome, Measure, Other, Place};
-pub use judge::{Known, NOISE_SHARE, RELEVANT_SHARE, direction_of, judge};
+pub use judge::{Judgement, Known, NOISE_SHARE, RELEVANT_SHARE, direction_of, judge};
 pub use published::{PublishedFigure, PublishedSeries};
 pub use record::{CaseRun, FigureRecord, ReproductionHeader, ReproductionRecord, SeriesRecord};
 pub use results::{Cell, ExperimentResults, Line, Row, Simulated, Summary, WITHIN_SHARE};

@@ -6,9 +6,8 @@ use serde::Serialize;
 
 use super::catalogue::Experiment;
 use super::goal::{Goal, GoalOutcome, Place};
-use super::judge::{Known, direction_of, judge};
+use super::judge::{Judgement, Known, direction_of, judge};
 use super::record::{CaseRun, FigureRecord, SeriesRecord};
-use crate::compare::Verdict;
 use crate::doubt::SECONDS_PUBLISHED;
 use crate::figure::Direction;
 use crate::stat;
@@ -54,9 +53,9 @@ pub struct Cell {
     /// As simulated.
     pub simulated: Option<Simulated>,
     /// What the published figures say against the baseline; `None` of the baseline, or if either is not known.
-    pub verdict_published: Option<Verdict>,
+    pub verdict_published: Option<Judgement>,
     /// What ours say.
-    pub verdict_simulated: Option<Verdict>,
+    pub verdict_simulated: Option<Judgement>,
 }
 
 /// What runs gave.
@@ -150,9 +149,9 @@ impl<'a> ExperimentResults<'a> {
         self.rows.iter().flat_map(move |row| {
             row.cells.iter().enumerate().map(move |(setting, cell)| {
                 let simulated = cell.simulated.as_ref().map(|own| own.known);
-                let verdict = |verdict: Option<Verdict>, known: Option<Known>| match verdict {
+                let verdict = |verdict: Option<Judgement>, known: Option<Known>| match verdict {
                     None if setting == baseline => known.map(|_| "baseline"),
-                    verdict => verdict.map(Verdict::id),
+                    verdict => verdict.map(Judgement::id),
                 };
                 Line {
                     experiment: &self.experiment.name,

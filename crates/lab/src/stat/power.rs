@@ -8,18 +8,20 @@ const POWER: f64 = 0.8;
 const RUNS_MAX: u32 = 1 << 20;
 
 /// How many standard errors a difference must have to be found among `runs` paired runs.
-fn errors_needed(runs: u32) -> Option<f64> {
+fn errors_needed(runs: u32, significance: f64) -> Option<f64> {
     let t = students_t(f64::from(runs.checked_sub(1)?))?;
     use statrs::distribution::ContinuousCDF;
-    Some(t.inverse_cdf(0.975) + t.inverse_cdf(POWER))
+    Some(t.inverse_cdf(1.0 - significance / 2.0) + t.inverse_cdf(POWER))
 }
 
 /// Runs of each setting after which a difference of `difference` is found 4 times in 5, if paired differences have the
-/// standard deviation `sd`; `None` if no number of runs finds it.
+/// standard deviation `sd` and a false one may be found with the probability `significance`; `None` if no number of runs
+/// finds it.
 #[must_use]
-pub fn runs_needed(difference: f64, sd: f64) -> Option<u32> {
-    let finds =
-        |runs: u32| errors_needed(runs).is_some_and(|errors| difference.abs() >= errors * sd / f64::from(runs).sqrt());
+pub fn runs_needed(difference: f64, sd: f64, significance: f64) -> Option<u32> {
+    let finds = |runs: u32| {
+        errors_needed(runs, significance).is_some_and(|errors| difference.abs() >= errors * sd / f64::from(runs).sqrt())
+    };
     if difference == 0.0 || !finds(RUNS_MAX) {
         return None;
     }
@@ -40,12 +42,12 @@ mod tests {
     #[test]
     fn runs_needed_as_in_the_tables() {
         // Of a paired t test at 5 % and 80 %: an effect of one deviation takes 10, of half a one 34, of a fifth 198 or 199.
-        assert_eq!(runs_needed(1.0, 1.0), Some(10));
-        assert_eq!(runs_needed(-0.5, 1.0), Some(34));
-        assert!((198..=199).contains(&runs_needed(0.2, 1.0).unwrap()));
-        assert_eq!(runs_needed(5.0, 0.0), Some(2));
-        assert_eq!(runs_needed(0.0, 1.0), None);
-        assert_eq!(runs_needed(1e-9, 1.0), None);
+        assert_eq!(runs_needed(1.0, 1.0, 0.05), Some(10));
+        assert_eq!(runs_needed(-0.5, 1.0, 0.05), Some(34));
+        assert!((198..=199).contains(&runs_needed(0.2, 1.0, 0.05).unwrap()));
+        assert_eq!(runs_needed(5.0, 0.0, 0.05), Some(2));
+        assert_eq!(runs_needed(0.0, 1.0, 0.05), None);
+        assert_eq!(runs_needed(1e-9, 1.0, 0.05), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::history::History;
 use super::record::Phase;
-use crate::compare::{Comparison, SIGNIFICANCE, Verdict, compare};
+use crate::compare::{Bounds, Comparison, SIGNIFICANCE, Verdict, compare};
 use crate::figure::Direction;
 use crate::stat;
 
@@ -58,6 +58,31 @@ impl<'h, 'a> Judge<'h, 'a> {
     pub(super) fn is_worse(&self, number: usize) -> bool {
         let worse = |own: &Comparison| own.verdict == Verdict::Worse;
         self.comparisons(number).is_some_and(|own| own.iter().any(worse))
+    }
+
+    /// Goals in which it cannot be told whether the candidate is better than the baseline by more than what matters.
+    pub(super) fn may_be_better(&self, number: usize) -> Vec<usize> {
+        let goals = self.comparisons(number).into_iter().flatten().enumerate();
+        let may = |(goal, own): &(usize, &Comparison)| {
+            let measure = &self.history.header.measures[*goal];
+            let unsure = own.verdict == Verdict::CannotTell || (own.verdict == Verdict::Better && !own.survives_all);
+            // What cannot be told without an interval may be anything.
+            let reach = |(low, high): (f64, f64)| {
+                let good = if measure.direction == Direction::Higher { high } else { -low };
+                good + own.model_error_percent > own.equal_within_percent
+            };
+            unsure && own.interval_percent.is_none_or(reach)
+        };
+        goals.filter(may).map(|(goal, _)| goal).collect()
+    }
+
+    /// Of what keeps the constraints and is worse in no goal, the candidate that looks best of those that may be better: with the
+    /// first goal in which it may.
+    pub(super) fn unsure(&self) -> Option<(usize, usize)> {
+        let worth_it = |&number: &usize| number != 0 && self.allowed(number) && !self.is_worse(number);
+        let may = self.confirmed.iter().copied().filter(worth_it).filter(|&own| !self.may_be_better(own).is_empty());
+        let number = self.least(may)?;
+        Some((number, *self.may_be_better(number).first()?))
     }
 
     /// Whether `number` is as good in all goals as `other`.
@@ -140,7 +165,9 @@ pub(super) fn between(history: &History<'_>, number: usize, other: usize, measur
     let [own, theirs] = [number, other].map(|number| history.candidates[number].runs(Phase::Confirm));
     let pairs = own.iter().filter_map(|(run, values)| Some((values[measure]?, theirs.get(run)?[measure]?)));
     let (own, theirs): (Vec<f64>, Vec<f64>) = pairs.unzip();
-    compare(history.header.measures[measure].figure(), &own, &theirs)
+    let (header, measure) = (history.header, &history.header.measures[measure]);
+    let bounds = Bounds::on(&header.device, header.equal_within_percent, measure.is_tail());
+    compare(measure.figure(), &own, &theirs, &bounds)
 }
 
 /// Marks what stays significant among all comparisons with the baseline.

@@ -5,8 +5,9 @@ use std::fmt;
 use iosched_sim::{Histogram, RunResult, TaskResult};
 use serde::{Deserialize, Serialize};
 
+use super::goal::Goal;
 use crate::compare::Comparison;
-use crate::figure::{Direction, Figure};
+use crate::figure::{Direction, Figure, TAIL};
 
 const MS: f64 = 1e6;
 /// Whom figures can be of, beside the names of tasks.
@@ -109,6 +110,17 @@ impl MeasureRecord {
     #[must_use]
     pub fn figure(&self) -> Figure {
         Figure::measured(&self.name, &self.unit, self.direction, self.relevant_percent)
+    }
+
+    /// Whether it is about the few slowest I/Os: see [`Figure::is_tail`].
+    #[must_use]
+    pub fn is_tail(&self) -> bool {
+        match self.name.parse::<Goal>().map(|goal| goal.measure) {
+            Ok(Measure::Latency(Statistic::Worst, _)) => true,
+            Ok(Measure::Latency(Statistic::Quantile(q), _)) => q >= TAIL,
+            Ok(Measure::Figure(figure)) => figure.is_tail(),
+            _ => false,
+        }
     }
 
     /// A comparison in words: "better by 12 % (8 to 15 %)".

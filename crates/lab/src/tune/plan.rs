@@ -192,6 +192,7 @@ impl Tuning {
             budget: self.budget,
             seed: self.experiment.seed,
             seeds_matter,
+            equal_within_percent: self.experiment.equal_within_percent,
         })
     }
 }

@@ -11,7 +11,7 @@ use super::goal::{Bound, Constraint};
 use super::measure::MeasureRecord;
 use super::space::Space;
 use crate::error::LabError;
-use crate::record::{DeviceRecord, MachineRecord, WorkloadRecord};
+use crate::record::{DeviceRecord, MachineRecord, WorkloadRecord, equal_within_default, is_equal_within_default};
 
 /// One line of a file of records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,9 @@ pub struct TuneHeader {
     pub seed: u64,
     /// Whether another seed makes another run: else one run of a setting tells all of it.
     pub seeds_matter: bool,
+    /// Differences within so many per cent of the baseline matter to nobody.
+    #[serde(default = "equal_within_default", skip_serializing_if = "is_equal_within_default")]
+    pub equal_within_percent: f64,
 }
 
 /// A constraint.
@@ -120,6 +123,9 @@ pub struct TuneRun {
     pub seed: u64,
     /// Virtual time it took, ns.
     pub simulated_ns: u64,
+    /// Share of it in which the device had work, per cent; `None` if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilisation_percent: Option<f64>,
     /// By [`TuneHeader::measures`]; `None` where the run had no such I/O.
     pub values: Vec<Option<f64>>,
 }

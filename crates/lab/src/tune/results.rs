@@ -7,6 +7,7 @@ use super::history::History;
 use super::judge::{Judge, between};
 use super::record::{Phase, TuneHeader, TuneRun};
 use super::shares::{Share, shares};
+use crate::answer::NOTHING_WAITS_PERCENT;
 use crate::compare::Comparison;
 use crate::stat;
 
@@ -18,8 +19,12 @@ pub enum Finding {
     Better,
     /// The baseline breaks a constraint, and a setting keeps all of them.
     Allowed,
-    /// Nothing is better than the baseline: that is what is recommended.
-    NoDifference,
+    /// Nothing is better than the baseline by what matters: that is what is recommended.
+    NothingBetter,
+    /// Nothing is better for sure, but something may be: the baseline stays until that is known.
+    CannotTell,
+    /// The device was idle nearly all the time, so that nothing is named.
+    Idle,
     /// Nothing that was confirmed keeps the constraints.
     NothingAllowed,
     /// The search was stopped before anything was confirmed.
@@ -37,6 +42,10 @@ pub struct TuneResults<'a> {
     pub best: Option<usize>,
     /// What was confirmed: the baseline first, then what is better, best first.
     pub standings: Vec<Standing>,
+    /// What may be better, where that cannot be told: its number in `standings`, and the number of the goal.
+    pub unsure: Option<(usize, usize)>,
+    /// The highest utilisation of a confirming run, per cent, where the device was idle nearly all the time.
+    pub idle_percent: Option<f64>,
     /// The front between several goals, numbers in `standings`, by the first goal; of one goal empty.
     pub front: Vec<usize>,
     /// What each change of the recommended setting is worth.
@@ -117,15 +126,20 @@ impl<'a> TuneResults<'a> {
     pub fn of(header: &'a TuneHeader, runs: &[TuneRun]) -> Self {
         let history = History::of(header, runs);
         let judge = Judge::of(&history);
-        let best = judge.best();
+        let idle_percent = idle_percent(runs);
+        // Of a device that is idle nothing is recommended, whatever looks better.
+        let best = if idle_percent.is_some() { judge.allowed(0).then_some(0) } else { judge.best() };
+        let unsure = judge.unsure();
         let order = order(&history, &judge, best);
         let place = |number: usize| order.iter().position(|&own| own == number);
         let finding = match best {
             _ if judge.confirmed.is_empty() => Finding::Unconfirmed,
-            None => Finding::NothingAllowed,
-            Some(0) => Finding::NoDifference,
+            _ if idle_percent.is_some() => Finding::Idle,
+            Some(0) if unsure.is_some() => Finding::CannotTell,
+            Some(0) => Finding::NothingBetter,
             Some(_) if judge.allowed(0) => Finding::Better,
             Some(_) => Finding::Allowed,
+            None => Finding::NothingAllowed,
         };
         let elevator = |number: usize| history.candidates[number].point.as_ref().map(|point| point.elevator);
         let leading = leading(&history);
@@ -138,6 +152,8 @@ impl<'a> TuneResults<'a> {
             finding,
             best: best.and_then(place),
             standings: order.iter().map(|&number| Standing::of(&history, &judge, number)).collect(),
+            unsure: unsure.and_then(|(number, goal)| Some((place(number)?, goal))),
+            idle_percent,
             front: front.into_iter().filter_map(place).collect(),
             put_back: best.map_or_else(Vec::new, |best| put_back(&history, &judge, best)),
             shares: shares(&history, told_of),
@@ -160,6 +176,13 @@ impl<'a> TuneResults<'a> {
     pub fn baseline(&self) -> Option<&Standing> {
         self.standings.first()
     }
+}
+
+/// The highest utilisation of confirming runs, if none was busy enough for anything to wait.
+fn idle_percent(runs: &[TuneRun]) -> Option<f64> {
+    let confirming = runs.iter().filter(|run| run.phase == Phase::Confirm);
+    let all: Option<Vec<f64>> = confirming.map(|run| run.utilisation_percent).collect();
+    all?.into_iter().reduce(f64::max).filter(|&percent| percent < NOTHING_WAITS_PERCENT)
 }
 
 /// The baseline, what is recommended, then the others by the sum of their goals.

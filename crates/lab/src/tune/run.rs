@@ -113,6 +113,7 @@ impl Runner<'_> {
                     run: job.run,
                     seed: plan.seed,
                     simulated_ns: result.finished_ns,
+                    utilisation_percent: Figure::Utilisation.of(&result),
                     values: self.measures.iter().map(value).collect(),
                 })
             },

@@ -3,6 +3,8 @@
 use iosched_sim::SchedulerSetting;
 
 use super::results::{Finding, Standing, TuneResults};
+use crate::answer::verdicts_in_words;
+use crate::doubt::Doubt;
 use crate::number::significant;
 
 impl TuneResults<'_> {
@@ -21,15 +23,23 @@ impl TuneResults<'_> {
                     self.against_baseline(best)
                 )
             }
-            (Finding::NoDifference, _) => {
+            (Finding::NothingBetter, _) => {
                 let tried = self.settings.saturating_sub(1);
                 if tried == 0 {
                     return format!("nothing that can be set of {baseline} is worth trying; it stays as it is");
                 }
+                let within = self.header.equal_within_percent;
                 format!(
-                    "no difference: none of {tried} other settings tried serves {goals} better than {baseline}; leave it as it is"
+                    "leave it as it is: none of {tried} other settings tried serves {goals} better than {baseline} by more than {within} %"
                 )
             }
+            (Finding::CannotTell, _) => {
+                let unsure = self.unsure_words().unwrap_or_default();
+                format!(
+                    "cannot tell: nothing is better than {baseline} for sure, and {unsure}; until that is known leave it as it is"
+                )
+            }
+            (Finding::Idle, _) => format!("{}: leave it as it is ({baseline})", self.idle_words()),
             (Finding::NothingAllowed, _) => {
                 let wanted: Vec<&str> = self.header.constraints.iter().map(|own| own.text.as_str()).collect();
                 format!("no setting that was confirmed keeps {}: there is nothing to recommend", wanted.join(" and "))
@@ -39,6 +49,25 @@ impl TuneResults<'_> {
                 None => "stopped early: nothing can be said yet".to_owned(),
             },
         }
+    }
+
+    /// How sure it is, in a sentence: what the confirmed settings' goals came to against the baseline's.
+    #[must_use]
+    pub fn sure_sentence(&self) -> String {
+        let goals = self.standings.iter().flat_map(|own| &own.figures[..self.header.goals]);
+        let verdicts: Vec<_> = goals.flatten().filter_map(|own| own.comparison.map(|found| found.verdict)).collect();
+        let runs = self.baseline().map_or(0, |own| own.runs);
+        let confirmed = format!("{runs} confirming runs of each setting, 95 % confidence");
+        match verdicts_in_words(&verdicts, self.header.equal_within_percent) {
+            Some(words) => format!("{confirmed}; {words}"),
+            None => "nothing was confirmed, so nothing is sure".to_owned(),
+        }
+    }
+
+    /// Whether something else than the baseline is recommended.
+    #[must_use]
+    pub const fn recommends(&self) -> bool {
+        matches!(self.finding, Finding::Better | Finding::Allowed)
     }
 
     /// The goals by name: "p99(sync) and throughput".
@@ -71,12 +100,16 @@ impl TuneResults<'_> {
                     .to_owned(),
             );
         }
-        doubts.extend(self.undecided(|needed| format!("iosched compare --runs {needed}, or a larger --budget")));
+        doubts.extend(self.model_error());
+        if self.finding == Finding::CannotTell {
+            doubts
+                .push("more runs may tell what these do not: a larger --budget, or iosched compare --runs".to_owned());
+        }
         if let Some(best) = self.recommended() {
             doubts.extend(self.unsure_constraints(best));
             doubts.extend(self.at_the_end(best));
         }
-        if self.finding != Finding::NoDifference && self.put_back.iter().any(|own| own.comparisons.is_empty()) {
+        if self.recommends() && self.put_back.iter().any(|own| own.comparisons.is_empty()) {
             doubts.push(format!(
                 "the budget did not reach for trying whether every change is needed; take more: --budget {}",
                 self.header.budget * 2
@@ -85,25 +118,29 @@ impl TuneResults<'_> {
         doubts
     }
 
-    /// The setting that looks better than the recommended baseline, and what it takes to be sure, in `advice`'s words.
-    pub(crate) fn undecided(&self, advice: impl Fn(u32) -> String) -> Option<String> {
-        if self.finding != Finding::NoDifference {
-            return None;
-        }
-        let own = self.standings.get(1)?;
-        let comparison = own.figures.first()?.as_ref()?.comparison.as_ref()?;
-        let measure = &self.header.measures[0];
-        let percent = comparison.percent.filter(|percent| percent.abs() >= measure.relevant_percent)?;
-        let better = measure.is_better(comparison.difference);
-        let needed = comparison.runs_needed.filter(|&runs| runs as usize > own.runs && better)?;
-        Some(format!(
-            "{} had {} better by {} % in {} runs, which may be chance; to tell takes about {needed} runs of each: {}",
-            own.label,
-            measure.name,
-            significant(percent.abs(), 2),
-            own.runs,
-            advice(needed)
-        ))
+    /// What may be better, by how much, and how many runs would tell: "noop may be: p99(sync) between -30 and +12 %; 40 runs
+    /// would tell".
+    pub(crate) fn unsure_words(&self) -> Option<String> {
+        let (number, goal) = self.unsure?;
+        let own = &self.standings[number];
+        let comparison = own.figures[goal].as_ref()?.comparison.as_ref()?;
+        let told = self.header.measures[goal].describe(comparison);
+        let ends = told.split_once(" (").map_or(String::new(), |(_, ends)| format!(" ({ends}"));
+        Some(format!("{} may be: {}{ends}", own.label, self.header.measures[goal].name))
+    }
+
+    /// That nothing waited.
+    pub(crate) fn idle_words(&self) -> String {
+        let idle = 100.0 - self.idle_percent.unwrap_or(0.0);
+        format!(
+            "no setting is named: the device was idle {} % of the time or more, so hardly an I/O waited for another",
+            significant(idle, 3)
+        )
+    }
+
+    /// That the model is not the device, where it is known by how much.
+    pub(crate) fn model_error(&self) -> Option<String> {
+        self.header.device.fit.map(|fit| Doubt::ModelError { name: self.header.device.name.clone(), fit }.to_string())
     }
 
     /// Constraints that it keeps on average only.

@@ -256,6 +256,7 @@ impl Bench for KernelBench<'_> {
             depth,
             rotational: card.is_rotational,
             write_cache: card.has_write_cache.unwrap_or(false),
+            fit: None,
             measured: Some(MeasuredRecord {
                 target,
                 facts: self.facts.clone(),

@@ -71,6 +71,8 @@ pub struct Verification {
     pub limit: Limit,
     /// Ends once every difference is clear or known to within so many per cent of the baseline.
     pub until_sure_percent: Option<f64>,
+    /// Differences within so many per cent of the baseline matter to nobody.
+    pub equal_within_percent: f64,
     /// The command line that makes such records again: kept in them.
     pub command: String,
 }
@@ -92,6 +94,7 @@ impl Verification {
             machine: None,
             limit: self.limit,
             until_sure_percent: self.until_sure_percent,
+            equal_within_percent: self.equal_within_percent,
             alone: Vec::new(),
         }
     }

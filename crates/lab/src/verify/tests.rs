@@ -28,6 +28,7 @@ impl Bench for Mock {
             about: String::new(),
             fingerprint: String::new(),
             profile: None,
+            fit: None,
             capacity_sectors: 1,
             depth: 1,
             rotational: false,
@@ -98,6 +99,7 @@ fn verification(names: &[&str], runs: u32) -> Verification {
         replay: Replay::Closed,
         limit: Limit::default(),
         until_sure_percent: None,
+        equal_within_percent: crate::EQUAL_WITHIN_PERCENT,
         command: String::new(),
     }
 }

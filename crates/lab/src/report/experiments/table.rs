@@ -4,9 +4,8 @@ use maud::{Markup, html};
 
 use super::super::page::name;
 use super::super::view::Setting;
-use crate::compare::Verdict;
 use crate::number::{Decimals, significant};
-use crate::reproduce::{Cell, ExperimentResults, Known, Row};
+use crate::reproduce::{Cell, ExperimentResults, Judgement, Known, Row};
 
 pub(super) fn table(results: &ExperimentResults<'_>, settings: &[Setting<'_>]) -> Markup {
     let rows = || {
@@ -88,7 +87,7 @@ fn figure(known: Option<Known>, decimals: Decimals) -> Markup {
     }
 }
 
-fn verdict(verdict: Option<Verdict>) -> Markup {
+fn verdict(verdict: Option<Judgement>) -> Markup {
     html! {
         @match verdict {
             Some(verdict) => span .verdict .(verdict.id()) { (verdict.id().replace('_', " ")) },

@@ -1,0 +1,207 @@
+//! The answer of a comparison on one device: which settings are best for what, in what they are equal, and what cannot be told.
+
+use serde::Serialize;
+
+use crate::compare::{SIGNIFICANCE, Verdict, compare, runs_to_tell};
+use crate::doubt::listed;
+use crate::figure::{Direction, Figure};
+use crate::number::significant;
+use crate::overview::labels;
+use crate::record::{Header, OnDevice};
+use crate::results::{FigureResults, Results, SettingFigure, bounds, runs_in_words};
+
+/// Below this utilisation under every setting no best is named, per cent: an I/O that comes at any time finds the device busy
+/// in fewer than one case of twenty, so there is hardly ever a choice of what to do first.
+pub const NOTHING_WAITS_PERCENT: f64 = 5.0;
+
+/// Settings that are among the best for the same figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// Their numbers: every other setting is worse for sure than the best of them.
+    pub settings: Vec<usize>,
+    /// What for.
+    pub figures: Vec<Figure>,
+    /// Whether they are known to be equal, or there is one; else it cannot be told which of them is the best.
+    pub told: bool,
+    /// Where it cannot be told: runs of each setting that would tell; `None` if no number would.
+    pub runs_needed: Option<u32>,
+}
+
+/// Which settings are best for what, by the figures that closing sentences speak of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Answer {
+    /// Where some settings are worse for sure than others: the others. Most figures first, those that are told before.
+    pub best: Vec<Group>,
+    /// Figures in which all settings are equal.
+    pub equal: Vec<Figure>,
+    /// Figures of which nothing can be told.
+    pub open: Option<Group>,
+    /// The highest utilisation, per cent, where the device was idle nearly all the time: then nothing else is named.
+    pub idle_percent: Option<f64>,
+    /// What counted as equal, per cent.
+    pub equal_within_percent: f64,
+}
+
+/// How a setting is to the one of the best mean.
+enum Standing {
+    Equal,
+    Worse,
+    CannotTell(Option<u32>),
+}
+
+impl Answer {
+    /// From the figures of a device.
+    pub(crate) fn of(figures: &[FigureResults], records: OnDevice<'_>) -> Self {
+        let mut answer = Self { equal_within_percent: records.header().equal_within_percent, ..Self::default() };
+        answer.idle_percent = highest_utilisation(figures).filter(|&percent| percent < NOTHING_WAITS_PERCENT);
+        if answer.idle_percent.is_some() {
+            return answer;
+        }
+        let compared = figures.iter().filter(|results| results.concludes()).map(|results| results.settings.len() - 1);
+        // What is best was not known before: all that could have been it were looked at.
+        let many = if records.is_measured() { compared.sum::<usize>().max(1) } else { 1 };
+        for results in figures.iter().filter(|results| results.concludes()) {
+            answer.add(results, records, SIGNIFICANCE / many as f64);
+        }
+        answer.best.sort_by_key(|group| (!group.told, std::cmp::Reverse(group.figures.len())));
+        answer
+    }
+
+    fn add(&mut self, results: &FigureResults, records: OnDevice<'_>, significance: f64) {
+        let figure = results.figure;
+        let numbered = results.settings.iter().enumerate();
+        let having: Vec<(usize, &SettingFigure)> = numbered.filter_map(|(at, own)| Some((at, own.as_ref()?))).collect();
+        let Some(&(leader, best)) = having.iter().min_by(|a, b| match figure.direction() {
+            Direction::Higher => b.1.mean.total_cmp(&a.1.mean),
+            _ => a.1.mean.total_cmp(&b.1.mean),
+        }) else {
+            return;
+        };
+        let standing = |own: &SettingFigure| {
+            let found = compare(figure, &own.values, &best.values, &bounds(records, figure));
+            match found.verdict {
+                Verdict::Equal => Standing::Equal,
+                verdict if verdict.differs() && found.p.is_none_or(|p| p <= significance) => Standing::Worse,
+                _ => Standing::CannotTell(runs_to_tell(&found, &own.values, &best.values, significance)),
+            }
+        };
+        let (mut settings, mut told, mut runs_needed) = (Vec::new(), true, Some(0));
+        for &(number, own) in &having {
+            match if number == leader { Standing::Equal } else { standing(own) } {
+                Standing::Equal => settings.push(number),
+                Standing::Worse => {}
+                Standing::CannotTell(runs) => {
+                    told = false;
+                    runs_needed = runs_needed.zip(runs).map(|(a, b)| a.max(b));
+                    settings.push(number);
+                }
+            }
+        }
+        let runs_needed = runs_needed.filter(|_| !told);
+        let all = settings.len() == having.len();
+        let group = Group { settings, figures: vec![figure], told, runs_needed };
+        match (all, told) {
+            (true, true) => self.equal.push(figure),
+            (true, false) => join(&mut self.open, group),
+            (false, _) => {
+                let alike = |own: &&mut Group| own.settings == group.settings && own.told == told;
+                match self.best.iter_mut().find(alike) {
+                    Some(known) => known.join(group),
+                    None => self.best.push(group),
+                }
+            }
+        }
+    }
+
+    /// In a sentence.
+    pub(crate) fn sentence(&self, header: &Header) -> String {
+        if let Some(percent) = self.idle_percent {
+            return format!(
+                "no best is named: the device was idle {} % of the time or more, so hardly an I/O waited for another",
+                significant(100.0 - percent, 3)
+            );
+        }
+        let mut parts: Vec<String> = self.best.iter().map(|group| group.words(header)).collect();
+        if let Some(first) = parts.first_mut() {
+            *first = format!("best: {first}");
+        }
+        if !self.equal.is_empty() {
+            parts.push(format!("all are equal within {} % in {}", self.equal_within_percent, names(&self.equal)));
+        }
+        if let Some(open) = &self.open {
+            parts.push(format!("which is best cannot be told for {}{}", names(&open.figures), open.would_tell("; ")));
+        }
+        if parts.is_empty() { "there is nothing to name a best by".to_owned() } else { parts.join("; ") }
+    }
+}
+
+/// How sure an answer is, in a sentence: how many runs it rests on, and what the comparisons of headline figures with the
+/// baseline came to, of all devices together.
+#[must_use]
+pub fn sure_sentence<'r>(header: &Header, devices: impl IntoIterator<Item = &'r Results>) -> String {
+    let devices: Vec<&Results> = devices.into_iter().collect();
+    let concluding = devices.iter().flat_map(|results| &results.figures).filter(|results| results.concludes());
+    let comparisons = concluding.flat_map(|results| results.settings.iter().flatten());
+    let verdicts: Vec<Verdict> = comparisons.filter_map(|own| own.comparison.map(|found| found.verdict)).collect();
+    let rounds = devices.first().map_or(0, |results| results.rounds);
+    let runs = match rounds {
+        1 => return "one run of each setting shows no spread, so nothing is sure".to_owned(),
+        rounds => format!("{rounds} runs of each setting, 95 % confidence"),
+    };
+    verdicts_in_words(&verdicts, header.equal_within_percent).map_or(runs.clone(), |words| format!("{runs}; {words}"))
+}
+
+/// "of 8 comparisons 3 show a difference, 4 are equal within 5 % and 1 cannot be told"; `None` of none.
+pub(crate) fn verdicts_in_words(verdicts: &[Verdict], equal_within_percent: f64) -> Option<String> {
+    let count = |wanted: fn(Verdict) -> bool| verdicts.iter().filter(|&&verdict| wanted(verdict)).count();
+    let parts: Vec<String> = [
+        (count(Verdict::differs), "show a difference".to_owned()),
+        (count(|verdict| verdict == Verdict::Equal), format!("are equal within {equal_within_percent} %")),
+        (count(|verdict| verdict == Verdict::CannotTell), "cannot be told".to_owned()),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect();
+    let comparisons = if verdicts.len() == 1 { "comparison" } else { "comparisons" };
+    (!parts.is_empty()).then(|| format!("of {} {comparisons} {}", verdicts.len(), listed(&parts)))
+}
+
+impl Group {
+    fn join(&mut self, other: Self) {
+        self.figures.extend(other.figures);
+        self.runs_needed = self.runs_needed.zip(other.runs_needed).map(|(a, b)| a.max(b));
+    }
+
+    /// "cfq for sync p99", "cfq or noop for finish (cannot tell which; 34 runs would)".
+    fn words(&self, header: &Header) -> String {
+        let settings = labels(header, &self.settings);
+        if self.told {
+            return format!("{settings} for {}", names(&self.figures));
+        }
+        let settings = settings.replacen(" and ", " or ", 1);
+        format!("{settings} for {} (cannot tell which{})", names(&self.figures), self.would_tell("; "))
+    }
+
+    fn would_tell(&self, before: &str) -> String {
+        self.runs_needed.map_or_else(String::new, |runs| format!("{before}{} would", runs_in_words(runs)))
+    }
+}
+
+fn join(group: &mut Option<Group>, other: Group) {
+    match group {
+        Some(known) => known.join(other),
+        None => *group = Some(other),
+    }
+}
+
+fn names(figures: &[Figure]) -> String {
+    listed(&figures.iter().map(|figure| figure.name().to_owned()).collect::<Vec<_>>())
+}
+
+/// Over all settings; `None` if it is not known of each.
+fn highest_utilisation(figures: &[FigureResults]) -> Option<f64> {
+    let results = figures.iter().find(|results| results.figure == Figure::Utilisation)?;
+    let all: Option<Vec<f64>> = results.settings.iter().map(|own| own.as_ref().map(|own| own.mean)).collect();
+    all?.into_iter().reduce(f64::max)
+}
