@@ -5,7 +5,6 @@ use serde::Serialize;
 use crate::compare::{SIGNIFICANCE, Verdict, compare, runs_to_tell};
 use crate::doubt::listed;
 use crate::figure::{Direction, Figure};
-use crate::number::significant;
 use crate::overview::labels;
 use crate::record::{Header, OnDevice};
 use crate::results::{FigureResults, Results, SettingFigure, bounds, runs_in_words};
@@ -117,8 +116,8 @@ impl Answer {
     pub(crate) fn sentence(&self, header: &Header) -> String {
         if let Some(percent) = self.idle_percent {
             return format!(
-                "no best is named: the device was idle {} % of the time or more, so hardly an I/O waited for another",
-                significant(100.0 - percent, 3)
+                "no best is named: the device was idle at least {} of the time, so hardly an I/O waited for another",
+                idle_in_words(percent)
             );
         }
         let mut parts: Vec<String> = self.best.iter().map(|group| group.words(header)).collect();
@@ -186,6 +185,11 @@ impl Group {
     fn would_tell(&self, before: &str) -> String {
         self.runs_needed.map_or_else(String::new, |runs| format!("{before}{} would", runs_in_words(runs)))
     }
+}
+
+/// "99.8 %", of a utilisation in per cent; never more than it was.
+pub(crate) fn idle_in_words(utilisation_percent: f64) -> String {
+    format!("{} %", ((100.0 - utilisation_percent) * 10.0).floor() / 10.0)
 }
 
 fn join(group: &mut Option<Group>, other: Group) {

@@ -14,13 +14,17 @@ pub(crate) fn closing(page: &Page<'_>, overview: &Overview, look: Look) -> Strin
     let mut text = String::new();
     if !overview.figures.is_empty() {
         let _ = writeln!(text, "{}", look.wrap(&title(header), "  "));
-        let _ = writeln!(text, "{}", wins(header, overview, look));
+        text.push_str(&wins(header, overview, look));
     }
     if header.settings.len() < 2 {
         return String::new();
     }
     let width = header.devices.iter().map(|device| device.name.chars().count()).max().unwrap_or(0).min(30);
     let indent = " ".repeat(width + 4);
+    let has_idle = page.sheets.iter().any(|sheet| sheet.results.answer.idle_percent.is_some());
+    if look.details || has_idle {
+        text.push('\n');
+    }
     for sheet in page.sheets.iter().filter(|sheet| look.details || sheet.results.answer.idle_percent.is_some()) {
         let sentence = format!("  {:width$}  {}", sheet.device.name, sheet.results.answer_sentence(header));
         let _ = writeln!(text, "{}", look.wrap(&sentence, &indent));

@@ -249,6 +249,8 @@ mod tests {
     use iosched_workload::{TaskSet, Workload};
 
     const EXPECTED: &str = include_str!("../../tests/page.txt");
+    const EXPECTED_BRIEF: &str = include_str!("../../tests/page-brief.txt");
+    const EXPECTED_DEVICES_BRIEF: &str = include_str!("../../tests/page-devices-brief.txt");
     const EXPECTED_NARROW: &str = include_str!("../../tests/page-narrow.txt");
     const EXPECTED_DEVICES: &str = include_str!("../../tests/page-devices.txt");
 
@@ -336,6 +338,13 @@ mod tests {
         );
         let tables = EXPECTED_NARROW.lines().filter(|line| !line.starts_with("next:"));
         assert_eq!(tables.filter(|line| line.chars().count() > 60).collect::<Vec<_>>(), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn the_page_without_details_is_as_recorded() {
+        let look = Look { width: None, colours: false, details: false };
+        check(&["sata-7200"], look, EXPECTED_BRIEF, "page-brief.txt");
+        check(&["sata-7200", "sata-ssd"], look, EXPECTED_DEVICES_BRIEF, "page-devices-brief.txt");
     }
 
     #[test]

@@ -99,11 +99,13 @@ impl Told {
         self
     }
 
-    /// It must have said each of these, on standard output or standard error.
+    /// It must have said each of these, on standard output or standard error; where lines are broken does not count.
     #[track_caller]
     pub(crate) fn says(&self, parts: &[&str]) -> &Self {
+        let unbroken = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (out, err) = (unbroken(&self.out), unbroken(&self.err));
         for part in parts {
-            let said = self.out.contains(part) || self.err.contains(part);
+            let said = [&self.out, &self.err, &out, &err].into_iter().any(|text| text.contains(part));
             assert!(said, "{} should say {part:?}:\n{}{}", self.args, self.out, self.err);
         }
         self

@@ -206,7 +206,7 @@ pub(crate) fn listed(names: &[String]) -> String {
 impl Doubt {
     /// How much of the answer it spoils: doubts of a lower rank are told first.
     #[must_use]
-    pub const fn rank(&self) -> u8 {
+    pub fn rank(&self) -> u8 {
         match self {
             // It is the answer to another question.
             Self::RecordsDamaged { .. } | Self::WorkloadDamaged { .. } => 0,
@@ -218,7 +218,8 @@ impl Doubt {
             Self::Found { .. } | Self::Drift { .. } | Self::TwoGroups { .. } | Self::OddRuns { .. } => 4,
             Self::Starved { .. } | Self::Inert { .. } => 5,
             Self::ModelError { .. } | Self::ChangedNothing { .. } | Self::NoVariance { .. } => 6,
-            // Single figures.
+            // Single figures; what nothing is concluded from is last.
+            Self::ThinTail { figure, .. } if !figure.is_headline() => 10,
             Self::FewIos { .. } | Self::ThinTail { .. } | Self::ManyComparisons { .. } => 7,
             Self::Simulated { .. } => 8,
             Self::Short { .. } | Self::FewRuns { .. } | Self::NoFairness { .. } | Self::FairnessPartial { .. } => 9,

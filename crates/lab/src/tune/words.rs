@@ -3,7 +3,7 @@
 use iosched_sim::SchedulerSetting;
 
 use super::results::{Finding, Standing, TuneResults};
-use crate::answer::verdicts_in_words;
+use crate::answer::{idle_in_words, verdicts_in_words};
 use crate::doubt::Doubt;
 use crate::number::significant;
 
@@ -131,10 +131,9 @@ impl TuneResults<'_> {
 
     /// That nothing waited.
     pub(crate) fn idle_words(&self) -> String {
-        let idle = 100.0 - self.idle_percent.unwrap_or(0.0);
         format!(
-            "no setting is named: the device was idle {} % of the time or more, so hardly an I/O waited for another",
-            significant(idle, 3)
+            "no setting is named: the device was idle at least {} of the time, so hardly an I/O waited for another",
+            idle_in_words(self.idle_percent.unwrap_or(0.0))
         )
     }
 
