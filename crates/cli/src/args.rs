@@ -7,6 +7,7 @@ use iosched::{ELEVATORS, Registered};
 use iosched_sim::SchedulerSetting;
 
 use crate::device::DeviceCommand;
+use crate::output::WriteArgs;
 
 /// Choose, tune and run I/O schedulers, with evidence.
 ///
@@ -37,11 +38,16 @@ pub(crate) enum Command {
     /// shares over time, slices, and how to make the records again. The same records give the same page.
     Report {
         /// A file that `iosched compare`, `tune` or `calibrate` left
-        #[arg(value_name = "RECORDS", value_hint = ValueHint::FilePath)]
-        records: PathBuf,
-        /// The page to write; - for standard output [default: the name of RECORDS, ending in .html]
+        #[arg(value_name = "RECORDS", value_hint = ValueHint::FilePath, required_unless_present = "last")]
+        records: Option<PathBuf>,
+        /// Of the last comparison that was given no --records
+        #[arg(long, conflicts_with = "records")]
+        last: bool,
+        /// The page to write; - for standard output [default: the name of RECORDS, ending in .html; last.html with --last]
         #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
+        #[command(flatten)]
+        write: WriteArgs,
     },
     /// Read, convert and change traces
     #[command(subcommand)]
@@ -72,12 +78,7 @@ pub(crate) enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Print the man page
-    Man {
-        /// Write the pages of all commands into this directory instead
-        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-        dir: Option<PathBuf>,
-    },
+    Man(crate::man::ManArgs),
 }
 
 /// Runs of each setting if nothing is said, and at most if they end when it is sure.
@@ -171,9 +172,10 @@ pub(crate) struct CompareArgs {
     #[arg(long, group = "format")]
     markdown: bool,
 
-    /// Where records go, line by line as runs finish
-    #[arg(long, value_name = "FILE", default_value = crate::compare::RECORDS_DEFAULT, value_hint = ValueHint::FilePath)]
-    pub(crate) records: PathBuf,
+    /// Where records go, line by line as runs finish [default: last.jsonl in $XDG_STATE_HOME/iosched or ~/.local/state/iosched,
+    /// which `iosched report --last` shows]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) records: Option<PathBuf>,
 
     /// Write a report, one HTML page, to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -187,6 +189,9 @@ pub(crate) struct CompareArgs {
     /// blkparse -i DIR/cfq, and what blkparse -d makes of it with btt; decisions of cfq are messages in it
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) blktrace: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
 }
 
 impl CompareArgs {

@@ -1,6 +1,5 @@
 //! `iosched import`: what others know of a device, as a profile.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -9,7 +8,7 @@ use iosched_disk::Profile;
 use iosched_disk::disksim::{Description, Sources};
 
 use crate::fail::usage;
-use crate::output;
+use crate::output::{Kind, Outputs, WriteArgs};
 
 /// Larger files are no descriptions of disks.
 const BYTES_MAX: u64 = 64 << 20;
@@ -37,6 +36,8 @@ pub(crate) struct DisksimArgs {
     /// What the disk is, in a line, for `iosched device show` [default: made up of its size and speed]
     #[arg(long, value_name = "TEXT")]
     about: Option<String>,
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 pub(crate) fn import(command: &ImportCommand) -> Result<()> {
@@ -50,11 +51,15 @@ pub(crate) fn import(command: &ImportCommand) -> Result<()> {
     for remark in &description.remarks {
         eprintln!("warning: {remark}");
     }
-    if args.output == Path::new("-") {
-        return output::print(&text);
+    let out = Outputs::new(args.write).reads_all([&args.model, &args.seek, &args.specs]).output(
+        "--output",
+        &args.output,
+        Kind::Profile,
+    )?;
+    out.text(&text)?;
+    if !out.is_standard_output() {
+        eprintln!("{}: {}, {}", args.output.display(), description.name, profile.about());
     }
-    output::whole_file(&args.output, |out| Ok(out.write_all(text.as_bytes())?))?;
-    eprintln!("{}: {}, {}", args.output.display(), description.name, profile.about());
     Ok(())
 }
 

@@ -13,6 +13,7 @@ mod get;
 mod import;
 mod job;
 mod ls;
+mod man;
 mod mount;
 mod output;
 mod reproduce;
@@ -60,7 +61,9 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Reproduce(args) => return reproduce::run(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Top(args) => top::run(&args)?,
-        Command::Report { records, output } => compare::report(&records, output.as_deref())?,
+        Command::Report { records, last: _, output, write } => {
+            compare::report(records.as_deref(), output.as_deref(), write)?;
+        }
         Command::Trace(command) => trace::trace(&command)?,
         Command::Device(command) => device::device(&command)?,
         Command::Elevator(command) => tell::elevator(&command)?,
@@ -78,16 +81,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
             clap_complete::generate(shell, &mut Cli::command(), "iosched", &mut text);
             output::print(&String::from_utf8_lossy(&text))?;
         }
-        Command::Man { dir: None } => {
-            let mut text = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut text)?;
-            output::print(&String::from_utf8_lossy(&text))?;
-        }
-        Command::Man { dir: Some(dir) } => {
-            std::fs::create_dir_all(&dir)
-                .and_then(|()| clap_mangen::generate_to(Cli::command(), &dir))
-                .map_err(|error| anyhow::anyhow!("{}: {error}", dir.display()))?;
-        }
+        Command::Man(args) => man::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! `iosched tune`: which values of the tunables serve a workload best.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use iosched_sim::SchedulerSetting;
 use crate::args::{ReplayMode, speed};
 use crate::compare::{self, on_interrupt, or_cpus, quoted};
 use crate::fail::{INTERRUPTED, usage};
-use crate::output;
+use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
 use crate::show::{Look, tuning};
 use crate::watched::{RUNS, Watched};
 
@@ -111,6 +111,9 @@ pub(crate) struct TuneArgs {
     /// Where records go, a line of JSON as each run finishes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     records: Option<PathBuf>,
+
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -146,38 +149,45 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     let tuning = plan(args)?;
+    let mut outputs = Outputs::new(args.write).prints("what was found").reads(&args.device).reads_all(&args.machine);
+    outputs = outputs.reads_all(args.workload.iter().flat_map(|own| compare::files(own)));
+    let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
+    let records = match &args.records {
+        Some(path) => outputs.records(path, Kind::Search)?,
+        None => Records::none(),
+    };
     let control = Arc::new(Control::new(or_cpus(args.jobs)));
     on_interrupt(&control)?;
     let started = Instant::now();
-    let mut watched = Watched::recorded(RUNS, args.records.as_deref())?;
-    let Some(Tuned { header, runs, interrupted }) = search(&tuning, &mut watched, &control)? else {
+    let mut watched = Watched::new(RUNS, records);
+    let tuned = search(&tuning, &mut watched, &control)?;
+    let recorded = watched.records.finish();
+    let Some(Tuned { header, runs, interrupted }) = tuned else {
         eprintln!("interrupted before a run was finished: there is nothing to tell");
+        recorded?;
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let elapsed_s = started.elapsed().as_secs_f64();
     let results = TuneResults::of(&header, &runs);
-    if let Some(page) = &args.report {
-        let html = iosched_lab::report::tuning_html(&results);
-        output::whole_file(page, |out| Ok(out.write_all(html.as_bytes())?))?;
-    }
-    output::print(&if args.json {
+    let reported = report.map(|out| out.text(&iosched_lab::report::tuning_html(&results)));
+    let printed = output::print(&if args.json {
         serde_json::to_string_pretty(&results)? + "\n"
     } else {
         tuning::text(&results, elapsed_s, next(args, &tuning, &results).as_deref(), Look::of_standard_output())
-    })?;
+    });
+    all_of([recorded].into_iter().chain(reported).chain([printed]))?;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
 /// The page of a file of records, if it is of a search.
 pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
-    const BEGINNING: &[u8] = br#"{"record":"tune""#;
     // What cannot be read is told by who reads all kinds of records.
-    let Ok(file) = File::open(records) else { return Ok(None) };
-    let mut reader = BufReader::new(file);
-    if !reader.fill_buf().is_ok_and(|head| head.starts_with(BEGINNING)) {
+    if !Kind::Search.recognises(records).unwrap_or(false) {
         return Ok(None);
     }
-    let (header, runs) = read(reader, &records.display().to_string())?;
+    let name = records.display().to_string();
+    let reader = BufReader::new(File::open(records).map_err(|source| LabError::Io { file: name.clone(), source })?);
+    let (header, runs) = read(reader, &name)?;
     Ok(Some(iosched_lab::report::tuning_html(&TuneResults::of(&header, &runs))))
 }
 
@@ -214,7 +224,7 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
 pub(crate) fn search(tuning: &Tuning, watched: &mut Watched, control: &Control) -> Result<Option<Tuned>> {
     let tuned = tune(tuning, control, |progress| {
         match progress {
-            Progress::Record(record) => watched.record(record)?,
+            Progress::Record(record) => watched.record(record),
             Progress::Done { done, of } => watched.done(done, of),
         }
         Ok(())

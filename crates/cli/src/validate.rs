@@ -1,7 +1,6 @@
 //! `iosched validate`: models against what was measured.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -14,6 +13,7 @@ use iosched_lab::validate::{Closeness, Validation, validate};
 use serde_json::json;
 
 use crate::fail::usage;
+use crate::output::{Kind, Outputs, WriteArgs, all_of};
 use crate::{import, output};
 
 #[derive(Debug, Subcommand)]
@@ -44,6 +44,8 @@ pub(crate) struct DiskArgs {
     /// Write a report, one HTML page: the distributions, and where they differ
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 pub(crate) fn run(command: &ValidateCommand) -> Result<()> {
@@ -52,12 +54,12 @@ pub(crate) fn run(command: &ValidateCommand) -> Result<()> {
     let name = args.trace.display().to_string();
     let text = import::read(&args.trace)?;
     let services = service_times(&name, &text, profile.card().capacity_sectors).map_err(usage)?;
+    let mut outputs = Outputs::new(args.write).prints("the figures").reads(&args.profile).reads(&args.trace);
+    let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let validation = validate(&profile, &name, &services, args.seed);
-    if let Some(page) = &args.report {
-        let html = iosched_lab::report::validation_html(&validation);
-        output::whole_file(page, |out| Ok(out.write_all(html.as_bytes())?))?;
-    }
-    output::print(&if args.json { as_json(&validation)? } else { as_text(&validation) })
+    let reported = report.map(|out| out.text(&iosched_lab::report::validation_html(&validation)));
+    let printed = output::print(&if args.json { as_json(&validation)? } else { as_text(&validation) });
+    all_of(reported.into_iter().chain([printed]))
 }
 
 fn as_json(validation: &Validation) -> Result<String> {

@@ -60,6 +60,7 @@ pub use blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
 pub use decompress::read_text;
 pub use error::{Place, TraceError, WARNINGS_MAX, Warning, WarningKind, Warnings};
 pub use format::{Format, FormatSpec, Holds};
+pub use open::resolve as files;
 pub use placement::{Extent, Fit, Placement};
 pub use reader::{EventReader, ProcessNames, ReadOptions, TraceReader};
 pub use record::{DeviceName, TraceRequest};

@@ -8,9 +8,12 @@ use crate::error::TraceError;
 use crate::input::{HEAD_BYTES, Input};
 use crate::{Format, alibaba, blkparse, blkreplay, csv, fio, fiu, mqsim, msr, spc, tencent, vscsi};
 
-/// The files `path` stands for: itself; its siblings of other CPUs, if it is named as one CPU's; if there is no
-/// such file, the per-CPU files that begin with its name, or itself compressed.
-pub(crate) fn resolve(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
+/// The files that the name `path` of a trace stands for: itself; its siblings of other CPUs, if it is named as one CPU's; if there
+/// is no such file, the per-CPU files that begin with its name, or itself compressed.
+///
+/// # Errors
+/// There is none.
+pub fn resolve(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let file_name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if path.exists() {
         return Ok(match split_cpu(file_name) {

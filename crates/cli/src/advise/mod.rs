@@ -3,7 +3,6 @@
 mod kept;
 mod steps;
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use iosched_lab::verify::of_kernel;
 use crate::args::{ReplayMode, speed};
 use crate::compare::{self, on_interrupt};
 use crate::fail::{INTERRUPTED, usage};
-use crate::output;
+use crate::output::{self, Kind, Outputs, WriteArgs, all_of};
 use crate::show::{Look, advice};
 use kept::Kept;
 pub(crate) use steps::Found;
@@ -131,6 +130,9 @@ pub(crate) struct AdviseArgs {
     /// Print everything as one JSON document
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -141,10 +143,14 @@ Examples:
 
 pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let plan = Plan::of(args)?;
-    let kept = Kept::open(args.output.as_deref())?;
+    let mut outputs = Outputs::new(args.write).prints("the advice").reads_all(&args.profile).reads_all(&args.machine);
+    outputs = outputs.reads_all(compare::files(&args.workload));
+    let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
+    let is_measured = args.profile.is_none();
+    let mut kept = Kept::open(args.output.as_deref(), plan.disk().name(), is_measured, &mut outputs)?;
     let control = Arc::new(Control::new(compare::or_cpus(None)));
     on_interrupt(&control)?;
-    let Some(found) = steps::carry_out(&plan, &kept, &control)? else {
+    let Some(found) = steps::carry_out(&plan, &mut kept, &control)? else {
         let kept =
             kept.directory().map_or_else(String::new, |own| format!("; what was measured is in {}", own.display()));
         eprintln!("interrupted before anything was confirmed on the device: there is no advice{kept}");
@@ -161,15 +167,14 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     };
     let told = advice::Told { advice: &advice, found: &found, lasting: lasting.as_ref(), applied };
     let page = found.page(&advice, lasting.as_ref());
-    if let Some(file) = &args.report {
-        output::whole_file(file, |out| Ok(out.write_all(page.as_bytes())?))?;
-    }
-    kept.finish(&page, lasting.as_ref())?;
-    if args.json {
-        output::json(&advice::json(&told))?;
+    let reported = report.map(|out| out.text(&page));
+    let kept = kept.finish(&page, lasting.as_ref());
+    let printed = if args.json {
+        output::json(&advice::json(&told))
     } else {
-        output::print(&advice::text(&told, args, Look::of_standard_output()))?;
-    }
+        output::print(&advice::text(&told, args, Look::of_standard_output()))
+    };
+    all_of(reported.into_iter().chain([kept, printed]))?;
     Ok(if found.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 

@@ -46,6 +46,9 @@ pub(crate) fn text(page: &Page<'_>, look: &Look) -> String {
         }
         None => text.extend(page.sheets.first().map(|sheet| answer(sheet, look))),
     }
+    if let Some(records) = &page.records {
+        let _ = writeln!(text, "records: {}", records.display());
+    }
     if let Some(next) = &page.next {
         let _ = writeln!(text, "next: {next}");
     }
@@ -303,7 +306,7 @@ mod tests {
 
     fn check(devices: &[&str], look: Look, expected: &str, file: &str) {
         let records = records(devices);
-        let page = Page::of(&records, Some(0.8), Some("iosched compare --help".to_owned()));
+        let page = Page::of(&records, Some(0.8), None, Some("iosched compare --help".to_owned()));
         let found = text(&page, &look);
         if std::env::var_os("IOSCHED_RERECORD").is_some() {
             std::fs::write(format!("{}/tests/{file}", env!("CARGO_MANIFEST_DIR")), &found).unwrap();
