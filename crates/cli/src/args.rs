@@ -1,8 +1,9 @@
 //! The command line, declared once: parsing, help, man pages and completions come from here.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use iosched::{ELEVATORS, Registered};
 use iosched_sim::SchedulerSetting;
 
@@ -140,7 +141,7 @@ pub(crate) struct CompareArgs {
     pub(crate) runs: Option<u32>,
 
     /// Decides everything that is left to chance; the same seed gives the same figures
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
     pub(crate) seed: u64,
 
     /// Runs at a time; changes nothing but the time it takes [default: one per CPU]
@@ -283,6 +284,27 @@ pub(crate) fn settings(text: &str) -> Result<Vec<SchedulerSetting>, String> {
 
 pub(crate) fn setting(text: &str) -> Result<SchedulerSetting, String> {
     text.parse().map_err(|error: iosched_sim::SettingError| error.to_string())
+}
+
+/// A whole number in `range`. One below 0 is out of range, as any other.
+pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync {
+    move |text| match text.parse::<i128>() {
+        Ok(number) => {
+            let found = u64::try_from(number).ok().filter(|number| range.contains(number));
+            found.ok_or_else(|| format!("{text} is not in {}..={}", range.start(), range.end()))
+        }
+        Err(_) => Err(format!("is no whole number in {}..={}", range.start(), range.end())),
+    }
+}
+
+/// The command line. A negative number is a value, which is then out of range, and no option that does not exist.
+pub(crate) fn command() -> clap::Command {
+    fn numbers(command: clap::Command) -> clap::Command {
+        let takes = |argument: &clap::Arg| argument.get_action().takes_values();
+        let command = command.mut_args(|own| if takes(&own) { own.allow_negative_numbers(true) } else { own });
+        command.mut_subcommands(numbers)
+    }
+    numbers(Cli::command())
 }
 
 pub(crate) fn speed(text: &str) -> Result<f64, String> {

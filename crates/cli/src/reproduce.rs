@@ -50,7 +50,7 @@ pub(crate) struct ReproduceArgs {
     runs: u32,
 
     /// Decides everything that is left to chance; the same seed gives the same figures
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
     seed: u64,
 
     /// Runs at a time; changes nothing but the time it takes [default: one per CPU]

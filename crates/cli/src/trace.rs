@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS, Sector, Time};
-use iosched_disk::Profile;
 use iosched_lab::grouped;
 use iosched_trace::{
     Chain, DeviceName, EventReader, Extent, Filter, Fit, Format, ProcessName, ReadOptions, StageSummary, Step,
@@ -210,7 +209,7 @@ fn info(file: &Path, json: bool) -> Result<()> {
 
 fn remap(files: &Files, target: &Target) -> Result<()> {
     let capacity_sectors = match (&target.device, target.capacity) {
-        (Some(device), _) => Profile::load(device)?.card().capacity_sectors,
+        (Some(device), _) => crate::device::load(device)?.card().capacity_sectors,
         (None, capacity) => capacity.unwrap_or_default(),
     };
     let mut extent = Extent::new();

@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched_disk::Profile;
 use iosched_lab::tune::{
     Constraint, Finding, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read, tune,
 };
@@ -18,6 +17,7 @@ use iosched_sim::SchedulerSetting;
 
 use crate::args::{ReplayMode, speed};
 use crate::compare::{self, on_interrupt, or_cpus, quoted};
+use crate::device;
 use crate::fail::{INTERRUPTED, usage};
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
 use crate::show::{Look, tuning};
@@ -85,7 +85,7 @@ pub(crate) struct TuneArgs {
     fix: Vec<(String, String)>,
 
     /// Decides everything that is left to chance; the same seed gives the same records
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
     seed: u64,
 
     /// Runs at a time; changes nothing but the time it takes [default: one per CPU]
@@ -197,7 +197,7 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     let replay = compare::replay(args.replay, args.speed, &workload)?;
     let machine = compare::machine(args.machine.as_deref(), &workload)?;
     let settings: Vec<SchedulerSetting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
-    let mut experiment = Experiment::new(workload, Profile::load(&args.device)?, settings)?;
+    let mut experiment = Experiment::new(workload, device::load(&args.device)?, settings)?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
     if compare::is_file(&args.device)
         && let Ok(text) = std::fs::read_to_string(&args.device)

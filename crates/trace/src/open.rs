@@ -1,6 +1,7 @@
 //! From a name to files, from files to a format.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::blktrace::binary;
@@ -68,7 +69,9 @@ fn per_cpu(path: &Path, base: &str) -> Vec<PathBuf> {
 
 pub(crate) fn open_file(path: &Path) -> Result<Input, TraceError> {
     let name = path.display().to_string();
-    let opened = File::open(path).and_then(|file| Input::new(Box::new(file), &name));
+    let is_directory = || io::Error::new(io::ErrorKind::IsADirectory, "is a directory, not a trace");
+    let file = if path.is_dir() { Err(is_directory()) } else { File::open(path) };
+    let opened = file.and_then(|file| Input::new(Box::new(file), &name));
     opened.map_err(|source| TraceError::Io { file: name, source })
 }
 

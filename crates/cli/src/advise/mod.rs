@@ -63,8 +63,8 @@ pub(crate) struct AdviseArgs {
     #[arg(long, conflicts_with = "profile")]
     thorough: bool,
 
-    /// Choose from these schedulers only [default: all that the device has now]
-    #[arg(short, long, value_name = "NAME,…", value_delimiter = ',')]
+    /// Choose from these schedulers only, separated by commas or given one by one [default: all that the device has now]
+    #[arg(short, long = "scheduler", alias = "schedulers", value_name = "NAME,…", value_delimiter = ',')]
     schedulers: Vec<String>,
 
     /// Runs to search with in simulation
@@ -76,7 +76,7 @@ pub(crate) struct AdviseArgs {
     confirm: u8,
 
     /// Runs of each of them on the device
-    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    #[arg(short = 'n', short_alias = 'r', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     runs: u32,
 
     /// Make runs on the device until each difference is beyond doubt, or known to within so many per cent of what it is now; --runs is the most
@@ -96,7 +96,7 @@ pub(crate) struct AdviseArgs {
     destroy_data: Option<PathBuf>,
 
     /// In a directory: size of the file that is measured for the model, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(64..=16_777_216))]
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::args::whole(64..=16_777_216))]
     file_size: u64,
 
     /// The machine that an application is simulated on [default: server-2010]
@@ -112,7 +112,7 @@ pub(crate) struct AdviseArgs {
     speed: Option<f64>,
 
     /// Decides what is left to chance, and the order of runs
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
     seed: u64,
 
     /// Set what is recommended, now; it stays until the next start or until it is undone

@@ -20,6 +20,7 @@ use super::AdviseArgs;
 use super::kept::Kept;
 use crate::calibrate::measure_watched;
 use crate::compare::{self, quoted};
+use crate::device::load;
 use crate::fail::usage;
 use crate::watched::{RUNS, Watched};
 
@@ -95,7 +96,7 @@ impl<'a> Plan<'a> {
             let on = args.on.display();
             return Err(usage(format!("{on}: is on no block device of this machine: there is no scheduler to set")));
         };
-        let profile = args.profile.as_ref().map(|path| Profile::load(&of_file(path))).transpose()?;
+        let profile = args.profile.as_ref().map(|path| load(&of_file(path))).transpose()?;
         let ns = |seconds: f64| (seconds * 1e9) as u64;
         let limits = Limits { warm_up_ns: ns(args.warm_up), run_for_ns: args.run_for.map(ns) };
         let schedulers = schedulers(&disk, &args.schedulers)?;
@@ -122,7 +123,7 @@ impl<'a> Plan<'a> {
         for (name, path) in [("--profile", &args.profile), ("--destroy-data", &args.destroy_data)] {
             path.iter().for_each(|path| option(name, path.display().to_string()));
         }
-        option("--schedulers", self.schedulers.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(","));
+        option("--scheduler", self.schedulers.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(","));
         for (name, value) in [("--budget", args.budget), ("--confirm", args.confirm.into()), ("--runs", args.runs)] {
             option(name, value.to_string());
         }
@@ -147,7 +148,7 @@ fn schedulers(disk: &BlockDevice, named: &[String]) -> Result<Vec<SchedulerSetti
     let there = disk.schedulers();
     let all = if named.is_empty() { &there } else { named };
     if let Some(unknown) = all.iter().find(|name| !there.contains(name)) {
-        return Err(usage(format!("--schedulers {unknown}: {} has {}", disk.path().display(), there.join(", "))));
+        return Err(usage(format!("--scheduler {unknown}: {} has {}", disk.path().display(), there.join(", "))));
     }
     let searchable = searchable(all);
     if searchable.is_empty() {

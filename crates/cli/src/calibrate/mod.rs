@@ -18,6 +18,7 @@ use iosched_lab::calibrate::{
 };
 
 use crate::compare::quoted;
+use crate::device;
 use crate::fail::{FAILED, INTERRUPTED, usage};
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of, say};
 use crate::watched::progress_bar;
@@ -59,7 +60,7 @@ pub(crate) struct CalibrateArgs {
     destroy_data: Option<PathBuf>,
 
     /// In a directory: size of the file that is measured, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(64..=16_777_216))]
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::args::whole(64..=16_777_216))]
     file_size: u64,
 
     /// Where measurements go, line by line as they are made
@@ -75,7 +76,7 @@ pub(crate) struct CalibrateArgs {
     check: Option<String>,
 
     /// Decides where random reads go, and the order of probes
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
     seed: u64,
 
     /// Print everything as one JSON document
@@ -100,7 +101,7 @@ Examples:
   iosched compare --workload jobs.fio --device ./sdb.toml --scheduler today";
 
 pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
-    let check = args.check.as_deref().map(Profile::load).transpose()?;
+    let check = args.check.as_deref().map(device::load).transpose()?;
     let interrupt = Arc::new(AtomicBool::new(false));
     let mut outputs = Outputs::new(args.write).prints("the figures").reads_all(&args.from);
     outputs = outputs.reads_all(&args.target).reads_all(&args.check);
@@ -199,7 +200,7 @@ fn measure_target(
         if args.destroy_data.is_some() {
             return Err(usage("--destroy-data is for block devices; a model has no data"));
         }
-        let mut device = Simulated::new(Profile::load(target)?);
+        let mut device = Simulated::new(device::load(target)?);
         return measure_on(args, &mut device, Pace::SIMULATED, records, interrupt);
     }
     let mut device = real::open(args, target, interrupt)?;

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use iosched_disk::Profile;
 use iosched_lab::{Control, Experiment, MachineProfile, execute};
 use iosched_sim::{Replay, SchedulerSetting};
 use iosched_workload::Workload;
@@ -12,6 +11,7 @@ use iosched_workload::Workload;
 use super::{Comparing, Written, on_interrupt, open_workload, or_cpus, outputs, quoted, replay};
 use crate::args::{CompareArgs, OutputFormat, setting, settings};
 use crate::blktrace;
+use crate::device::load;
 use crate::fail::usage;
 
 /// The schedulers if none is named, and their baseline.
@@ -46,7 +46,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
 
 /// Everything is checked before anything runs.
 fn experiment(args: &CompareArgs) -> Result<Experiment> {
-    let profiles = args.devices().iter().map(|device| Profile::load(device)).collect::<Result<Vec<_>, _>>()?;
+    let profiles = args.devices().iter().map(|device| load(device)).collect::<Result<Vec<_>>>()?;
     let wrong = |option: &str, text: &str, problem: String| usage(format!("{option} {text}: {problem}"));
     let mut named = Vec::new();
     for text in &args.schedulers {
