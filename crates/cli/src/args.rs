@@ -236,15 +236,22 @@ pub(crate) enum OutputFormat {
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
-  iosched compare --workload server.blktrace --scheduler deadline --scheduler cfq:slice_idle=0
+  iosched compare --workload server.blktrace --scheduler deadline \\
+      --scheduler cfq:slice_idle=0
   iosched compare --workload server.blktrace --replay open --speed 2
-  iosched compare --workload server.blktrace --device sata-7200 --device sata-ssd --device ./mine.toml
-  iosched compare --workload \"iozone -s 64 -e -i 0\" --device san-lun --scheduler deadline --scheduler cfq
-  iosched compare --workload random-read.fio --scheduler cfq --output-format fio-json
+  iosched compare --workload server.blktrace --device sata-7200 \\
+      --device sata-ssd --device ./mine.toml
+  iosched compare --workload \"iozone -s 64 -e -i 0\" --device san-lun \\
+      --scheduler deadline --scheduler cfq
+  iosched compare --workload random-read.fio --scheduler cfq \\
+      --output-format fio-json
   iosched compare --workload jobs.toml --device sata-ssd --runs 20 --csv
-  iosched compare --on /srv/test --workload mixed.fio --scheduler none --scheduler bfq --until-sure 3
-  iosched compare --on /dev/sdb --workload random-read.fio --run-for 60 --warm-up 5
-  iosched compare --on /srv/test --scheduler mq-deadline --scheduler bfq -- fs_mark -d /srv/test/f -n 1000 -s 65536";
+  iosched compare --on /srv/test --workload mixed.fio --scheduler none \\
+      --scheduler bfq --until-sure 3
+  iosched compare --on /dev/sdb --workload random-read.fio --run-for 60 \\
+      --warm-up 5
+  iosched compare --on /srv/test --scheduler mq-deadline --scheduler bfq \\
+      -- fs_mark -d /srv/test/f -n 1000 -s 65536";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayMode {

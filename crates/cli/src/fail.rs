@@ -56,7 +56,7 @@ pub(crate) fn tell(error: &anyhow::Error) {
 }
 
 /// Whether another name would do: there is nothing of that name, or something that holds no such data.
-fn is_wrong_file(error: &io::Error) -> bool {
+pub(crate) fn is_wrong_file(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, IsADirectory, NotADirectory, NotFound};
     matches!(error.kind(), NotFound | IsADirectory | NotADirectory | InvalidData | InvalidInput)
 }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueHint};
 use iosched_disk::Profile;
 use iosched_disk::disksim::{Description, Sources};
 
-use crate::fail::usage;
+use crate::fail::{is_wrong_file, usage};
 use crate::output::{Kind, Outputs, WriteArgs};
 
 /// Larger files are no descriptions of disks.
@@ -66,11 +66,7 @@ pub(crate) fn import(command: &ImportCommand) -> Result<()> {
 /// A text, compressed or not. A file that is not there or is no text is an error of usage.
 pub(crate) fn read(path: &Path) -> Result<String> {
     iosched_trace::read_text(path, BYTES_MAX).map_err(|error| {
-        use std::io::ErrorKind::{InvalidData, NotFound};
         let message = format!("{}: cannot be read: {error}", path.display());
-        match error.kind() {
-            NotFound | InvalidData => usage(message),
-            _ => anyhow::Error::msg(message),
-        }
+        if is_wrong_file(&error) { usage(message) } else { anyhow::Error::msg(message) }
     })
 }

@@ -118,9 +118,13 @@ pub(crate) struct TuneArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  iosched tune --workload server.blktrace --scheduler cfq,deadline --goal \"p99(sync)\" --subject-to \"throughput >= 95%\"
-  iosched tune --workload job.fio --device sata-ssd --scheduler mq-deadline,bfq,kyber,none --goal \"p99(reads)\" --goal throughput
-  iosched tune --workload jobs.toml --scheduler cfq --vary slice_idle,quantum --also nr_requests --goal \"mean(reader)\" --report tuned.html";
+  iosched tune --workload server.blktrace --scheduler cfq,deadline \\
+      --goal \"p99(sync)\" --subject-to \"throughput >= 95%\"
+  iosched tune --workload job.fio --device sata-ssd \\
+      --scheduler mq-deadline,bfq,kyber,none --goal \"p99(reads)\" \\
+      --goal throughput
+  iosched tune --workload jobs.toml --scheduler cfq --vary slice_idle,quantum \\
+      --also nr_requests --goal \"mean(reader)\" --report tuned.html";
 
 /// What one --scheduler names.
 #[derive(Clone, Debug)]

@@ -137,9 +137,12 @@ pub(crate) struct AdviseArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  iosched advise /dev/sdb --workload lookups.fio --run-for 60 --goal \"p99(reads)\"
-  iosched advise /srv/data --workload mixed.fio --run-for 60 --goal \"p99(reads)\" --subject-to \"throughput >= 95%\" --output advice
-  iosched advise /dev/sdb --workload lookups.fio --run-for 60 --profile advice/profile.toml --apply";
+  iosched advise /dev/sdb --workload lookups.fio --run-for 60 \\
+      --goal \"p99(reads)\"
+  iosched advise /srv/data --workload mixed.fio --run-for 60 \\
+      --goal \"p99(reads)\" --subject-to \"throughput >= 95%\" --output advice
+  iosched advise /dev/sdb --workload lookups.fio --run-for 60 \\
+      --profile advice/profile.toml --apply";
 
 pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let plan = Plan::of(args)?;
