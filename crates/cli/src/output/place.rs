@@ -75,7 +75,10 @@ fn new_file(path: &Path, end: PathBuf) -> Result<Place> {
     let is_name = end.file_name().is_some() && !path.as_os_str().to_string_lossy().ends_with('/');
     match fs::metadata(directory) {
         _ if !is_name => Err(usage(format_args!("{}: is no name of a file", path.display()))),
-        Ok(metadata) if metadata.is_dir() => Ok(Place::File(end)),
+        Ok(metadata) if metadata.is_dir() => {
+            let whole = fs::canonicalize(directory).map_err(|error| cannot(path, &error))?;
+            Ok(Place::File(whole.join(end.file_name().unwrap_or_default())))
+        }
         Ok(_) => {
             Err(usage(format_args!("{}: cannot be written: {} is no directory", path.display(), directory.display())))
         }
