@@ -1,13 +1,15 @@
 //! The command line, declared once: parsing, help, man pages and completions come from here.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use iosched::{ELEVATORS, Registered};
 use iosched_lab::EQUAL_WITHIN_PERCENT;
 use iosched_sim::SchedulerSetting;
 
 use crate::device::DeviceCommand;
+use crate::output::WriteArgs;
 
 /// Choose, tune and run I/O schedulers, with evidence.
 ///
@@ -38,11 +40,16 @@ pub(crate) enum Command {
     /// shares over time, slices, and how to make the records again. The same records give the same page.
     Report {
         /// A file that `iosched compare`, `tune` or `calibrate` left
-        #[arg(value_name = "RECORDS", value_hint = ValueHint::FilePath)]
-        records: PathBuf,
-        /// The page to write; - for standard output [default: the name of RECORDS, ending in .html]
+        #[arg(value_name = "RECORDS", value_hint = ValueHint::FilePath, required_unless_present = "last")]
+        records: Option<PathBuf>,
+        /// Of the last comparison that was given no --records
+        #[arg(long, conflicts_with = "records")]
+        last: bool,
+        /// The page to write; - for standard output [default: the name of RECORDS, ending in .html; last.html with --last]
         #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
+        #[command(flatten)]
+        write: WriteArgs,
     },
     /// Read, convert and change traces
     #[command(subcommand)]
@@ -73,12 +80,7 @@ pub(crate) enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Print the man page
-    Man {
-        /// Write the pages of all commands into this directory instead
-        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-        dir: Option<PathBuf>,
-    },
+    Man(crate::man::ManArgs),
 }
 
 /// Runs of each setting if nothing is said, and at most if they end when it is sure.
@@ -143,7 +145,7 @@ pub(crate) struct CompareArgs {
     pub(crate) runs: Option<u32>,
 
     /// Decides everything that is left to chance; the same seed gives the same figures
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
     pub(crate) seed: u64,
 
     /// Runs at a time; changes nothing but the time it takes [default: one per CPU]
@@ -178,9 +180,10 @@ pub(crate) struct CompareArgs {
     #[arg(long, group = "format")]
     markdown: bool,
 
-    /// Where records go, line by line as runs finish
-    #[arg(long, value_name = "FILE", default_value = crate::compare::RECORDS_DEFAULT, value_hint = ValueHint::FilePath)]
-    pub(crate) records: PathBuf,
+    /// Where records go, line by line as runs finish [default: last.jsonl in $XDG_STATE_HOME/iosched or ~/.local/state/iosched,
+    /// which `iosched report --last` shows]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) records: Option<PathBuf>,
 
     /// Write a report, one HTML page, to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -194,6 +197,9 @@ pub(crate) struct CompareArgs {
     /// blkparse -i DIR/cfq, and what blkparse -d makes of it with btt; decisions of cfq are messages in it
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) blktrace: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
 }
 
 impl CompareArgs {
@@ -259,15 +265,22 @@ pub(crate) enum OutputFormat {
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
-  iosched compare --workload server.blktrace --scheduler deadline --scheduler cfq:slice_idle=0
+  iosched compare --workload server.blktrace --scheduler deadline \\
+      --scheduler cfq:slice_idle=0
   iosched compare --workload server.blktrace --replay open --speed 2
-  iosched compare --workload server.blktrace --device sata-7200 --device sata-ssd --device ./mine.toml
-  iosched compare --workload \"iozone -s 64 -e -i 0\" --device san-lun --scheduler deadline --scheduler cfq
-  iosched compare --workload random-read.fio --scheduler cfq --output-format fio-json
+  iosched compare --workload server.blktrace --device sata-7200 \\
+      --device sata-ssd --device ./mine.toml
+  iosched compare --workload \"iozone -s 64 -e -i 0\" --device san-lun \\
+      --scheduler deadline --scheduler cfq
+  iosched compare --workload random-read.fio --scheduler cfq \\
+      --output-format fio-json
   iosched compare --workload jobs.toml --device sata-ssd --runs 20 --csv
-  iosched compare --on /srv/test --workload mixed.fio --scheduler none --scheduler bfq --until-sure 3
-  iosched compare --on /dev/sdb --workload random-read.fio --run-for 60 --warm-up 5
-  iosched compare --on /srv/test --scheduler mq-deadline --scheduler bfq -- fs_mark -d /srv/test/f -n 1000 -s 65536";
+  iosched compare --on /srv/test --workload mixed.fio --scheduler none \\
+      --scheduler bfq --until-sure 3
+  iosched compare --on /dev/sdb --workload random-read.fio --run-for 60 \\
+      --warm-up 5
+  iosched compare --on /srv/test --scheduler mq-deadline --scheduler bfq \\
+      -- fs_mark -d /srv/test/f -n 1000 -s 65536";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayMode {
@@ -307,6 +320,27 @@ pub(crate) fn settings(text: &str) -> Result<Vec<SchedulerSetting>, String> {
 
 pub(crate) fn setting(text: &str) -> Result<SchedulerSetting, String> {
     text.parse().map_err(|error: iosched_sim::SettingError| error.to_string())
+}
+
+/// A whole number in `range`. One below 0 is out of range, as any other.
+pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync {
+    move |text| match text.parse::<i128>() {
+        Ok(number) => {
+            let found = u64::try_from(number).ok().filter(|number| range.contains(number));
+            found.ok_or_else(|| format!("{text} is not in {}..={}", range.start(), range.end()))
+        }
+        Err(_) => Err(format!("is no whole number in {}..={}", range.start(), range.end())),
+    }
+}
+
+/// The command line. A negative number is a value, which is then out of range, and no option that does not exist.
+pub(crate) fn command() -> clap::Command {
+    fn numbers(command: clap::Command) -> clap::Command {
+        let takes = |argument: &clap::Arg| argument.get_action().takes_values();
+        let command = command.mut_args(|own| if takes(&own) { own.allow_negative_numbers(true) } else { own });
+        command.mut_subcommands(numbers)
+    }
+    numbers(Cli::command())
 }
 
 pub(crate) fn speed(text: &str) -> Result<f64, String> {

@@ -1,24 +1,33 @@
 //! `iosched compare --blktrace DIR`: simulated runs as files that blkparse finds.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
 use iosched_lab::Experiment;
 
 use crate::fail::usage;
-use crate::output;
+use crate::output::{Kind, Output, Outputs};
 
-/// Makes the directory, if it is not there.
-pub(crate) fn prepare(directory: &Path) -> Result<()> {
-    std::fs::create_dir_all(directory)
-        .map_err(|error| usage(format_args!("{}: no directory for block traces: {error}", directory.display())))
+/// A file for one setting on one device.
+pub(crate) struct BlockTrace {
+    device: usize,
+    setting: usize,
+    out: Output,
 }
 
-/// Writes a file for every setting on every device.
-pub(crate) fn write(experiment: &Experiment, directory: &Path) -> Result<()> {
+impl BlockTrace {
+    /// Writes what happens in the first run.
+    pub(crate) fn write(&self, experiment: &Experiment) -> Result<()> {
+        self.out.write(|mut out| Ok(iosched_lab::write_blktrace(experiment, self.device, self.setting, &mut out)?))
+    }
+}
+
+/// Makes the directory, if it is not there, and names a file for every setting on every device.
+pub(crate) fn prepare(experiment: &Experiment, directory: &Path, outputs: &mut Outputs) -> Result<Vec<BlockTrace>> {
+    std::fs::create_dir_all(directory)
+        .map_err(|error| usage(format_args!("{}: no directory for block traces: {error}", directory.display())))?;
     let several = experiment.profiles().len() > 1;
-    let mut bases: Vec<String> = Vec::new();
+    let (mut bases, mut traces): (Vec<String>, Vec<BlockTrace>) = Default::default();
     for (device, profile) in experiment.profiles().enumerate() {
         for (setting, record) in experiment.settings().iter().enumerate() {
             let mut base = file_name(&record.label);
@@ -26,14 +35,12 @@ pub(crate) fn write(experiment: &Experiment, directory: &Path) -> Result<()> {
                 base = format!("{}.{base}", file_name(profile.name()));
             }
             let base = unused(base, &bases);
-            output::whole_file(&directory.join(format!("{base}.blktrace.0")), |out| {
-                iosched_lab::write_blktrace(experiment, device, setting, out)?;
-                Ok(out.flush()?)
-            })?;
+            let out = outputs.output("--blktrace", &directory.join(format!("{base}.blktrace.0")), Kind::Trace)?;
+            traces.push(BlockTrace { device, setting, out });
             bases.push(base);
         }
     }
-    Ok(())
+    Ok(traces)
 }
 
 /// A name for people as part of a file's: without directories, and without what a shell would take for its own.

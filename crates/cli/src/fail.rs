@@ -17,6 +17,8 @@ use iosched_trace::TraceError;
 use iosched_workload::WorkloadError;
 use iosched_workload::fio::JobError;
 
+use crate::output::Unread;
+
 /// Ended by Ctrl-C: as a shell says of a program that SIGINT ended.
 pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) const FAILED: u8 = 1;
@@ -41,21 +43,28 @@ pub(crate) fn usage(problem: impl fmt::Display) -> anyhow::Error {
 
 /// Says what went wrong; the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    // Whoever read our output has seen enough.
-    let pipe_closed = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-    };
-    if error.chain().any(pipe_closed) {
+    if error.is::<Unread>() {
         return ExitCode::SUCCESS;
     }
-    eprintln!("error: {error}");
+    tell(error);
     ExitCode::from(if is_usage(error) { USAGE } else { FAILED })
+}
+
+/// Says what went wrong.
+pub(crate) fn tell(error: &anyhow::Error) {
+    eprintln!("error: {error}");
+}
+
+/// Whether another name would do: there is nothing of that name, or something that holds no such data.
+pub(crate) fn is_wrong_file(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, IsADirectory, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | IsADirectory | NotADirectory | InvalidData | InvalidInput)
 }
 
 fn is_usage(error: &anyhow::Error) -> bool {
     if let Some(error) = error.downcast_ref::<WorkloadError>() {
         return match error {
-            WorkloadError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            WorkloadError::Io { source, .. } => is_wrong_file(source),
             WorkloadError::Trace(error) => is_usage_of_trace(error),
             WorkloadError::JobFile(error) => is_usage_of_job_file(error),
             _ => true,
@@ -69,7 +78,7 @@ fn is_usage(error: &anyhow::Error) -> bool {
     }
     if let Some(error) = error.downcast_ref::<CalibrateError>() {
         return match error {
-            CalibrateError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            CalibrateError::Io { source, .. } => is_wrong_file(source),
             CalibrateError::Measure { .. } | CalibrateError::Nothing { .. } | CalibrateError::Simulation(_) => false,
             _ => true,
         };
@@ -116,14 +125,14 @@ fn is_usage_of_lab(error: &LabError) -> bool {
     match error {
         LabError::Run { .. } | LabError::Bug { .. } => false,
         LabError::Verify(error) => is_usage_of_verify(error),
-        LabError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        LabError::Io { source, .. } => is_wrong_file(source),
         _ => true,
     }
 }
 
 fn is_usage_of_job_file(error: &JobError) -> bool {
     match error {
-        JobError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        JobError::Io { source, .. } => is_wrong_file(source),
         JobError::Unsupported(_) => false,
         _ => true,
     }
@@ -131,7 +140,7 @@ fn is_usage_of_job_file(error: &JobError) -> bool {
 
 fn is_usage_of_trace(error: &TraceError) -> bool {
     match error {
-        TraceError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        TraceError::Io { source, .. } => is_wrong_file(source),
         TraceError::Unreadable { .. } | TraceError::Write(_) => false,
         _ => true,
     }

@@ -1,6 +1,5 @@
 //! `iosched import`: what others know of a device, as a profile.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -8,8 +7,8 @@ use clap::{Args, Subcommand, ValueHint};
 use iosched_disk::Profile;
 use iosched_disk::disksim::{Description, Sources};
 
-use crate::fail::usage;
-use crate::output;
+use crate::fail::{is_wrong_file, usage};
+use crate::output::{Kind, Outputs, WriteArgs};
 
 /// Larger files are no descriptions of disks.
 const BYTES_MAX: u64 = 64 << 20;
@@ -37,6 +36,8 @@ pub(crate) struct DisksimArgs {
     /// What the disk is, in a line, for `iosched device show` [default: made up of its size and speed]
     #[arg(long, value_name = "TEXT")]
     about: Option<String>,
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 pub(crate) fn import(command: &ImportCommand) -> Result<()> {
@@ -50,22 +51,22 @@ pub(crate) fn import(command: &ImportCommand) -> Result<()> {
     for remark in &description.remarks {
         eprintln!("warning: {remark}");
     }
-    if args.output == Path::new("-") {
-        return output::print(&text);
+    let out = Outputs::new(args.write).reads_all([&args.model, &args.seek, &args.specs]).output(
+        "--output",
+        &args.output,
+        Kind::Profile,
+    )?;
+    out.text(&text)?;
+    if !out.is_standard_output() {
+        eprintln!("{}: {}, {}", args.output.display(), description.name, profile.about());
     }
-    output::whole_file(&args.output, |out| Ok(out.write_all(text.as_bytes())?))?;
-    eprintln!("{}: {}, {}", args.output.display(), description.name, profile.about());
     Ok(())
 }
 
 /// A text, compressed or not. A file that is not there or is no text is an error of usage.
 pub(crate) fn read(path: &Path) -> Result<String> {
     iosched_trace::read_text(path, BYTES_MAX).map_err(|error| {
-        use std::io::ErrorKind::{InvalidData, NotFound};
         let message = format!("{}: cannot be read: {error}", path.display());
-        match error.kind() {
-            NotFound | InvalidData => usage(message),
-            _ => anyhow::Error::msg(message),
-        }
+        if is_wrong_file(&error) { usage(message) } else { anyhow::Error::msg(message) }
     })
 }

@@ -13,6 +13,7 @@ mod get;
 mod import;
 mod job;
 mod ls;
+mod man;
 mod mount;
 mod output;
 mod reproduce;
@@ -34,12 +35,12 @@ mod watched;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use args::{Cli, Command};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&args::command().get_matches()).unwrap_or_else(|error| error.exit());
     carry_out(cli).unwrap_or_else(|error| fail::report(&error))
 }
 
@@ -60,7 +61,9 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Reproduce(args) => return reproduce::run(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Top(args) => top::run(&args)?,
-        Command::Report { records, output } => compare::report(&records, output.as_deref())?,
+        Command::Report { records, last: _, output, write } => {
+            compare::report(records.as_deref(), output.as_deref(), write)?;
+        }
         Command::Trace(command) => trace::trace(&command)?,
         Command::Device(command) => device::device(&command)?,
         Command::Elevator(command) => tell::elevator(&command)?,
@@ -78,16 +81,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
             clap_complete::generate(shell, &mut Cli::command(), "iosched", &mut text);
             output::print(&String::from_utf8_lossy(&text))?;
         }
-        Command::Man { dir: None } => {
-            let mut text = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut text)?;
-            output::print(&String::from_utf8_lossy(&text))?;
-        }
-        Command::Man { dir: Some(dir) } => {
-            std::fs::create_dir_all(&dir)
-                .and_then(|()| clap_mangen::generate_to(Cli::command(), &dir))
-                .map_err(|error| anyhow::anyhow!("{}: {error}", dir.display()))?;
-        }
+        Command::Man(args) => man::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -96,8 +90,76 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
 mod tests {
     use super::*;
 
+    /// Every command, however deep, with its name as it is typed.
+    fn every_command(command: &clap::Command, name: &str, all: &mut Vec<(String, clap::Command)>) {
+        all.push((name.to_owned(), command.clone()));
+        for below in command.get_subcommands() {
+            every_command(below, &format!("{name} {}", below.get_name()), all);
+        }
+    }
+
+    /// As a shell splits it, of what examples have: words, and words in quotes.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut quote, mut begun) = (vec![String::new()], None, false);
+        for c in line.chars() {
+            match (c, quote) {
+                ('"' | '\'', None) => (quote, begun) = (Some(c), true),
+                (c, Some(open)) if c == open => quote = None,
+                (' ', None) => {
+                    if begun {
+                        words.push(String::new());
+                    }
+                    begun = false;
+                }
+                (c, _) => {
+                    words.last_mut().unwrap().push(c);
+                    begun = true;
+                }
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn examples_in_help_fit_and_are_taken_as_they_stand() {
+        let mut all = Vec::new();
+        every_command(&Cli::command(), "iosched", &mut all);
+        let mut tried = 0;
+        for (name, command) in &all {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let mut lines = help.lines();
+            while let Some(line) = lines.next() {
+                assert!(line.len() <= 80 || !line.starts_with("  iosched"), "{name}: {line}");
+                let mut whole = line.to_owned();
+                while let Some(begun) = whole.strip_suffix('\\') {
+                    let next = lines.next().unwrap_or_default();
+                    assert!(next.len() <= 80, "{name}: {next}");
+                    whole = format!("{begun}{}", next.trim_start());
+                }
+                let Some(example) = whole.strip_prefix("  ").filter(|own| own.starts_with("iosched ")) else {
+                    continue;
+                };
+                let parsed = args::command().try_get_matches_from(words(example));
+                assert!(parsed.is_ok(), "{name}: {example}: {}", parsed.unwrap_err());
+                tried += 1;
+            }
+        }
+        assert!(tried > 30, "{tried}");
+    }
+
+    #[test]
+    fn a_number_below_0_is_a_value_everywhere() {
+        let mut all = Vec::new();
+        every_command(&args::command(), "iosched", &mut all);
+        for (name, command) in &all {
+            for own in command.get_arguments().filter(|own| own.get_action().takes_values()) {
+                assert!(own.is_allow_negative_numbers_set(), "{name}: {}", own.get_id());
+            }
+        }
+    }
+
     #[test]
     fn the_command_line_is_declared_without_contradictions() {
-        Cli::command().debug_assert();
+        args::command().debug_assert();
     }
 }

@@ -45,7 +45,8 @@ Examples:
   iosched mount disk.img /mnt/disk
   iosched mount model:sata-7200,size=4G /mnt/disk --scheduler deadline
   echo cfq > /mnt/disk/block/sata-7200/queue/scheduler
-  ionice -c3 fio --name=backup --filename=/mnt/disk/sata-7200 --direct=1 --rw=read";
+  ionice -c3 fio --name=backup --filename=/mnt/disk/sata-7200 --direct=1 \\
+      --rw=read";
 
 /// What ends the wait.
 enum Event {

@@ -1,7 +1,6 @@
 //! `iosched reproduce`: the published experiments, run again.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,11 +11,11 @@ use clap::{Args, ValueHint};
 use iosched_lab::reproduce::{
     Experiment, ExperimentResults, Options, Progress, Reproduced, ReproductionRecord, reproduce,
 };
-use iosched_lab::{Control, LabError, grouped};
+use iosched_lab::{Control, grouped};
 
 use crate::compare::{on_interrupt, or_cpus, quoted};
 use crate::fail::INTERRUPTED;
-use crate::output;
+use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
 use crate::show::{Look, reproduction};
 use crate::watched::progress_bar;
 
@@ -51,7 +50,7 @@ pub(crate) struct ReproduceArgs {
     runs: u32,
 
     /// Decides everything that is left to chance; the same seed gives the same figures
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
     seed: u64,
 
     /// Runs at a time; changes nothing but the time it takes [default: one per CPU]
@@ -73,6 +72,9 @@ pub(crate) struct ReproduceArgs {
     /// List the experiments, their settings and their cases, and run nothing
     #[arg(long, conflicts_with_all = ["json", "report", "records"])]
     list: bool,
+
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -88,26 +90,31 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let options = Options { runs: args.runs, seed: args.seed, command: command(args) };
+    let mut outputs = Outputs::new(args.write).prints("what was found");
+    let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
+    let records = match &args.records {
+        Some(path) => outputs.records(path, Kind::Reproduction)?,
+        None => Records::none(),
+    };
     let control = Arc::new(Control::new(or_cpus(args.jobs)));
     on_interrupt(&control)?;
     let started = Instant::now();
-    let finished = carry_out(args, &experiments, &options, &control)?;
+    let (finished, recorded) = carry_out(&experiments, &options, &control, records)?;
     let elapsed_s = started.elapsed().as_secs_f64();
     if finished.runs.is_empty() {
         eprintln!("interrupted before a run was finished: there is nothing to tell");
+        recorded?;
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let results: Vec<ExperimentResults<'_>> =
         experiments.iter().map(|own| ExperimentResults::of(own, &finished.runs)).collect();
-    if let Some(page) = &args.report {
-        let html = iosched_lab::report::experiments_html(&finished.header, &results);
-        output::whole_file(page, |out| Ok(out.write_all(html.as_bytes())?))?;
-    }
-    output::print(&if args.json {
+    let reported = report.map(|out| out.text(&iosched_lab::report::experiments_html(&finished.header, &results)));
+    let printed = output::print(&if args.json {
         json(&results)?
     } else {
         reproduction::text(&finished.header, &results, elapsed_s, Look::of_standard_output())
-    })?;
+    });
+    all_of([recorded].into_iter().chain(reported).chain([printed]))?;
     Ok(if finished.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
@@ -128,16 +135,13 @@ fn chosen(args: &ReproduceArgs) -> Result<Vec<Experiment>> {
     })
 }
 
+/// Runs them; also, whether all records were kept.
 fn carry_out(
-    args: &ReproduceArgs,
     experiments: &[Experiment],
     options: &Options,
     control: &Control,
-) -> Result<Reproduced> {
-    let file = |path: &PathBuf| path.display().to_string();
-    let create =
-        |path: &PathBuf| std::fs::File::create(path).map_err(|source| LabError::Io { file: file(path), source });
-    let mut records = args.records.as_ref().map(|path| create(path).map(|out| (path, out))).transpose()?;
+    mut records: Records,
+) -> Result<(Reproduced, Result<()>)> {
     let bar = progress_bar("{bar:30} {pos} of {len} runs, {msg}{eta} to go");
     let mut simulated_ns = 0u64;
     let finished = reproduce(experiments, options, control, |progress| {
@@ -147,11 +151,7 @@ fn carry_out(
                     simulated_ns += run.simulated_ns;
                     bar.set_message(format!("{} s simulated, ", grouped(simulated_ns / 1_000_000_000)));
                 }
-                if let Some((path, out)) = &mut records {
-                    let mut line = serde_json::to_vec(record).unwrap_or_default();
-                    line.push(b'\n');
-                    out.write_all(&line).map_err(|source| LabError::Io { file: file(path), source })?;
-                }
+                records.record(record);
             }
             Progress::Done { done, of } => {
                 bar.set_length(of as u64);
@@ -161,7 +161,7 @@ fn carry_out(
         Ok(())
     });
     bar.finish_and_clear();
-    Ok(finished?)
+    Ok((finished?, records.finish()))
 }
 
 /// The command line that makes the same records, every choice spelled out.

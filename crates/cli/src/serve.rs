@@ -65,8 +65,10 @@ pub(crate) struct ServeArgs {
 const EXAMPLES: &str = "\
 Examples:
   iosched serve disk.img --unix disk.sock
-      then: nbd-client -unix disk.sock /dev/nbd0, or --uri 'nbd+unix:///?socket=disk.sock'
-  iosched serve disk.img --export db,class=be,level=0,weight=800 --export backup,class=idle
+      then: nbd-client -unix disk.sock /dev/nbd0,
+      or --uri 'nbd+unix:///?socket=disk.sock'
+  iosched serve disk.img --export db,class=be,level=0,weight=800 \\
+      --export backup,class=idle
       a database and a backup: the backup has what the database leaves
   iosched serve model:sata-2005,size=1G --scheduler deadline
       a disk of 2005, in memory

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::{Args, ValueHint};
 use console::Term;
 use iosched_kernel::attribute::chosen;
 
 use crate::fail::usage;
 use crate::output;
-use crate::tree::{Disk, Disks, Tree};
+use crate::tree::{Disk, Disks, Tree, TreeError};
 
 /// Names are shown up to so many characters.
 const NAME_WIDTH: usize = 28;
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<()> {
     let (mut before, mut since) = (clients(disks.tree.as_mut(), &disk), Instant::now());
     for _ in 0..args.count.unwrap_or(u32::MAX) {
         std::thread::sleep(Duration::from_secs_f64(args.interval));
-        let scheduler = disks.tree.read(&disk.path_of("queue/scheduler"))?;
+        let scheduler = disks.tree.read(&disk.path_of("queue/scheduler")).map_err(|error| ended(args, error))?;
         let now = clients(disks.tree.as_mut(), &disk);
         let seconds = since.elapsed().as_secs_f64();
         since = Instant::now();
@@ -87,6 +87,12 @@ pub(crate) fn run(args: &TopArgs) -> Result<()> {
         before = now;
     }
     Ok(())
+}
+
+/// What was there a moment ago is there no more: its server has ended.
+fn ended(args: &TopArgs, error: TreeError) -> anyhow::Error {
+    let at = args.at.display();
+    if error.is_absence() || error.is_end() { anyhow!("{at}: the disk's server has ended") } else { error.into() }
 }
 
 /// All clients; one that goes while it is looked at is not among them.

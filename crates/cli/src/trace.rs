@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS, Sector, Time};
-use iosched_disk::Profile;
 use iosched_lab::grouped;
 use iosched_trace::{
     Chain, DeviceName, EventReader, Extent, Filter, Fit, Format, ProcessName, ReadOptions, StageSummary, Step,
@@ -14,7 +13,7 @@ use iosched_trace::{
 };
 
 use crate::fail::usage;
-use crate::output;
+use crate::output::{self, Kind, Output, Outputs, WriteArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
@@ -90,6 +89,8 @@ pub(crate) struct Files {
     /// [default: by the end of OUT's name]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<Format>,
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 /// How large the device is.
@@ -208,7 +209,7 @@ fn info(file: &Path, json: bool) -> Result<()> {
 
 fn remap(files: &Files, target: &Target) -> Result<()> {
     let capacity_sectors = match (&target.device, target.capacity) {
-        (Some(device), _) => Profile::load(device)?.card().capacity_sectors,
+        (Some(device), _) => crate::device::load(device)?.card().capacity_sectors,
         (None, capacity) => capacity.unwrap_or_default(),
     };
     let mut extent = Extent::new();
@@ -235,29 +236,23 @@ fn write(files: &Files, steps: Vec<Step>, options: &ReadOptions) -> Result<()> {
         Some(format) => format,
         None => return Err(no_format(&files.output)),
     };
+    let mut outputs = Outputs::new(files.write).reads_all(crate::compare::files(&files.input));
+    let out = outputs.output("", &files.output, Kind::Trace)?;
     let chain = Chain::new(steps);
     let mut reader = TraceReader::open_with(&files.input, options)?;
     if format == Format::Blktrace && reader.format().has_events() && chain.suits_events() {
-        return write_events(files, &chain);
+        return write_events(files, &out, &chain);
     }
-    let report = if files.output == Path::new("-") {
-        convert_with(&mut reader, &chain, std::io::stdout().lock(), format).map_err(unwrap_write)?
-    } else {
-        output::whole_file(&files.output, |out| Ok(convert_with(&mut reader, &chain, out, format)?))?
-    };
+    let report = out.write(|out| Ok(convert_with(&mut reader, &chain, out, format)?))?;
     warn(reader.warnings());
     say(&report);
     Ok(())
 }
 
 /// From block trace to block trace: all that happened to the requests, not only that they were submitted and completed.
-fn write_events(files: &Files, chain: &Chain) -> Result<()> {
+fn write_events(files: &Files, out: &Output, chain: &Chain) -> Result<()> {
     let mut events = EventReader::open(&files.input)?;
-    let report = if files.output == Path::new("-") {
-        convert_events(&mut events, chain, std::io::stdout().lock()).map_err(unwrap_write)?
-    } else {
-        output::whole_file(&files.output, |out| Ok(convert_events(&mut events, chain, out)?))?
-    };
+    let report = out.write(|out| Ok(convert_events(&mut events, chain, out)?))?;
     warn(events.warnings());
     say(&report);
     Ok(())
@@ -278,14 +273,6 @@ fn say(report: &WriteReport) {
         eprintln!("warning: nothing is left of the trace");
     }
     eprintln!("{report}");
-}
-
-/// A closed pipe is to be seen as such.
-fn unwrap_write(error: iosched_trace::TraceError) -> anyhow::Error {
-    match error {
-        iosched_trace::TraceError::Write(error) => error.into(),
-        other => other.into(),
-    }
 }
 
 fn format_of_name(path: &Path) -> Option<Format> {

@@ -1,7 +1,7 @@
 //! `iosched tune`: which values of the tunables serve a workload best.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched_disk::Profile;
 use iosched_lab::tune::{Constraint, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read, tune};
 use iosched_lab::{Control, Experiment, LabError};
 use iosched_sim::SchedulerSetting;
 
 use crate::args::{ReplayMode, VerdictArgs, speed};
 use crate::compare::{self, on_interrupt, or_cpus, quoted};
+use crate::device;
 use crate::fail::{INTERRUPTED, usage};
-use crate::output;
+use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
 use crate::show::{Look, tuning};
 use crate::watched::{RUNS, Watched};
 
@@ -83,7 +83,7 @@ pub(crate) struct TuneArgs {
     fix: Vec<(String, String)>,
 
     /// Decides everything that is left to chance; the same seed gives the same records
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
     seed: u64,
 
     /// Runs at a time; changes nothing but the time it takes [default: one per CPU]
@@ -112,13 +112,20 @@ pub(crate) struct TuneArgs {
     /// Where records go, a line of JSON as each run finishes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     records: Option<PathBuf>,
+
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  iosched tune --workload server.blktrace --scheduler cfq,deadline --goal \"p99(sync)\" --subject-to \"throughput >= 95%\"
-  iosched tune --workload job.fio --device sata-ssd --scheduler mq-deadline,bfq,kyber,none --goal \"p99(reads)\" --goal throughput
-  iosched tune --workload jobs.toml --scheduler cfq --vary slice_idle,quantum --also nr_requests --goal \"mean(reader)\" --report tuned.html";
+  iosched tune --workload server.blktrace --scheduler cfq,deadline \\
+      --goal \"p99(sync)\" --subject-to \"throughput >= 95%\"
+  iosched tune --workload job.fio --device sata-ssd \\
+      --scheduler mq-deadline,bfq,kyber,none --goal \"p99(reads)\" \\
+      --goal throughput
+  iosched tune --workload jobs.toml --scheduler cfq --vary slice_idle,quantum \\
+      --also nr_requests --goal \"mean(reader)\" --report tuned.html";
 
 /// What one --scheduler names.
 #[derive(Clone, Debug)]
@@ -147,41 +154,46 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     let tuning = plan(args)?;
+    let mut outputs = Outputs::new(args.write).prints("what was found").reads(&args.device).reads_all(&args.machine);
+    outputs = outputs.reads_all(args.workload.iter().flat_map(|own| compare::files(own)));
+    let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
+    let records = match &args.records {
+        Some(path) => outputs.records(path, Kind::Search)?,
+        None => Records::none(),
+    };
     let control = Arc::new(Control::new(or_cpus(args.jobs)));
     on_interrupt(&control)?;
     let started = Instant::now();
-    let mut watched = Watched::recorded(RUNS, args.records.as_deref())?;
-    let Some(Tuned { header, runs, interrupted }) = search(&tuning, &mut watched, &control)? else {
+    let mut watched = Watched::new(RUNS, records);
+    let tuned = search(&tuning, &mut watched, &control)?;
+    let recorded = watched.records.finish();
+    let Some(Tuned { header, runs, interrupted }) = tuned else {
         eprintln!("interrupted before a run was finished: there is nothing to tell");
+        recorded?;
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let elapsed_s = started.elapsed().as_secs_f64();
     let results = TuneResults::of(&header, &runs);
-    if let Some(page) = &args.report {
-        let html = iosched_lab::report::tuning_html(&results);
-        output::whole_file(page, |out| Ok(out.write_all(html.as_bytes())?))?;
-    }
-    output::print(&if args.json {
+    let reported = report.map(|out| out.text(&iosched_lab::report::tuning_html(&results)));
+    let printed = output::print(&if args.json {
         serde_json::to_string_pretty(&results)? + "\n"
     } else {
-        {
-            let look = Look::of_standard_output().with_details(args.verdicts.details);
-            tuning::text(&results, elapsed_s, next(args, &tuning, &results).as_deref(), look)
-        }
-    })?;
+        let look = Look::of_standard_output().with_details(args.verdicts.details);
+        tuning::text(&results, elapsed_s, next(args, &tuning, &results).as_deref(), look)
+    });
+    all_of([recorded].into_iter().chain(reported).chain([printed]))?;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
 /// The page of a file of records, if it is of a search.
 pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
-    const BEGINNING: &[u8] = br#"{"record":"tune""#;
     // What cannot be read is told by who reads all kinds of records.
-    let Ok(file) = File::open(records) else { return Ok(None) };
-    let mut reader = BufReader::new(file);
-    if !reader.fill_buf().is_ok_and(|head| head.starts_with(BEGINNING)) {
+    if !Kind::Search.recognises(records).unwrap_or(false) {
         return Ok(None);
     }
-    let (header, runs) = read(reader, &records.display().to_string())?;
+    let name = records.display().to_string();
+    let reader = BufReader::new(File::open(records).map_err(|source| LabError::Io { file: name.clone(), source })?);
+    let (header, runs) = read(reader, &name)?;
     Ok(Some(iosched_lab::report::tuning_html(&TuneResults::of(&header, &runs))))
 }
 
@@ -191,7 +203,7 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     let replay = compare::replay(args.replay, args.speed, &workload)?;
     let machine = compare::machine(args.machine.as_deref(), &workload)?;
     let settings: Vec<SchedulerSetting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
-    let mut experiment = Experiment::new(workload, Profile::load(&args.device)?, settings)?;
+    let mut experiment = Experiment::new(workload, device::load(&args.device)?, settings)?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
     if compare::is_file(&args.device)
         && let Ok(text) = std::fs::read_to_string(&args.device)
@@ -219,7 +231,7 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
 pub(crate) fn search(tuning: &Tuning, watched: &mut Watched, control: &Control) -> Result<Option<Tuned>> {
     let tuned = tune(tuning, control, |progress| {
         match progress {
-            Progress::Record(record) => watched.record(record)?,
+            Progress::Record(record) => watched.record(record),
             Progress::Done { done, of } => watched.done(done, of),
         }
         Ok(())

@@ -49,8 +49,10 @@ const EXAMPLES: &str = "\
 Examples:
   iosched ublk disk.img
       then: mkfs.ext4 /dev/ublkb0
-  iosched ublk /dev/sdb --export db,class=be,level=0,weight=800 --export scratch,weight=100
-      one disk as two devices, /dev/ublkb0 for the database and /dev/ublkb1, both with all of its blocks
+  iosched ublk /dev/sdb --export db,class=be,level=0,weight=800 \\
+      --export scratch,weight=100
+      one disk as two devices, /dev/ublkb0 for the database and /dev/ublkb1,
+      both with all of its blocks
   iosched ublk model:sata-7200,size=4G --number 7 --control disk.control
       then: iosched set --at disk.control scheduler=deadline";
 

@@ -1,20 +1,19 @@
 //! `iosched validate`: models against what was measured.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
 use iosched::Op;
-use iosched_disk::Profile;
 use iosched_disk::disksim::service_times;
 use iosched_lab::grouped;
 use iosched_lab::validate::{Closeness, Validation, validate};
 use serde_json::json;
 
 use crate::fail::usage;
-use crate::{import, output};
+use crate::output::{Kind, Outputs, WriteArgs, all_of};
+use crate::{device, import, output};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ValidateCommand {
@@ -30,13 +29,13 @@ pub(crate) enum ValidateCommand {
 #[derive(Args, Debug)]
 pub(crate) struct DiskArgs {
     /// The model: a profile of `iosched device list`, or a file (with a / or *.toml)
-    #[arg(short, long, value_name = "PROFILE|FILE")]
-    profile: String,
+    #[arg(short, long, value_name = "PROFILE|FILE", alias = "profile", short_alias = 'p')]
+    device: String,
     /// What the real disk did; also .gz and .zst
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     trace: PathBuf,
     /// Decides where the platters are at the start
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
     seed: u64,
     /// Print everything as one JSON document
     #[arg(long)]
@@ -44,20 +43,22 @@ pub(crate) struct DiskArgs {
     /// Write a report, one HTML page: the distributions, and where they differ
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 pub(crate) fn run(command: &ValidateCommand) -> Result<()> {
     let ValidateCommand::Disk(args) = command;
-    let profile = Profile::load(&args.profile)?;
+    let profile = device::load(&args.device)?;
     let name = args.trace.display().to_string();
     let text = import::read(&args.trace)?;
     let services = service_times(&name, &text, profile.card().capacity_sectors).map_err(usage)?;
+    let mut outputs = Outputs::new(args.write).prints("the figures").reads(&args.device).reads(&args.trace);
+    let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let validation = validate(&profile, &name, &services, args.seed);
-    if let Some(page) = &args.report {
-        let html = iosched_lab::report::validation_html(&validation);
-        output::whole_file(page, |out| Ok(out.write_all(html.as_bytes())?))?;
-    }
-    output::print(&if args.json { as_json(&validation)? } else { as_text(&validation) })
+    let reported = report.map(|out| out.text(&iosched_lab::report::validation_html(&validation)));
+    let printed = output::print(&if args.json { as_json(&validation)? } else { as_text(&validation) });
+    all_of(reported.into_iter().chain([printed]))
 }
 
 fn as_json(validation: &Validation) -> Result<String> {

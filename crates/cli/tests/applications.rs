@@ -15,7 +15,7 @@ fn directory(name: &str) -> PathBuf {
 
 fn run(directory: &Path, args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_iosched"));
-    command.current_dir(directory).args(args).stdin(Stdio::null());
+    command.current_dir(directory).args(args).env("IOSCHED_STATE_DIR", directory).stdin(Stdio::null());
     let Output { status, stdout, stderr } = command.output().unwrap();
     (status.code().unwrap(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
 }

@@ -19,6 +19,7 @@ fn directory(name: &str) -> PathBuf {
 fn iosched(directory: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_iosched"));
     command.current_dir(directory).args(args).stdin(Stdio::null()).env_remove("NO_COLOR");
+    command.env("IOSCHED_STATE_DIR", directory);
     command
 }
 
@@ -91,13 +92,17 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
     compare(&["--workload", "text"], 2, &["text: not a trace in a known format", "blktrace"]);
     compare(&["--workload", "empty"], 2, &["empty: the trace is empty"]);
     compare(&["--workload", "bad.toml"], 2, &["bad.toml", "line 3", "patern"]);
-    compare(&["--records", "no/such/dir.jsonl"], 2, &["no/such/dir.jsonl: No such file"]);
+    compare(
+        &["--records", "no/such/dir.jsonl"],
+        2,
+        &["no/such/dir.jsonl: cannot be written: there is no directory no/such"],
+    );
     refused(&here, &["comapre"], 2, &["comapre", "compare"]);
     refused(&here, &["elevator", "show", "bfg"], 2, &["\"bfg\" is not an elevator"]);
     refused(&here, &["trace", "info", "text"], 2, &["not a trace in a known format"]);
     refused(&here, &["trace", "convert", SAMPLE, "out.xyz"], 2, &["say --format"]);
     refused(&here, &["trace", "convert", SAMPLE, "out", "--format", "blkparse"], 2, &["can be written are blktrace"]);
-    refused(&here, &["trace", "convert", SAMPLE, "no/such/dir.csv"], 1, &["no/such/dir.csv: cannot be written"]);
+    refused(&here, &["trace", "convert", SAMPLE, "no/such/dir.csv"], 2, &["no/such/dir.csv: cannot be written"]);
 }
 
 #[test]
@@ -155,7 +160,9 @@ fn several_devices_are_compared_in_one_command() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert_eq!(text.matches("against noop (95 % confidence").count(), 2, "{text}");
-    assert_eq!(run(&here, &["report", "last.jsonl", "-o", "later.html"]), (0, String::new(), String::new()));
+    let (code, out, err) = run(&here, &["report", "--last", "-o", "later.html"]);
+    assert_eq!((code, out.as_str()), (0, ""));
+    assert!(err.starts_with("later.html: the report of "), "{err}");
     let read = |name: &str| std::fs::read_to_string(here.join(name)).unwrap();
     assert_eq!(read("later.html"), read("all.html"));
     let csv = with(&["--csv"]);

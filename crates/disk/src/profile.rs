@@ -59,6 +59,14 @@ pub enum ProfileError {
         /// Why.
         source: io::Error,
     },
+    /// Something else than a file of text.
+    #[error("{file}: is {what}; a profile is a name that iosched device list shows, or a TOML file")]
+    NotText {
+        /// The file.
+        file: String,
+        /// What it is.
+        what: &'static str,
+    },
     /// The text is not TOML, or a field is unknown, missing or of another type.
     #[error("{file}: {source}")]
     Syntax {
@@ -85,6 +93,25 @@ pub enum ProfileError {
         /// Field, problem and remedy.
         source: ConfigError,
     },
+}
+
+/// The text of a file. Devices are not read: they do not end, or not before everything on them was read.
+#[expect(clippy::disallowed_methods, reason = "profiles are read before a run")]
+fn read(path: &str) -> Result<String, ProfileError> {
+    use std::os::unix::fs::FileTypeExt;
+    let unreadable = |source| ProfileError::Unreadable { file: path.to_owned(), source };
+    let what = |what| ProfileError::NotText { file: path.to_owned(), what };
+    let kind = std::fs::metadata(path).map_err(unreadable)?.file_type();
+    if kind.is_dir() {
+        return Err(what("a directory"));
+    }
+    if kind.is_block_device() {
+        return Err(what("a block device"));
+    }
+    if kind.is_char_device() || kind.is_socket() {
+        return Err(what("no file"));
+    }
+    String::from_utf8(std::fs::read(path).map_err(unreadable)?).map_err(|_| what("no text"))
 }
 
 /// Which model a profile is for.
@@ -319,9 +346,7 @@ impl Profile {
         if !name_or_path.contains('/') && !name_or_path.ends_with(".toml") {
             return Self::named(name_or_path);
         }
-        #[expect(clippy::disallowed_methods, reason = "profiles are read before a run")]
-        let text = std::fs::read_to_string(Path::new(name_or_path))
-            .map_err(|source| ProfileError::Unreadable { file: name_or_path.to_owned(), source })?;
+        let text = read(name_or_path)?;
         Self::parse_with(name_or_path, &text, &|member| Self::load_member(name_or_path, member))
     }
 
@@ -332,10 +357,7 @@ impl Profile {
             return Self::named(member);
         }
         let path = Path::new(array).with_file_name("").join(member).to_string_lossy().into_owned();
-        #[expect(clippy::disallowed_methods, reason = "profiles are read before a run")]
-        let text =
-            std::fs::read_to_string(&path).map_err(|source| ProfileError::Unreadable { file: path.clone(), source })?;
-        Self::parse(&path, &text)
+        Self::parse(&path, &read(&path)?)
     }
 
     /// The same device, but with flash in that state at the start. Its name tells. Anchors of writes, which are of fresh devices,

@@ -52,7 +52,7 @@ impl MachineProfile {
         if !name.contains('/') && !name.ends_with(".toml") {
             return Self::named(name);
         }
-        let text = std::fs::read_to_string(Path::new(name))
+        let text = iosched_trace::read_plain(Path::new(name))
             .map_err(|source| LabError::Io { file: name.to_owned(), source })?;
         Ok(Self { text: Some(text.clone()), ..Self::parse(name, &text)? })
     }

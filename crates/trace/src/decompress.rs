@@ -1,6 +1,5 @@
 //! Compression, told by magic: gzip through flate2, Zstandard through ruzstd (one adapter: [`ZstdReader`]).
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -49,7 +48,7 @@ pub(crate) fn plain(reader: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + 
 /// # Errors
 /// It cannot be read, is damaged, is larger, or is no UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
-    let file = File::open(path)?;
+    let file = crate::open_plain(path)?;
     let (reader, _) = plain(Box::new(file))?;
     let mut text = String::new();
     reader.take(bytes_max + 1).read_to_string(&mut text)?;

@@ -42,6 +42,7 @@ mod mqsim;
 mod msr;
 mod open;
 mod placement;
+mod plain;
 mod reader;
 mod record;
 mod reorder;
@@ -60,7 +61,9 @@ pub use blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
 pub use decompress::read_text;
 pub use error::{Place, TraceError, WARNINGS_MAX, Warning, WarningKind, Warnings};
 pub use format::{Format, FormatSpec, Holds};
+pub use open::resolve as files;
 pub use placement::{Extent, Fit, Placement};
+pub use plain::{open_plain, read_plain};
 pub use reader::{EventReader, ProcessNames, ReadOptions, TraceReader};
 pub use record::{DeviceName, TraceRequest};
 pub use stages::{

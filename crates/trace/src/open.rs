@@ -1,6 +1,7 @@
 //! From a name to files, from files to a format.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::blktrace::binary;
@@ -8,9 +9,12 @@ use crate::error::TraceError;
 use crate::input::{HEAD_BYTES, Input};
 use crate::{Format, alibaba, blkparse, blkreplay, csv, fio, fiu, mqsim, msr, spc, tencent, vscsi};
 
-/// The files `path` stands for: itself; its siblings of other CPUs, if it is named as one CPU's; if there is no
-/// such file, the per-CPU files that begin with its name, or itself compressed.
-pub(crate) fn resolve(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
+/// The files that the name `path` of a trace stands for: itself; its siblings of other CPUs, if it is named as one CPU's; if there
+/// is no such file, the per-CPU files that begin with its name, or itself compressed.
+///
+/// # Errors
+/// There is none.
+pub fn resolve(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let file_name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if path.exists() {
         return Ok(match split_cpu(file_name) {
@@ -65,7 +69,9 @@ fn per_cpu(path: &Path, base: &str) -> Vec<PathBuf> {
 
 pub(crate) fn open_file(path: &Path) -> Result<Input, TraceError> {
     let name = path.display().to_string();
-    let opened = File::open(path).and_then(|file| Input::new(Box::new(file), &name));
+    let is_directory = || io::Error::new(io::ErrorKind::IsADirectory, "is a directory, not a trace");
+    let file = if path.is_dir() { Err(is_directory()) } else { File::open(path) };
+    let opened = file.and_then(|file| Input::new(Box::new(file), &name));
     opened.map_err(|source| TraceError::Io { file: name, source })
 }
 

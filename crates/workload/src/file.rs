@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::WorkloadError;
-use crate::tasks::{Phase, Task, TaskSet, Think};
+use crate::tasks::{Pattern, Phase, Task, TaskSet, Think};
 
 /// I/Os a task keeps under way at most.
 const IODEPTH_MAX: u32 = 1 << 20;
@@ -20,8 +20,8 @@ impl TaskSet {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WorkloadError> {
         let path = path.as_ref();
         let file = path.display().to_string();
-        #[expect(clippy::disallowed_methods, reason = "task files are read before a run")]
-        let text = std::fs::read_to_string(path).map_err(|source| WorkloadError::Io { file: file.clone(), source })?;
+        let text =
+            iosched_trace::read_plain(path).map_err(|source| WorkloadError::Io { file: file.clone(), source })?;
         let mut set = Self::parse(&file, &text)?;
         if set.name.is_empty() {
             set.name = path.file_stem().map_or_else(|| file.clone(), |stem| stem.to_string_lossy().into_owned());
@@ -153,7 +153,9 @@ impl Check<'_> {
             align: task.align,
             think_ns: task.think_ns,
         };
-        self.phase(&field(""), &own, task)?;
+        // With phases, what stands in the task itself is only what they lack.
+        let own = if task.phases.is_empty() { own } else { Phase { pattern: None, ..own } };
+        self.phase(&field(""), &own, &Task { pattern: own.pattern, ..task.clone() })?;
         for (i, phase) in task.phases.iter().enumerate() {
             self.phase(&field(&format!("phases[{i}].")), phase, task)?;
         }
@@ -186,7 +188,8 @@ impl Check<'_> {
         if let Some(align) = phase.align {
             self.within(field("align"), align, 1..=1 << 40)?;
         }
-        if let Some([lo, hi]) = phase.range {
+        let is_random = phase.pattern.or(task.pattern) == Some(Pattern::Random);
+        if let Some([lo, hi]) = phase.range.or(task.range).filter(|_| is_random) {
             let nr_sectors = u64::from(phase.nr_sectors.or(task.nr_sectors).unwrap_or(8));
             let align = phase.align.or(task.align).unwrap_or(nr_sectors);
             if hi <= lo || hi - lo < align {
@@ -322,13 +325,25 @@ mod tests {
     }
 
     #[test]
+    fn a_range_is_refused_only_where_it_is_used() {
+        let set = |fields: &str| TaskSet::parse("tasks.toml", &format!("end_ns = 9\n[[tasks]]\npid = 1\n{fields}\n"));
+        let told = |fields: &str| set(fields).unwrap_err().to_string();
+        for unused in ["seq", "stride", "back"] {
+            set(&format!("pattern = \"{unused}\"\nrange = [8, 9]")).unwrap();
+        }
+        assert!(told("pattern = \"random\"\nrange = [8, 9]").contains("tasks[0].range: [8, 9] holds not one position"));
+        set("pattern = \"random\"\nrange = [8, 9]\n[[tasks.phases]]\ncount = 1\npattern = \"seq\"").unwrap();
+        let phase = "pattern = \"seq\"\nrange = [8, 9]\n[[tasks.phases]]\ncount = 1\npattern = \"random\"";
+        assert!(told(phase).contains("tasks[0].phases[0].range: [8, 9] holds not one position"));
+    }
+
+    #[test]
     fn values_that_make_no_sense_are_refused_by_name() {
         let tasks = |fields: &str| wrong(&format!("end_ns = 9\n[[tasks]]\npid = 1\npattern = \"seq\"\n{fields}\n"));
         assert_eq!(
             tasks("level = 8"),
             "tasks.toml: tasks[0].level: 8 is out of range 0..=7; take a value in the range"
         );
-        assert!(tasks("range = [8, 8]").contains("tasks[0].range: [8, 8] holds not one position"));
         assert!(tasks("think_ns = [8, 7]").contains("tasks[0].think_ns"));
         assert!(tasks("nr_sectors = 0").contains("tasks[0].nr_sectors"));
         assert!(tasks("relay = 2").contains("tasks[0].relay: no task has pid 2"));

@@ -1,54 +1,89 @@
 //! What is kept of advice: a directory with everything that it was made of.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use iosched_kernel::settings::Lasting;
 
-use crate::output::whole_file;
+use crate::output::{Kind, MARK, Output, Outputs, Records, all_of};
 
-/// A directory of files, or nothing.
-pub(super) struct Kept(Option<PathBuf>);
+/// Files in a directory, all looked at before anything runs; or nothing.
+#[derive(Default)]
+pub(super) struct Kept {
+    directory: Option<PathBuf>,
+    /// Measurements of the device.
+    pub(super) calibration: Records,
+    /// The search in simulation.
+    pub(super) search: Records,
+    /// Runs on the device.
+    pub(super) device: Records,
+    profile: Option<Output>,
+    page: Option<Output>,
+    rule: Option<Output>,
+    tuned: Option<Output>,
+    undo: Option<Output>,
+}
 
 impl Kept {
-    /// The directory, which is made if it is not there.
-    pub(super) fn open(directory: Option<&Path>) -> Result<Self> {
-        if let Some(path) = directory {
-            fs::create_dir_all(path).map_err(|error| anyhow!("{}: cannot be made: {error}", path.display()))?;
+    /// The directory, which is made if it is not there. What is measured is kept, too, if the device is to be measured.
+    pub(super) fn open(directory: Option<&Path>, disk: &str, is_measured: bool, outputs: &mut Outputs) -> Result<Self> {
+        let Some(path) = directory else { return Ok(Self::default()) };
+        fs::create_dir_all(path).map_err(|error| anyhow!("{}: cannot be made: {error}", path.display()))?;
+        let mut file = |name: &str, kind| outputs.output("--output", &path.join(name), kind).map(Some);
+        let mut kept = Self {
+            directory: Some(path.to_owned()),
+            page: file("advice.html", Kind::Page)?,
+            rule: file(&rule_name(disk), Kind::Setting)?,
+            tuned: file("tuned.conf", Kind::Setting)?,
+            undo: file("undo.sh", Kind::Setting)?,
+            ..Self::default()
+        };
+        if is_measured {
+            kept.profile = file("profile.toml", Kind::Profile)?;
+            kept.calibration = outputs.records(&path.join("calibration.jsonl"), Kind::Measurements)?;
         }
-        Ok(Self(directory.map(Path::to_owned)))
+        kept.search = outputs.records(&path.join("search.jsonl"), Kind::Search)?;
+        kept.device = outputs.records(&path.join("device.jsonl"), Kind::Comparison)?;
+        Ok(kept)
     }
 
     pub(super) fn directory(&self) -> Option<&Path> {
-        self.0.as_deref()
+        self.directory.as_deref()
     }
 
-    /// Where a file of that name is kept.
-    pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
-        Some(self.0.as_ref()?.join(name))
+    /// The model that was made of the device.
+    pub(super) fn profile(&self, text: &str) -> Result<()> {
+        write(self.profile.as_ref(), text)
     }
 
-    /// A file that is there whole or not at all.
-    pub(super) fn whole(&self, name: &str, text: &str) -> Result<()> {
-        match self.path(name) {
-            Some(path) => whole_file(&path, |out| Ok(out.write_all(text.as_bytes())?)),
-            None => Ok(()),
+    /// The page, and what would set it; what of it all could not be kept.
+    pub(super) fn finish(&mut self, page: &str, lasting: Option<&Lasting>) -> Result<()> {
+        let records = [&mut self.calibration, &mut self.search, &mut self.device].map(Records::finish);
+        let mut written: Vec<Result<()>> = records.into_iter().collect();
+        written.push(write(self.page.as_ref(), page));
+        if let Some(lasting) = lasting {
+            written.push(write(self.rule.as_ref(), &marked(&lasting.rule)));
+            written.push(write(self.tuned.as_ref(), &marked(&lasting.profile)));
+            written.push(write(self.undo.as_ref(), &script(&lasting.undo)));
         }
-    }
-
-    /// The page, and what would set it.
-    pub(super) fn finish(&self, page: &str, lasting: Option<&Lasting>) -> Result<()> {
-        self.whole("advice.html", page)?;
-        let Some(lasting) = lasting else { return Ok(()) };
-        let rule = Path::new(&lasting.rule_path).file_name().unwrap_or_default().to_string_lossy();
-        self.whole(&rule, &lasting.rule)?;
-        self.whole("tuned.conf", &lasting.profile)?;
-        self.whole("undo.sh", &script(&lasting.undo))
+        all_of(written)
     }
 }
 
+fn write(out: Option<&Output>, text: &str) -> Result<()> {
+    out.map_or(Ok(()), |out| out.text(text))
+}
+
+/// As udev wants rules to be called.
+fn rule_name(disk: &str) -> String {
+    format!("90-iosched-{disk}.rules")
+}
+
+fn marked(text: &str) -> String {
+    format!("{MARK} advise.\n{text}")
+}
+
 fn script(commands: &[String]) -> String {
-    format!("#!/bin/sh\nset -e\n{}\n", commands.join("\n"))
+    format!("#!/bin/sh\n{MARK} advise.\nset -e\n{}\n", commands.join("\n"))
 }

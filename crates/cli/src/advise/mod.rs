@@ -3,7 +3,6 @@
 mod kept;
 mod steps;
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use iosched_lab::verify::of_kernel;
 use crate::args::{ReplayMode, VerdictArgs, speed};
 use crate::compare::{self, on_interrupt};
 use crate::fail::{INTERRUPTED, usage};
-use crate::output;
+use crate::output::{self, Kind, Outputs, WriteArgs, all_of};
 use crate::show::{Look, advice};
 use kept::Kept;
 pub(crate) use steps::Found;
@@ -64,8 +63,8 @@ pub(crate) struct AdviseArgs {
     #[arg(long, conflicts_with = "profile")]
     thorough: bool,
 
-    /// Choose from these schedulers only [default: all that the device has now]
-    #[arg(short, long, value_name = "NAME,…", value_delimiter = ',')]
+    /// Choose from these schedulers only, separated by commas or given one by one [default: all that the device has now]
+    #[arg(short, long = "scheduler", alias = "schedulers", value_name = "NAME,…", value_delimiter = ',')]
     schedulers: Vec<String>,
 
     /// Runs to search with in simulation
@@ -77,7 +76,7 @@ pub(crate) struct AdviseArgs {
     confirm: u8,
 
     /// Runs of each of them on the device
-    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    #[arg(short = 'n', short_alias = 'r', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     runs: u32,
 
     /// Make runs on the device until each difference is beyond doubt, or known to within so many per cent of what it is now; --runs is the most
@@ -97,7 +96,7 @@ pub(crate) struct AdviseArgs {
     destroy_data: Option<PathBuf>,
 
     /// In a directory: size of the file that is measured for the model, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(64..=16_777_216))]
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::args::whole(64..=16_777_216))]
     file_size: u64,
 
     /// The machine that an application is simulated on [default: server-2010]
@@ -113,7 +112,7 @@ pub(crate) struct AdviseArgs {
     speed: Option<f64>,
 
     /// Decides what is left to chance, and the order of runs
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
     seed: u64,
 
     /// Set what is recommended, now; it stays until the next start or until it is undone
@@ -134,20 +133,30 @@ pub(crate) struct AdviseArgs {
     /// Print everything as one JSON document
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  iosched advise /dev/sdb --workload lookups.fio --run-for 60 --goal \"p99(reads)\"
-  iosched advise /srv/data --workload mixed.fio --run-for 60 --goal \"p99(reads)\" --subject-to \"throughput >= 95%\" --output advice
-  iosched advise /dev/sdb --workload lookups.fio --run-for 60 --profile advice/profile.toml --apply";
+  iosched advise /dev/sdb --workload lookups.fio --run-for 60 \\
+      --goal \"p99(reads)\"
+  iosched advise /srv/data --workload mixed.fio --run-for 60 \\
+      --goal \"p99(reads)\" --subject-to \"throughput >= 95%\" --output advice
+  iosched advise /dev/sdb --workload lookups.fio --run-for 60 \\
+      --profile advice/profile.toml --apply";
 
 pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let plan = Plan::of(args)?;
-    let kept = Kept::open(args.output.as_deref())?;
+    let mut outputs = Outputs::new(args.write).prints("the advice").reads_all(&args.profile).reads_all(&args.machine);
+    outputs = outputs.reads_all(compare::files(&args.workload));
+    let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
+    let is_measured = args.profile.is_none();
+    let mut kept = Kept::open(args.output.as_deref(), plan.disk().name(), is_measured, &mut outputs)?;
     let control = Arc::new(Control::new(compare::or_cpus(None)));
     on_interrupt(&control)?;
-    let Some(found) = steps::carry_out(&plan, &kept, &control)? else {
+    let Some(found) = steps::carry_out(&plan, &mut kept, &control)? else {
         let kept =
             kept.directory().map_or_else(String::new, |own| format!("; what was measured is in {}", own.display()));
         eprintln!("interrupted before anything was confirmed on the device: there is no advice{kept}");
@@ -164,15 +173,14 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     };
     let told = advice::Told { advice: &advice, found: &found, lasting: lasting.as_ref(), applied };
     let page = found.page(&advice, lasting.as_ref());
-    if let Some(file) = &args.report {
-        output::whole_file(file, |out| Ok(out.write_all(page.as_bytes())?))?;
-    }
-    kept.finish(&page, lasting.as_ref())?;
-    if args.json {
-        output::json(&advice::json(&told))?;
+    let reported = report.map(|out| out.text(&page));
+    let kept = kept.finish(&page, lasting.as_ref());
+    let printed = if args.json {
+        output::json(&advice::json(&told))
     } else {
-        output::print(&advice::text(&told, args, Look::of_standard_output().with_details(args.verdicts.details)))?;
-    }
+        output::print(&advice::text(&told, args, Look::of_standard_output().with_details(args.verdicts.details)))
+    };
+    all_of(reported.into_iter().chain([kept, printed]))?;
     Ok(if found.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 

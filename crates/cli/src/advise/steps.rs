@@ -20,6 +20,7 @@ use super::AdviseArgs;
 use super::kept::Kept;
 use crate::calibrate::measure_watched;
 use crate::compare::{self, quoted};
+use crate::device::load;
 use crate::fail::usage;
 use crate::watched::{RUNS, Watched};
 
@@ -95,7 +96,7 @@ impl<'a> Plan<'a> {
             let on = args.on.display();
             return Err(usage(format!("{on}: is on no block device of this machine: there is no scheduler to set")));
         };
-        let profile = args.profile.as_ref().map(|path| Profile::load(&of_file(path))).transpose()?;
+        let profile = args.profile.as_ref().map(|path| load(&of_file(path))).transpose()?;
         let ns = |seconds: f64| (seconds * 1e9) as u64;
         let limits = Limits { warm_up_ns: ns(args.warm_up), run_for_ns: args.run_for.map(ns) };
         let schedulers = schedulers(&disk, &args.schedulers)?;
@@ -122,7 +123,7 @@ impl<'a> Plan<'a> {
         for (name, path) in [("--profile", &args.profile), ("--destroy-data", &args.destroy_data)] {
             path.iter().for_each(|path| option(name, path.display().to_string()));
         }
-        option("--schedulers", self.schedulers.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(","));
+        option("--scheduler", self.schedulers.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(","));
         for (name, value) in [("--budget", args.budget), ("--confirm", args.confirm.into()), ("--runs", args.runs)] {
             option(name, value.to_string());
         }
@@ -147,7 +148,7 @@ fn schedulers(disk: &BlockDevice, named: &[String]) -> Result<Vec<SchedulerSetti
     let there = disk.schedulers();
     let all = if named.is_empty() { &there } else { named };
     if let Some(unknown) = all.iter().find(|name| !there.contains(name)) {
-        return Err(usage(format!("--schedulers {unknown}: {} has {}", disk.path().display(), there.join(", "))));
+        return Err(usage(format!("--scheduler {unknown}: {} has {}", disk.path().display(), there.join(", "))));
     }
     let searchable = searchable(all);
     if searchable.is_empty() {
@@ -157,7 +158,7 @@ fn schedulers(disk: &BlockDevice, named: &[String]) -> Result<Vec<SchedulerSetti
 }
 
 /// All of it; `None` if it was ended before there was anything to advise by.
-pub(super) fn carry_out(plan: &Plan<'_>, kept: &Kept, control: &Arc<Control>) -> Result<Option<Found>> {
+pub(super) fn carry_out(plan: &Plan<'_>, kept: &mut Kept, control: &Arc<Control>) -> Result<Option<Found>> {
     // That settings may be changed is known before minutes are spent.
     let session = Session::begin(&plan.disk, &plan.state)?;
     let present = session.recorded().clone();
@@ -173,7 +174,7 @@ pub(super) fn carry_out(plan: &Plan<'_>, kept: &Kept, control: &Arc<Control>) ->
 /// A model of the device, and what it was made of.
 type Model = (Option<(Measurements, Calibration)>, Profile);
 
-fn model(plan: &Plan<'_>, mut session: Session, kept: &Kept, control: &Control) -> Result<Option<Model>> {
+fn model(plan: &Plan<'_>, mut session: Session, kept: &mut Kept, control: &Control) -> Result<Option<Model>> {
     if let Some(profile) = &plan.profile {
         return Ok(Some((None, profile.clone())));
     }
@@ -191,15 +192,15 @@ fn model(plan: &Plan<'_>, mut session: Session, kept: &Kept, control: &Control) 
     let mut device = Device::new(target, &name, bytes, control.stopping());
     let pace = if plan.args.thorough { Pace::FULL } else { Pace::QUICK };
     let command = format!("iosched calibrate {} --seed {}", quoted(&device.target().name), plan.args.seed);
-    let (by, file) = ((plan.args.seed, command.as_str()), kept.path("calibration.jsonl"));
-    let measured = measure_watched(&mut device, pace, by, file.as_deref(), control.stopping());
+    let by = (plan.args.seed, command.as_str());
+    let measured = measure_watched(&mut device, pace, by, &mut kept.calibration, control.stopping());
     session.end()?;
     let measurements = measured?;
     if control.is_stopping() {
         return Ok(None);
     }
     let calibration = Calibration::of(&measurements, "profile.toml")?;
-    kept.whole("profile.toml", &calibration.to_toml(&measurements.header)?)?;
+    kept.profile(&calibration.to_toml(&measurements.header)?)?;
     let profile = calibration.profile.clone();
     Ok(Some((Some((measurements, calibration)), profile)))
 }
@@ -209,7 +210,7 @@ fn search(
     plan: &Plan<'_>,
     profile: &Profile,
     present: &Recorded,
-    kept: &Kept,
+    kept: &mut Kept,
     control: &Control,
 ) -> Result<Option<Tuned>> {
     let args = plan.args;
@@ -230,15 +231,17 @@ fn search(
         tuning.baseline = baseline;
     }
     let template = format!("searching in simulation {RUNS}");
-    let mut watched = Watched::recorded(&template, kept.path("search.jsonl").as_deref())?;
-    Ok(crate::tune::search(&tuning, &mut watched, control)?.filter(|tuned| !tuned.interrupted))
+    let mut watched = Watched::new(&template, std::mem::take(&mut kept.search));
+    let tuned = crate::tune::search(&tuning, &mut watched, control)?.filter(|tuned| !tuned.interrupted);
+    kept.search = std::mem::take(&mut watched.records);
+    Ok(tuned)
 }
 
 /// Runs on the device, and whether they were ended early; `None` if that was before there was anything to compare.
 fn confirm(
     plan: &Plan<'_>,
     best: &[SchedulerSetting],
-    kept: &Kept,
+    kept: &mut Kept,
     control: &Control,
 ) -> Result<Option<(Records, bool)>> {
     let target = plan.target()?;
@@ -261,15 +264,16 @@ fn confirm(
     };
     let mut bench = KernelBench::new(&target, &plan.state, &plan.work, &settings, plan.replay, plan.limits)?;
     let template = format!("running on the device {RUNS}");
-    let mut watched = Watched::recorded(&template, kept.path("device.jsonl").as_deref())?;
+    let mut watched = Watched::new(&template, std::mem::take(&mut kept.device));
     let finished = verify(&verification, &mut bench, control, |progress| {
         match progress {
-            Progress::Record(record) => watched.record(record)?,
+            Progress::Record(record) => watched.record(record),
             Progress::Done { done, of } => watched.done(done, of),
         }
         Ok(())
     });
     watched.clear();
+    kept.device = std::mem::take(&mut watched.records);
     let finished = finished?;
     let enough = finished.records.rounds().len() >= 2;
     Ok(enough.then_some((finished.records, finished.interrupted)))

@@ -4,7 +4,7 @@ mod real;
 mod show;
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::io::{BufReader, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,8 +18,9 @@ use iosched_lab::calibrate::{
 };
 
 use crate::compare::quoted;
+use crate::device;
 use crate::fail::{FAILED, INTERRUPTED, usage};
-use crate::output::{self, say};
+use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of, say};
 use crate::watched::progress_bar;
 
 /// The file of measurements if none is named.
@@ -59,7 +60,7 @@ pub(crate) struct CalibrateArgs {
     destroy_data: Option<PathBuf>,
 
     /// In a directory: size of the file that is measured, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(64..=16_777_216))]
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::args::whole(64..=16_777_216))]
     file_size: u64,
 
     /// Where measurements go, line by line as they are made
@@ -75,7 +76,7 @@ pub(crate) struct CalibrateArgs {
     check: Option<String>,
 
     /// Decides where random reads go, and the order of probes
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
     seed: u64,
 
     /// Print everything as one JSON document
@@ -85,6 +86,9 @@ pub(crate) struct CalibrateArgs {
     /// Write a report, one HTML page, to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
+
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -97,16 +101,25 @@ Examples:
   iosched compare --workload jobs.fio --device ./sdb.toml --scheduler today";
 
 pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
-    let check = args.check.as_deref().map(Profile::load).transpose()?;
+    let check = args.check.as_deref().map(device::load).transpose()?;
     let interrupt = Arc::new(AtomicBool::new(false));
+    let mut outputs = Outputs::new(args.write).prints("the figures").reads_all(&args.from);
+    outputs = outputs.reads_all(&args.target).reads_all(&args.check);
+    let output = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
+    let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
+    let mut records = match args.from {
+        Some(_) => Records::none(),
+        None => outputs.records(&args.records, Kind::Measurements)?,
+    };
     let measurements = match (&args.from, &args.target) {
         (Some(file), _) => read(file)?,
-        (None, Some(target)) => measure_target(args, target, &interrupt)?,
+        (None, Some(target)) => measure_target(args, target, &mut records, &interrupt)?,
         (None, None) => return Err(usage("there is nothing to calibrate: name a device")),
     };
     for warning in &measurements.warnings {
         eprintln!("warning: {warning}");
     }
+    let recorded = records.finish();
     let interrupted = interrupt.load(Ordering::Relaxed);
     let name = args.output.as_deref().unwrap_or_else(|| Path::new(NAME_DEFAULT)).display().to_string();
     let calibration = match &check {
@@ -115,22 +128,24 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
     };
     let calibration = match calibration {
         Err(error @ CalibrateError::Incomplete { .. }) if interrupted => {
-            eprintln!("interrupted: {error}; what was measured is in {}", args.records.display());
+            let kept = records.kept();
+            let kept = kept.map_or_else(String::new, |path| format!("; what was measured is in {}", path.display()));
+            eprintln!("interrupted: {error}{kept}");
+            recorded?;
             return Ok(ExitCode::from(INTERRUPTED));
         }
         calibration => calibration?,
     };
-    if let Some(path) = &args.output {
-        let text = calibration.to_toml(&measurements.header)?;
-        output::whole_file(path, |out| Ok(out.write_all(text.as_bytes())?))?;
-    }
-    if let Some(page) = &args.report {
-        let html = iosched_lab::report::calibration_html(&measurements, &calibration);
-        output::whole_file(page, |out| Ok(out.write_all(html.as_bytes())?))?;
-    }
+    let profile = calibration.to_toml(&measurements.header)?;
+    let mut written = vec![recorded];
+    let made = output.map(|out| out.text(&profile));
+    let next = args.output.as_deref().filter(|_| made.as_ref().is_some_and(Result::is_ok));
     let shown =
-        if args.json { show::json(&measurements, &calibration)? } else { as_text(args, &measurements, &calibration) };
-    output::print(&shown)?;
+        if args.json { show::json(&measurements, &calibration)? } else { as_text(next, &measurements, &calibration) };
+    written.extend(made);
+    written.extend(report.map(|out| out.text(&iosched_lab::report::calibration_html(&measurements, &calibration))));
+    written.push(output::print(&shown));
+    all_of(written)?;
     Ok(match (interrupted, calibration.verdict.fits) {
         (true, _) => ExitCode::from(INTERRUPTED),
         (false, true) => ExitCode::SUCCESS,
@@ -138,9 +153,9 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
     })
 }
 
-fn as_text(args: &CalibrateArgs, measurements: &Measurements, calibration: &Calibration) -> String {
+fn as_text(profile: Option<&Path>, measurements: &Measurements, calibration: &Calibration) -> String {
     let mut text = show::text(measurements, calibration);
-    if let Some(path) = &args.output {
+    if let Some(path) = profile {
         // A name without a slash would be looked for among the profiles, were it not for its ending.
         let path = quoted(&path.to_string_lossy());
         text += &format!("next: iosched compare --device {path} --workload FILE --scheduler today\n");
@@ -150,10 +165,8 @@ fn as_text(args: &CalibrateArgs, measurements: &Measurements, calibration: &Cali
 
 /// The page of a file of records, if it is of a calibration: fitted again, nothing is measured.
 pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
-    const BEGINNING: &[u8] = br#"{"record":"calibration""#;
     // What cannot be read is told by who reads all kinds of records.
-    let Ok(file) = File::open(records) else { return Ok(None) };
-    if !BufReader::new(file).fill_buf().is_ok_and(|head| head.starts_with(BEGINNING)) {
+    if !Kind::Measurements.recognises(records).unwrap_or(false) {
         return Ok(None);
     }
     let measurements = read(records)?;
@@ -171,7 +184,12 @@ fn read(file: &Path) -> Result<Measurements> {
 }
 
 /// Measures a device, a directory, or a model.
-fn measure_target(args: &CalibrateArgs, target: &str, interrupt: &Arc<AtomicBool>) -> Result<Measurements> {
+fn measure_target(
+    args: &CalibrateArgs,
+    target: &str,
+    records: &mut Records,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<Measurements> {
     let flag = Arc::clone(interrupt);
     ctrlc::set_handler(move || {
         flag.store(true, Ordering::Relaxed);
@@ -182,52 +200,47 @@ fn measure_target(args: &CalibrateArgs, target: &str, interrupt: &Arc<AtomicBool
         if args.destroy_data.is_some() {
             return Err(usage("--destroy-data is for block devices; a model has no data"));
         }
-        let mut device = Simulated::new(Profile::load(target)?);
-        return measure_on(args, &mut device, Pace::SIMULATED, interrupt);
+        let mut device = Simulated::new(device::load(target)?);
+        return measure_on(args, &mut device, Pace::SIMULATED, records, interrupt);
     }
     let mut device = real::open(args, target, interrupt)?;
     let pace = if args.quick { Pace::QUICK } else { Pace::FULL };
-    measure_on(args, &mut device, pace, interrupt)
+    measure_on(args, &mut device, pace, records, interrupt)
 }
 
 fn measure_on<M: Measurer>(
     args: &CalibrateArgs,
     device: &mut M,
     pace: Pace,
+    records: &mut Records,
     interrupt: &AtomicBool,
 ) -> Result<Measurements> {
     let command = command(args, device);
-    let measured = measure_watched(device, pace, (args.seed, &command), Some(&args.records), interrupt);
+    let measured = measure_watched(device, pace, (args.seed, &command), records, interrupt);
     if std::io::stderr().is_terminal() && measured.is_ok() {
         say!("fitting");
     }
     measured
 }
 
-/// Measures a device behind a bar, and keeps what is measured in the file `records`, if there is one; by that seed and that command line.
+/// Measures a device behind a bar, and keeps what is measured; by that seed and that command line.
 pub(crate) fn measure_watched<M: Measurer>(
     device: &mut M,
     pace: Pace,
     (seed, command): (u64, &str),
-    records: Option<&Path>,
+    records: &mut Records,
     interrupt: &AtomicBool,
 ) -> Result<Measurements> {
-    let failed = |source| {
-        let file = records.map_or_else(String::new, |path| path.display().to_string());
-        CalibrateError::Io { file, source }
-    };
-    let mut out = records.map(File::create).transpose().map_err(failed)?;
     let bar = progress_bar("measuring {bar:30} {pos} of {len}, {eta} to go: {msg}");
     let measured = measure(device, pace, seed, command, interrupt, |progress| {
-        match (progress, &mut out) {
-            (Progress::Header(header), Some(out)) => write_header(out, header).map_err(failed)?,
-            (Progress::Sample(sample), Some(out)) => write_sample(out, sample).map_err(failed)?,
-            (Progress::Begins { probe, done, of }, _) => {
+        match progress {
+            Progress::Header(header) => records.line_of(|out| write_header(out, header)),
+            Progress::Sample(sample) => records.line_of(|out| write_sample(out, sample)),
+            Progress::Begins { probe, done, of } => {
                 bar.set_length(of as u64);
                 bar.set_position(done as u64);
                 bar.set_message(probe.to_string());
             }
-            _ => {}
         }
         Ok(())
     });

@@ -3,20 +3,19 @@
 mod real;
 mod simulated;
 
-use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Result;
-use iosched_lab::{Control, Finished, LabError, Progress, RecordReader, RecordWriter, Records};
+use iosched_lab::{Control, Finished, LabError, Progress, RecordReader};
 use iosched_sim::Replay;
 use iosched_workload::Workload;
 
 use crate::args::{CompareArgs, OutputFormat, ReplayMode};
 use crate::fail::{INTERRUPTED, usage};
-use crate::output::say;
+use crate::output::{Kind, LAST_PAGE, Output, Outputs, Records, WriteArgs, all_of, say};
 use crate::show::{self, Page};
 use crate::watched::{RUNS, Watched};
 use crate::{output, sample};
@@ -26,8 +25,7 @@ pub(crate) use simulated::{is_file, machine, replay_options};
 
 /// The device if none is named.
 pub(crate) const DEVICE_DEFAULT: &str = "sata-7200";
-/// The file of records if none is named.
-pub(crate) const RECORDS_DEFAULT: &str = "last.jsonl";
+
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     match &args.real.on {
         None => simulated::compare(args),
@@ -35,95 +33,141 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     }
 }
 
+/// What a comparison writes beside its answer.
+struct Written {
+    records: Records,
+    report: Option<Output>,
+    decisions: Option<Output>,
+}
+
+impl Written {
+    /// All of it is looked at before anything runs.
+    fn of(args: &CompareArgs, outputs: &mut Outputs) -> Result<Self> {
+        let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
+        let decisions = outputs.optional("--decisions", args.decisions.as_ref(), Kind::Decisions)?;
+        let records = match &args.records {
+            Some(path) => outputs.records(path, Kind::Comparison)?,
+            None => Records::last(),
+        };
+        Ok(Self { records, report, decisions })
+    }
+}
+
+/// What a comparison reads, and that it prints its answer.
+fn outputs(args: &CompareArgs) -> Outputs {
+    let outputs =
+        Outputs::new(args.write).prints("what was found").reads_all(args.workload.iter().flat_map(|own| files(own)));
+    outputs.reads_all(args.devices()).reads_all(&args.machine)
+}
+
+/// The files of a workload: those of a trace may be several.
+pub(crate) fn files(workload: &Path) -> Vec<PathBuf> {
+    iosched_trace::files(workload).unwrap_or_else(|_| vec![workload.to_owned()])
+}
+
 /// A comparison on its way: where its records go, and how far it has come.
 struct Comparing<'a> {
     args: &'a CompareArgs,
     watched: Watched,
+    report: Option<Output>,
     started: Instant,
 }
 
 impl<'a> Comparing<'a> {
-    fn begin(args: &'a CompareArgs) -> Result<Self> {
-        let records = open_records(&args.records)?.map(|out| (args.records.clone(), out));
-        Ok(Self { args, watched: Watched::new(RUNS, records), started: Instant::now() })
+    fn begin(args: &'a CompareArgs, records: Records, report: Option<Output>) -> Self {
+        Self { args, watched: Watched::new(RUNS, records), report, started: Instant::now() }
     }
 
     fn observe(&mut self, progress: Progress<'_>) -> Result<(), LabError> {
         match progress {
-            Progress::Record(record) => self.watched.record(record)?,
+            Progress::Record(record) => self.watched.record(record),
             Progress::Done { done, of } => self.watched.done(done, of),
         }
         Ok(())
     }
 
-    /// Shows what came of it.
-    fn show(&self, Finished { records: gathered, interrupted }: &Finished) -> Result<ExitCode> {
+    /// Shows what came of it, whatever became of `others`, which were written before.
+    fn show(mut self, finished: &Finished, others: Vec<Result<()>>) -> Result<ExitCode> {
+        let Finished { records: gathered, interrupted } = finished;
         let args = self.args;
         self.watched.clear();
         let elapsed_s = self.started.elapsed().as_secs_f64();
-        let kept = self.watched.keeps_records();
+        let records = &mut self.watched.records;
+        let mut written = others;
+        written.push(records.finish());
+        let (kept, of_last) = (records.kept().map(Path::to_owned), records.are_last());
         if gathered.rounds().is_empty() {
-            let kept = if kept { format!("; what was run is in {}", args.records.display()) } else { String::new() };
+            let kept = kept.map_or_else(String::new, |path| format!("; what was run is in {}", path.display()));
             eprintln!("interrupted before every setting was run once: there is nothing to compare{kept}");
+            all_of(written)?;
             return Ok(ExitCode::from(INTERRUPTED));
         }
-        if let Some(page) = &args.report {
-            write_page(page, &html(gathered, &args.records))?;
+        let mut reported = None;
+        if let Some(report) = &self.report {
+            let file = args.records.as_deref().filter(|_| kept.is_some());
+            let result = report.text(&html(gathered, file));
+            reported = (result.is_ok() && report.is_file()).then(|| report.name().to_owned());
+            written.push(result);
         }
-        let page = Page::of(gathered, Some(elapsed_s), kept.then(|| next(&args.records, args.report.as_deref())));
-        output::print(&match args.output_format() {
+        let next = match (&kept, &reported) {
+            (_, Some(page)) => Some(format!("look at {}", page.display())),
+            (Some(_), None) if of_last => Some("iosched report --last".to_owned()),
+            (Some(records), None) => Some(next(records)),
+            (None, None) => None,
+        };
+        let page = Page::of(gathered, Some(elapsed_s), kept, next);
+        let told = match args.output_format() {
             OutputFormat::Text => {
-                show::text(&page, show::Look::of_standard_output().with_details(args.verdicts.details))
+                Ok(show::text(&page, show::Look::of_standard_output().with_details(args.verdicts.details)))
             }
-            OutputFormat::Json => show::json(&page)?,
-            OutputFormat::Csv => show::csv(&page),
-            OutputFormat::Markdown => show::markdown(&page),
-            OutputFormat::FioJson => iosched_lab::fio_json(gathered)?,
-        })?;
+            OutputFormat::Json => show::json(&page),
+            OutputFormat::Csv => Ok(show::csv(&page)),
+            OutputFormat::Markdown => Ok(show::markdown(&page)),
+            OutputFormat::FioJson => iosched_lab::fio_json(gathered).map_err(Into::into),
+        };
+        written.push(told.and_then(|text| output::print(&text)));
+        all_of(written)?;
         Ok(if *interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
     }
 }
 
 /// What to do next.
-fn next(records: &Path, reported: Option<&Path>) -> String {
-    match reported {
-        Some(page) => format!("look at {}", page.display()),
-        None => {
-            let [from, to] =
-                [records.to_owned(), records.with_extension("html")].map(|path| quoted(&path.to_string_lossy()));
-            format!("iosched report {from} -o {to}")
-        }
-    }
+fn next(records: &Path) -> String {
+    let [from, to] = [records.to_owned(), records.with_extension("html")].map(|path| quoted(&path.to_string_lossy()));
+    format!("iosched report {from} -o {to}")
 }
 
-/// `iosched report`: everything again from records.
-pub(crate) fn report(path: &Path, page: Option<&Path>) -> Result<()> {
-    let with_html = path.with_extension("html");
-    let page = page.unwrap_or(&with_html);
-    if page == path {
-        return Err(usage(format_args!("{}: the page would replace the records; say where with -o", path.display())));
-    }
-    let other = match crate::tune::page_of(path)? {
+/// `iosched report`: everything again from records; from those of the last comparison, if no others are named.
+pub(crate) fn report(path: Option<&Path>, page: Option<&Path>, args: WriteArgs) -> Result<()> {
+    let (path, page, of_last) = match path {
+        Some(path) => (path.to_owned(), page.map_or_else(|| path.with_extension("html"), Path::to_owned), false),
+        None => (output::last_records()?, page.unwrap_or(Path::new(LAST_PAGE)).to_owned(), true),
+    };
+    let mut outputs = Outputs::new(args).reads(&path);
+    let out = outputs.output("-o", &page, Kind::Page)?;
+    let other = match crate::tune::page_of(&path)? {
         Some(html) => Some(html),
-        None => crate::calibrate::page_of(path)?,
+        None => crate::calibrate::page_of(&path)?,
     };
     let html = match other {
         Some(html) => html,
         None => {
-            let records = RecordReader::open(path)?;
+            let records = RecordReader::open(&path)?;
             records.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-            html(&records, path)
+            html(&records, (!of_last).then_some(&*path))
         }
     };
-    if page == Path::new("-") { output::print(&html) } else { write_page(page, &html) }
+    out.text(&html)?;
+    if of_last && !out.is_standard_output() {
+        eprintln!("{}: the report of {}", page.display(), path.display());
+    }
+    Ok(())
 }
 
-fn html(records: &Records, path: &Path) -> String {
-    iosched_lab::report::html(records, Some(&path.display().to_string()))
-}
-
-fn write_page(page: &Path, html: &str) -> Result<()> {
-    output::whole_file(page, |out| Ok(out.write_all(html.as_bytes())?))
+/// The page; it names the file of records, unless that is another's with the next comparison.
+fn html(records: &iosched_lab::Records, path: Option<&Path>) -> String {
+    let name = path.map(|path| path.display().to_string());
+    iosched_lab::report::html(records, name.as_deref())
 }
 
 /// The workload; the sample if none is named.
@@ -173,32 +217,4 @@ pub(crate) fn on_interrupt(control: &Arc<Control>) -> Result<()> {
         say!("\nending after the current runs; Ctrl-C again ends those, too");
     })?;
     Ok(())
-}
-
-/// The file of records; `None` if the default one cannot be made, which only costs a warning.
-fn open_records(path: &Path) -> Result<Option<RecordWriter<std::fs::File>>> {
-    let is_default = path == Path::new(RECORDS_DEFAULT);
-    if is_default && is_something_else(path) {
-        eprintln!(
-            "warning: {RECORDS_DEFAULT} is no file of records and was left alone; keep records with --records FILE"
-        );
-        return Ok(None);
-    }
-    match RecordWriter::create(path) {
-        Ok(writer) => Ok(Some(writer)),
-        Err(error) if is_default => {
-            eprintln!("warning: {error}; records are not kept; say where with --records FILE");
-            Ok(None)
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Whether a file is there that we did not write.
-fn is_something_else(path: &Path) -> bool {
-    use std::io::Read;
-    const BEGINNING: &[u8] = br#"{"record":"header""#;
-    let Ok(file) = std::fs::File::open(path) else { return false };
-    let mut head = Vec::new();
-    file.take(BEGINNING.len() as u64).read_to_end(&mut head).is_ok() && !head.is_empty() && head != BEGINNING
 }

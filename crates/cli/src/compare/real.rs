@@ -11,7 +11,7 @@ use iosched_kernel::{BlockDevice, Host, Setting, StateDirectory, consent};
 use iosched_lab::verify::{ForeignCommand, KernelBench, Limits, Verification, Work, for_records, verify};
 use iosched_lab::{Control, SettingRecord, command_record, workload_record};
 
-use super::{Comparing, on_interrupt, open_workload, quoted, replay};
+use super::{Comparing, Written, on_interrupt, open_workload, outputs, quoted, replay};
 use crate::args::CompareArgs;
 use crate::fail::usage;
 
@@ -105,13 +105,14 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
         until_sure_percent: real.until_sure,
         equal_within_percent: args.verdicts.equal_within,
     };
+    let Written { records, report, .. } = Written::of(args, &mut outputs(args))?;
     let mut bench = KernelBench::new(&target, &state, &work, &settings, replay, limits)?;
     let control = Arc::new(Control::new(1));
     on_interrupt(&control)?;
-    let mut comparing = Comparing::begin(args)?;
+    let mut comparing = Comparing::begin(args, records, report);
     let finished = verify(&verification, &mut bench, &control, |progress| comparing.observe(progress));
     comparing.watched.clear();
-    comparing.show(&finished?)
+    comparing.show(&finished?, Vec::new())
 }
 
 /// What is run.

@@ -1,20 +1,18 @@
 //! `iosched compare` in simulation.
 
-use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use iosched_disk::Profile;
 use iosched_lab::{Control, Experiment, MachineProfile, execute};
 use iosched_sim::{Replay, SchedulerSetting};
 use iosched_workload::Workload;
 
-use super::{Comparing, on_interrupt, open_workload, or_cpus, quoted, replay};
+use super::{Comparing, Written, on_interrupt, open_workload, or_cpus, outputs, quoted, replay};
 use crate::args::{CompareArgs, OutputFormat, setting, settings};
+use crate::blktrace;
+use crate::device::load;
 use crate::fail::usage;
-use crate::{blktrace, output};
 
 /// The schedulers if none is named, and their baseline.
 const SCHEDULERS_DEFAULT: [&str; 3] = ["noop", "deadline", "cfq"];
@@ -24,27 +22,31 @@ const MACHINE_DEFAULT: &str = "server-2010";
 
 pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     let experiment = experiment(args)?;
-    args.blktrace.as_deref().map_or(Ok(()), blktrace::prepare)?;
+    let mut outputs = outputs(args);
+    let traces = match &args.blktrace {
+        Some(directory) => blktrace::prepare(&experiment, directory, &mut outputs)?,
+        None => Vec::new(),
+    };
+    let Written { records, report, decisions } = Written::of(args, &mut outputs)?;
     let control = Arc::new(Control::new(or_cpus(args.jobs)));
     on_interrupt(&control)?;
-    let mut comparing = Comparing::begin(args)?;
+    let mut comparing = Comparing::begin(args, records, report);
     let finished = execute(&experiment, &control, |progress| comparing.observe(progress));
     comparing.watched.clear();
     let finished = finished?;
+    let mut written = Vec::new();
     if !finished.interrupted {
-        if let Some(directory) = &args.blktrace {
-            blktrace::write(&experiment, directory)?;
-        }
-        if let Some(path) = &args.decisions {
-            write_decisions(&experiment, path)?;
-        }
+        written.extend(traces.iter().map(|trace| trace.write(&experiment)));
+        written.extend(
+            decisions.map(|out| out.write(|out| Ok(iosched_lab::write_decisions(&experiment, &mut &mut *out)?))),
+        );
     }
-    comparing.show(&finished)
+    comparing.show(&finished, written)
 }
 
 /// Everything is checked before anything runs.
 fn experiment(args: &CompareArgs) -> Result<Experiment> {
-    let profiles = args.devices().iter().map(|device| Profile::load(device)).collect::<Result<Vec<_>, _>>()?;
+    let profiles = args.devices().iter().map(|device| load(device)).collect::<Result<Vec<_>>>()?;
     let wrong = |option: &str, text: &str, problem: String| usage(format!("{option} {text}: {problem}"));
     let mut named = Vec::new();
     for text in &args.schedulers {
@@ -132,12 +134,4 @@ pub(crate) fn replay_options(experiment: &Experiment, option: &mut impl FnMut(&s
             option("--speed", speed.to_string());
         }
     }
-}
-
-fn write_decisions(experiment: &Experiment, path: &Path) -> Result<()> {
-    output::whole_file(path, |out| {
-        iosched_lab::write_decisions(experiment, out)?;
-        out.flush()?;
-        Ok(())
-    })
 }

@@ -9,6 +9,8 @@ pub(crate) mod reproduction;
 mod text;
 pub(crate) mod tuning;
 
+use std::path::PathBuf;
+
 use iosched_lab::{Decimals, DeviceRecord, Doubt, FigureResults, Header, Overview, Records, Results};
 
 pub(crate) use grid::{Column, Look, Tone, set};
@@ -26,6 +28,8 @@ pub(crate) struct Page<'a> {
     pub(crate) overview: Option<Overview>,
     /// How long that took, s; not shown if not known.
     pub(crate) elapsed_s: Option<f64>,
+    /// Where the records are, if they are kept.
+    pub(crate) records: Option<PathBuf>,
     /// What to do next.
     pub(crate) next: Option<String>,
 }
@@ -45,10 +49,15 @@ pub(crate) struct Sheet<'a> {
 
 impl<'a> Page<'a> {
     /// Everything that `records` say.
-    pub(crate) fn of(records: &'a Records, elapsed_s: Option<f64>, next: Option<String>) -> Self {
-        let header = &records.header;
-        let results: Vec<Results> = records.devices().map(Results::of).collect();
-        let overview = (results.len() > 1).then(|| Overview::of(records, &results));
+    pub(crate) fn of(
+        gathered: &'a Records,
+        elapsed_s: Option<f64>,
+        records: Option<PathBuf>,
+        next: Option<String>,
+    ) -> Self {
+        let header = &gathered.header;
+        let results: Vec<Results> = gathered.devices().map(Results::of).collect();
+        let overview = (results.len() > 1).then(|| Overview::of(gathered, &results));
         let sheet = |(device, results): (&'a DeviceRecord, Results)| {
             let doubts = match &overview {
                 Some(overview) => overview.own_doubts(&results).cloned().collect(),
@@ -57,7 +66,7 @@ impl<'a> Page<'a> {
             Sheet { header, device, results, doubts }
         };
         let sheets = header.devices.iter().zip(results).map(sheet).collect();
-        Self { header, sheets, overview, elapsed_s, next }
+        Self { header, sheets, overview, elapsed_s, records, next }
     }
 
     /// All doubts, what spoils most of the answer first; of several devices with the name of the one.

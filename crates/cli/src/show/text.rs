@@ -52,6 +52,9 @@ pub(crate) fn text(page: &Page<'_>, look: Look) -> String {
     };
     let sure = sure_sentence(page.header, page.sheets.iter().map(|sheet| &sheet.results));
     let _ = write!(text, "\n{}", three_lines(&answer, &sure, &page.ranked_doubts(), look));
+    if let Some(records) = &page.records {
+        let _ = writeln!(text, "{:11}{}", "records:", records.display());
+    }
     if let Some(next) = &page.next {
         let _ = writeln!(text, "{:11}{next}", "next:");
     }
@@ -311,7 +314,7 @@ mod tests {
 
     fn check(devices: &[&str], look: Look, expected: &str, file: &str) {
         let records = records(devices);
-        let page = Page::of(&records, Some(0.8), Some("iosched compare --help".to_owned()));
+        let page = Page::of(&records, Some(0.8), None, Some("iosched compare --help".to_owned()));
         let found = text(&page, look);
         if std::env::var_os("IOSCHED_RERECORD").is_some() {
             std::fs::write(format!("{}/tests/{file}", env!("CARGO_MANIFEST_DIR")), &found).unwrap();

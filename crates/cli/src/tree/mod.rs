@@ -47,6 +47,12 @@ pub(crate) struct TreeError {
 }
 
 impl TreeError {
+    /// Whether nobody answers any more.
+    pub(crate) fn is_end(&self) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
+        matches!(self.kind, BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | UnexpectedEof)
+    }
+
     pub(crate) fn is_absence(&self) -> bool {
         matches!(self.kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
     }

@@ -16,8 +16,7 @@ pub trait Environment {
     /// # Errors
     /// What the system says.
     fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
-        #[expect(clippy::disallowed_methods, reason = "job files are read before a run")]
-        let file = std::fs::File::open(path)?;
+        let file = iosched_trace::open_plain(path)?;
         let mut bytes = Vec::new();
         file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > FILE_BYTES_MAX {

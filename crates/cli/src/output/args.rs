@@ -1,0 +1,11 @@
+//! What every command that writes files is told in the same way.
+
+use clap::Args;
+
+/// How files are written.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct WriteArgs {
+    /// Replace files that iosched did not make; without it they are left alone, and nothing is run
+    #[arg(long)]
+    pub(crate) force: bool,
+}

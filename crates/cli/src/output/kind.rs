@@ -1,0 +1,143 @@
+//! What is written, and how a file of an earlier time is recognised as ours: it may be replaced.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde_json::Value;
+
+/// So much of a file says what it is.
+const HEAD_BYTES: u64 = 16 * 1024;
+/// The first line of texts that have no mark of their own.
+pub(crate) const MARK: &str = "# Made by iosched";
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A report as an HTML page.
+    Page,
+    /// Records of a comparison.
+    Comparison,
+    /// Records of a search for settings.
+    Search,
+    /// Records of reproduced experiments.
+    Reproduction,
+    /// Measurements of a device.
+    Measurements,
+    /// Decisions of schedulers.
+    Decisions,
+    /// A profile of a device.
+    Profile,
+    /// What sets, or undoes, what was advised: a udev rule, a profile of tuned, a script.
+    Setting,
+    /// A page for man.
+    Manual,
+    /// A trace. Its formats are those of others, or may be written by hand: none is known to be ours.
+    Trace,
+}
+
+impl Kind {
+    /// What it is called.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Page => "report",
+            Self::Comparison => "file of records",
+            Self::Search => "file of records of a search",
+            Self::Reproduction => "file of records of reproduced experiments",
+            Self::Measurements => "file of measurements",
+            Self::Decisions => "file of decisions",
+            Self::Profile => "profile",
+            Self::Setting => "file of advice",
+            Self::Manual => "manual page",
+            Self::Trace => "trace",
+        }
+    }
+
+    /// How such a file begins, if it is of records.
+    const fn beginning(self) -> Option<&'static [u8]> {
+        match self {
+            Self::Comparison => Some(br#"{"record":"header""#),
+            Self::Search => Some(br#"{"record":"tune""#),
+            Self::Reproduction => Some(br#"{"record":"reproduction""#),
+            Self::Measurements => Some(br#"{"record":"calibration""#),
+            _ => None,
+        }
+    }
+
+    /// Whether a file that begins so is one of this kind that we made.
+    fn is_of(self, head: &[u8]) -> bool {
+        if let Some(beginning) = self.beginning() {
+            return head.starts_with(beginning);
+        }
+        let text = String::from_utf8_lossy(head);
+        let first = text.lines().next().unwrap_or_default();
+        match self {
+            Self::Page => text.contains(r#"<meta name="generator" content="iosched "#),
+            Self::Decisions => is_decision(first),
+            Self::Profile => {
+                let calibrated = first.starts_with("# A model of ") && first.contains(", calibrated by iosched ");
+                calibrated || (first.starts_with("# ") && first.ends_with(", as DiskSim describes it."))
+            }
+            Self::Setting => text.lines().take(2).any(|line| line.starts_with(MARK)),
+            Self::Manual => text.lines().any(|line| line.starts_with(".TH iosched")),
+            _ => false,
+        }
+    }
+
+    /// Whether a file is one of this kind that we made.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn recognises(self, path: &Path) -> io::Result<bool> {
+        Ok(self.is_of(&head(path)?))
+    }
+
+    /// Whether a file may be replaced: it is empty, or ours.
+    pub(super) fn may_replace(self, path: &Path) -> io::Result<bool> {
+        let head = head(path)?;
+        Ok(head.is_empty() || self.is_of(&head))
+    }
+}
+
+fn head(path: &Path) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// A line of a file of decisions.
+fn is_decision(line: &str) -> bool {
+    serde_json::from_str::<Value>(line)
+        .is_ok_and(|line| line["setting"].is_string() && line["ev"].is_string() && line["t"].is_u64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_wrote_is_not_ours() {
+        let kinds = [Kind::Page, Kind::Comparison, Kind::Measurements, Kind::Decisions, Kind::Profile, Kind::Manual];
+        for head in ["precious\n", "{\"a\":1}\n", "<!DOCTYPE html><html><head><title>mine</title>", "kind = \"hdd\"\n"]
+        {
+            for kind in kinds {
+                assert!(!kind.is_of(head.as_bytes()), "{kind:?}: {head}");
+            }
+        }
+        assert!(!Kind::Trace.is_of(b"arrival_ns,pid,op,sync,sector,nr_sectors\n"));
+    }
+
+    #[test]
+    fn records_of_one_kind_are_none_of_another() {
+        let head = br#"{"record":"calibration","format":1"#;
+        assert!(Kind::Measurements.is_of(head) && !Kind::Comparison.is_of(head) && !Kind::Search.is_of(head));
+    }
+
+    #[test]
+    fn what_we_make_is_ours() {
+        assert!(Kind::Decisions.is_of(br#"{"ev":"insert","id":1,"setting":"cfq","t":0}"#));
+        assert!(Kind::Profile.is_of(b"# A model of sata-ssd, calibrated by iosched 0.1.0.\n#\n"));
+        assert!(Kind::Profile.is_of(b"# cheetah9LP, as DiskSim describes it.\n#\n"));
+        assert!(Kind::Setting.is_of(b"#!/bin/sh\n# Made by iosched advise.\nset -e\n"));
+    }
+}

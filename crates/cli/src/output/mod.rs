@@ -1,0 +1,64 @@
+//! Where output goes: standard output, and whatever else was named for it.
+//!
+//! [`Outputs`] looks at everything that a command is to write before anything runs; what it allows is an [`Output`], written
+//! as a whole, or [`Records`], written line by line as runs finish.
+
+mod args;
+mod kind;
+mod last;
+mod place;
+mod plan;
+mod records;
+mod whole;
+
+use std::fmt::Arguments;
+use std::io::{self, Write};
+
+use anyhow::{Result, anyhow};
+
+pub(crate) use args::WriteArgs;
+pub(crate) use kind::{Kind, MARK};
+pub(crate) use last::{LAST_PAGE, last_records};
+pub(crate) use plan::{Output, Outputs, all_of};
+pub(crate) use records::Records;
+
+/// As people and command lines call it.
+const STANDARD_OUTPUT: &str = "-";
+
+/// Whoever read standard output has seen enough.
+#[derive(Debug, thiserror::Error)]
+#[error("nobody reads standard output any more")]
+pub(crate) struct Unread;
+
+/// What came of writing to standard output.
+fn of_standard_output(written: io::Result<()>) -> Result<()> {
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Unread.into(),
+        _ => anyhow!("standard output: cannot be written: {error}"),
+    })
+}
+
+/// Writes `text` to standard output.
+pub(crate) fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    of_standard_output(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Writes one JSON document to standard output.
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<()> {
+    print(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+/// Says something to whoever looks after a disk that is served. That nobody listens any more is no reason to end.
+macro_rules! say {
+    ($($text:tt)*) => {
+        $crate::output::say_line(format_args!($($text)*))
+    };
+}
+pub(crate) use say;
+
+/// See [`say!`].
+pub(crate) fn say_line(text: Arguments<'_>) {
+    // A line at once: several threads speak.
+    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+}

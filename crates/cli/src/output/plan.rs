@@ -1,0 +1,245 @@
+//! What a command is to write, looked at before anything runs: what stands there, whose it is, and whether it is read, too.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+
+use super::place::{Place, directory_of};
+use super::whole::New;
+use super::{Kind, Unread, WriteArgs};
+use crate::fail::{tell, usage};
+
+/// Everything that a command reads and writes by name.
+#[derive(Debug, Default)]
+pub(crate) struct Outputs {
+    force: bool,
+    /// Device and inode of each file that is read, and its name.
+    inputs: Vec<((u64, u64), PathBuf)>,
+    files: Vec<(PathBuf, String)>,
+    /// What goes to standard output.
+    printed: Option<String>,
+}
+
+impl Outputs {
+    /// Nothing yet.
+    pub(crate) fn new(args: WriteArgs) -> Self {
+        Self { force: args.force, ..Self::default() }
+    }
+
+    /// A file that is read, if there is one of that name. It is never replaced, not even by force.
+    pub(crate) fn reads(mut self, path: impl AsRef<Path>) -> Self {
+        if let Ok(metadata) = fs::metadata(&path) {
+            self.inputs.push(((metadata.dev(), metadata.ino()), path.as_ref().to_owned()));
+        }
+        self
+    }
+
+    /// The same of several.
+    pub(crate) fn reads_all(self, paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
+        paths.into_iter().fold(self, Self::reads)
+    }
+
+    /// What the command prints.
+    pub(crate) fn prints(mut self, what: &str) -> Self {
+        self.printed = Some(what.to_owned());
+        self
+    }
+
+    /// What `option` names is to be written there.
+    ///
+    /// # Errors
+    /// Nothing can be written there, or what is there must not be replaced.
+    pub(crate) fn output(&mut self, option: &str, path: &Path, kind: Kind) -> Result<Output> {
+        let place = self.place(option, path, kind)?;
+        Ok(Output { name: path.to_owned(), kind, place, force: self.force })
+    }
+
+    /// The same of an option that need not be given.
+    pub(crate) fn optional(&mut self, option: &str, path: Option<&PathBuf>, kind: Kind) -> Result<Option<Output>> {
+        path.map(|path| self.output(option, path, kind)).transpose()
+    }
+
+    pub(super) fn place(&mut self, option: &str, path: &Path, kind: Kind) -> Result<Place> {
+        let name = path.display();
+        let place = Place::at(path)?;
+        match &place {
+            Place::StandardOutput => {
+                let what = if option.is_empty() { kind.name().to_owned() } else { option.to_owned() };
+                if let Some(other) = self.printed.replace(what) {
+                    return Err(usage(format_args!(
+                        "{option} {name}: standard output is taken already, by {other}; name a file"
+                    )));
+                }
+            }
+            Place::File(file) => {
+                self.may_be_written(path, file, kind)?;
+                if let Some((_, other)) = self.files.iter().find(|(other, _)| other == file) {
+                    return Err(usage(format_args!("{name}: is named by {other} and by {option}; name two files")));
+                }
+                self.files.push((file.clone(), option.to_owned()));
+            }
+            Place::StandardError | Place::Stream(_) => {}
+        }
+        Ok(place)
+    }
+
+    fn may_be_written(&self, path: &Path, file: &Path, kind: Kind) -> Result<()> {
+        let name = path.display();
+        if let Ok(metadata) = fs::metadata(file) {
+            let own = (metadata.dev(), metadata.ino());
+            if let Some((_, input)) = self.inputs.iter().find(|(input, _)| *input == own) {
+                let same = if input == path { String::new() } else { format!(", as {}", input.display()) };
+                return Err(usage(format_args!(
+                    "{name}: is what is read{same}, and is never replaced; name another file"
+                )));
+            }
+        }
+        may_replace(path, file, kind, self.force)?;
+        // Told before hours are spent; it may become possible until then.
+        if let Err(error) = rustix::fs::access(directory_of(file), rustix::fs::Access::WRITE_OK) {
+            eprintln!("warning: {name}: cannot be written as things are: {}", io::Error::from(error));
+        }
+        Ok(())
+    }
+}
+
+/// What is there and not ours is replaced only by force.
+pub(super) fn may_replace(path: &Path, file: &Path, kind: Kind, force: bool) -> Result<()> {
+    let name = path.display();
+    match kind.may_replace(file) {
+        _ if force => Ok(()),
+        Ok(true) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Ok(false) if kind == Kind::Trace => Err(usage(format_args!("{name}: exists already; --force replaces it"))),
+        Ok(false) => Err(usage(format_args!(
+            "{name}: exists, and is no {} that iosched made; name another file, or replace it with --force",
+            kind.name()
+        ))),
+        Err(error) => {
+            Err(usage(format_args!("{name}: exists, and cannot be looked at ({error}); --force replaces it unseen")))
+        }
+    }
+}
+
+/// Something to be written as a whole.
+#[derive(Debug)]
+pub(crate) struct Output {
+    name: PathBuf,
+    kind: Kind,
+    place: Place,
+    force: bool,
+}
+
+impl Output {
+    /// Writes what `write` writes. Of a file, nothing is there until all of it is.
+    ///
+    /// # Errors
+    /// It cannot be written there, or `write` fails.
+    pub(crate) fn write<T>(&self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+        match &self.place {
+            Place::StandardOutput => self.stream(io::stdout().lock(), write),
+            Place::StandardError => self.stream(io::stderr().lock(), write),
+            Place::Stream(stream) => self.stream(stream, write),
+            Place::File(file) => {
+                let new = New::begin(file).map_err(|error| self.cannot(&error))?;
+                let value = self.stream(new.file(), write)?;
+                new.file().sync_all().map_err(|error| self.cannot(&error))?;
+                may_replace(&self.name, file, self.kind, self.force)?;
+                new.put().map_err(|error| self.cannot(&error))?;
+                Ok(value)
+            }
+        }
+    }
+
+    /// Writes a text.
+    ///
+    /// # Errors
+    /// It cannot be written there.
+    pub(crate) fn text(&self, text: &str) -> Result<()> {
+        self.write(|out| Ok(out.write_all(text.as_bytes())?))
+    }
+
+    /// As it was named.
+    pub(crate) fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Whether it is a file, which can be looked at afterwards.
+    pub(crate) const fn is_file(&self) -> bool {
+        matches!(self.place, Place::File(_))
+    }
+
+    /// Whether it goes to standard output.
+    pub(crate) const fn is_standard_output(&self) -> bool {
+        matches!(self.place, Place::StandardOutput)
+    }
+
+    /// What cannot be written is told with the name, whatever `write` makes of it; what else fails is told as it is.
+    fn stream<T>(&self, out: impl Write, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+        let mut noted = Noted { out, failed: None };
+        let mut buffered = BufWriter::new(&mut noted);
+        let written = write(&mut buffered);
+        let flushed = if written.is_ok() { buffered.flush() } else { Ok(()) };
+        drop(buffered.into_parts());
+        match (noted.failed, flushed) {
+            (Some(error), _) | (None, Err(error)) => Err(self.cannot(&error)),
+            (None, Ok(())) => written,
+        }
+    }
+
+    fn cannot(&self, error: &io::Error) -> anyhow::Error {
+        if self.is_standard_output() && error.kind() == io::ErrorKind::BrokenPipe {
+            return Unread.into();
+        }
+        let name = if self.is_standard_output() { "standard output".into() } else { self.name.to_string_lossy() };
+        anyhow!("{name}: cannot be written: {error}")
+    }
+}
+
+/// Remembers why writing failed.
+struct Noted<W> {
+    out: W,
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> Noted<W> {
+    fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        result.inspect_err(|error| {
+            if error.kind() != io::ErrorKind::Interrupted {
+                self.failed = Some(copy(error));
+            }
+        })
+    }
+}
+
+impl<W: Write> Write for Noted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.note(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.out.flush();
+        self.note(flushed)
+    }
+}
+
+fn copy(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+/// Tells all that went wrong, but for the first, which is given back: what one output lacks keeps no other from being written.
+///
+/// # Errors
+/// The first.
+pub(crate) fn all_of(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+    let mut errors = results.into_iter().filter_map(Result::err);
+    let Some(first) = errors.next() else { return Ok(()) };
+    for other in errors.filter(|other| !other.is::<Unread>()) {
+        tell(&other);
+    }
+    Err(first)
+}

@@ -1,0 +1,278 @@
+//! Records, written line by line as runs finish, so that whatever ends us, finished runs are kept.
+//!
+//! A file that was named is put in its place with its first run: what was there before stays until then. Where nobody named
+//! one, each comparison has a file of its own, which is `last.jsonl` as well from its first run on; the one that is finished last stays
+//! `last.jsonl`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use iosched_lab::RecordWriter;
+use rustix::fs::{FlockOperation, flock};
+use serde::Serialize;
+
+use super::last::{LAST, directory};
+use super::place::Place;
+use super::whole::{New, temporary};
+use super::{Kind, Outputs};
+use crate::fail::usage;
+
+/// Lines before the first run: the plan.
+const LINES_OF_PLAN: u64 = 1;
+
+/// Where records go.
+#[derive(Default)]
+pub(crate) struct Records {
+    name: PathBuf,
+    sink: Sink,
+    lines: u64,
+    bytes: u64,
+    /// Whether there is a run where the file is to be.
+    published: bool,
+    /// Whether nobody asked for them: then what goes wrong is only worth a warning.
+    unasked: bool,
+    problem: Option<io::Error>,
+}
+
+#[derive(Default)]
+enum Sink {
+    #[default]
+    Nowhere,
+    Stream(File),
+    /// Not in its place yet.
+    New(Box<New>),
+    File(File, PathBuf),
+    Last(Last),
+}
+
+impl Outputs {
+    /// Records that an option asks for.
+    ///
+    /// # Errors
+    /// They cannot be written there, what is there must not be replaced, or another comparison is writing to it.
+    pub(crate) fn records(&mut self, path: &Path, kind: Kind) -> Result<Records> {
+        let sink = match self.place("--records", path, kind)? {
+            Place::StandardOutput => {
+                return Err(usage("records do not go to standard output; name a file or a pipe"));
+            }
+            Place::StandardError => return Err(usage("records do not go to standard error; name a file or a pipe")),
+            Place::Stream(stream) => Sink::Stream(stream),
+            Place::File(file) => {
+                if is_in_use(&file) {
+                    return Err(usage(format_args!(
+                        "{}: another iosched is writing its records there; name another file",
+                        path.display()
+                    )));
+                }
+                match New::begin(&file) {
+                    Ok(new) => Sink::New(Box::new(new)),
+                    Err(error) => {
+                        let mut records = Records { name: path.to_owned(), ..Records::default() };
+                        records.fails(error);
+                        return Ok(records);
+                    }
+                }
+            }
+        };
+        Ok(Records { name: path.to_owned(), sink, ..Records::default() })
+    }
+}
+
+impl Records {
+    /// None are kept.
+    pub(crate) fn none() -> Self {
+        Self::default()
+    }
+
+    /// Those of a comparison that nobody named a file for. That they cannot be kept only costs a warning.
+    pub(crate) fn last() -> Self {
+        let begun = directory().and_then(|directory| {
+            let begun = Last::begin(&directory);
+            begun.map_err(|error| anyhow!("{}: {error}", directory.display()))
+        });
+        match begun {
+            Ok(last) => Self { name: last.target.clone(), sink: Sink::Last(last), unasked: true, ..Self::default() },
+            Err(error) => {
+                eprintln!("warning: {error}; records are not kept; say where with --records FILE");
+                Self::default()
+            }
+        }
+    }
+
+    /// Keeps a record.
+    pub(crate) fn record(&mut self, record: &impl Serialize) {
+        self.line_of(|line| RecordWriter::new(line).write(record));
+    }
+
+    /// Keeps the line that `write` writes.
+    pub(crate) fn line_of(&mut self, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) {
+        if self.problem.is_some() || matches!(self.sink, Sink::Nowhere) {
+            return;
+        }
+        let mut line = Vec::new();
+        if let Err(error) = write(&mut line).and_then(|()| self.write(&line)) {
+            self.fails(error);
+        }
+    }
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::Nowhere => return Ok(()),
+            Sink::Stream(file) | Sink::File(file, _) => file.write_all(line)?,
+            Sink::New(new) => new.file().write_all(line)?,
+            Sink::Last(last) => last.file.write_all(line)?,
+        }
+        self.bytes += line.len() as u64;
+        self.lines += 1;
+        if self.lines == LINES_OF_PLAN + 1 {
+            self.publish()?;
+        }
+        Ok(())
+    }
+
+    /// From the first run on, the file is in its place.
+    fn publish(&mut self) -> io::Result<()> {
+        match std::mem::take(&mut self.sink) {
+            Sink::New(new) => {
+                flock(new.file(), FlockOperation::NonBlockingLockExclusive)?;
+                let target = new.target().to_owned();
+                self.sink = Sink::File(new.put()?, target);
+            }
+            Sink::Last(mut last) => {
+                last.show();
+                self.sink = Sink::Last(last);
+            }
+            other => {
+                self.sink = other;
+                return Ok(());
+            }
+        }
+        self.published = true;
+        Ok(())
+    }
+
+    /// What is there stays, without a part of a line; the runs go on.
+    fn fails(&mut self, error: io::Error) {
+        let (Sink::File(file, _) | Sink::Last(Last { file, .. })) = &mut self.sink else {
+            self.sink = Sink::Nowhere;
+            self.problem = Some(error);
+            return self.warn();
+        };
+        let _ = file.set_len(self.bytes).and_then(|()| file.rewind());
+        self.problem = Some(error);
+        self.warn();
+    }
+
+    fn warn(&self) {
+        if let Some(error) = &self.problem {
+            eprintln!("warning: {}: {error}; further records are not kept", self.name.display());
+        }
+    }
+
+    /// Where finished runs are, if any are kept.
+    pub(crate) fn kept(&self) -> Option<&Path> {
+        self.published.then_some(&*self.name)
+    }
+
+    /// Whether they are what `iosched report --last` shows.
+    pub(crate) const fn are_last(&self) -> bool {
+        self.unasked
+    }
+
+    /// Nothing more comes.
+    ///
+    /// # Errors
+    /// Not all was kept where it was asked for.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        let name = self.name.display();
+        if let Sink::File(file, target) = std::mem::take(&mut self.sink)
+            && !is_same(&file, &target)
+        {
+            return Err(anyhow!("{name}: was replaced while records were written to it; they are lost"));
+        }
+        match &self.problem {
+            Some(error) if !self.unasked => Err(anyhow!("{name}: not all records are kept: {error}")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether somebody is writing records to it.
+fn is_in_use(file: &Path) -> bool {
+    let Ok(file) = File::open(file) else { return false };
+    matches!(flock(&file, FlockOperation::NonBlockingLockShared), Err(rustix::io::Errno::WOULDBLOCK))
+}
+
+fn is_same(file: &File, path: &Path) -> bool {
+    let Ok((own, there)) = file.metadata().and_then(|own| Ok((own, fs::metadata(path)?))) else { return false };
+    (own.dev(), own.ino()) == (there.dev(), there.ino())
+}
+
+/// A comparison's own file in the directory of state, locked as long as it is written. In the end it is the last one.
+struct Last {
+    file: File,
+    own: PathBuf,
+    target: PathBuf,
+    has_runs: bool,
+}
+
+impl Last {
+    fn begin(directory: &Path) -> io::Result<Self> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let target = directory.join(LAST);
+        if target.exists() && !Kind::Comparison.may_replace(&target)? {
+            return Err(io::Error::other(format!("{LAST} is no file of records and is left alone")));
+        }
+        remove_left_over(directory);
+        let mut number = 0;
+        loop {
+            let own = directory.join(format!("last-{}-{number}.jsonl", std::process::id()));
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&own) {
+                Ok(file) => {
+                    flock(&file, FlockOperation::LockExclusive)?;
+                    // Another comparison that began now may have taken it for one that was left over.
+                    if is_same(&file, &own) {
+                        return Ok(Self { file, own, target, has_runs: false });
+                    }
+                }
+                // Somebody in another container has our number.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// From now on it is found even if we are killed. Where files have one name only, it is not.
+    fn show(&mut self) {
+        self.has_runs = true;
+        let second = temporary(&self.target);
+        if fs::hard_link(&self.own, &second).and_then(|()| fs::rename(&second, &self.target)).is_err() {
+            let _ = fs::remove_file(&second);
+        }
+    }
+}
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        if self.has_runs {
+            let _ = fs::rename(&self.own, &self.target);
+        }
+        // It is still there if it had no runs, or if both names were its own.
+        let _ = fs::remove_file(&self.own);
+    }
+}
+
+/// Removes the files of comparisons that were killed; what they had finished is older than what comes now.
+fn remove_left_over(directory: &Path) {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_own = |name: &str| name.strip_prefix("last-").is_some_and(|rest| rest.ends_with(".jsonl"));
+    for path in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_own)).map(|entry| entry.path()) {
+        let Ok(file) = File::open(&path) else { continue };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = fs::remove_file(path);
+        }
+    }
+}

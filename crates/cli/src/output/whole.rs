@@ -1,0 +1,212 @@
+//! Files that are there whole or not at all: written beside their place, without a name where the file system can do that, and
+//! put there in one step. However we end before, nothing is left of them.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
+
+use super::place::directory_of;
+use crate::fail::INTERRUPTED;
+
+/// Where open files of ours have names.
+const DESCRIPTORS: &str = "/proc/self/fd";
+
+/// A file on its way to its place.
+pub(super) struct New {
+    file: File,
+    target: PathBuf,
+    /// Its name, if it needs one.
+    name: Option<Named>,
+    replaces: bool,
+}
+
+impl New {
+    /// Begins a file for the place `target`. It will have the owner, group and mode of the file there, if there is one.
+    ///
+    /// # Errors
+    /// The directory or the file there may not be written, or such an owner cannot be given.
+    pub(super) fn begin(target: &Path) -> io::Result<Self> {
+        let old = match fs::metadata(target) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            old => Some(old?),
+        };
+        if old.is_some() {
+            rustix::fs::access(target, Access::WRITE_OK)?;
+        }
+        let (file, name) = match unnamed(directory_of(target))? {
+            Some(file) => (file, None),
+            None => named(directory_of(target)).map(|(file, name)| (file, Some(name)))?,
+        };
+        if let Some(old) = &old {
+            adopt(&file, old)?;
+        }
+        Ok(Self { file, target: target.to_owned(), name, replaces: old.is_some() })
+    }
+
+    /// Where it is to be.
+    pub(super) fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// What is written.
+    pub(super) const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Puts it in its place, where it can be written further.
+    ///
+    /// # Errors
+    /// It cannot be put there, or a file has come to be there since.
+    pub(super) fn put(self) -> io::Result<File> {
+        let Self { file, target, name, replaces } = self;
+        match name {
+            Some(name) => fs::rename(&name.0, &target)?,
+            None if !replaces => link(&file, &target)?,
+            None => {
+                let name = Named(temporary(&target));
+                link(&file, &name.0)?;
+                fs::rename(&name.0, &target)?;
+            }
+        }
+        Ok(file)
+    }
+}
+
+/// A file without a name, if the file system has such.
+fn unnamed(directory: &Path) -> io::Result<Option<File>> {
+    use rustix::io::Errno;
+    if !Path::new(DESCRIPTORS).exists() {
+        return Ok(None);
+    }
+    match rustix::fs::open(directory, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::from_raw_mode(0o666)) {
+        Ok(file) => Ok(Some(file.into())),
+        // Kernels and file systems that have none say so in different ways.
+        Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::ISDIR | Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Gives a file that has none a name.
+fn link(file: &File, name: &Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let descriptor = Path::new(DESCRIPTORS).join(file.as_raw_fd().to_string());
+    Ok(rustix::fs::linkat(CWD, &descriptor, CWD, name, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+fn named(directory: &Path) -> io::Result<(File, Named)> {
+    let path = temporary(&directory.join("new"));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).open(&path)?;
+    named_files(|all| all.push(path.clone()));
+    // A command that ends in its own way at Ctrl-C has said so before, and drops what it began.
+    let _ = ctrlc::try_set_handler(|| {
+        named_files(|all| all.iter().for_each(|path| drop(fs::remove_file(path))));
+        std::process::exit(INTERRUPTED.into());
+    });
+    Ok((file, Named(path)))
+}
+
+/// A name beside `target` that nobody else takes.
+pub(super) fn temporary(target: &Path) -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    target.with_file_name(format!(".iosched-{}-{number}.tmp", std::process::id()))
+}
+
+fn named_files(change: impl FnOnce(&mut Vec<PathBuf>)) {
+    static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    if let Ok(mut files) = FILES.lock() {
+        change(&mut files);
+    }
+}
+
+/// A name that goes when it is no longer needed; after it was renamed there is nothing to remove.
+struct Named(PathBuf);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+        named_files(|all| all.retain(|path| *path != self.0));
+    }
+}
+
+/// Owner, group and mode of a file that is replaced.
+fn adopt(file: &File, old: &Metadata) -> io::Result<()> {
+    let new = file.metadata()?;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+        fchown(file, Some(old.uid()), Some(old.gid())).map_err(|error| {
+            let problem = format!("the owner of the file that is there cannot be kept: {error}");
+            io::Error::new(error.kind(), problem)
+        })?;
+    }
+    file.set_permissions(old.permissions())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn here(name: &str) -> PathBuf {
+        let here = std::env::temp_dir().join(format!("iosched-whole-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&here);
+        fs::create_dir_all(&here).unwrap();
+        here
+    }
+
+    #[test]
+    fn a_file_with_a_name_of_its_own_is_put_in_its_place_or_leaves_nothing() {
+        let here = here("named");
+        let target = here.join("out");
+        fs::write(&target, "old").unwrap();
+        let begin = || {
+            let (file, name) = named(&here).unwrap();
+            New { file, target: target.clone(), name: Some(name), replaces: true }
+        };
+        let new = begin();
+        new.file().write_all(b"half").unwrap();
+        assert_eq!(fs::read_dir(&here).unwrap().count(), 2);
+        drop(new);
+        assert_eq!(fs::read_to_string(&target).unwrap(), "old");
+        let new = begin();
+        new.file().write_all(b"whole").unwrap();
+        new.put().unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "whole");
+        assert_eq!(fs::read_dir(&here).unwrap().count(), 1);
+        fs::remove_dir_all(here).unwrap();
+    }
+
+    #[test]
+    fn the_mode_of_a_file_that_is_replaced_is_kept() {
+        let here = here("mode");
+        let target = here.join("out");
+        fs::write(&target, "old").unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o640)).unwrap();
+        let new = New::begin(&target).unwrap();
+        new.file().write_all(b"new").unwrap();
+        new.put().unwrap();
+        assert_eq!(fs::metadata(&target).unwrap().mode() & 0o7777, 0o640);
+        assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+        fs::remove_dir_all(here).unwrap();
+    }
+
+    #[test]
+    fn what_came_to_be_there_meanwhile_is_not_replaced() {
+        let here = here("meanwhile");
+        let target = here.join("out");
+        let new = New::begin(&target).unwrap();
+        fs::write(&target, "precious").unwrap();
+        // Where files need names, it cannot be told in one step.
+        if new.name.is_none() {
+            assert_eq!(new.put().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+        }
+        fs::remove_dir_all(here).unwrap();
+    }
+}
