@@ -48,8 +48,27 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(pipe_closed) {
         return ExitCode::SUCCESS;
     }
-    eprintln!("error: {error}");
+    eprintln!("error: {error}{}", hint(error));
     ExitCode::from(if is_usage(error) { USAGE } else { FAILED })
+}
+
+/// The options that help.
+fn hint(error: &anyhow::Error) -> &'static str {
+    let of_workload = error.downcast_ref::<WorkloadError>().and_then(|error| match error {
+        WorkloadError::Trace(error) => Some(error),
+        _ => None,
+    });
+    match error.downcast_ref::<TraceError>().or(of_workload) {
+        Some(TraceError::Partial { .. }) => "; or take what is there with --partial",
+        Some(TraceError::BadLines { .. }) => {
+            "; say what it is with --input-format or --columns, and take what is there with --partial as well"
+        }
+        Some(TraceError::UnknownFormat { looks_like: None, .. }) => {
+            "\nname its format with --input-format FORMAT, or its columns, as in \
+             --columns time_s,op,offset_bytes,length_bytes,-"
+        }
+        _ => "",
+    }
 }
 
 fn is_usage(error: &anyhow::Error) -> bool {
@@ -132,7 +151,7 @@ fn is_usage_of_job_file(error: &JobError) -> bool {
 fn is_usage_of_trace(error: &TraceError) -> bool {
     match error {
         TraceError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
-        TraceError::Unreadable { .. } | TraceError::Write(_) => false,
+        TraceError::Unreadable { .. } | TraceError::Partial { .. } | TraceError::Write(_) => false,
         _ => true,
     }
 }

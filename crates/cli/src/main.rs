@@ -15,6 +15,7 @@ mod job;
 mod ls;
 mod mount;
 mod output;
+mod reading;
 mod reproduce;
 mod restore;
 mod sample;

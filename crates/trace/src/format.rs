@@ -197,7 +197,9 @@ impl Format {
         }
     }
 
-    pub(crate) fn names() -> String {
+    /// Names of all formats, for messages.
+    #[must_use]
+    pub fn names() -> String {
         Self::ALL.map(Self::name).join(", ")
     }
 

@@ -98,6 +98,7 @@ impl VscsiReader {
                     self.input.consume(length);
                 }
                 self.input.warn_failure(warnings);
+                warnings.tally.bytes = self.input.offset_bytes();
                 return None;
             }
             if fits {

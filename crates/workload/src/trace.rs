@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use iosched::{Flags, Op, Sector};
-use iosched_trace::{Fit, TraceError, TraceReader, TraceRequest, Warnings};
+use iosched_trace::{Completeness, Fit, ReadOptions, Source, TraceError, TraceReader, TraceRequest, Warnings};
 
 use crate::closed::{ByProcess, ClosedLoop};
 use crate::error::WorkloadError;
@@ -101,6 +101,7 @@ pub struct Trace {
     left_out: u64,
     end_sector: Sector,
     warnings: Warnings,
+    completeness: Completeness,
     by_process: OnceLock<ByProcess>,
     closed: OnceLock<ClosedLoop>,
     fits: Mutex<Vec<Fitted>>,
@@ -118,11 +119,18 @@ impl Trace {
     /// Loads the trace called `path`, in any format that [`iosched_trace`] knows.
     ///
     /// # Errors
-    /// It cannot be read, or holds no request.
+    /// It cannot be read, is not the whole recording, or holds no request.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WorkloadError> {
-        let path = path.as_ref();
-        let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
-        Self::read(&name, TraceReader::open(path)?)
+        Self::open_with(path, &ReadOptions::default())
+    }
+
+    /// Likewise, read as `options` say. Its name tells which files were read together.
+    ///
+    /// # Errors
+    /// As [`Trace::open`].
+    pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, WorkloadError> {
+        let source = Source::open(path)?;
+        Self::read(&source.title(), source.requests(options)?)
     }
 
     /// Loads what `reader` gives.
@@ -137,6 +145,7 @@ impl Trace {
             }
         }
         trace.warnings = reader.warnings().clone();
+        trace.completeness = reader.completeness();
         Ok(trace)
     }
 
@@ -248,6 +257,12 @@ impl Trace {
         &self.warnings
     }
 
+    /// What is known to be missing of the recording.
+    #[must_use]
+    pub fn completeness(&self) -> &Completeness {
+        &self.completeness
+    }
+
     /// The same trace with other submissions, in order of time, of the same processes.
     pub(crate) fn with_entries(&self, entries: Vec<Entry>, processes: Vec<Process>) -> Self {
         Self {
@@ -258,6 +273,7 @@ impl Trace {
             resolution_ns: self.resolution_ns,
             left_out: self.left_out,
             warnings: self.warnings.clone(),
+            completeness: self.completeness.clone(),
             by_process: OnceLock::new(),
             closed: OnceLock::new(),
             fits: Mutex::default(),

@@ -46,9 +46,12 @@ pub(crate) struct Finder<'a> {
 impl Finder<'_> {
     pub(crate) fn all(&self) -> Vec<Doubt> {
         let mut doubts = Vec::new();
+        let workload = &self.records.header().workload;
+        if !workload.missing.is_empty() {
+            doubts.push(Doubt::TraceIncomplete { missing: workload.missing.clone() });
+        }
         let warnings = self.records.all().warnings.iter();
         doubts.extend(warnings.map(|problem| Doubt::RecordsDamaged { problem: problem.clone() }));
-        let workload = &self.records.header().workload;
         if let Some(first) = workload.warnings.first() {
             doubts.push(Doubt::WorkloadDamaged { first: first.clone(), total: workload.warnings_total });
         }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::fairness::ALONE_IOS_MIN;
 use crate::figure::Figure;
 use crate::number::significant;
-use crate::record::WorkloadKind;
+use crate::record::{MissingRecord, WorkloadKind};
 
 pub(crate) use find::Finder;
 
@@ -185,6 +185,11 @@ pub enum Doubt {
         /// What.
         note: Note,
     },
+    /// The trace is not the whole recording, or may not be: what is concluded holds for a part.
+    TraceIncomplete {
+        /// What is missing, what is certain first.
+        missing: Vec<MissingRecord>,
+    },
     /// The workload's file was damaged.
     WorkloadDamaged {
         /// The first warning.
@@ -206,6 +211,16 @@ pub(crate) fn listed(names: &[String]) -> String {
         [one] => one.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
+}
+
+/// What is missing of a recording, in a sentence.
+pub(crate) fn incomplete(missing: &[MissingRecord]) -> String {
+    let certain = missing.iter().any(|own| own.certain);
+    let whole = if certain { "this is not the whole recording" } else { "this may not be the whole recording" };
+    let problems: Vec<&str> = missing.iter().map(|own| own.problem.as_str()).collect();
+    let mut remedies: Vec<&str> = missing.iter().map(|own| own.remedy.as_str()).collect();
+    remedies.dedup();
+    format!("{whole}: {}; {}", problems.join("; and "), remedies.join(", and "))
 }
 
 impl fmt::Display for Doubt {
@@ -349,6 +364,7 @@ impl fmt::Display for Doubt {
             ),
             Self::Simulated { settings, note } if settings.is_empty() => write!(f, "{note}"),
             Self::Simulated { settings, note } => write!(f, "{}: {note}", listed(settings)),
+            Self::TraceIncomplete { missing } => f.write_str(&incomplete(missing)),
             Self::WorkloadDamaged { first, total: 1 } => write!(f, "{first}; record it again if that matters"),
             Self::WorkloadDamaged { first, total } => {
                 write!(f, "{first}; and {} more; record it again if that matters", total - 1)

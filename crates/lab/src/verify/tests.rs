@@ -89,6 +89,7 @@ fn verification(names: &[&str], runs: u32) -> Verification {
             timed: false,
             warnings: Vec::new(),
             warnings_total: 0,
+            missing: Vec::new(),
             jobs: Vec::new(),
         },
         settings: names.iter().map(setting).collect(),

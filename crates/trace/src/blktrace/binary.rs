@@ -236,6 +236,7 @@ impl BinaryReader {
             self.input.consume(rest);
         }
         self.input.warn_failure(warnings);
+        warnings.tally.bytes += self.input.offset_bytes();
     }
 }
 
