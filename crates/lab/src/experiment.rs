@@ -354,6 +354,7 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
             warnings: Vec::new(),
             warnings_total: 0,
             missing: Vec::new(),
+            recorded_devices: None,
             jobs: jobs.iter().map(|(_, job)| job.into()).collect(),
         },
         Workload::Application(spec) => WorkloadRecord {
@@ -368,6 +369,7 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
             warnings: Vec::new(),
             warnings_total: 0,
             missing: Vec::new(),
+            recorded_devices: None,
             jobs: Vec::new(),
         },
         Workload::Tasks(set) => {
@@ -384,6 +386,7 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
                 warnings: Vec::new(),
                 warnings_total: 0,
                 missing: Vec::new(),
+                recorded_devices: None,
                 jobs: Vec::new(),
             }
         }
@@ -405,6 +408,7 @@ pub fn command_record(words: &[String]) -> WorkloadRecord {
         warnings: Vec::new(),
         warnings_total: 0,
         missing: Vec::new(),
+        recorded_devices: None,
         jobs: Vec::new(),
         name,
     }
@@ -445,6 +449,7 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
         warnings: warnings.kept().iter().take(WARNINGS_MAX).map(ToString::to_string).collect(),
         warnings_total: warnings.total(),
         missing: trace.completeness().gaps().iter().filter(|gap| gap.matters()).map(missing_record).collect(),
+        recorded_devices: Some(trace.devices() as u64).filter(|&devices| devices > 1),
         jobs: Vec::new(),
     }
 }

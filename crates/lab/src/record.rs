@@ -109,6 +109,9 @@ pub struct WorkloadRecord {
     /// What of a recording is missing, as far as that can change what is concluded; what is certain first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingRecord>,
+    /// Devices that a trace was recorded on, where they are more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_devices: Option<u64>,
     /// Of fio jobs, what fio's JSON tells of each beside its results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobRecord>,

@@ -108,8 +108,9 @@ pub struct Unmatched {
     pub issued: u64,
     /// Those that never completed.
     pub pending: u64,
-    /// Those of the earlier half that never completed.
-    pub early_pending: u64,
+    /// Those among them that were not under way when tracing ended: issued in the earlier half, overtaken by more than a
+    /// device holds, or issued long after the last completion.
+    pub stale_pending: u64,
     /// Whether issues were recorded.
     pub by_issue: bool,
     /// The CPUs whose events were read, rising.
@@ -124,14 +125,14 @@ impl Unmatched {
     pub fn is_certain(&self) -> bool {
         let many = |some: u64, of: u64| some >= UNMATCHED_MIN && percent(some, of) > LOST_PERCENT_MAX;
         many(self.late_orphans, self.late_completions)
-            || (self.by_issue && many(self.early_pending, self.issued.div_ceil(2)))
+            || (self.by_issue && many(self.stale_pending, self.issued))
             || (self.cpus_missing && self.is_inside())
     }
 
     /// Whether any is away from the ends of the recording.
     #[must_use]
     pub fn is_inside(&self) -> bool {
-        self.late_orphans > 0 || self.early_pending > 0
+        self.late_orphans > 0 || self.stale_pending > 0
     }
 }
 
@@ -282,8 +283,9 @@ impl fmt::Display for Gap {
                 write!(f, "{place}: the last line has no end: the file may be cut short, and its last figure wrong")
             }
             Self::Unclosed { files } => {
-                let files = if *files == 1 { "a file".to_owned() } else { format!("{} files", grouped(*files)) };
-                write!(f, "{files} of the log were opened and not closed: fio was ended early, or the log is cut short")
+                let files =
+                    if *files == 1 { "1 file was".to_owned() } else { format!("{} files were", grouped(*files)) };
+                write!(f, "{files} opened and not closed in the log: fio was ended early, or the log is cut short")
             }
         }
     }

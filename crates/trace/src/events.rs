@@ -188,6 +188,10 @@ impl Accept {
     /// The error of what does not do.
     pub(crate) fn refusal(&self, completeness: Completeness) -> Option<TraceError> {
         let file = || self.file.clone();
+        let cut = completeness.certain().any(|gap| matches!(gap, Gap::Cut { .. }));
+        if cut && !self.partial {
+            return Some(TraceError::Partial { file: file(), completeness });
+        }
         let bad_lines = completeness.certain().find(|gap| matches!(gap, Gap::BadLines { .. }));
         if let Some(gap) = bad_lines.filter(|_| !(self.partial && self.given)) {
             return Some(TraceError::BadLines { file: file(), gap: Box::new(gap.clone()) });

@@ -162,6 +162,10 @@ impl<F: LineFormat> RequestSource for TextReader<F> {
                     warnings.push(place(), WarningKind::NoLength);
                 }
                 Line::Bad if !is_blank => warnings.push(place(), bad_line(&self.input, found, F::EXPECTED)),
+                // Of a line that was to be indented, perhaps.
+                _ if is_blank && length > 0 && !self.input.line_ended() => {
+                    warnings.push(place(), WarningKind::NoLineEnd);
+                }
                 Line::Bad | Line::Other => {}
             }
         }

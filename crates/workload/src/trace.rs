@@ -1,6 +1,6 @@
 //! A recorded trace in memory, to be replayed by many runs at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -14,6 +14,8 @@ use crate::error::WorkloadError;
 const SECTORS_MAX: u64 = 1 << 48;
 /// The latest arrival, ns: 36 years.
 const TIME_MAX_NS: u64 = 1 << 60;
+/// Devices that are told apart.
+const DEVICES_MAX: usize = 1 << 16;
 /// Stands for a latency that was not recorded.
 const UNKNOWN: u64 = u64::MAX;
 
@@ -99,6 +101,7 @@ pub struct Trace {
     processes: Vec<Process>,
     resolution_ns: u64,
     left_out: u64,
+    devices: BTreeSet<u32>,
     end_sector: Sector,
     warnings: Warnings,
     completeness: Completeness,
@@ -172,7 +175,7 @@ impl Trace {
     }
 
     fn add(&mut self, request: &TraceRequest, numbers: &mut BTreeMap<u32, u32>, origin_ns: &mut Option<u64>) {
-        let &TraceRequest { arrival, pid, op, flags, sector, nr_sectors, latency_ns, .. } = request;
+        let &TraceRequest { arrival, pid, op, flags, sector, nr_sectors, latency_ns, device } = request;
         let has_length = (nr_sectors > 0) == op.has_data();
         let origin_ns = *origin_ns.get_or_insert(arrival.as_ns());
         let arrival_ns = arrival.as_ns().saturating_sub(origin_ns);
@@ -183,6 +186,11 @@ impl Trace {
         {
             self.left_out += 1;
             return;
+        }
+        if let Some(device) = device
+            && self.devices.len() < DEVICES_MAX
+        {
+            self.devices.insert(device);
         }
         let process = *numbers.entry(pid).or_insert(self.processes.len() as u32);
         if process as usize == self.processes.len() {
@@ -231,6 +239,12 @@ impl Trace {
         self.left_out
     }
 
+    /// How many devices it was recorded on, as far as that is known; a run has one. At most 65,536 are counted.
+    #[must_use]
+    pub fn devices(&self) -> usize {
+        self.devices.len()
+    }
+
     /// The sector behind the last that it touches: the least capacity it fits on.
     #[must_use]
     pub fn end_sector(&self) -> Sector {
@@ -272,6 +286,7 @@ impl Trace {
             processes,
             resolution_ns: self.resolution_ns,
             left_out: self.left_out,
+            devices: self.devices.clone(),
             warnings: self.warnings.clone(),
             completeness: self.completeness.clone(),
             by_process: OnceLock::new(),

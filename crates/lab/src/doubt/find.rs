@@ -50,6 +50,7 @@ impl Finder<'_> {
         if !workload.missing.is_empty() {
             doubts.push(Doubt::TraceIncomplete { missing: workload.missing.clone() });
         }
+        doubts.extend(workload.recorded_devices.map(|devices| Doubt::SeveralDevices { devices }));
         let warnings = self.records.all().warnings.iter();
         doubts.extend(warnings.map(|problem| Doubt::RecordsDamaged { problem: problem.clone() }));
         if let Some(first) = workload.warnings.first() {

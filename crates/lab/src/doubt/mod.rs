@@ -190,6 +190,11 @@ pub enum Doubt {
         /// What is missing, what is certain first.
         missing: Vec<MissingRecord>,
     },
+    /// The trace was recorded on several devices, and all of it goes to one.
+    SeveralDevices {
+        /// How many.
+        devices: u64,
+    },
     /// The workload's file was damaged.
     WorkloadDamaged {
         /// The first warning.
@@ -365,6 +370,11 @@ impl fmt::Display for Doubt {
             Self::Simulated { settings, note } if settings.is_empty() => write!(f, "{note}"),
             Self::Simulated { settings, note } => write!(f, "{}: {note}", listed(settings)),
             Self::TraceIncomplete { missing } => f.write_str(&incomplete(missing)),
+            Self::SeveralDevices { devices } => write!(
+                f,
+                "the trace is of {devices} devices, and all of it goes to one, each sector where it was on its own; take one \
+                 of them: iosched trace filter --device"
+            ),
             Self::WorkloadDamaged { first, total: 1 } => write!(f, "{first}; record it again if that matters"),
             Self::WorkloadDamaged { first, total } => {
                 write!(f, "{first}; and {} more; record it again if that matters", total - 1)

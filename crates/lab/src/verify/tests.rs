@@ -90,6 +90,7 @@ fn verification(names: &[&str], runs: u32) -> Verification {
             warnings: Vec::new(),
             warnings_total: 0,
             missing: Vec::new(),
+            recorded_devices: None,
             jobs: Vec::new(),
         },
         settings: names.iter().map(setting).collect(),

@@ -6,13 +6,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iosched::Sector;
+use iosched::{Sector, Time};
 
 use super::{Action, BlkEvent, Category};
 use crate::completeness::Unmatched;
 
 /// Most requests followed at a time: more than any device holds. The oldest is given up for a new one.
 const OPEN_MAX: usize = 65_536;
+/// A request that so many others overtake was not under way when tracing ended: more than devices hold.
+const OVERTAKEN_MAX: u64 = 1_024;
+/// A device with work is silent at the end so many times longer than ever before if its completions are missing from then
+/// on.
+const SILENCE_TIMES: u64 = 4;
 /// CPUs told apart.
 const CPUS_MAX: usize = 8_192;
 
@@ -23,7 +28,8 @@ type Key = (u8, u32, Sector);
 #[derive(Default)]
 struct Open {
     extents: BTreeMap<Key, (Sector, u64)>,
-    by_number: BTreeMap<u64, Key>,
+    /// With the completions there had been.
+    by_number: BTreeMap<u64, (Key, u64)>,
     sent: u64,
     given_up: u64,
     /// Sent again without having completed.
@@ -31,16 +37,16 @@ struct Open {
 }
 
 impl Open {
-    fn send(&mut self, key: Key, end: Sector) {
+    fn send(&mut self, key: Key, end: Sector, completions: u64) {
         let number = self.sent;
         self.sent += 1;
         if let Some((_, replaced)) = self.extents.insert(key, (end, number)) {
             self.by_number.remove(&replaced);
             self.replaced += 1;
         }
-        self.by_number.insert(number, key);
+        self.by_number.insert(number, (key, completions));
         if self.by_number.len() > OPEN_MAX
-            && let Some((_, oldest)) = self.by_number.pop_first()
+            && let Some((_, (oldest, _))) = self.by_number.pop_first()
         {
             self.extents.remove(&oldest);
             self.given_up += 1;
@@ -62,11 +68,11 @@ impl Open {
         let found: Vec<Key> = before.into_iter().chain(within).collect();
         for key in &found {
             let Some((own_end, number)) = self.extents.remove(key) else { continue };
-            self.by_number.remove(&number);
+            let sent_at = self.by_number.remove(&number).map_or(0, |(_, completions)| completions);
             if own_end > end {
                 let rest = (key.0, key.1, end);
                 self.extents.insert(rest, (own_end, number));
-                self.by_number.insert(number, rest);
+                self.by_number.insert(number, (rest, sent_at));
             }
         }
         !found.is_empty()
@@ -76,10 +82,12 @@ impl Open {
         self.extents.len() as u64 + self.given_up + self.replaced
     }
 
-    /// Of those sent in the earlier half.
-    fn early_pending(&self) -> u64 {
+    /// Those sent in the earlier half, or overtaken by more of the `completions` than a device holds.
+    fn stale(&self, completions: u64) -> u64 {
         let middle = self.sent / 2;
-        self.given_up.min(middle) + self.by_number.range(..middle).count() as u64
+        let is_stale =
+            |(number, (_, sent_at)): (&u64, &(Key, u64))| *number < middle || completions - sent_at > OVERTAKEN_MAX;
+        self.given_up + self.by_number.iter().filter(|own| is_stale(*own)).count() as u64
     }
 }
 
@@ -94,6 +102,11 @@ pub(crate) struct Follower {
     orphans: u64,
     /// Orphans among the completions so far, when these were a power of two: by its exponent.
     orphans_at: Vec<u64>,
+    /// Since when the device has been silent while it had work, and what was issued meanwhile.
+    silent_since: Time,
+    silent_issued: u64,
+    longest_silence_ns: u64,
+    now: Time,
     cpus: BTreeSet<u32>,
     last_cpu: Option<u32>,
 }
@@ -108,6 +121,7 @@ impl Follower {
             self.cpus.insert(event.cpu);
             self.last_cpu = Some(event.cpu);
         }
+        self.now = event.time;
         if event.action == Action::Complete {
             self.any_completions += 1;
         }
@@ -122,12 +136,20 @@ impl Follower {
         let key = (way, event.device, event.sector);
         let end = event.sector.saturating_add(u64::from(event.nr_sectors()));
         match event.action {
-            Action::Queue => self.submitted.send(key, end),
-            Action::Issue => self.issued.send(key, end),
+            Action::Queue => self.submitted.send(key, end, self.completions),
+            Action::Issue => {
+                if self.issued.extents.is_empty() {
+                    self.silent_since = event.time;
+                }
+                self.silent_issued += 1;
+                self.issued.send(key, end, self.completions);
+            }
             Action::Requeue => self.issued.take_back(key),
             Action::Complete => {
                 let (submitted, issued) = (self.submitted.complete(key, end), self.issued.complete(key, end));
                 self.orphans += u64::from(!submitted && !issued);
+                self.longest_silence_ns = self.longest_silence_ns.max(event.time.since(self.silent_since));
+                (self.silent_since, self.silent_issued) = (event.time, 0);
                 self.completions += 1;
                 if self.completions.is_power_of_two() {
                     self.orphans_at.push(self.orphans);
@@ -147,6 +169,13 @@ impl Follower {
         (self.issued.sent > 0 && self.any_completions == 0).then_some(self.issued.sent)
     }
 
+    /// Requests that were issued after the last completion, if that is longer ago than a device with work is silent.
+    fn issued_into_silence(&self) -> u64 {
+        let silence_ns = self.now.since(self.silent_since);
+        let is_odd = self.completions > 0 && silence_ns > self.longest_silence_ns.saturating_mul(SILENCE_TIMES);
+        if is_odd { self.silent_issued } else { 0 }
+    }
+
     /// What has no counterpart; `None` if everything has, or if one side was not recorded.
     pub(crate) fn unmatched(&self) -> Option<Unmatched> {
         let by_issue = self.issued.sent > 0;
@@ -164,7 +193,7 @@ impl Follower {
             late_orphans: self.orphans - before.min(self.orphans),
             issued: open.sent,
             pending: open.pending(),
-            early_pending: open.early_pending(),
+            stale_pending: open.stale(self.completions).max(self.issued_into_silence()),
             by_issue,
             cpus: self.cpus(),
             cpus_missing: false,
