@@ -323,8 +323,8 @@ fn write_events(source: &Source, files: &Files, chain: &Chain, options: &ReadOpt
 }
 
 /// Reads what is left: whether a recording is whole shows at its end.
-fn read_on<T>(rest: impl Iterator<Item = Result<T, TraceError>>) -> Result<(), TraceError> {
-    rest.map(|item| item.map(drop)).collect()
+fn read_on<T>(mut rest: impl Iterator<Item = Result<T, TraceError>>) -> Result<(), TraceError> {
+    rest.try_for_each(|item| item.map(drop))
 }
 
 fn warn(warnings: &Warnings) {

@@ -154,7 +154,7 @@ impl Columns {
     }
 
     /// Whether times are those since the first record, not as written.
-    pub(crate) fn from_first(&self) -> bool {
+    pub(crate) fn are_times_from_first(&self) -> bool {
         !self.names.iter().any(|name| name == "arrival_ns")
     }
 

@@ -198,7 +198,7 @@ pub(crate) fn times(head: &[u8], given: Option<&Columns>) -> (bool, u64) {
     let heading = lines.clone().find(|line| !line.starts_with(b"#")).and_then(Columns::of_heading);
     let Some(columns) = given.or(heading.as_ref().map(|(columns, _)| columns)) else { return (true, 1) };
     let of_line = |line| columns.resolution_ns(line, columns.delimiter(line)?);
-    (!columns.from_first(), lines.find_map(of_line).unwrap_or(1))
+    (!columns.are_times_from_first(), lines.find_map(of_line).unwrap_or(1))
 }
 
 /// Whether `head` is the start of such a file.

@@ -65,7 +65,7 @@ pub struct TraceReader {
 }
 
 enum Body {
-    Events { events: EventReader, converter: Converter, ended: bool },
+    Events { events: Box<EventReader>, converter: Converter, ended: bool },
     Requests(Requests),
 }
 
@@ -135,7 +135,7 @@ impl TraceReader {
         let format = format_of(&mut inputs, options)?;
         let accept = Accept::of(&inputs, options);
         let body = if format.has_events() {
-            let events = EventReader::new(inputs, format, options);
+            let events = Box::new(EventReader::new(inputs, format, options));
             Body::Events { events, converter: Converter::new(options.device, options.latencies), ended: false }
         } else {
             let Some(input) = inputs.pop() else { return Err(TraceError::NoFile) };

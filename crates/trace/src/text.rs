@@ -151,23 +151,17 @@ impl<F: LineFormat> RequestSource for TextReader<F> {
                 continue;
             }
             let place = || self.input.line_place(length);
-            match parsed {
-                Line::Request(request) => {
-                    if !self.input.line_ended() {
-                        warnings.push(place(), WarningKind::NoLineEnd);
-                    }
-                    if request.nr_sectors > 0 || !request.op.has_data() {
-                        return Some(request);
-                    }
-                    warnings.push(place(), WarningKind::NoLength);
-                }
-                Line::Bad if !is_blank => warnings.push(place(), bad_line(&self.input, found, F::EXPECTED)),
-                // Of a line that was to be indented, perhaps.
-                _ if is_blank && length > 0 && !self.input.line_ended() => {
-                    warnings.push(place(), WarningKind::NoLineEnd);
-                }
-                Line::Bad | Line::Other => {}
+            let is_bad = matches!(parsed, Line::Bad) && !is_blank;
+            if is_bad {
+                warnings.push(place(), bad_line(&self.input, found, F::EXPECTED));
+            } else if !self.input.line_ended() {
+                warnings.push(place(), WarningKind::NoLineEnd);
             }
+            let Line::Request(request) = parsed else { continue };
+            if request.nr_sectors > 0 || !request.op.has_data() {
+                return Some(request);
+            }
+            warnings.push(place(), WarningKind::NoLength);
         }
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn headed(place: &Place) {
     told.code(0).says(&["csv: 3 requests, 2 reads, 2 processes"]).never(&["warning", "alibaba"]);
     let tsv = "op\tsize_bytes\toffset_bytes\ttime_us\tnonsense\nREAD\t4096\t0\t1700000000000000\tx\n\
                write\t512\t4096\t1700000000000500\ty\n";
-    info(place, "x.tsv", tsv).code(0).says(&["csv: 2 requests, 1 reads", "0.00 s recorded"]).never(&["warning"]);
+    info(place, "x.tsv", tsv).code(0).says(&["csv: 2 requests, 1 reads", "0.000500 s recorded"]).never(&["warning"]);
     info(place, "x.txt", "time_s;op;sector;nr_sectors\n1.5;R;8;8\n2.5;W;8;8\n")
         .code(0)
         .says(&["2 requests", "1.00 s recorded"]);
@@ -51,7 +51,7 @@ pub(super) fn columns(place: &Place) {
     // A heading in other words is no bad line.
     place.file("headed", "when,what,where,how_much\n5,R,0,8\n6,W,8,8\n");
     let args = ["trace", "info", "--columns", "time_ms,op,sector,nr_sectors", "headed"];
-    place.iosched(&args).code(0).says(&["2 requests", "to 1000000 ns"]).never(&["warning"]);
+    place.iosched(&args).code(0).says(&["2 requests", "times to 1,000,000 ns"]).never(&["warning"]);
 }
 
 pub(super) fn wrong_columns(place: &Place) {
