@@ -52,13 +52,32 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
 
 /// Says what went wrong.
 pub(crate) fn tell(error: &anyhow::Error) {
-    eprintln!("error: {error}");
+    eprintln!("error: {error}{}", hint(error));
 }
 
 /// Whether another name would do: there is nothing of that name, or something that holds no such data.
 pub(crate) fn is_wrong_file(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, IsADirectory, NotADirectory, NotFound};
     matches!(error.kind(), NotFound | IsADirectory | NotADirectory | InvalidData | InvalidInput)
+}
+
+/// The options that help.
+fn hint(error: &anyhow::Error) -> &'static str {
+    let of_workload = error.downcast_ref::<WorkloadError>().and_then(|error| match error {
+        WorkloadError::Trace(error) => Some(error),
+        _ => None,
+    });
+    match error.downcast_ref::<TraceError>().or(of_workload) {
+        Some(TraceError::Partial { .. }) => "; or take what is there with --partial",
+        Some(TraceError::BadLines { .. }) => {
+            "; say what it is with --input-format or --columns, and take what is there with --partial as well"
+        }
+        Some(TraceError::UnknownFormat { looks_like: None, .. }) => {
+            "\nname its format with --input-format FORMAT, or its columns, as in \
+             --columns time_s,op,offset_bytes,length_bytes,-"
+        }
+        _ => "",
+    }
 }
 
 fn is_usage(error: &anyhow::Error) -> bool {
@@ -141,7 +160,7 @@ fn is_usage_of_job_file(error: &JobError) -> bool {
 fn is_usage_of_trace(error: &TraceError) -> bool {
     match error {
         TraceError::Io { source, .. } => is_wrong_file(source),
-        TraceError::Unreadable { .. } | TraceError::Write(_) => false,
+        TraceError::Unreadable { .. } | TraceError::Partial { .. } | TraceError::Write(_) => false,
         _ => true,
     }
 }

@@ -16,6 +16,7 @@ mod ls;
 mod man;
 mod mount;
 mod output;
+mod reading;
 mod reproduce;
 mod restore;
 mod sample;

@@ -8,12 +8,13 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS, Sector, Time};
 use iosched_lab::grouped;
 use iosched_trace::{
-    Chain, DeviceName, EventReader, Extent, Filter, Fit, Format, ProcessName, ReadOptions, StageSummary, Step,
-    TraceReader, TraceSummary, Warnings, WriteReport, convert_events, convert_with, summarize, summarize_stages,
+    Chain, DeviceName, Extent, Filter, Fit, Format, Gap, ProcessName, ReadOptions, Source, StageSummary, Step,
+    TraceError, TraceSummary, Warnings, WriteReport, convert_events, convert_with, summarize, summarize_stages,
 };
 
 use crate::fail::usage;
 use crate::output::{self, Kind, Output, Outputs, WriteArgs};
+use crate::reading::{self, Reading};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
@@ -23,9 +24,12 @@ pub(crate) enum TraceCommand {
     /// I inserted, M merged, D issued, C completed), merges, seeks and plugs. What was not recorded is not shown.
     Info {
         /// A file of any known format (blktrace, blkparse, fio's I/O logs, MSR, SPC, FIU, Alibaba, Tencent, blkreplay,
-        /// vscsi, MQSim, CSV; also .gz and .zst), or what the names of blktrace's per-CPU files begin with
+        /// vscsi, MQSim, CSV; also .gz and .zst), what the names of blktrace's per-CPU files begin with, or - for
+        /// standard input
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: PathBuf,
+        #[command(flatten)]
+        reading: Reading,
         /// Print everything as one JSON document
         #[arg(long)]
         json: bool,
@@ -79,7 +83,7 @@ pub(crate) enum TraceCommand {
 /// Where from, where to.
 #[derive(Args, Debug)]
 pub(crate) struct Files {
-    /// The trace to read
+    /// The trace to read; - for standard input
     #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
     input: PathBuf,
     /// The file to write; - for standard output
@@ -91,6 +95,8 @@ pub(crate) struct Files {
     format: Option<Format>,
     #[command(flatten)]
     write: WriteArgs,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 /// How large the device is.
@@ -149,17 +155,18 @@ impl OpName {
 }
 
 pub(crate) fn trace(command: &TraceCommand) -> Result<()> {
-    let whole = ReadOptions::default();
     match command {
-        TraceCommand::Info { file, json } => info(file, *json),
-        TraceCommand::Convert { files } => write(files, Vec::new(), &whole),
+        TraceCommand::Info { file, reading, json } => info(file, reading, *json),
+        TraceCommand::Convert { files } => write(files, Vec::new(), &files.reading.options()),
         TraceCommand::Slice { files, from, to } => {
             if to.is_some_and(|to| to <= *from) {
                 return Err(usage("--to must be later than --from"));
             }
-            write(files, vec![Step::Slice { from: *from, to: *to }], &whole)
+            write(files, vec![Step::Slice { from: *from, to: *to }], &files.reading.options())
         }
-        TraceCommand::Scale { files, speed } => write(files, vec![Step::Scale { speed: *speed }], &whole),
+        TraceCommand::Scale { files, speed } => {
+            write(files, vec![Step::Scale { speed: *speed }], &files.reading.options())
+        }
         TraceCommand::Remap { files, target } => remap(files, target),
         TraceCommand::Filter { files, criteria } => {
             // A device below another one is asked for by name, or its requests count as passed on.
@@ -167,7 +174,8 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<()> {
                 [one] if one.contains(',') => DeviceName::parse(one).map(|device| device.0),
                 _ => None,
             };
-            write(files, vec![Step::Filter(criteria.filter())], &ReadOptions { device, ..whole })
+            let options = ReadOptions { device, ..files.reading.options() };
+            write(files, vec![Step::Filter(criteria.filter())], &options)
         }
     }
 }
@@ -186,7 +194,11 @@ impl Criteria {
 
 /// The one document of `--json`.
 #[derive(serde::Serialize)]
-struct Info {
+struct Info<'a> {
+    /// The files that were read together.
+    files: Vec<&'a str>,
+    /// What of the recording is missing, what is certain first.
+    missing: Vec<Missing>,
     #[serde(flatten)]
     summary: TraceSummary,
     /// Only of traces that record events.
@@ -194,17 +206,40 @@ struct Info {
     stages: Option<StageSummary>,
 }
 
-fn info(file: &Path, json: bool) -> Result<()> {
-    let summary = summarize(&mut TraceReader::open(file)?)?;
+/// A gap for machines.
+#[derive(serde::Serialize)]
+struct Missing {
+    kind: &'static str,
+    certain: bool,
+    problem: String,
+    remedy: &'static str,
+}
+
+impl From<&Gap> for Missing {
+    fn from(gap: &Gap) -> Self {
+        Self { kind: gap.kind(), certain: gap.is_certain(), problem: gap.to_string(), remedy: gap.remedy() }
+    }
+}
+
+fn info(file: &Path, reading: &Reading, json: bool) -> Result<()> {
+    let (source, options) = (Source::open(file)?, reading.options());
+    let mut requests = source.requests(&options)?;
+    let summary = summarize(&mut requests)?;
+    let completeness = requests.completeness();
     let stages = match summary.format.has_events() {
-        true => Some(summarize_stages(&mut EventReader::open(file)?)?),
+        true => Some(summarize_stages(&mut source.events(&options)?)?),
         false => None,
     };
     if json {
-        return output::print(&(serde_json::to_string_pretty(&Info { summary, stages })? + "\n"));
+        let missing = completeness.gaps().iter().map(Missing::from).collect();
+        let info = Info { files: source.files().collect(), missing, summary, stages };
+        return output::print(&(serde_json::to_string_pretty(&info)? + "\n"));
     }
+    let told: String = reading::missing(&completeness).iter().map(|line| format!("warning: {line}\n")).collect();
+    let ends = completeness.gaps().iter().filter(|gap| !gap.matters());
+    let ends: String = ends.map(|gap| format!("note: {gap}\n")).collect();
     let stages = stages.map(|stages| format!("{stages}\n\n")).unwrap_or_default();
-    output::print(&format!("{stages}{summary}\n"))
+    output::print(&format!("{told}{}\n{ends}\n{stages}{summary}\n", source.title()))
 }
 
 fn remap(files: &Files, target: &Target) -> Result<()> {
@@ -213,13 +248,14 @@ fn remap(files: &Files, target: &Target) -> Result<()> {
         (None, capacity) => capacity.unwrap_or_default(),
     };
     let mut extent = Extent::new();
-    for request in TraceReader::open_with(&files.input, &ReadOptions { latencies: false, ..ReadOptions::default() })? {
+    let source = Source::open(&files.input)?;
+    for request in source.requests(&ReadOptions { latencies: false, ..files.reading.options() })? {
         let request = request?;
         extent.add(request.op, request.sector, request.nr_sectors);
     }
     let placement = extent.placed_on(capacity_sectors);
     let fit = placement.fit();
-    write(files, vec![Step::Remap(placement)], &ReadOptions::default())?;
+    write_from(&source, files, vec![Step::Remap(placement)], &files.reading.options())?;
     match fit {
         Fit::AsIs => eprintln!("it fits as it is: {} sectors of {capacity_sectors}", extent.end_sector()),
         Fit::GapsShrunk { gap_percent } => eprintln!("gaps were shrunk to {gap_percent:.1} %"),
@@ -232,6 +268,10 @@ fn remap(files: &Files, target: &Target) -> Result<()> {
 
 /// Reads, does the steps, writes.
 fn write(files: &Files, steps: Vec<Step>, options: &ReadOptions) -> Result<()> {
+    write_from(&Source::open(&files.input)?, files, steps, options)
+}
+
+fn write_from(source: &Source, files: &Files, steps: Vec<Step>, options: &ReadOptions) -> Result<()> {
     let format = match files.format.or_else(|| format_of_name(&files.output)) {
         Some(format) => format,
         None => return Err(no_format(&files.output)),
@@ -239,23 +279,42 @@ fn write(files: &Files, steps: Vec<Step>, options: &ReadOptions) -> Result<()> {
     let mut outputs = Outputs::new(files.write).reads_all(crate::compare::files(&files.input));
     let out = outputs.output("", &files.output, Kind::Trace)?;
     let chain = Chain::new(steps);
-    let mut reader = TraceReader::open_with(&files.input, options)?;
-    if format == Format::Blktrace && reader.format().has_events() && chain.suits_events() {
-        return write_events(files, &out, &chain);
+    if !out.is_file() && !options.partial {
+        // What was sent cannot be taken back.
+        read_on(source.requests(&ReadOptions { latencies: false, ..options.clone() })?)?;
     }
-    let report = out.write(|out| Ok(convert_with(&mut reader, &chain, out, format)?))?;
+    let mut reader = source.requests(options)?;
+    if format == Format::Blktrace && reader.format().has_events() && chain.suits_events() {
+        return write_events(source, &out, &chain, options);
+    }
+    let report = out.write(|out| {
+        let report = convert_with(&mut reader, &chain, out, format)?;
+        read_on(reader.by_ref())?;
+        Ok(report)
+    })?;
+    reading::warn(&reader.completeness());
     warn(reader.warnings());
     say(&report);
     Ok(())
 }
 
 /// From block trace to block trace: all that happened to the requests, not only that they were submitted and completed.
-fn write_events(files: &Files, out: &Output, chain: &Chain) -> Result<()> {
-    let mut events = EventReader::open(&files.input)?;
-    let report = out.write(|out| Ok(convert_events(&mut events, chain, out)?))?;
+fn write_events(source: &Source, out: &Output, chain: &Chain, options: &ReadOptions) -> Result<()> {
+    let mut events = source.events(options)?;
+    let report = out.write(|out| {
+        let report = convert_events(&mut events, chain, out)?;
+        read_on(events.by_ref())?;
+        Ok(report)
+    })?;
+    reading::warn(&events.completeness());
     warn(events.warnings());
     say(&report);
     Ok(())
+}
+
+/// Reads what is left: whether a recording is whole shows at its end.
+fn read_on<T>(mut rest: impl Iterator<Item = Result<T, TraceError>>) -> Result<(), TraceError> {
+    rest.try_for_each(|item| item.map(drop))
 }
 
 fn warn(warnings: &Warnings) {

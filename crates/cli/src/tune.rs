@@ -41,6 +41,9 @@ pub(crate) struct TuneArgs {
     #[arg(short, long, value_name = "FILE|COMMAND", value_hint = ValueHint::FilePath)]
     workload: Option<PathBuf>,
 
+    #[command(flatten)]
+    reading: crate::reading::Reading,
+
     /// The device to do it to: a profile of `iosched device list`, or a file (with a / or *.toml)
     #[arg(short, long, value_name = "PROFILE|FILE", default_value = compare::DEVICE_DEFAULT)]
     device: String,
@@ -199,7 +202,7 @@ pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
 
 /// Everything is checked before anything runs, but for what only a run can tell.
 fn plan(args: &TuneArgs) -> Result<Tuning> {
-    let workload = compare::open_workload(args.workload.as_deref())?;
+    let workload = compare::open_workload(args.workload.as_deref(), &args.reading)?;
     let replay = compare::replay(args.replay, args.speed, &workload)?;
     let machine = compare::machine(args.machine.as_deref(), &workload)?;
     let settings: Vec<SchedulerSetting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
@@ -249,6 +252,8 @@ fn subject_options(args: &TuneArgs, experiment: &Experiment, words: &mut Vec<Str
     if let Some(path) = &args.workload {
         option("--workload", path.display().to_string());
     }
+    words.extend(args.reading.words());
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
     if let Some(machine) = experiment.header().machine {
         option("--machine", machine.name);
     }

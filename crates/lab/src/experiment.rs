@@ -3,6 +3,7 @@
 use iosched::{QueueConfig, RequestQueue, Time};
 use iosched_disk::Profile;
 use iosched_sim::{Host, Limit, Plan, Replay, SchedulerSetting, SettingError};
+use iosched_trace::Gap;
 use iosched_workload::{SplitMix64, TaskSet, Trace, Workload};
 
 use crate::compare::EQUAL_WITHIN_PERCENT;
@@ -10,7 +11,8 @@ use crate::error::LabError;
 use crate::fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX};
 use crate::machine::MachineProfile;
 use crate::record::{
-    DeviceRecord, Header, MachineRecord, RECORDS_FORMAT, SettingRecord, ValueRecord, WorkloadKind, WorkloadRecord,
+    DeviceRecord, Header, MachineRecord, MissingRecord, RECORDS_FORMAT, SettingRecord, ValueRecord, WorkloadKind,
+    WorkloadRecord,
 };
 
 /// Warnings of a workload's file that are kept in records.
@@ -357,6 +359,8 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
             timed: jobs.iter().all(|(_, job)| job.time_based),
             warnings: Vec::new(),
             warnings_total: 0,
+            missing: Vec::new(),
+            recorded_devices: None,
             jobs: jobs.iter().map(|(_, job)| job.into()).collect(),
         },
         Workload::Application(spec) => WorkloadRecord {
@@ -370,6 +374,8 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
             timed: false,
             warnings: Vec::new(),
             warnings_total: 0,
+            missing: Vec::new(),
+            recorded_devices: None,
             jobs: Vec::new(),
         },
         Workload::Tasks(set) => {
@@ -385,6 +391,8 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
                 timed: set.end_ns.is_some() && ios.is_none(),
                 warnings: Vec::new(),
                 warnings_total: 0,
+                missing: Vec::new(),
+                recorded_devices: None,
                 jobs: Vec::new(),
             }
         }
@@ -405,8 +413,19 @@ pub fn command_record(words: &[String]) -> WorkloadRecord {
         timed: false,
         warnings: Vec::new(),
         warnings_total: 0,
+        missing: Vec::new(),
+        recorded_devices: None,
         jobs: Vec::new(),
         name,
+    }
+}
+
+fn missing_record(gap: &Gap) -> MissingRecord {
+    MissingRecord {
+        kind: gap.kind().to_owned(),
+        certain: gap.is_certain(),
+        problem: gap.to_string(),
+        remedy: gap.remedy().to_owned(),
     }
 }
 
@@ -435,6 +454,8 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
         timed: false,
         warnings: warnings.kept().iter().take(WARNINGS_MAX).map(ToString::to_string).collect(),
         warnings_total: warnings.total(),
+        missing: trace.completeness().gaps().iter().filter(|gap| gap.matters()).map(missing_record).collect(),
+        recorded_devices: Some(trace.devices() as u64).filter(|&devices| devices > 1),
         jobs: Vec::new(),
     }
 }

@@ -55,7 +55,8 @@ pub use number::{Decimals, grouped, significant};
 pub use overview::{FigureOverview, Margin, Outcome, Overview, labels};
 pub use pool::Control;
 pub use record::{
-    AloneRecord, DeviceRecord, Header, JobRecord, MachineRecord, MeasuredRecord, OnDevice, RECORDS_FORMAT, Record,
-    Records, RunRecord, SettingRecord, TimelineRecord, ValueRecord, WorkloadKind, WorkloadRecord,
+    AloneRecord, DeviceRecord, Header, JobRecord, MachineRecord, MeasuredRecord, MissingRecord, OnDevice,
+    RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord, TimelineRecord, ValueRecord, WorkloadKind,
+    WorkloadRecord,
 };
 pub use results::{FigureResults, Results, SettingFigure, figures_of, runs_in_words};

@@ -112,9 +112,28 @@ pub struct WorkloadRecord {
     pub warnings: Vec<String>,
     /// How many such warnings there were altogether.
     pub warnings_total: u64,
+    /// What of a recording is missing, as far as that can change what is concluded; what is certain first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingRecord>,
+    /// Devices that a trace was recorded on, where they are more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_devices: Option<u64>,
     /// Of fio jobs, what fio's JSON tells of each beside its results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobRecord>,
+}
+
+/// Something of a recording that is missing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingRecord {
+    /// A name for machines: of a gap of `iosched_trace`.
+    pub kind: String,
+    /// Whether it is certain; else it may be.
+    pub certain: bool,
+    /// What, in a sentence.
+    pub problem: String,
+    /// What can be done about it.
+    pub remedy: String,
 }
 
 /// What is to be known of a fio job.

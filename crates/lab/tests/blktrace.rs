@@ -71,7 +71,7 @@ fn trace(experiment: &Experiment, setting: usize) -> Vec<u8> {
 /// How often each action stands in it, and how many requests plugs let go of.
 fn counts(bytes: Vec<u8>) -> (BTreeMap<Action, u64>, u64) {
     let (mut counts, mut let_go) = (BTreeMap::new(), 0);
-    for event in EventReader::from_reader(Cursor::new(bytes), "simulated").unwrap() {
+    for event in EventReader::from_reader(Cursor::new(bytes), "simulated", &Default::default()).unwrap() {
         let event = event.unwrap();
         *counts.entry(event.action).or_default() += 1;
         if let Payload::Count(count) = event.payload {

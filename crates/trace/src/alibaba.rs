@@ -6,15 +6,14 @@ use iosched::{MICROSECOND_NS, Op, Time};
 
 use crate::TraceRequest;
 use crate::text::{
-    Labels, Line, LineFormat, Names, RecordFormat, any_line, bytes_of, comma_fields, number, number_u32, plain,
-    sectors_of_bytes,
+    Labels, Line, LineFormat, Names, RecordFormat, bytes_of, comma_fields, number, number_u32, plain, sectors_of_bytes,
 };
 
 pub(crate) struct Alibaba;
 
 impl LineFormat for Alibaba {
     const EXPECTED: &'static str =
-        "\"device,R or W,offset,length,timestamp\", offset and length (over 0) in bytes, timestamp in µs";
+        "\"device,R or W,offset,length,timestamp\", offset and length in bytes, timestamp in µs";
 
     fn parse(&mut self, line: &[u8], _: &mut Names) -> Line {
         match request(line) {
@@ -37,11 +36,6 @@ fn request(line: &[u8]) -> Option<TraceRequest> {
     let arrival = Time::from_ns(number(fields.next()?)?.checked_mul(MICROSECOND_NS)?);
     let request = TraceRequest { device: Some(device), ..plain(arrival, op, sector, nr_sectors) };
     fields.next().is_none().then_some(request)
-}
-
-/// Whether `head` is the start of such a file.
-pub(crate) fn sniff(head: &[u8]) -> bool {
-    any_line(head, request)
 }
 
 impl RecordFormat for Alibaba {

@@ -7,7 +7,7 @@ use crate::blktrace::{Action, BlkEvent, Category, EventSource, Payload, ProcessN
 use crate::error::{Place, WarningKind, Warnings};
 use crate::input::{Input, excerpt};
 use crate::record::DeviceName;
-use crate::text::{Words, number, number_u32, seconds};
+use crate::text::{Line, LineFormat, Names, Words, bad_line, number, number_u32, plain, seconds};
 
 const EXPECTED: &str =
     "\"major,minor cpu sequence seconds.nanoseconds pid action RWBS …\" as blkparse prints by default";
@@ -61,19 +61,26 @@ impl EventSource for BlkparseReader {
                 self.input.warn_failure(warnings);
                 return None;
             };
-            if let Some((event, name)) = parse(line) {
-                self.in_summary = false;
+            let parsed = parse(line);
+            let line = line.trim_ascii();
+            self.in_summary = parsed.is_none() && (self.in_summary || begins_summary(line));
+            let is_bad = parsed.is_none() && !self.in_summary && !line.is_empty() && !line.starts_with(b"Input file ");
+            let found = if is_bad { excerpt(line) } else { String::new() };
+            warnings.tally.lines += u64::from(!line.is_empty());
+            if !self.input.line_ended() && self.input.has_failed() {
+                // Whatever it looks like, it is cut.
+                continue;
+            }
+            if let Some((event, name)) = parsed {
+                if !self.input.line_ended() {
+                    warnings.push(self.input.line_place(length), WarningKind::NoLineEnd);
+                }
                 let Some(note) = name.and_then(|name| self.note(&event, name)) else { return Some(event) };
                 self.waiting.push_back(event);
                 return Some(note);
             }
-            let line = line.trim_ascii();
-            if line.starts_with(b"CPU") || line.starts_with(b"Total (") {
-                self.in_summary = true;
-            }
-            if !self.in_summary && !line.is_empty() && !line.starts_with(b"Input file ") {
-                let kind = WarningKind::BadLine { found: excerpt(line), expected: EXPECTED };
-                warnings.push(self.input.line_place(length), kind);
+            if is_bad {
+                warnings.push(self.input.line_place(length), bad_line(&self.input, found, EXPECTED));
             }
         }
     }
@@ -83,9 +90,24 @@ impl EventSource for BlkparseReader {
     }
 }
 
-/// Whether `head` is the start of such a file.
-pub(crate) fn sniff(head: &[u8]) -> bool {
-    head.split(|&b| b == b'\n').any(|line| parse(line).is_some())
+/// Whether what follows is blkparse's summary.
+fn begins_summary(line: &[u8]) -> bool {
+    line.starts_with(b"CPU") || line.starts_with(b"Total (")
+}
+
+/// Its lines, for telling the format.
+pub(crate) struct Lines;
+
+impl LineFormat for Lines {
+    const EXPECTED: &'static str = EXPECTED;
+
+    fn parse(&mut self, line: &[u8], _: &mut Names) -> Line {
+        match parse(line) {
+            Some((event, _)) => Line::Request(plain(event.time, iosched::Op::Read, event.sector, 0)),
+            None if line.starts_with(b"Input file ") || begins_summary(line.trim_ascii()) => Line::Other,
+            None => Line::Bad,
+        }
+    }
 }
 
 /// The event of a line, and the name of its process if the line has it.

@@ -67,9 +67,3 @@ fn request(line: &[u8]) -> Option<TraceRequest> {
     let sector = if nr_sectors == 0 { 0 } else { sector };
     Some(TraceRequest { flags, ..plain(arrival, op, sector, nr_sectors) })
 }
-
-/// Whether `head` is the start of such a file.
-pub(crate) fn sniff(head: &[u8]) -> bool {
-    let mut lines = head.split(|&b| b == b'\n');
-    lines.clone().any(is_heading) || lines.any(|line| request(line).is_some())
-}

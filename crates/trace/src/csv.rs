@@ -1,17 +1,17 @@
-//! Our own columns, separated by commas, named in the first line: whatever is known of a request.
+//! Tables of requests: our own columns, separated by commas and named in the first line, and whatever else names its
+//! columns so, or is read with names given ([`Columns`]): other units, other delimiters.
 //!
-//! Columns are found by name and may stand in any order: `arrival_ns`, `op` (one of the letters R, W, D, Z and F),
-//! `sector` and `nr_sectors` must be there; `pid`, `sync` (0 or 1), `device`, `latency_ns`, `flags` (letters, see
-//! [`FLAGS`]) and `process` may be. What is not known of a request is empty. A name with a comma or a quote is quoted
-//! as in RFC 4180.
+//! Columns are found by name and may stand in any order. When, what, where and how much must be there; the rest may be.
+//! What is not known of a request is empty. A name with a comma or a quote is quoted as in RFC 4180.
 
 use std::io::{self, Write};
 
-use iosched::{Flags, Op, Time};
+use iosched::{Flags, Op, SECTOR_BYTES, Time};
 
 use crate::TraceRequest;
-use crate::blktrace::ProcessName;
-use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, number, number_u32, plain};
+use crate::blktrace::{Category, ProcessName};
+use crate::columns::{Column, Columns, Delimiter, Fields, decimal, unquoted};
+use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, number, number_u32, plain, sectors_of_bytes};
 
 /// The first line as it is written.
 const HEADING: &str = "arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process";
@@ -20,57 +20,62 @@ const HEADING: &str = "arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_n
 const FLAGS: [(Flags, u8); 5] =
     [(Flags::IDLE, b'I'), (Flags::PRIO, b'P'), (Flags::FUA, b'F'), (Flags::PREFLUSH, b'B'), (Flags::AHEAD, b'A')];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Column {
-    Arrival,
-    Pid,
-    Op,
-    Sync,
-    Sector,
-    Sectors,
-    Device,
-    Latency,
-    Flags,
-    Process,
-    Unknown,
-}
-
+/// Reads lines whose columns are given or named by the first line; writes all that it knows.
 pub(crate) struct Csv {
-    columns: Vec<Column>,
+    columns: Option<Columns>,
+    delimiter: Option<Delimiter>,
 }
-
-/// Columns looked at; more make no sense.
-const COLUMNS_MAX: usize = 64;
 
 impl Csv {
-    pub(crate) fn new() -> Self {
-        Self { columns: Vec::new() }
+    /// Columns are named by the heading.
+    pub(crate) const fn new() -> Self {
+        Self { columns: None, delimiter: None }
+    }
+
+    /// Columns are these; a first line that names any is passed over.
+    pub(crate) const fn of(columns: Columns) -> Self {
+        Self { columns: Some(columns), delimiter: None }
     }
 
     fn request(&self, line: &[u8], names: &mut Names) -> Option<TraceRequest> {
+        let (columns, delimiter) = self.columns.as_ref().zip(self.delimiter)?;
         let mut request = plain(Time::ZERO, Op::Read, 0, 0);
         let mut process = Vec::new();
-        let mut fields = Fields(Some(line));
-        for &column in &self.columns {
+        let mut bytes = (None, None);
+        let mut fields = Fields::new(line, delimiter);
+        for &column in &columns.columns {
             let field = fields.next()?;
             match column {
-                Column::Arrival => request.arrival = Time::from_ns(number(field)?),
+                Column::Arrival(unit_ns) => request.arrival = Time::from_ns(decimal(field, unit_ns)?),
                 Column::Pid => request.pid = number_u32(field)?,
-                Column::Op => request.op = op_of_letter(field)?,
+                Column::Op => {
+                    let (op, flags) = op_of(field)?;
+                    request.op = op;
+                    request.flags |= flags;
+                }
                 Column::Sync => request.flags.set(Flags::SYNC, sync_of(field)?),
                 Column::Sector => request.sector = number(field)?,
                 Column::Sectors => request.nr_sectors = number_u32(field)?,
+                Column::OffsetBytes => bytes.0 = Some(number(field)?),
+                Column::LengthBytes => bytes.1 = Some(number(field)?),
                 Column::Flags => request.flags |= flags_of(field)?,
                 Column::Process => process = unquoted(field)?,
                 Column::Device if field.is_empty() => {}
-                Column::Device => request.device = Some(number_u32(field)?),
-                Column::Latency if field.is_empty() => {}
-                Column::Latency => request.latency_ns = Some(number(field)?),
+                Column::Device => request.device = Some(device_of(field, names)?),
+                Column::Latency(_) if field.is_empty() => {}
+                Column::Latency(unit_ns) => request.latency_ns = Some(decimal(field, unit_ns)?),
                 Column::Unknown => {}
             }
         }
-        let sensible = (request.nr_sectors > 0) == request.op.has_data();
-        if !sensible || fields.next().is_some() {
+        if fields.next().is_some() {
+            return None;
+        }
+        if bytes != (None, None) {
+            let offset = bytes.0.map_or_else(|| request.sector.checked_mul(SECTOR_BYTES), Some)?;
+            let length = bytes.1.unwrap_or(u64::from(request.nr_sectors) * SECTOR_BYTES);
+            (request.sector, request.nr_sectors) = sectors_of_bytes(offset, length)?;
+        }
+        if !request.op.has_data() && request.nr_sectors > 0 {
             return None;
         }
         if !process.is_empty() {
@@ -81,15 +86,32 @@ impl Csv {
 }
 
 impl LineFormat for Csv {
-    const EXPECTED: &'static str = "a line of the columns named in the heading, as arrival_ns,pid,op,sync,sector,nr_sectors; op R, W, D or Z with nr_sectors over 0, or F with 0";
+    const EXPECTED: &'static str = "a heading that names at least a time (arrival_ns or time_ns, _us, _ms, _s), op, \
+        sector or offset_bytes, and nr_sectors or length_bytes; then a line of as many columns each, op R, W, D, Z or, \
+        of length 0, F";
 
     fn parse(&mut self, line: &[u8], names: &mut Names) -> Line {
-        if self.columns.is_empty() {
-            if let Some(columns) = columns_of(line) {
-                self.columns = columns;
+        if line.trim_ascii().is_empty() {
+            return Line::Other;
+        }
+        let Some(columns) = &self.columns else {
+            if let Some((columns, delimiter)) = Columns::of_heading(line) {
+                (self.columns, self.delimiter) = (Some(columns), Some(delimiter));
                 return Line::Other;
             }
             return if line.starts_with(b"#") { Line::Other } else { Line::Bad };
+        };
+        if self.delimiter.is_none() {
+            if line.starts_with(b"#") {
+                return Line::Other;
+            }
+            self.delimiter = columns.delimiter(line);
+            // A heading, by whatever names: nothing in it is a number.
+            let is_heading =
+                !line.split(|b| b",\t;| ".contains(b)).any(|field| field.first().is_some_and(u8::is_ascii_digit));
+            if is_heading {
+                return Line::Other;
+            }
         }
         self.request(line, names).map_or(Line::Bad, Line::Request)
     }
@@ -126,42 +148,33 @@ impl RecordFormat for Csv {
     }
 }
 
-/// Fields with their quotes, without the blanks around them.
-struct Fields<'a>(Option<&'a [u8]>);
-
-impl<'a> Iterator for Fields<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let rest = self.0?;
-        let quoted = rest.trim_ascii_start().first() == Some(&b'"');
-        let mut inside = false;
-        let end = rest.iter().position(|&b| {
-            inside ^= quoted && b == b'"';
-            b == b',' && !inside
-        });
-        self.0 = end.map(|end| &rest[end + 1..]);
-        Some(rest[..end.unwrap_or(rest.len())].trim_ascii())
+/// What is done: our letters, words, or what blkparse prints, which may say how, too.
+fn op_of(field: &[u8]) -> Option<(Op, Flags)> {
+    let letters = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush];
+    if let Some(op) = letters.into_iter().find(|op| field.eq_ignore_ascii_case(&[op.letter() as u8])) {
+        return Some((op, Flags::empty()));
     }
+    let words: [(&str, Op); 6] = [
+        ("read", Op::Read),
+        ("write", Op::Write),
+        ("discard", Op::Discard),
+        ("trim", Op::Discard),
+        ("flush", Op::Flush),
+        ("sync", Op::Flush),
+    ];
+    if let Some((_, op)) = words.into_iter().find(|(word, _)| field.eq_ignore_ascii_case(word.as_bytes())) {
+        return Some((op, Flags::empty()));
+    }
+    Category::from_letters(field)?.to_op(true)
 }
 
-/// A field without its quotes; `None` if they do not match.
-fn unquoted(field: &[u8]) -> Option<Vec<u8>> {
-    let Some(inner) = field.strip_prefix(b"\"") else { return Some(field.to_vec()) };
-    let inner = inner.strip_suffix(b"\"")?;
-    let mut text = Vec::with_capacity(inner.len());
-    let mut bytes = inner.iter();
-    while let Some(&byte) = bytes.next() {
-        if byte == b'"' && bytes.next() != Some(&b'"') {
-            return None;
-        }
-        text.push(byte);
+/// Its number, or the number that stands for its name.
+fn device_of(field: &[u8], names: &mut Names) -> Option<u32> {
+    match number_u32(field) {
+        Some(number) => Some(number),
+        None if field.iter().all(|&b| b.is_ascii_digit() || b == b'-' || b == b'.') => None,
+        None => names.device(&unquoted(field)?),
     }
-    Some(text)
-}
-
-fn op_of_letter(field: &[u8]) -> Option<Op> {
-    [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush].into_iter().find(|op| field == [op.letter() as u8])
 }
 
 fn sync_of(field: &[u8]) -> Option<bool> {
@@ -179,27 +192,18 @@ fn flags_of(field: &[u8]) -> Option<Flags> {
     })
 }
 
-fn columns_of(line: &[u8]) -> Option<Vec<Column>> {
-    let name = |field: &[u8]| match field.trim_ascii() {
-        b"arrival_ns" => Column::Arrival,
-        b"pid" => Column::Pid,
-        b"op" => Column::Op,
-        b"sync" => Column::Sync,
-        b"sector" => Column::Sector,
-        b"nr_sectors" => Column::Sectors,
-        b"device" => Column::Device,
-        b"latency_ns" => Column::Latency,
-        b"flags" => Column::Flags,
-        b"process" => Column::Process,
-        _ => Column::Unknown,
-    };
-    let columns: Vec<_> = line.split(|&b| b == b',').take(COLUMNS_MAX + 1).map(name).collect();
-    let needed = [Column::Arrival, Column::Op, Column::Sector, Column::Sectors];
-    (columns.len() <= COLUMNS_MAX && needed.iter().all(|column| columns.contains(column))).then_some(columns)
+/// What is to be known of the times of a file before it is read: whether they are as written, and how exact they are, ns.
+pub(crate) fn times(head: &[u8], given: Option<&Columns>) -> (bool, u64) {
+    let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
+    let heading = lines.clone().find(|line| !line.starts_with(b"#")).and_then(Columns::of_heading);
+    let Some(columns) = given.or(heading.as_ref().map(|(columns, _)| columns)) else { return (true, 1) };
+    let of_line = |line| columns.resolution_ns(line, columns.delimiter(line)?);
+    (!columns.are_times_from_first(), lines.find_map(of_line).unwrap_or(1))
 }
 
 /// Whether `head` is the start of such a file.
 pub(crate) fn sniff(head: &[u8]) -> bool {
-    let mut lines = head.split(|&b| b == b'\n');
-    lines.find(|line| !line.starts_with(b"#")).is_some_and(|line| columns_of(line).is_some())
+    let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
+    let first = lines.find(|line| !line.starts_with(b"#") && !line.is_empty());
+    first.is_some_and(|line| Columns::of_heading(line).is_some())
 }

@@ -37,9 +37,26 @@ pub(crate) fn plain(reader: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + 
     };
     Ok(match compression {
         None => (Box::new(reader), false),
-        Some(Compression::Gzip) => (Box::new(flate2::bufread::MultiGzDecoder::new(reader)), true),
+        Some(Compression::Gzip) => (Box::new(Told(flate2::bufread::MultiGzDecoder::new(reader))), true),
         Some(Compression::Zstd) => (Box::new(ZstdReader::new(reader)), true),
     })
+}
+
+/// What goes wrong with compressed data, in words.
+const ENDS_EARLY: &str = "the compressed data end before their end";
+const DAMAGED: &str = "the compressed data are damaged";
+
+/// A decompressor whose errors are for people.
+struct Told<R>(R);
+
+impl<R: Read> Read for Told<R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        self.0.read(target).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), ENDS_EARLY),
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => io::Error::new(error.kind(), DAMAGED),
+            _ => error,
+        })
+    }
 }
 
 /// The text in a file of at most `bytes_max`, decompressed if it is compressed with gzip or Zstandard: for text that is
@@ -85,18 +102,28 @@ impl<R: BufRead> ZstdReader<R> {
                     let length = u64::from(length);
                     let skipped = io::copy(&mut (&mut self.source).take(length), &mut io::sink())?;
                     if skipped < length {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
+                        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, ENDS_EARLY));
                     }
                 }
-                Err(error) => return Err(io::Error::other(error)),
+                Err(_) => return Err(self.problem()),
             }
+        }
+    }
+
+    /// The decoder failed: at the end of what there is, or before it.
+    fn problem(&mut self) -> io::Error {
+        match self.source.fill_buf() {
+            Ok([]) => io::Error::new(io::ErrorKind::UnexpectedEof, ENDS_EARLY),
+            Ok(_) => io::Error::new(io::ErrorKind::InvalidData, DAMAGED),
+            Err(error) => error,
         }
     }
 
     fn check(&self) -> io::Result<()> {
         match (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum()) {
             (Some(stored), Some(found)) if stored != found => {
-                Err(io::Error::other(format!("the checksum is {found:08x} and should be {stored:08x}")))
+                let told = format!("{DAMAGED}: their checksum is {found:08x} and should be {stored:08x}");
+                Err(io::Error::new(io::ErrorKind::InvalidData, told))
             }
             _ => Ok(()),
         }
@@ -140,10 +167,8 @@ impl<R: BufRead> Read for ZstdReader<R> {
                 if let Err(error) = self.check() {
                     self.error = Some(error);
                 }
-            } else if let Err(error) =
-                self.decoder.decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
-            {
-                self.error = Some(io::Error::other(error));
+            } else if self.decoder.decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1)).is_err() {
+                self.error = Some(self.problem());
                 if !self.decoder.is_finished() {
                     self.end_frame();
                 }

@@ -1,10 +1,13 @@
-//! What goes wrong with a trace, and where: errors where nothing could be read, warnings where something could.
+//! What goes wrong with a trace, and where: errors where it cannot be read or is not the whole, warnings where something
+//! could be read.
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
 use crate::Format;
+use crate::completeness::{Completeness, Gap};
+use crate::detect::Misfit;
 
 /// A place in a trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,11 +63,47 @@ pub enum TraceError {
         /// The first file.
         file: String,
     },
-    /// Neither content nor name tell the format.
-    #[error("{file}: not a trace in a known format; known are {}", Format::names())]
+    /// It is a directory.
+    #[error("{file}: is a directory; name a file in it{}", found_in(found))]
+    Directory {
+        /// The directory.
+        file: String,
+        /// Names in it that stand for traces, a few of them.
+        found: Vec<String>,
+    },
+    /// The content is in no format that is known.
+    #[error("{file}: not a trace in a known format; {}", tried(looks_like, misfits))]
     UnknownFormat {
         /// The file.
         file: String,
+        /// What it seems to be instead, and what to do with it.
+        looks_like: Option<&'static str>,
+        /// What was tried, and why it does not fit.
+        misfits: Vec<Misfit>,
+    },
+    /// Names of columns that make no table of requests.
+    #[error("columns {columns:?}: {problem}")]
+    Columns {
+        /// As given.
+        columns: String,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+    /// More than a small share of the lines are no records of the format.
+    #[error("{file}: {gap}; at most {} % may be bad", crate::LOST_PERCENT_MAX)]
+    BadLines {
+        /// The file.
+        file: String,
+        /// How many, and the first ones.
+        gap: Box<Gap>,
+    },
+    /// What was read is for certain not the whole recording.
+    #[error("{file}: this is not the whole recording: {}", gaps(completeness))]
+    Partial {
+        /// The file or files.
+        file: String,
+        /// What is missing.
+        completeness: Completeness,
     },
     /// A block trace of another version.
     #[error("{file}: a block trace of version {version}; version 7 can be read")]
@@ -109,6 +148,26 @@ pub enum TraceError {
     Write(#[source] io::Error),
 }
 
+fn found_in(found: &[String]) -> String {
+    if found.is_empty() { String::new() } else { format!(", such as {}", found.join(" or ")) }
+}
+
+fn tried(looks_like: &Option<&'static str>, misfits: &[Misfit]) -> String {
+    if let Some(what) = looks_like {
+        return (*what).to_owned();
+    }
+    let lines: Vec<String> = misfits.iter().map(|misfit| format!("\n  {misfit}")).collect();
+    format!("tried:{}", lines.concat())
+}
+
+/// What is certain, with its remedies.
+fn gaps(completeness: &Completeness) -> String {
+    let problems: Vec<String> = completeness.certain().map(ToString::to_string).collect();
+    let mut remedies: Vec<&str> = completeness.certain().map(Gap::remedy).collect();
+    remedies.dedup();
+    format!("{}; {}", problems.join("; and "), remedies.join(", and "))
+}
+
 /// What was wrong at one place of a trace that could be read on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -147,6 +206,20 @@ pub enum WarningKind {
         /// What a line should look like.
         expected: &'static str,
     },
+    /// The file ends inside a line.
+    #[error("the file ends inside a line: found {found:?}, expected {expected}")]
+    CutLine {
+        /// The start of the line.
+        found: String,
+        /// What a line should look like.
+        expected: &'static str,
+    },
+    /// The last line is a record, but has no end.
+    #[error("the last line has no end, so it may be cut short")]
+    NoLineEnd,
+    /// An I/O of no length, which is none.
+    #[error("an I/O of no length, which was passed over")]
+    NoLength,
     /// A line too long to be a record.
     #[error("a line of {length_bytes} bytes; at most {max_bytes} make sense")]
     LongLine {
@@ -195,13 +268,37 @@ impl fmt::Display for Warning {
 /// Most warnings kept of one trace; more are only counted.
 pub const WARNINGS_MAX: usize = 64;
 
-/// The warnings of one trace: the first [`WARNINGS_MAX`], and how many there were.
+/// The warnings of one trace: the first [`WARNINGS_MAX`], how many there were, and what they come to.
 #[derive(Clone, Debug, Default)]
 pub struct Warnings {
     kept: Vec<Warning>,
     total: u64,
-    dropped_records: u64,
+    pub(crate) tally: Tally,
 }
+
+/// What was counted while reading.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    /// Lines that are not blank.
+    pub(crate) lines: u64,
+    bad_lines: u64,
+    first_bad: Vec<Warning>,
+    /// Bytes read, of binary formats.
+    pub(crate) bytes: u64,
+    skipped_bytes: u64,
+    dropped: u64,
+    late: u64,
+    late_most_ns: u64,
+    cut: Vec<Warning>,
+    open_end: Option<Place>,
+    /// Files of a log that were opened and not closed.
+    pub(crate) unclosed: u64,
+}
+
+/// Bad lines that are told with an error.
+const BAD_LINES_TOLD: usize = 3;
+/// Ends before their time that are told: one for each file of many CPUs.
+const CUTS_TOLD: usize = 16;
 
 impl Warnings {
     /// The first of them.
@@ -219,7 +316,7 @@ impl Warnings {
     /// Records dropped while the trace was recorded, as far as sequence numbers tell.
     #[must_use]
     pub fn dropped_records(&self) -> u64 {
-        self.dropped_records
+        self.tally.dropped
     }
 
     /// Whether there was none.
@@ -229,12 +326,62 @@ impl Warnings {
     }
 
     pub(crate) fn push(&mut self, place: Place, kind: WarningKind) {
-        if let WarningKind::Dropped { records } = kind {
-            self.dropped_records += records;
-        }
+        let warning = Warning { place, kind };
+        self.tally.count(&warning);
         self.total += 1;
         if self.kept.len() < WARNINGS_MAX {
-            self.kept.push(Warning { place, kind });
+            self.kept.push(warning);
+        }
+    }
+
+    /// What they say is missing of a trace in `format` of so many `records`.
+    pub(crate) fn gaps(&self, format: Format, records: u64) -> Vec<Gap> {
+        let Tally { lines, bad_lines, bytes, skipped_bytes, dropped, late, unclosed, .. } = self.tally;
+        let cuts = self.tally.cut.iter().cloned();
+        let mut gaps: Vec<Gap> = cuts.map(|Warning { place, kind: cause }| Gap::Cut { place, cause }).collect();
+        if bad_lines > 0 {
+            let first = self.tally.first_bad.clone();
+            gaps.push(Gap::BadLines { lines: bad_lines, of: lines, first, format });
+        }
+        if skipped_bytes > 0 {
+            gaps.push(Gap::Damaged { bytes: skipped_bytes, of: bytes.max(skipped_bytes) });
+        }
+        if dropped > 0 {
+            gaps.push(Gap::Dropped { records: dropped, of: records + dropped });
+        }
+        if late > 0 {
+            gaps.push(Gap::Disorder { records: late, of: records, most_ns: self.tally.late_most_ns });
+        }
+        gaps.extend(self.tally.open_end.clone().map(|place| Gap::NoLineEnd { place }));
+        if unclosed > 0 {
+            gaps.push(Gap::Unclosed { files: unclosed });
+        }
+        gaps
+    }
+}
+
+impl Tally {
+    fn count(&mut self, warning: &Warning) {
+        match warning.kind {
+            WarningKind::Dropped { records } => self.dropped += records,
+            WarningKind::Damaged { skipped_bytes } => self.skipped_bytes += skipped_bytes,
+            WarningKind::Late { late_ns } => {
+                self.late += 1;
+                self.late_most_ns = self.late_most_ns.max(late_ns);
+            }
+            WarningKind::BadLine { .. } | WarningKind::LongLine { .. } => {
+                self.bad_lines += 1;
+                if self.first_bad.len() < BAD_LINES_TOLD {
+                    self.first_bad.push(warning.clone());
+                }
+            }
+            WarningKind::Truncated { .. } | WarningKind::Unreadable { .. } | WarningKind::CutLine { .. } => {
+                if self.cut.len() < CUTS_TOLD {
+                    self.cut.push(warning.clone());
+                }
+            }
+            WarningKind::NoLineEnd => self.open_end = Some(warning.place.clone()),
+            WarningKind::BadLength { .. } | WarningKind::UnknownCommand { .. } | WarningKind::NoLength => {}
         }
     }
 }

@@ -17,7 +17,7 @@ use iosched::{MICROSECOND_NS, Op, Time};
 use crate::TraceRequest;
 use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, Words, bytes_of, number, plain, sectors_of_bytes};
 
-/// Most files told apart when writing.
+/// Most files told apart.
 const FILES_MAX: usize = crate::blkparse::NAMES_MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +39,12 @@ impl Version {
 pub(crate) struct Fio {
     version: Version,
     now: Time,
+    open: BTreeSet<Vec<u8>>,
 }
 
 impl Fio {
     pub(crate) fn new(version: Version) -> Self {
-        Self { version, now: Time::ZERO }
+        Self { version, now: Time::ZERO, open: BTreeSet::new() }
     }
 
     fn line(&mut self, line: &[u8], names: &mut Names) -> Option<Line> {
@@ -62,7 +63,17 @@ impl Fio {
                 self.now = Time::from_ns(self.now.as_ns().checked_add(ns(words.next()?)?)?);
                 return Some(Line::Other);
             }
-            b"add" | b"open" | b"close" | b"sync_file_range" => return Some(Line::Other),
+            b"open" => {
+                if self.open.len() < FILES_MAX {
+                    self.open.insert(file.to_vec());
+                }
+                return Some(Line::Other);
+            }
+            b"close" => {
+                self.open.remove(file);
+                return Some(Line::Other);
+            }
+            b"add" | b"sync_file_range" => return Some(Line::Other),
             _ => return None,
         };
         if op == Op::Flush {
@@ -89,6 +100,10 @@ impl LineFormat for Fio {
             return Line::Other;
         }
         self.line(line, names).unwrap_or(Line::Bad)
+    }
+
+    fn unclosed(&self) -> u64 {
+        self.open.len() as u64
     }
 }
 

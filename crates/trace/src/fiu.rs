@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use iosched::{Op, Time};
 
 use crate::blktrace::ProcessName;
-use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, Words, any_line, number, number_u32, plain};
+use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, Words, number, number_u32, plain};
 use crate::{DeviceName, TraceRequest};
 
 /// Most words of a line: a process' name may hold blanks, 16 bytes of them at most.
@@ -16,8 +16,7 @@ const UNNAMED: &[u8] = b"?";
 pub(crate) struct Fiu;
 
 impl LineFormat for Fiu {
-    const EXPECTED: &'static str =
-        "\"ns pid process LBA sectors R|W major minor md5\", LBA and sectors (over 0) of 512 bytes";
+    const EXPECTED: &'static str = "\"ns pid process LBA sectors R|W major minor md5\", LBA and sectors of 512 bytes";
 
     fn parse(&mut self, line: &[u8], names: &mut Names) -> Line {
         request(line, names).map_or(Line::Bad, Line::Request)
@@ -41,18 +40,13 @@ fn request(line: &[u8], names: &mut Names) -> Option<TraceRequest> {
     let pid = number_u32(words[1])?;
     let name = words[2..op_at - 2].join(&b' ');
     let sector = number(words[op_at - 2])?;
-    let nr_sectors = number_u32(words[op_at - 1]).filter(|&sectors| sectors > 0)?;
+    let nr_sectors = number_u32(words[op_at - 1])?;
     let (major, minor) = (number_u32(words[op_at + 1])?, number_u32(words[op_at + 2])?);
     if name != UNNAMED {
         names.process(pid, ProcessName::new(&name));
     }
     let device = DeviceName::new(major, minor)?;
     Some(TraceRequest { pid, device: Some(device.0), ..plain(arrival, op_of(words[op_at])?, sector, nr_sectors) })
-}
-
-/// Whether `head` is the start of such a file.
-pub(crate) fn sniff(head: &[u8]) -> bool {
-    any_line(head, |line| request(line, &mut Names::default()))
 }
 
 impl RecordFormat for Fiu {

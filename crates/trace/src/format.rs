@@ -197,7 +197,9 @@ impl Format {
         }
     }
 
-    pub(crate) fn names() -> String {
+    /// Names of all formats, for messages.
+    #[must_use]
+    pub fn names() -> String {
         Self::ALL.map(Self::name).join(", ")
     }
 
@@ -254,7 +256,7 @@ const BLKPARSE: FormatSpec = FormatSpec {
     name: "blkparse",
     about: "the text blkparse prints by default",
     extensions: &["blkparse"],
-    recognised: "a line of its shape",
+    recognised: "lines of its shape",
     record: "`major,minor cpu sequence seconds.ns pid action RWBS sector + sectors [process]`",
     read: "as of blktrace, but for what blkparse does not print",
     from_first: false,
@@ -293,7 +295,7 @@ const MSR: FormatSpec = FormatSpec {
     name: "msr",
     about: "the traces of Microsoft Research Cambridge (at SNIA IOTTA)",
     extensions: &["msr"],
-    recognised: "a line of its shape: seven columns, the fourth Read or Write",
+    recognised: "lines of its shape: seven columns, the fourth Read or Write",
     record: "`timestamp,host,disk,type,offset,size,response`: Windows file time and response in 100 ns, offset and \
              size in bytes",
     read: "all; a volume is a host's disk (`host.disk`); an empty response is an unknown one",
@@ -306,7 +308,7 @@ const SPC: FormatSpec = FormatSpec {
     name: "spc",
     about: "the Storage Performance Council's format (UMass: Financial, WebSearch)",
     extensions: &["spc"],
-    recognised: "a line of its shape: `number,number,number,R or W,seconds`",
+    recognised: "lines of its shape: `number,number,number,R or W,seconds`",
     record: "`ASU,LBA,size,opcode,timestamp`: LBA of 512 bytes, size in bytes, seconds",
     read: "all five columns; further ones are passed over. A device is an application storage unit (ASU)",
     from_first: false,
@@ -318,7 +320,7 @@ const FIU: FormatSpec = FormatSpec {
     name: "fiu",
     about: "the traces of Florida International University (at SNIA IOTTA)",
     extensions: &["fiu"],
-    recognised: "a line of its shape: blanks between eight or nine columns, the sixth R or W",
+    recognised: "lines of its shape: blanks between eight or nine columns, the sixth R or W",
     record: "`ns pid process LBA sectors R|W major minor [md5]`, of 512 bytes",
     read: "all but the hash; names of processes; a process called ? has no name",
     from_first: true,
@@ -330,7 +332,7 @@ const ALIBABA: FormatSpec = FormatSpec {
     name: "alibaba",
     about: "Alibaba's block traces (block-traces of 2020)",
     extensions: &["alibaba"],
-    recognised: "a line of its shape: `number,R or W,number,number,number`",
+    recognised: "lines of its shape: `number,R or W,number,number,number`",
     record: "`device,opcode,offset,length,timestamp`: bytes, µs",
     read: "all",
     from_first: true,
@@ -342,7 +344,7 @@ const TENCENT: FormatSpec = FormatSpec {
     name: "tencent",
     about: "the traces of Tencent's cloud block storage (at SNIA IOTTA)",
     extensions: &["tencent"],
-    recognised: "a line of its shape: five numbers between commas, the fourth 0 or 1",
+    recognised: "lines of its shape: five numbers between commas, the fourth 0 or 1",
     record: "`timestamp,offset,size,type,volume`: seconds, sectors of 512 bytes, 0 to read and 1 to write",
     read: "all; times are whole seconds",
     from_first: true,
@@ -354,7 +356,7 @@ const BLKREPLAY: FormatSpec = FormatSpec {
     name: "blkreplay",
     about: "blkreplay's loads",
     extensions: &["load", "blkreplay"],
-    recognised: "the heading `start ; sector; …`, or a line of its shape",
+    recognised: "the heading `start ; sector; …`, or lines of its shape",
     record: "`seconds ; sector ; sectors ; op ; …`, of 512 bytes",
     read: "the first four columns; op also with blkparse's letters",
     from_first: false,
@@ -383,7 +385,7 @@ const MQSIM: FormatSpec = FormatSpec {
     name: "mqsim",
     about: "the input of the simulator MQSim",
     extensions: &["mqsim"],
-    recognised: "a line of its shape: five numbers between blanks, the last 0 or 1",
+    recognised: "lines of its shape: five numbers between blanks, the last 0 or 1",
     record: "`arrival_ns device sector sectors type`, of 512 bytes, 0 to write and 1 to read",
     read: "all",
     from_first: true,
@@ -395,10 +397,10 @@ const CSV: FormatSpec = FormatSpec {
     name: "csv",
     about: "our own columns: whatever is known, in text",
     extensions: &["csv"],
-    recognised: "a heading that names at least arrival_ns, op, sector and nr_sectors",
+    recognised: "a heading that names at least a time, op, a start and a length; see below",
     record: "`arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process`, in any order: op R, W, D, Z or \
              F; sync 0 or 1; flags letters of I (idle), P (priority), F (FUA), B (preflush), A (readahead)",
-    read: "all; pid, sync and what follows nr_sectors may be missing, as columns or in a line",
+    read: "all; pid, sync and what follows nr_sectors may be missing, and columns of other names are passed over",
     from_first: false,
     resolution_ns: 1,
     holds: Some(Holds {

@@ -21,6 +21,7 @@ pub(crate) struct Input {
     end: usize,
     offset_bytes: u64,
     line: u64,
+    line_ended: bool,
     at_end: bool,
     failure: Option<String>,
     name: Arc<str>,
@@ -38,6 +39,7 @@ impl Input {
             end: 0,
             offset_bytes: 0,
             line: 0,
+            line_ended: true,
             at_end: false,
             failure: None,
             name: name.into(),
@@ -99,6 +101,29 @@ impl Input {
         Place { line: Some(self.line), ..self.place_at(self.offset_bytes.saturating_sub(length_bytes as u64)) }
     }
 
+    /// Whether the line last given out has an end, as all have but perhaps the last.
+    pub(crate) fn line_ended(&self) -> bool {
+        self.line_ended
+    }
+
+    /// Whether reading or decompressing failed ahead.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Bytes that were given out.
+    pub(crate) fn offset_bytes(&self) -> u64 {
+        self.offset_bytes
+    }
+
+    /// Passes over the mark that some editors and Windows programs put before UTF-8 text.
+    pub(crate) fn skip_byte_order_mark(&mut self) {
+        const MARK: &[u8] = b"\xef\xbb\xbf";
+        if self.offset_bytes == 0 && self.peek(MARK.len()).starts_with(MARK) {
+            self.consume(MARK.len());
+        }
+    }
+
     /// The error of a file of which not one byte could be read.
     pub(crate) fn failure_at_start(&mut self) -> Option<TraceError> {
         let message = self.failure.take()?;
@@ -135,6 +160,7 @@ impl Input {
             }
         };
         self.line += 1;
+        self.line_ended = ended;
         let whole = length + usize::from(ended);
         let from = self.start;
         self.consume(whole);

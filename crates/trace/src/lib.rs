@@ -5,6 +5,9 @@
 //! became of the requests. Both stream, with bounded memory, and survive damage: what could be read comes,
 //! what could not is in their [`Warnings`], with the place.
 //!
+//! Less than the whole recording, a file cut short or a CPU's that is missing, is an error at the end, unless
+//! [`ReadOptions::partial`] says that it will do; what is missing is told as [`Gap`]s by [`TraceReader::completeness`].
+//!
 //! [`summarize`] says what a trace is like, [`summarize_stages`] how long requests spent where, [`convert`] writes it in another format. [`EventWriter`] writes a block
 //! trace event by event, of a simulated run as of a recorded one.
 //!
@@ -30,9 +33,13 @@ mod alibaba;
 mod blkparse;
 mod blkreplay;
 mod blktrace;
+mod columns;
+mod completeness;
 mod csv;
 mod decompress;
+mod detect;
 mod error;
+mod events;
 mod fio;
 mod fiu;
 mod format;
@@ -46,6 +53,7 @@ mod plain;
 mod reader;
 mod record;
 mod reorder;
+mod source;
 mod spc;
 mod stages;
 mod summary;
@@ -58,14 +66,19 @@ mod write;
 pub use blktrace::pass::convert_events;
 pub use blktrace::writer::EventWriter;
 pub use blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
+pub use columns::Columns;
+pub use completeness::{Completeness, Gap, LOST_PERCENT_MAX, UNMATCHED_MIN, Unmatched};
 pub use decompress::read_text;
+pub use detect::Misfit;
 pub use error::{Place, TraceError, WARNINGS_MAX, Warning, WarningKind, Warnings};
+pub use events::EventReader;
 pub use format::{Format, FormatSpec, Holds};
 pub use open::resolve as files;
 pub use placement::{Extent, Fit, Placement};
 pub use plain::{open_plain, read_plain};
-pub use reader::{EventReader, ProcessNames, ReadOptions, TraceReader};
+pub use reader::{ProcessNames, ReadOptions, TraceReader};
 pub use record::{DeviceName, TraceRequest};
+pub use source::Source;
 pub use stages::{
     DISTANCES_MAX, DeviceStages, PlugSummary, SeekSummary, Span, StageSummarizer, StageSummary, Stages,
     summarize_stages,

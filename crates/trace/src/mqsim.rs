@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use iosched::{Op, Time};
 
 use crate::TraceRequest;
-use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, Words, any_line, number, number_u32, plain};
+use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, Words, number, number_u32, plain};
 
 pub(crate) struct Mqsim;
 
@@ -30,7 +30,7 @@ fn request(line: &[u8]) -> Option<TraceRequest> {
     let arrival = Time::from_ns(number(words.next()?)?);
     let device = number_u32(words.next()?)?;
     let sector = number(words.next()?)?;
-    let nr_sectors = number_u32(words.next()?).filter(|&sectors| sectors > 0)?;
+    let nr_sectors = number_u32(words.next()?)?;
     let op = match words.next()? {
         b"0" => Op::Write,
         b"1" => Op::Read,
@@ -38,9 +38,4 @@ fn request(line: &[u8]) -> Option<TraceRequest> {
     };
     let request = TraceRequest { device: Some(device), ..plain(arrival, op, sector, nr_sectors) };
     words.next().is_none().then_some(request)
-}
-
-/// Whether `head` is the start of such a file.
-pub(crate) fn sniff(head: &[u8]) -> bool {
-    any_line(head, request)
 }

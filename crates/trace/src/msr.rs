@@ -9,8 +9,7 @@ use iosched::{Op, Time};
 
 use crate::TraceRequest;
 use crate::text::{
-    Labels, Line, LineFormat, Names, RecordFormat, any_line, bytes_of, comma_fields, number, number_u32, plain,
-    sectors_of_bytes,
+    Labels, Line, LineFormat, Names, RecordFormat, bytes_of, comma_fields, number, number_u32, plain, sectors_of_bytes,
 };
 
 /// Nanoseconds of a unit of time.
@@ -21,7 +20,8 @@ const HOST: &str = "trace";
 pub(crate) struct Msr;
 
 impl LineFormat for Msr {
-    const EXPECTED: &'static str = "\"timestamp,host,disk,Read or Write,offset,size,response\", times in 100 ns, offset and size (over 0) in bytes";
+    const EXPECTED: &'static str =
+        "\"timestamp,host,disk,Read or Write,offset,size,response\", times in 100 ns, offset and size in bytes";
 
     fn parse(&mut self, line: &[u8], names: &mut Names) -> Line {
         match request(line, names) {
@@ -51,11 +51,6 @@ fn request(line: &[u8], names: &mut Names) -> Option<TraceRequest> {
     }
     let device = names.device(&[host, b".", disk.to_string().as_bytes()].concat());
     Some(TraceRequest { device, latency_ns, ..plain(arrival, op, sector, nr_sectors) })
-}
-
-/// Whether `head` is the start of such a file.
-pub(crate) fn sniff(head: &[u8]) -> bool {
-    any_line(head, |line| request(line, &mut Names::default()))
 }
 
 impl RecordFormat for Msr {

@@ -1,4 +1,4 @@
-//! Traces as streams: of requests ([`TraceReader`]) and, where a format has them, of events ([`EventReader`]).
+//! Traces as streams of requests ([`TraceReader`]), in any format.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 
 use iosched::Time;
 
-use crate::blkparse::{BlkparseReader, NAMES_MAX};
-use crate::blktrace::binary::BinaryReader;
+use crate::blktrace::ProcessName;
 use crate::blktrace::convert::Converter;
-use crate::blktrace::merge::Merge;
-use crate::blktrace::{BlkEvent, EventSource, Payload, ProcessName};
+use crate::columns::Columns;
+use crate::completeness::Completeness;
 use crate::error::{TraceError, WarningKind, Warnings};
+use crate::events::{Accept, EventReader, format_of, input_of, unreadable};
 use crate::input::{HEAD_BYTES, Input};
 use crate::reorder::Reorder;
+use crate::source::Source;
 use crate::text::{DeviceNames, Names, RequestSource, TextReader};
 use crate::vscsi::{self, VscsiReader};
-use crate::{Format, TraceRequest, alibaba, blkreplay, csv, fio, fiu, mqsim, msr, open, spc, tencent};
+use crate::{Format, TraceRequest, alibaba, blkreplay, csv, fio, fiu, mqsim, msr, spc, tencent};
 
 /// Requests held to mend disorder, in formats that are written in the order of completion or by several writers.
 const WINDOW_REQUESTS: usize = 4_096;
@@ -32,11 +33,16 @@ pub struct ReadOptions {
     /// Whether to look for completions in block traces. Without, requests are not held for them and
     /// [`TraceRequest::latency_ns`] is `None`.
     pub latencies: bool,
+    /// Read as a table with these columns ([`Format::Csv`]), whatever its first line says.
+    pub columns: Option<Columns>,
+    /// Whether less than the whole recording will do. Without, the last item of a part is [`TraceError::Partial`].
+    /// Where more than a small share of the lines are bad ([`TraceError::BadLines`]), the format must be given, too.
+    pub partial: bool,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { format: None, device: None, latencies: true }
+        Self { format: None, device: None, latencies: true, columns: None, partial: false }
     }
 }
 
@@ -46,18 +52,20 @@ pub type ProcessNames = BTreeMap<u32, ProcessName>;
 /// The requests of a trace, in the order they were submitted.
 ///
 /// Memory is bounded whatever the trace's length. Damage does not end the stream where it can be read on:
-/// [`TraceReader::warnings`] tells, after the last item completely. The one error an item can be is
-/// [`TraceError::Unreadable`], once, last, when nothing could be read.
+/// [`TraceReader::warnings`] and [`TraceReader::completeness`] tell, after the last item completely. An error is an item
+/// once, last: [`TraceError::Unreadable`] when nothing could be read, [`TraceError::Partial`] or
+/// [`TraceError::BadLines`] when what was read is not the whole.
 pub struct TraceReader {
     body: Body,
     format: Format,
+    accept: Accept,
     given: u64,
     last: Time,
     finished: bool,
 }
 
 enum Body {
-    Events { events: EventReader, converter: Converter, ended: bool },
+    Events { events: Box<EventReader>, converter: Converter, ended: bool },
     Requests(Requests),
 }
 
@@ -67,6 +75,7 @@ struct Requests {
     device: Option<u32>,
     /// What times are reduced by; `None` until the first is known.
     origin: Option<Time>,
+    resolution_ns: u64,
     warnings: Warnings,
     names: Names,
 }
@@ -86,7 +95,7 @@ impl TraceReader {
     /// # Errors
     /// As [`TraceReader::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, TraceError> {
-        Self::open_files(&open::resolve(path.as_ref())?, options)
+        Source::open(path)?.requests(options)
     }
 
     /// Opens exactly these files: one, or one per CPU.
@@ -94,8 +103,7 @@ impl TraceReader {
     /// # Errors
     /// As [`TraceReader::open`], and when there are several not in blktrace's format.
     pub fn open_files(paths: &[PathBuf], options: &ReadOptions) -> Result<Self, TraceError> {
-        let inputs = paths.iter().map(|path| open::open_file(path)).collect::<Result<_, _>>()?;
-        Self::from_inputs(inputs, options)
+        Source::of_files(paths).requests(options)
     }
 
     /// Reads a stream, such as standard input; `name` stands for it in messages.
@@ -123,16 +131,17 @@ impl TraceReader {
         Self::from_inputs(inputs.collect::<Result<_, _>>()?, options)
     }
 
-    fn from_inputs(mut inputs: Vec<Input>, options: &ReadOptions) -> Result<Self, TraceError> {
+    pub(crate) fn from_inputs(mut inputs: Vec<Input>, options: &ReadOptions) -> Result<Self, TraceError> {
         let format = format_of(&mut inputs, options)?;
+        let accept = Accept::of(&inputs, options);
         let body = if format.has_events() {
-            let events = EventReader::new(inputs, format);
+            let events = Box::new(EventReader::new(inputs, format, options));
             Body::Events { events, converter: Converter::new(options.device, options.latencies), ended: false }
         } else {
             let Some(input) = inputs.pop() else { return Err(TraceError::NoFile) };
             Body::Requests(Requests::new(input, format, options))
         };
-        Ok(Self { body, format, given: 0, last: Time::ZERO, finished: false })
+        Ok(Self { body, format, accept, given: 0, last: Time::ZERO, finished: false })
     }
 
     /// The format.
@@ -144,7 +153,19 @@ impl TraceReader {
     /// How exact arrivals are, ns.
     #[must_use]
     pub fn resolution_ns(&self) -> u64 {
-        self.format.resolution_ns()
+        match &self.body {
+            Body::Events { .. } => self.format.resolution_ns(),
+            Body::Requests(requests) => requests.resolution_ns,
+        }
+    }
+
+    /// What is known to be missing of the recording: all of it after the last item.
+    #[must_use]
+    pub fn completeness(&self) -> Completeness {
+        match &self.body {
+            Body::Events { events, .. } => events.completeness(),
+            Body::Requests(requests) => Completeness::of(requests.warnings.gaps(self.format, self.given)),
+        }
     }
 
     /// What was wrong so far.
@@ -217,7 +238,8 @@ impl TraceReader {
             Body::Events { events, .. } => events.count,
             Body::Requests(_) => self.given,
         };
-        if read == 0 { unreadable(self.warnings()) } else { None }
+        let nothing = if read == 0 { unreadable(self.warnings()) } else { None };
+        nothing.or_else(|| self.accept.refusal(self.completeness()))
     }
 }
 
@@ -247,6 +269,10 @@ impl Iterator for TraceReader {
 
 impl Requests {
     fn new(mut input: Input, format: Format, options: &ReadOptions) -> Self {
+        let (as_written, resolution_ns) = match format {
+            Format::Csv => csv::times(input.peek(HEAD_BYTES), options.columns.as_ref()),
+            _ => (!format.spec().from_first, format.resolution_ns()),
+        };
         let source: Box<dyn RequestSource> = match format {
             Format::Vscsi => {
                 let version = vscsi::sniff(input.peek(HEAD_BYTES)).unwrap_or(vscsi::Version::One);
@@ -260,7 +286,10 @@ impl Requests {
             Format::Alibaba => Box::new(TextReader::new(input, alibaba::Alibaba)),
             Format::Tencent => Box::new(TextReader::new(input, tencent::Tencent)),
             Format::Mqsim => Box::new(TextReader::new(input, mqsim::Mqsim)),
-            Format::Csv => Box::new(TextReader::new(input, csv::Csv::new())),
+            Format::Csv => {
+                let table = options.columns.clone().map_or_else(csv::Csv::new, csv::Csv::of);
+                Box::new(TextReader::new(input, table))
+            }
             Format::Blktrace | Format::Blkparse | Format::Blkreplay => {
                 Box::new(TextReader::new(input, blkreplay::Blkreplay::new()))
             }
@@ -269,7 +298,8 @@ impl Requests {
             source,
             window: Reorder::new(WINDOW_REQUESTS),
             device: options.device,
-            origin: if format.spec().from_first { None } else { Some(Time::ZERO) },
+            origin: as_written.then_some(Time::ZERO),
+            resolution_ns,
             warnings: Warnings::default(),
             names: Names::default(),
         }
@@ -287,147 +317,4 @@ impl Requests {
         request.arrival = Time::from_ns(request.arrival.since(origin));
         Some(request)
     }
-}
-
-/// The events of a block trace in the order they happened: blktrace's records merged, or blkparse's lines.
-///
-/// Damage is treated as by [`TraceReader`].
-pub struct EventReader {
-    source: Box<dyn EventSource>,
-    format: Format,
-    warnings: Warnings,
-    names: ProcessNames,
-    last: Time,
-    count: u64,
-    finished: bool,
-}
-
-impl EventReader {
-    /// Opens the trace called `path`, as [`TraceReader::open`] does.
-    ///
-    /// # Errors
-    /// As [`TraceReader::open`], and [`TraceError::NoEvents`] when the format has none.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, TraceError> {
-        Self::open_files(&open::resolve(path.as_ref())?)
-    }
-
-    /// Opens exactly these files: one, or one per CPU.
-    ///
-    /// # Errors
-    /// As [`EventReader::open`].
-    pub fn open_files(paths: &[PathBuf]) -> Result<Self, TraceError> {
-        let inputs = paths.iter().map(|path| open::open_file(path)).collect::<Result<_, _>>()?;
-        Self::from_inputs(inputs)
-    }
-
-    /// Reads a stream; `name` stands for it in messages.
-    ///
-    /// # Errors
-    /// As [`EventReader::open`].
-    pub fn from_reader(reader: impl Read + Send + 'static, name: &str) -> Result<Self, TraceError> {
-        Self::from_inputs(vec![input_of(reader, name)?])
-    }
-
-    fn from_inputs(mut inputs: Vec<Input>) -> Result<Self, TraceError> {
-        let format = format_of(&mut inputs, &ReadOptions::default())?;
-        if format.has_events() {
-            return Ok(Self::new(inputs, format));
-        }
-        let file = inputs.first().map_or_else(String::new, |input| input.name().to_owned());
-        Err(TraceError::NoEvents { file, format })
-    }
-
-    fn new(mut inputs: Vec<Input>, format: Format) -> Self {
-        let source: Box<dyn EventSource> = match (format, inputs.len()) {
-            (Format::Blkparse, 1) => Box::new(BlkparseReader::new(inputs.remove(0))),
-            _ => Box::new(Merge::new(inputs.into_iter().map(BinaryReader::new).collect())),
-        };
-        Self {
-            source,
-            format,
-            warnings: Warnings::default(),
-            names: ProcessNames::new(),
-            last: Time::ZERO,
-            count: 0,
-            finished: false,
-        }
-    }
-
-    /// The format.
-    #[must_use]
-    pub fn format(&self) -> Format {
-        self.format
-    }
-
-    /// What was wrong so far.
-    #[must_use]
-    pub fn warnings(&self) -> &Warnings {
-        &self.warnings
-    }
-
-    /// Names of processes, as far as they are known by now.
-    #[must_use]
-    pub fn process_names(&self) -> &ProcessNames {
-        &self.names
-    }
-
-    /// What times were reduced by, ns: the time of the first event as recorded. 0 before the first item.
-    #[must_use]
-    pub fn origin_ns(&self) -> u64 {
-        self.source.origin_ns()
-    }
-
-    #[inline]
-    fn next_event(&mut self) -> Option<BlkEvent> {
-        let mut event = self.source.next_event(&mut self.warnings)?;
-        self.count += 1;
-        if event.time < self.last {
-            let kind = WarningKind::Late { late_ns: self.last.since(event.time) };
-            self.warnings.push(self.source.place(), kind);
-            event.time = self.last;
-        }
-        self.last = event.time;
-        if let Payload::Name(name) = event.payload
-            && (self.names.len() < NAMES_MAX || self.names.contains_key(&event.pid))
-        {
-            self.names.insert(event.pid, name);
-        }
-        Some(event)
-    }
-}
-
-impl Iterator for EventReader {
-    type Item = Result<BlkEvent, TraceError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.finished {
-            return None;
-        }
-        if let Some(event) = self.next_event() {
-            return Some(Ok(event));
-        }
-        self.finished = true;
-        if self.count == 0 { unreadable(&self.warnings).map(Err) } else { None }
-    }
-}
-
-fn unreadable(warnings: &Warnings) -> Option<TraceError> {
-    let first = warnings.kept().first()?;
-    Some(TraceError::Unreadable { place: first.place.clone(), problem: first.kind.clone() })
-}
-
-fn input_of(reader: impl Read + Send + 'static, name: &str) -> Result<Input, TraceError> {
-    Input::new(Box::new(reader), name).map_err(|source| TraceError::Io { file: name.to_owned(), source })
-}
-
-fn format_of(inputs: &mut [Input], options: &ReadOptions) -> Result<Format, TraceError> {
-    let format = match options.format {
-        Some(_) if inputs.is_empty() => return Err(TraceError::NoFile),
-        Some(format) => format,
-        None => return open::detect(inputs),
-    };
-    if inputs.len() > 1 && format != Format::Blktrace {
-        return Err(TraceError::SeveralFiles { file: inputs[1].name().to_owned(), format });
-    }
-    Ok(format)
 }

@@ -7,15 +7,14 @@ use iosched::{MICROSECOND_NS, Op, SECOND_NS};
 
 use crate::TraceRequest;
 use crate::text::{
-    Labels, Line, LineFormat, Names, RecordFormat, any_line, bytes_of, comma_fields, number, number_u32, plain,
-    seconds, sectors_of_bytes,
+    Labels, Line, LineFormat, Names, RecordFormat, bytes_of, comma_fields, number, number_u32, plain, seconds,
+    sectors_of_bytes,
 };
 
 pub(crate) struct Spc;
 
 impl LineFormat for Spc {
-    const EXPECTED: &'static str =
-        "\"ASU,LBA,size,R or W,seconds\", LBA in sectors of 512 bytes, size (over 0) in bytes";
+    const EXPECTED: &'static str = "\"ASU,LBA,size,R or W,seconds\", LBA in sectors of 512 bytes, size in bytes";
 
     fn parse(&mut self, line: &[u8], _: &mut Names) -> Line {
         request(line).map_or(Line::Bad, Line::Request)
@@ -34,11 +33,6 @@ fn request(line: &[u8]) -> Option<TraceRequest> {
     };
     let arrival = seconds(fields.next()?)?;
     Some(TraceRequest { device: Some(unit), ..plain(arrival, op, sector, nr_sectors) })
-}
-
-/// Whether `head` is the start of such a file.
-pub(crate) fn sniff(head: &[u8]) -> bool {
-    any_line(head, request)
 }
 
 impl RecordFormat for Spc {

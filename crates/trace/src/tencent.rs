@@ -6,13 +6,13 @@ use std::io::{self, Write};
 use iosched::{Op, SECOND_NS, Time};
 
 use crate::TraceRequest;
-use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, any_line, comma_fields, number, number_u32, plain};
+use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, comma_fields, number, number_u32, plain};
 
 pub(crate) struct Tencent;
 
 impl LineFormat for Tencent {
     const EXPECTED: &'static str =
-        "\"timestamp,offset,size,type,volume\" in whole seconds and sectors, size over 0, type 0 (read) or 1 (write)";
+        "\"timestamp,offset,size,type,volume\" in whole seconds and sectors, type 0 (read) or 1 (write)";
 
     fn parse(&mut self, line: &[u8], _: &mut Names) -> Line {
         match request(line) {
@@ -27,7 +27,7 @@ fn request(line: &[u8]) -> Option<TraceRequest> {
     let mut fields = comma_fields(line);
     let arrival = Time::from_ns(number(fields.next()?)?.checked_mul(SECOND_NS)?);
     let sector = number(fields.next()?)?;
-    let nr_sectors = number_u32(fields.next()?).filter(|&sectors| sectors > 0)?;
+    let nr_sectors = number_u32(fields.next()?)?;
     let op = match fields.next()? {
         b"0" => Op::Read,
         b"1" => Op::Write,
@@ -36,11 +36,6 @@ fn request(line: &[u8]) -> Option<TraceRequest> {
     let volume = number_u32(fields.next()?)?;
     let request = TraceRequest { device: Some(volume), ..plain(arrival, op, sector, nr_sectors) };
     fields.next().is_none().then_some(request)
-}
-
-/// Whether `head` is the start of such a file.
-pub(crate) fn sniff(head: &[u8]) -> bool {
-    any_line(head, request)
 }
 
 impl RecordFormat for Tencent {

@@ -26,6 +26,11 @@ pub(crate) trait LineFormat: Send {
     const EXPECTED: &'static str;
 
     fn parse(&mut self, line: &[u8], names: &mut Names) -> Line;
+
+    /// Files that the lines so far opened and did not close.
+    fn unclosed(&self) -> u64 {
+        0
+    }
 }
 
 /// Names that a trace gives to numbers; of at most [`NAMES_MAX`] processes and as many devices.
@@ -134,19 +139,38 @@ impl<F: LineFormat> RequestSource for TextReader<F> {
         loop {
             let Some((line, length)) = self.input.line(warnings) else {
                 self.input.warn_failure(warnings);
+                warnings.tally.unclosed = self.format.unclosed();
                 return None;
             };
-            match self.format.parse(line, names) {
-                Line::Request(request) => return Some(request),
-                Line::Other => {}
-                Line::Bad if line.trim_ascii().is_empty() => {}
-                Line::Bad => {
-                    let found = excerpt(line);
-                    let kind = WarningKind::BadLine { found, expected: F::EXPECTED };
-                    warnings.push(self.input.line_place(length), kind);
-                }
+            let parsed = self.format.parse(line, names);
+            let is_blank = line.trim_ascii().is_empty();
+            let found = if matches!(parsed, Line::Bad) { excerpt(line) } else { String::new() };
+            warnings.tally.lines += u64::from(!is_blank);
+            if !self.input.line_ended() && self.input.has_failed() {
+                // Whatever it looks like, it is cut.
+                continue;
             }
+            let place = || self.input.line_place(length);
+            let is_bad = matches!(parsed, Line::Bad) && !is_blank;
+            if is_bad {
+                warnings.push(place(), bad_line(&self.input, found, F::EXPECTED));
+            } else if !self.input.line_ended() {
+                warnings.push(place(), WarningKind::NoLineEnd);
+            }
+            let Line::Request(request) = parsed else { continue };
+            if request.nr_sectors > 0 || !request.op.has_data() {
+                return Some(request);
+            }
+            warnings.push(place(), WarningKind::NoLength);
         }
+    }
+}
+
+/// What is wrong with a line that is no record: the last one without an end is cut.
+pub(crate) fn bad_line(input: &Input, found: String, expected: &'static str) -> WarningKind {
+    match input.line_ended() {
+        true => WarningKind::BadLine { found, expected },
+        false => WarningKind::CutLine { found, expected },
     }
 }
 
@@ -186,11 +210,12 @@ pub(crate) fn number_u32(digits: &[u8]) -> Option<u32> {
     number(digits)?.try_into().ok()
 }
 
-/// The sectors that hold `length` bytes from `offset` on: begun ones counted. `None` if there are none or too many.
+/// The sectors that hold `length` bytes from `offset` on: begun ones counted, none of no length. `None` if there are too
+/// many.
 pub(crate) fn sectors_of_bytes(offset: u64, length: u64) -> Option<(u64, u32)> {
     let end = offset.checked_add(length)?.div_ceil(SECTOR_BYTES);
     let sector = offset / SECTOR_BYTES;
-    let nr_sectors = u32::try_from(end - sector).ok().filter(|_| length > 0)?;
+    let nr_sectors = if length > 0 { u32::try_from(end - sector).ok()? } else { 0 };
     Some((sector, nr_sectors))
 }
 
@@ -202,11 +227,6 @@ pub(crate) fn bytes_of(request: &TraceRequest) -> (u128, u64) {
 /// Fields apart by commas, without the blanks around them.
 pub(crate) fn comma_fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&b| b == b',').map(<[u8]>::trim_ascii)
-}
-
-/// Whether one of the first lines of `head` is a request.
-pub(crate) fn any_line(head: &[u8], request: impl Fn(&[u8]) -> Option<TraceRequest>) -> bool {
-    head.split(|&b| b == b'\n').take(16).any(|line| request(line.trim_ascii_end()).is_some())
 }
 
 /// `seconds` or `seconds.fraction`, in ns; digits beyond the ninth are dropped.

@@ -93,11 +93,14 @@ impl VscsiReader {
             }
             if length < size {
                 if length > 0 {
-                    let kind = WarningKind::Truncated { have_bytes: length as u64, want_bytes: size as u64 };
-                    warnings.push(self.input.place(), kind);
+                    if !self.input.has_failed() {
+                        let kind = WarningKind::Truncated { have_bytes: length as u64, want_bytes: size as u64 };
+                        warnings.push(self.input.place(), kind);
+                    }
                     self.input.consume(length);
                 }
                 self.input.warn_failure(warnings);
+                warnings.tally.bytes = self.input.offset_bytes();
                 return None;
             }
             if fits {

@@ -44,7 +44,7 @@ fn notes_remaps_splits_and_errors_are_as_installed_blkparse_prints_them() {
     // Passed-through commands have no line of ours.
     theirs.retain(|line| !line.contains("R 36 ("));
     let data = corpus("blktrace/remap");
-    let mut events = EventReader::from_reader(std::io::Cursor::new(data), "remap").unwrap();
+    let mut events = EventReader::from_reader(std::io::Cursor::new(data), "remap", &partial()).unwrap();
     let mut ours = Vec::new();
     while let Some(event) = events.next() {
         let event = event.unwrap();
@@ -134,8 +134,10 @@ fn a_submission_passed_on_from_a_traced_device_counts_once() {
 #[test]
 fn events_carry_what_came_with_them() {
     let data = corpus("blktrace/remap");
-    let events: Vec<_> =
-        EventReader::from_reader(std::io::Cursor::new(data), "input").unwrap().map(Result::unwrap).collect();
+    let events: Vec<_> = EventReader::from_reader(std::io::Cursor::new(data), "input", &partial())
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
     let payload = |action: Action| &events.iter().find(|event| event.action == action).unwrap().payload;
     assert_eq!(*payload(Action::NoteTimestamp), Payload::WallClock { seconds: 1_700_000_000, nanoseconds: 5 });
     assert_eq!(
@@ -329,6 +331,10 @@ fn a_long_message_is_cut_between_characters() {
     let text = "ü".repeat(100);
     writer.write(&BlkEvent::new(Action::NoteMessage, Time::ZERO, 8 << 20, 0).with_message(&text)).unwrap();
     writer.finish().unwrap();
-    let event = EventReader::from_reader(std::io::Cursor::new(file), "message").unwrap().next().unwrap().unwrap();
+    let event = EventReader::from_reader(std::io::Cursor::new(file), "message", &Default::default())
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
     assert_eq!(event.payload, Payload::Message("ü".repeat(63).into()));
 }

@@ -95,7 +95,7 @@ fn nothing_is_lost_without_a_step() {
             events
         };
         let out = std::io::Cursor::new(passed(name, &Chain::default()));
-        let after = essence(EventReader::from_reader(out, name).unwrap());
+        let after = essence(EventReader::from_reader(out, name, &Default::default()).unwrap());
         assert!(after == essence(EventReader::open(source(name)).unwrap()), "{name}");
     }
 }

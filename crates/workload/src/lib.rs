@@ -23,7 +23,7 @@ mod trace;
 
 pub use closed::{ByProcess, ClosedLoop};
 pub use error::WorkloadError;
-pub use iosched_trace::Fit;
+pub use iosched_trace::{Fit, ReadOptions};
 pub use program::Program;
 pub use replay::{Followers, Replay};
 pub use rng::SplitMix64;
@@ -76,7 +76,22 @@ impl Workload {
     /// # Errors
     /// As [`Workload::open`].
     pub fn open_with(path: impl AsRef<Path>, environment: &dyn fio::Environment) -> Result<Self, WorkloadError> {
+        Self::open_as(path, environment, &ReadOptions::default())
+    }
+
+    /// Likewise; a trace is read as `reading` says. What has a format or columns given is a trace, whatever it is called.
+    ///
+    /// # Errors
+    /// As [`Workload::open`].
+    pub fn open_as(
+        path: impl AsRef<Path>,
+        environment: &dyn fio::Environment,
+        reading: &ReadOptions,
+    ) -> Result<Self, WorkloadError> {
         let path = path.as_ref();
+        if reading.format.is_some() || reading.columns.is_some() {
+            return Trace::open_with(path, reading).map(|trace| Self::Trace(Arc::new(trace)));
+        }
         if let Some(text) = path.to_str().filter(|text| app::Spec::is_command(text) && !path.exists()) {
             return app::Spec::parse(text).map(|spec| Self::Application(spec.into()));
         }
@@ -87,7 +102,7 @@ impl Workload {
             fio::load_logs(&mut file)?;
             Ok(Self::Jobs(fio::Jobs::new(file)))
         } else {
-            Trace::open(path).map(|trace| Self::Trace(Arc::new(trace)))
+            Trace::open_with(path, reading).map(|trace| Self::Trace(Arc::new(trace)))
         }
     }
 

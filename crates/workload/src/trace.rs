@@ -1,11 +1,11 @@
 //! A recorded trace in memory, to be replayed by many runs at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use iosched::{Flags, Op, Sector};
-use iosched_trace::{Fit, TraceError, TraceReader, TraceRequest, Warnings};
+use iosched_trace::{Completeness, Fit, ReadOptions, Source, TraceError, TraceReader, TraceRequest, Warnings};
 
 use crate::closed::{ByProcess, ClosedLoop};
 use crate::error::WorkloadError;
@@ -14,6 +14,8 @@ use crate::error::WorkloadError;
 const SECTORS_MAX: u64 = 1 << 48;
 /// The latest arrival, ns: 36 years.
 const TIME_MAX_NS: u64 = 1 << 60;
+/// Devices that are told apart.
+const DEVICES_MAX: usize = 1 << 16;
 /// Stands for a latency that was not recorded.
 const UNKNOWN: u64 = u64::MAX;
 
@@ -99,8 +101,10 @@ pub struct Trace {
     processes: Vec<Process>,
     resolution_ns: u64,
     left_out: u64,
+    devices: BTreeSet<u32>,
     end_sector: Sector,
     warnings: Warnings,
+    completeness: Completeness,
     by_process: OnceLock<ByProcess>,
     closed: OnceLock<ClosedLoop>,
     fits: Mutex<Vec<Fitted>>,
@@ -118,11 +122,18 @@ impl Trace {
     /// Loads the trace called `path`, in any format that [`iosched_trace`] knows.
     ///
     /// # Errors
-    /// It cannot be read, or holds no request.
+    /// It cannot be read, is not the whole recording, or holds no request.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WorkloadError> {
-        let path = path.as_ref();
-        let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
-        Self::read(&name, TraceReader::open(path)?)
+        Self::open_with(path, &ReadOptions::default())
+    }
+
+    /// Likewise, read as `options` say. Its name tells which files were read together.
+    ///
+    /// # Errors
+    /// As [`Trace::open`].
+    pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, WorkloadError> {
+        let source = Source::open(path)?;
+        Self::read(&source.title(), source.requests(options)?)
     }
 
     /// Loads what `reader` gives.
@@ -137,6 +148,7 @@ impl Trace {
             }
         }
         trace.warnings = reader.warnings().clone();
+        trace.completeness = reader.completeness();
         Ok(trace)
     }
 
@@ -163,7 +175,7 @@ impl Trace {
     }
 
     fn add(&mut self, request: &TraceRequest, numbers: &mut BTreeMap<u32, u32>, origin_ns: &mut Option<u64>) {
-        let &TraceRequest { arrival, pid, op, flags, sector, nr_sectors, latency_ns, .. } = request;
+        let &TraceRequest { arrival, pid, op, flags, sector, nr_sectors, latency_ns, device } = request;
         let has_length = (nr_sectors > 0) == op.has_data();
         let origin_ns = *origin_ns.get_or_insert(arrival.as_ns());
         let arrival_ns = arrival.as_ns().saturating_sub(origin_ns);
@@ -174,6 +186,11 @@ impl Trace {
         {
             self.left_out += 1;
             return;
+        }
+        if let Some(device) = device
+            && self.devices.len() < DEVICES_MAX
+        {
+            self.devices.insert(device);
         }
         let process = *numbers.entry(pid).or_insert(self.processes.len() as u32);
         if process as usize == self.processes.len() {
@@ -222,6 +239,12 @@ impl Trace {
         self.left_out
     }
 
+    /// How many devices it was recorded on, as far as that is known; a run has one. At most 65,536 are counted.
+    #[must_use]
+    pub fn devices(&self) -> usize {
+        self.devices.len()
+    }
+
     /// The sector behind the last that it touches: the least capacity it fits on.
     #[must_use]
     pub fn end_sector(&self) -> Sector {
@@ -248,6 +271,12 @@ impl Trace {
         &self.warnings
     }
 
+    /// What is known to be missing of the recording.
+    #[must_use]
+    pub fn completeness(&self) -> &Completeness {
+        &self.completeness
+    }
+
     /// The same trace with other submissions, in order of time, of the same processes.
     pub(crate) fn with_entries(&self, entries: Vec<Entry>, processes: Vec<Process>) -> Self {
         Self {
@@ -257,7 +286,9 @@ impl Trace {
             processes,
             resolution_ns: self.resolution_ns,
             left_out: self.left_out,
+            devices: self.devices.clone(),
             warnings: self.warnings.clone(),
+            completeness: self.completeness.clone(),
             by_process: OnceLock::new(),
             closed: OnceLock::new(),
             fits: Mutex::default(),

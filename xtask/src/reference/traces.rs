@@ -3,20 +3,25 @@
 use std::fmt::Write as _;
 
 use iosched::{Flags, Op};
-use iosched_trace::{Format, FormatSpec, Holds};
+use iosched_trace::{Columns, Format, FormatSpec, Holds, LOST_PERCENT_MAX, UNMATCHED_MIN};
 
 /// The page.
 pub(super) fn page() -> String {
     let mut page = String::from(
         "# Traces\n\n\
          Written by `cargo xtask reference` from the declarations in the code.\n\n\
-         A trace is recognised by its content, then by its name; gzip and Zstandard by their magic, whatever the name. A \
-         name without a file stands for the per-CPU files of blktrace that begin with it. Files are read as streams, with \
-         bounded memory; records that are slightly out of order are sorted; damage is told with its place, and what can \
-         be read around it is read. What is not aligned to sectors of 512 bytes is widened to whole ones. What a format \
-         does not say stays unknown: no latency is 0 because it was not recorded.\n\n\
+         A trace is recognised by its content, whatever its name; so are gzip and Zstandard. Only a block trace that is damaged at \
+         its start is told by its name. A \
+         name without a file stands for the per-CPU files of blktrace that begin with it; one of them for all of them; `-` for \
+         standard input. Files are read as streams, with \
+         bounded memory; what comes through a pipe is kept in a temporary file first. Records that are slightly out of order \
+         are sorted; damage is told with its place, and what can \
+         be read around it is read. What is not aligned to sectors of 512 bytes is widened to whole ones; I/Os of no length \
+         are passed over and told. What a format \
+         does not say stays unknown: no latency is 0 because it was not recorded. CRLF and a UTF-8 mark change nothing.\n\n\
          `iosched trace info` says what a trace is like. `convert`, `slice`, `scale`, `remap` and `filter` write one, in \
-         any format that can be written, and say on standard error what of it the format has no place for.\n\n\
+         any format that can be written, and say on standard error what of it the format has no place for. Whatever \
+         reads a trace tells first which files were read together and what is missing of the recording.\n\n\
          ## Recognised and read\n\n\
          | format | what it is | names end in | recognised by | a record | what is read | times |\n\
          |---|---|---|---|---|---|---|\n",
@@ -34,6 +39,7 @@ pub(super) fn page() -> String {
             duration(resolution_ns)
         );
     }
+    page.push_str(&told());
     page.push_str(
         "\n## Written\n\n\
          | format | operations | flags | times | processes | devices | latencies |\n|---|---|---|---|---|---|---|\n",
@@ -68,6 +74,60 @@ pub(super) fn page() -> String {
          `fio --name=replay --read_iolog=FILE --replay_redirect=/dev/DEVICE --ioengine=libaio --direct=1`.\n",
     );
     page
+}
+
+/// What is taken for what, and what for the whole.
+fn told() -> String {
+    format!(
+        "\n## When the format is not told rightly\n\n\
+         Formats of text without a heading of their own are told by the shape of the first 100 lines: the first must be a \
+         record, and half of them. A heading of other columns therefore is not taken for a bad line of theirs. What is in no \
+         format is refused, with the first line that does not fit each of them.\n\n\
+         - `--input-format NAME` reads a trace in this format, whatever it looks like.\n\
+         - `--columns NAME,…` reads a table whose columns are these; between them are commas, tabs, semicolons, bars or blanks, \
+         whichever makes as many. They are {}. There must be a time, `op`, a start and a length; no two may say the same. \
+         Times called `arrival_ns` are as written, others since the first record. `op` is a letter of `csv`, a word (read, \
+         write, discard, trim, flush, sync) or what blkparse prints, such as RA or WS. A first line without a number is a heading \
+         and passed over.\n\n\
+         Every command that reads a trace has both. A heading that names such columns is read so without being asked, in any \
+         order; columns of other names are passed over.\n\n\
+         More than {} % of bad lines are refused: the format is another, or most of the trace is not what it should be. With \
+         the format (or columns) given and `--partial` the rest is read.\n\n\
+         ## The whole recording, or a part of it\n\n\
+         What is concluded from a part can be wrong. Where it is certain that this is not the whole, every command \
+         says so and ends with exit status 1; nothing is written. With `--partial` it takes what is there, says so first, and \
+         results and reports carry it as the first doubt. Where it is possible, that is said first, too, and the exit status \
+         is 0. `iosched trace info --json` has it as `missing`, each with `kind` and `certain`.\n\n\
+         | what | how it shows | certain |\n|---|---|---|\n\
+         | `cut` | the data end inside a record, inside a line that is none, or inside a compressed stream | always |\n\
+         | `no_line_end` | the last line is a record and has no end | never: some programs leave the last end out |\n\
+         | `unmatched` | completions of requests that were neither submitted nor issued before, or requests issued that never \
+         complete | {UNMATCHED_MIN} or more, and more than {LOST_PERCENT_MAX} %, of those away from the ends; or any there and a \
+         CPU's file is missing |\n\
+         | `no_completions` | requests issued, and no completion at all | {UNMATCHED_MIN} or more, and the file of one CPU alone was \
+         read; else they were perhaps not recorded (`blktrace -a`) |\n\
+         | `missing_cpus` | the numbers of per-CPU files leave one out | if anything is `unmatched` away from the ends; else it is a \
+         note: that CPU was off, or had nothing to do |\n\
+         | `dropped` | gaps in the sequence numbers of a CPU | more than {LOST_PERCENT_MAX} % of the records |\n\
+         | `damaged` | bytes that belong to no record | more than {LOST_PERCENT_MAX} % of the bytes |\n\
+         | `bad_lines` | lines that are no records | more than {LOST_PERCENT_MAX} % of the lines that are not blank |\n\
+         | `disorder` | times that go back further than the 4,096 requests that are sorted: recordings put one behind the other | \
+         more than {LOST_PERCENT_MAX} % of the requests |\n\
+         | `unclosed` | files that a log of fio opens and does not close | never: fio may have been ended early |\n\n\
+         Why these: sequence numbers of blktrace count within a CPU and say nothing of another; but requests complete on \
+         other CPUs than they are submitted on, and a file that is missing leaves completions without submissions and the \
+         reverse, all over the recording. I/O that was under way when tracing began completes early, and I/O under way when it \
+         ended was issued late: so what counts is completions in the later half (from a quarter or half of the way on), and \
+         requests that were issued in the earlier half, overtaken by more than 1,024 completions (more than devices hold), or issued \
+         after the last completion into a silence four times as long as any before. {UNMATCHED_MIN} allow for a few that are \
+         overtaken by a whole run. {LOST_PERCENT_MAX} % moves means and shares by less than the 2 % that `iosched compare` takes \
+         for a difference of quantiles. I/O under way at the ends is a note of `trace info`, no doubt. What cannot be seen: data cut exactly \
+         between two records, lines or compressed streams where nothing is without its counterpart, and what a recording was \
+         told not to record. Two things look like a part and are not: a device that hangs until the recording ends, and zone \
+         appends, which complete elsewhere than they were sent; take those with `--partial`.\n",
+        Columns::known(),
+        LOST_PERCENT_MAX
+    )
 }
 
 fn operations(holds: &Holds) -> String {

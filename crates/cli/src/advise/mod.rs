@@ -47,6 +47,9 @@ pub(crate) struct AdviseArgs {
     #[arg(short, long, value_name = "FILE|COMMAND", value_hint = ValueHint::FilePath)]
     workload: PathBuf,
 
+    #[command(flatten)]
+    reading: crate::reading::Reading,
+
     /// What is to be good, as in "p99(sync)" or "throughput"; once for each goal [default: p99(sync)]
     #[arg(short, long = "goal", value_name = "GOAL")]
     goals: Vec<Goal>,

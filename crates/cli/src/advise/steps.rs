@@ -80,7 +80,7 @@ impl<'a> Plan<'a> {
     /// Everything is checked before anything runs, but for what only a run can tell.
     pub(super) fn of(args: &'a AdviseArgs) -> Result<Self> {
         let (host, state) = (Host::default(), StateDirectory::usual()?);
-        let workload = compare::open_workload(Some(&args.workload))?;
+        let workload = compare::open_workload(Some(&args.workload), &args.reading)?;
         let replay = compare::replay(args.replay, args.speed, &workload)?;
         let fairness = |measure: &Measure| *measure == Measure::Figure(Figure::Fairness);
         let mut measures = args.goals.iter().map(|own| &own.measure);
@@ -118,6 +118,8 @@ impl<'a> Plan<'a> {
         let mut words = vec!["iosched".to_owned(), "advise".to_owned(), quoted(&args.on.to_string_lossy())];
         let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
         option("--workload", args.workload.display().to_string());
+        words.extend(args.reading.words());
+        let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
         args.goals.iter().for_each(|own| option("--goal", own.to_string()));
         args.constraints.iter().for_each(|own| option("--subject-to", own.to_string()));
         for (name, path) in [("--profile", &args.profile), ("--destroy-data", &args.destroy_data)] {

@@ -16,6 +16,7 @@ use iosched_workload::Workload;
 use crate::args::{CompareArgs, OutputFormat, ReplayMode};
 use crate::fail::{INTERRUPTED, usage};
 use crate::output::{Kind, LAST_PAGE, Output, Outputs, Records, WriteArgs, all_of, say};
+use crate::reading::{self, Reading};
 use crate::show::{self, Page};
 use crate::watched::{RUNS, Watched};
 use crate::{output, sample};
@@ -170,12 +171,18 @@ fn html(records: &iosched_lab::Records, path: Option<&Path>) -> String {
     iosched_lab::report::html(records, name.as_deref())
 }
 
-/// The workload; the sample if none is named.
-pub(crate) fn open_workload(path: Option<&Path>) -> Result<Workload> {
-    match path {
-        Some(path) => Ok(Workload::open_with(path, &crate::job::ProcessEnvironment)?),
-        None => sample::open(),
+/// The workload; the sample if none is named. What is missing of a recording is the first that is said.
+pub(crate) fn open_workload(path: Option<&Path>, reading: &Reading) -> Result<Workload> {
+    let workload = match path {
+        Some(path) => Workload::open_as(path, &crate::job::ProcessEnvironment, &reading.options())?,
+        None => sample::open()?,
+    };
+    match (&workload, reading.given()) {
+        (Workload::Trace(trace), _) => reading::warn(trace.completeness()),
+        (_, Some(option)) => return Err(usage(format_args!("{option} is for traces, and this workload is none"))),
+        (_, None) => {}
     }
+    Ok(workload)
 }
 
 /// How a trace's times are used: as was asked for; else open with a speed, or where the recording does not tell which I/O waited for

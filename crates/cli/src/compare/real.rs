@@ -121,7 +121,7 @@ fn work(args: &CompareArgs) -> Result<Work> {
         let (words, prepare) = (args.real.command.clone(), args.real.prepare.clone());
         return Ok(Work::Command(ForeignCommand { words, prepare }));
     }
-    Ok(Work::Workload(open_workload(args.workload.as_deref())?))
+    Ok(Work::Workload(open_workload(args.workload.as_deref(), &args.reading)?))
 }
 
 /// Where it is run.
@@ -197,6 +197,8 @@ fn command(args: &CompareArgs, on: &Path, settings: &[SettingRecord], baseline: 
     if let Some(path) = &args.workload {
         option("--workload", path.display().to_string());
     }
+    words.extend(args.reading.words());
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
     if let Some(device) = &real.destroy_data {
         option("--destroy-data", device.display().to_string());
     }

@@ -60,7 +60,7 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
         settings = SCHEDULERS_DEFAULT.into_iter().map(SchedulerSetting::defaults).collect();
         baseline.get_or_insert_with(|| BASELINE_DEFAULT.to_owned());
     }
-    let workload = open_workload(args.workload.as_deref())?;
+    let workload = open_workload(args.workload.as_deref(), &args.reading)?;
     let replay = replay(args.replay, args.speed, &workload)?;
     let machine = machine(args.machine.as_deref(), &workload)?;
     let mut profiles = profiles.into_iter();
@@ -98,6 +98,8 @@ fn command(args: &CompareArgs, experiment: &Experiment) -> String {
     if let Some(path) = &args.workload {
         option("--workload", path.display().to_string());
     }
+    words.extend(args.reading.words());
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
     if let Some(machine) = experiment.header().machine {
         option("--machine", machine.name);
     }

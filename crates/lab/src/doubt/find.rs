@@ -47,9 +47,13 @@ impl Finder<'_> {
     /// What spoils most of the answer first.
     pub(crate) fn all(&self) -> Vec<Doubt> {
         let mut doubts = Vec::new();
+        let workload = &self.records.header().workload;
+        if !workload.missing.is_empty() {
+            doubts.push(Doubt::TraceIncomplete { missing: workload.missing.clone() });
+        }
+        doubts.extend(workload.recorded_devices.map(|devices| Doubt::SeveralDevices { devices }));
         let warnings = self.records.all().warnings.iter();
         doubts.extend(warnings.map(|problem| Doubt::RecordsDamaged { problem: problem.clone() }));
-        let workload = &self.records.header().workload;
         if let Some(first) = workload.warnings.first() {
             doubts.push(Doubt::WorkloadDamaged { first: first.clone(), total: workload.warnings_total });
         }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::fairness::ALONE_IOS_MIN;
 use crate::figure::Figure;
 use crate::number::significant;
-use crate::record::WorkloadKind;
+use crate::record::{MissingRecord, WorkloadKind};
 
 pub(crate) use find::Finder;
 
@@ -180,6 +180,16 @@ pub enum Doubt {
         /// What.
         note: Note,
     },
+    /// The trace is not the whole recording, or may not be: what is concluded holds for a part.
+    TraceIncomplete {
+        /// What is missing, what is certain first.
+        missing: Vec<MissingRecord>,
+    },
+    /// The trace was recorded on several devices, and all of it goes to one.
+    SeveralDevices {
+        /// How many.
+        devices: u64,
+    },
     /// The workload's file was damaged.
     WorkloadDamaged {
         /// The first warning.
@@ -209,10 +219,10 @@ impl Doubt {
     pub fn rank(&self) -> u8 {
         match self {
             // It is the answer to another question.
-            Self::RecordsDamaged { .. } | Self::WorkloadDamaged { .. } => 0,
+            Self::RecordsDamaged { .. } | Self::TraceIncomplete { .. } | Self::WorkloadDamaged { .. } => 0,
             // Whatever is concluded is of the model or of an idle device.
             Self::ModelError { fit, .. } if !fit.fits => 1,
-            Self::Idle { .. } | Self::Overload { .. } => 2,
+            Self::SeveralDevices { .. } | Self::Idle { .. } | Self::Overload { .. } => 2,
             Self::Incomplete { .. } | Self::FewRuns { rounds: 1 } => 3,
             // What the device or its machine does to figures.
             Self::Found { .. } | Self::Drift { .. } | Self::TwoGroups { .. } | Self::OddRuns { .. } => 4,
@@ -225,6 +235,16 @@ impl Doubt {
             Self::Short { .. } | Self::FewRuns { .. } | Self::NoFairness { .. } | Self::FairnessPartial { .. } => 9,
         }
     }
+}
+
+/// What is missing of a recording, in a sentence.
+pub(crate) fn incomplete(missing: &[MissingRecord]) -> String {
+    let certain = missing.iter().any(|own| own.certain);
+    let whole = if certain { "this is not the whole recording" } else { "this may not be the whole recording" };
+    let problems: Vec<&str> = missing.iter().map(|own| own.problem.as_str()).collect();
+    let mut remedies: Vec<&str> = missing.iter().map(|own| own.remedy.as_str()).collect();
+    remedies.dedup();
+    format!("{whole}: {}; {}", problems.join("; and "), remedies.join(", and "))
 }
 
 impl fmt::Display for Doubt {
@@ -370,6 +390,12 @@ impl fmt::Display for Doubt {
             ),
             Self::Simulated { settings, note } if settings.is_empty() => write!(f, "{note}"),
             Self::Simulated { settings, note } => write!(f, "{}: {note}", listed(settings)),
+            Self::TraceIncomplete { missing } => f.write_str(&incomplete(missing)),
+            Self::SeveralDevices { devices } => write!(
+                f,
+                "the trace is of {devices} devices, and all of it goes to one, each sector where it was on its own; take one \
+                 of them: iosched trace filter --device"
+            ),
             Self::WorkloadDamaged { first, total: 1 } => write!(f, "{first}; record it again if that matters"),
             Self::WorkloadDamaged { first, total } => {
                 write!(f, "{first}; and {} more; record it again if that matters", total - 1)

@@ -93,6 +93,9 @@ impl TuneResults<'_> {
     #[must_use]
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
+        if !self.header.workload.missing.is_empty() {
+            doubts.push(crate::doubt::incomplete(&self.header.workload.missing));
+        }
         if !self.header.seeds_matter {
             doubts.push(
                 "runs are the same whatever their seeds: differences are exact, but say nothing about a slightly \

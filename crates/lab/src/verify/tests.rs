@@ -90,6 +90,8 @@ fn verification(names: &[&str], runs: u32) -> Verification {
             timed: false,
             warnings: Vec::new(),
             warnings_total: 0,
+            missing: Vec::new(),
+            recorded_devices: None,
             jobs: Vec::new(),
         },
         settings: names.iter().map(setting).collect(),

@@ -175,7 +175,10 @@ impl BinaryReader {
             self.input.consume(whole);
         } else {
             let have_bytes = available.len();
-            warnings.push(place, WarningKind::Truncated { have_bytes: have_bytes as u64, want_bytes: whole as u64 });
+            if !self.input.has_failed() {
+                let (have_bytes, want_bytes) = (have_bytes as u64, whole as u64);
+                warnings.push(place, WarningKind::Truncated { have_bytes, want_bytes });
+            }
             self.input.consume(have_bytes);
         }
     }
@@ -231,11 +234,14 @@ impl BinaryReader {
     fn finish(&mut self, warnings: &mut Warnings) {
         let rest = self.input.peek(HEADER_BYTES).len();
         if rest > 0 {
-            let kind = WarningKind::Truncated { have_bytes: rest as u64, want_bytes: HEADER_BYTES as u64 };
-            warnings.push(self.input.place(), kind);
+            if !self.input.has_failed() {
+                let kind = WarningKind::Truncated { have_bytes: rest as u64, want_bytes: HEADER_BYTES as u64 };
+                warnings.push(self.input.place(), kind);
+            }
             self.input.consume(rest);
         }
         self.input.warn_failure(warnings);
+        warnings.tally.bytes += self.input.offset_bytes();
     }
 }
 

@@ -1,12 +1,13 @@
 //! Block trace events: what happened to requests on their way through the request queue.
 //!
 //! [`binary`] reads the records of one CPU, [`merge`] puts several CPUs' into one order, [`convert`] makes
-//! requests of events, [`writer`] writes events, [`pass`] takes them from a trace to another. blkparse's text gives the same events and goes through the same
+//! requests of events, [`follow`] finds events without their counterparts, [`writer`] writes events, [`pass`] takes them from a trace to another. blkparse's text gives the same events and goes through the same
 //! conversion.
 //! Record layout: `include/uapi/linux/blktrace_api.h` of Linux, format version 7.
 
 pub(crate) mod binary;
 pub(crate) mod convert;
+pub(crate) mod follow;
 pub(crate) mod merge;
 pub(crate) mod pass;
 pub(crate) mod writer;

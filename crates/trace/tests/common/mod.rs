@@ -34,11 +34,23 @@ pub(crate) fn unzstd(path: &Path) -> Vec<u8> {
     data
 }
 
+/// What is there will do.
+pub(crate) fn partial() -> ReadOptions {
+    ReadOptions { partial: true, ..ReadOptions::default() }
+}
+
+/// What is there will do, in the format it is recognised as.
 pub(crate) fn open(data: &[u8]) -> Result<TraceReader, TraceError> {
     open_with(data, &ReadOptions::default())
 }
 
 pub(crate) fn open_with(data: &[u8], options: &ReadOptions) -> Result<TraceReader, TraceError> {
+    let format = strictly(data, options)?.format();
+    strictly(data, &ReadOptions { format: Some(format), partial: true, ..options.clone() })
+}
+
+/// As the options say, nothing else.
+pub(crate) fn strictly(data: &[u8], options: &ReadOptions) -> Result<TraceReader, TraceError> {
     TraceReader::from_reader(Cursor::new(data.to_vec()), "input", options)
 }
 

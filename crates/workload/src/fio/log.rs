@@ -20,7 +20,7 @@ pub(crate) fn load(file: &mut JobFile) -> Result<(), WorkloadError> {
             Some(ios) => Arc::clone(ios),
             None => {
                 let ios: Arc<[LogIo]> =
-                    ios(&key.0, key.1).map_err(|problem| error(&name, job, &key.0, &problem))?.into();
+                    ios(&key.0, key.1).map_err(|problem| error(&name, job, &key.0, problem))?.into();
                 read.insert(key, Arc::clone(&ios));
                 ios
             }
@@ -32,7 +32,18 @@ pub(crate) fn load(file: &mut JobFile) -> Result<(), WorkloadError> {
     Ok(())
 }
 
-fn error(file: &str, job: &Job, path: &str, problem: &str) -> WorkloadError {
+/// Why there is nothing to replay.
+enum Problem {
+    Trace(TraceError),
+    Content(&'static str),
+}
+
+fn error(file: &str, job: &Job, path: &str, problem: Problem) -> WorkloadError {
+    let problem = match problem {
+        Problem::Trace(part @ TraceError::Partial { .. }) => return part.into(),
+        Problem::Trace(error) => error.to_string(),
+        Problem::Content(problem) => problem.to_owned(),
+    };
     WorkloadError::Job {
         file: file.to_owned(),
         line: job.line,
@@ -42,17 +53,17 @@ fn error(file: &str, job: &Job, path: &str, problem: &str) -> WorkloadError {
     }
 }
 
-fn ios(path: &str, redirect: bool) -> Result<Vec<LogIo>, String> {
-    let mut reader = TraceReader::open(path).map_err(|error: TraceError| error.to_string())?;
+fn ios(path: &str, redirect: bool) -> Result<Vec<LogIo>, Problem> {
+    let mut reader = TraceReader::open(path).map_err(Problem::Trace)?;
     let mut ios = Vec::new();
     let mut device = None;
     let mut origin = None;
     for request in reader.by_ref() {
-        let request = request.map_err(|error| error.to_string())?;
+        let request = request.map_err(Problem::Trace)?;
         if !redirect && request.device.is_some() && *device.get_or_insert(request.device) != request.device {
-            return Err(
-                "it is about several files or devices, and a run has one device: set replay_redirect".to_owned()
-            );
+            return Err(Problem::Content(
+                "it is about several files or devices, and a run has one device: set replay_redirect",
+            ));
         }
         let direction = match request.op {
             Op::Read => Some(Direction::Read),
@@ -68,5 +79,5 @@ fn ios(path: &str, redirect: bool) -> Result<Vec<LogIo>, String> {
             bytes: u64::from(request.nr_sectors) * SECTOR_BYTES,
         });
     }
-    if ios.is_empty() { Err("there is no I/O in it".to_owned()) } else { Ok(ios) }
+    if ios.is_empty() { Err(Problem::Content("there is no I/O in it")) } else { Ok(ios) }
 }

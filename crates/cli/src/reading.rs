@@ -1,0 +1,83 @@
+//! How traces are read: the options of every command that reads one, and what is said of a trace that is not whole.
+
+use clap::Args;
+use iosched_trace::{Columns, Completeness, Format, Gap, ReadOptions};
+
+use crate::compare::quoted;
+
+/// How to read a trace.
+#[derive(Args, Debug, Default)]
+pub(crate) struct Reading {
+    /// The trace's format: blktrace, blkparse, fio-v2, fio-v3, msr, spc, fiu, alibaba, tencent, blkreplay, vscsi, mqsim or
+    /// csv [default: told by its content]
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    input_format: Option<Format>,
+    /// Read the trace as a table whose columns are these, apart by commas, tabs, semicolons, bars or blanks: a time
+    /// (time_ns, time_us, time_ms or time_s; or arrival_ns, kept as it is), op, sector or offset_bytes, nr_sectors or
+    /// length_bytes; perhaps pid, process, device, sync, flags, latency_ns (_us, _ms, _s); - for one to ignore
+    #[arg(long, value_name = "NAME,…", conflicts_with = "input_format", value_parser = columns)]
+    columns: Option<Columns>,
+    /// Take what is there of a trace that is not the whole recording: the file of a CPU is missing, a file is cut short
+    /// or damaged; with --input-format or --columns also one with many bad lines
+    #[arg(long)]
+    partial: bool,
+}
+
+impl Reading {
+    /// For readers.
+    pub(crate) fn options(&self) -> ReadOptions {
+        let Self { input_format, columns, partial } = self;
+        ReadOptions { format: *input_format, columns: columns.clone(), partial: *partial, ..ReadOptions::default() }
+    }
+
+    /// The options given, as a command line has them.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
+        self.input_format.iter().for_each(|format| option("--input-format", format.to_string()));
+        self.columns.iter().for_each(|columns| option("--columns", columns.to_string()));
+        if self.partial {
+            words.push("--partial".to_owned());
+        }
+        words
+    }
+
+    /// An option that was given, if any.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        match self {
+            Self { input_format: Some(_), .. } => Some("--input-format"),
+            Self { columns: Some(_), .. } => Some("--columns"),
+            Self { partial: true, .. } => Some("--partial"),
+            _ => None,
+        }
+    }
+}
+
+/// What is to be known before anything else of a trace that is not whole, or may not be: a sentence each.
+pub(crate) fn missing(completeness: &Completeness) -> Vec<String> {
+    let gaps: Vec<&Gap> = completeness.gaps().iter().filter(|gap| gap.matters()).collect();
+    let line = |(number, gap): (usize, &&Gap)| {
+        let whole = if gap.is_certain() { "is not" } else { "may not be" };
+        let line = format!("this {whole} the whole recording: {gap}");
+        // What helps against several is said once, with the last.
+        let again = gaps.get(number + 1).is_some_and(|next| next.remedy() == gap.remedy());
+        if again { line } else { format!("{line}; {}", gap.remedy()) }
+    };
+    gaps.iter().enumerate().map(line).collect()
+}
+
+/// Says it on standard error, before anything else is said.
+pub(crate) fn warn(completeness: &Completeness) {
+    missing(completeness).iter().for_each(|line| eprintln!("warning: {line}"));
+}
+
+fn format(text: &str) -> Result<Format, String> {
+    Format::from_name(text).ok_or_else(|| format!("formats are {}", Format::names()))
+}
+
+fn columns(text: &str) -> Result<Columns, String> {
+    Columns::parse(text).map_err(|error| match error {
+        iosched_trace::TraceError::Columns { problem, .. } => problem,
+        other => other.to_string(),
+    })
+}

@@ -1,0 +1,214 @@
+//! Which format a file is in, by its content; and where it is in none, why not.
+
+use std::fmt;
+
+use crate::error::TraceError;
+use crate::input::{HEAD_BYTES, Input, excerpt};
+use crate::text::{Line, LineFormat, Names};
+use crate::{Format, alibaba, blkparse, blkreplay, blktrace, csv, fio, fiu, mqsim, msr, spc, tencent, vscsi};
+
+/// Lines that are looked at.
+const LINES_MAX: usize = 100;
+/// Of these, so many must be of the format, per cent: a few can be damaged, and what is left out is counted when the whole
+/// is read.
+const FIT_PERCENT_MIN: usize = 50;
+/// Bytes looked at for what text does not hold.
+const TEXT_HEAD_BYTES: usize = 512;
+
+/// Why a file is not in a format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The format that was tried.
+    pub format: Format,
+    /// The first line that is not of it, from 1; `None` of binary formats.
+    pub line: Option<u64>,
+    /// How it begins.
+    pub found: String,
+    /// What would be right.
+    pub expected: &'static str,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.format)?;
+        match self.line {
+            Some(line) => write!(f, "line {line}: found {:?}, expected {}", self.found, self.expected),
+            None => write!(f, "it does not begin with {}", self.expected),
+        }
+    }
+}
+
+/// The format of files that belong together.
+pub(crate) fn detect(inputs: &mut [Input]) -> Result<Format, TraceError> {
+    let Some(first) = inputs.first() else { return Err(TraceError::NoFile) };
+    let first_name = first.name().to_owned();
+    let mut all_empty = true;
+    let mut formats = Vec::new();
+    for input in inputs.iter_mut() {
+        let name = input.name().to_owned();
+        let head = input.peek(HEAD_BYTES);
+        all_empty &= head.is_empty();
+        formats.push(of_content(head, &name)?.or_else(|| binary_by_name(&name)));
+    }
+    if all_empty {
+        // A file that cannot even be read a little is not empty but damaged.
+        return match inputs.iter_mut().find_map(Input::failure_at_start) {
+            Some(error) => Err(error),
+            None => Err(TraceError::Empty { file: first_name }),
+        };
+    }
+    if let [one] = formats[..] {
+        return one.ok_or_else(|| unknown(&mut inputs[0]));
+    }
+    // One that cannot be told beside others that can is damaged at its start.
+    let wrong = formats.iter().position(|format| format.is_some_and(|format| format != Format::Blktrace));
+    match wrong {
+        Some(at) => {
+            let format = formats[at].unwrap_or(Format::Blktrace);
+            Err(TraceError::SeveralFiles { file: inputs[at].name().to_owned(), format })
+        }
+        None if formats.iter().all(Option::is_none) => Err(unknown(&mut inputs[0])),
+        None => Ok(Format::Blktrace),
+    }
+}
+
+/// A block trace can be damaged at its start and still be read from where records follow; text cannot be taken for it.
+fn binary_by_name(name: &str) -> Option<Format> {
+    let file_name = std::path::Path::new(name).file_name()?.to_str()?;
+    Format::of_file_name(file_name).filter(|format| *format == Format::Blktrace)
+}
+
+fn of_content(head: &[u8], name: &str) -> Result<Option<Format>, TraceError> {
+    if let Some(version) = blktrace::binary::sniff(head) {
+        // One record of another version among ours is damage.
+        let is_ours = || head.windows(4).any(|word| blktrace::binary::sniff(word) == Some(blktrace::VERSION));
+        if version != blktrace::VERSION && !is_ours() {
+            return Err(TraceError::UnsupportedVersion { file: name.to_owned(), version });
+        }
+        return Ok(Some(Format::Blktrace));
+    }
+    if vscsi::sniff(head).is_some() {
+        return Ok(Some(Format::Vscsi));
+    }
+    if head.iter().take(TEXT_HEAD_BYTES).any(|&b| b == 0) {
+        return Ok(None);
+    }
+    let lines = whole_lines(head);
+    Ok(TEXT_FORMATS.into_iter().find(|&format| misfit(format, lines).is_none()))
+}
+
+/// Formats of text, the most particular first.
+const TEXT_FORMATS: [Format; 11] = [
+    Format::FioV2,
+    Format::FioV3,
+    Format::Csv,
+    Format::Msr,
+    Format::Alibaba,
+    Format::Tencent,
+    Format::Spc,
+    Format::Fiu,
+    Format::Blkreplay,
+    Format::Blkparse,
+    Format::Mqsim,
+];
+
+fn whole_lines(head: &[u8]) -> &[u8] {
+    head.iter().rposition(|&b| b == b'\n').map_or(head, |end| &head[..end])
+}
+
+/// Why lines are not of a format of text; `None` if they are.
+fn misfit(format: Format, lines: &[u8]) -> Option<Misfit> {
+    match format {
+        Format::FioV2 => headed(format, lines, fio::sniff(lines) == Some(fio::Version::Two), "fio version 2 iolog"),
+        Format::FioV3 => headed(format, lines, fio::sniff(lines) == Some(fio::Version::Three), "fio version 3 iolog"),
+        Format::Csv => headed(format, lines, csv::sniff(lines), csv::Csv::EXPECTED),
+        Format::Msr => unlike(format, lines, msr::Msr),
+        Format::Alibaba => unlike(format, lines, alibaba::Alibaba),
+        Format::Tencent => unlike(format, lines, tencent::Tencent),
+        Format::Spc => unlike(format, lines, spc::Spc),
+        Format::Fiu => unlike(format, lines, fiu::Fiu),
+        Format::Blkreplay => unlike(format, lines, blkreplay::Blkreplay::new()),
+        Format::Blkparse => unlike(format, lines, blkparse::Lines),
+        Format::Mqsim => unlike(format, lines, mqsim::Mqsim),
+        Format::Blktrace | Format::Vscsi => None,
+    }
+}
+
+/// Of a format that its first line tells.
+fn headed(format: Format, lines: &[u8], fits: bool, expected: &'static str) -> Option<Misfit> {
+    let (number, line) = first_line(lines)?;
+    (!fits).then(|| Misfit { format, line: Some(number), found: excerpt(line), expected })
+}
+
+fn first_line(lines: &[u8]) -> Option<(u64, &[u8])> {
+    let mut numbered = (1..).zip(lines.split(|&b| b == b'\n'));
+    numbered.find(|(_, line)| !is_passed_over(line)).or(Some((1, &[])))
+}
+
+/// Blank, or a comment.
+fn is_passed_over(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    line.is_empty() || line.starts_with(b"#")
+}
+
+/// Of a format that the shape of its lines tells. The first must be a record or what the format has above records: a
+/// heading of something else says that the columns are others.
+fn unlike<F: LineFormat>(format: Format, lines: &[u8], mut own: F) -> Option<Misfit> {
+    let mut names = Names::default();
+    let (mut records, mut bad, mut first, mut first_bad) = (0, 0, None, None);
+    let numbered = (1..).zip(lines.split(|&b| b == b'\n').take(LINES_MAX));
+    for (number, line) in numbered {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if is_passed_over(line) {
+            continue;
+        }
+        first.get_or_insert((number, line));
+        match own.parse(line, &mut names) {
+            Line::Request(_) => records += 1,
+            Line::Other => {}
+            Line::Bad => {
+                bad += 1;
+                first_bad.get_or_insert((number, line));
+            }
+        }
+    }
+    let first_is_bad = first_bad.is_some() && first == first_bad;
+    if records > 0 && !first_is_bad && records * 100 >= (records + bad) * FIT_PERCENT_MIN {
+        return None;
+    }
+    let (number, line) = first_bad.or(first).unwrap_or((1, &[]));
+    Some(Misfit { format, line: Some(number), found: excerpt(line), expected: F::EXPECTED })
+}
+
+/// That a file is in no format, and why.
+fn unknown(input: &mut Input) -> TraceError {
+    let file = input.name().to_owned();
+    let head = input.peek(HEAD_BYTES);
+    let looks_like = looks_like(head);
+    let lines = whole_lines(head);
+    let is_text = !head.iter().take(TEXT_HEAD_BYTES).any(|&b| b == 0);
+    let binary = |format: Format, expected| Misfit { format, line: None, found: String::new(), expected };
+    let mut misfits = Vec::new();
+    if is_text {
+        misfits.extend(TEXT_FORMATS.into_iter().filter_map(|format| misfit(format, lines)));
+    }
+    misfits.push(binary(Format::Blktrace, "the magic 0x65617400 of a record"));
+    misfits.push(binary(Format::Vscsi, "two records of version 1 or 2"));
+    TraceError::UnknownFormat { file, looks_like, misfits }
+}
+
+/// What people give instead of a trace, and what is to be done with it.
+fn looks_like(head: &[u8]) -> Option<&'static str> {
+    Some(match head {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is text in UTF-16: convert it, as with iconv -f UTF-16 -t UTF-8",
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => "it is compressed with xz: decompress it first, as with xz -dc",
+        [b'B', b'Z', b'h', ..] => "it is compressed with bzip2: decompress it first, as with bzip2 -dc",
+        [0x04, 0x22, 0x4d, 0x18, ..] => "it is compressed with lz4: decompress it first, as with lz4 -dc",
+        [b'P', b'K', 3, 4, ..] => "it is a zip archive: unpack it first",
+        head if head.get(257..262) == Some(b"ustar") => "it is a tar archive: unpack it first",
+        head if !head.is_empty() && head.iter().all(|&b| b == 0) => {
+            "it is full of zero bytes: its data were lost; copy it again"
+        }
+        _ => return None,
+    })
+}

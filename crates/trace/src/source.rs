@@ -1,0 +1,148 @@
+//! Where a trace is read from: the files that a name stands for, or what comes through a pipe. Can be read more than once.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::TraceError;
+use crate::events::EventReader;
+use crate::input::Input;
+use crate::open;
+use crate::reader::{ReadOptions, TraceReader};
+
+/// Stands for standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// A trace that can be opened: one file, or one per CPU.
+#[derive(Clone, Debug)]
+pub struct Source {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    name: String,
+    place: Place,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    File(PathBuf),
+    /// What came through a pipe.
+    Kept(Arc<File>),
+}
+
+impl Source {
+    /// What `path` stands for: a file; its siblings of other CPUs, if it is named as one CPU's; if there is no such
+    /// file, the per-CPU files that begin with its name, or itself compressed. `-` is standard input. What comes through a
+    /// pipe is read to its end and kept in an unnamed file of the directory for temporary files.
+    ///
+    /// # Errors
+    /// There is no such file, it is a directory, or a pipe cannot be read or kept.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, TraceError> {
+        let path = path.as_ref();
+        if path == Path::new(STANDARD_INPUT) {
+            return Self::keep(io::stdin().lock(), "standard input");
+        }
+        let name = path.display().to_string();
+        let Ok(about) = std::fs::metadata(path) else {
+            return Ok(Self::of_files(&open::resolve(path)?));
+        };
+        let kind = about.file_type();
+        if kind.is_dir() {
+            return Err(TraceError::Directory { found: open::traces_in(path), file: name });
+        }
+        if kind.is_fifo() || kind.is_char_device() || kind.is_socket() {
+            let opened = File::open(path).map_err(|source| TraceError::Io { file: name.clone(), source })?;
+            return Self::keep(opened, &name);
+        }
+        Ok(Self::of_files(&open::resolve(path)?))
+    }
+
+    /// Exactly these files: one, or one per CPU.
+    #[must_use]
+    pub fn of_files(paths: &[PathBuf]) -> Self {
+        let part = |path: &PathBuf| Part { name: path.display().to_string(), place: Place::File(path.clone()) };
+        Self { parts: paths.iter().map(part).collect() }
+    }
+
+    /// Everything that `reader` gives; `name` stands for it in messages.
+    fn keep(mut reader: impl Read, name: &str) -> Result<Self, TraceError> {
+        let failed = |source| TraceError::Io { file: name.to_owned(), source };
+        let mut file = tempfile::tempfile().map_err(failed)?;
+        io::copy(&mut reader, &mut file).map_err(failed)?;
+        Ok(Self { parts: vec![Part { name: name.to_owned(), place: Place::Kept(Arc::new(file)) }] })
+    }
+
+    /// The requests.
+    ///
+    /// # Errors
+    /// As [`TraceReader::open`].
+    pub fn requests(&self, options: &ReadOptions) -> Result<TraceReader, TraceError> {
+        TraceReader::from_inputs(self.inputs()?, options)
+    }
+
+    /// The events.
+    ///
+    /// # Errors
+    /// As [`EventReader::open`].
+    pub fn events(&self, options: &ReadOptions) -> Result<EventReader, TraceError> {
+        EventReader::from_inputs(self.inputs()?, options)
+    }
+
+    /// The files by name, in the order of their CPUs.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().map(|part| part.name.as_str())
+    }
+
+    /// What it is called, for people, without directories: `x.csv`, or `x.blktrace.0 to .3, read together`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let base = |part: &Part| {
+            let name = Path::new(&part.name).file_name().map(|name| name.to_string_lossy().into_owned());
+            name.unwrap_or_else(|| part.name.clone())
+        };
+        let names: Vec<String> = self.parts.iter().map(base).collect();
+        let [first, rest @ ..] = names.as_slice() else { return String::new() };
+        if rest.is_empty() {
+            return first.clone();
+        }
+        let Some((stem, from)) = open::split_cpu(first) else { return names.join(", ") };
+        let ends: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix(stem)).collect();
+        let cpus = names.iter().filter_map(|name| open::split_cpu(name)).map(|(_, cpu)| cpu);
+        let in_a_row = cpus.eq(from..from.saturating_add(names.len() as u32));
+        match ends.as_slice() {
+            [first, .., last] if in_a_row && ends.len() > 2 => format!("{stem}{first} to {last}, read together"),
+            [first @ .., last] => format!("{stem}{} and {last}, read together", first.join(", ")),
+            [] => names.join(", "),
+        }
+    }
+
+    fn inputs(&self) -> Result<Vec<Input>, TraceError> {
+        let open = |part: &Part| {
+            let reader: io::Result<Box<dyn Read + Send>> = match &part.place {
+                Place::File(path) => File::open(path).map(|file| Box::new(file) as _),
+                Place::Kept(file) => Ok(Box::new(Kept { file: Arc::clone(file), at: 0 })),
+            };
+            let input = reader.and_then(|reader| Input::new(reader, &part.name));
+            input.map_err(|source| TraceError::Io { file: part.name.clone(), source })
+        };
+        self.parts.iter().map(open).collect()
+    }
+}
+
+/// A file that others read, too.
+struct Kept {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for Kept {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.file.read_at(target, self.at)?;
+        self.at += bytes as u64;
+        Ok(bytes)
+    }
+}
