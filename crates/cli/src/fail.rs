@@ -106,7 +106,10 @@ fn is_usage_of_verify(error: &VerifyError) -> bool {
         VerifyError::Setting { .. } => true,
         VerifyError::Execute(error) => matches!(
             **error,
-            ExecuteError::Workload(_) | ExecuteError::NoConsent { .. } | ExecuteError::NeedsDirectory { .. }
+            ExecuteError::Workload(_)
+                | ExecuteError::NoConsent { .. }
+                | ExecuteError::OnlyRead { .. }
+                | ExecuteError::NeedsDirectory { .. }
         ),
         _ => false,
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_kernel::target::Target;
-use iosched_kernel::{BlockDevice, Host, Setting, StateDirectory, consent};
-use iosched_lab::verify::{ForeignCommand, KernelBench, Limits, Verification, Work, for_records, verify};
-use iosched_lab::{Control, SettingRecord, command_record, workload_record};
+use iosched_kernel::{BlockDevice, Host, Setting, StateDirectory, consent, execute};
+use iosched_lab::verify::{ForeignCommand, KernelBench, Limits, Verification, VerifyError, Work, for_records, verify};
+use iosched_lab::{Control, LabError, SettingRecord, command_record, workload_record};
 
 use super::{Comparing, on_interrupt, open_workload, quoted, replay};
 use crate::args::CompareArgs;
@@ -75,6 +75,9 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
     let state = StateDirectory::usual()?;
     let work = work(args)?;
     let target = target(&host, &state, on, real.destroy_data.as_deref(), &work)?;
+    if let Work::Workload(workload) = &work {
+        execute::check(workload, &target).map_err(|error| LabError::from(VerifyError::Execute(Box::new(error))))?;
+    }
     let Some(device) = target.block_device().map(BlockDevice::disk) else {
         return Err(usage(format!(
             "{}: is on no block device of this machine: there is no scheduler to set",
@@ -136,7 +139,7 @@ pub(crate) fn target(
         }
         return Ok(Target::directory(host, on, state)?);
     }
-    let device = BlockDevice::find(host, on)?;
+    let device = BlockDevice::itself(host, on)?;
     match (destroy, work) {
         (Some(_), Work::Command(_)) => {
             Err(usage("--destroy-data is for workloads of ours; what a command of yours does is up to it"))

@@ -47,8 +47,9 @@ use self::recorder::Recorder;
 use self::ring::Ring;
 use self::worker::Shared;
 use crate::block::{BlockDevice, Stat};
+use crate::consent::{Refusal, unasked};
 use crate::quiet::drop_caches;
-use crate::target::Target;
+use crate::target::{Place, Target};
 
 /// The longest I/O, bytes.
 const IO_BYTES_MAX: u64 = 1 << 30;
@@ -79,13 +80,13 @@ pub enum ExecuteError {
     Workload(#[from] WorkloadError),
     /// It writes, and nobody agreed to that.
     #[error(
-        "{workload}: writes, and {path}: is only read; writing destroys its data: say --destroy-data {path} if that is what you want, or give a directory"
+        "{workload}: writes, and a device is only read; {refusal}; or give a directory, in which only files of our own are written"
     )]
     NoConsent {
         /// The workload.
         workload: String,
-        /// The device file.
-        path: String,
+        /// Why the device is not written.
+        refusal: Box<Refusal>,
     },
     /// It writes, and the target is a file of somebody's.
     #[error("{workload}: writes, and {path}: is a file, which is only read; give a directory, in which files are made")]
@@ -244,9 +245,9 @@ pub fn check(workload: &Workload, target: &Target) -> Result<(), ExecuteError> {
     let needs_files = matches!(workload, Workload::Application(_));
     if !target.is_writable() && !needs_files && writes(workload) {
         let (workload, path) = (workload.name().to_owned(), target.to_string());
-        return Err(match target.is_file() {
-            true => ExecuteError::OnlyRead { workload, path },
-            false => ExecuteError::NoConsent { workload, path },
+        return Err(match &target.place {
+            Place::ReadOnly(device) => ExecuteError::NoConsent { workload, refusal: Box::new(unasked(device)) },
+            _ => ExecuteError::OnlyRead { workload, path },
         });
     }
     let bytes = longest_io(workload);
