@@ -52,7 +52,8 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if is_usage(error) { USAGE } else { FAILED })
 }
 
-fn is_usage(error: &anyhow::Error) -> bool {
+/// Whether another command line, setting or file would be right.
+pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     if let Some(error) = error.downcast_ref::<WorkloadError>() {
         return match error {
             WorkloadError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,

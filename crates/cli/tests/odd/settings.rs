@@ -1,6 +1,7 @@
 //! Hints of what to do to devices, settings of the kernel's disks and of live ones, and what counts of a run.
 
 mod hints;
+mod values;
 
 use crate::list::Odd;
 
@@ -33,4 +34,21 @@ pub(crate) const CASES: &[Odd] = &[
         name: "what was left of another device is to be forgotten, not set on this one",
         check: hints::another_device,
     },
+    Odd { name: "a value out of its declared range is refused before it is written", check: values::out_of_range },
+    Odd { name: "a value that the kernel made another of is told and fails", check: values::another_value },
+    Odd { name: "a value that reads back in another notation is what was asked for", check: values::another_notation },
+    Odd { name: "where the second of two fails, what was set before it is told", check: values::first_of_two },
+    Odd { name: "where the second of two is known to be wrong, the first is not written", check: values::wrong_second },
+    Odd {
+        name: "a compared setting that the device does not take is refused, and nothing is left set",
+        check: values::compared,
+    },
+    Odd { name: "a simulated setting out of its declared range is refused", check: values::simulated },
+    Odd { name: "on a mounted disk a wrong value is refused in our words", check: values::mounted },
+    Odd { name: "on a served disk a wrong value is refused in our words", check: values::served },
+    Odd {
+        name: "on a served disk a wrong weight of an export is refused in our words",
+        check: values::served_in_shares,
+    },
+    Odd { name: "a name that the disk has not is told with those that it has", check: values::unknown_names },
 ];

@@ -71,10 +71,27 @@ pub(super) fn a_file_system(place: &Place) {
 }
 
 pub(super) fn a_partition_table(place: &Place) {
-    let Some(device) = blank(place).filter(|_| has_program("sfdisk")) else { return };
-    for (label, what) in [("gpt", "a GPT partition table"), ("dos", "an MBR partition table")] {
-        sh(&format!("echo 'label: {label}' | sfdisk -q --wipe always --no-reread \"$1\""), &[&device.device]);
+    let Some(device) = blank(place) else { return };
+    marked(
+        place,
+        &device,
+        &[
+            (512, b"EFI PART", "a GPT partition table"),
+            ((64 << 20) - 512, b"EFI PART", "a GPT partition table"),
+            (510, b"\x55\xaa", "an MBR partition table"),
+        ],
+    );
+}
+
+/// Each of these is told while it is there.
+#[track_caller]
+fn marked(place: &Place, device: &Loop, marks: &[(u64, &[u8], &str)]) {
+    let disk = OpenOptions::new().write(true).open(&device.device).unwrap();
+    for (at, mark, what) in marks {
+        disk.write_all_at(mark, *at).unwrap();
+        disk.sync_all().unwrap();
         asked(place, &device.device, &["holds", what], &[DESTROY]);
+        disk.write_all_at(&vec![0; mark.len()], *at).unwrap();
     }
 }
 
@@ -100,21 +117,19 @@ pub(super) fn held(place: &Place) {
 
 pub(super) fn members(place: &Place) {
     let Some(device) = blank(place) else { return };
-    let disk = OpenOptions::new().write(true).open(&device.device).unwrap();
-    for (at, mark, what) in [
-        (4096, &b"\xfc\x4e\x2b\xa9"[..], "a part of a Linux RAID"),
-        (512, b"LABELONE", "an LVM physical volume"),
-        (0, b"LUKS\xba\xbe", "LUKS encrypted data"),
-        (65_600, b"_BHRfS_M", "a btrfs file system"),
-        (82, b"FAT32   ", "a FAT file system"),
-        (131_072, b"\x0c\xb1\xba\0\0\0\0\0", "a part of a ZFS pool"),
-        ((64 << 20) - 0x2000, b"\xfc\x4e\x2b\xa9", "a part of a Linux RAID"),
-    ] {
-        disk.write_all_at(mark, at).unwrap();
-        disk.sync_all().unwrap();
-        asked(place, &device.device, &["holds", what], &[DESTROY]);
-        disk.write_all_at(&vec![0; mark.len()], at).unwrap();
-    }
+    marked(
+        place,
+        &device,
+        &[
+            (4096, b"\xfc\x4e\x2b\xa9", "a part of a Linux RAID"),
+            ((64 << 20) - 0x2000, b"\xfc\x4e\x2b\xa9", "a part of a Linux RAID"),
+            (512, b"LABELONE", "an LVM physical volume"),
+            (0, b"LUKS\xba\xbe", "LUKS encrypted data"),
+            (65_600, b"_BHRfS_M", "a btrfs file system"),
+            (82, b"FAT32   ", "a FAT file system"),
+            (131_072, b"\x0c\xb1\xba\0\0\0\0\0", "a part of a ZFS pool"),
+        ],
+    );
 }
 
 pub(super) fn empty(place: &Place) {
