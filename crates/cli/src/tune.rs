@@ -100,6 +100,9 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
 
+    #[command(flatten)]
+    length: compare::RunLength,
+
     /// Print everything as one JSON document
     #[arg(long)]
     json: bool,
@@ -196,6 +199,8 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     }
     experiment.seed = args.seed;
     experiment.replay = replay;
+    let limits = args.length.limits();
+    (experiment.warm_up_ns, experiment.limit) = (limits.warm_up_ns, limits.of_runs());
     experiment.command = command(args, &experiment);
     let selection = Selection { vary: args.vary.clone(), also: args.also.clone(), fix: args.fix.clone() };
     let mut tuning = Tuning::new(experiment, &selection, args.goals.clone())?;
@@ -236,6 +241,7 @@ fn subject_options(args: &TuneArgs, experiment: &Experiment, words: &mut Vec<Str
         option("--machine", machine.name);
     }
     option("--device", args.device.clone());
+    args.length.options(&mut option);
     compare::replay_options(experiment, &mut option);
 }
 

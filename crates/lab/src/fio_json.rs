@@ -273,6 +273,6 @@ fn disk_util(header: &Header, run: &RunRecord) -> Json {
         ("read_ticks", ticks(&queue.reads)),
         ("write_ticks", ticks(&queue.writes)),
         ("in_queue", ((queue.weighted_ns as f64 / NS_PER_MS) as u64).into()),
-        ("util", (run.result.utilisation() * 100.0).into()),
+        ("util", (run.result.utilisation().unwrap_or(0.0) * 100.0).into()),
     ])
 }

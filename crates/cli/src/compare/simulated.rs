@@ -80,6 +80,8 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
     experiment.runs = args.runs();
     experiment.seed = args.seed;
     experiment.replay = replay;
+    let limits = args.real.length.limits();
+    (experiment.warm_up_ns, experiment.limit) = (limits.warm_up_ns, limits.of_runs());
     experiment.command = command(args, &experiment);
     Ok(experiment)
 }
@@ -107,6 +109,7 @@ fn command(args: &CompareArgs, experiment: &Experiment) -> String {
     option("--baseline", experiment.header().settings[experiment.header().baseline].label.clone());
     option("--runs", args.runs().to_string());
     option("--seed", args.seed.to_string());
+    args.real.length.options(&mut option);
     replay_options(experiment, &mut option);
     words.join(" ")
 }

@@ -1,6 +1,7 @@
 //! Hints of what to do to devices, settings of the kernel's disks and of live ones, and what counts of a run.
 
 mod hints;
+mod measured;
 mod values;
 
 use crate::list::Odd;
@@ -51,4 +52,15 @@ pub(crate) const CASES: &[Odd] = &[
         check: values::served_in_shares,
     },
     Odd { name: "a name that the disk has not is told with those that it has", check: values::unknown_names },
+    Odd { name: "in simulation neither what a warm-up does nor its time counts", check: measured::simulated_warm_up },
+    Odd { name: "on a device neither what a warm-up does nor its time counts", check: measured::real_warm_up },
+    Odd { name: "a warm-up is in the records, in their command and in the page", check: measured::reproduced },
+    Odd { name: "records without a warm-up are as they were", check: measured::old_records },
+    Odd { name: "a run that is over within its warm-up is an error", check: measured::only_warm_up },
+    Odd {
+        name: "of a command of others only what it tells and how long it took is shown",
+        check: measured::of_a_command,
+    },
+    Odd { name: "where the kernel keeps no statistics there is no utilisation", check: measured::without_statistics },
+    Odd { name: "a search warms up and ends its runs as a comparison does", check: measured::tuned },
 ];
