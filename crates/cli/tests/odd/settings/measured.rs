@@ -153,7 +153,7 @@ pub(super) fn without_statistics(place: &Place) {
 pub(super) fn tuned(place: &Place) {
     place.file("endless.toml", ENDLESS);
     let args = ["tune", "-w", "endless.toml", "--scheduler", "deadline", "--goal", "iops", "--vary", "fifo_batch"];
-    let length = ["--budget", "20", "--run-for", "0.3", "--warm-up", "0.1", "--records", "tuned.jsonl"];
+    let length = ["--budget", "30", "--run-for", "0.3", "--warm-up", "0.1", "--records", "tuned.jsonl"];
     place.iosched(&[&args[..], &length[..]].concat()).code(0);
     let header = place.read("tuned.jsonl").lines().next().unwrap().to_owned();
     assert!(header.contains("--run-for 0.3 --warm-up 0.1"), "{header}");

@@ -144,8 +144,11 @@ pub(super) fn mounted(place: &Place) {
     let mut byte = [0];
     let mut disk = File::open(mounted.disk()).unwrap();
     disk.read_exact(&mut byte).unwrap();
-    let client = fs::read_dir(mounted.attribute("clients")).unwrap().next().unwrap().unwrap();
-    let client = client.file_name().into_string().unwrap();
+    // An entry would keep its directory open, and the disk mounted.
+    let client = {
+        let entry = fs::read_dir(mounted.attribute("clients")).unwrap().next().unwrap().unwrap();
+        entry.file_name().into_string().unwrap()
+    };
     for (attribute, value, said) in WRONG {
         refused(place, &mounted.at, attribute, value, said);
     }
