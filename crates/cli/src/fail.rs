@@ -80,7 +80,8 @@ fn hint(error: &anyhow::Error) -> &'static str {
     }
 }
 
-fn is_usage(error: &anyhow::Error) -> bool {
+/// Whether another command line, setting or file would be right.
+pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     if let Some(error) = error.downcast_ref::<WorkloadError>() {
         return match error {
             WorkloadError::Io { source, .. } => is_wrong_file(source),
@@ -134,7 +135,10 @@ fn is_usage_of_verify(error: &VerifyError) -> bool {
         VerifyError::Setting { .. } => true,
         VerifyError::Execute(error) => matches!(
             **error,
-            ExecuteError::Workload(_) | ExecuteError::NoConsent { .. } | ExecuteError::NeedsDirectory { .. }
+            ExecuteError::Workload(_)
+                | ExecuteError::NoConsent { .. }
+                | ExecuteError::OnlyRead { .. }
+                | ExecuteError::NeedsDirectory { .. }
         ),
         _ => false,
     }

@@ -35,8 +35,12 @@ pub(crate) struct RestoreArgs {
     #[arg(long)]
     dry_run: bool,
 
-    /// Put back also after a reboot and on another device of that name, and forget devices that are gone
+    /// Forget what was written down of devices that are gone, or other ones by now: their settings went with them, and nothing is set
     #[arg(long)]
+    forget: bool,
+
+    /// Put back also after a reboot and on another device of that name, and forget devices that are gone
+    #[arg(long, conflicts_with = "forget")]
     force: bool,
 }
 
@@ -46,12 +50,12 @@ What was there is kept in /var/lib/iosched, of others than root in ~/.local/stat
 Examples:
   iosched restore --dry-run
   iosched restore
-  iosched restore sdb --force";
+  iosched restore sdb --forget";
 
 pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
     let state = StateDirectory::usual()?;
     let host = Host::default();
-    let options = Options { dry_run: args.dry_run, force: args.force };
+    let options = Options { dry_run: args.dry_run, force: args.force, forget: args.forget };
     let is_all = args.devices.is_empty();
     let devices = if is_all {
         settings::left_over(&state)
@@ -130,7 +134,8 @@ impl Told {
                 let differs: Vec<_> = changes.iter().map(was).collect();
                 format!("the machine has started since, and its own settings are in force: {}", differs.join(", "))
             }
-            Restoration::Forgotten => "is gone, and forgotten".to_owned(),
+            Restoration::Forgotten if options.dry_run => "the device is gone; it would be forgotten".to_owned(),
+            Restoration::Forgotten => "the device is gone, and forgotten".to_owned(),
             Restoration::Nothing => "nothing to put back".to_owned(),
             Restoration::Kept { reason } => {
                 // What is at work is no left-over.
@@ -164,7 +169,7 @@ fn list(changes: &[Change]) -> String {
 fn why(reason: &Kept) -> String {
     match reason {
         Kept::InUse { pid } => format!("process {pid} changes its settings at the moment"),
-        Kept::Gone => "there is no such device now; --force forgets it".to_owned(),
+        Kept::Gone => "there is no such device now; --forget forgets it".to_owned(),
         Kept::Another { then, now } => {
             let of = |identity: &iosched_kernel::block::Identity| {
                 let size = crate::served::size(identity.size_bytes);
@@ -172,7 +177,11 @@ fn why(reason: &Kept) -> String {
                 let named = named.or_else(|| identity.serial.clone());
                 named.map_or_else(|| size.clone(), |named| format!("{size}, {named}"))
             };
-            format!("it was another device then ({}) than now ({}); --force sets this one", of(then), of(now))
+            format!(
+                "it was another device then ({}) than now ({}), of which nothing was changed; --forget forgets that one",
+                of(then),
+                of(now)
+            )
         }
         Kept::Damaged { path } => {
             format!("what is written in {} cannot be understood; remove it once its settings are right", path.display())

@@ -1,20 +1,22 @@
 //! `iosched set`: attributes of disks, written and read back.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
-use iosched_kernel::attribute::{Declaration, chosen, is_same};
+use iosched_kernel::attribute::{Declaration, chosen, declaration, is_exactly, is_same};
 
-use crate::fail::usage;
+use crate::fail::{is_usage, usage};
 use crate::output;
 use crate::tree::{Disks, Named, SYS_BLOCK};
 
 /// Write attributes of disks
 ///
-/// Values are written in the order given, read back, and printed as NAME=VALUE. What one is refused ends it; those before
-/// it stay written.
+/// Values that are known to be wrong are refused before any is written. The others are written in the order given, read back, and
+/// printed as NAME=VALUE. One that is refused, or that reads as another value than was asked for, is told and ends it; those
+/// before it stay written, and are told, too.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SetArgs {
@@ -51,12 +53,60 @@ fn assignment(text: &str) -> Result<Assignment, String> {
 
 pub(crate) fn run(args: &SetArgs) -> Result<()> {
     let mut disks = Disks::open(&args.at)?;
+    check(&mut disks, &args.assignments)?;
+    let mut done: Vec<String> = Vec::new();
     for assignment in &args.assignments {
-        let file = only(&mut disks, assignment)?;
-        let value = set(&mut disks, &file, &assignment.value)?;
-        output::print(&format!("{}={value}\n", assignment.name.trim_matches('/')))?;
+        let value = only(&mut disks, assignment).and_then(|file| set(&mut disks, &file, &assignment.value));
+        let value = value.map_err(|error| with_done(error, &done))?;
+        let line = format!("{}={value}", assignment.name.trim_matches('/'));
+        output::print(&format!("{line}\n"))?;
+        done.push(line);
     }
     Ok(())
+}
+
+/// What is known to be wrong with any assignment is told before anything is written.
+fn check(disks: &mut Disks, assignments: &[Assignment]) -> Result<()> {
+    // The schedulers that will be there by then, by disk.
+    let mut switched: BTreeMap<String, String> = BTreeMap::new();
+    for assignment in assignments {
+        let file = match only(disks, assignment) {
+            Ok(file) => file,
+            // A tunable of a scheduler that is yet to come.
+            Err(_) if !switched.is_empty() => match wrong_later(&switched, assignment) {
+                Some(problem) => return Err(usage(problem)),
+                None => continue,
+            },
+            Err(error) => return Err(error),
+        };
+        let present = || disks.scheduler(&file.disk).unwrap_or_default();
+        let scheduler = switched.get(&file.disk.name).cloned().unwrap_or_else(present);
+        if let Some(problem) = disks.wrong(&file, &scheduler, &assignment.value) {
+            return Err(usage(problem));
+        }
+        if file.of_disk() == "queue/scheduler" {
+            switched.insert(file.disk.name, assignment.value.trim().to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// What is known to be wrong with a tunable of one of the schedulers that will be there, by disk.
+fn wrong_later(switched: &BTreeMap<String, String>, Assignment { name, value }: &Assignment) -> Option<String> {
+    let tunable = name.rsplit('/').next().unwrap_or(name);
+    switched.iter().find_map(|(disk, scheduler)| match declaration(&format!("iosched/{tunable}"), scheduler)? {
+        Declaration::Number(spec) => spec.parse_exactly(value).err().map(|error| format!("{disk}: {error}")),
+        Declaration::Choice(_) => None,
+    })
+}
+
+/// What was set before stays, and is told.
+fn with_done(error: anyhow::Error, done: &[String]) -> anyhow::Error {
+    if done.is_empty() {
+        return error;
+    }
+    let told = format!("{error}; what was set before it stays: {}", done.join(", "));
+    if is_usage(&error) { usage(told) } else { anyhow::anyhow!(told) }
 }
 
 /// The one file that is meant.
@@ -77,25 +127,26 @@ fn only(disks: &mut Disks, Assignment { name, value }: &Assignment) -> Result<Na
 
 /// Writes, and reads back.
 fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String> {
-    let declaration = disks.declaration(file);
-    // A live disk says itself what is wrong; the kernel only that something is.
-    if let Some(Declaration::Number(spec)) = declaration.filter(|_| disks.are_the_kernels)
-        && !spec.read_only
-        && let Err(error) = spec.parse(value)
-    {
-        bail!("{}: {error}", file.disk.name);
+    // A scheduler that was just chosen has brought tunables that could not be looked at before.
+    let scheduler = disks.scheduler(&file.disk).unwrap_or_default();
+    if let Some(problem) = disks.wrong(file, &scheduler, value) {
+        return Err(usage(problem));
     }
     if let Err(error) = disks.tree.write(&file.path, value) {
-        let is_unexplained = !error.explains && error.kind == io::ErrorKind::InvalidInput;
-        match if is_unexplained { disks.takes(file) } else { None } {
-            Some(takes) => bail!("{}: {value:?} is refused; {takes}", file.name),
-            None => bail!("{error}"),
+        if error.kind != io::ErrorKind::InvalidInput {
+            bail!("{error}");
         }
+        return Err(match disks.takes(file).filter(|_| !error.explains) {
+            Some(takes) => usage(format!("{}: {value:?} is refused; {takes}", file.name)),
+            None => usage(error),
+        });
     }
     let read = disks.tree.read(&file.path)?;
     let read = read.trim();
-    if !is_same(declaration, read, value) {
-        bail!("{}: {value} was written, and {read} is what it took", file.name);
+    let declaration = Disks::declaration(file, &scheduler);
+    if is_exactly(declaration, read, value) {
+        return Ok(chosen(read).to_owned());
     }
-    Ok(chosen(read).to_owned())
+    let why = if is_same(declaration, read, value) { ": it is kept in whole jiffies" } else { "" };
+    bail!("{}: {value} was written, and {read} is what it took{why}", file.name)
 }

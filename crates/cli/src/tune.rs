@@ -104,6 +104,9 @@ pub(crate) struct TuneArgs {
     #[command(flatten)]
     verdicts: VerdictArgs,
 
+    #[command(flatten)]
+    length: compare::RunLength,
+
     /// Print everything as one JSON document
     #[arg(long)]
     json: bool,
@@ -216,6 +219,8 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     experiment.seed = args.seed;
     experiment.equal_within_percent = args.verdicts.equal_within;
     experiment.replay = replay;
+    let limits = args.length.limits();
+    (experiment.warm_up_ns, experiment.limit) = (limits.warm_up_ns, limits.of_runs());
     experiment.command = command(args, &experiment);
     let selection = Selection { vary: args.vary.clone(), also: args.also.clone(), fix: args.fix.clone() };
     let mut tuning = Tuning::new(experiment, &selection, args.goals.clone())?;
@@ -258,6 +263,7 @@ fn subject_options(args: &TuneArgs, experiment: &Experiment, words: &mut Vec<Str
         option("--machine", machine.name);
     }
     option("--device", args.device.clone());
+    args.length.options(&mut option);
     compare::replay_options(experiment, &mut option);
 }
 

@@ -70,9 +70,9 @@ fn a_disk_is_set_and_what_is_wrong_is_told_with_what_would_be_right() {
     assert_eq!(run(&["set", &of("scheduler=mq-deadline"), &of("fifo_batch=4")]).0, 0);
     assert_eq!(run(&["get", "-n", &of("fifo_batch")]).1, "4\n");
     for (assignment, code, told) in [
-        ("nr_requests=0", 1, "nr_requests: 0 is out of range 1..=4294967295 requests"),
-        ("write_cache=off", 1, "it takes one of write back, write through"),
-        ("scheduler=bogus", 1, "it takes one of none"),
+        ("nr_requests=0", 2, "nr_requests: 0 is out of range 1..=4294967295 requests"),
+        ("write_cache=off", 2, "it takes one of write back, write through"),
+        ("scheduler=bogus", 2, "it takes one of none"),
         ("size=1", 1, "it is read-only"),
         ("nothing=1", 2, "there is no such attribute"),
     ] {

@@ -83,10 +83,10 @@ fn ls_get_and_set_work_on_a_mounted_disk() {
     for (args, code, said) in [
         (
             ["set", "scheduler=bogus"],
-            1,
-            "scheduler: \"bogus\" is refused; it takes one of noop anticipatory deadline cfq",
+            2,
+            "scheduler: \"bogus\" is not an elevator; there are noop, anticipatory, deadline, cfq",
         ),
-        (["set", "quantum=no"], 1, "quantum: \"no\" is refused; it takes a whole number (requests)"),
+        (["set", "quantum=no"], 2, "quantum: \"no\" is not a whole number; quantum takes 1..="),
         (["set", "rotational=0"], 1, "read-only"),
         (["set", "nothing=0"], 2, "nothing: there is no such attribute; sda has"),
         (["set", "scheduler"], 2, "is not NAME=VALUE"),
@@ -312,7 +312,7 @@ fn a_servers_disk_is_listed_read_and_set_through_its_control_socket() {
     assert_eq!(run(&["set", "--at", at, "scheduler=bfq", "low_latency=0"]).1, "scheduler=bfq\nlow_latency=0\n");
     assert_eq!(run(&["get", "--at", at, "-n", "iosched/low_latency", "sda/size"]).1, "0\n2048\n");
     let (code, _, err) = run(&["set", "--at", at, "scheduler=bogus"]);
-    assert!(code == 1 && err.contains("queue/scheduler: \"bogus\" is not an elevator; there are noop"), "{err}");
+    assert!(code == 2 && err.contains("scheduler: \"bogus\" is not an elevator; there are noop"), "{err}");
     let (code, _, err) = run(&["set", "--at", at, "nothing=1"]);
     assert!(code == 2 && err.contains("nothing: there is no such attribute; sda has"), "{err}");
     child.kill().unwrap();

@@ -147,11 +147,11 @@ pub enum TunableError {
         /// The tunable.
         name: &'static str,
         /// What was given.
-        value: u64,
+        value: String,
         /// Smallest value.
-        min: u64,
+        min: i128,
         /// Largest value.
-        max: u64,
+        max: i128,
         /// The unit, after a space; empty if it has none.
         unit: String,
     },
@@ -185,8 +185,18 @@ impl Spec {
         match self.read(text) {
             Some(value) => self.check(value),
             None if self.clamps && !self.read_only => self.nearest(text).ok_or_else(not_a_number),
+            None if self.nearest(text).is_some() && !self.read_only => Err(self.out_of_range(text.to_owned())),
             None => Err(not_a_number()),
         }
+    }
+
+    /// Reads a value as [`parse`](Self::parse) does, and refuses one out of range also where the nearest would be taken for it: for
+    /// whoever asks for this value and no other.
+    ///
+    /// # Errors
+    /// If it is not a whole number, or out of range.
+    pub fn parse_exactly(&self, text: &str) -> Result<u64, TunableError> {
+        Self { clamps: false, ..*self }.parse(text)
     }
 
     /// The number that `text` is, if it has 64 bits.
@@ -229,10 +239,14 @@ impl Spec {
             return Ok(if self.in_range(number) { value } else { nearest });
         }
         if !self.in_range(number) {
-            let Self { name, min, max, .. } = *self;
-            return Err(TunableError::OutOfRange { name, value, min, max, unit: self.unit_text() });
+            return Err(self.out_of_range(number.to_string()));
         }
         Ok(value)
+    }
+
+    fn out_of_range(&self, value: String) -> TunableError {
+        let (min, max) = (self.number(self.min), self.number(self.max));
+        TunableError::OutOfRange { name: self.name, value, min, max, unit: self.unit_text() }
     }
 
     fn in_range(&self, number: i128) -> bool {

@@ -250,21 +250,31 @@ pub fn chosen(text: &str) -> &str {
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(chosen, _)| chosen)
 }
 
-/// Whether what is read is what was written: the same text, the same number, the choice in brackets, or the jiffies that the number
-/// is kept in.
+/// Whether what is read is exactly what was written: the same text, the same number, or the choice in brackets.
 #[must_use]
-pub fn is_same(declaration: Option<Declaration>, read: &str, written: &str) -> bool {
+pub fn is_exactly(declaration: Option<Declaration>, read: &str, written: &str) -> bool {
     let (read, written) = (read.trim(), written.trim());
     if read == written || chosen(read) == written {
         return true;
     }
-    let number = |text: &str| text.parse::<i128>().ok();
-    if number(read).is_some() && number(read) == number(written) {
+    let Ok(read) = read.parse::<i128>() else { return false };
+    match declaration {
+        Some(Declaration::Number(spec)) if !spec.read_only => {
+            spec.parse_exactly(written).is_ok_and(|value| spec.number(value) == read)
+        }
+        _ => written.parse() == Ok(read),
+    }
+}
+
+/// Whether what is read is what was written, exactly or in the whole jiffies that the number is kept in.
+#[must_use]
+pub fn is_same(declaration: Option<Declaration>, read: &str, written: &str) -> bool {
+    if is_exactly(declaration, read, written) {
         return true;
     }
-    let Some(Declaration::Number(spec)) = declaration else { return false };
-    let (Ok(value), Some(read)) = (spec.parse(written), number(read)) else { return false };
-    spec.in_jiffies && HZ.iter().any(|&hz| spec.number(spec.reads_as(value, hz)) == read)
+    let (Some(Declaration::Number(spec)), Ok(read)) = (declaration, read.trim().parse::<i128>()) else { return false };
+    let is_in_jiffies = |value| HZ.iter().any(|&hz| spec.number(spec.reads_as(value, hz)) == read);
+    spec.in_jiffies && spec.parse_exactly(written).is_ok_and(is_in_jiffies)
 }
 
 impl BlockDevice {
@@ -357,7 +367,7 @@ impl BlockDevice {
             _ if !is_writable => return Err(AttributeError::ReadOnly { device: device(), name }),
             // What our queue cannot change, a kernel may.
             Some(Declaration::Number(spec)) if !spec.read_only => {
-                spec.parse(value).map_err(|source| AttributeError::Value { device: device(), source })?;
+                spec.parse_exactly(value).map_err(|source| AttributeError::Value { device: device(), source })?;
             }
             Some(Declaration::Choice(choice)) if !choice.values.contains(&value.trim()) => {
                 let takes = choice.values.join(", ");
@@ -432,11 +442,8 @@ mod tests {
         assert_eq!(sda.set_attribute("fifo_batch", "8").unwrap(), "8");
         assert_eq!(machine.read("sys/devices/sda/queue/iosched/fifo_batch"), "8");
         assert_eq!(sda.set_attribute("write_cache", "write through").unwrap(), "write through");
-        assert_eq!(
-            sda.set_attribute("brand_new", "anything").unwrap(),
-            "anything",
-            "what nobody declared is not judged"
-        );
+        // What nobody declared is not judged.
+        assert_eq!(sda.set_attribute("brand_new", "anything").unwrap(), "anything");
     }
 
     #[test]
@@ -445,6 +452,8 @@ mod tests {
         let sda = machine.device("sda");
         let refused = |name: &str, value: &str| sda.set_attribute(name, value).unwrap_err().to_string();
         assert_eq!(refused("nr_requests", "0"), "sda: nr_requests: 0 is out of range 1..=4294967295 requests");
+        assert!(refused("fifo_batch", "-5").contains("fifo_batch: -5 is out of range 0..="));
+        assert_eq!(machine.read("sys/devices/sda/queue/iosched/fifo_batch"), "16");
         assert!(refused("wbt_lat_usec", "x").starts_with("sda: wbt_lat_usec: \"x\" is not a whole number"));
         assert!(refused("write_cache", "off").ends_with("it takes one of write back, write through"));
         let error = refused("slice_idle", "0");
@@ -468,10 +477,12 @@ mod tests {
             // 125 ms are 32 jiffies of 4 ms.
             (expire, "128", "125", true),
             (expire, "124", "125", false),
+            (expire, "0", "-5", false),
             (None, "128", "125", false),
         ] {
             assert_eq!(is_same(declaration, read, written), same, "{read:?} {written:?}");
         }
+        assert!(!is_exactly(expire, "128", "125") && is_exactly(expire, "128", " 0x80"));
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub enum Refusal {
         path: PathBuf,
     },
     /// Something else was typed.
-    #[error("{OPTION} {}: the device that would be written is {}; nothing else than its name, exactly, lets it be", typed.display(), path.display())]
+    #[error("{OPTION} {}: is not the name of the device that would be written, {}; nothing is written", typed.display(), path.display())]
     AnotherName {
         /// What was typed.
         typed: PathBuf,
@@ -78,6 +78,22 @@ pub enum Refusal {
     Held {
         /// The device file.
         path: PathBuf,
+    },
+    /// Nobody said that its data may be destroyed, and it has some.
+    #[error("{}: holds {what}, which writing would destroy", path.display())]
+    Holds {
+        /// The device file.
+        path: PathBuf,
+        /// What it holds.
+        what: &'static str,
+    },
+    /// Nobody said that its data may be destroyed, and what it has is not known.
+    #[error("{}: what it holds cannot be looked at: {}", path.display(), told(error))]
+    Unseen {
+        /// The device file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
     },
     /// It takes no writes.
     #[error("{}: is read-only", path.display())]
@@ -116,17 +132,44 @@ fn told(error: &io::Error) -> String {
     }
 }
 
+/// Why `device` is not written as long as nobody has typed its name. Only of one that nobody uses, and that holds nothing known, it is
+/// [`NotAsked`](Refusal::NotAsked), which proposes to do that.
+#[must_use]
+pub fn unasked(device: &BlockDevice) -> Refusal {
+    let path = device.path();
+    let looked_at = check_unused(device).and_then(|()| claim(device)).map(|_| device.signature());
+    match looked_at {
+        Err(refusal) => refusal,
+        Ok(Ok(Some(what))) => Refusal::Holds { path, what },
+        Ok(Ok(None)) => Refusal::NotAsked { path },
+        Ok(Err(error)) => Refusal::Unseen { path, error },
+    }
+}
+
 /// Whether `device` may be written, after a person `typed` a device file's name to say that its data may be destroyed.
 ///
 /// # Errors
-/// Nothing, or another name, was typed; the root file system is on its disk; anything mounts it, swaps to it or is made of it, of a
-/// partition or of the whole; it cannot be opened exclusively.
+/// The root file system is on its disk; anything mounts it, swaps to it or is made of it, of a partition or of the whole; nothing, or
+/// another name, was typed; it cannot be opened exclusively.
 pub fn to_write(device: &BlockDevice, typed: Option<&Path>) -> Result<Consent, Refusal> {
     let path = device.path();
-    let typed = typed.ok_or_else(|| Refusal::NotAsked { path: path.clone() })?;
+    let Some(typed) = typed else { return Err(unasked(device)) };
+    check_unused(device)?;
     if typed != path {
         return Err(Refusal::AnotherName { typed: typed.to_owned(), path });
     }
+    let claim = claim(device)?;
+    let metadata = claim.metadata().map_err(|error| Refusal::Io { path: path.clone(), error })?;
+    let number = device.number();
+    if !metadata.file_type().is_block_device() || DeviceNumber::from_raw(metadata.rdev()) != number {
+        return Err(Refusal::NotThatDevice { path, number });
+    }
+    Ok(Consent { device: device.clone(), claim })
+}
+
+/// As far as the kernel tells of it.
+fn check_unused(device: &BlockDevice) -> Result<(), Refusal> {
+    let path = device.path();
     if device.is_under_root() {
         return Err(Refusal::UnderRoot { path, disk: device.disk_name().to_owned() });
     }
@@ -140,17 +183,15 @@ pub fn to_write(device: &BlockDevice, typed: Option<&Path>) -> Result<Consent, R
     if device.is_read_only() {
         return Err(Refusal::ReadOnly { path });
     }
-    let claim = match device.open_exclusively() {
-        Ok(claim) => claim,
-        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => return Err(Refusal::Held { path }),
-        Err(error) => return Err(Refusal::Io { path, error }),
-    };
-    let metadata = claim.metadata().map_err(|error| Refusal::Io { path: path.clone(), error })?;
-    let number = device.number();
-    if !metadata.file_type().is_block_device() || DeviceNumber::from_raw(metadata.rdev()) != number {
-        return Err(Refusal::NotThatDevice { path, number });
-    }
-    Ok(Consent { device: device.clone(), claim })
+    Ok(())
+}
+
+fn claim(device: &BlockDevice) -> Result<File, Refusal> {
+    let path = device.path();
+    device.open_exclusively().map_err(|error| match error.kind() {
+        io::ErrorKind::ResourceBusy => Refusal::Held { path },
+        _ => Refusal::Io { path, error },
+    })
 }
 
 #[cfg(test)]
@@ -186,11 +227,31 @@ mod tests {
     fn only_its_name_typed_exactly_lets_it_be_written() {
         let machine = Recorded::new();
         let device = machine.device("sdc");
+        let fill = |image: &[u8]| std::fs::write(machine.path().join("dev/sdc"), image).unwrap();
+        fill(&[0; 8192 * 512]);
         assert!(matches!(to_write(&device, None), Err(Refusal::NotAsked { .. })));
         for typed in ["sdc", "/dev/sd", "/dev/sdc1", ""] {
             let refused = to_write(&device, Some(Path::new(typed)));
             assert!(matches!(refused, Err(Refusal::AnotherName { .. })), "{typed}");
         }
+    }
+
+    #[test]
+    fn it_is_proposed_only_of_a_device_that_nobody_uses_and_that_holds_nothing() {
+        let machine = Recorded::new();
+        let told = |name: &str| to_write(&machine.device(name), None).unwrap_err().to_string();
+        for name in ["sda", "sda1", "sda2", "dm-0", "sdb", "sdb1", "sdd", "nvme0n1", "loop0"] {
+            assert!(!told(name).contains(OPTION), "{}", told(name));
+        }
+        let mut image = vec![0; 8192 * 512];
+        let fill = |image: &[u8]| std::fs::write(machine.path().join("dev/sdc"), image).unwrap();
+        fill(&image);
+        assert!(told("sdc").contains(OPTION), "{}", told("sdc"));
+        image[..4].copy_from_slice(b"XFSB");
+        fill(&image);
+        assert!(told("sdc").ends_with("sdc: holds an XFS file system, which writing would destroy"), "{}", told("sdc"));
+        fill(&[]);
+        assert!(told("sdc").contains("what it holds cannot be looked at"), "{}", told("sdc"));
     }
 
     #[test]

@@ -141,11 +141,6 @@ impl Target {
 }
 
 impl Target {
-    /// Whether it is a file that is only read.
-    pub(crate) const fn is_file(&self) -> bool {
-        matches!(self.place, Place::File(_))
-    }
-
     /// Whether the file that stands for a device stays for the next workload.
     pub(crate) fn keeps_disk(&self) -> bool {
         matches!(&self.place, Place::Directory(directory) if directory.kept_disk.is_some())

@@ -36,6 +36,17 @@ pub enum LabError {
     /// No runs.
     #[error("0 runs give no figures; take at least 1, better 10")]
     NoRuns,
+    /// A run ended before anything of it counted.
+    #[error(
+        "a run was over after {} s, within the warm-up of {} s, so that nothing of it counts; warm up for less, or run for longer",
+        *finished_ns as f64 / 1e9, *warm_up_ns as f64 / 1e9
+    )]
+    OnlyWarmUp {
+        /// The warm-up, ns.
+        warm_up_ns: u64,
+        /// When the run ended, ns.
+        finished_ns: u64,
+    },
     /// The baseline is not among the settings.
     #[error("the baseline {baseline} is not one of the settings compared; those are {}", .labels.join(", "))]
     UnknownBaseline {

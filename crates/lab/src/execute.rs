@@ -130,7 +130,24 @@ fn carry_out(experiment: &Experiment, control: &Control, job: Job<'_>) -> Result
     if let Job::Alone { alone, .. } = job {
         plan.workload = &alone.workload;
     }
-    settled(|| experiment.name(cell.device, cell.setting), number, plan.seed, || records_of(&plan, job))
+    let records = settled(|| experiment.name(cell.device, cell.setting), number, plan.seed, || records_of(&plan, job))?;
+    for record in records.iter().flatten() {
+        if let Record::Run(run) = record {
+            counts(&run.result, plan.warm_up_ns)?;
+        }
+    }
+    Ok(records)
+}
+
+/// A run has to be longer than its warm-up.
+///
+/// # Errors
+/// It is not.
+pub(crate) const fn counts(result: &RunResult, warm_up_ns: u64) -> Result<(), LabError> {
+    if warm_up_ns > 0 && result.counted_ns() == 0 {
+        return Err(LabError::OnlyWarmUp { warm_up_ns, finished_ns: result.finished_ns });
+    }
+    Ok(())
 }
 
 fn records_of(plan: &Plan<'_>, job: Job<'_>) -> Result<Vec<Record>, SimError> {

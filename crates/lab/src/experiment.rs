@@ -37,6 +37,8 @@ pub struct Experiment {
     /// The machine.
     pub host: Host,
     machine: Option<MachineProfile>,
+    /// What is done in this time from the start of each run does not count, ns.
+    pub warm_up_ns: u64,
     /// When runs stop early.
     pub limit: Limit,
     /// The command line that makes the records again: kept in them.
@@ -92,6 +94,7 @@ impl Experiment {
             replay: Replay::Closed,
             host: Host::default(),
             machine: None,
+            warm_up_ns: 0,
             limit: Limit::default(),
             command: String::new(),
         };
@@ -217,6 +220,7 @@ impl Experiment {
             seed: self.run_seed(run),
             replay: self.replay,
             host: self.host,
+            warm_up_ns: self.warm_up_ns,
             limit: self.limit,
             interrupt: None,
             machine: self.machine.as_ref().map(|own| &own.machine),
@@ -260,11 +264,13 @@ impl Experiment {
     /// The first record: the plan.
     #[must_use]
     pub fn header(&self) -> Header {
+        let mut workload = workload_record(&self.workload);
+        workload.timed |= self.limit.time_ns.is_some();
         Header {
             format: RECORDS_FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             command: self.command.clone(),
-            workload: workload_record(&self.workload),
+            workload,
             devices: self.devices.iter().map(device_record).collect(),
             settings: self.settings.clone(),
             baseline: self.baseline,
@@ -273,6 +279,7 @@ impl Experiment {
             replay: self.replay,
             host: self.host,
             machine: self.machine.as_ref().map(machine_record),
+            warm_up_ns: self.warm_up_ns,
             limit: self.limit,
             until_sure_percent: None,
             equal_within_percent: self.equal_within_percent,

@@ -155,7 +155,7 @@ macro_rules! figures {
 figures! {
     Throughput "throughput" "throughput" "MB/s" Higher RELEVANT_PERCENT false "bytes read and written per second of the run";
     Iops "iops" "IOPS" "1/s" Higher RELEVANT_PERCENT false "I/Os per second of the run, as tasks submitted them";
-    Finish "finish" "finish" "s" Lower RELEVANT_PERCENT true "time to the last completion";
+    Finish "finish" "finish" "s" Lower RELEVANT_PERCENT true "time to the last completion, warm-up aside";
     SyncMean "sync_mean" "sync mean" "ms" Lower RELEVANT_PERCENT true "mean latency of what somebody waits for: reads and sync writes";
     SyncP50 "sync_p50" "sync p50" "ms" Lower RELEVANT_QUANTILE_PERCENT false "median latency of reads and sync writes";
     SyncP99 "sync_p99" "sync p99" "ms" Lower RELEVANT_QUANTILE_PERCENT true "latency that 99 % of reads and sync writes do not exceed";
@@ -301,19 +301,20 @@ impl Figure {
         worst || self.quantile().is_some_and(|(q, _)| q >= TAIL)
     }
 
-    /// Its value in a run, in its unit; `None` if the run has no such I/O. [`Figure::Fairness`] needs more than one
+    /// Its value in a run, in its unit, over the time that counts; `None` if it was not measured, as where the run has no
+    /// such I/O. [`Figure::Fairness`] needs more than one
     /// run and is `None` here.
     #[must_use]
     pub fn of(self, run: &RunResult) -> Option<f64> {
         const MS: f64 = 1e6;
-        let finished_s = run.finished_ns as f64 / 1e9;
-        let per_second = |count: f64| (finished_s > 0.0).then(|| count / finished_s);
+        let counted_s = run.counted_ns() as f64 / 1e9;
+        let per_second = |count: f64| (counted_s > 0.0 && run.knows_ios()).then(|| count / counted_s);
         let sync = || some(run.latency.sync());
         let nobody_waits = || some(run.latency.writes_async.clone());
         match self {
             Self::Throughput => per_second((run.bytes_read + run.bytes_written) as f64 / 1e6),
             Self::Iops => per_second(run.ios as f64),
-            Self::Finish => Some(finished_s),
+            Self::Finish => (counted_s > 0.0).then_some(counted_s),
             Self::SyncMean => sync().map(|h| h.mean_ns() / MS),
             Self::SyncP50 | Self::SyncP99 | Self::SyncP999 | Self::AsyncP50 | Self::AsyncP99 | Self::AsyncP999 => {
                 let (q, is_sync) = self.quantile()?;
@@ -323,7 +324,7 @@ impl Figure {
             Self::SyncWorst => sync().map(|h| h.max_ns() as f64 / MS),
             Self::AsyncMean => nobody_waits().map(|h| h.mean_ns() / MS),
             Self::AsyncWorst => nobody_waits().map(|h| h.max_ns() as f64 / MS),
-            Self::Utilisation => Some(run.utilisation() * 100.0),
+            Self::Utilisation => run.utilisation().map(|share| share * 100.0),
             Self::Fairness => None,
             Self::Task(_, what) => {
                 let mut latency = Histogram::default();
@@ -459,5 +460,33 @@ mod tests {
         assert_eq!(of(Figure::Utilisation), Some(25.0));
         assert_eq!(of(Figure::AsyncMean), None);
         assert_eq!(of(Figure::AsyncP99), None);
+    }
+
+    #[test]
+    fn what_was_not_measured_has_no_figures() {
+        let of =
+            |run: &RunResult| Figure::ALL.iter().copied().filter(|figure| figure.of(run).is_some()).collect::<Vec<_>>();
+        // A command of others that was timed, and of whose disk the kernel tells.
+        let mut run = RunResult { finished_ns: 2_000_000_000, ..RunResult::default() };
+        assert_eq!(of(&run), [Figure::Finish, Figure::Utilisation]);
+        run.device_unwatched = true;
+        assert_eq!(of(&run), [Figure::Finish]);
+        // A run that ended before anything counted.
+        let mut run = RunResult { finished_ns: 1_000_000, counted_from_ns: 2_000_000, ..RunResult::default() };
+        run.tasks.push(TaskResult::default());
+        assert_eq!(of(&run), []);
+        // One whose tasks starved.
+        run.finished_ns = 3_000_000;
+        assert_eq!(Figure::Iops.of(&run), Some(0.0));
+    }
+
+    #[test]
+    fn what_does_not_count_takes_no_time() {
+        let mut run = RunResult { finished_ns: 5_000_000_000, counted_from_ns: 3_000_000_000, ..RunResult::default() };
+        (run.ios, run.bytes_read, run.device_busy_ns) = (240, 2_000_000, 1_000_000_000);
+        let of = |figure: Figure| figure.of(&run);
+        assert_eq!(of(Figure::Iops), Some(120.0));
+        assert_eq!(of(Figure::Throughput), Some(1.0));
+        assert_eq!((of(Figure::Finish), of(Figure::Utilisation)), (Some(2.0), Some(50.0)));
     }
 }

@@ -108,7 +108,7 @@ fn document(header: &Header, run: &RunRecord) -> Json {
         "jobs",
         Json::List(reported(jobs, &run.result.jobs).iter().map(|(job, own)| entry(job, own)).collect()),
     ));
-    fields.push(("disk_util", Json::List(vec![disk_util(header, run)])));
+    fields.push(("disk_util", Json::List(disk_util(header, run).into_iter().collect())));
     object(fields)
 }
 
@@ -261,10 +261,12 @@ fn latency_classes(own: &JobResult) -> [(&'static str, Json); 3] {
     [("latency_ns", class(0)), ("latency_us", class(10)), ("latency_ms", class(20))]
 }
 
-fn disk_util(header: &Header, run: &RunRecord) -> Json {
+/// `None` if the device was not watched.
+fn disk_util(header: &Header, run: &RunRecord) -> Option<Json> {
+    let share = run.result.utilisation()?;
     let queue = &run.result.queue;
     let ticks = |group: &QueueStatGroup| -> Json { ((group.time_ns as f64 / NS_PER_MS) as u64).into() };
-    object([
+    Some(object([
         ("name", header.devices[run.device].name.as_str().into()),
         ("read_ios", queue.reads.ios.into()),
         ("write_ios", queue.writes.ios.into()),
@@ -273,6 +275,6 @@ fn disk_util(header: &Header, run: &RunRecord) -> Json {
         ("read_ticks", ticks(&queue.reads)),
         ("write_ticks", ticks(&queue.writes)),
         ("in_queue", ((queue.weighted_ns as f64 / NS_PER_MS) as u64).into()),
-        ("util", (run.result.utilisation() * 100.0).into()),
-    ])
+        ("util", (share * 100.0).into()),
+    ]))
 }

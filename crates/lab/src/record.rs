@@ -60,6 +60,9 @@ pub struct Header {
     /// The machine that an application ran on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineRecord>,
+    /// What was done in this time from the start of each run does not count, ns.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warm_up_ns: u64,
     /// When runs stop early.
     pub limit: Limit,
     /// On a real device: runs were to end once every difference was clear, or known to within so many per cent of the baseline.
@@ -281,6 +284,11 @@ pub(crate) fn is_equal_within_default(percent: &f64) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 const fn is_first(number: &usize) -> bool {
     *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+const fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

@@ -97,6 +97,7 @@ fn on_device(tasks: &str, profile: &str, present: &str, tried: &[SchedulerSettin
         runs: 5,
         seed: 3,
         replay: Replay::Closed,
+        warm_up_ns: 0,
         limit: Limit::default(),
         until_sure_percent: None,
         equal_within_percent: iosched_lab::EQUAL_WITHIN_PERCENT,

@@ -31,6 +31,8 @@ pub struct Plan<'a> {
     pub more_disks: &'a [(Profile, SchedulerSetting)],
     /// An application that runs beside the workload, if that is one, as long as it does.
     pub company: Option<&'a app::Spec>,
+    /// What is done in this time from the workload's start does not count, ns.
+    pub warm_up_ns: u64,
     /// When to stop early.
     pub limit: Limit,
     /// Looked at every 65,536 events: once it is true, the run ends with [`SimError::Interrupted`].
@@ -51,6 +53,7 @@ impl<'a> Plan<'a> {
             machine: None,
             more_disks: &[],
             company: None,
+            warm_up_ns: 0,
             limit: Limit::default(),
             interrupt: None,
         }
@@ -97,7 +100,7 @@ impl Host {
 /// When to stop submitting; what is under way then still completes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// No I/O is submitted at or after this moment, ns since the start.
+    /// No I/O is submitted at or after this moment, ns since the workload's start, warm-up included.
     pub time_ns: Option<u64>,
     /// At most so many I/Os are submitted.
     pub ios: Option<u64>,

@@ -64,8 +64,16 @@ pub fn run_scenario(scenario: &Scenario, observer: impl Observer) -> Result<RunR
     let queue = queue(scenario, &device).map_err(failed)?;
     let tunables = tunable_writes(scenario).map_err(|source| failed(source.into()))?;
     let rerun = rerun(scenario).map_err(|source| failed(SettingError::from(source).into()))?;
-    let machine =
-        Machine { queue, device, plug: scenario.plug, seed: 0, limit: Limit::default(), rerun, interrupt: None };
+    let machine = Machine {
+        queue,
+        device,
+        plug: scenario.plug,
+        seed: 0,
+        warm_up_ns: 0,
+        limit: Limit::default(),
+        rerun,
+        interrupt: None,
+    };
     run_tasks(machine, &scenario.task_set(), &tunables, observer).map_err(failed)
 }
 

@@ -82,10 +82,10 @@ impl SchedulerSetting {
         let refused = |source| SettingError::Value { elevator: self.name.clone(), source };
         let pair = (name.to_owned(), value.trim().to_owned());
         if let Some(spec) = tunables.iter().find(|spec| spec.name == name) {
-            spec.parse(value).map_err(refused)?;
+            spec.parse_exactly(value).map_err(refused)?;
             self.tunables.push(pair);
         } else if let Some(spec) = RequestQueue::attribute_specs().find(|spec| spec.name == name) {
-            spec.parse(value).map_err(refused)?;
+            spec.parse_exactly(value).map_err(refused)?;
             self.attributes.push(pair);
         } else {
             return Err(SettingError::UnknownName {
@@ -168,6 +168,8 @@ mod tests {
         assert!(wrong("noop:quantumm=3").contains("attributes of the queue: nr_requests"));
         assert_eq!(wrong("noop:nr_requests=0"), "noop: nr_requests: 0 is out of range 1..=4294967295 requests");
         assert!(wrong("noop:rotational=0").contains("read-only"));
+        // What the file would take as the nearest value is not what was asked for.
+        assert!(wrong("deadline:read_expire=-5").contains("read_expire: -5 is out of range 0..="));
     }
 
     #[test]

@@ -174,6 +174,21 @@ fn limits_stop_submission_and_say_so() {
 }
 
 #[test]
+fn what_is_done_in_a_warm_up_does_not_count_and_neither_does_its_time() {
+    // An I/O every 1,080 ns, one after the other.
+    let (workload, profile) = (tasks("[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 1000\n"), fixed(1));
+    let whole = run(&plan(&workload, &profile, "noop"), ()).unwrap();
+    let warm_up_ns = 500 * 1_080 + 40;
+    let rest = run(&Plan { warm_up_ns, ..plan(&workload, &profile, "noop") }, ()).unwrap();
+    assert_eq!((rest.finished_ns, rest.counted_from_ns), (whole.finished_ns, warm_up_ns));
+    assert_eq!((rest.ios, rest.requests_dispatched, rest.queue.reads.ios), (500, 499, 500));
+    assert_eq!(rest.device_busy_ns, rest.counted_ns());
+    assert_eq!((rest.utilisation(), whole.utilisation()), (Some(1.0), Some(1.0)));
+    let none = run(&Plan { warm_up_ns: u64::MAX, ..plan(&workload, &profile, "noop") }, ()).unwrap();
+    assert_eq!((none.ios, none.counted_ns(), none.utilisation()), (0, 0, None));
+}
+
+#[test]
 fn an_interrupt_ends_the_run() {
     let (workload, profile) = (tasks("[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 1_000_000\n"), fixed(1));
     let flag = AtomicBool::new(true);

@@ -86,13 +86,8 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = compare::UNTIL_SURE_PERCENT, value_parser = compare::percent)]
     until_sure: Option<f64>,
 
-    /// End each run after so long, warm-up aside [default: the workload decides]
-    #[arg(long, value_name = "SECONDS", value_parser = compare::seconds)]
-    run_for: Option<f64>,
-
-    /// What is done in the first seconds of each run on the device does not count
-    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = compare::seconds)]
-    warm_up: f64,
+    #[command(flatten)]
+    length: compare::RunLength,
 
     /// Let the workload, and what measures the device, write to it, which destroys what is on it; the name is typed again
     #[arg(long, value_name = "DEVICE")]

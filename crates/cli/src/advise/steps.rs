@@ -13,7 +13,7 @@ use iosched_lab::calibrate::{Calibration, Device, Measurements, Measurer as _, P
 use iosched_lab::tune::{Measure, Selection, TuneResults, Tuned, Tuning};
 use iosched_lab::verify::{KernelBench, Limits, PRESENT, Verification, VerifyError, Work, for_records, verify};
 use iosched_lab::{Control, Experiment, Figure, LabError, Progress, Records, Results, workload_record};
-use iosched_sim::{Limit, Replay, SchedulerSetting};
+use iosched_sim::{Replay, SchedulerSetting};
 use iosched_workload::Workload;
 
 use super::AdviseArgs;
@@ -97,8 +97,7 @@ impl<'a> Plan<'a> {
             return Err(usage(format!("{on}: is on no block device of this machine: there is no scheduler to set")));
         };
         let profile = args.profile.as_ref().map(|path| load(&of_file(path))).transpose()?;
-        let ns = |seconds: f64| (seconds * 1e9) as u64;
-        let limits = Limits { warm_up_ns: ns(args.warm_up), run_for_ns: args.run_for.map(ns) };
+        let limits = args.length.limits();
         let schedulers = schedulers(&disk, &args.schedulers)?;
         Ok(Self { args, host, state, workload, work, disk, schedulers, profile, replay, limits })
     }
@@ -129,11 +128,8 @@ impl<'a> Plan<'a> {
         for (name, value) in [("--budget", args.budget), ("--confirm", args.confirm.into()), ("--runs", args.runs)] {
             option(name, value.to_string());
         }
-        args.run_for.iter().for_each(|seconds| option("--run-for", seconds.to_string()));
+        args.length.options(&mut option);
         args.until_sure.iter().for_each(|percent| option("--until-sure", percent.to_string()));
-        if args.warm_up > 0.0 {
-            option("--warm-up", args.warm_up.to_string());
-        }
         option("--seed", args.seed.to_string());
         words.join(" ")
     }
@@ -223,7 +219,7 @@ fn search(
     experiment.seed = args.seed;
     experiment.equal_within_percent = args.verdicts.equal_within;
     experiment.replay = plan.replay;
-    experiment.limit = Limit { time_ns: plan.limits.run_for_ns, ..Limit::default() };
+    (experiment.warm_up_ns, experiment.limit) = (plan.limits.warm_up_ns, plan.limits.of_runs());
     experiment.command = plan.command();
     let mut tuning = Tuning::new(experiment, &Selection::default(), args.goals()?)?;
     tuning.constraints.clone_from(&args.constraints);
@@ -251,7 +247,7 @@ fn confirm(
     let settings: Vec<_> =
         all.map(|own| own.to_string().parse().map(|own: Setting| for_records(&own))).collect::<Result<_, _>>()?;
     let mut record = workload_record(&plan.workload);
-    record.timed |= plan.args.run_for.is_some();
+    record.timed |= plan.limits.run_for_ns.is_some();
     let verification = Verification {
         workload: record,
         settings: settings.clone(),
@@ -259,6 +255,7 @@ fn confirm(
         runs: plan.args.runs,
         seed: plan.args.seed,
         replay: plan.replay,
+        warm_up_ns: plan.limits.warm_up_ns,
         limit: plan.limits.of_runs(),
         until_sure_percent: plan.args.until_sure,
         equal_within_percent: plan.args.verdicts.equal_within,

@@ -95,7 +95,7 @@ const EXAMPLES: &str = "\
 Examples:
   iosched calibrate /dev/sdb -o sdb.toml
   iosched calibrate /srv/data -o data.toml --quick
-  iosched calibrate /dev/loop0 -o loop0.toml --destroy-data /dev/loop0
+  iosched calibrate /dev/sdX -o sdX.toml --destroy-data /dev/sdX
   iosched calibrate --from calibration.jsonl -o sdb.toml --report sdb.html
   iosched calibrate /dev/sdb --check ./sdb.toml
   iosched compare --workload jobs.fio --device ./sdb.toml --scheduler today";

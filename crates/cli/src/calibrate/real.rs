@@ -32,7 +32,7 @@ pub(super) fn open<'i>(args: &CalibrateArgs, name: &str, interrupt: &'i AtomicBo
         let bytes = place.size_bytes().unwrap_or(0);
         return Ok(Device::new(place, name, bytes, interrupt));
     }
-    let device = BlockDevice::find(&host, path)?;
+    let device = BlockDevice::itself(&host, path)?;
     let bytes = device.size_bytes();
     let place = match &args.destroy_data {
         Some(typed) => Place::writable(consent::to_write(&device, Some(typed))?),

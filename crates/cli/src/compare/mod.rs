@@ -21,7 +21,7 @@ use crate::show::{self, Page};
 use crate::watched::{RUNS, Watched};
 use crate::{output, sample};
 
-pub(crate) use real::{RealArgs, UNTIL_SURE_PERCENT, percent, seconds, target};
+pub(crate) use real::{RealArgs, RunLength, UNTIL_SURE_PERCENT, percent, target};
 pub(crate) use simulated::{is_file, machine, replay_options};
 
 /// The device if none is named.

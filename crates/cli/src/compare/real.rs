@@ -7,9 +7,9 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_kernel::target::Target;
-use iosched_kernel::{BlockDevice, Host, Setting, StateDirectory, consent};
-use iosched_lab::verify::{ForeignCommand, KernelBench, Limits, Verification, Work, for_records, verify};
-use iosched_lab::{Control, SettingRecord, command_record, workload_record};
+use iosched_kernel::{BlockDevice, Host, Setting, StateDirectory, consent, execute};
+use iosched_lab::verify::{ForeignCommand, KernelBench, Limits, Verification, VerifyError, Work, for_records, verify};
+use iosched_lab::{Control, LabError, SettingRecord, command_record, workload_record};
 
 use super::{Comparing, Written, on_interrupt, open_workload, outputs, quoted, replay};
 use crate::args::CompareArgs;
@@ -34,13 +34,8 @@ pub(crate) struct RealArgs {
     #[arg(long, value_name = "DEVICE", requires = "on")]
     destroy_data: Option<PathBuf>,
 
-    /// End each run after so long, warm-up aside [default: the workload decides]
-    #[arg(long, value_name = "SECONDS", requires = "on", value_parser = seconds)]
-    run_for: Option<f64>,
-
-    /// What is done in the first seconds of each run does not count
-    #[arg(long, value_name = "SECONDS", requires = "on", default_value = "0", value_parser = seconds)]
-    warm_up: f64,
+    #[command(flatten)]
+    pub(crate) length: RunLength,
 
     /// Make runs until each difference is beyond doubt, or known to within so many per cent of the baseline
     #[arg(long, value_name = "PERCENT", requires = "on", num_args = 0..=1, default_missing_value = UNTIL_SURE_PERCENT, value_parser = percent)]
@@ -55,7 +50,40 @@ pub(crate) struct RealArgs {
     command: Vec<String>,
 }
 
-pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+/// How long each run is, and from when it counts, in simulation and on real devices.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct RunLength {
+    /// End each run after so long, warm-up aside [default: the workload decides]
+    #[arg(long, value_name = "SECONDS", help_heading = None, value_parser = seconds)]
+    run_for: Option<f64>,
+
+    /// The first seconds of each run do not count: neither what is done in them, nor their time
+    #[arg(long, value_name = "SECONDS", help_heading = None, default_value = "0", value_parser = seconds)]
+    warm_up: f64,
+}
+
+impl RunLength {
+    /// The same, ns.
+    pub(crate) fn limits(self) -> Limits {
+        Limits { warm_up_ns: ns(self.warm_up), run_for_ns: self.run_for.map(ns) }
+    }
+
+    /// As it is given on a command line.
+    pub(crate) fn options(self, option: &mut impl FnMut(&str, String)) {
+        if let Some(seconds) = self.run_for {
+            option("--run-for", seconds.to_string());
+        }
+        if self.warm_up > 0.0 {
+            option("--warm-up", self.warm_up.to_string());
+        }
+    }
+
+    const fn is_default(self) -> bool {
+        self.run_for.is_none() && self.warm_up == 0.0
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.0..=1e6).contains(seconds));
     seconds.ok_or_else(|| "takes seconds from 0 to 1000000, such as 60 or 0.5".to_owned())
 }
@@ -75,6 +103,9 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
     let state = StateDirectory::usual()?;
     let work = work(args)?;
     let target = target(&host, &state, on, real.destroy_data.as_deref(), &work)?;
+    if let Work::Workload(workload) = &work {
+        execute::check(workload, &target).map_err(|error| LabError::from(VerifyError::Execute(Box::new(error))))?;
+    }
     let Some(device) = target.block_device().map(BlockDevice::disk) else {
         return Err(usage(format!(
             "{}: is on no block device of this machine: there is no scheduler to set",
@@ -91,9 +122,10 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
         Work::Workload(workload) => workload_record(workload),
         Work::Command(own) => command_record(&own.words),
     };
-    workload.timed |= real.run_for.is_some();
-    let limits = Limits { warm_up_ns: ns(real.warm_up), run_for_ns: real.run_for.map(ns) };
+    let limits = real.length.limits();
+    workload.timed |= limits.run_for_ns.is_some();
     let verification = Verification {
+        warm_up_ns: limits.warm_up_ns,
         limit: limits.of_runs(),
         workload,
         command: command(args, on, &settings, baseline),
@@ -118,6 +150,11 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
 /// What is run.
 fn work(args: &CompareArgs) -> Result<Work> {
     if !args.real.command.is_empty() {
+        if !args.real.length.is_default() {
+            return Err(usage(
+                "--run-for and --warm-up are for workloads of ours; a command of yours runs as long as it does, and all of it counts",
+            ));
+        }
         let (words, prepare) = (args.real.command.clone(), args.real.prepare.clone());
         return Ok(Work::Command(ForeignCommand { words, prepare }));
     }
@@ -138,7 +175,7 @@ pub(crate) fn target(
         }
         return Ok(Target::directory(host, on, state)?);
     }
-    let device = BlockDevice::find(host, on)?;
+    let device = BlockDevice::itself(host, on)?;
     match (destroy, work) {
         (Some(_), Work::Command(_)) => {
             Err(usage("--destroy-data is for workloads of ours; what a command of yours does is up to it"))
@@ -207,12 +244,7 @@ fn command(args: &CompareArgs, on: &Path, settings: &[SettingRecord], baseline: 
     option("--runs", args.runs().to_string());
     option("--seed", args.seed.to_string());
     args.verdicts.options(&mut option);
-    if let Some(seconds) = real.run_for {
-        option("--run-for", seconds.to_string());
-    }
-    if real.warm_up > 0.0 {
-        option("--warm-up", real.warm_up.to_string());
-    }
+    real.length.options(&mut option);
     if let Some(percent) = real.until_sure {
         option("--until-sure", percent.to_string());
     }

@@ -83,6 +83,8 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
     experiment.seed = args.seed;
     experiment.equal_within_percent = args.verdicts.equal_within;
     experiment.replay = replay;
+    let limits = args.real.length.limits();
+    (experiment.warm_up_ns, experiment.limit) = (limits.warm_up_ns, limits.of_runs());
     experiment.command = command(args, &experiment);
     Ok(experiment)
 }
@@ -113,6 +115,7 @@ fn command(args: &CompareArgs, experiment: &Experiment) -> String {
     option("--runs", args.runs().to_string());
     option("--seed", args.seed.to_string());
     args.verdicts.options(&mut option);
+    args.real.length.options(&mut option);
     replay_options(experiment, &mut option);
     words.join(" ")
 }

@@ -25,7 +25,7 @@ impl Directory {
         let said = match error.kind() {
             io::ErrorKind::PermissionDenied if is_read_only() => "it is read-only".to_owned(),
             io::ErrorKind::PermissionDenied => "only its owner may do that".to_owned(),
-            io::ErrorKind::InvalidInput => "the kernel refuses that".to_owned(),
+            io::ErrorKind::InvalidInput => "it does not take that value".to_owned(),
             io::ErrorKind::NotConnected => "the server of this mount is gone".to_owned(),
             _ => error.to_string(),
         };

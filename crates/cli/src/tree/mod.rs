@@ -4,6 +4,7 @@
 mod directory;
 mod name;
 mod socket;
+mod words;
 
 use std::io;
 use std::path::{Path, PathBuf};

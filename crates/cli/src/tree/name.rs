@@ -38,6 +38,13 @@ pub(crate) struct Named {
     pub(crate) path: String,
 }
 
+impl Named {
+    /// Its path in its disk's directory.
+    pub(crate) fn of_disk(&self) -> &str {
+        self.path[self.disk.path.len()..].trim_start_matches('/')
+    }
+}
+
 impl Disks {
     /// The files that `name` stands for: one of each disk, or of the one that it begins with.
     pub(crate) fn find(&mut self, name: &str) -> Result<Vec<Named>> {
@@ -103,27 +110,15 @@ impl Disks {
         Ok(found)
     }
 
-    /// What is known of a file.
-    pub(crate) fn declaration(&mut self, file: &Named) -> Option<Declaration> {
-        let name = file.path[file.disk.path.len()..].trim_start_matches('/').strip_prefix("queue/")?;
-        let scheduler = self.tree.read(&file.disk.path_of("queue/scheduler")).ok()?;
-        declaration(name, chosen(&scheduler))
+    /// The present scheduler of a disk.
+    pub(crate) fn scheduler(&mut self, disk: &Disk) -> Option<String> {
+        let text = self.tree.read(&disk.path_of("queue/scheduler")).ok()?;
+        Some(chosen(&text).to_owned())
     }
 
-    /// What would be right for a file, where the kernel only says that something is wrong.
-    pub(crate) fn takes(&mut self, file: &Named) -> Option<String> {
-        let scheduler = self.tree.read(&file.disk.path_of("queue/scheduler")).ok()?;
-        let of_disk = file.path[file.disk.path.len()..].trim_start_matches('/');
-        if of_disk == "queue/scheduler" {
-            return Some(format!("it takes one of {}", scheduler.replace(['[', ']'], "").trim()));
-        }
-        let spec = match self.declaration(file)? {
-            Declaration::Choice(choice) => return Some(format!("it takes one of {}", choice.values.join(", "))),
-            Declaration::Number(spec) => spec,
-        };
-        let unit = spec.unit.to_string();
-        let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };
-        Some(format!("it takes a whole number{unit}"))
+    /// What is known of a file where `scheduler` is the present one.
+    pub(crate) fn declaration(file: &Named, scheduler: &str) -> Option<Declaration> {
+        declaration(file.of_disk().strip_prefix("queue/")?, scheduler)
     }
 }
 

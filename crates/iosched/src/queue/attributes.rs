@@ -106,9 +106,9 @@ impl Attributes {
         if changed.max_sectors > changed.max_hw_sectors {
             return Err(TunableError::OutOfRange {
                 name: "max_sectors_kb",
-                value: u64::from(changed.max_sectors) / SECTORS_PER_KIB,
+                value: (u64::from(changed.max_sectors) / SECTORS_PER_KIB).to_string(),
                 min: 4,
-                max: u64::from(self.max_hw_sectors) / SECTORS_PER_KIB,
+                max: (u64::from(self.max_hw_sectors) / SECTORS_PER_KIB).into(),
                 unit: " KiB".to_owned(),
             });
         }

@@ -36,6 +36,34 @@ pub enum FindError {
         /// The file system's type, or its device number if that is not known.
         kind: String,
     },
+    /// It is no device itself, whatever device it may be on.
+    #[error(
+        "{path}: is a {kind}, not a block device; give a directory, in which only files of our own are made, or a block device{}",
+        on(below.as_deref())
+    )]
+    NotADevice {
+        /// What was given.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
+        /// The device file of what it is on, if that is known.
+        below: Option<PathBuf>,
+    },
+}
+
+fn on(below: Option<&Path>) -> String {
+    below.map_or_else(String::new, |path| format!(", such as the one that it is on, {}", path.display()))
+}
+
+/// What a file that is no block device is.
+fn kind_of(kind: std::fs::FileType) -> &'static str {
+    match () {
+        () if kind.is_file() => "regular file",
+        () if kind.is_dir() => "directory",
+        () if kind.is_fifo() => "pipe",
+        () if kind.is_socket() => "socket",
+        () => "character device",
+    }
 }
 
 impl BlockDevice {
@@ -93,6 +121,23 @@ impl BlockDevice {
             let kind = mounted.map_or_else(|| format!("device {number}"), |mount| mount.kind);
             FindError::NoDevice { path: given.to_owned(), kind }
         })
+    }
+
+    /// The device that is named itself, by its name or by a device file: not the one that only holds what is named.
+    ///
+    /// # Errors
+    /// There is no such device or file, or it is something else.
+    pub fn itself(host: &Host, given: &Path) -> Result<Self, FindError> {
+        let found = Self::find(host, given);
+        let is_name = given.to_str().is_some_and(|name| !name.contains('/') && Self::named(host, name).is_ok());
+        match std::fs::metadata(given).map(|about| about.file_type()) {
+            Ok(kind) if !is_name && !kind.is_block_device() => Err(FindError::NotADevice {
+                path: given.to_owned(),
+                kind: kind_of(kind),
+                below: found.ok().map(|device| device.path()),
+            }),
+            _ => found,
+        }
     }
 
     /// The device of a file system that shows a number of its own, as btrfs does: it is named as what is mounted.

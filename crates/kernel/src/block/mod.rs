@@ -5,11 +5,13 @@
 //! | `find.rs` | which device a name, a device file, a directory or a file stands for |
 //! | `stack.rs` | what a device is made of, and what is made of it |
 //! | `usage.rs` | who uses it: mounts, swap, holders |
+//! | `signature.rs` | what it holds that somebody would miss |
 //! | `stat.rs` | how busy it was |
 //! | `card.rs` | what a record says of it |
 
 mod card;
 mod find;
+mod signature;
 mod stack;
 mod stat;
 mod usage;

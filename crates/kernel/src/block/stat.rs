@@ -99,9 +99,12 @@ impl FromStr for Stat {
 }
 
 impl BlockDevice {
-    /// What was done so far; `None` if the kernel does not tell.
+    /// What was done so far; `None` if the kernel does not tell, or counts nothing (`iostats` is 0).
     #[must_use]
     pub fn stat(&self) -> Option<Stat> {
+        if self.queue_number::<u8>("iostats") == Some(0) {
+            return None;
+        }
         value(&self.directory().join("stat"))?.parse().ok()
     }
 }

@@ -65,7 +65,7 @@ impl<'t> PreparedApplication<'t> {
             let (shared, stage) = (&shared, &stage);
             makers.push(move || Self::part(shared, stage, number, name));
         }
-        let played = worker::play(&shared, makers, || run.begin());
+        let played = worker::play(&shared, makers, || run.begin(false));
         let removed = fs::remove_dir_all(&directory);
         let mut gathered = Gathered::default();
         for Played { part, recorder, counts } in played? {
@@ -97,7 +97,7 @@ impl<'t> PreparedApplication<'t> {
         };
         // It makes its calls itself.
         let engine = Engine::Calls { read: Memory::new(0), written: Arc::new(WriteData::none()) };
-        let recorder = Recorder::new(vec![task], shared.counted_from_ns);
+        let recorder = Recorder::new(vec![task], shared.counted_from_ns, &shared.watch);
         let port = Port::new(Vec::new(), engine, &shared.inboxes[number].bell, recorder, 0);
         let part = AppPart {
             shared,

@@ -52,6 +52,7 @@ impl<'t> PreparedJobs<'t> {
         let crew = Hands { crew: Mutex::new(Crew::new(self.jobs, options.seed)), inboxes: &shared.inboxes };
         crew.carry_out(|_| {});
         let cgroups = Cgroups::of_jobs(self.jobs);
+        let ramps = self.jobs.iter().all(|(_, job)| job.ramp_time_ns > 0);
         let names = self.jobs.names();
         let mut makers = Vec::with_capacity(self.jobs.count());
         for (place, (number, job)) in self.jobs.iter().enumerate() {
@@ -63,8 +64,8 @@ impl<'t> PreparedJobs<'t> {
                 self.part(run, shared, crew, (place, number), (job, name), options.seed)
             });
         }
-        let played = worker::play(&shared, makers, || run.begin())?;
-        let mut gathered = Self::gather(&shared, played);
+        let played = worker::play(&shared, makers, || run.begin(ramps))?;
+        let mut gathered = Self::gather(&shared, played, ramps);
         gathered.result.notes.extend(cgroups.note.clone());
         if self.jobs.iter().any(|(_, job)| job.sync_file_range_ios > 0 && !job.direct) {
             let what = "sync_file_range of buffered jobs".to_owned();
@@ -113,7 +114,7 @@ impl<'t> PreparedJobs<'t> {
             ioprio: job.ioprio.to_string(),
             ..TaskResult::default()
         };
-        let recorder = Recorder::new(vec![task], shared.counted_from_ns);
+        let recorder = Recorder::new(vec![task], shared.counted_from_ns, &shared.watch);
         let part = JobPart {
             process: Process::new(job, &self.layout.jobs[number], self.jobs.seed(number, seed)),
             place,
@@ -128,10 +129,11 @@ impl<'t> PreparedJobs<'t> {
         Ok((part, Port::new(opened, engine, bell, recorder, run.first_write(number))))
     }
 
-    fn gather(shared: &Shared<'_>, played: Vec<Played<JobPart<'_>>>) -> Gathered {
+    fn gather(shared: &Shared<'_>, played: Vec<Played<JobPart<'_>>>, ramps: bool) -> Gathered {
         let mut gathered = Gathered::default();
-        gathered.result.counted_from_ns =
-            played.iter().map(|played| played.part.process.counted_ns()).min().unwrap_or(0);
+        // Jobs that never began have no ramp.
+        let ramped = played.iter().map(|played| played.part.process.counted_ns()).filter(|&ns| ns > 0 || !ramps);
+        gathered.result.counted_from_ns = ramped.min().unwrap_or(0);
         let end_ns = shared.now_ns();
         for Played { part, recorder, counts } in played {
             let JobPart { mut process, state, .. } = part;

@@ -32,8 +32,8 @@ mod worker;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use iosched::{IoPriority, SECTOR_BYTES};
 use iosched_workload::outcome::{Note, QueueStat, QueueStatGroup, RunResult};
@@ -43,12 +43,13 @@ use self::bell::Bell;
 use self::ground::Ground;
 use self::memory::{Memory, WriteData};
 use self::port::{Counts, Engine};
-use self::recorder::Recorder;
+use self::recorder::{Recorder, Watch};
 use self::ring::Ring;
 use self::worker::Shared;
-use crate::block::{BlockDevice, Stat};
+use crate::block::Stat;
+use crate::consent::{Refusal, unasked};
 use crate::quiet::drop_caches;
-use crate::target::Target;
+use crate::target::{Place, Target};
 
 /// The longest I/O, bytes.
 const IO_BYTES_MAX: u64 = 1 << 30;
@@ -79,13 +80,13 @@ pub enum ExecuteError {
     Workload(#[from] WorkloadError),
     /// It writes, and nobody agreed to that.
     #[error(
-        "{workload}: writes, and {path}: is only read; writing destroys its data: say --destroy-data {path} if that is what you want, or give a directory"
+        "{workload}: writes, and a device is only read; {refusal}; or give a directory, in which only files of our own are written"
     )]
     NoConsent {
         /// The workload.
         workload: String,
-        /// The device file.
-        path: String,
+        /// Why the device is not written.
+        refusal: Box<Refusal>,
     },
     /// It writes, and the target is a file of somebody's.
     #[error("{workload}: writes, and {path}: is a file, which is only read; give a directory, in which files are made")]
@@ -244,9 +245,9 @@ pub fn check(workload: &Workload, target: &Target) -> Result<(), ExecuteError> {
     let needs_files = matches!(workload, Workload::Application(_));
     if !target.is_writable() && !needs_files && writes(workload) {
         let (workload, path) = (workload.name().to_owned(), target.to_string());
-        return Err(match target.is_file() {
-            true => ExecuteError::OnlyRead { workload, path },
-            false => ExecuteError::NoConsent { workload, path },
+        return Err(match &target.place {
+            Place::ReadOnly(device) => ExecuteError::NoConsent { workload, refusal: Box::new(unasked(device)) },
+            _ => ExecuteError::OnlyRead { workload, path },
         });
     }
     let bytes = longest_io(workload);
@@ -403,9 +404,7 @@ struct Run<'a> {
     counted_from_ns: u64,
     end_ns: u64,
     interrupt: Option<&'a AtomicBool>,
-    device: Option<&'a BlockDevice>,
-    /// Of the device, when the clock starts.
-    before: OnceLock<Option<Stat>>,
+    watch: Arc<Watch>,
 }
 
 impl<'a> Run<'a> {
@@ -418,13 +417,12 @@ impl<'a> Run<'a> {
             counted_from_ns: options.warm_up_ns,
             end_ns: options.run_for_ns.map_or(u64::MAX, |run_for_ns| options.warm_up_ns.saturating_add(run_for_ns)),
             interrupt: options.interrupt,
-            device: prepared.target.block_device(),
-            before: OnceLock::new(),
+            watch: Arc::new(Watch::of(prepared.target.block_device())),
         }
     }
 
     fn shared(&self, threads: usize) -> Result<Shared<'a>, ExecuteError> {
-        Shared::new(threads, self.interrupt, self.counted_from_ns, self.end_ns)
+        Shared::new(threads, self.interrupt, self.counted_from_ns, self.end_ns, &self.watch)
     }
 
     /// What a thread's I/Os of up to `io_bytes` are done by, `depth` at once.
@@ -445,9 +443,11 @@ impl<'a> Run<'a> {
         thread as u64 * 397
     }
 
-    /// All threads are ready.
-    fn begin(&self) -> Result<(), ExecuteError> {
-        let _ = self.before.set(self.device.and_then(BlockDevice::stat));
+    /// All threads are ready. Without a warm-up everything counts from now on, unless `ramps`: then once the first I/O does.
+    fn begin(&self, ramps: bool) -> Result<(), ExecuteError> {
+        if self.counted_from_ns == 0 && !ramps {
+            self.watch.begin();
+        }
         Ok(())
     }
 
@@ -455,9 +455,9 @@ impl<'a> Run<'a> {
     fn ended(&self, mut gathered: Gathered, shared: &Shared<'_>) -> Gathered {
         let result = &mut gathered.result;
         result.counted_from_ns = result.counted_from_ns.max(self.counted_from_ns);
-        let before = self.before.get().copied().flatten();
-        if let (Some(before), Some(after)) = (before, self.device.and_then(BlockDevice::stat)) {
-            add_stat(result, &after.since(&before));
+        match self.watch.end() {
+            Some(stat) => add_stat(result, &stat),
+            None => result.device_unwatched = true,
         }
         if let Some(at_ns) = shared.limited_ns() {
             result.notes.push(Note::Limited { ios: result.events, at_ns });

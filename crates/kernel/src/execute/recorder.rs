@@ -1,6 +1,10 @@
 //! What one thread counts while it runs. Nothing is shared until the end.
 
+use std::sync::{Arc, OnceLock};
+
 use iosched_workload::outcome::{Histogram, Latencies, RunResult, TaskResult};
+
+use crate::block::{BlockDevice, Stat};
 
 /// What an I/O counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +13,30 @@ pub(super) enum Kind {
     WriteSync,
     WriteAsync,
     Other,
+}
+
+/// What the kernel told of a device when the time that counts began, whichever thread found that it had.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    device: Option<BlockDevice>,
+    before: OnceLock<Option<Stat>>,
+}
+
+impl Watch {
+    pub(super) fn of(device: Option<&BlockDevice>) -> Self {
+        Self { device: device.cloned(), before: OnceLock::new() }
+    }
+
+    /// From now on everything counts, if it did not before.
+    pub(super) fn begin(&self) {
+        self.before.get_or_init(|| self.device.as_ref().and_then(BlockDevice::stat));
+    }
+
+    /// What happened since then; `None` if it is not known.
+    pub(super) fn end(&self) -> Option<Stat> {
+        let before = self.before.get().copied().flatten()?;
+        Some(self.device.as_ref()?.stat()?.since(&before))
+    }
 }
 
 /// A thread's figures.
@@ -20,14 +48,17 @@ pub(super) struct Recorder {
     lateness: Histogram,
     /// I/Os that complete from this moment on count, ns.
     pub(super) counted_from_ns: u64,
+    watch: Arc<Watch>,
+    /// Whether an I/O has counted.
+    counts: bool,
     finished_ns: u64,
     /// I/Os submitted, whether they count or not.
     pub(super) submitted: u64,
 }
 
 impl Recorder {
-    pub(super) fn new(tasks: Vec<TaskResult>, counted_from_ns: u64) -> Self {
-        Self { tasks, counted_from_ns, ..Self::default() }
+    pub(super) fn new(tasks: Vec<TaskResult>, counted_from_ns: u64, watch: &Arc<Watch>) -> Self {
+        Self { tasks, counted_from_ns, watch: Arc::clone(watch), ..Self::default() }
     }
 
     #[inline]
@@ -52,6 +83,9 @@ impl Recorder {
         self.finished_ns = now_ns;
         if now_ns < self.counted_from_ns {
             return;
+        }
+        if !std::mem::replace(&mut self.counts, true) {
+            self.watch.begin();
         }
         let latency_ns = now_ns - asked_ns;
         let result = &mut self.tasks[task];

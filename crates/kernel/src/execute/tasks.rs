@@ -48,7 +48,7 @@ impl<'t> PreparedTasks<'t> {
             let (shared, numbers, cgroups, called) = (&shared, &numbers, &cgroups, called[number]);
             makers.push(move || self.part(run, (shared, numbers, cgroups), number, (own, called)));
         }
-        let played = worker::play(&shared, makers, || run.begin())?;
+        let played = worker::play(&shared, makers, || run.begin(false))?;
         let mut gathered = Gathered::default();
         for Played { recorder, counts, .. } in played {
             gathered.add(recorder, &counts);
@@ -86,7 +86,7 @@ impl<'t> PreparedTasks<'t> {
             ioprio: task.ioprio().to_string(),
             ..TaskResult::default()
         };
-        let recorder = Recorder::new(vec![result], shared.counted_from_ns);
+        let recorder = Recorder::new(vec![result], shared.counted_from_ns, &shared.watch);
         Ok((part, Port::new(files, engine, bell, recorder, run.first_write(number))))
     }
 

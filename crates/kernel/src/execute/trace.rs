@@ -61,7 +61,7 @@ impl<'t> PreparedTrace<'t> {
             let shared = &shared;
             makers.push(move || self.part(run, shared, options, (thread, range)));
         }
-        let played = worker::play(&shared, makers, || run.begin())?;
+        let played = worker::play(&shared, makers, || run.begin(false))?;
         let mut gathered = Gathered::default();
         for Played { recorder, counts, .. } in played {
             gathered.add(recorder, &counts);
@@ -92,7 +92,7 @@ impl<'t> PreparedTrace<'t> {
             ..TaskResult::default()
         };
         let tasks = trace.processes()[range.clone()].iter().map(task).collect();
-        let recorder = Recorder::new(tasks, shared.counted_from_ns);
+        let recorder = Recorder::new(tasks, shared.counted_from_ns, &shared.watch);
         let mode = match options.replay {
             Replay::Closed => Mode::Closed(Followers::new(trace, range.clone())),
             Replay::Open { speed } => {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Barrier, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use iosched::IoPriority;
 use super::bell::{Inbox, Message};
 use super::cgroup::Cgroups;
 use super::port::{Counts, Failed, LOOK_ROUND, Port};
-use super::recorder::Recorder;
+use super::recorder::{Recorder, Watch};
 use super::{ExecuteError, sys};
 
 /// What a part does while nothing happens.
@@ -54,6 +54,8 @@ pub(super) struct Shared<'a> {
     pub(super) end_ns: u64,
     /// I/Os that complete from this moment on count, ns.
     pub(super) counted_from_ns: u64,
+    /// Of the device, from then on.
+    pub(super) watch: Arc<Watch>,
     pub(super) inboxes: Vec<Inbox>,
     started: OnceLock<Instant>,
     stopping: AtomicBool,
@@ -71,12 +73,14 @@ impl<'a> Shared<'a> {
         interrupt: Option<&'a AtomicBool>,
         counted_from_ns: u64,
         end_ns: u64,
+        watch: &Arc<Watch>,
     ) -> Result<Self, ExecuteError> {
         let inboxes: io::Result<Vec<Inbox>> = (0..threads).map(|_| Inbox::new()).collect();
         Ok(Self {
             interrupt,
             end_ns,
             counted_from_ns,
+            watch: Arc::clone(watch),
             inboxes: inboxes.map_err(|error| ExecuteError::System { what: "eventfd", error })?,
             started: OnceLock::new(),
             stopping: AtomicBool::new(false),

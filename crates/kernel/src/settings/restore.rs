@@ -14,6 +14,8 @@ pub struct Options {
     pub dry_run: bool,
     /// Put back also after a reboot, and on another device of that name; forget a device that is gone.
     pub force: bool,
+    /// Forget a device that is gone, or another one by now; nothing is set.
+    pub forget: bool,
 }
 
 /// What became of one journal.
@@ -36,7 +38,7 @@ pub enum Restoration {
         /// Why.
         reason: Kept,
     },
-    /// A device that is gone was forgotten.
+    /// A device that is gone, or another one by now, was forgotten, and nothing was set.
     Forgotten,
     /// There was nothing to put back.
     Nothing,
@@ -104,7 +106,7 @@ pub fn restore(
     };
     let rebooted = journal.boot_id != host.boot_id();
     let Ok(device) = BlockDevice::named(host, name) else {
-        if !options.force && !rebooted {
+        if !options.force && !options.forget && !rebooted {
             return Ok(Restoration::Kept { reason: Kept::Gone });
         }
         finish(entry, options)?;
@@ -116,7 +118,12 @@ pub fn restore(
         return Ok(Restoration::Rebooted { changes });
     }
     let (then, now) = (journal.identity, device.identity());
-    if !is_same(&then, &now, rebooted) && !options.force {
+    let is_another = !is_same(&then, &now, rebooted);
+    if is_another && options.forget {
+        finish(entry, options)?;
+        return Ok(Restoration::Forgotten);
+    }
+    if is_another && !options.force {
         return Ok(Restoration::Kept { reason: Kept::Another { then: Box::new(then), now: Box::new(now) } });
     }
     put_back(entry, &journal.recorded, &device, options)

@@ -72,7 +72,8 @@ fn what_a_killed_session_left_is_put_back() {
     killed(&machine, "sdc", "present:nr_requests=9,fifo_batch=1");
     let refused = Session::begin(&machine.device("sdc"), &state(&machine)).unwrap_err().to_string();
     assert!(refused.ends_with("first: iosched restore sdc"), "{refused}");
-    let would = restore(&machine.host(), &state(&machine), "sdc", Options { dry_run: true, force: false }).unwrap();
+    let would =
+        restore(&machine.host(), &state(&machine), "sdc", Options { dry_run: true, ..Options::default() }).unwrap();
     assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "9");
     let did = restore(&machine.host(), &state(&machine), "sdc", Options::default()).unwrap();
     assert_eq!(did, would);
@@ -86,9 +87,11 @@ fn after_a_reboot_nothing_is_touched_and_what_differs_is_told() {
     let machine = Machine::new();
     killed(&machine, "sdc", "present:nr_requests=9");
     machine.write("proc/sys/kernel/random/boot_id", "another\n");
-    let found = restore(&machine.host(), &state(&machine), "sdc", Options { dry_run: true, force: false }).unwrap();
+    let found =
+        restore(&machine.host(), &state(&machine), "sdc", Options { dry_run: true, ..Options::default() }).unwrap();
     assert!(matches!(&found, Restoration::Rebooted { changes } if changes[0].to_string() == "nr_requests 9 -> 256"));
-    let forced = restore(&machine.host(), &state(&machine), "sdc", Options { dry_run: false, force: true }).unwrap();
+    let forced =
+        restore(&machine.host(), &state(&machine), "sdc", Options { force: true, ..Options::default() }).unwrap();
     assert!(matches!(forced, Restoration::PutBack { .. }));
     assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
 }
@@ -103,8 +106,22 @@ fn another_device_of_that_name_is_left_alone() {
         let found = restore(&machine.host(), &state(&machine), "sdc", Options::default()).unwrap();
         let is_another = matches!(found, Restoration::Kept { reason: Kept::Another { .. } });
         assert_eq!(is_another, file == "diskseq", "a disk that grows is still the same: {found:?}");
-        restore(&machine.host(), &state(&machine), "sdc", Options { dry_run: false, force: true }).unwrap();
+        restore(&machine.host(), &state(&machine), "sdc", Options { force: true, ..Options::default() }).unwrap();
         assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
+    }
+}
+
+#[test]
+fn another_device_is_forgotten_without_being_set() {
+    let machine = Machine::new();
+    machine.write("sys/devices/sdc/diskseq", "3\n");
+    killed(&machine, "sdc", "present:nr_requests=9");
+    machine.write("sys/devices/sdc/diskseq", "4\n");
+    for dry_run in [true, false] {
+        let options = Options { dry_run, forget: true, ..Options::default() };
+        assert_eq!(restore(&machine.host(), &state(&machine), "sdc", options).unwrap(), Restoration::Forgotten);
+        assert_eq!(left_over(&state(&machine)).is_empty(), !dry_run);
+        assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "9");
     }
 }
 
@@ -122,7 +139,7 @@ fn a_device_that_is_gone_is_forgotten_when_asked_to_or_after_a_reboot() {
         } else {
             let found = restore(&machine.host(), &state(&machine), "sdd", Options::default()).unwrap();
             assert_eq!(found, Restoration::Kept { reason: Kept::Gone });
-            Options { dry_run: false, force: true }
+            Options { force: true, ..Options::default() }
         };
         assert_eq!(restore(&machine.host(), &state(&machine), "sdd", options).unwrap(), Restoration::Forgotten);
         std::os::unix::fs::symlink(to, link).unwrap();

@@ -139,9 +139,12 @@ fn replay(replay: Replay) -> String {
 }
 
 fn limit(header: &Header) -> Option<String> {
-    let time = header.limit.time_ns.map(|ns| format!("nothing is submitted after {}", time(ns as f64, 3)));
+    let last = header.limit.time_ns.map(|ns| format!("nothing is submitted after {}", time(ns as f64, 3)));
     let ios = header.limit.ios.map(|ios| format!("at most {} I/Os are submitted", grouped(ios)));
-    let parts: Vec<String> = time.into_iter().chain(ios).collect();
+    let warm_up = (header.warm_up_ns > 0).then(|| {
+        format!("neither what is done in the first {} nor their time counts", time(header.warm_up_ns as f64, 3))
+    });
+    let parts: Vec<String> = warm_up.into_iter().chain(last).chain(ios).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

@@ -55,7 +55,7 @@ fn join(bins: &[HeadBin]) -> HeadBin {
 fn plot(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, width_ns: u64, up: (f64, f64, Unit)) -> Markup {
     let (bottom, top, unit) = up;
     let horizon_ns = view.horizon_ns();
-    let plot = Plot::linear(SIZE, MARGIN, (0.0, horizon_ns as f64), (bottom, top));
+    let plot = Plot::linear(SIZE, MARGIN, view.time_axis(), (bottom, top));
     let bins = rebin(&timeline.head, timeline.bin_ns, width_ns, join);
     let x: Vec<f64> = edges(bins.len(), width_ns, horizon_ns).iter().map(|&at| plot.x.at(at)).collect();
     let at = |sector: u64| plot.y.at(sector as f64 * SECTOR);
@@ -82,7 +82,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, width_ns: u
         (plot.y_axis(&linear_ticks(bottom, top, 4, unit), unit.0))
         path .range d=(range.data()) {}
         path .line .thin d=(last.data()) {}
-        (plot.x_axis(&time_ticks(0.0, horizon_ns as f64, 5), false))
+        (plot.x_axis(&time_ticks(plot.x.domain().0, plot.x.domain().1, 5), false))
     };
     let title = format!("Position on the device over time, {}", setting.label);
     let about = format!("from bin to bin the last positions lie {} apart altogether", bytes(travelled as f64 * SECTOR));

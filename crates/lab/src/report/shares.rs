@@ -156,7 +156,7 @@ fn plot(
     parts: &[f64],
 ) -> Markup {
     let horizon_ns = view.horizon_ns();
-    let plot = Plot::linear(SIZE, MARGIN, (0.0, horizon_ns as f64), (0.0, 1.0));
+    let plot = Plot::linear(SIZE, MARGIN, view.time_axis(), (0.0, 1.0));
     let x: Vec<f64> = edges(totals.len(), width_ns, horizon_ns).iter().map(|&at| plot.x.at(at)).collect();
     let ticks = [0.0, 0.25, 0.5, 0.75, 1.0].map(|at| Tick { at, label: format!("{:.0}", at * 100.0) });
     let mut below = vec![0.0; totals.len()];
@@ -187,7 +187,7 @@ fn plot(
                 text .halo .inside x=(px(*x)) y=(px(*y)) dy=".35em" text-anchor="middle" { (text) }
             }
         }
-        (plot.x_axis(&time_ticks(0.0, horizon_ns as f64, 5), false))
+        (plot.x_axis(&time_ticks(plot.x.domain().0, plot.x.domain().1, 5), false))
     };
     let about: Vec<String> =
         bands.iter().zip(parts).map(|(band, &part)| format!("{} {} %", band.label, percent(part))).collect();

@@ -103,7 +103,7 @@ fn cut(plot: &Plot, x: &[f64], (bin, rate): (usize, f64), ends: &str) -> Markup 
 
 fn plot(view: &View<'_>, setting: &Setting<'_>, rates: &Rates, time_ns: (u64, u64), up: (f64, Unit)) -> Markup {
     let ((width_ns, horizon_ns), (top, unit)) = (time_ns, up);
-    let plot = Plot::linear(SIZE, MARGIN, (0.0, horizon_ns as f64), (0.0, top));
+    let plot = Plot::linear(SIZE, MARGIN, view.time_axis(), (0.0, top));
     let x: Vec<f64> = edges(rates.all.len(), width_ns, horizon_ns).iter().map(|&at| plot.x.at(at)).collect();
     let up = |values: &[f64]| values.iter().map(|&value| plot.y.at(value)).collect::<Vec<_>>();
     let (read, all) = (up(&rates.read), up(&rates.all));
@@ -117,7 +117,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, rates: &Rates, time_ns: (u64, u6
         (plot.y_axis(&linear_ticks(0.0, top, 4, unit), &unit_name))
         path .area d=(writes.data()) {}
         path .solid d=(reads.data()) {}
-        (plot.x_axis(&time_ticks(0.0, horizon_ns as f64, 5), false))
+        (plot.x_axis(&time_ticks(plot.x.domain().0, plot.x.domain().1, 5), false))
         (cut(&plot, &x, peak(rates), &ended(finished_ns)))
         (end(&plot, finished_ns))
     };

@@ -95,6 +95,15 @@ impl<'a> View<'a> {
         self.records.run(0, setting).map_or(0, |run| run.result.finished_ns)
     }
 
+    /// The time axis of the first runs of all settings, from when the first of them counts, ns.
+    pub(crate) fn time_axis(&self) -> (f64, f64) {
+        let from = |(setting, _): (&Setting<'_>, _)| {
+            self.records.run(0, setting.number).map_or(0, |run| run.result.counted_from_ns)
+        };
+        let from_ns = self.timelines().into_iter().map(from).min().unwrap_or(0);
+        (from_ns as f64, self.horizon_ns() as f64)
+    }
+
     /// The tasks of a setting's first run.
     pub(crate) fn tasks(&self, setting: usize) -> &'a [TaskResult] {
         let run = self.records.runs().find(|run| run.setting == setting);

@@ -7,6 +7,7 @@ use super::history::History;
 use super::measure::Measure;
 use super::record::{Phase, TuneRecord, TuneRun};
 use crate::error::LabError;
+use crate::execute::counts;
 use crate::experiment::{Alone, Experiment};
 use crate::figure::Figure;
 use crate::pool::{Control, Event, in_order, settled};
@@ -78,6 +79,9 @@ impl Runner<'_> {
                 Ok(())
             },
         )?;
+        for result in &results {
+            counts(result, self.experiment.warm_up_ns)?;
+        }
         Ok(finished.then_some(results))
     }
 

@@ -182,8 +182,9 @@ impl<'t> KernelBench<'t> {
         let before = self.disk.stat();
         let Some(finished) = self.finished(&words, interrupt)? else { return Ok(None) };
         let mut result = RunResult { finished_ns: finished.wall_ns, ..RunResult::default() };
-        if let (Some(before), Some(after)) = (before, self.disk.stat()) {
-            execute::add_stat(&mut result, &after.since(&before));
+        match (before, self.disk.stat()) {
+            (Some(before), Some(after)) => execute::add_stat(&mut result, &after.since(&before)),
+            _ => result.device_unwatched = true,
         }
         let report = benchmark.map(|benchmark| benchmark.figures(&finished.output, &finished.errors));
         result.app = report.filter(|report| !report.figures.is_empty());

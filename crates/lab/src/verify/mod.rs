@@ -15,7 +15,7 @@ pub use error::VerifyError;
 pub use kernel::{ForeignCommand, KernelBench, Limits, PRESENT, Work, for_records, of_kernel};
 
 use crate::error::LabError;
-use crate::execute::{Finished, Progress};
+use crate::execute::{Finished, Progress, counts};
 use crate::experiment::run_seed;
 use crate::pool::Control;
 use crate::record::{
@@ -67,6 +67,8 @@ pub struct Verification {
     pub seed: u64,
     /// How a trace is replayed.
     pub replay: Replay,
+    /// What is done in this time from the start of each run does not count, ns.
+    pub warm_up_ns: u64,
     /// When runs stop early.
     pub limit: Limit,
     /// Ends once every difference is clear or known to within so many per cent of the baseline.
@@ -92,6 +94,7 @@ impl Verification {
             replay: self.replay,
             host: iosched_sim::Host::default(),
             machine: None,
+            warm_up_ns: self.warm_up_ns,
             limit: self.limit,
             until_sure_percent: self.until_sure_percent,
             equal_within_percent: self.equal_within_percent,
@@ -160,6 +163,7 @@ fn make_runs(
             let Some(result) = bench.run(seed, control.aborted())? else {
                 return Ok(Finished { records, interrupted: true });
             };
+            counts(&result, verification.warm_up_ns)?;
             let record = Record::Run(Box::new(RunRecord { device: 0, setting, run, seed, turn: Some(turn), result }));
             turn += 1;
             observe(Progress::Record(&record))?;

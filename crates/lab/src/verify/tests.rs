@@ -99,6 +99,7 @@ fn verification(names: &[&str], runs: u32) -> Verification {
         runs,
         seed: 1,
         replay: Replay::Closed,
+        warm_up_ns: 0,
         limit: Limit::default(),
         until_sure_percent: None,
         equal_within_percent: crate::EQUAL_WITHIN_PERCENT,

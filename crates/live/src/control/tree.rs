@@ -14,7 +14,7 @@
 
 use std::fmt::Write as _;
 
-use iosched::{IoPriority, RequestQueue, SECTOR_BYTES, Spec, Time, TunableError, elevator};
+use iosched::{IoPriority, RequestQueue, SECTOR_BYTES, Spec, Time, TunableError, WeightRange, elevator};
 
 use super::ControlError;
 use crate::LiveDisk;
@@ -24,6 +24,9 @@ use crate::disk::{Client, ClientId, Had};
 const GROUPS_MAX: usize = 1024;
 /// Longest name of a group, in bytes: that of a file.
 const GROUP_NAME_BYTES_MAX: usize = 255;
+/// Why a client has no weight to be written.
+pub const IN_NO_GROUP: &str =
+    "the client is in no group, and weights are groups'; write a group's name to its group first";
 /// Names listed where one is wrong.
 const NAMES_SHOWN: usize = 40;
 
@@ -293,8 +296,11 @@ pub fn make_directory(disk: &mut LiveDisk, path: &str) -> Result<(), ControlErro
     disk.group(name, None).map_err(|error| refused(error.to_string()))
 }
 
-/// Whether there may be a new group of that name.
-fn may_make(disk: &LiveDisk, name: &str) -> Result<(), String> {
+/// Whether a group may have that name.
+///
+/// # Errors
+/// What is wrong, and what would be right.
+pub fn check_group_name(name: &str) -> Result<(), String> {
     let is_name =
         (1..=GROUP_NAME_BYTES_MAX).contains(&name.len()) && !name.contains('/') && name != "." && name != "..";
     if !is_name || name.chars().any(char::is_control) {
@@ -302,6 +308,12 @@ fn may_make(disk: &LiveDisk, name: &str) -> Result<(), String> {
             "{name:?} is not a group's name: that has at most {GROUP_NAME_BYTES_MAX} bytes, can be printed, and has no slash"
         ));
     }
+    Ok(())
+}
+
+/// Whether there may be a new group of that name.
+fn may_make(disk: &LiveDisk, name: &str) -> Result<(), String> {
+    check_group_name(name)?;
     if disk.groups().count() >= GROUPS_MAX {
         return Err(format!("there are {GROUPS_MAX} groups, and no more can be made"));
     }
@@ -366,19 +378,24 @@ fn write_depth(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), 
     }
 }
 
+/// The weight of a group that a value is under an elevator that takes weights in `range`; `None`: the default.
+///
+/// # Errors
+/// What is wrong, and what would be right.
+pub fn weight(value: &str, elevator: &str, range: WeightRange) -> Result<Option<u32>, String> {
+    let WeightRange { min, max, .. } = range;
+    let wrong = || format!("{value:?} is not a weight: {elevator} takes {min}..={max}, or default");
+    match value {
+        "default" => Ok(None),
+        number => {
+            let weight = number.parse().ok().filter(|weight| (min..=max).contains(weight));
+            weight.map(Some).ok_or_else(wrong)
+        }
+    }
+}
+
 fn write_weight(disk: &mut LiveDisk, group: &str, value: &str) -> Result<(), String> {
-    let range = disk.weight_range();
-    let weight = match value {
-        "default" => None,
-        number => Some(number.parse().map_err(|_| {
-            format!(
-                "{value:?} is not a weight: {} takes {}..={}, or default",
-                disk.queue().scheduler(),
-                range.min,
-                range.max
-            )
-        })?),
-    };
+    let weight = weight(value, disk.queue().scheduler(), disk.weight_range())?;
     disk.group(group, weight).map_err(|error| error.to_string())
 }
 
@@ -406,9 +423,6 @@ fn read_client_weight(disk: &mut LiveDisk, _: Time, id: ClientId) -> String {
 fn write_client_weight(disk: &mut LiveDisk, _: Time, id: ClientId, value: &str) -> Result<(), String> {
     match disk.client(id).and_then(|client| client.identity.group.clone()) {
         Some(group) => write_weight(disk, &group, value),
-        None => {
-            Err("the client is in no group, and weights are groups'; write a group's name to its group first"
-                .to_owned())
-        }
+        None => Err(IN_NO_GROUP.to_owned()),
     }
 }

@@ -14,6 +14,13 @@ const REQUESTS_MAX: u64 = 1 << 20;
 /// Requests of one client: memory is bounded, whatever the queue would take.
 const NR_REQUESTS_MAX: u64 = 1 << 16;
 
+/// What a live disk takes for an attribute of its queue, which may be less than the queue would.
+#[must_use]
+pub fn attribute_spec(declared: &Spec) -> Spec {
+    let max = if declared.name == "nr_requests" { NR_REQUESTS_MAX } else { declared.max };
+    Spec { max, ..*declared }
+}
+
 impl LiveDisk {
     /// What it is called.
     #[must_use]
@@ -109,7 +116,7 @@ impl LiveDisk {
     pub fn set_attribute(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
         let nr_requests = name == "nr_requests";
         if let Some(spec) = RequestQueue::attribute_specs().find(|spec| nr_requests && spec.name == name) {
-            Spec { max: NR_REQUESTS_MAX, ..*spec }.parse(value)?;
+            attribute_spec(spec).parse(value)?;
         }
         self.queue.set_attribute(now, name, value)?;
         if nr_requests {

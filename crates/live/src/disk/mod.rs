@@ -32,6 +32,7 @@ use crate::backend::Card;
 use crate::buffer::{Buffer, Pool, Segment};
 use client::Clients;
 pub use client::{Client, ClientId, ClientStat, Had, Identity, Latencies, TooManyClients};
+pub use control::attribute_spec;
 pub use operation::{Action, Operation};
 use operation::{Conflicts, Running};
 use salvage::Salvages;

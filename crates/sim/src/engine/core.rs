@@ -6,8 +6,9 @@ use iosched::{
 use iosched::{Submit, Time};
 use iosched_disk::{Command, Device};
 
+use super::tally::Tally;
 use crate::observer::{Completed, Dispatched, Observer, Submitted, Taken};
-use iosched_workload::outcome::{Latencies, Note, RunResult, TaskResult};
+use iosched_workload::outcome::{Latencies, Note, QueueStat, RunResult, TaskResult};
 
 /// The queue's time at the start of a run: far enough from zero that no elevator mistakes a moment for "never".
 pub(crate) const ORIGIN: Time = Time::from_ns(1_000_000_000_000);
@@ -142,6 +143,8 @@ pub(super) struct Core<D, O> {
     /// Tasks whose I/Os do not count now.
     uncounted: u32,
     counts: Counts,
+    /// From when everything counts.
+    pub(super) tally: Tally,
     /// When the queue is run once more although nothing happens until then.
     rerun: Rerun,
     /// Whether the last run of the queue asked for a request and was given none.
@@ -199,6 +202,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             tasks: Vec::new(),
             uncounted: 0,
             counts: Counts::default(),
+            tally: Tally::default(),
             rerun,
             barren: false,
             rerun_pending: false,
@@ -233,6 +237,28 @@ impl<D: Device, O: Observer> Core<D, O> {
             self.observer.task(number, task.pid, &task.name);
         }
         self.observer.begin(self.owners.len(), self.depth);
+    }
+
+    /// The present moves on. What was done until counting begins is put aside on the way.
+    #[inline]
+    pub(super) fn pass_until(&mut self, now_ns: u64) {
+        if let Some(from_ns) = self.tally.begins(now_ns) {
+            self.begin_to_count(from_ns);
+        }
+        self.now_ns = now_ns;
+    }
+
+    /// A job's figures begin to count now: the first begins the time that counts.
+    pub(super) fn job_counts(&mut self) {
+        self.tally.ramped_up(self.now_ns);
+        self.pass_until(self.now_ns);
+    }
+
+    #[cold]
+    fn begin_to_count(&mut self, from_ns: u64) {
+        let under_way_ns = if self.in_device > 0 { from_ns - self.busy_since_ns } else { 0 };
+        let stat = self.queue.stat(ORIGIN + from_ns).into();
+        self.tally.begin(from_ns, self.dispatched, self.device_busy_ns + under_way_ns, stat);
     }
 
     /// Whether as many I/Os were submitted as may be.
@@ -581,7 +607,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         let &Io { asked_ns, task, nr_sectors, op, sync, .. } = io;
         let latency_ns = self.now_ns - asked_ns;
         self.finished_ns = self.now_ns;
-        if self.uncounted > 0 && self.owners[task as usize].uncounted {
+        if !self.tally.has_begun() || (self.uncounted > 0 && self.owners[task as usize].uncounted) {
             return;
         }
         let bytes = u64::from(nr_sectors) * SECTOR_BYTES;
@@ -642,22 +668,28 @@ impl<D: Device, O: Observer> Core<D, O> {
         for task in &mut self.tasks {
             task.ios = task.latency.count();
         }
+        // A run that ended before anything counted has nothing that does.
+        if !self.tally.has_begun() {
+            self.begin_to_count(self.now_ns);
+        }
         let now = self.now();
+        let queue: QueueStat = self.queue.stat(now).into();
         RunResult {
             finished_ns: self.finished_ns,
             ios: self.tasks.iter().map(|task| task.ios).sum(),
-            requests_dispatched: self.dispatched,
+            requests_dispatched: self.dispatched - self.tally.dispatched,
             bytes_read: self.tasks.iter().map(|task| task.bytes_read).sum(),
             bytes_written: self.tasks.iter().map(|task| task.bytes_written).sum(),
             latency: self.latency,
             tasks: self.tasks,
-            device_busy_ns: self.device_busy_ns,
-            queue: self.queue.stat(now).into(),
+            device_busy_ns: self.device_busy_ns.saturating_sub(self.tally.busy_ns),
+            device_unwatched: false,
+            queue: queue.since(&self.tally.stat),
             events,
             notes: self.notes,
             jobs: Vec::new(),
             app: None,
-            counted_from_ns: 0,
+            counted_from_ns: self.tally.from_ns(),
             lateness: None,
         }
     }

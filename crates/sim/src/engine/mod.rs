@@ -11,11 +11,12 @@ mod heap;
 mod jobs;
 mod open;
 mod system;
+mod tally;
 mod tasks;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iosched::{CgroupId, QueueConfig, RequestQueue, SECTOR_BYTES, Time};
+use iosched::{CgroupId, QueueConfig, RequestQueue, SECOND_NS, SECTOR_BYTES, Time};
 use iosched_disk::Device;
 use iosched_host::kernel::{DiskConfig, Kernel};
 use iosched_workload::fio::Jobs;
@@ -39,6 +40,8 @@ pub(crate) struct Machine<'a, D> {
     pub(crate) device: D,
     pub(crate) plug: bool,
     pub(crate) seed: u64,
+    /// What is done in this time does not count, ns.
+    pub(crate) warm_up_ns: u64,
     pub(crate) limit: Limit,
     pub(crate) rerun: Rerun,
     pub(crate) interrupt: Option<&'a AtomicBool>,
@@ -69,13 +72,13 @@ trait Source<D: Device, O: Observer> {
         let _ = notes;
     }
 
-    /// What it tells of each job, if it consists of jobs, and from when on I/Os count, ns; the run ends now.
-    fn jobs(self, now_ns: u64) -> (Vec<JobResult>, u64)
+    /// What it tells of each job, if it consists of jobs; the run ends now.
+    fn jobs(self, now_ns: u64) -> Vec<JobResult>
     where
         Self: Sized,
     {
         let _ = now_ns;
-        (Vec::new(), 0)
+        Vec::new()
     }
 }
 
@@ -102,6 +105,8 @@ fn run_application<O: Observer>(
 ) -> Result<RunResult, SimError> {
     let (seed, limit, interrupt) = (first.seed, first.limit, first.interrupt);
     let host = plan.machine.ok_or_else(|| SimError::NoMachine { application: spec.name().to_owned() })?;
+    let settled_ns = host.settle_s.saturating_mul(SECOND_NS);
+    let counted_from_ns = settled_ns.saturating_add(first.warm_up_ns);
     let mut machines = vec![first];
     for (number, (profile, scheduler)) in (1..).zip(plan.more_disks) {
         let scheduler = scheduler.clone();
@@ -118,11 +123,15 @@ fn run_application<O: Observer>(
     let disks: Vec<DiskConfig> = machines.iter().map(disk).collect();
     let kernel = Kernel::new(host, &disks, seed)?;
     let mut observer = Some(observer);
-    let core = |machine: Machine<'_, _>| Core::new(machine.queue, machine.device, machine.rerun, observer.take());
+    let core = |machine: Machine<'_, _>| {
+        let mut core = Core::new(machine.queue, machine.device, machine.rerun, observer.take());
+        core.tally.warm_up_ns = counted_from_ns;
+        core
+    };
     let cores = machines.into_iter().map(core).collect();
     let applications = std::iter::once(spec).chain(plan.company).map(|spec| spec.start(seed)).collect();
     let daemon = app::Daemon::new(seed);
-    system::System::new(kernel, cores, applications, daemon, host.settle_s * 1_000_000_000)?.run(limit, interrupt)
+    system::System::new(kernel, cores, applications, daemon, settled_ns)?.run(limit, interrupt)
 }
 
 /// Checks a plan without running it.
@@ -161,6 +170,7 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
         device: plan.profile.device(plan.seed),
         plug: plan.host.plug,
         seed: plan.seed,
+        warm_up_ns: plan.warm_up_ns,
         limit: plan.limit,
         rerun,
         interrupt: plan.interrupt,
@@ -174,9 +184,10 @@ pub(crate) fn run_tasks<D: Device>(
     tunables: &[TunableWrite],
     observer: impl Observer,
 ) -> Result<RunResult, SimError> {
-    let Machine { mut queue, device, plug, limit, rerun, interrupt, .. } = machine;
+    let Machine { mut queue, device, plug, warm_up_ns, limit, rerun, interrupt, .. } = machine;
     let cgroups = tasks::create_cgroups(&mut queue, set)?;
     let mut core = Core::new(queue, device, rerun, observer);
+    core.tally.warm_up_ns = warm_up_ns;
     for task in &set.tasks {
         let cgroup = task.cgroup.as_ref().and_then(|name| set.cgroups.iter().position(|c| c.name == *name));
         let cgroup = cgroup.map_or(CgroupId::ROOT, |index| cgroups[index].id);
@@ -192,12 +203,13 @@ pub(crate) fn run_trace<D: Device>(
     replay: Replay,
     observer: impl Observer,
 ) -> Result<RunResult, SimError> {
-    let Machine { queue, device, seed, limit, rerun, interrupt, .. } = machine;
+    let Machine { queue, device, seed, warm_up_ns, limit, rerun, interrupt, .. } = machine;
     let capacity_sectors = device.card().capacity_sectors;
     let (fitted, fit) = trace.fitted(capacity_sectors);
     let note = Note::of_fit(fit, trace.end_sector(), capacity_sectors);
     let trace = fitted.as_deref().unwrap_or(trace);
     let mut core = Core::new(queue, device, rerun, observer);
+    core.tally.warm_up_ns = warm_up_ns;
     core.notes.extend(note);
     if trace.left_out() > 0 {
         core.notes.push(Note::LeftOut { requests: trace.left_out() });
@@ -213,11 +225,14 @@ pub(crate) fn run_trace<D: Device>(
 
 /// Runs fio jobs.
 fn run_jobs<D: Device>(machine: Machine<'_, D>, set: &Jobs, observer: impl Observer) -> Result<RunResult, SimError> {
-    let Machine { mut queue, device, plug, seed, limit, rerun, interrupt } = machine;
+    let Machine { mut queue, device, plug, seed, warm_up_ns, limit, rerun, interrupt } = machine;
     let layout = set.layout(device.card().capacity_sectors * SECTOR_BYTES)?;
     let cgroups = jobs::create_cgroups(&mut queue, set)?;
     let names = set.names();
     let mut core = Core::new(queue, device, rerun, observer);
+    core.tally.warm_up_ns = warm_up_ns;
+    // Where every job ramps up, time counts once the first has.
+    core.tally.waits = set.iter().all(|(_, job)| job.ramp_time_ns > 0);
     for (number, job) in set.iter() {
         core.add_task(number as u32 + 1, &names[number], job.ioprio, cgroups[number]);
     }
@@ -252,7 +267,7 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
         if at_ns == u64::MAX {
             break;
         }
-        core.now_ns = core.now_ns.max(at_ns);
+        core.pass_until(core.now_ns.max(at_ns));
         if device_ns == at_ns {
             if !core.complete() {
                 continue;
@@ -299,8 +314,8 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
     }
     core.notes.extend(limited);
     source.notes(&mut core.notes);
-    let (jobs, counted_from_ns) = source.jobs(core.now_ns);
-    Ok(RunResult { jobs, counted_from_ns, ..core.into_result(events) })
+    let jobs = source.jobs(core.now_ns);
+    Ok(RunResult { jobs, ..core.into_result(events) })
 }
 
 /// Tells the workload of the I/Os that are done.

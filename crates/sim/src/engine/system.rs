@@ -98,7 +98,7 @@ impl<D: Device, O: Observer> System<D, O> {
         limit: Limit,
         interrupt: Option<&std::sync::atomic::AtomicBool>,
     ) -> Result<RunResult, SimError> {
-        let end_ns = limit.time_ns.unwrap_or(u64::MAX);
+        let end_ns = limit.time_ns.map_or(u64::MAX, |ns| ns.saturating_add(self.settled_ns));
         for core in &mut self.cores {
             core.ios_max = limit.ios.unwrap_or(u64::MAX);
             core.begin();
@@ -124,7 +124,7 @@ impl<D: Device, O: Observer> System<D, O> {
             }
             self.now_ns = self.now_ns.max(at_ns);
             for core in &mut self.cores {
-                core.now_ns = self.now_ns;
+                core.pass_until(self.now_ns);
             }
             self.event(source);
             self.attend();
@@ -358,7 +358,6 @@ impl<D: Device, O: Observer> System<D, O> {
             result.latency.merge(&other.latency);
         }
         result.finished_ns = self.now_ns;
-        result.counted_from_ns = self.settled_ns;
         result.app = Some(report);
         result
     }

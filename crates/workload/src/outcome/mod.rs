@@ -29,6 +29,9 @@ pub struct RunResult {
     pub tasks: Vec<TaskResult>,
     /// Time during which the device had at least one command, ns.
     pub device_busy_ns: u64,
+    /// On a real device: the kernel told nothing of it, so that requests, busy time and the queue's statistics are not known.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub device_unwatched: bool,
     /// The request queue's own statistics.
     pub queue: QueueStat,
     /// Events the engine handled.
@@ -41,8 +44,8 @@ pub struct RunResult {
     /// Of an application: what it reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<crate::app::Report>,
-    /// From when I/Os count, ns; later than 0 if all fio jobs have a `ramp_time`. Requests, the queue's statistics and
-    /// the device's busy time count from the start in any case.
+    /// From when I/Os count, ns: after a warm-up, or the `ramp_time` that all fio jobs have. Requests, the queue's statistics and the
+    /// device's busy time count from then on, too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub counted_from_ns: u64,
     /// On a real device: how much later than it was due each I/O with a time of its own was submitted, ns: those of a replay, those
@@ -56,18 +59,37 @@ fn is_zero(ns: &u64) -> bool {
     *ns == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
 impl RunResult {
-    /// Share of the run in which the device had work, 0 to 1.
+    /// The time that counts: from the end of the warm-up to the last completion, ns.
     #[must_use]
-    pub fn utilisation(&self) -> f64 {
-        if self.finished_ns == 0 { 0.0 } else { self.device_busy_ns as f64 / self.finished_ns as f64 }
+    pub const fn counted_ns(&self) -> u64 {
+        self.finished_ns.saturating_sub(self.counted_from_ns)
+    }
+
+    /// Whether anything is known of I/Os: of a command that only was timed, nothing is.
+    #[must_use]
+    pub const fn knows_ios(&self) -> bool {
+        self.ios > 0 || !self.tasks.is_empty()
+    }
+
+    /// Share of the time that counts in which the device had work, 0 to 1; `None` if that is not known.
+    #[must_use]
+    pub fn utilisation(&self) -> Option<f64> {
+        let counted_ns = self.counted_ns();
+        let is_known = counted_ns > 0 && !self.device_unwatched;
+        is_known.then(|| (self.device_busy_ns as f64 / counted_ns as f64).min(1.0))
     }
 
     /// Bytes moved per second of the run that counts.
     #[must_use]
     pub fn throughput_bytes_per_s(&self) -> f64 {
         let bytes = (self.bytes_read + self.bytes_written) as f64;
-        let counted_ns = self.finished_ns.saturating_sub(self.counted_from_ns);
+        let counted_ns = self.counted_ns();
         if counted_ns == 0 { 0.0 } else { bytes * 1e9 / counted_ns as f64 }
     }
 }
@@ -158,6 +180,27 @@ pub struct QueueStat {
     pub busy_ns: u64,
     /// Time in flight summed over requests, ns.
     pub weighted_ns: u64,
+}
+
+impl QueueStat {
+    /// What happened after `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let group = |own: &QueueStatGroup, earlier: &QueueStatGroup| QueueStatGroup {
+            ios: own.ios.saturating_sub(earlier.ios),
+            merges: own.merges.saturating_sub(earlier.merges),
+            sectors: own.sectors.saturating_sub(earlier.sectors),
+            time_ns: own.time_ns.saturating_sub(earlier.time_ns),
+        };
+        Self {
+            reads: group(&self.reads, &earlier.reads),
+            writes: group(&self.writes, &earlier.writes),
+            discards: group(&self.discards, &earlier.discards),
+            flushes: group(&self.flushes, &earlier.flushes),
+            busy_ns: self.busy_ns.saturating_sub(earlier.busy_ns),
+            weighted_ns: self.weighted_ns.saturating_sub(earlier.weighted_ns),
+        }
+    }
 }
 
 /// Counts of one kind of request.

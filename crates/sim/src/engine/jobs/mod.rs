@@ -138,6 +138,7 @@ impl<'a> Jobs<'a> {
         }
         self.workers[task as usize].life = Life::Running;
         let counted_ns = self.process(task).begin(core.now_ns);
+        self.process(task).count_from(core.tally.warm_up_ns);
         if counted_ns > core.now_ns {
             core.count(task, false);
             self.heap.push(counted_ns, task, COUNT);
@@ -282,7 +283,10 @@ impl<D: Device, O: Observer> Source<D, O> for Jobs<'_> {
         };
         match event.what {
             START => self.start(core, event.task),
-            COUNT => core.count(event.task, true),
+            COUNT => {
+                core.job_counts();
+                core.count(event.task, true);
+            }
             _ => {
                 let worker = &mut self.workers[event.task as usize];
                 if worker.wake_ns == Some(event.at_ns) {
@@ -336,14 +340,13 @@ impl<D: Device, O: Observer> Source<D, O> for Jobs<'_> {
         }
     }
 
-    fn jobs(self, now_ns: u64) -> (Vec<JobResult>, u64) {
-        let counted_ns = self.workers.iter().map(|worker| worker.process.counted_ns()).min().unwrap_or(0);
+    fn jobs(self, now_ns: u64) -> Vec<JobResult> {
         let ended = |Worker { mut process, life, .. }: Worker<'_>| {
             if life != Life::Ended {
                 process.end(now_ns);
             }
             process.into_result()
         };
-        (self.workers.into_iter().map(ended).collect(), counted_ns)
+        self.workers.into_iter().map(ended).collect()
     }
 }

@@ -1,0 +1,89 @@
+//! What is wrong with a value, in words, before it is written: by the same declarations that the kernel's attributes and a live disk's
+//! are made from. Over a file only an error number would come back.
+
+use iosched::{IoPriority, QueueConfig, RequestQueue, Spec, Time, WeightRange};
+use iosched_kernel::attribute::Declaration;
+use iosched_live::control::tree::{IN_NO_GROUP, check_group_name, weight};
+use iosched_live::disk::attribute_spec;
+
+use super::{Disks, Named};
+
+impl Disks {
+    /// What is wrong with `value` for a file while `scheduler` is the present one; `None`: nothing that is known.
+    pub(crate) fn wrong(&mut self, file: &Named, scheduler: &str, value: &str) -> Option<String> {
+        let value = value.trim();
+        let named = |problem: String| format!("{}: {problem}", file.name);
+        match Self::declaration(file, scheduler) {
+            Some(Declaration::Choice(choice)) if !choice.values.contains(&value) => {
+                Some(named(format!("{value:?} is refused; it takes one of {}", choice.values.join(", "))))
+            }
+            // What our queue cannot change, a kernel may; a live disk says that its own are read-only.
+            Some(Declaration::Number(spec)) if !spec.read_only => {
+                let spec = if self.are_the_kernels { *spec } else { self.of_live(file, spec) };
+                let error = spec.parse_exactly(value).err()?;
+                Some(format!("{}: {error}", file.disk.name))
+            }
+            Some(_) => None,
+            None if self.are_the_kernels => None,
+            None => self.wrong_live(file, scheduler, value).map(named),
+        }
+    }
+
+    /// What a live disk takes for an attribute: no more than its back end.
+    fn of_live(&mut self, file: &Named, spec: &Spec) -> Spec {
+        let mut own = attribute_spec(spec);
+        if spec.name == "max_sectors_kb" {
+            let most = self.tree.read(&file.disk.path_of("queue/max_hw_sectors_kb")).ok();
+            own.max = most.and_then(|text| text.trim().parse().ok()).unwrap_or(own.max);
+        }
+        own
+    }
+
+    /// What would be right for a file, where the kernel only says that something is wrong.
+    pub(crate) fn takes(&mut self, file: &Named) -> Option<String> {
+        if file.of_disk() == "queue/scheduler" {
+            let known = self.tree.read(&file.path).ok()?;
+            return Some(format!("it takes one of {}", known.replace(['[', ']'], "").trim()));
+        }
+        if file.of_disk() == "device/queue_depth" {
+            return Some("it takes a number of commands that the back end takes at once, 1 or more".to_owned());
+        }
+        let scheduler = self.scheduler(&file.disk)?;
+        match Self::declaration(file, &scheduler)? {
+            Declaration::Choice(choice) => Some(format!("it takes one of {}", choice.values.join(", "))),
+            Declaration::Number(spec) => {
+                let unit = spec.unit.to_string();
+                let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };
+                Some(format!("it takes a whole number{unit}"))
+            }
+        }
+    }
+
+    /// Of a live disk's files that have no declared number.
+    fn wrong_live(&mut self, file: &Named, scheduler: &str, value: &str) -> Option<String> {
+        let parts: Vec<&str> = file.of_disk().split('/').collect();
+        match parts.as_slice() {
+            ["queue", "scheduler"] => iosched::elevator(value).err().map(|error| error.to_string()),
+            ["device", "queue_depth"] => {
+                let is_depth = value.parse::<u32>().is_ok_and(|depth| depth > 0);
+                (!is_depth).then(|| format!("{value:?} is not a depth; it takes commands at once, 1 or more"))
+            }
+            ["clients", client, "weight"] if self.is_in_no_group(file, client) => Some(IN_NO_GROUP.to_owned()),
+            ["groups" | "clients", _, "weight"] => weight(value, scheduler, weights(scheduler)?).err(),
+            ["clients", _, "ioprio"] => value.parse::<IoPriority>().err().map(|error| error.to_string()),
+            ["clients", _, "group"] if value != "/" => check_group_name(value).err(),
+            _ => None,
+        }
+    }
+
+    fn is_in_no_group(&mut self, file: &Named, client: &str) -> bool {
+        let group = self.tree.read(&file.disk.path_of(&format!("clients/{client}/group")));
+        group.is_ok_and(|group| group.trim() == "/")
+    }
+}
+
+/// The weights that an elevator takes.
+fn weights(scheduler: &str) -> Option<WeightRange> {
+    let queue = RequestQueue::new(Time::ZERO, &QueueConfig::default(), scheduler).ok()?;
+    Some(queue.weight_range())
+}

@@ -1,0 +1,176 @@
+//! What is said of devices that writing would harm.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::common::{Loop, Mount, available, has_program, image, is_root, scheduler, sh};
+use crate::list::{Place, Told};
+
+const WRITES: &str = "[[tasks]]\npid = 1\nop = \"write\"\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n";
+/// What is never said of something that somebody would miss.
+const DESTROY: &str = "--destroy-data";
+
+/// A loop device over an image that is all zeroes.
+#[track_caller]
+fn blank(place: &Place) -> Option<Loop> {
+    place.file("write.toml", WRITES);
+    if !is_root() {
+        return None;
+    }
+    Loop::new(&image(&place.here, "image", 64 << 20))
+}
+
+/// What `compare --on` and `advise` answer of a workload that writes to it; the same.
+#[track_caller]
+fn asked(place: &Place, on: &Path, says: &[&str], never: &[&str]) {
+    let on = on.to_str().unwrap();
+    let compare = ["compare", "--on", on, "-w", "write.toml", "--runs", "2", "--scheduler", "none"];
+    let advise = ["advise", on, "-w", "write.toml"];
+    for args in [&compare[..], &advise[..]] {
+        let told: Told = place.iosched(args);
+        told.refused(2, says).never(never);
+    }
+}
+
+pub(super) fn a_file(place: &Place) {
+    place.file("write.toml", WRITES);
+    place.file("data", vec![1; 4096]);
+    asked(place, &place.path("data"), &["data: is a regular file", "give a directory"], &[DESTROY, "destroys"]);
+}
+
+pub(super) fn a_pipe(place: &Place) {
+    place.file("write.toml", WRITES);
+    sh("mkfifo \"$1\"", &[&place.path("pipe")]);
+    asked(place, &place.path("pipe"), &["is a pipe, not a block device"], &[DESTROY]);
+    asked(place, Path::new("/dev/zero"), &["/dev/zero: is a character device"], &[DESTROY]);
+    place.iosched(&["calibrate", "pipe"]).refused(2, &["pipe: is a pipe"]).never(&[DESTROY]);
+}
+
+pub(super) fn mounted(place: &Place) {
+    let Some(device) = blank(place).filter(|_| has_program("mkfs.ext4")) else { return };
+    sh("mkfs.ext4 -q \"$1\"", &[&device.device]);
+    let mount = Mount::new("ext4", &device.device, place.path("mounted"));
+    let at = mount.at.display().to_string();
+    asked(place, &device.device, &["is mounted on", &at, "or give a directory"], &[DESTROY]);
+    mount.end();
+}
+
+pub(super) fn a_file_system(place: &Place) {
+    let Some(device) = blank(place) else { return };
+    for (program, option, what) in
+        [("mkfs.ext4", "-qF", "an ext2, ext3 or ext4 file system"), ("mkfs.xfs", "-qf", "an XFS file system")]
+    {
+        if !has_program(program) {
+            continue;
+        }
+        sh("truncate -s 0 \"$1\"; truncate -s 320M \"$1\"; losetup -c \"$2\"", &[&place.path("image"), &device.device]);
+        sh(&format!("{program} {option} \"$1\" >/dev/null"), &[&device.device]);
+        asked(place, &device.device, &["holds", what], &[DESTROY]);
+    }
+}
+
+pub(super) fn a_partition_table(place: &Place) {
+    let Some(device) = blank(place) else { return };
+    marked(
+        place,
+        &device,
+        &[
+            (512, b"EFI PART", "a GPT partition table"),
+            ((64 << 20) - 512, b"EFI PART", "a GPT partition table"),
+            (510, b"\x55\xaa", "an MBR partition table"),
+        ],
+    );
+}
+
+/// Each of these is told while it is there.
+#[track_caller]
+fn marked(place: &Place, device: &Loop, marks: &[(u64, &[u8], &str)]) {
+    let disk = OpenOptions::new().write(true).open(&device.device).unwrap();
+    for (at, mark, what) in marks {
+        disk.write_all_at(mark, *at).unwrap();
+        disk.sync_all().unwrap();
+        asked(place, &device.device, &["holds", what], &[DESTROY]);
+        disk.write_all_at(&vec![0; mark.len()], *at).unwrap();
+    }
+}
+
+pub(super) fn swap(place: &Place) {
+    let Some(device) = blank(place).filter(|_| has_program("mkswap")) else { return };
+    sh("mkswap \"$1\" >/dev/null 2>&1", &[&device.device]);
+    asked(place, &device.device, &["holds swap space"], &[DESTROY]);
+}
+
+pub(super) fn below_a_loop_device(place: &Place) {
+    let Some(device) = blank(place) else { return };
+    let Some(over) = Loop::new(&device.device) else { return };
+    let name = over.device.file_name().unwrap().to_str().unwrap();
+    asked(place, &device.device, &[&format!("{name} is made of it")], &[DESTROY]);
+}
+
+pub(super) fn held(place: &Place) {
+    let Some(device) = blank(place) else { return };
+    let exclusive = OpenOptions::new().read(true).custom_flags(0o200).open(&device.device);
+    available(exclusive.is_ok(), "exclusive use of a loop device");
+    asked(place, &device.device, &["somebody has opened it exclusively"], &[DESTROY]);
+}
+
+pub(super) fn members(place: &Place) {
+    let Some(device) = blank(place) else { return };
+    marked(
+        place,
+        &device,
+        &[
+            (4096, b"\xfc\x4e\x2b\xa9", "a part of a Linux RAID"),
+            ((64 << 20) - 0x2000, b"\xfc\x4e\x2b\xa9", "a part of a Linux RAID"),
+            (512, b"LABELONE", "an LVM physical volume"),
+            (0, b"LUKS\xba\xbe", "LUKS encrypted data"),
+            (65_600, b"_BHRfS_M", "a btrfs file system"),
+            (82, b"FAT32   ", "a FAT file system"),
+            (131_072, b"\x0c\xb1\xba\0\0\0\0\0", "a part of a ZFS pool"),
+        ],
+    );
+}
+
+pub(super) fn empty(place: &Place) {
+    let Some(device) = blank(place) else { return };
+    let on = device.device.to_str().unwrap();
+    asked(place, &device.device, &["writing destroys its data", &format!("{DESTROY} {on}"), "give a directory"], &[]);
+}
+
+pub(super) fn another_name(place: &Place) {
+    let Some(device) = blank(place) else { return };
+    let on = device.device.to_str().unwrap();
+    let args = ["compare", "--on", on, "-w", "write.toml", "--destroy-data", "/dev/other"];
+    let proposed = format!("{DESTROY} {on}");
+    place.iosched(&args).refused(2, &["/dev/other: is not the name of the device"]).never(&[&proposed, "lets it be"]);
+}
+
+pub(super) fn nothing_set(place: &Place) {
+    let Some(device) = blank(place) else { return };
+    let before = scheduler(&device);
+    let on = device.device.to_str().unwrap();
+    let args = ["compare", "--on", on, "-w", "write.toml", "--scheduler", "bfq"];
+    place.iosched(&args).refused(2, &[DESTROY]);
+    assert_eq!(scheduler(&device), before);
+    assert!(!place.path("state/settings").exists(), "no session was begun");
+}
+
+pub(super) fn another_device(place: &Place) {
+    let Some(device) = blank(place) else { return };
+    let name = device.device.file_name().unwrap().to_str().unwrap();
+    let found = iosched_kernel::BlockDevice::find(&iosched_kernel::Host::default(), &device.device).unwrap();
+    let state = iosched_kernel::StateDirectory::at(&place.path("state"));
+    let session = iosched_kernel::Session::begin(&found, &state).unwrap();
+    let journal = place.path("state/settings").join(name);
+    let text = fs::read_to_string(&journal).unwrap();
+    session.end().unwrap();
+    // A kill left it, and another disk has the name now, whose settings are its own.
+    fs::write(&journal, text.replace("\"sequence\": ", "\"sequence\": 9")).unwrap();
+    found.set_attribute("read_ahead_kb", "64").unwrap();
+    place.iosched(&["restore"]).code(1).says(&["it was another device then", "--forget"]).never(&["--force"]);
+    place.iosched(&["restore", "--forget"]).code(0).says(&["forgotten"]);
+    assert_eq!(found.attribute("read_ahead_kb").unwrap().value, "64");
+    place.iosched(&["restore"]).code(0).says(&["nothing to put back"]);
+    found.set_attribute("read_ahead_kb", "128").unwrap();
+}

@@ -1,0 +1,162 @@
+//! What counts of a run, and what was not measured at all.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::{Loop, available, image, is_root};
+use crate::list::Place;
+
+/// A job limited to 120 reads a second for 2 s.
+const PACED: &str = "[paced]\nrw=randread\nbs=4k\nsize=8m\nrate_iops=120\ntime_based\nruntime=2\n";
+/// The same, of which the first half does not count.
+const RAMPED: &str = "[paced]\nrw=randread\nbs=4k\nsize=8m\nrate_iops=120\ntime_based\nruntime=1\nramp_time=1\n";
+/// Without an end of its own.
+const ENDLESS: &str = "end_ns = 3600000000000\n[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 10000]\n";
+
+/// A loop device over data, and the answer to `compare` of one setting as data.
+#[track_caller]
+fn disk(place: &Place) -> Option<Loop> {
+    if !is_root() {
+        return None;
+    }
+    Loop::new(&image(&place.here, "image", 16 << 20))
+}
+
+#[track_caller]
+fn compared(place: &Place, on: Option<&Path>, args: &[&str]) -> Value {
+    let mut all = vec!["compare", "--json", "--runs", "2"];
+    match on {
+        Some(on) => all.extend(["--on", on.to_str().unwrap(), "--scheduler", "present"]),
+        None => all.extend(["--scheduler", "deadline"]),
+    }
+    all.extend(args);
+    serde_json::from_str(&place.iosched(&all).code(0).out).unwrap()
+}
+
+/// The mean of a figure of the first setting, if it was measured.
+fn mean(found: &Value, figure: &str) -> Option<f64> {
+    let figures = found["figures"].as_array().unwrap();
+    figures.iter().find(|own| own["figure"] == figure)?["settings"][0]["mean"].as_f64()
+}
+
+#[track_caller]
+fn near(found: &Value, figure: &str, wanted: f64) {
+    let mean = mean(found, figure).unwrap_or_else(|| panic!("{figure}: not measured"));
+    assert!((mean / wanted - 1.0).abs() < 0.1, "{figure}: {mean}, not {wanted}: {found:#}");
+}
+
+#[track_caller]
+fn warm_up_takes_no_time(place: &Place, on: Option<&Path>) {
+    place.file("paced.fio", PACED);
+    place.file("ramped.fio", RAMPED);
+    for warm_up in ["0", "0.5", "1"] {
+        let found = compared(place, on, &["-w", "paced.fio", "--warm-up", warm_up]);
+        near(&found, "iops", 120.0);
+        near(&found, "throughput", 120.0 * 4096.0 / 1e6);
+        near(&found, "finish", 2.0 - warm_up.parse::<f64>().unwrap());
+    }
+    let found = compared(place, on, &["-w", "ramped.fio"]);
+    near(&found, "iops", 120.0);
+    near(&found, "finish", 1.0);
+}
+
+pub(super) fn simulated_warm_up(place: &Place) {
+    warm_up_takes_no_time(place, None);
+    let whole = compared(place, None, &["-w", "paced.fio"]);
+    let half = compared(place, None, &["-w", "paced.fio", "--warm-up", "1"]);
+    let of = |found: &Value| mean(found, "utilisation").unwrap();
+    assert!((of(&whole) - of(&half)).abs() < 10.0 && of(&half) > 1.0, "{} {}", of(&whole), of(&half));
+}
+
+pub(super) fn real_warm_up(place: &Place) {
+    let Some(disk) = disk(place) else { return };
+    warm_up_takes_no_time(place, Some(&disk.device));
+}
+
+pub(super) fn reproduced(place: &Place) {
+    place.file("endless.toml", ENDLESS);
+    place.file("paced.fio", PACED);
+    let args = ["-w", "endless.toml", "--run-for", "2", "--warm-up", "0.5", "--records", "first.jsonl"];
+    let found = compared(place, None, &args);
+    near(&found, "finish", 2.0);
+    let first = place.read("first.jsonl");
+    let header: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+    assert_eq!((&header["warm_up_ns"], &header["limit"]["time_ns"]), (&500_000_000.into(), &2_500_000_000u64.into()));
+    // The command in the records makes the same runs again.
+    let command = header["command"].as_str().unwrap().to_owned();
+    assert!(command.contains("--run-for 2 --warm-up 0.5"), "{command}");
+    let mut words: Vec<&str> = command.split(' ').skip(1).collect();
+    words.extend(["--records", "again.jsonl"]);
+    place.iosched(&words).code(0);
+    let runs = |records: String| records.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert!(runs(first) == runs(place.read("again.jsonl")), "{command}");
+    // The page of a run that was warmed up says so.
+    place.iosched(&["report", "first.jsonl"]).code(0);
+    assert!(place.read("first.html").contains("neither what is done in the first"), "no warm-up in the page");
+}
+
+pub(super) fn old_records(place: &Place) {
+    place.file("endless.toml", ENDLESS);
+    compared(place, None, &["-w", "endless.toml", "--run-for", "0.2", "--records", "new.jsonl"]);
+    let records = place.read("new.jsonl");
+    assert!(!records.contains("warm_up_ns") && !records.contains("device_unwatched"), "what says nothing is left out");
+    place.iosched(&["report", "new.jsonl"]).code(0);
+}
+
+pub(super) fn only_warm_up(place: &Place) {
+    place.file("paced.fio", PACED);
+    let args = ["compare", "-w", "paced.fio", "--runs", "2", "--warm-up", "1000"];
+    place.iosched(&args).refused(2, &["within the warm-up of 1000 s", "run for longer"]);
+    let Some(disk) = disk(place) else { return };
+    place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 10000]\ntotal = 10\n");
+    let on = disk.device.to_str().unwrap();
+    let args = ["compare", "--on", on, "-w", "read.toml", "--scheduler", "present", "--warm-up", "10"];
+    place.iosched(&args).refused(2, &["within the warm-up of 10 s"]);
+}
+
+pub(super) fn of_a_command(place: &Place) {
+    let here = place.here.to_str().unwrap();
+    let host = iosched_kernel::Host::default();
+    if !available(iosched_kernel::BlockDevice::find(&host, &place.here).is_ok(), "a block device below the tests") {
+        return;
+    }
+    let on = ["compare", "--on", here, "--scheduler", "present", "--runs", "2"];
+    place
+        .iosched(&[&on[..], &["--warm-up", "1", "--", "true"]].concat())
+        .refused(2, &["--warm-up are for workloads of ours"]);
+    let found = place.iosched(&[&on[..], &["--json", "--", "sleep", "0.2"]].concat());
+    let found: Value = serde_json::from_str(&found.code(0).out).unwrap();
+    for figure in ["throughput", "iops", "sync_mean", "sync_p99", "async_mean", "fairness"] {
+        assert_eq!(mean(&found, figure), None, "{figure}: {found:#}");
+    }
+    assert!(mean(&found, "finish").unwrap() > 0.19);
+    let told = place.iosched(&[&on[..], &["--", "sleep", "0.2"]].concat());
+    told.code(0).never(&["throughput", "IOPS", "sync mean"]);
+}
+
+pub(super) fn without_statistics(place: &Place) {
+    let Some(disk) = disk(place) else { return };
+    place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 10000]\ntotal = 100\n");
+    let name = disk.device.file_name().unwrap().to_str().unwrap();
+    let found = compared(place, Some(&disk.device), &["-w", "read.toml"]);
+    assert!(mean(&found, "utilisation").is_some(), "{found:#}");
+    assert_eq!((mean(&found, "async_mean"), mean(&found, "fairness")), (None, None));
+    let iostats = format!("/sys/block/{name}/queue/iostats");
+    std::fs::write(&iostats, "0").unwrap();
+    let found = compared(place, Some(&disk.device), &["-w", "read.toml"]);
+    std::fs::write(&iostats, "1").unwrap();
+    assert_eq!(mean(&found, "utilisation"), None, "{found:#}");
+    assert!(mean(&found, "iops").is_some(), "{found:#}");
+}
+
+pub(super) fn tuned(place: &Place) {
+    place.file("endless.toml", ENDLESS);
+    let args = ["tune", "-w", "endless.toml", "--scheduler", "deadline", "--goal", "iops", "--vary", "fifo_batch"];
+    let length = ["--budget", "30", "--run-for", "0.3", "--warm-up", "0.1", "--records", "tuned.jsonl"];
+    place.iosched(&[&args[..], &length[..]].concat()).code(0);
+    let header = place.read("tuned.jsonl").lines().next().unwrap().to_owned();
+    assert!(header.contains("--run-for 0.3 --warm-up 0.1"), "{header}");
+    let args = ["tune", "-w", "endless.toml", "--scheduler", "deadline", "--goal", "iops", "--warm-up", "nothing"];
+    place.iosched(&args).code(2).says(&["takes seconds from 0"]);
+}

@@ -1,0 +1,208 @@
+//! Values that are written to attributes, and what is told of them.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+use crate::common::{Loop, Mounted, Server, has_all_schedulers, has_fuse, image, is_root};
+use crate::list::Place;
+
+/// A loop device under mq-deadline, and its name.
+#[track_caller]
+fn disk(place: &Place) -> Option<(Loop, String)> {
+    if !is_root() {
+        return None;
+    }
+    let disk = Loop::new(&image(&place.here, "image", 16 << 20)).filter(has_all_schedulers)?;
+    let name = disk.device.file_name().unwrap().to_str().unwrap().to_owned();
+    // Switching brings the defaults of both.
+    for scheduler in ["none", "mq-deadline"] {
+        fs::write(format!("/sys/block/{name}/queue/scheduler"), scheduler).unwrap();
+    }
+    Some((disk, name))
+}
+
+fn read(name: &str, attribute: &str) -> String {
+    fs::read_to_string(format!("/sys/block/{name}/queue/{attribute}")).unwrap().trim().to_owned()
+}
+
+pub(super) fn out_of_range(place: &Place) {
+    let Some((_disk, name)) = disk(place) else { return };
+    for (tunable, value) in
+        [("read_expire", "-5"), ("fifo_batch", "-1"), ("front_merges", "7"), ("fifo_batch", "99999999999")]
+    {
+        let before = read(&name, &format!("iosched/{tunable}"));
+        let said = format!("{tunable}: {value} is out of range");
+        place.iosched(&["set", &format!("{name}/iosched/{tunable}={value}")]).refused(2, &[&said]);
+        assert_eq!(read(&name, &format!("iosched/{tunable}")), before);
+    }
+}
+
+pub(super) fn another_value(place: &Place) {
+    let Some((_disk, name)) = disk(place) else { return };
+    for (attribute, value) in
+        [("iosched/read_expire", "125"), ("nr_requests", "1"), ("nr_requests", "3"), ("read_ahead_kb", "5")]
+    {
+        let told = place.iosched(&["set", &format!("{name}/{attribute}={value}")]);
+        let took = read(&name, attribute);
+        if took == value {
+            told.code(0).says(&[&format!("{attribute}={value}\n")]);
+        } else {
+            told.refused(1, &[&format!("{value} was written, and {took} is what it took")]);
+        }
+    }
+    place.iosched(&["set", &format!("{name}/read_ahead_kb=128")]).code(0);
+}
+
+pub(super) fn another_notation(place: &Place) {
+    let Some((_disk, name)) = disk(place) else { return };
+    for (assignment, took) in [
+        ("scheduler=bfq", "scheduler=bfq"),
+        ("scheduler=mq-deadline", "scheduler=mq-deadline"),
+        ("nr_requests=064", "=64"),
+    ] {
+        place.iosched(&["set", &format!("{name}/{assignment}")]).code(0).says(&[took]);
+    }
+}
+
+pub(super) fn first_of_two(place: &Place) {
+    let Some((_disk, name)) = disk(place) else { return };
+    let args = [format!("{name}/nr_requests=64"), format!("{name}/size=1"), format!("{name}/nomerges=1")];
+    let told = place.iosched(&["set", &args[0], &args[1], &args[2]]);
+    told.refused(1, &["read-only", &format!("what was set before it stays: {name}/nr_requests=64")]);
+    assert_eq!((read(&name, "nr_requests"), read(&name, "nomerges")), ("64".to_owned(), "0".to_owned()));
+}
+
+pub(super) fn wrong_second(place: &Place) {
+    let Some((_disk, name)) = disk(place) else { return };
+    let before = read(&name, "nr_requests");
+    let of = |assignment: &str| format!("{name}/{assignment}");
+    for (first, second, said) in [
+        ("nr_requests=64", "iosched/fifo_batch=-5", "fifo_batch: -5 is out of range"),
+        ("scheduler=bfq", "iosched/low_latency=2", "low_latency: 2 is out of range 0..=1"),
+        ("nr_requests=64", "write_cache=off", "it takes one of write back, write through"),
+        ("nr_requests=64", "no_such=1", "there is no such attribute"),
+    ] {
+        place.iosched(&["set", &of(first), &of(second)]).refused(2, &[said]).never(&["what was set before"]);
+        assert_eq!(read(&name, "nr_requests"), before, "{second}");
+        assert!(read(&name, "scheduler").contains("[mq-deadline]"), "{second}");
+    }
+}
+
+pub(super) fn compared(place: &Place) {
+    let Some((disk, name)) = disk(place) else { return };
+    place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n");
+    let on = disk.device.to_str().unwrap();
+    for (setting, said) in [
+        ("mq-deadline:read_expire=-5", "read_expire: -5 is out of range"),
+        ("mq-deadline:nr_requests=1", "1 was written to nr_requests"),
+        ("bogus", "the kernel has no scheduler bogus"),
+        ("bfq:no_such=1", "there is no attribute no_such"),
+    ] {
+        let args =
+            ["compare", "--on", on, "-w", "read.toml", "--runs", "2", "--scheduler", "none", "--scheduler", setting];
+        place.iosched(&args).refused(2, &[said]);
+        assert!(read(&name, "scheduler").contains("[mq-deadline]"), "{setting}: everything is put back");
+    }
+}
+
+pub(super) fn simulated(place: &Place) {
+    for (setting, said) in [
+        ("deadline:read_expire=-5", "read_expire: -5 is out of range 0..="),
+        ("cfq:quantum=0", "quantum: 0 is out of range 1..="),
+        ("mq-deadline:front_merges=2", "front_merges: 2 is out of range 0..=1"),
+    ] {
+        place.iosched(&["compare", "--scheduler", setting]).refused(2, &[said]);
+    }
+}
+
+/// What is wrong, and the words for it: the same through files and through a socket.
+const WRONG: &[(&str, &str, &[&str])] = &[
+    ("scheduler", "bogus", &["scheduler: \"bogus\" is not an elevator; there are noop"]),
+    ("nr_requests", "0", &["nr_requests: 0 is out of range 1..=65536 requests"]),
+    ("nr_requests", "65537", &["nr_requests: 65537 is out of range 1..=65536 requests"]),
+    ("max_sectors_kb", "99999999", &["max_sectors_kb: 99999999 is out of range", "KiB"]),
+    ("nomerges", "x", &["nomerges: \"x\" is not a whole number; nomerges takes 0..=2"]),
+    ("iosched/quantum", "0", &["quantum: 0 is out of range 1..="]),
+    ("iosched/low_latency", "-1", &["low_latency: -1 is out of range 0..=1"]),
+    ("device/queue_depth", "0", &["\"0\" is not a depth"]),
+];
+
+#[track_caller]
+fn refused(place: &Place, at: &Path, attribute: &str, value: &str, said: &[&str]) {
+    let at = at.to_str().unwrap();
+    let told = place.iosched(&["set", "--at", at, &format!("{attribute}={value}")]);
+    told.refused(2, said).never(&["kernel refuses", "os error"]);
+}
+
+pub(super) fn mounted(place: &Place) {
+    if !has_fuse() {
+        return;
+    }
+    let mounted = Mounted::new(&place.here, "disk", "memory:16M", &["--scheduler", "cfq"]);
+    fs::create_dir(mounted.attribute("groups/db")).unwrap();
+    let mut byte = [0];
+    let mut disk = File::open(mounted.disk()).unwrap();
+    disk.read_exact(&mut byte).unwrap();
+    // An entry would keep its directory open, and the disk mounted.
+    let client = {
+        let entry = fs::read_dir(mounted.attribute("clients")).unwrap().next().unwrap().unwrap();
+        entry.file_name().into_string().unwrap()
+    };
+    for (attribute, value, said) in WRONG {
+        refused(place, &mounted.at, attribute, value, said);
+    }
+    of_group(place, &mounted.at);
+    of_client(place, &mounted.at, &client);
+    refused(place, &mounted.at, &format!("clients/{client}/weight"), "100", &["the client is in no group"]);
+    drop(disk);
+    assert_eq!(mounted.end(), 0);
+}
+
+pub(super) fn served(place: &Place) {
+    let server = Server::serving(&place.here, &["memory:16M", "--scheduler", "cfq"]);
+    let socket = place.path("c");
+    for (attribute, value, said) in WRONG {
+        refused(place, &socket, attribute, value, said);
+    }
+    let connection = server.connect();
+    let told = place.iosched(&["get", "--at", socket.to_str().unwrap()]);
+    let client = told.out.lines().find_map(|line| line.strip_prefix("clients/")?.split_once('/')).expect("a client").0;
+    of_client(place, &socket, client);
+    refused(place, &socket, &format!("clients/{client}/weight"), "5000", &["\"5000\" is not a weight: cfq takes"]);
+    drop(connection);
+    assert_eq!(server.stop(), Some(0));
+}
+
+pub(super) fn served_in_shares(place: &Place) {
+    let server = Server::serving(&place.here, &["memory:16M", "--scheduler", "cfq", "--export", "db,weight=800"]);
+    of_group(place, &place.path("c"));
+    assert_eq!(server.stop(), Some(0));
+}
+
+fn of_group(place: &Place, at: &Path) {
+    for value in ["5000", "9", "many", "-1"] {
+        let said = format!("{value:?} is not a weight: cfq takes 10..=1000, or default");
+        refused(place, at, "groups/db/weight", value, &[&said]);
+    }
+    place.iosched(&["set", "--at", at.to_str().unwrap(), "groups/db/weight=300"]).code(0);
+}
+
+/// Of any client.
+fn of_client(place: &Place, at: &Path, client: &str) {
+    for (file, value, said) in [
+        ("ioprio", "be/9", "\"be/9\" is not an ioprio: write none, idle, rt/LEVEL or be/LEVEL"),
+        ("ioprio", "best", "\"best\" is not an ioprio"),
+        ("group", "a/b", "\"a/b\" is not a group's name"),
+    ] {
+        refused(place, at, &format!("clients/{client}/{file}"), value, &[said]);
+    }
+}
+
+pub(super) fn unknown_names(place: &Place) {
+    let Some((_disk, name)) = disk(place) else { return };
+    place
+        .iosched(&["set", &format!("{name}/iosched/slice_idle=0")])
+        .refused(2, &["there is no such attribute", "fifo_batch"]);
+    place.iosched(&["set", "no-such-disk/scheduler=none"]).refused(2, &["there is no such attribute"]);
+}

@@ -1,0 +1,52 @@
+//! From when a run counts, and what the device and the queue had done by then, which does not.
+
+use iosched_workload::outcome::QueueStat;
+
+/// The beginning of the time that counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    /// What is done in this time does not count, ns.
+    pub(super) warm_up_ns: u64,
+    /// Whether it waits for the first job that has ramped up, besides.
+    pub(super) waits: bool,
+    /// When that was, ns.
+    ramped_up_at_ns: u64,
+    /// When it began, ns.
+    since_ns: Option<u64>,
+    /// Requests that the device had been given by then.
+    pub(super) dispatched: u64,
+    /// Time that it had been busy for by then, ns.
+    pub(super) busy_ns: u64,
+    /// The queue's statistics by then.
+    pub(super) stat: QueueStat,
+}
+
+impl Tally {
+    /// When counting begins, if it has not and does so by `now_ns`.
+    #[inline]
+    pub(super) fn begins(&self, now_ns: u64) -> Option<u64> {
+        let is_due = self.since_ns.is_none() && !self.waits && self.warm_up_ns <= now_ns;
+        is_due.then(|| self.warm_up_ns.max(self.ramped_up_at_ns))
+    }
+
+    /// The first job has ramped up.
+    pub(super) const fn ramped_up(&mut self, now_ns: u64) {
+        if self.waits {
+            (self.waits, self.ramped_up_at_ns) = (false, now_ns);
+        }
+    }
+
+    #[inline]
+    pub(super) const fn has_begun(&self) -> bool {
+        self.since_ns.is_some()
+    }
+
+    pub(super) const fn begin(&mut self, from_ns: u64, dispatched: u64, busy_ns: u64, stat: QueueStat) {
+        (self.since_ns, self.dispatched, self.busy_ns, self.stat) = (Some(from_ns), dispatched, busy_ns, stat);
+    }
+
+    /// From when everything counts, ns.
+    pub(super) fn from_ns(&self) -> u64 {
+        self.since_ns.unwrap_or(self.warm_up_ns)
+    }
+}
