@@ -17,6 +17,8 @@ use iosched_trace::TraceError;
 use iosched_workload::WorkloadError;
 use iosched_workload::fio::JobError;
 
+use crate::output::say;
+
 /// Ended by Ctrl-C: as a shell says of a program that SIGINT ended.
 pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) const FAILED: u8 = 1;
@@ -48,7 +50,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(pipe_closed) {
         return ExitCode::SUCCESS;
     }
-    eprintln!("error: {error}");
+    say!("error: {error}");
     ExitCode::from(if is_usage(error) { USAGE } else { FAILED })
 }
 

@@ -3,6 +3,7 @@
 
 mod advise;
 mod args;
+mod backing;
 mod blktrace;
 mod calibrate;
 mod compare;
@@ -22,6 +23,7 @@ mod serve;
 mod served;
 mod set;
 mod show;
+mod signals;
 mod tell;
 mod top;
 mod trace;
@@ -40,7 +42,9 @@ use args::{Cli, Command};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    carry_out(cli).unwrap_or_else(|error| fail::report(&error))
+    let code = carry_out(cli).unwrap_or_else(|error| fail::report(&error));
+    output::finish();
+    code
 }
 
 fn carry_out(cli: Cli) -> Result<ExitCode> {

@@ -140,10 +140,11 @@ Examples:
   iosched advise /dev/sdb --workload lookups.fio --run-for 60 --profile advice/profile.toml --apply";
 
 pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
-    let plan = Plan::of(args)?;
-    let kept = Kept::open(args.output.as_deref())?;
+    // Before anything is made or set that is to be put back.
     let control = Arc::new(Control::new(compare::or_cpus(None)));
     on_interrupt(&control)?;
+    let plan = Plan::of(args)?;
+    let kept = Kept::open(args.output.as_deref())?;
     let Some(found) = steps::carry_out(&plan, &kept, &control)? else {
         let kept =
             kept.directory().map_or_else(String::new, |own| format!("; what was measured is in {}", own.display()));

@@ -20,6 +20,7 @@ use iosched_lab::calibrate::{
 use crate::compare::quoted;
 use crate::fail::{FAILED, INTERRUPTED, usage};
 use crate::output::{self, say};
+use crate::signals::on_signal;
 use crate::watched::progress_bar;
 
 /// The file of measurements if none is named.
@@ -173,7 +174,7 @@ fn read(file: &Path) -> Result<Measurements> {
 /// Measures a device, a directory, or a model.
 fn measure_target(args: &CalibrateArgs, target: &str, interrupt: &Arc<AtomicBool>) -> Result<Measurements> {
     let flag = Arc::clone(interrupt);
-    ctrlc::set_handler(move || {
+    on_signal(move |_| {
         flag.store(true, Ordering::Relaxed);
         say!("\nending; what was measured is kept");
     })?;

@@ -18,6 +18,7 @@ use crate::args::{CompareArgs, OutputFormat, ReplayMode};
 use crate::fail::{INTERRUPTED, usage};
 use crate::output::say;
 use crate::show::{self, Page};
+use crate::signals::on_signal;
 use crate::watched::{RUNS, Watched};
 use crate::{output, sample};
 
@@ -166,11 +167,10 @@ pub(crate) fn quoted(word: &str) -> String {
 
 pub(crate) fn on_interrupt(control: &Arc<Control>) -> Result<()> {
     let control = Arc::clone(control);
-    ctrlc::set_handler(move || {
+    on_signal(move |_| {
         control.interrupt();
         say!("\nending after the current runs; Ctrl-C again ends those, too");
-    })?;
-    Ok(())
+    })
 }
 
 /// The file of records; `None` if the default one cannot be made, which only costs a warning.

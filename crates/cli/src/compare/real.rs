@@ -74,6 +74,9 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
     let host = Host::default();
     let state = StateDirectory::usual()?;
     let work = work(args)?;
+    // Before anything is made or set that is to be put back.
+    let control = Arc::new(Control::new(1));
+    on_interrupt(&control)?;
     let target = target(&host, &state, on, real.destroy_data.as_deref(), &work)?;
     let Some(device) = target.block_device().map(BlockDevice::disk) else {
         return Err(usage(format!(
@@ -105,8 +108,6 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
         until_sure_percent: real.until_sure,
     };
     let mut bench = KernelBench::new(&target, &state, &work, &settings, replay, limits)?;
-    let control = Arc::new(Control::new(1));
-    on_interrupt(&control)?;
     let mut comparing = Comparing::begin(args)?;
     let finished = verify(&verification, &mut bench, &control, |progress| comparing.observe(progress));
     comparing.watched.clear();

@@ -83,7 +83,7 @@ pub struct File {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The system refuses it.
-    #[error("{path}: {error}")]
+    #[error("{path}: {}", told(error))]
     Io {
         /// The file.
         path: PathBuf,
@@ -110,6 +110,15 @@ pub enum OpenError {
     },
 }
 
+fn told(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            format!("{error}: it has to be opened for reading and writing, also for exports that can only be read")
+        }
+        _ => error.to_string(),
+    }
+}
+
 /// Locks a file for us alone. The kernel lets go of a killed server's file a little after that server has gone, once its io_uring is
 /// cleared away: whoever takes its place waits for that.
 fn lock(file: &std::fs::File) -> io::Result<()> {
@@ -127,11 +136,12 @@ impl File {
     /// Commands at once: enough for a queue of any device.
     const DEPTH: u32 = 32;
 
-    /// Opens the file or block device at `path`.
+    /// Opens the file or block device at `path`. A device is ours alone unless it is `shared`, a file in any case as far as those are
+    /// concerned who lock it, too.
     ///
     /// # Errors
     /// If it cannot be opened for reading and writing, is held by somebody else, or is no disk.
-    pub fn open(path: &Path) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, shared: bool) -> Result<Self, OpenError> {
         let failed = |error| OpenError::Io { path: path.to_owned(), error };
         let metadata = std::fs::metadata(path).map_err(failed)?;
         let is_device = metadata.file_type().is_block_device();
@@ -139,7 +149,7 @@ impl File {
             return Err(OpenError::Kind { path: path.to_owned() });
         }
         // A device that something mounts or maps refuses an exclusive opening.
-        let exclusive = if is_device { libc::O_EXCL } else { 0 };
+        let exclusive = if is_device && !shared { libc::O_EXCL } else { 0 };
         let open = |flags| OpenOptions::new().read(true).write(true).custom_flags(exclusive | flags).open(path);
         let in_memory = sys::is_in_memory(path).map_err(failed)?;
         let (file, direct) = match open(libc::O_DIRECT) {
@@ -168,6 +178,7 @@ impl File {
             write_cache: true,
             fua: true,
             trim_zeroes: false,
+            fast_zeroes: sys::zeroes_quickly(&file, is_device, bytes),
             max_hw_sectors_kb: 1024,
         };
         let way = if in_memory { Way::Call } else { Way::Ring };

@@ -42,6 +42,8 @@ pub struct Card {
     pub fua: bool,
     /// Whether what is trimmed reads as zeroes.
     pub trim_zeroes: bool,
+    /// Whether zeroes, if they may become a hole, are written faster than data.
+    pub fast_zeroes: bool,
     /// Largest command in KiB.
     pub max_hw_sectors_kb: u32,
 }

@@ -22,7 +22,7 @@ mod salvage;
 mod tests;
 mod watch;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use iosched::{Bio, ContextId, IoError, Op, QueueConfig, RequestId, RequestQueue, Sector, Time, UnknownElevator};
 use slab::Slab;
@@ -110,6 +110,22 @@ pub struct Command {
     pub no_hole: bool,
 }
 
+/// A command that the back end has failed to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Failed {
+    /// What it was to do.
+    pub op: Op,
+    /// First sector.
+    pub sector: Sector,
+    /// Sectors; 0 of a flush.
+    pub nr_sectors: u32,
+    /// What it failed with.
+    pub errno: Errno,
+}
+
+/// How many commands the back end has failed to do, by what they were to do and what it said.
+pub type Failures = BTreeMap<(Op, Errno), u64>;
+
 /// A disk with clients and an elevator. See the module page.
 pub struct LiveDisk {
     settings: Settings,
@@ -135,6 +151,8 @@ pub struct LiveDisk {
     switching: bool,
     /// What completed while the queue was told of it.
     finished: Vec<(u64, Result<(), Errno>)>,
+    /// Commands that the back end has failed to do.
+    failures: Failures,
 }
 
 impl LiveDisk {
@@ -172,6 +190,7 @@ impl LiveDisk {
             watch: None,
             switching: false,
             finished: Vec::new(),
+            failures: Failures::new(),
         };
         disk.adopt_nr_requests();
         Ok(disk)
@@ -420,9 +439,31 @@ impl LiveDisk {
         self.operations[self.parts[part as usize].operation as usize].no_hole
     }
 
-    /// The back end is done with a command.
-    pub fn complete(&mut self, now: Time, command: u32, result: Result<(), Errno>) {
-        let CommandFor { request, alone } = self.commands.remove(command as usize);
+    /// The back end is done with a command. What it was, if it has failed.
+    pub fn complete(&mut self, now: Time, command: u32, result: Result<(), Errno>) -> Option<Failed> {
+        let purpose = self.commands.remove(command as usize);
+        let failed = result.err().map(|errno| self.failed(purpose, errno));
+        self.completed(now, purpose, result);
+        failed
+    }
+
+    fn failed(&mut self, purpose: CommandFor, errno: Errno) -> Failed {
+        let (op, sector, nr_sectors) = match purpose.alone {
+            Some(part) => {
+                let Part { op, sector, nr_sectors, .. } = self.parts[part as usize];
+                (op, sector, nr_sectors)
+            }
+            None => {
+                let request = self.queue.request(purpose.request);
+                (request.op(), request.sector(), request.nr_sectors())
+            }
+        };
+        *self.failures.entry((op, errno)).or_default() += 1;
+        Failed { op, sector, nr_sectors, errno }
+    }
+
+    fn completed(&mut self, now: Time, purpose: CommandFor, result: Result<(), Errno>) {
+        let CommandFor { request, alone } = purpose;
         self.in_device[usize::from(self.queue.request(request).op().is_write())] -= 1;
         if let Some(part) = alone {
             if self.salvages.tried(request, part, result) {
