@@ -94,6 +94,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     let names: Vec<String> = exports.as_slice().iter().map(describe).collect();
     let control = args.control.as_deref().map(bind).transpose()?;
     let served = disk.serve(Some(Config { listeners, exports, tls, plain, limits }))?;
+    let about = about(&served)?;
     let handle = served.handle.clone();
     ending.by(move || {
         say!("\nfinishing and flushing; a second signal ends at once");
@@ -101,7 +102,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
         true
     });
     let control = control.map(|listener| Forest::new(vec![served.handle.clone()]).serve(listener)).transpose()?;
-    say!("{}: {}", served.handle.name(), about(&served)?);
+    say!("{}: {}", served.handle.name(), about);
     for name in names {
         say!("export {name}");
     }

@@ -194,7 +194,13 @@ impl Ending {
 
 /// Waits until the disk has ended, and says what did not go well.
 pub(crate) fn wait(served: Served) -> Result<()> {
-    let Ended { flushed, recorded } = served.wait();
+    let Ended { flushed, recorded, gone } = served.wait();
+    if let Some(path) = gone {
+        let path = path.display();
+        say!(
+            "warning: {path}: has been deleted or replaced while it was served: what was written is not in a file of that name"
+        );
+    }
     let trace = recorded.map_or(Ok(()), |Recorded { lost, result }| {
         if lost > 0 {
             say!("warning: {lost} events are not in the trace: its file was too slow for them");

@@ -69,10 +69,10 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
         }
     };
     let stopper = devices.stopper();
-    ending.by(move || stop(&stopper));
     if let Err(error) = announce(&served, &devices, args.control.as_deref()) {
         say!("warning: {error}");
     }
+    ending.by(move || stop(&stopper));
     // Without systemd nobody listens.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let removed = devices.wait();

@@ -6,7 +6,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -70,6 +70,7 @@ impl UnderWay {
 /// A back end that is a file or a block device.
 pub struct File {
     card: Card,
+    path: PathBuf,
     file: std::fs::File,
     way: Way,
     /// What the file system has not refused yet.
@@ -183,7 +184,8 @@ impl File {
         };
         let way = if in_memory { Way::Call } else { Way::Ring };
         let zeroes = Pool::default().buffer(ZEROES_BYTES);
-        Ok(Self { card, file, way, punches_holes: true, zeroes_ranges: true, under_way: Vec::new(), zeroes })
+        let path = path.to_owned();
+        Ok(Self { card, path, file, way, punches_holes: true, zeroes_ranges: true, under_way: Vec::new(), zeroes })
     }
 
     /// How zeroes, or a hole, are asked for now.
@@ -346,6 +348,13 @@ impl Backend for File {
         (slot.command, slot.done) = (*command, 0);
         slot.segments.extend_from_slice(segments);
         self.go_on(id, ring, done);
+    }
+
+    fn gone(&self) -> Option<PathBuf> {
+        let ours = self.file.metadata().ok()?;
+        let is_ours =
+            std::fs::metadata(&self.path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino()));
+        (!is_ours).then(|| self.path.clone())
     }
 
     fn completed(&mut self, id: u32, result: i32, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {

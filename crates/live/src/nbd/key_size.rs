@@ -3,11 +3,11 @@
 use rustls::pki_types::PrivateKeyDer;
 
 /// The sizes of RSA keys, in bits, that can be signed with; see [`is_usable`].
-pub(super) const RSA_BITS: &str = "2048, 2560, 3072, 3584 or 4096";
+pub(super) const RSA_BITS: &str = "2048, 3072 or 4096";
 
 /// Whether RSA keys of that size can be signed with.
 pub(super) const fn is_usable(bits: u64) -> bool {
-    bits >= 2048 && bits <= 4096 && bits.is_multiple_of(512)
+    bits >= 2048 && bits <= 4096 && bits.is_multiple_of(1024)
 }
 
 /// The size of an RSA key in bits; `None` if it is of another kind, or not to be understood.

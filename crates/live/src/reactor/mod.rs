@@ -150,12 +150,13 @@ impl Reactor {
             }
         }
         self.record();
+        let gone = self.backend.gone();
         let Self { mut ring, disk, backend, nbd, result, recorder, .. } = self;
         if !ring.cancel_all() {
             // The kernel may still use their memory.
             std::mem::forget((disk, backend, nbd));
         }
-        Ended { flushed: result, recorded: recorder.map(Recorder::finish) }
+        Ended { flushed: result, recorded: recorder.map(Recorder::finish), gone }
     }
 
     fn record(&mut self) {

@@ -100,13 +100,15 @@ pub struct Ended {
     pub flushed: Result<(), Errno>,
     /// What became of the trace, if there is one.
     pub recorded: Option<Recorded>,
+    /// The file that its data was found by, if it was deleted or replaced meanwhile.
+    pub gone: Option<PathBuf>,
 }
 
 impl Served {
     /// Waits until the disk has ended.
     #[must_use]
     pub fn wait(self) -> Ended {
-        self.thread.join().unwrap_or(Ended { flushed: Err(Errno::EIO), recorded: None })
+        self.thread.join().unwrap_or(Ended { flushed: Err(Errno::EIO), recorded: None, gone: None })
     }
 }
 
@@ -169,7 +171,7 @@ impl Opened {
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
-                    Ended { flushed: Err(Errno::EIO), recorded: None }
+                    Ended { flushed: Err(Errno::EIO), recorded: None, gone: None }
                 }
             }
         };
