@@ -86,7 +86,9 @@ impl State {
     /// Tells how many were not said of each kind whose while is over at `now`; of every kind if there is no `now`.
     fn tell_suppressed(&mut self, now: Option<Instant>) {
         let is_over = |kind: &Kind| now.is_none_or(|now| now.saturating_duration_since(kind.since) >= WHILE);
-        let over: Vec<_> = self.kinds.extract_if(.., |_, kind| is_over(kind)).collect();
+        let (over, rest): (BTreeMap<_, _>, _) =
+            std::mem::take(&mut self.kinds).into_iter().partition(|(_, kind)| is_over(kind));
+        self.kinds = rest;
         for (name, Kind { suppressed, .. }) in over {
             if suppressed > 0 {
                 self.say(&format!("and {suppressed} more: {name}"));

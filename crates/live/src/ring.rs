@@ -206,3 +206,23 @@ impl Submissions<'_> {
         self.ring.push(&entry.user_data((self.source as u64) << 32 | u64::from(id)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_that_there_is_no_io_uring_is_told_apart() {
+        let told = |errno| RingError::from(io::Error::from_raw_os_error(errno)).to_string();
+        assert!(told(libc::ENOSYS).contains("Linux 5.11") && told(libc::ENOSYS).contains("seccomp"));
+        // What this machine allows decides which of them it says.
+        let forbidden = told(libc::EPERM);
+        assert!(forbidden.contains("io_uring_disabled") || forbidden.contains("seccomp"), "{forbidden}");
+        let memory = told(libc::ENOMEM);
+        assert!(memory.contains("RLIMIT_MEMLOCK") || memory.contains("out of memory"), "{memory}");
+        for errno in [libc::ENOSYS, libc::EPERM, libc::ENOMEM, libc::EMFILE] {
+            assert!(told(errno).starts_with("io_uring: "));
+            assert_eq!(told(errno).contains("5.11"), errno == libc::ENOSYS);
+        }
+    }
+}

@@ -106,7 +106,7 @@ pub(crate) fn describe(mut file: &File, is_device: bool) -> io::Result<About> {
 pub(crate) fn zeroes_quickly(file: &File, is_device: bool, bytes: u64) -> bool {
     if !is_device {
         // Behind the end there is nothing that could become a hole.
-        return allocate(file, PUNCH_HOLE, bytes, 1 << 20).is_ok();
+        return allocate(file, PUNCH_HOLE, bytes, 1).is_ok();
     }
     let Ok(device) = file.metadata().map(|about| about.rdev()) else { return false };
     let most = of_queue(libc::major(device), libc::minor(device), "write_zeroes_max_bytes");
@@ -198,8 +198,12 @@ pub(crate) fn unix_peer(socket: BorrowedFd<'_>) -> (String, u32) {
 /// terminal's cursor.
 pub(crate) fn process_name(pid: u32) -> String {
     let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    let name = String::from_utf8_lossy(&name);
-    name.trim_end_matches('\n').chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    printable(String::from_utf8_lossy(&name).trim_end_matches('\n'))
+}
+
+/// Text of others without what moves a terminal's cursor or ends a line.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// Who is at the other end of a TCP connection. It sends at once what it has from now on.
@@ -214,6 +218,16 @@ pub(crate) fn tcp_peer(socket: BorrowedFd<'_>) -> String {
 mod tests {
     use super::*;
     use crate::Pool;
+
+    #[test]
+    fn a_process_cannot_have_its_name_taken_for_something_else() {
+        let named = std::thread::spawn(|| {
+            std::fs::write("/proc/thread-self/comm", b"a\nb\x1b[2J\xff").unwrap();
+            process_name(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs())
+        });
+        assert_eq!(named.join().unwrap(), "a?b?[2J\u{fffd}");
+        assert_eq!(process_name(u32::MAX), "", "it is gone");
+    }
 
     #[test]
     fn a_call_takes_as_many_segments_as_it_may_and_leaves_the_rest() {

@@ -174,10 +174,19 @@ fn loops(host: &Host) -> Vec<(BlockDevice, BlockDevice)> {
 /// Who uses a file as a disk: loop devices over it and whoever uses those, and swap.
 #[must_use]
 pub fn usage_of_file(host: &Host, file: &Path) -> Usage {
-    let Ok(about) = std::fs::metadata(file) else { return Usage::default() };
-    let is_it = |path: &Path| {
-        std::fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) == (about.dev(), about.ino()))
+    let Ok((about, full)) = std::fs::metadata(file).and_then(|about| Ok((about, file.canonicalize()?))) else {
+        return Usage::default();
     };
+    let mounts = mounts(host);
+    let number = DeviceNumber::from_raw(about.dev());
+    // Files elsewhere are not looked at: whoever shows them may not answer.
+    let may_be_it = |path: &Path| {
+        let around = mounts.iter().filter(|mount| path.starts_with(&mount.at));
+        around.max_by_key(|mount| mount.at.as_os_str().len()).is_some_and(|mount| mount.number == number)
+    };
+    let is_same =
+        |path: &Path| std::fs::metadata(path).is_ok_and(|it| (it.dev(), it.ino()) == (about.dev(), about.ino()));
+    let is_it = |path: &Path| path == full || (may_be_it(path) && is_same(path));
     let mut usage = Usage::default();
     for device in
         BlockDevice::disks(host).into_iter().filter(|device| device.backing_file().is_some_and(|file| is_it(&file)))

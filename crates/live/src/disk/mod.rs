@@ -16,13 +16,14 @@
 
 mod client;
 mod control;
+mod failed;
 mod operation;
 mod salvage;
 #[cfg(test)]
 mod tests;
 mod watch;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use iosched::{Bio, ContextId, IoError, Op, QueueConfig, RequestId, RequestQueue, Sector, Time, UnknownElevator};
 use slab::Slab;
@@ -32,6 +33,7 @@ use crate::backend::Card;
 use crate::buffer::{Buffer, Pool, Segment};
 use client::Clients;
 pub use client::{Client, ClientId, ClientStat, Had, Identity, Latencies, TooManyClients};
+pub use failed::{Failed, Failures};
 pub use operation::{Action, Operation};
 use operation::{Conflicts, Running};
 use salvage::Salvages;
@@ -109,22 +111,6 @@ pub struct Command {
     /// Of zeroes: their room stays allocated.
     pub no_hole: bool,
 }
-
-/// A command that the back end has failed to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Failed {
-    /// What it was to do.
-    pub op: Op,
-    /// First sector.
-    pub sector: Sector,
-    /// Sectors; 0 of a flush.
-    pub nr_sectors: u32,
-    /// What it failed with.
-    pub errno: Errno,
-}
-
-/// How many commands the back end has failed to do, by what they were to do and what it said.
-pub type Failures = BTreeMap<(Op, Errno), u64>;
 
 /// A disk with clients and an elevator. See the module page.
 pub struct LiveDisk {
@@ -445,21 +431,6 @@ impl LiveDisk {
         let failed = result.err().map(|errno| self.failed(purpose, errno));
         self.completed(now, purpose, result);
         failed
-    }
-
-    fn failed(&mut self, purpose: CommandFor, errno: Errno) -> Failed {
-        let (op, sector, nr_sectors) = match purpose.alone {
-            Some(part) => {
-                let Part { op, sector, nr_sectors, .. } = self.parts[part as usize];
-                (op, sector, nr_sectors)
-            }
-            None => {
-                let request = self.queue.request(purpose.request);
-                (request.op(), request.sector(), request.nr_sectors())
-            }
-        };
-        *self.failures.entry((op, errno)).or_default() += 1;
-        Failed { op, sector, nr_sectors, errno }
     }
 
     fn completed(&mut self, now: Time, purpose: CommandFor, result: Result<(), Errno>) {

@@ -251,7 +251,7 @@ impl OfDisk {
             of.failures.iter().map(|(&(op, errno), &count)| (op, errno.0.to_string(), count)).collect();
         let failed = failed.iter().map(|(op, errno, count)| (vec![("command", name(*op)), ("errno", errno)], *count));
         let about = ("iosched_backing_errors", "Commands that the backing failed to do");
-        self.counter(encoder, about, failed.map(|(labels, count)| (labels, count)))?;
+        self.counter(encoder, about, failed)?;
         let Unsaid { dropped, suppressed } = of.unsaid;
         let help = "Messages that nobody took in time";
         self.counter(encoder, ("iosched_messages_dropped", help), [(Vec::new(), dropped)])?;

@@ -14,10 +14,6 @@ const METRICS: [&str; 2] = ["--metrics", "127.0.0.1:0"];
 fn busy(place: &Place) -> Serving {
     let args = ["fault:bad=0+4096:memory:1M", "--export", "db,weight=800"];
     let serving = Serving::start(place, &[&args[..], &METRICS].concat());
-    for export in ["db"] {
-        let uri = format!("nbd+unix:///{export}?socket=s");
-        let _ = Command::new("nbdinfo").arg(&uri).current_dir(&place.here).stdout(Stdio::null()).status();
-    }
     assert_eq!(ask(&mut serving.connect(), READ, 0), 5);
     serving
 }

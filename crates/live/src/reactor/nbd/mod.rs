@@ -175,6 +175,9 @@ impl Server {
         }
         let Some(socket) = socket else {
             // Most likely there are too many files open: it is tried again a little later.
+            let error = std::io::Error::from_raw_os_error(-result);
+            let text = format!("warning: a connection could not be accepted: {error}");
+            self.messages.note("connections that could not be accepted", &text);
             self.agenda.insert((now + DEAF_NS, Due::Listen(listener)));
             return;
         };
