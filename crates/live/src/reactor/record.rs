@@ -1,6 +1,6 @@
 //! A block trace of a live disk, written by a thread of its own: the disk never waits for the file.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -38,16 +38,22 @@ pub enum RecordError {
     },
 }
 
-/// Whether a trace at `path` harms nobody's data; the disk's own is in the file `backing`, if in any.
+/// Whether a trace can be written at `path`, and harms nobody's data; the disk's own is in the file `backing`, if in any.
 pub(super) fn check(path: &Path, backing: Option<&Path>) -> Result<(), RecordError> {
-    // One that is not there yet, or cannot be looked at, is the business of whoever makes it.
-    let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
+    let failed = |error| RecordError::Io { path: path.to_owned(), error };
+    let Ok(found) = std::fs::metadata(path) else {
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        return std::fs::metadata(directory).map(drop).map_err(failed);
+    };
     if found.file_type().is_block_device() {
         return Err(RecordError::IsADevice { path: path.to_owned() });
     }
     let of_disk = backing.and_then(|backing| std::fs::metadata(backing).ok());
     if of_disk.is_some_and(|disk| (disk.dev(), disk.ino()) == (found.dev(), found.ino())) {
         return Err(RecordError::IsTheDisk { path: path.to_owned() });
+    }
+    if found.is_file() {
+        OpenOptions::new().append(true).open(path).map_err(failed)?;
     }
     Ok(())
 }

@@ -24,7 +24,13 @@ pub(super) fn kept_by_a_start_that_fails(place: &Place) {
         stale(&place.path(socket));
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let metrics = taken.local_addr().unwrap().to_string();
-        for args in [&["gone.img"][..], &["memory:1M", "--depth", "100000"], &["memory:1M", "--metrics", &metrics]] {
+        let wrong = [
+            &["gone.img"][..],
+            &["memory:1M", "--depth", "100000"],
+            &["memory:1M", "--metrics", &metrics],
+            &["memory:1M", "--record", "gone/trace"],
+        ];
+        for args in wrong {
             let all = [&["serve"], args, &["--unix", "s", "--control", "c"]].concat();
             assert_ne!(place.iosched(&all).code, 0);
             assert!(place.path(socket).exists(), "{args:?}: the socket is as it was");
