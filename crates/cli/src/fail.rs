@@ -17,7 +17,7 @@ use iosched_trace::TraceError;
 use iosched_workload::WorkloadError;
 use iosched_workload::fio::JobError;
 
-use crate::output::Unread;
+use crate::output::{Unread, say};
 
 /// Ended by Ctrl-C: as a shell says of a program that SIGINT ended.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -52,7 +52,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
 
 /// Says what went wrong.
 pub(crate) fn tell(error: &anyhow::Error) {
-    eprintln!("error: {error}{}", hint(error));
+    say!("error: {error}{}", hint(error));
 }
 
 /// Whether another name would do: there is nothing of that name, or something that holds no such data.

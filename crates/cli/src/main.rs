@@ -3,6 +3,7 @@
 
 mod advise;
 mod args;
+mod backing;
 mod blktrace;
 mod calibrate;
 mod compare;
@@ -24,6 +25,7 @@ mod serve;
 mod served;
 mod set;
 mod show;
+mod signals;
 mod tell;
 mod top;
 mod trace;
@@ -42,7 +44,9 @@ use args::{Cli, Command};
 
 fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&args::command().get_matches()).unwrap_or_else(|error| error.exit());
-    carry_out(cli).unwrap_or_else(|error| fail::report(&error))
+    let code = carry_out(cli).unwrap_or_else(|error| fail::report(&error));
+    output::finish();
+    code
 }
 
 fn carry_out(cli: Cli) -> Result<ExitCode> {

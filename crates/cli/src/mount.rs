@@ -2,16 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::mpsc;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow};
 use clap::{Args, ValueHint};
 use iosched_live::fuse::{self, MountOptions, Mounted, Unmounted, Unmounter};
 use iosched_live::reactor::Served;
 
-use crate::fail::INTERRUPTED;
+use crate::fail::usage;
 use crate::output::{self, say};
-use crate::served::{DiskArgs, about, end};
+use crate::served::{DiskArgs, Ending, about, end};
 
 /// Mount a disk as a file, with an elevator in its path
 ///
@@ -48,22 +47,12 @@ Examples:
   ionice -c3 fio --name=backup --filename=/mnt/disk/sata-7200 --direct=1 \\
       --rw=read";
 
-/// What ends the wait.
-enum Event {
-    Signal,
-    Unmounted(std::io::Result<()>),
-}
-
 pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     let MountArgs { disk, directory, allow_other, read_only } = args;
-    fuse::check(&disk.name(), directory)?;
-    let served = disk.start(None)?;
-    let (sender, events) = mpsc::channel();
-    let signals = sender.clone();
-    ctrlc::set_handler(move || {
-        // Nobody waits any more: it has ended.
-        let _ = signals.send(Event::Signal);
-    })?;
+    let ending = Ending::on_signal()?;
+    let full = fuse::check(&disk.name(), directory)?;
+    hides_nothing(&full)?;
+    let served = disk.open()?.serve(None)?;
     let options = MountOptions { directory: directory.clone(), allow_other: *allow_other, read_only: *read_only };
     let mounted = match fuse::mount(&served.handle, &options) {
         Ok(mounted) => mounted,
@@ -72,25 +61,30 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
             return Err(error.into());
         }
     };
-    announce(&served, &mounted)?;
+    let announced = announce(&served, &mounted);
     let unmounter = mounted.unmounter();
-    std::thread::Builder::new().name("mount".to_owned()).spawn(move || {
-        let _ = sender.send(Event::Unmounted(mounted.wait()));
-    })?;
-    let mut ending = false;
-    loop {
-        match events.recv()? {
-            Event::Signal if ending => {
-                say!("ended at once; what was not flushed may be lost");
-                return Ok(ExitCode::from(INTERRUPTED));
-            }
-            Event::Signal => ending = unmount(&unmounter),
-            Event::Unmounted(result) => {
-                end(served)?;
-                result.with_context(|| unmounter.directory().display().to_string())?;
-                return Ok(ExitCode::SUCCESS);
-            }
-        }
+    let place = unmounter.directory().display().to_string();
+    ending.by(move || unmount(&unmounter));
+    if let Err(error) = announced {
+        say!("warning: {error}");
+    }
+    let unmounted = mounted.wait();
+    end(served)?;
+    unmounted.map_err(|error| anyhow!("{place}: {error}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Files are not taken out of sight by a disk that is mounted over them.
+fn hides_nothing(directory: &Path) -> Result<()> {
+    let some =
+        std::fs::read_dir(directory).ok().and_then(|mut entries| entries.next()).and_then(std::result::Result::ok);
+    match some {
+        None => Ok(()),
+        Some(entry) => Err(usage(format!(
+            "{}: is not empty: {:?} and what else is there would be out of sight; name an empty directory",
+            directory.display(),
+            entry.file_name()
+        ))),
     }
 }
 
@@ -113,14 +107,15 @@ fn unmount(unmounter: &Unmounter) -> bool {
 
 fn announce(served: &Served, mounted: &Mounted) -> Result<()> {
     let (name, directory) = (served.handle.name(), mounted.directory());
-    output::print(&format!(
+    output::announce(&format!(
         "{disk}: {about}\n{control}: its control tree; iosched ls --at {at}\n\
          stop with Ctrl-C or: umount {at}\n",
         disk = directory.join(name).display(),
         about = about(served)?,
         control = directory.join("block").join(name).display(),
         at = shown(directory),
-    ))
+    ));
+    Ok(())
 }
 
 /// A path as a shell takes it.

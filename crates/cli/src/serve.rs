@@ -1,20 +1,21 @@
 //! `iosched serve`: a disk by NBD, with an elevator in its path.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_live::OwnedListener;
 use iosched_live::control::Forest;
-use iosched_live::nbd::TlsFiles;
+use iosched_live::nbd::{ServerConfig, TlsFiles};
 use iosched_live::reactor::nbd::{Config, Limits, Listener};
 
 use crate::exports::{ExportArgs, describe};
 use crate::fail::usage;
 use crate::output::say;
-use crate::served::{DiskArgs, about, bind, stop_on_signal, wait};
+use crate::served::{DiskArgs, Ending, about, bind, wait};
 
 /// Serve a disk to NBD clients, with an elevator in its path
 ///
@@ -77,25 +78,33 @@ Examples:
   iosched serve /dev/sdb --tcp 0.0.0.0:10809 --tls /etc/iosched/tls";
 
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
+    let ending = Ending::on_signal()?;
     args.disk.check_name()?;
     let exports = args.exports.load(&args.disk.name())?;
-    let tls = args.tls.as_deref().map(|folder| TlsFiles::in_directory(folder).load()).transpose().map_err(usage)?;
+    let tls = args.tls.as_deref().map(load_tls).transpose()?;
     if args.tcp.is_some() && tls.is_none() && !args.insecure {
         return Err(usage("--tcp needs --tls DIR, or --insecure if everybody who reaches the port may have the disk"));
     }
+    // What can be wrong with the disk is found before anything is done that others see.
+    let disk = args.disk.open()?;
     let Doors { listeners, places, socket } = doors(args)?;
     let limits = Limits {
         connections: args.connections_max.into(),
         handshake_ns: u64::from(args.handshake_s) * iosched::SECOND_NS,
     };
     let plain = tls.is_none() || args.insecure;
-    let note = Box::new(|note: &str| say!("{note}"));
     let names: Vec<String> = exports.as_slice().iter().map(describe).collect();
     let control = args.control.as_deref().map(bind).transpose()?;
-    let served = args.disk.start(Some(Config { listeners, exports, tls, plain, limits, note }))?;
-    stop_on_signal(&served.handle)?;
+    let served = disk.serve(Some(Config { listeners, exports, tls, plain, limits }))?;
+    let about = about(&served)?;
+    let handle = served.handle.clone();
+    ending.by(move || {
+        say!("\nfinishing and flushing; a second signal ends at once");
+        handle.stop();
+        true
+    });
     let control = control.map(|listener| Forest::new(vec![served.handle.clone()]).serve(listener)).transpose()?;
-    say!("{}: {}", served.handle.name(), about(&served)?);
+    say!("{}: {}", served.handle.name(), about);
     for name in names {
         say!("export {name}");
     }
@@ -113,6 +122,15 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn load_tls(folder: &Path) -> Result<Arc<ServerConfig>> {
+    let files = TlsFiles::in_directory(folder);
+    let loaded = files.load().map_err(usage)?;
+    for warning in files.warnings() {
+        say!("warning: {warning}");
+    }
+    Ok(loaded)
+}
+
 /// Where clients connect, and how that is told.
 struct Doors {
     listeners: Vec<Listener>,
@@ -121,8 +139,14 @@ struct Doors {
     socket: Option<OwnedListener>,
 }
 
+fn of_systemd() -> Result<Vec<Listener>> {
+    Listener::from_systemd().map_err(|error| {
+        usage(format!("LISTEN_FDS: {error}: a socket that was handed over is none that clients can connect to"))
+    })
+}
+
 fn doors(args: &ServeArgs) -> Result<Doors> {
-    let mut doors = Doors { listeners: Listener::from_systemd()?, places: Vec::new(), socket: None };
+    let mut doors = Doors { listeners: of_systemd()?, places: Vec::new(), socket: None };
     if !doors.listeners.is_empty() {
         doors.places.push(format!("{} sockets of systemd", doors.listeners.len()));
     }

@@ -1,20 +1,24 @@
 //! What `serve`, `mount` and `ublk` have in common: a disk that is served until it is told to stop.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow};
 use clap::{Args, ValueHint};
 use iosched_live::backend::Spec;
-use iosched_live::reactor::{Ended, Options, Recorded, Served};
-use iosched_live::{Handle, OwnedListener};
+use iosched_live::metrics::Listening;
+use iosched_live::reactor::{Ended, Options, Recorded, Served, nbd};
+use iosched_live::{OwnedListener, reactor};
 use iosched_sim::SchedulerSetting;
 
+use crate::backing;
 use crate::fail::usage;
-use crate::output::say;
+use crate::output::{self, say};
+use crate::signals::on_signal;
 
-/// Ended at once by a second signal: as a shell says of a program that SIGTERM ended.
-const TERMINATED: i32 = 143;
+/// What a shell says of a program that a signal ended: so much more than the signal's number.
+const BY_SIGNAL: i32 = 128;
 
 /// Which disk is served, and how.
 #[derive(Args, Debug)]
@@ -51,6 +55,16 @@ pub(crate) struct DiskArgs {
     /// What a modelled disk leaves to chance
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+
+    /// Serve the backing although somebody uses it, which destroys data unless one of you only reads
+    #[arg(long)]
+    force: bool,
+}
+
+/// A disk that is ready to be served: what can be wrong with it has been found, and nothing has changed yet.
+pub(crate) struct Opened {
+    disk: reactor::Opened,
+    metrics: Option<Listening>,
 }
 
 impl DiskArgs {
@@ -68,60 +82,136 @@ impl DiskArgs {
         Ok(())
     }
 
-    /// Begins to serve it.
-    pub(crate) fn start(&self, nbd: Option<iosched_live::reactor::nbd::Config>) -> Result<Served> {
+    /// Gets it ready to be served.
+    pub(crate) fn open(&self) -> Result<Opened> {
         self.check_name()?;
+        backing::check(&self.backing, self.force)?;
         let options = Options {
             name: self.name(),
             backend: self.backing.clone(),
+            shared: self.force,
             scheduler: self.scheduler.name.clone(),
             depth: self.depth,
             budget_bytes: u64::from(self.budget_mib) << 20,
             seed: self.seed,
             record: self.record.clone(),
+            messages: output::messages().clone(),
         };
-        let served = iosched_live::reactor::start(&options, nbd)?;
-        let setting = self.scheduler.clone();
-        served.handle.control(move |disk, now| {
-            for (name, value) in &setting.attributes {
-                disk.set_attribute(now, name, value)?;
-            }
-            for (name, value) in &setting.tunables {
-                disk.set_tunable(now, name, value)?;
-            }
-            Ok::<(), iosched::TunableError>(())
-        })??;
-        if let Some(address) = &self.metrics {
-            say!("metrics: http://{}/metrics", iosched_live::metrics::serve(&served.handle, address)?);
+        let mut disk = reactor::open(&options)?;
+        let now = iosched::Time::ZERO;
+        for (name, value) in &self.scheduler.attributes {
+            disk.disk.set_attribute(now, name, value)?;
+        }
+        for (name, value) in &self.scheduler.tunables {
+            disk.disk.set_tunable(now, name, value)?;
+        }
+        let metrics = self.metrics.as_deref().map(Listening::at).transpose();
+        let metrics = metrics.map_err(|error| usage(format!("--metrics {error}")))?;
+        Ok(Opened { disk, metrics })
+    }
+}
+
+impl Opened {
+    /// Begins to serve it.
+    pub(crate) fn serve(self, nbd: Option<nbd::Config>) -> Result<Served> {
+        let served = self.disk.serve(nbd)?;
+        if let Some(metrics) = self.metrics {
+            say!("metrics: http://{}/metrics", metrics.serve(&served.handle)?);
         }
         Ok(served)
     }
 }
 
-/// From now on SIGTERM, SIGINT and SIGHUP let the disk finish what it has and flush; the next one ends everything at once.
-pub(crate) fn stop_on_signal(handle: &Handle) -> Result<()> {
-    let handle = handle.clone();
-    let stopping = AtomicBool::new(false);
-    ctrlc::set_handler(move || {
-        if stopping.swap(true, Ordering::SeqCst) {
-            std::process::exit(TERMINATED);
+/// How far a command is that serves a disk until it is told to stop.
+enum Phase {
+    /// There is nothing to end in order yet.
+    Starting,
+    /// The end was asked for then: it comes when there is something to end.
+    Asked,
+    Serving(Arc<Stop>),
+    Stopping,
+}
+
+/// Begins the end; whether it has begun.
+type Stop = dyn Fn() -> bool + Send + Sync;
+
+/// The end of a disk that is served: SIGTERM, SIGINT or SIGHUP let it finish what it has and flush, the next one ends everything at once.
+#[derive(Clone)]
+pub(crate) struct Ending(Arc<Mutex<Phase>>);
+
+impl Ending {
+    /// From now on signals are taken; before anything is there that has to be put in order.
+    pub(crate) fn on_signal() -> Result<Self> {
+        let ending = Self(Arc::new(Mutex::new(Phase::Starting)));
+        let asked = ending.clone();
+        on_signal(move |signal| asked.asked(signal))?;
+        Ok(ending)
+    }
+
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn asked(&self, signal: i32) {
+        let mut phase = self.phase();
+        match &*phase {
+            Phase::Starting => *phase = Phase::Asked,
+            Phase::Serving(stop) => {
+                let stop = Arc::clone(stop);
+                self.begin(&mut phase, stop);
+            }
+            Phase::Asked | Phase::Stopping => {
+                say!("ended at once; what was not flushed may be lost");
+                output::exit(BY_SIGNAL + signal);
+            }
         }
-        say!("\nfinishing and flushing; a second signal ends at once");
-        handle.stop();
-    })?;
-    Ok(())
+    }
+
+    /// From now on this is how it ends; at once, if that has been asked for.
+    pub(crate) fn by(&self, stop: impl Fn() -> bool + Send + Sync + 'static) {
+        let mut phase = self.phase();
+        let stop = Arc::new(stop);
+        match *phase {
+            Phase::Asked => self.begin(&mut phase, stop),
+            _ => *phase = Phase::Serving(stop),
+        }
+    }
+
+    /// On a thread of its own: it may take long, and the next signal ends it.
+    fn begin(&self, phase: &mut Phase, stop: Arc<Stop>) {
+        *phase = Phase::Stopping;
+        let ending = self.clone();
+        let run = move || {
+            if !stop() {
+                *ending.phase() = Phase::Serving(stop);
+            }
+        };
+        if let Err(error) = thread::Builder::new().name("stop".to_owned()).spawn(run) {
+            say!("there is no thread to end in order: {error}; a second signal ends at once");
+        }
+    }
 }
 
 /// Waits until the disk has ended, and says what did not go well.
 pub(crate) fn wait(served: Served) -> Result<()> {
-    let Ended { flushed, recorded } = served.wait();
-    if let Some(Recorded { lost, result }) = recorded {
+    let Ended { flushed, recorded, gone } = served.wait();
+    if let Some(path) = gone {
+        let path = path.display();
+        say!(
+            "warning: {path}: has been deleted or replaced while it was served: what was written is not in a file of that name"
+        );
+    }
+    let trace = recorded.map_or(Ok(()), |Recorded { lost, result }| {
         if lost > 0 {
             say!("warning: {lost} events are not in the trace: its file was too slow for them");
         }
-        result.context("the trace ends early")?;
+        result.map_err(|error| anyhow!("the trace ends early: {error}"))
+    });
+    let Err(errno) = flushed else { return trace };
+    if let Err(error) = trace {
+        say!("error: {error}");
     }
-    flushed.context("the last flush failed: what was written since the last good one may not be on the backing")
+    Err(anyhow!("the last flush failed: {errno}; what was written since the last good one may not be on the backing"))
 }
 
 /// Serves what is under way, flushes, and ends.

@@ -2,18 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::mpsc;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_live::control::Forest;
 use iosched_live::reactor::Served;
-use iosched_live::ublk::{self, Devices, Stopper, UblkError};
+use iosched_live::ublk::{self, Devices, Stopper};
 
 use crate::exports::{ExportArgs, describe};
-use crate::fail::INTERRUPTED;
 use crate::output::{self, say};
-use crate::served::{DiskArgs, about, bind, end};
+use crate::served::{DiskArgs, Ending, about, bind, end};
 
 /// Make a disk a block device /dev/ublkbN, with an elevator in its path
 ///
@@ -56,26 +54,15 @@ Examples:
   iosched ublk model:sata-7200,size=4G --number 7 --control disk.control
       then: iosched set --at disk.control scheduler=deadline";
 
-/// What ends the wait.
-enum Event {
-    Signal,
-    Gone(Result<(), UblkError>),
-    StopFailed(UblkError),
-}
-
 pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
+    let ending = Ending::on_signal()?;
     args.disk.check_name()?;
     let exports = args.exports.load(&args.disk.name())?;
     ublk::check()?;
+    let disk = args.disk.open()?;
     let control = args.control.as_deref().map(bind).transpose()?;
-    let served = args.disk.start(None)?;
+    let served = disk.serve(None)?;
     let control = control.map(|listener| Forest::new(vec![served.handle.clone()]).serve(listener)).transpose()?;
-    let (sender, events) = mpsc::channel();
-    let signals = sender.clone();
-    ctrlc::set_handler(move || {
-        // Nobody waits any more: it has ended.
-        let _ = signals.send(Event::Signal);
-    })?;
     let devices = match ublk::attach(&served.handle, &exports, args.number) {
         Ok(devices) => devices,
         Err(error) => {
@@ -83,53 +70,31 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
             return Err(error.into());
         }
     };
+    let stopper = devices.stopper();
     if let Err(error) = announce(&served, &devices, args.control.as_deref()) {
         say!("warning: {error}");
     }
+    ending.by(move || stop(&stopper));
     // Without systemd nobody listens.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
-    let stopper = devices.stopper();
-    let gone = sender.clone();
-    std::thread::Builder::new().name("devices".to_owned()).spawn(move || {
-        let _ = gone.send(Event::Gone(devices.wait()));
-    })?;
-    let mut ending = false;
-    loop {
-        match events.recv()? {
-            Event::Signal if ending => {
-                say!("ended at once; what was not flushed may be lost");
-                return Ok(ExitCode::from(INTERRUPTED));
-            }
-            Event::Signal => {
-                ending = true;
-                stop(stopper.clone(), sender.clone())?;
-            }
-            Event::StopFailed(error) => {
-                say!("warning: {error}");
-                ending = false;
-            }
-            Event::Gone(removed) => {
-                end(served)?;
-                drop(control);
-                removed?;
-                return Ok(ExitCode::SUCCESS);
-            }
-        }
-    }
+    let removed = devices.wait();
+    end(served)?;
+    drop(control);
+    removed?;
+    Ok(ExitCode::SUCCESS)
 }
 
-/// Takes the devices away, on a thread of its own: they may be in use for long.
-fn stop(stopper: Stopper, sender: mpsc::Sender<Event>) -> std::io::Result<()> {
+/// Takes the devices away, when nobody uses them any more; whether that has been done.
+fn stop(stopper: &Stopper) -> bool {
     let in_use = |devices: &[PathBuf]| {
         let devices: Vec<_> = devices.iter().map(|device| device.display().to_string()).collect();
         say!("in use: {}; serving until it is unmounted; a second signal ends at once", devices.join(", "));
     };
-    let stop = move || {
-        if let Err(error) = stopper.stop(in_use) {
-            let _ = sender.send(Event::StopFailed(error));
-        }
-    };
-    std::thread::Builder::new().name("stop".to_owned()).spawn(stop).map(drop)
+    let stopped = stopper.stop(in_use);
+    if let Err(error) = &stopped {
+        say!("warning: {error}");
+    }
+    stopped.is_ok()
 }
 
 fn announce(served: &Served, devices: &Devices, control: Option<&Path>) -> Result<()> {
@@ -142,5 +107,6 @@ fn announce(served: &Served, devices: &Devices, control: Option<&Path>) -> Resul
     }
     let lines =
         devices.as_slice().iter().map(|device| format!("{}: {}\n", device.path().display(), describe(&device.export)));
-    output::print(&lines.collect::<String>())
+    output::announce(&lines.collect::<String>());
+    Ok(())
 }

@@ -15,7 +15,7 @@ pub type Sector = u64;
 pub const SECTOR_BYTES: u64 = 512;
 
 /// What a bio or request does.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Op {
     /// Transfer from the device.
     Read,

@@ -7,6 +7,7 @@
 //! | [`backend`] | what the data is kept on: files and block devices, memory, modelled disks |
 //! | [`control`] | control of a disk while it runs: a tree of attributes, and a socket to reach it |
 //! | [`fuse`] | a disk as a file system |
+//! | [`Messages`] | what a person is told, by threads that must not wait |
 //! | [`metrics`] | what Prometheus reads |
 //! | [`nbd`] | the NBD protocol, sans-IO |
 //! | [`ublk`] | a disk as block devices |
@@ -20,6 +21,7 @@ pub mod disk;
 mod errno;
 pub mod fuse;
 mod inbox;
+mod messages;
 pub mod metrics;
 pub mod nbd;
 pub mod reactor;
@@ -31,5 +33,7 @@ pub mod ublk;
 pub use buffer::{Buffer, Pool};
 pub use disk::LiveDisk;
 pub use errno::Errno;
+pub use messages::{Messages, Unsaid};
 pub use reactor::Handle;
+pub use ring::RingError;
 pub use socket::{OwnedListener, SocketError};

@@ -1,14 +1,17 @@
 //! The io_uring of a disk's thread.
 #![allow(unsafe_code)]
 
-use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
+use std::{fmt, fs, io};
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 /// Entries of the submission queue; more are submitted in several goes.
 const ENTRIES: u32 = 256;
+
+/// Memory that the kernel may count as locked for rings, with room to spare.
+const MEMLOCK_BYTES: u64 = 1 << 20;
 
 /// How long the kernel may take to end what was submitted.
 const CANCELLING_MAX: Duration = Duration::from_secs(1);
@@ -38,6 +41,66 @@ pub(crate) struct Completed {
     pub(crate) result: i32,
 }
 
+/// Why the system has no io_uring for us, and what would be right.
+#[derive(Debug)]
+pub struct RingError {
+    error: io::Error,
+    advice: String,
+}
+
+impl From<io::Error> for RingError {
+    /// Finds out why.
+    fn from(error: io::Error) -> Self {
+        let advice = match error.raw_os_error() {
+            Some(libc::ENOSYS) => {
+                "Linux 5.11 or later has it; in a container, its seccomp filter may hide it".to_owned()
+            }
+            Some(libc::EPERM | libc::EACCES) => forbidden(),
+            Some(libc::ENOMEM) => out_of_memory(),
+            Some(libc::EINVAL) => "Linux 5.11 or later is needed".to_owned(),
+            _ => String::new(),
+        };
+        Self { error, advice }
+    }
+}
+
+impl fmt::Display for RingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let between = if self.advice.is_empty() { "" } else { "; " };
+        write!(f, "io_uring: {}{between}{}", self.error, self.advice)
+    }
+}
+
+impl std::error::Error for RingError {}
+
+fn forbidden() -> String {
+    let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
+    match disabled.trim() {
+        "2" => "kernel.io_uring_disabled is 2, so that nobody may use it: set it to 0 with sysctl".to_owned(),
+        "1" => "kernel.io_uring_disabled is 1, so that only root and the group kernel.io_uring_group may use it: \
+                set it to 0 with sysctl, or join that group"
+            .to_owned(),
+        _ => "something forbids it, most likely the seccomp filter of a container or a service: let it have the calls \
+              io_uring_setup, io_uring_enter and io_uring_register"
+            .to_owned(),
+    }
+}
+
+fn out_of_memory() -> String {
+    // SAFETY: all zeroes is a value of the type.
+    let mut limit: libc::rlimit = unsafe { std::mem::zeroed() };
+    // SAFETY: it fills the value it is given.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) } == 0;
+    if !known || limit.rlim_cur == libc::RLIM_INFINITY || limit.rlim_cur >= MEMLOCK_BYTES {
+        return "the machine, or the cgroup that this is in, is out of memory".to_owned();
+    }
+    let (now, needed) = (limit.rlim_cur / 1024, MEMLOCK_BYTES / 1024);
+    format!(
+        "memory that may be locked (RLIMIT_MEMLOCK) is limited to {now} KiB, and up to {needed} KiB are needed: raise it with \
+         ulimit -l {needed}, in /etc/security/limits.conf, or by LimitMEMLOCK={needed}K of a service"
+    )
+}
+
 /// The ring.
 pub(crate) struct Ring {
     ring: IoUring,
@@ -46,8 +109,13 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
+    /// Whether there can be one.
+    pub(crate) fn check() -> Result<(), RingError> {
+        Self::new().map(drop)
+    }
+
     /// A ring for the calling thread alone.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> Result<Self, RingError> {
         // What the kernel has to do for completions it does when this thread waits for them; older kernels cannot.
         let quick = IoUring::builder()
             .setup_single_issuer()
@@ -136,5 +204,25 @@ impl Submissions<'_> {
     /// Submits `entry`; its completion comes with `id`. What it points to has to stay until then.
     pub(crate) fn push(&mut self, entry: squeue::Entry, id: u32) {
         self.ring.push(&entry.user_data((self.source as u64) << 32 | u64::from(id)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_that_there_is_no_io_uring_is_told_apart() {
+        let told = |errno| RingError::from(io::Error::from_raw_os_error(errno)).to_string();
+        assert!(told(libc::ENOSYS).contains("Linux 5.11") && told(libc::ENOSYS).contains("seccomp"));
+        // What this machine allows decides which of them it says.
+        let forbidden = told(libc::EPERM);
+        assert!(forbidden.contains("io_uring_disabled") || forbidden.contains("seccomp"), "{forbidden}");
+        let memory = told(libc::ENOMEM);
+        assert!(memory.contains("RLIMIT_MEMLOCK") || memory.contains("out of memory"), "{memory}");
+        for errno in [libc::ENOSYS, libc::EPERM, libc::ENOMEM, libc::EMFILE] {
+            assert!(told(errno).starts_with("io_uring: "));
+            assert_eq!(told(errno).contains("5.11"), errno == libc::ENOSYS);
+        }
     }
 }

@@ -7,8 +7,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::Mode;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::fs::{FlockOperation, Mode};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 
 /// Who takes a killed server's place finds it listening until the kernel has cleared its io_uring away: it is asked so many times
 /// more.
@@ -26,6 +26,17 @@ pub enum SocketError {
     InUse {
         /// The socket.
         path: PathBuf,
+    },
+    /// The socket of a server that is gone, but of another user: it is not ours to remove.
+    #[error(
+        "{path}: a server of another user (uid {uid}) has left its socket there; it is theirs to remove, so name another socket",
+        path = path.display()
+    )]
+    NotOurs {
+        /// The socket.
+        path: PathBuf,
+        /// Whose it is.
+        uid: u32,
     },
     /// A file that is no socket: nothing is overwritten.
     #[error("{path}: there is a file of that name, and it is not a socket; remove it, or name another", path = path.display())]
@@ -59,6 +70,8 @@ impl OwnedListener {
     /// # Errors
     /// If another server listens there, another kind of file is there, or the system refuses.
     pub fn bind(path: &Path) -> Result<Self, SocketError> {
+        // Two servers that begin at the same time would take each other for one that is gone.
+        let _alone = lock_directory(path);
         let has_replaced = clear(path)?;
         let refused = |source: io::Error| SocketError::Io { path: path.to_owned(), source };
         let bound = || -> io::Result<UnixListener> {
@@ -104,19 +117,45 @@ impl Drop for OwnedListener {
     }
 }
 
-/// Removes the socket of a server that is gone. Whether there was one.
+/// Nobody else begins to listen in the directory of `path` as long as this is there. Without it, as in a directory that cannot be read, it is
+/// most likely nobody as well.
+fn lock_directory(path: &Path) -> Option<fs::File> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = fs::File::open(parent).ok()?;
+    for _ in 0..TRIES {
+        match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Some(directory),
+            Err(_) => std::thread::sleep(PAUSE),
+        }
+    }
+    None
+}
+
+/// Connects, or fails with [`WouldBlock`](io::ErrorKind::WouldBlock) if whoever listens takes nobody at present.
+fn connect_at_once(path: &Path) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &address)?;
+    Ok(UnixStream::from(socket))
+}
+
+/// Removes the socket of a server that is gone, if it was ours. Whether there was one.
 fn clear(path: &Path) -> Result<bool, SocketError> {
     let refused = |source| SocketError::Io { path: path.to_owned(), source };
-    match fs::symlink_metadata(path) {
+    let uid = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(refused(error)),
         Ok(found) if !found.file_type().is_socket() => return Err(SocketError::NotASocket { path: path.to_owned() }),
-        Ok(_) => {}
-    }
+        Ok(found) => found.uid(),
+    };
     let mut tries = TRIES;
     loop {
-        match UnixStream::connect(path) {
+        match connect_at_once(path) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                if uid != rustix::process::geteuid().as_raw() {
+                    return Err(SocketError::NotOurs { path: path.to_owned(), uid });
+                }
                 fs::remove_file(path).map_err(refused)?;
                 return Ok(true);
             }

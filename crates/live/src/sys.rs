@@ -102,6 +102,25 @@ pub(crate) fn describe(mut file: &File, is_device: bool) -> io::Result<About> {
     Ok(About { bytes, direct_block_bytes: direct_block_bytes.max(512), rotational })
 }
 
+/// Whether zeroes that may become a hole are made without writing them, in a file or device of so many bytes. Nothing is changed.
+pub(crate) fn zeroes_quickly(file: &File, is_device: bool, bytes: u64) -> bool {
+    if !is_device {
+        // Behind the end there is nothing that could become a hole.
+        return allocate(file, PUNCH_HOLE, bytes, 1).is_ok();
+    }
+    let Ok(device) = file.metadata().map(|about| about.rdev()) else { return false };
+    let most = of_queue(libc::major(device), libc::minor(device), "write_zeroes_max_bytes");
+    most.is_some_and(|value| value.trim().parse::<u64>().is_ok_and(|bytes| bytes > 0))
+}
+
+/// An attribute of a device's queue.
+fn of_queue(major: u32, minor: u32, attribute: &str) -> Option<String> {
+    let device = format!("/sys/dev/block/{major}:{minor}");
+    // A partition's queue is its disk's.
+    let read = |below: &str| std::fs::read_to_string(format!("{device}/{below}queue/{attribute}")).ok();
+    read("").or_else(|| read("../"))
+}
+
 /// What the file system says of the file, if it says what `mask` asks for.
 fn statx(file: &File, mask: u32) -> Option<libc::statx> {
     // SAFETY: all zeroes is a value of the type.
@@ -135,10 +154,7 @@ fn device_of_file_system(file: &File, device: u64) -> u64 {
 
 /// What the kernel says of the device; a disk if it says nothing.
 fn is_rotational(major: u32, minor: u32) -> bool {
-    let device = format!("/sys/dev/block/{major}:{minor}");
-    // A partition's queue is its disk's.
-    let read = |below: &str| std::fs::read_to_string(format!("{device}/{below}queue/rotational")).ok();
-    read("").or_else(|| read("../")).is_none_or(|value| value.trim() != "0")
+    of_queue(major, minor, "rotational").is_none_or(|value| value.trim() != "0")
 }
 
 /// The calling thread's sleeps end when asked, not 50 µs later.
@@ -175,8 +191,19 @@ pub(crate) fn unix_peer(socket: BorrowedFd<'_>) -> (String, u32) {
     if result != 0 || pid == 0 {
         return ("somebody".to_owned(), 0);
     }
-    let command = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    (format!("{}[{pid}]", command.trim_end()), pid)
+    (format!("{}[{pid}]", process_name(pid)), pid)
+}
+
+/// How a process calls itself; empty if it is gone. It may call itself anything, so nothing in it can pass for the end of a line or move a
+/// terminal's cursor.
+pub(crate) fn process_name(pid: u32) -> String {
+    let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    printable(String::from_utf8_lossy(&name).trim_end_matches('\n'))
+}
+
+/// Text of others without what moves a terminal's cursor or ends a line.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// Who is at the other end of a TCP connection. It sends at once what it has from now on.
@@ -191,6 +218,16 @@ pub(crate) fn tcp_peer(socket: BorrowedFd<'_>) -> String {
 mod tests {
     use super::*;
     use crate::Pool;
+
+    #[test]
+    fn a_process_cannot_have_its_name_taken_for_something_else() {
+        let named = std::thread::spawn(|| {
+            std::fs::write("/proc/thread-self/comm", b"a\nb\x1b[2J\xff").unwrap();
+            process_name(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs())
+        });
+        assert_eq!(named.join().unwrap(), "a?b?[2J\u{fffd}");
+        assert_eq!(process_name(u32::MAX), "", "it is gone");
+    }
 
     #[test]
     fn a_call_takes_as_many_segments_as_it_may_and_leaves_the_rest() {

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use iosched::{IoPriority, Op};
 use iosched_live::disk::{Action, ClientId, Identity, Operation};
 use iosched_live::reactor::{self, Options, Served};
-use iosched_live::{Buffer, Errno, Handle};
+use iosched_live::{Buffer, Errno, Handle, Messages};
 
 fn served(backend: &str) -> Served {
     recorded(backend, None)
@@ -20,6 +20,8 @@ fn recorded(backend: &str, record: Option<std::path::PathBuf>) -> Served {
         budget_bytes: 64 << 20,
         seed: 1,
         record,
+        shared: false,
+        messages: Messages::to_nobody(),
     };
     reactor::start(&options, None).unwrap()
 }
@@ -114,6 +116,8 @@ fn a_file_is_served_once() {
         budget_bytes: 1 << 20,
         seed: 1,
         record: None,
+        shared: false,
+        messages: Messages::to_nobody(),
     };
     let Err(error) = reactor::start(&options, None) else { panic!("it is served twice") };
     assert!(error.to_string().contains("served already"), "{error}");

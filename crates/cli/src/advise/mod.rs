@@ -146,14 +146,15 @@ Examples:
       --profile advice/profile.toml --apply";
 
 pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
+    // Before anything is made or set that is to be put back.
+    let control = Arc::new(Control::new(compare::or_cpus(None)));
+    on_interrupt(&control)?;
     let plan = Plan::of(args)?;
     let mut outputs = Outputs::new(args.write).prints("the advice").reads_all(&args.profile).reads_all(&args.machine);
     outputs = outputs.reads_all(compare::files(&args.workload));
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let is_measured = args.profile.is_none();
     let mut kept = Kept::open(args.output.as_deref(), plan.disk().name(), is_measured, &mut outputs)?;
-    let control = Arc::new(Control::new(compare::or_cpus(None)));
-    on_interrupt(&control)?;
     let Some(found) = steps::carry_out(&plan, &mut kept, &control)? else {
         let kept =
             kept.directory().map_or_else(String::new, |own| format!("; what was measured is in {}", own.display()));

@@ -21,6 +21,7 @@ use crate::compare::quoted;
 use crate::device;
 use crate::fail::{FAILED, INTERRUPTED, usage};
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of, say};
+use crate::signals::on_signal;
 use crate::watched::progress_bar;
 
 /// The file of measurements if none is named.
@@ -191,7 +192,7 @@ fn measure_target(
     interrupt: &Arc<AtomicBool>,
 ) -> Result<Measurements> {
     let flag = Arc::clone(interrupt);
-    ctrlc::set_handler(move || {
+    on_signal(move |_| {
         flag.store(true, Ordering::Relaxed);
         say!("\nending; what was measured is kept");
     })?;

@@ -18,6 +18,7 @@ use crate::fail::{INTERRUPTED, usage};
 use crate::output::{Kind, LAST_PAGE, Output, Outputs, Records, WriteArgs, all_of, say};
 use crate::reading::{self, Reading};
 use crate::show::{self, Page};
+use crate::signals::on_signal;
 use crate::watched::{RUNS, Watched};
 use crate::{output, sample};
 
@@ -219,9 +220,8 @@ pub(crate) fn quoted(word: &str) -> String {
 
 pub(crate) fn on_interrupt(control: &Arc<Control>) -> Result<()> {
     let control = Arc::clone(control);
-    ctrlc::set_handler(move || {
+    on_signal(move |_| {
         control.interrupt();
         say!("\nending after the current runs; Ctrl-C again ends those, too");
-    })?;
-    Ok(())
+    })
 }

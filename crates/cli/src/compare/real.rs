@@ -102,6 +102,9 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
     let host = Host::default();
     let state = StateDirectory::usual()?;
     let work = work(args)?;
+    // Before anything is made or set that is to be put back.
+    let control = Arc::new(Control::new(1));
+    on_interrupt(&control)?;
     let target = target(&host, &state, on, real.destroy_data.as_deref(), &work)?;
     if let Work::Workload(workload) = &work {
         execute::check(workload, &target).map_err(|error| LabError::from(VerifyError::Execute(Box::new(error))))?;
@@ -139,8 +142,6 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
     };
     let Written { records, report, .. } = Written::of(args, &mut outputs(args))?;
     let mut bench = KernelBench::new(&target, &state, &work, &settings, replay, limits)?;
-    let control = Arc::new(Control::new(1));
-    on_interrupt(&control)?;
     let mut comparing = Comparing::begin(args, records, report);
     let finished = verify(&verification, &mut bench, &control, |progress| comparing.observe(progress));
     comparing.watched.clear();

@@ -9,9 +9,9 @@ mod last;
 mod place;
 mod plan;
 mod records;
+mod said;
 mod whole;
 
-use std::fmt::Arguments;
 use std::io::{self, Write};
 
 use anyhow::{Result, anyhow};
@@ -21,6 +21,7 @@ pub(crate) use kind::{Kind, MARK};
 pub(crate) use last::{LAST_PAGE, last_records};
 pub(crate) use plan::{Output, Outputs, all_of};
 pub(crate) use records::Records;
+pub(crate) use said::{announce, exit, finish, messages, say, say_line};
 
 /// As people and command lines call it.
 const STANDARD_OUTPUT: &str = "-";
@@ -47,18 +48,4 @@ pub(crate) fn print(text: &str) -> Result<()> {
 /// Writes one JSON document to standard output.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<()> {
     print(&(serde_json::to_string_pretty(value)? + "\n"))
-}
-
-/// Says something to whoever looks after a disk that is served. That nobody listens any more is no reason to end.
-macro_rules! say {
-    ($($text:tt)*) => {
-        $crate::output::say_line(format_args!($($text)*))
-    };
-}
-pub(crate) use say;
-
-/// See [`say!`].
-pub(crate) fn say_line(text: Arguments<'_>) {
-    // A line at once: several threads speak.
-    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }

@@ -12,6 +12,7 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 
 use super::place::directory_of;
 use crate::fail::INTERRUPTED;
+use crate::signals::on_signal_if_nobody_does;
 
 /// Where open files of ours have names.
 const DESCRIPTORS: &str = "/proc/self/fd";
@@ -103,9 +104,9 @@ fn named(directory: &Path) -> io::Result<(File, Named)> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).open(&path)?;
     named_files(|all| all.push(path.clone()));
     // A command that ends in its own way at Ctrl-C has said so before, and drops what it began.
-    let _ = ctrlc::try_set_handler(|| {
+    let _ = on_signal_if_nobody_does(|_| {
         named_files(|all| all.iter().for_each(|path| drop(fs::remove_file(path))));
-        std::process::exit(INTERRUPTED.into());
+        super::exit(INTERRUPTED.into());
     });
     Ok((file, Named(path)))
 }

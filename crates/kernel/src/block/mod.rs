@@ -27,7 +27,7 @@ use crate::host::{Host, names, number, value};
 pub use card::DeviceCard;
 pub use find::FindError;
 pub use stat::{Direction, Stat};
-pub use usage::{Mount, Swap, Usage};
+pub use usage::{Mount, Swap, Usage, usage_of_file};
 
 /// Bytes in a sector, the unit of `size`, `start` and `stat`.
 const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -171,10 +171,46 @@ fn loops(host: &Host) -> Vec<(BlockDevice, BlockDevice)> {
     BlockDevice::disks(host).into_iter().filter_map(over).collect()
 }
 
-fn swaps_of(host: &Host, devices: &[BlockDevice]) -> Vec<Swap> {
+/// Who uses a file as a disk: loop devices over it and whoever uses those, and swap.
+#[must_use]
+pub fn usage_of_file(host: &Host, file: &Path) -> Usage {
+    let Ok((about, full)) = std::fs::metadata(file).and_then(|about| Ok((about, file.canonicalize()?))) else {
+        return Usage::default();
+    };
+    let mounts = mounts(host);
+    let number = DeviceNumber::from_raw(about.dev());
+    // Files elsewhere are not looked at: whoever shows them may not answer.
+    let may_be_it = |path: &Path| {
+        let around = mounts.iter().filter(|mount| path.starts_with(&mount.at));
+        around.max_by_key(|mount| mount.at.as_os_str().len()).is_some_and(|mount| mount.number == number)
+    };
+    let is_same =
+        |path: &Path| std::fs::metadata(path).is_ok_and(|it| (it.dev(), it.ino()) == (about.dev(), about.ino()));
+    let is_it = |path: &Path| path == full || (may_be_it(path) && is_same(path));
+    let mut usage = Usage::default();
+    for device in
+        BlockDevice::disks(host).into_iter().filter(|device| device.backing_file().is_some_and(|file| is_it(&file)))
+    {
+        let Usage { mounts, swaps, holders } = device.usage();
+        usage.holders.push(device.name);
+        usage.holders.extend(holders);
+        usage.mounts.extend(mounts);
+        usage.swaps.extend(swaps);
+    }
+    let swapped = swap_files(host).into_iter().filter(|path| is_it(path));
+    usage.swaps.extend(swapped.map(|path| Swap { device: path.display().to_string() }));
+    usage
+}
+
+/// Files and devices that are swapped to.
+fn swap_files(host: &Host) -> Vec<PathBuf> {
     let text = read(&host.proc("swaps")).unwrap_or_default();
     let files = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
-    let swapped = files.filter_map(|file| BlockDevice::of_device_file(host, Path::new(&unescaped(file))));
+    files.map(|file| PathBuf::from(unescaped(file))).collect()
+}
+
+fn swaps_of(host: &Host, devices: &[BlockDevice]) -> Vec<Swap> {
+    let swapped = swap_files(host).into_iter().filter_map(|file| BlockDevice::of_device_file(host, &file));
     let swapped = swapped.filter(|device| devices.contains(device));
     swapped.map(|device| Swap { device: device.name }).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use iosched::{Op, Time};
@@ -153,6 +154,10 @@ impl Backend for Faulty {
 
     fn completed(&mut self, id: u32, result: i32, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
         self.inner.completed(id, result, ring, done);
+    }
+
+    fn gone(&self) -> Option<PathBuf> {
+        self.inner.gone()
     }
 
     fn next_event(&self) -> Option<Time> {

@@ -6,7 +6,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -70,6 +70,7 @@ impl UnderWay {
 /// A back end that is a file or a block device.
 pub struct File {
     card: Card,
+    path: PathBuf,
     file: std::fs::File,
     way: Way,
     /// What the file system has not refused yet.
@@ -83,7 +84,7 @@ pub struct File {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The system refuses it.
-    #[error("{path}: {error}")]
+    #[error("{path}: {}", told(error))]
     Io {
         /// The file.
         path: PathBuf,
@@ -110,6 +111,15 @@ pub enum OpenError {
     },
 }
 
+fn told(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            format!("{error}: it has to be opened for reading and writing, also for exports that can only be read")
+        }
+        _ => error.to_string(),
+    }
+}
+
 /// Locks a file for us alone. The kernel lets go of a killed server's file a little after that server has gone, once its io_uring is
 /// cleared away: whoever takes its place waits for that.
 fn lock(file: &std::fs::File) -> io::Result<()> {
@@ -127,11 +137,12 @@ impl File {
     /// Commands at once: enough for a queue of any device.
     const DEPTH: u32 = 32;
 
-    /// Opens the file or block device at `path`.
+    /// Opens the file or block device at `path`. A device is ours alone unless it is `shared`, a file in any case as far as those are
+    /// concerned who lock it, too.
     ///
     /// # Errors
     /// If it cannot be opened for reading and writing, is held by somebody else, or is no disk.
-    pub fn open(path: &Path) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, shared: bool) -> Result<Self, OpenError> {
         let failed = |error| OpenError::Io { path: path.to_owned(), error };
         let metadata = std::fs::metadata(path).map_err(failed)?;
         let is_device = metadata.file_type().is_block_device();
@@ -139,7 +150,7 @@ impl File {
             return Err(OpenError::Kind { path: path.to_owned() });
         }
         // A device that something mounts or maps refuses an exclusive opening.
-        let exclusive = if is_device { libc::O_EXCL } else { 0 };
+        let exclusive = if is_device && !shared { libc::O_EXCL } else { 0 };
         let open = |flags| OpenOptions::new().read(true).write(true).custom_flags(exclusive | flags).open(path);
         let in_memory = sys::is_in_memory(path).map_err(failed)?;
         let (file, direct) = match open(libc::O_DIRECT) {
@@ -168,11 +179,13 @@ impl File {
             write_cache: true,
             fua: true,
             trim_zeroes: false,
+            fast_zeroes: sys::zeroes_quickly(&file, is_device, bytes),
             max_hw_sectors_kb: 1024,
         };
         let way = if in_memory { Way::Call } else { Way::Ring };
         let zeroes = Pool::default().buffer(ZEROES_BYTES);
-        Ok(Self { card, file, way, punches_holes: true, zeroes_ranges: true, under_way: Vec::new(), zeroes })
+        let path = path.to_owned();
+        Ok(Self { card, path, file, way, punches_holes: true, zeroes_ranges: true, under_way: Vec::new(), zeroes })
     }
 
     /// How zeroes, or a hole, are asked for now.
@@ -335,6 +348,13 @@ impl Backend for File {
         (slot.command, slot.done) = (*command, 0);
         slot.segments.extend_from_slice(segments);
         self.go_on(id, ring, done);
+    }
+
+    fn gone(&self) -> Option<PathBuf> {
+        let ours = self.file.metadata().ok()?;
+        let is_ours =
+            std::fs::metadata(&self.path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino()));
+        (!is_ours).then(|| self.path.clone())
     }
 
     fn completed(&mut self, id: u32, result: i32, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {

@@ -98,6 +98,7 @@ impl Memory {
             write_cache: false,
             fua: false,
             trim_zeroes: true,
+            fast_zeroes: true,
             max_hw_sectors_kb: 4096,
         };
         let bytes = Bytes::new(capacity_bytes)?;

@@ -9,6 +9,8 @@ mod memory;
 pub(crate) mod modelled;
 mod spec;
 
+use std::path::PathBuf;
+
 use iosched::Time;
 
 use crate::Errno;
@@ -42,6 +44,8 @@ pub struct Card {
     pub fua: bool,
     /// Whether what is trimmed reads as zeroes.
     pub trim_zeroes: bool,
+    /// Whether zeroes, if they may become a hole, are written faster than data.
+    pub fast_zeroes: bool,
     /// Largest command in KiB.
     pub max_hw_sectors_kb: u32,
 }
@@ -70,6 +74,11 @@ pub(crate) trait Backend: Send {
 
     /// When [`Backend::advance`] has something to do.
     fn next_event(&self) -> Option<Time> {
+        None
+    }
+
+    /// The file that the data was found by, if that name is no longer its: it was deleted, or another file has taken its place.
+    fn gone(&self) -> Option<PathBuf> {
         None
     }
 

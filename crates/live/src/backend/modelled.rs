@@ -60,6 +60,8 @@ pub(crate) fn card(profile: &Profile, capacity_bytes: Option<u64>) -> Card {
         write_cache: device.write_cache,
         fua: device.fua,
         trim_zeroes: true,
+        // The models take as long over them.
+        fast_zeroes: false,
         max_hw_sectors_kb: device.max_hw_sectors_kb,
     }
 }

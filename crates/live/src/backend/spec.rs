@@ -1,6 +1,6 @@
 //! How a back end is named on a command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use iosched_disk::{Profile, ProfileError};
@@ -103,13 +103,13 @@ impl FromStr for Spec {
 }
 
 impl Spec {
-    /// Makes the back end. `seed` decides what a model leaves to chance.
+    /// Makes the back end. `seed` decides what a model leaves to chance; a device may be used by others, too, if it is `shared`.
     ///
     /// # Errors
     /// If it cannot be had.
-    pub(crate) fn open(&self, seed: u64) -> Result<Box<dyn Backend>, SpecError> {
+    pub(crate) fn open(&self, seed: u64, shared: bool) -> Result<Box<dyn Backend>, SpecError> {
         Ok(match self {
-            Self::File(path) => Box::new(File::open(path)?),
+            Self::File(path) => Box::new(File::open(path, shared)?),
             &Self::Memory(bytes) => Box::new(Memory::new(bytes).map_err(|error| SpecError::Memory { bytes, error })?),
             Self::Model { profile, capacity_bytes } => {
                 let profile = Profile::load(profile)?;
@@ -117,8 +117,18 @@ impl Spec {
                 let model = Modelled::new(&profile, *capacity_bytes, seed);
                 Box::new(model.map_err(|error| SpecError::Memory { bytes, error })?)
             }
-            Self::Faulty(plan, inner) => Box::new(Faulty::new(inner.open(seed)?, plan.clone())),
+            Self::Faulty(plan, inner) => Box::new(Faulty::new(inner.open(seed, shared)?, plan.clone())),
         })
+    }
+
+    /// The file or block device that the data is on, if it is on one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Memory(_) | Self::Model { .. } => None,
+            Self::Faulty(_, inner) => inner.path(),
+        }
     }
 
     /// What a disk on it is called if nothing else is said.
@@ -130,7 +140,7 @@ impl Spec {
             }
             Self::Memory(_) => "memory".to_owned(),
             Self::Model { profile, .. } => {
-                let stem = std::path::Path::new(profile).file_stem();
+                let stem = Path::new(profile).file_stem();
                 stem.map_or_else(|| profile.clone(), |stem| stem.to_string_lossy().into_owned()).replace(':', "-")
             }
             Self::Faulty(_, inner) => inner.default_name(),

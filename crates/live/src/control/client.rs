@@ -81,9 +81,11 @@ impl ControlClient {
             match self.decoder.decode()? {
                 Some(Answer::Ok(body)) => return Ok(body),
                 Some(Answer::Error { errno, message }) => return Err(ClientError::Refused { errno, message }),
-                None => match self.stream.read(&mut bytes)? {
-                    0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-                    count => self.decoder.push(&bytes[..count]),
+                None => match self.stream.read(&mut bytes) {
+                    Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                    Ok(count) => self.decoder.push(&bytes[..count]),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error.into()),
                 },
             }
         }

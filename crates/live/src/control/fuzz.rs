@@ -130,6 +130,7 @@ impl<'a> Run<'a> {
                 write_cache: elevator & 0x40 != 0,
                 fua: elevator & 0x20 != 0,
                 trim_zeroes: false,
+                fast_zeroes: false,
                 max_hw_sectors_kb: 128,
             },
             budget_bytes: 1 << 20,

@@ -9,8 +9,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use super::wire::{Answer, Request, RequestDecoder};
 use crate::Errno;
@@ -18,6 +19,8 @@ use crate::OwnedListener;
 
 /// Clients at a time.
 pub const CONNECTIONS_MAX: usize = 64;
+/// A listener that could not accept waits for so long.
+const DEAF: Duration = Duration::from_millis(100);
 /// Read at once.
 const READ_BYTES: usize = 4096;
 
@@ -36,7 +39,8 @@ impl ControlServer {
     pub fn spawn(listener: OwnedListener, handler: impl FnMut(Request) -> Answer + Send + 'static) -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         listener.listener().set_nonblocking(true)?;
-        let mut service = Service { listener, wake: wake.try_clone()?, handler, connections: Vec::new(), turn: 0 };
+        let mut service =
+            Service { listener, wake: wake.try_clone()?, handler, connections: Vec::new(), turn: 0, deaf_until: None };
         let thread = std::thread::Builder::new().name("control".to_owned()).spawn(move || service.run())?;
         Ok(Self { wake, thread: Some(thread) })
     }
@@ -134,6 +138,8 @@ struct Service<H> {
     handler: H,
     connections: Vec<Connection>,
     turn: u64,
+    /// Nobody is accepted before.
+    deaf_until: Option<Instant>,
 }
 
 impl<H: FnMut(Request) -> Answer> Service<H> {
@@ -158,12 +164,15 @@ impl<H: FnMut(Request) -> Answer> Service<H> {
     }
 
     /// Waits until something can be done: whether to stop, whether somebody connects, and which connections are ready.
-    fn wait(&self) -> io::Result<Vec<bool>> {
+    fn wait(&mut self) -> io::Result<Vec<bool>> {
+        self.deaf_until = self.deaf_until.filter(|&until| until > Instant::now());
+        let accepting = if self.deaf_until.is_some() { PollFlags::empty() } else { PollFlags::IN };
         let mut waiting =
-            vec![PollFd::new(&self.wake, PollFlags::IN), PollFd::new(self.listener.listener(), PollFlags::IN)];
+            vec![PollFd::new(&self.wake, PollFlags::IN), PollFd::new(self.listener.listener(), accepting)];
         waiting.extend(self.connections.iter().map(|c| PollFd::new(&c.stream, c.awaited())));
+        let timeout = self.deaf_until.and_then(|_| Timespec::try_from(DEAF).ok());
         loop {
-            match poll(&mut waiting, None) {
+            match poll(&mut waiting, timeout.as_ref()) {
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
                 Ok(_) => return Ok(waiting.iter().map(|fd| !fd.revents().is_empty()).collect()),
@@ -172,7 +181,16 @@ impl<H: FnMut(Request) -> Answer> Service<H> {
     }
 
     fn accept(&mut self) {
-        let Ok((stream, _)) = self.listener.listener().accept() else { return };
+        let stream = match self.listener.listener().accept() {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                if !is_transient(&error) {
+                    // Most likely too many files are open: those who are connected are answered, others wait a little.
+                    self.deaf_until = Some(Instant::now() + DEAF);
+                }
+                return;
+            }
+        };
         if stream.set_nonblocking(true).is_err() {
             return;
         }

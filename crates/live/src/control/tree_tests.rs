@@ -24,6 +24,7 @@ fn disk() -> LiveDisk {
             write_cache: true,
             fua: false,
             trim_zeroes: false,
+            fast_zeroes: false,
             max_hw_sectors_kb: 512,
         },
         budget_bytes: 1 << 20,

@@ -6,7 +6,7 @@ use iosched::{
 
 use iosched_trace::BlkEvent;
 
-use super::{Client, ClientId, DecisionCounts, LiveDisk};
+use super::{Client, ClientId, DecisionCounts, Failures, LiveDisk};
 use crate::buffer::Pool;
 
 /// Requests of all clients together are at most so many.
@@ -160,6 +160,18 @@ impl LiveDisk {
     #[must_use]
     pub fn inflight(&self) -> [u32; 2] {
         self.in_device
+    }
+
+    /// Commands that the back end has failed to do. What it was then tried again part by part counts once more for each part that fails.
+    #[must_use]
+    pub fn failures(&self) -> &Failures {
+        &self.failures
+    }
+
+    /// Whether zeroes are written faster than data.
+    #[must_use]
+    pub fn has_fast_zeroes(&self) -> bool {
+        self.settings.card.fast_zeroes
     }
 
     /// Commands the back end is given at once.

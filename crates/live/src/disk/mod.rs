@@ -16,6 +16,7 @@
 
 mod client;
 mod control;
+mod failed;
 mod operation;
 mod salvage;
 #[cfg(test)]
@@ -33,6 +34,7 @@ use crate::buffer::{Buffer, Pool, Segment};
 use client::Clients;
 pub use client::{Client, ClientId, ClientStat, Had, Identity, Latencies, TooManyClients};
 pub use control::attribute_spec;
+pub use failed::{Failed, Failures};
 pub use operation::{Action, Operation};
 use operation::{Conflicts, Running};
 use salvage::Salvages;
@@ -136,6 +138,8 @@ pub struct LiveDisk {
     switching: bool,
     /// What completed while the queue was told of it.
     finished: Vec<(u64, Result<(), Errno>)>,
+    /// Commands that the back end has failed to do.
+    failures: Failures,
 }
 
 impl LiveDisk {
@@ -173,6 +177,7 @@ impl LiveDisk {
             watch: None,
             switching: false,
             finished: Vec::new(),
+            failures: Failures::new(),
         };
         disk.adopt_nr_requests();
         Ok(disk)
@@ -421,9 +426,16 @@ impl LiveDisk {
         self.operations[self.parts[part as usize].operation as usize].no_hole
     }
 
-    /// The back end is done with a command.
-    pub fn complete(&mut self, now: Time, command: u32, result: Result<(), Errno>) {
-        let CommandFor { request, alone } = self.commands.remove(command as usize);
+    /// The back end is done with a command. What it was, if it has failed.
+    pub fn complete(&mut self, now: Time, command: u32, result: Result<(), Errno>) -> Option<Failed> {
+        let purpose = self.commands.remove(command as usize);
+        let failed = result.err().map(|errno| self.failed(purpose, errno));
+        self.completed(now, purpose, result);
+        failed
+    }
+
+    fn completed(&mut self, now: Time, purpose: CommandFor, result: Result<(), Errno>) {
+        let CommandFor { request, alone } = purpose;
         self.in_device[usize::from(self.queue.request(request).op().is_write())] -= 1;
         if let Some(part) = alone {
             if self.salvages.tried(request, part, result) {

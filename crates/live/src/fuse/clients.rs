@@ -208,8 +208,19 @@ mod tests {
 
     fn served() -> Served {
         let (name, backend, scheduler) = ("disk".to_owned(), Spec::Memory(1 << 20), "cfq".to_owned());
-        start(&Options { name, backend, scheduler, depth: None, budget_bytes: 1 << 20, seed: 1, record: None }, None)
-            .unwrap()
+        let messages = crate::Messages::to_nobody();
+        let options = Options {
+            name,
+            backend,
+            shared: false,
+            scheduler,
+            depth: None,
+            budget_bytes: 1 << 20,
+            seed: 1,
+            record: None,
+            messages,
+        };
+        start(&options, None).unwrap()
     }
 
     fn names(handle: &Handle) -> Vec<String> {

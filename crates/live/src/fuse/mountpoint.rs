@@ -205,10 +205,7 @@ fn users(directory: &Path) -> Vec<User> {
     let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|&pid| uses(pid, directory))
         .take(USERS_NAMED_MAX)
-        .map(|pid| {
-            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            User { name: name.trim_end().to_owned(), pid }
-        })
+        .map(|pid| User { name: crate::sys::process_name(pid), pid })
         .collect()
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Process {
 impl Process {
     /// The thread `tid`, if there is one.
     pub(super) fn find(tid: u32) -> Option<Self> {
-        Self::parse(&std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?)
+        Self::parse(&String::from_utf8_lossy(&std::fs::read(format!("/proc/{tid}/stat")).ok()?))
     }
 
     /// Reads a line of `/proc/<tid>/stat` (proc(5)).
@@ -41,7 +41,7 @@ impl Process {
         let field = |number: usize| fields.get(number - 3);
         let flags: u64 = field(9)?.parse().ok()?;
         Some(Self {
-            name: name.to_owned(),
+            name: crate::sys::printable(name),
             began: field(22)?.parse().ok()?,
             nice: field(19)?.parse().ok()?,
             is_kernel: flags & PF_KTHREAD != 0,

@@ -18,7 +18,7 @@
 //! | handshake | fixed newstyle alone; `NO_ZEROES`; options: `EXPORT_NAME`, `GO`, `INFO`, `LIST`, `ABORT`, `STARTTLS`, `STRUCTURED_REPLY`; all others: `ERR_UNSUP` |
 //! | the empty name | the export declared under it; else the only one there is; else unknown |
 //! | offered always | FLUSH, FUA, CAN_MULTI_CONN (one disk stands behind all connections: a flush covers what was answered on any); DF once structured replies are agreed |
-//! | offered where so | READ_ONLY, ROTATIONAL, TRIM, WRITE_ZEROES with NO_HOLE and FAST_ZERO |
+//! | offered where so | READ_ONLY, ROTATIONAL, TRIM, WRITE_ZEROES with NO_HOLE, FAST_ZERO (of what may become a hole; with NO_HOLE: ENOTSUP) |
 //! | not offered | CACHE (readahead is the disk's), BLOCK_STATUS (everything is data), RESIZE, extended headers |
 //! | block sizes | 1 byte at least, [`LENGTH_MAX`] at most, preferred as the export says |
 //! | a read or write of more | a read: EINVAL, or EOVERFLOW with DF; a write: the connection is closed, for its data would have to be read |
@@ -29,6 +29,7 @@
 
 mod exports;
 mod handshake;
+mod key_size;
 mod offer;
 mod tls;
 mod transmission;
@@ -37,5 +38,6 @@ pub mod wire;
 pub use exports::{EXPORTS_MAX, Export, Exports, ExportsError, FieldError};
 pub use handshake::{Closed, Handshake, Negotiated, OPTION_BYTES_MAX, OPTIONS_MAX, Progress, TlsMode};
 pub use offer::{LENGTH_MAX, Offer, find};
+pub use rustls::ServerConfig;
 pub use tls::{Received, TlsError, TlsFiles, TlsFilesError, Transport};
 pub use transmission::{Broken, Decoder, Event, Refusal, Replies, Request};

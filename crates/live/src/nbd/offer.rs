@@ -22,7 +22,8 @@ pub struct Offer {
     pub trim: bool,
     /// WRITE_ZEROES is served.
     pub write_zeroes: bool,
-    /// Zeroes are written faster than data; otherwise WRITE_ZEROES with FAST_ZERO gets ENOTSUP.
+    /// Zeroes that may become a hole are written faster than data: FAST_ZERO is offered. Otherwise, and with NO_HOLE, what asks for
+    /// it gets ENOTSUP.
     pub fast_zero: bool,
     /// Preferred block, bytes: a power of two from 512 to [`LENGTH_MAX`].
     pub preferred_block_bytes: u32,
@@ -54,7 +55,8 @@ impl Offer {
             (self.read_only, wire::TRANS_READ_ONLY),
             (self.rotational, wire::TRANS_ROTATIONAL),
             (writable && self.trim, wire::TRANS_SEND_TRIM),
-            (writable && self.write_zeroes, wire::TRANS_SEND_WRITE_ZEROES | wire::TRANS_SEND_FAST_ZERO),
+            (writable && self.write_zeroes, wire::TRANS_SEND_WRITE_ZEROES),
+            (writable && self.write_zeroes && self.fast_zero, wire::TRANS_SEND_FAST_ZERO),
             (structured_replies, wire::TRANS_SEND_DF),
         ];
         flags.iter().filter(|(is, _)| *is).fold(always, |all, (_, flag)| all | flag)

@@ -3,6 +3,7 @@
 //! Decides nothing of when TLS starts: that is the handshake's ([`super::Progress::StartTls`]).
 
 use std::io::{self, BufRead, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +11,8 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
+
+use super::key_size::{self, RSA_BITS};
 
 /// Plain bytes encrypted at a time.
 const PIECE_BYTES: usize = 16 << 10;
@@ -60,6 +63,14 @@ pub enum TlsFilesError {
         /// Why.
         source: VerifierBuilderError,
     },
+    /// An RSA key of a size that cannot be used.
+    #[error("{}: an RSA key of {bits} bits cannot be used: make one of {RSA_BITS} bits, or one of the kind ECDSA or Ed25519", file.display())]
+    KeySize {
+        /// The file.
+        file: PathBuf,
+        /// Its size.
+        bits: u64,
+    },
     /// Certificate and key do not fit.
     #[error("{} and {} cannot be used together: {source}", certificate.display(), key.display())]
     Pair {
@@ -85,6 +96,24 @@ impl TlsFiles {
             key: directory.join("server-key.pem"),
             client_ca: (!absent).then_some(client_ca),
         }
+    }
+
+    /// What a person should know of these files although they can be used: that others can read the key, or have made it.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        // What cannot be looked at is told when it is loaded.
+        let Ok(key) = std::fs::metadata(&self.key) else { return Vec::new() };
+        let (name, mode, owner) = (self.key.display(), key.mode() & 0o777, key.uid());
+        let mut warnings = Vec::new();
+        if mode & 0o077 != 0 {
+            warnings.push(format!(
+                "{name}: others can read the private key, or write it (mode {mode:04o}): chmod 600 {name}"
+            ));
+        }
+        if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+            warnings.push(format!("{name}: the private key belongs to another user (uid {owner}), who can change it"));
+        }
+        warnings
     }
 
     /// The configuration for all connections of a server: TLS 1.2 and 1.3, no resumption, so that nothing is kept of
@@ -114,7 +143,12 @@ impl TlsFiles {
             what: "a private key is needed",
             source,
         })?;
-        let mut config = builder.with_single_cert(chain, key).map_err(pair_error)?;
+        let bits = key_size::rsa_bits(&key);
+        let mut config = builder.with_single_cert(chain, key).map_err(|source| match bits {
+            // It says no more than that it cannot use the key.
+            Some(bits) if !key_size::is_usable(bits) => TlsFilesError::KeySize { file: self.key.clone(), bits },
+            _ => pair_error(source),
+        })?;
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Arc::new(config))

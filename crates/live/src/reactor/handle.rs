@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use iosched::Time;
 
 use crate::disk::{ClientId, Identity, Operation, TooManyClients};
-use crate::{Buffer, Errno, LiveDisk, Pool};
+use crate::{Buffer, Errno, LiveDisk, Messages, Pool};
 
 /// Who is told when an operation is done, on the disk's thread: it must not wait for anything.
 pub type Reply = Box<dyn FnOnce(Result<Option<Buffer>, Errno>) + Send>;
@@ -48,10 +48,11 @@ pub struct Handle {
     block_bytes: u32,
     trim_zeroes: bool,
     budget_bytes: u64,
+    messages: Messages,
 }
 
 impl Handle {
-    pub(super) fn new(inbox: Arc<Inbox>, disk: &LiveDisk) -> Self {
+    pub(super) fn new(inbox: Arc<Inbox>, disk: &LiveDisk, messages: Messages) -> Self {
         Self {
             inbox,
             pool: disk.pool().clone(),
@@ -60,6 +61,7 @@ impl Handle {
             block_bytes: disk.block_bytes(),
             trim_zeroes: disk.trim_zeroes(),
             budget_bytes: disk.budget_bytes(),
+            messages,
         }
     }
 
@@ -91,6 +93,12 @@ impl Handle {
     #[must_use]
     pub fn budget_bytes(&self) -> u64 {
         self.budget_bytes
+    }
+
+    /// Who is told what a person should know of it.
+    #[must_use]
+    pub fn messages(&self) -> &Messages {
+        &self.messages
     }
 
     /// A buffer for the data of a write. What stands in it is what its last user left.

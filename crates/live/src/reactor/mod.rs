@@ -4,153 +4,28 @@ mod handle;
 pub mod nbd;
 mod patience;
 mod record;
+mod start;
 
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use iosched::{IoPriority, Time, UnknownElevator};
+use iosched::{IoPriority, Op, Time};
 use slab::Slab;
 
-use crate::backend::{Backend, Completion, Spec, SpecError};
+use crate::backend::{Backend, Completion};
 use crate::buffer::Segment;
-use crate::disk::{Action, ClientId, Done, Identity, LiveDisk, Operation, Settings};
+use crate::disk::{Action, ClientId, Done, Failed, Identity, LiveDisk, Operation};
 use crate::ring::{Completed, Ring, Source};
-use crate::{Errno, Pool, sys};
+use crate::{Errno, Messages, sys};
 pub use handle::{ConnectError, Handle, Reply, Stopped};
 use handle::{Inbox, Message};
 use patience::Patience;
 use record::Recorder;
 pub use record::{RecordError, Recorded};
+pub use start::{Ended, Opened, Options, Served, StartError, open, start};
 
 /// How long clients may take over their last answers, in ns.
 const SENDING_NS_MAX: u64 = iosched::SECOND_NS;
-
-/// What a disk is served with.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// What it is called.
-    pub name: String,
-    /// What its data is on.
-    pub backend: Spec,
-    /// Its elevator.
-    pub scheduler: String,
-    /// Commands the back end is given at once; `None`: as many as it likes best.
-    pub depth: Option<u32>,
-    /// Bytes that clients' operations hold together.
-    pub budget_bytes: u64,
-    /// What a modelled back end leaves to chance.
-    pub seed: u64,
-    /// A file that a block trace of all that happens goes to.
-    pub record: Option<PathBuf>,
-}
-
-/// Why a disk cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// Its back end cannot be had.
-    #[error(transparent)]
-    Backend(#[from] SpecError),
-    /// There is no such elevator.
-    #[error(transparent)]
-    Elevator(#[from] UnknownElevator),
-    /// The back end does not take so many commands.
-    #[error("depth {depth} is out of range 1..={max} for {about}")]
-    Depth {
-        /// What was asked for.
-        depth: u32,
-        /// What it takes at most.
-        max: u32,
-        /// What it is.
-        about: String,
-    },
-    /// The trace cannot be written.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// The system has no io_uring for us.
-    #[error("io_uring: {0}; the kernel must be Linux 5.11 or later, and kernel.io_uring_disabled 0")]
-    Ring(io::Error),
-    /// The system does not let us begin.
-    #[error("{0}")]
-    System(io::Error),
-}
-
-/// A disk that is being served.
-pub struct Served {
-    /// To talk to it.
-    pub handle: Handle,
-    /// What its data is on, for people.
-    pub about: String,
-    thread: JoinHandle<Ended>,
-}
-
-/// How a disk has ended.
-#[derive(Debug)]
-pub struct Ended {
-    /// What the back end said to the last flush; EIO if the disk's thread has failed.
-    pub flushed: Result<(), Errno>,
-    /// What became of the trace, if there is one.
-    pub recorded: Option<Recorded>,
-}
-
-impl Served {
-    /// Waits until the disk has ended.
-    #[must_use]
-    pub fn wait(self) -> Ended {
-        self.thread.join().unwrap_or(Ended { flushed: Err(Errno::EIO), recorded: None })
-    }
-}
-
-/// Begins to serve a disk: to whoever has its handle, and by NBD if that is asked for.
-///
-/// # Errors
-/// If the back end, the elevator or the system do not allow it.
-pub fn start(options: &Options, nbd: Option<nbd::Config>) -> Result<Served, StartError> {
-    let backend = options.backend.open(options.seed)?;
-    let mut card = backend.card().clone();
-    let about = card.about.clone();
-    card.depth = options.depth.unwrap_or(card.depth);
-    if !(1..=card.depth_max).contains(&card.depth) {
-        return Err(StartError::Depth { depth: card.depth, max: card.depth_max, about });
-    }
-    let settings = Settings {
-        name: options.name.clone(),
-        scheduler: options.scheduler.clone(),
-        card,
-        budget_bytes: options.budget_bytes,
-    };
-    let mut disk = LiveDisk::new(Time::ZERO, settings, Pool::default())?;
-    let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
-    if recorder.is_some() {
-        disk.watch(Time::ZERO, true);
-    }
-    let nbd = nbd.map(|config| nbd::Server::new(config, &mut disk));
-    let inbox = Arc::new(Inbox::new().map_err(StartError::System)?);
-    let handle = Handle::new(Arc::clone(&inbox), &disk);
-    let (ready, readied) = std::sync::mpsc::sync_channel(1);
-    let run = move || {
-        // The ring belongs to the thread that makes it.
-        match Ring::new() {
-            Ok(ring) => {
-                let _ = ready.send(Ok(()));
-                Reactor::new(ring, disk, backend, inbox, nbd, recorder).run()
-            }
-            Err(error) => {
-                let _ = ready.send(Err(error));
-                Ended { flushed: Err(Errno::EIO), recorded: None }
-            }
-        }
-    };
-    let name = format!("disk {}", options.name);
-    let thread = std::thread::Builder::new().name(name).spawn(run).map_err(StartError::System)?;
-    match readied.recv() {
-        Ok(Ok(())) => Ok(Served { handle, about, thread }),
-        Ok(Err(error)) => Err(StartError::Ring(error)),
-        Err(_) => Err(StartError::System(io::Error::other("the disk's thread has failed"))),
-    }
-}
 
 /// How far the end has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -174,6 +49,7 @@ struct Reactor {
     inbox: Arc<Inbox>,
     nbd: Option<nbd::Server>,
     recorder: Option<Recorder>,
+    notes: Messages,
     began: Instant,
     patience: Patience,
     /// Completions that the present turn of the loop began with.
@@ -200,6 +76,7 @@ impl Reactor {
         inbox: Arc<Inbox>,
         nbd: Option<nbd::Server>,
         recorder: Option<Recorder>,
+        notes: Messages,
     ) -> Self {
         Self {
             ring,
@@ -208,6 +85,7 @@ impl Reactor {
             inbox,
             nbd,
             recorder,
+            notes,
             began: Instant::now(),
             patience: Patience::default(),
             came: 0,
@@ -272,12 +150,13 @@ impl Reactor {
             }
         }
         self.record();
+        let gone = self.backend.gone();
         let Self { mut ring, disk, backend, nbd, result, recorder, .. } = self;
         if !ring.cancel_all() {
             // The kernel may still use their memory.
             std::mem::forget((disk, backend, nbd));
         }
-        Ended { flushed: result, recorded: recorder.map(Recorder::finish) }
+        Ended { flushed: result, recorded: recorder.map(Recorder::finish), gone }
     }
 
     fn record(&mut self) {
@@ -387,7 +266,9 @@ impl Reactor {
             let mut done = std::mem::take(&mut self.done);
             let idle = done.is_empty();
             for (id, result) in done.drain(..) {
-                self.disk.complete(now, id, result);
+                if let Some(failed) = self.disk.complete(now, id, result) {
+                    self.tell(&failed);
+                }
             }
             self.done = done;
             let mut begun = false;
@@ -400,6 +281,20 @@ impl Reactor {
                 return;
             }
         }
+    }
+
+    /// The back end has failed to do what it should: whoever looks after the disk is told.
+    fn tell(&self, failed: &Failed) {
+        let Failed { op, sector, nr_sectors, errno } = *failed;
+        let (kind, does) = match op {
+            Op::Read => ("reads that failed", "a read"),
+            Op::Write => ("writes that failed", "a write"),
+            Op::Flush => ("flushes that failed", "a flush"),
+            Op::Discard => ("trims that failed", "a trim"),
+            Op::WriteZeroes => ("zeroes that failed", "writing zeroes"),
+        };
+        let place = if op == Op::Flush { String::new() } else { format!(" of {nr_sectors} sectors at {sector}") };
+        self.notes.note(kind, &format!("{}: {does}{place} failed: {errno}", self.disk.name()));
     }
 
     /// Tells clients what is done. Whether there was anything.

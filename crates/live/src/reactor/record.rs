@@ -1,21 +1,61 @@
 //! A block trace of a live disk, written by a thread of its own: the disk never waits for the file.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use iosched_trace::{BlkEvent, EventWriter, TraceError};
 
+use crate::Messages;
+
 /// Batches of events that wait for the file at most.
 const BATCHES_MAX: usize = 1024;
 
 /// A trace that cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: {error}")]
-pub struct RecordError {
-    path: PathBuf,
-    error: std::io::Error,
+pub enum RecordError {
+    /// The system refuses.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// It would be written over the disk's own data.
+    #[error("{}: the disk's data is in it, and a trace would replace that; name another file", path.display())]
+    IsTheDisk {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It would be written over another disk's data.
+    #[error("{}: is a block device, and a trace would replace what is on it; name a file", path.display())]
+    IsADevice {
+        /// The device.
+        path: PathBuf,
+    },
+}
+
+/// Whether a trace can be written at `path`, and harms nobody's data; the disk's own is in the file `backing`, if in any.
+pub(super) fn check(path: &Path, backing: Option<&Path>) -> Result<(), RecordError> {
+    let failed = |error| RecordError::Io { path: path.to_owned(), error };
+    let Ok(found) = std::fs::metadata(path) else {
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        return std::fs::metadata(directory).map(drop).map_err(failed);
+    };
+    if found.file_type().is_block_device() {
+        return Err(RecordError::IsADevice { path: path.to_owned() });
+    }
+    let of_disk = backing.and_then(|backing| std::fs::metadata(backing).ok());
+    if of_disk.is_some_and(|disk| (disk.dev(), disk.ino()) == (found.dev(), found.ino())) {
+        return Err(RecordError::IsTheDisk { path: path.to_owned() });
+    }
+    if found.is_file() {
+        OpenOptions::new().append(true).open(path).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// What is known of a trace that is finished.
@@ -35,11 +75,19 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn create(path: &Path) -> Result<Self, RecordError> {
-        let failed = |error| RecordError { path: path.to_owned(), error };
+    pub(super) fn create(path: &Path, messages: Messages) -> Result<Self, RecordError> {
+        let failed = |error| RecordError::Io { path: path.to_owned(), error };
         let file = File::create(path).map_err(failed)?;
         let (events, coming) = sync_channel(BATCHES_MAX);
-        let writer = std::thread::Builder::new().name("record".to_owned()).spawn(move || write(file, &coming));
+        let name = path.display().to_string();
+        let write = move || {
+            let written = write(file, &coming);
+            if let Err(error) = &written {
+                messages.say(&format!("warning: {name}: {error}; the trace ends here, the disk is served on"));
+            }
+            written
+        };
+        let writer = std::thread::Builder::new().name("record".to_owned()).spawn(write);
         Ok(Self { events, writer: writer.map_err(failed)?, lost: 0 })
     }
 

@@ -16,6 +16,7 @@ use rustix::ioctl::opcode::{read, read_write};
 
 use super::UblkError;
 use crate::disk::Action;
+use crate::ring::RingError;
 
 /// Requests of a device that the driver hands over before one is answered.
 pub(super) const DEPTH: u16 = 128;
@@ -144,7 +145,7 @@ impl Control {
             io::ErrorKind::PermissionDenied => UblkError::NotAllowed,
             _ => UblkError::Driver { what: format!("open {CONTROL}"), source },
         })?;
-        let ring = IoUring::builder().build(4).map_err(UblkError::Ring)?;
+        let ring = IoUring::builder().build(4).map_err(RingError::from)?;
         Ok(Self { file, ring })
     }
 

@@ -25,6 +25,7 @@ use std::time::Duration;
 use crate::disk::Identity;
 use crate::nbd::{Export, Exports};
 use crate::reactor::ConnectError;
+use crate::ring::RingError;
 use crate::{Handle, LiveDisk};
 use driver::{Control, Parameters, Requests};
 use worker::Worker;
@@ -54,8 +55,11 @@ pub enum UblkError {
         number: u32,
     },
     /// The system has no io_uring for us.
-    #[error("io_uring: {0}; kernel.io_uring_disabled must be 0")]
-    Ring(io::Error),
+    #[error(transparent)]
+    Ring(#[from] RingError),
+    /// The system gives no thread.
+    #[error("no thread for the devices' requests: {0}")]
+    Thread(io::Error),
     /// The disk does not take clients.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -183,11 +187,11 @@ fn serve(disk: &Handle, devices: Vec<worker::Device>) -> Result<JoinHandle<()>, 
             let _ = ready.send(Err(error));
         }
     };
-    let thread = std::thread::Builder::new().name("ublk".to_owned()).spawn(run).map_err(UblkError::Ring)?;
+    let thread = std::thread::Builder::new().name("ublk".to_owned()).spawn(run).map_err(UblkError::Thread)?;
     match readied.recv() {
         Ok(Ok(())) => Ok(thread),
-        Ok(Err(error)) => Err(UblkError::Ring(error)),
-        Err(_) => Err(UblkError::Ring(io::Error::other("the devices' thread has failed"))),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(UblkError::Thread(io::Error::other("the devices' thread has failed"))),
     }
 }
 

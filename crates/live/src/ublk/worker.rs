@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::UblkError;
 use super::driver::{DEPTH, Request, Requests};
 use crate::disk::{Action, ClientId, Operation};
 use crate::inbox::Inbox;
@@ -69,13 +70,13 @@ impl Worker {
     ///
     /// # Errors
     /// If the system has no ring for us, or the driver refuses.
-    pub(super) fn new(disk: Handle, devices: Vec<Device>) -> io::Result<Self> {
+    pub(super) fn new(disk: Handle, devices: Vec<Device>) -> Result<Self, UblkError> {
         let mut worker = Self {
             ring: Ring::new()?,
             share_bytes: disk.budget_bytes() / devices.len().max(1) as u64,
             disk,
             devices: devices.into_iter().map(Some).collect(),
-            inbox: Arc::new(Inbox::new()?),
+            inbox: Arc::new(Inbox::new().map_err(UblkError::Thread)?),
             answers: Vec::new(),
             completed: Vec::new(),
         };
@@ -86,11 +87,12 @@ impl Worker {
                 worker.ring.submissions(Source::Other).push(fetch, id(place as u16, tag));
             }
         }
-        worker.ring.submit_and_wait(Some(Duration::ZERO))?;
+        let refused = |source| UblkError::Driver { what: "take what the kernel asks of a device".to_owned(), source };
+        worker.ring.submit_and_wait(Some(Duration::ZERO)).map_err(refused)?;
         worker.ring.completions(&mut worker.completed);
         // Before it is started a device has no requests: what is there is a refusal.
         match worker.completed.iter().find(|completed| completed.source == Source::Other) {
-            Some(refused) => Err(io::Error::from_raw_os_error(-refused.result)),
+            Some(completed) => Err(refused(io::Error::from_raw_os_error(-completed.result))),
             None => Ok(worker),
         }
     }

@@ -63,7 +63,6 @@ const WRITABLE: u16 = wire::TRANS_HAS_FLAGS
     | wire::TRANS_SEND_FUA
     | wire::TRANS_SEND_TRIM
     | wire::TRANS_SEND_WRITE_ZEROES
-    | wire::TRANS_SEND_FAST_ZERO
     | wire::TRANS_CAN_MULTI_CONN;
 
 fn negotiated(offer: usize, structured_replies: bool) -> Progress {
@@ -189,6 +188,17 @@ fn list_names_all_exports_with_their_descriptions() {
 fn options_without_data_that_come_with_some() {
     for option in [wire::OPT_LIST, wire::OPT_STRUCTURED_REPLY, wire::OPT_STARTTLS] {
         assert_eq!(refused(&hello().option(option, b"x")), wire::REP_ERR_INVALID, "{option}");
+    }
+}
+
+#[test]
+fn fast_zeroes_are_offered_where_they_are_fast_and_can_be_written() {
+    for (fast_zero, read_only, write_zeroes) in
+        [(true, false, true), (false, false, true), (true, true, true), (true, false, false)]
+    {
+        let offer = Offer { fast_zero, read_only, write_zeroes, ..Offer::new("db", 1 << 20) };
+        let offered = offer.flags(false) & wire::TRANS_SEND_FAST_ZERO != 0;
+        assert_eq!(offered, fast_zero && !read_only && write_zeroes);
     }
 }
 

@@ -112,6 +112,9 @@ fn df_needs_structured_replies() {
 #[test]
 fn fast_zero_where_zeroes_are_not_fast() {
     assert_eq!(refused(&offer(), true, wire::CMD_WRITE_ZEROES, wire::CMD_FLAG_FAST_ZERO, 0, 512), Errno::ENOTSUP);
+    let fast = Offer { fast_zero: true, ..offer() };
+    let flags = wire::CMD_FLAG_FAST_ZERO | wire::CMD_FLAG_NO_HOLE;
+    assert_eq!(refused(&fast, true, wire::CMD_WRITE_ZEROES, flags, 0, 512), Errno::ENOTSUP);
 }
 
 #[test]

@@ -86,6 +86,7 @@ impl Run {
                 write_cache,
                 fua: write_cache && random.chance(50),
                 trim_zeroes: false,
+                fast_zeroes: false,
                 max_hw_sectors_kb: random.pick(&[16, 64]),
             },
             budget_bytes: random.pick(&[0, 40_000, 1 << 20]),

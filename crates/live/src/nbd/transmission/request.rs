@@ -273,7 +273,8 @@ impl Rules {
             let errno = if flags & wire::CMD_FLAG_DF != 0 { Errno::EOVERFLOW } else { Errno::EINVAL };
             return Err((errno, "a read longer than the maximum block size, 32 MiB"));
         }
-        if flags & wire::CMD_FLAG_FAST_ZERO != 0 && !self.fast_zero {
+        // A hole is quick; that room which stays allocated is zeroed faster than written is nowhere sure.
+        if flags & wire::CMD_FLAG_FAST_ZERO != 0 && (!self.fast_zero || request.no_hole) {
             return Err((Errno::ENOTSUP, "zeroes are not faster than data here"));
         }
         Ok(request)

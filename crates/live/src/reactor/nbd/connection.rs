@@ -1,5 +1,6 @@
 //! One client's connection: from bytes received to operations on the disk, and from answers to bytes to send.
 
+use std::fmt;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::{Asked, Door};
 use crate::disk::{Action, ClientId, Identity, LiveDisk, Operation};
 use crate::nbd::{Decoder, Event, Handshake, Negotiated, Progress, Received, Refusal, Replies, Request, Transport};
 use crate::ring::Submissions;
-use crate::{Buffer, Errno};
+use crate::{Buffer, Errno, Messages};
 
 /// Bytes received at once, but for the data of a large write.
 const RECEIVED_BYTES: usize = 128 << 10;
@@ -87,7 +88,7 @@ pub(super) struct With<'a> {
     pub(super) disk: &'a mut LiveDisk,
     pub(super) door: &'a Door,
     pub(super) asked: &'a mut slab::Slab<Asked>,
-    pub(super) notes: &'a mut Vec<String>,
+    pub(super) messages: &'a Messages,
     /// The disk is about to end.
     pub(super) ending: bool,
 }
@@ -124,6 +125,11 @@ impl Connection {
     pub(super) fn is_over(&self) -> bool {
         let quiet = self.receiving == Receiving::No && !self.output.is_sending() && self.asked == 0;
         quiet && (self.closed || (matches!(self.stage, Stage::Over) && self.output.bytes() == 0))
+    }
+
+    /// Tells a person what is to be known of it; `kind` is what others like it are told as.
+    pub(super) fn tell(&self, kind: &'static str, what: impl fmt::Display, with: &With<'_>) {
+        with.messages.note(kind, &format!("{}: {what}", self.peer.name));
     }
 
     // ---- receiving
@@ -164,7 +170,7 @@ impl Connection {
         }
         let Some(bytes) = usize::try_from(result).ok().filter(|&bytes| bytes > 0) else {
             if let Stage::Handshake(_) = self.stage {
-                with.notes.push(format!("{}: gone during the handshake", self.peer.name));
+                self.tell("gone during the handshake", "gone during the handshake", with);
             }
             self.close(with);
             return;
@@ -223,7 +229,7 @@ impl Connection {
             self.plain.drain(..looked_at);
             match got {
                 Err(error) => {
-                    with.notes.push(format!("{}: {error}", self.peer.name));
+                    self.tell("failures of TLS", error, with);
                     return self.finish(with);
                 }
                 Ok(Received::Closed) => return self.finish(with),
@@ -277,7 +283,7 @@ impl Connection {
                     }
                     Event::Disconnect => self.finish(with),
                     Event::Broken(broken) => {
-                        with.notes.push(format!("{}: {broken}; the connection is closed", self.peer.name));
+                        self.tell("broken requests", format_args!("{broken}; the connection is closed"), with);
                         self.close(with);
                     }
                 }
@@ -302,7 +308,7 @@ impl Connection {
             Progress::Negotiated(negotiated) => self.begin_transmission(negotiated, with),
             Progress::Close(why) => {
                 if why != crate::nbd::Closed::Aborted {
-                    with.notes.push(format!("{}: {why}", self.peer.name));
+                    self.tell("bad handshakes", why, with);
                 }
                 self.finish(with);
             }
@@ -331,7 +337,7 @@ impl Connection {
                 self.stage = Stage::Transmission { decoder, replies: Replies::new(structured_replies), client };
             }
             Err(error) => {
-                with.notes.push(format!("{}: {error}", self.peer.name));
+                self.tell("clients refused", error, with);
                 self.close(with);
             }
         }
@@ -384,7 +390,7 @@ impl Connection {
 
     fn say(&mut self, with: &mut With<'_>, write: impl FnOnce(&mut Vec<u8>)) {
         if let Err(error) = self.output.write(&mut self.transport, write) {
-            with.notes.push(format!("{}: {error}", self.peer.name));
+            self.tell("failures of TLS", error, with);
             self.close(with);
         }
     }

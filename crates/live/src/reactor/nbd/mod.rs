@@ -17,7 +17,7 @@ use slab::Slab;
 use crate::disk::{Done, LiveDisk};
 use crate::nbd::{Exports, Offer, TlsMode};
 use crate::ring::{Ring, Source};
-use crate::sys;
+use crate::{Messages, sys};
 use connection::{Connection, Peer, With};
 
 /// Cookies of operations that came by NBD have this, those of others do not.
@@ -93,8 +93,6 @@ pub struct Config {
     pub plain: bool,
     /// What they may use up.
     pub limits: Limits,
-    /// Is told what a person should know of connections, a line each.
-    pub note: Box<dyn FnMut(&str) + Send>,
 }
 
 /// What every connection begins with.
@@ -119,30 +117,30 @@ struct Asked {
 pub(super) struct Server {
     listeners: Vec<Listener>,
     door: Door,
-    note: Box<dyn FnMut(&str) + Send>,
+    /// To tell a person what is to be known of connections.
+    messages: Messages,
     connections: Slab<Connection>,
     asked: Slab<Asked>,
     /// Connections that something happened to.
     touched: Vec<u32>,
-    notes: Vec<String>,
     /// What is due when.
     agenda: BTreeSet<(Time, Due)>,
     ending: bool,
 }
 
 impl Server {
-    pub(super) fn new(config: Config, disk: &mut LiveDisk) -> Self {
-        let Config { listeners, exports, tls, plain, limits, note } = config;
+    pub(super) fn new(config: Config, disk: &mut LiveDisk, messages: Messages) -> Self {
+        let Config { listeners, exports, tls, plain, limits } = config;
         let offer = Offer {
             rotational: disk.is_rotational(),
+            fast_zero: disk.has_fast_zeroes(),
             preferred_block_bytes: disk.block_bytes().max(4096),
             ..Offer::new(disk.name(), disk.capacity_bytes())
         };
         let offers = exports.offers(&offer);
-        let mut notes = Vec::new();
         for (group, weight) in exports.as_slice().iter().filter_map(|export| exports.group(export)) {
             if let Err(error) = disk.group(group, weight) {
-                notes.push(error.to_string());
+                messages.say(&format!("warning: {error}"));
             }
         }
         let tls_mode = match (&tls, plain) {
@@ -153,7 +151,7 @@ impl Server {
         let door = Door { exports, offers, tls, tls_mode, limits };
         let (connections, asked) = (Slab::new(), Slab::new());
         let (touched, agenda) = (Vec::new(), BTreeSet::new());
-        Self { listeners, door, note, connections, asked, touched, notes, agenda, ending: false }
+        Self { listeners, door, messages, connections, asked, touched, agenda, ending: false }
     }
 
     pub(super) fn listen(&self, ring: &mut Ring) {
@@ -177,6 +175,9 @@ impl Server {
         }
         let Some(socket) = socket else {
             // Most likely there are too many files open: it is tried again a little later.
+            let error = std::io::Error::from_raw_os_error(-result);
+            let text = format!("warning: a connection could not be accepted: {error}");
+            self.messages.note("connections that could not be accepted", &text);
             self.agenda.insert((now + DEAF_NS, Due::Listen(listener)));
             return;
         };
@@ -185,7 +186,8 @@ impl Server {
         let (name, pid) = if unix { sys::unix_peer(socket.as_fd()) } else { (sys::tcp_peer(socket.as_fd()), 0) };
         if self.connections.len() >= self.door.limits.connections {
             let limit = self.door.limits.connections;
-            self.notes.push(format!("{name}: refused: there are {limit} connections, as many as are allowed"));
+            let text = format!("{name}: refused: there are {limit} connections, as many as are allowed");
+            self.messages.note("connections refused: there are as many as are allowed", &text);
             return;
         }
         let connection = Connection::new(socket, Peer { name, pid }, &self.door, now);
@@ -197,9 +199,9 @@ impl Server {
 
     /// Lets a connection act, if it is there; it is looked at afterwards.
     fn act(&mut self, now: Time, id: u32, disk: &mut LiveDisk, act: impl FnOnce(&mut Connection, &mut With<'_>)) {
-        let Self { connections, door, asked, notes, touched, ending, .. } = self;
+        let Self { connections, door, asked, messages, touched, ending, .. } = self;
         let Some(connection) = connections.get_mut(id as usize) else { return };
-        act(connection, &mut With { id, now, disk, door, asked, notes, ending: *ending });
+        act(connection, &mut With { id, now, disk, door, asked, messages, ending: *ending });
         if touched.last() != Some(&id) {
             touched.push(id);
         }
@@ -236,9 +238,6 @@ impl Server {
 
     /// Lets the kernel send and receive for every connection that something happened to, and forgets those that are over.
     pub(super) fn go_on(&mut self, ring: &mut Ring) {
-        for note in self.notes.drain(..) {
-            (self.note)(&note);
-        }
         while let Some(id) = self.touched.pop() {
             let Some(connection) = self.connections.get_mut(id as usize) else { continue };
             let fd = connection.fd();
@@ -269,7 +268,7 @@ impl Server {
                 Due::Handshake(id) => self.act(now, id, disk, |connection, with| {
                     // It may be another's number by now.
                     if connection.deadline.is_some_and(|deadline| deadline <= now) {
-                        with.notes.push(format!("{}: closed: its handshake took too long", connection.peer.name));
+                        connection.tell("handshakes that took too long", "closed: its handshake took too long", with);
                         connection.close(with);
                     }
                 }),

@@ -1,0 +1,36 @@
+//! Whether what a live disk is to be on is somebody else's: mounted, swapped to, or made into another device. Two who write to the same
+//! blocks and do not know of each other destroy what is there.
+
+use std::os::unix::fs::FileTypeExt;
+
+use anyhow::Result;
+use iosched_kernel::Host;
+use iosched_kernel::block::{self, BlockDevice, Usage};
+use iosched_live::backend::Spec;
+
+use crate::fail::usage;
+use crate::output::say;
+
+/// Refuses what is in use; with `force` that is only told.
+pub(crate) fn check(spec: &Spec, force: bool) -> Result<()> {
+    let Some(path) = spec.path() else { return Ok(()) };
+    // What cannot be looked at cannot be opened either, which says why.
+    let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
+    let host = Host::default();
+    let used = if found.file_type().is_block_device() {
+        BlockDevice::find(&host, path).map_or_else(|_| Usage::default(), |device| device.usage())
+    } else {
+        block::usage_of_file(&host, path)
+    };
+    if used.is_none() {
+        return Ok(());
+    }
+    let path = path.display();
+    if !force {
+        return Err(usage(format!(
+            "{path}: is in use: {used}; two who write to it destroy its data. End that, or say --force to serve it all the same"
+        )));
+    }
+    say!("warning: {path}: is in use: {used}; it is served all the same");
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! Signals that ask the command to end: SIGINT, SIGTERM and SIGHUP.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use anyhow::{Context, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Whether somebody is told of signals.
+static TOLD: AtomicBool = AtomicBool::new(false);
+
+/// As [`on_signal`], unless the command has said before what it does at signals.
+pub(crate) fn on_signal_if_nobody_does(asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
+    if TOLD.load(Ordering::SeqCst) { Ok(()) } else { on_signal(asked) }
+}
+
+/// From now on `asked` is told the number of each, on a thread of its own. SIGHUP is left alone where nohup has it ignored.
+pub(crate) fn on_signal(mut asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
+    TOLD.store(true, Ordering::SeqCst);
+    let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(SIGHUP));
+    let mut signals = Signals::new(wanted).context("signals cannot be waited for")?;
+    let wait = move || signals.forever().for_each(&mut asked);
+    thread::Builder::new().name("signals".to_owned()).spawn(wait).context("there is no thread for signals")?;
+    Ok(())
+}
+
+/// Whether whoever started us has the signal ignored.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}

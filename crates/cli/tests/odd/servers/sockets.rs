@@ -1,0 +1,157 @@
+//! Sockets that others have left or have, keys, and what a system does not let us have.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::tools::{READ, SAID, Serving, ask, wait_until};
+use crate::common::{IOSCHED, has_program, is_root, output};
+use crate::list::Place;
+
+/// Another user.
+const NOBODY: u32 = 65_534;
+
+/// A socket as a killed server leaves it.
+fn stale(path: &Path) {
+    let _ = fs::remove_file(path);
+    drop(UnixListener::bind(path).unwrap());
+}
+
+pub(super) fn kept_by_a_start_that_fails(place: &Place) {
+    for (socket, other) in [("s", "c"), ("c", "s")] {
+        stale(&place.path(socket));
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let metrics = taken.local_addr().unwrap().to_string();
+        let wrong = [
+            &["gone.img"][..],
+            &["memory:1M", "--depth", "100000"],
+            &["memory:1M", "--metrics", &metrics],
+            &["memory:1M", "--record", "gone/trace"],
+        ];
+        for args in wrong {
+            let all = [&["serve"], args, &["--unix", "s", "--control", "c"]].concat();
+            assert_ne!(place.iosched(&all).code, 0);
+            assert!(place.path(socket).exists(), "{args:?}: the socket is as it was");
+            assert!(!place.path(other).exists(), "{args:?}: and there is no other");
+        }
+        fs::remove_file(place.path(socket)).unwrap();
+    }
+}
+
+pub(super) fn of_another_user(place: &Place) {
+    if !is_root() {
+        return;
+    }
+    for socket in ["s", "c"] {
+        let path = place.path(socket);
+        stale(&path);
+        chown(&path, Some(NOBODY), None).unwrap();
+        let args = ["serve", "memory:1M", "--unix", "s", "--control", "c"];
+        place.iosched(&args).refused(1, &[socket, "another user (uid 65534)", "name another socket"]);
+        assert!(path.exists(), "it is theirs");
+        fs::remove_file(path).unwrap();
+    }
+}
+
+pub(super) fn one_that_takes_nobody(place: &Place) {
+    let listener = UnixListener::bind(place.path("s")).unwrap();
+    // Nobody accepts, and those who wait are as many as may.
+    let script = "import socket, sys\nheld = []\ntry:\n  while True:\n    s = socket.socket(socket.AF_UNIX)\n    s.setblocking(False)\n    \
+                  s.connect('s')\n    held.append(s)\nexcept BlockingIOError: pass\nprint('full', flush=True)\nsys.stdin.read()";
+    let mut python = Command::new("python3");
+    python.args(["-c", script]).current_dir(&place.here).stdin(Stdio::piped()).stdout(Stdio::piped());
+    if !has_program("python3") {
+        return;
+    }
+    let mut crowd = python.spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(crowd.stdout.as_mut().unwrap()), &mut line).unwrap();
+    place.iosched(&["serve", "memory:1M", "--unix", "s"]).refused(1, &["another server listens there"]);
+    drop(crowd.stdin.take());
+    crowd.wait().unwrap();
+    drop(listener);
+}
+
+pub(super) fn wanted_by_several(place: &Place) {
+    stale(&place.path("s"));
+    let start = |number: usize| {
+        let said = fs::File::create(place.path(&format!("said-{number}"))).unwrap();
+        Serving::spawn(place, place.command(&["serve", "memory:1M", "--unix", "s"]).stderr(said))
+    };
+    let mut servers: Vec<_> = (0..6).map(start).collect();
+    // All but one give up.
+    wait_until(
+        || {
+            servers.retain_mut(|server| server.child.try_wait().unwrap().is_none());
+            (servers.len() <= 1).then_some(())
+        },
+        || "one server".to_owned(),
+    );
+    assert_eq!(ask(&mut servers[0].connect(), READ, 0), 0);
+    assert_eq!(servers[0].stop(), Some(0));
+    assert!(!place.path("s").exists());
+}
+
+/// A certificate and its key, as openssl makes them.
+fn certificate(place: &Place, kind: &str) -> bool {
+    if !has_program("openssl") {
+        return false;
+    }
+    let mut openssl = Command::new("openssl");
+    openssl.args(["req", "-x509", "-nodes", "-newkey", kind, "-subj", "/CN=here", "-days", "2"]);
+    openssl.args(["-keyout", "server-key.pem", "-out", "server-cert.pem"]).current_dir(&place.here);
+    output(&mut openssl).is_some()
+}
+
+pub(super) fn keys_of_odd_sizes(place: &Place) {
+    if !certificate(place, "rsa:2432") {
+        return;
+    }
+    let args = ["serve", "memory:1M", "--unix", "s", "--tls", "."];
+    place.iosched(&args).refused(2, &["server-key.pem", "2432 bits", "2048, 3072 or 4096", "ECDSA"]);
+    let mut openssl = Command::new("openssl");
+    openssl.args(["rsa", "-in", "server-key.pem", "-traditional", "-out", "old.pem"]).current_dir(&place.here);
+    output(&mut openssl);
+    fs::rename(place.path("old.pem"), place.path("server-key.pem")).unwrap();
+    place.iosched(&args).refused(2, &["server-key.pem", "2432 bits"]);
+}
+
+pub(super) fn keys_that_others_can_read(place: &Place) {
+    if !certificate(place, "rsa:3072") {
+        return;
+    }
+    for (mode, warned) in [(0o644, true), (0o640, true), (0o600, false), (0o400, false)] {
+        fs::set_permissions(place.path("server-key.pem"), fs::Permissions::from_mode(mode)).unwrap();
+        let mut serving = Serving::start(place, &["memory:1M", "--tls", "."]);
+        let said = serving.said();
+        let told = format!("warning: ./server-key.pem: others can read the private key, or write it (mode {mode:04o})");
+        assert_eq!(said.contains(&told), warned, "{mode:o}: {said}");
+        assert_eq!(said.contains("warning"), warned, "{mode:o}: {said}");
+        assert_eq!(serving.stop(), Some(0));
+    }
+}
+
+pub(super) fn little_memory_to_lock(place: &Place) {
+    if !is_root() || !has_program("setpriv") || !has_program("prlimit") {
+        return;
+    }
+    let said = fs::File::create(place.path(SAID)).unwrap();
+    let mut command = Command::new("prlimit");
+    command.args(["--memlock=16384:16384", "setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock", IOSCHED]);
+    command.args(["serve", "memory:1M", "--unix", "s", "--control", "c"]).current_dir(&place.here);
+    let mut serving = Serving::spawn(place, command.stdin(Stdio::null()).stderr(said));
+    wait_until(|| (!serving.said().is_empty()).then_some(()), || "a word".to_owned());
+    if serving.said().starts_with("error: ") {
+        assert_eq!(serving.wait(), Some(1));
+        let said = serving.said();
+        for part in ["RLIMIT_MEMLOCK", "16 KiB", "1024 KiB", "ulimit -l", "LimitMEMLOCK="] {
+            assert!(said.contains(part), "{said}");
+        }
+    } else {
+        // Not every kernel counts rings as locked memory.
+        serving.says("control: ");
+        assert_eq!(serving.stop(), Some(0));
+    }
+}

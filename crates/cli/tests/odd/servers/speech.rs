@@ -1,0 +1,183 @@
+//! What a served disk says, to whoever listens or not, and how it ends.
+
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use super::tools::{READ, SAID, Serving, WRITE, ask, bad_handshake, full_pipe, send, wait_until};
+use crate::common::{IOSCHED, Mounted, has_fuse};
+use crate::list::Place;
+
+pub(super) fn stalled_reader(place: &Place) {
+    let (errors, _nobody) = full_pipe();
+    let mut command = place.command(&["serve", "memory:1M", "--unix", "s"]);
+    let mut serving = Serving::spawn(place, command.stderr(errors));
+    wait_until(|| UnixStream::connect(place.path("s")).ok(), || "the server's socket".to_owned());
+    let mut first = serving.connect();
+    for _ in 0..1000 {
+        bad_handshake(&place.here);
+    }
+    assert_eq!(ask(&mut first, WRITE, 0), 0);
+    assert_eq!(ask(&mut serving.connect(), READ, 0), 0);
+    assert_eq!(serving.stop(), Some(0));
+    assert!(!place.path("s").exists());
+}
+
+pub(super) fn stalled_reader_of_a_mount(place: &Place) {
+    if !has_fuse() {
+        return;
+    }
+    let (errors, _nobody) = full_pipe();
+    let (out, _nobody_either) = full_pipe();
+    let at = place.path("mnt");
+    fs::create_dir_all(&at).unwrap();
+    let mut command = place.command(&["mount", "memory:1M", "mnt", "--name", "sda"]);
+    let mut serving = Serving::spawn(place, command.stderr(errors).stdout(out));
+    wait_until(|| at.join("sda").exists().then_some(()), || "the disk".to_owned());
+    assert_eq!(fs::read(at.join("sda")).unwrap().len(), 1 << 20);
+    assert_eq!(serving.stop(), Some(0));
+    assert!(!at.join("sda").exists());
+}
+
+pub(super) fn stalled_reader_and_two_signals(place: &Place) {
+    let (errors, _nobody) = full_pipe();
+    let backing = "fault:late=1000000,late_ms=600000:memory:1M";
+    let mut command = place.command(&["serve", backing, "--unix", "s"]);
+    let mut serving = Serving::spawn(place, command.stderr(errors));
+    wait_until(|| UnixStream::connect(place.path("s")).ok(), || "the server's socket".to_owned());
+    let mut socket = serving.connect();
+    send(&mut socket, WRITE, 0);
+    thread::sleep(Duration::from_millis(100));
+    serving.signal("-TERM");
+    thread::sleep(Duration::from_millis(100));
+    assert!(serving.child.try_wait().unwrap().is_none(), "it has something to finish");
+    serving.signal("-TERM");
+    assert_eq!(serving.wait(), Some(143));
+}
+
+pub(super) fn many_of_a_kind(place: &Place) {
+    let mut serving = Serving::start(place, &["memory:1M", "--metrics", "127.0.0.1:0"]);
+    for _ in 0..50 {
+        bad_handshake(&place.here);
+    }
+    let metrics = serving.metrics("");
+    assert!(metrics.contains("\niosched_messages_dropped_total 0\n"), "{metrics}");
+    let suppressed = metrics.lines().find_map(|line| line.strip_prefix("iosched_messages_suppressed_total "));
+    let suppressed: usize = suppressed.unwrap().parse().unwrap();
+    assert_eq!(serving.stop(), Some(0));
+    let said = serving.said();
+    let count = said.matches("the client's flags are").count();
+    assert!((10..50).contains(&count) && count + suppressed == 50, "{count} and {suppressed}: {said}");
+    assert!(said.contains(&format!("and {suppressed} more: bad handshakes")), "{said}");
+}
+
+pub(super) fn nobody_listens_any_more(place: &Place) {
+    let mut command = place.command(&["serve", "memory:1M", "--unix", "s", "--metrics", "127.0.0.1:0"]);
+    let mut serving = Serving::spawn(place, command.stderr(Stdio::piped()));
+    wait_until(|| UnixStream::connect(place.path("s")).ok(), || "the server's socket".to_owned());
+    drop(serving.child.stderr.take());
+    for _ in 0..5 {
+        bad_handshake(&place.here);
+    }
+    assert_eq!(ask(&mut serving.connect(), READ, 0), 0);
+    assert_eq!(serving.stop(), Some(0));
+}
+
+pub(super) fn a_signal_at_once(place: &Place) {
+    let image = place.file("disk.img", vec![0; 1 << 20]);
+    for _ in 0..20 {
+        let said = fs::File::create(place.path(SAID)).unwrap();
+        let args = ["serve", image.to_str().unwrap(), "--unix", "s", "--control", "c"];
+        let mut serving = Serving::spawn(place, place.command(&args).stderr(said));
+        wait_until(|| place.path("s").exists().then_some(()), || "the server's socket".to_owned());
+        assert_eq!(serving.stop(), Some(0), "{}", serving.said());
+        assert!(!place.path("s").exists() && !place.path("c").exists(), "nothing is left");
+    }
+}
+
+pub(super) fn a_signal_at_once_to_a_mount(place: &Place) {
+    if !has_fuse() {
+        return;
+    }
+    let at = place.path("mnt");
+    fs::create_dir_all(&at).unwrap();
+    for _ in 0..5 {
+        let said = fs::File::create(place.path(SAID)).unwrap();
+        let args = ["mount", "memory:1M", "mnt", "--name", "sda"];
+        let mut serving = Serving::spawn(place, place.command(&args).stdout(Stdio::null()).stderr(said));
+        let mounts = || fs::read_to_string("/proc/self/mounts").unwrap();
+        let here = at.to_str().unwrap();
+        wait_until(|| mounts().contains(here).then_some(()), || "the mount".to_owned());
+        assert_eq!(serving.stop(), Some(0), "{}", serving.said());
+        assert!(!mounts().contains(here), "nothing is left");
+    }
+}
+
+pub(super) fn hangup(place: &Place) {
+    let mut serving = Serving::start(place, &["memory:1M"]);
+    serving.signal("-HUP");
+    assert_eq!(serving.wait(), Some(0));
+    assert!(!place.path("s").exists());
+}
+
+pub(super) fn hangup_after_nohup(place: &Place) {
+    let mut command = place.command(&[""; 0]);
+    let script = "trap '' HUP; exec \"$0\" serve memory:1M --unix s --control c";
+    let mut nohup = Command::new("sh");
+    nohup.args(["-c", script, IOSCHED]).current_dir(command.get_current_dir().unwrap()).stdin(Stdio::null());
+    command = nohup;
+    let mut serving = Serving::of(place, &mut command);
+    serving.signal("-HUP");
+    assert_eq!(ask(&mut serving.connect(), READ, 0), 0);
+    assert_eq!(serving.stop(), Some(0));
+}
+
+pub(super) fn closed_at_the_start(place: &Place) {
+    let image = place.file("disk.img", vec![7; 1 << 20]);
+    let script = "exec \"$0\" serve disk.img --unix s --control c <&- >&- 2>&-";
+    let mut command = Command::new("sh");
+    let mut serving = Serving::spawn(place, command.args(["-c", script, IOSCHED]).current_dir(&place.here));
+    wait_until(|| UnixStream::connect(place.path("s")).ok(), || "the server's socket".to_owned());
+    for _ in 0..20 {
+        bad_handshake(&place.here);
+    }
+    assert_eq!(ask(&mut serving.connect(), READ, 0), 0);
+    assert_eq!(serving.stop(), Some(0));
+    assert!(fs::read(image).unwrap() == vec![7; 1 << 20], "messages do not go into the disk");
+}
+
+pub(super) fn nobody_to_notify(place: &Place) {
+    let args = ["serve", "memory:1M", "--unix", "s", "--control", "c"];
+    let mut serving = Serving::of(place, place.command(&args).env("NOTIFY_SOCKET", place.path("gone")));
+    assert_eq!(ask(&mut serving.connect(), READ, 0), 0);
+    assert_eq!(serving.stop(), Some(0));
+}
+
+pub(super) fn handed_over_what_is_no_socket(place: &Place) {
+    let script = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" serve memory:1M 3</dev/null";
+    let output = Command::new("sh").args(["-c", script, IOSCHED]).current_dir(&place.here).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("error: LISTEN_FDS: ") && said.contains("clients can connect"), "{said}");
+}
+
+pub(super) fn a_directory_with_files(place: &Place) {
+    if !has_fuse() {
+        return;
+    }
+    fs::create_dir_all(place.path("full")).unwrap();
+    place.file("full/precious", "");
+    let args = ["mount", "memory:1M", "full"];
+    place.iosched(&args).refused(2, &["full: is not empty", "\"precious\"", "an empty directory"]);
+}
+
+pub(super) fn over_itself(place: &Place) {
+    if !has_fuse() {
+        return;
+    }
+    let mounted = Mounted::new(&place.here, "sda", "memory:1M", &[]);
+    place.iosched(&["mount", "memory:1M", "mnt"]).refused(2, &["a disk is mounted there already"]);
+    assert_eq!(mounted.end(), 0);
+}

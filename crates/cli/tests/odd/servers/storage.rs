@@ -1,0 +1,176 @@
+//! What a disk is kept on: whose it is, what it says when it fails, and what else is written there.
+
+use std::fs::{self, OpenOptions};
+use std::process::Command;
+
+use super::tools::{FAST_ZERO, NO_HOLE, READ, Serving, WRITE, WRITE_ZEROES, ask};
+use crate::common::{Loop, Mount, has_program, image, is_root, sh};
+use crate::list::Place;
+
+pub(super) fn fast_zeroes(place: &Place) {
+    let image = image(&place.here, "disk.img", 1 << 20);
+    for (backing, fast) in [("memory:1M", true), ("model:sata-ssd,size=1M", false), (image.to_str().unwrap(), true)] {
+        let mut serving = Serving::start(place, &[backing]);
+        let mut socket = serving.connect();
+        assert_eq!(ask(&mut socket, WRITE, 0), 0);
+        let expected = if fast { 0 } else { 95 };
+        assert_eq!(ask(&mut socket, WRITE_ZEROES, FAST_ZERO), expected, "{backing}");
+        assert_eq!(ask(&mut socket, WRITE_ZEROES, FAST_ZERO | NO_HOLE), 95, "{backing}");
+        assert_eq!(ask(&mut socket, WRITE_ZEROES, NO_HOLE), 0, "{backing}");
+        if has_program("nbdinfo") {
+            let mut info = Command::new("nbdinfo");
+            let info = info.args(["--can", "fast-zero", "nbd+unix:///?socket=s"]).current_dir(&place.here).status();
+            assert_eq!(info.unwrap().success(), fast, "{backing}");
+        }
+        assert_eq!(serving.stop(), Some(0));
+    }
+}
+
+pub(super) fn errors_of_the_backing(place: &Place) {
+    let args = ["fault:bad=0+4096:memory:1M", "--metrics", "127.0.0.1:0", "--name", "sda"];
+    let mut serving = Serving::start(place, &args);
+    let mut socket = serving.connect();
+    assert_eq!(ask(&mut socket, READ, 0), 5);
+    assert_eq!(ask(&mut socket, WRITE, 0), 5);
+    serving.says("sda: a read of 8 sectors at 0 failed: Input/output error (os error 5)");
+    serving.says("sda: a write of 8 sectors at 0 failed: Input/output error (os error 5)");
+    let metrics = serving.metrics("");
+    for command in ["read", "write"] {
+        let line = format!("\niosched_backing_errors_total{{command=\"{command}\",errno=\"5\"}} 1\n");
+        assert!(metrics.contains(&line), "{metrics}");
+    }
+    for _ in 0..100 {
+        assert_eq!(ask(&mut socket, READ, 0), 5);
+    }
+    assert_eq!(serving.stop(), Some(0));
+    let said = serving.said();
+    assert!(said.matches("a read of").count() < 50 && said.contains(" more: reads that failed"), "{said}");
+}
+
+/// A file system in memory that has no more room than that.
+fn small(place: &Place, name: &str, size: &str) -> Mount {
+    let at = place.path(name);
+    fs::create_dir_all(&at).unwrap();
+    sh("mount -t tmpfs -o size=\"$1\" none \"$2\"", &[size.as_ref(), &at]);
+    Mount { at }
+}
+
+pub(super) fn no_room(place: &Place) {
+    if !is_root() {
+        return;
+    }
+    let full = small(place, "full", "64k");
+    image(&full.at, "disk.img", 1 << 20);
+    fs::write(full.at.join("filler"), vec![1; 128 << 10]).unwrap_err();
+    let mut serving = Serving::start(place, &["full/disk.img", "--metrics", "127.0.0.1:0"]);
+    assert_eq!(ask(&mut serving.connect(), WRITE, 0), 28);
+    serving.says("disk: a write of 8 sectors at 0 failed: No space left on device");
+    let metrics = serving.metrics("");
+    assert!(metrics.contains("iosched_backing_errors_total{command=\"write\",errno=\"28\"} 1"), "{metrics}");
+    assert_eq!(serving.stop(), Some(0));
+}
+
+pub(super) fn a_file_that_shrinks(place: &Place) {
+    let path = image(&place.here, "disk.img", 1 << 20);
+    let mut serving = Serving::start(place, &["disk.img"]);
+    let mut socket = serving.connect();
+    assert_eq!(ask(&mut socket, READ, 0), 0);
+    OpenOptions::new().write(true).open(path).unwrap().set_len(0).unwrap();
+    assert_eq!(ask(&mut socket, READ, 0), 5);
+    serving.says("disk: a read of 8 sectors at 0 failed: ");
+    assert_eq!(ask(&mut socket, WRITE, 0), 0);
+    assert_eq!(ask(&mut socket, READ, 0), 0);
+    assert_eq!(serving.stop(), Some(0));
+}
+
+pub(super) fn a_file_that_is_deleted(place: &Place) {
+    let path = image(&place.here, "disk.img", 1 << 20);
+    let mut serving = Serving::start(place, &["disk.img"]);
+    let mut socket = serving.connect();
+    fs::remove_file(path).unwrap();
+    assert_eq!(ask(&mut socket, WRITE, 0), 0);
+    assert_eq!(ask(&mut socket, READ, 0), 0);
+    assert_eq!(serving.stop(), Some(0));
+    let said = serving.said();
+    assert!(said.contains("warning: disk.img: has been deleted or replaced"), "{said}");
+}
+
+pub(super) fn a_trace_over_the_disk(place: &Place) {
+    place.file("disk.img", vec![7; 1 << 20]);
+    fs::hard_link(place.path("disk.img"), place.path("other")).unwrap();
+    for record in ["disk.img", "other"] {
+        let args = ["serve", "disk.img", "--unix", "s", "--record", record];
+        place.iosched(&args).refused(2, &[record, "the disk's data is in it", "name another file"]);
+    }
+    assert!(fs::read(place.path("disk.img")).unwrap() == vec![7; 1 << 20], "the disk is as it was");
+}
+
+pub(super) fn a_trace_over_a_device(place: &Place) {
+    if !is_root() {
+        return;
+    }
+    let file = place.file("device.img", vec![7; 1 << 20]);
+    let Some(device) = Loop::new(&file) else { return };
+    let args = ["serve", "memory:1M", "--unix", "s", "--record", device.device.to_str().unwrap()];
+    place.iosched(&args).refused(2, &["is a block device", "name a file"]);
+    drop(device);
+    assert!(fs::read(file).unwrap() == vec![7; 1 << 20], "the device is as it was");
+}
+
+pub(super) fn a_trace_without_room(place: &Place) {
+    let mut serving = Serving::start(place, &["memory:1M", "--record", "/dev/full"]);
+    let mut socket = serving.connect();
+    for _ in 0..5000 {
+        assert_eq!(ask(&mut socket, READ, 0), 0);
+    }
+    serving.says("warning: /dev/full: ");
+    assert_eq!(ask(&mut socket, READ, 0), 0);
+    assert_eq!(serving.stop(), Some(1));
+    let said = serving.said();
+    assert!(said.contains("error: the trace ends early: ") && said.contains("No space left on device"), "{said}");
+}
+
+pub(super) fn a_file_that_is_a_loop_devices(place: &Place) {
+    if !is_root() {
+        return;
+    }
+    let file = image(&place.here, "disk.img", 1 << 20);
+    let Some(device) = Loop::new(&file) else { return };
+    let name = device.device.file_name().unwrap().to_str().unwrap().to_owned();
+    let said = format!("disk.img: is in use: {name} is made of it");
+    place.iosched(&["serve", "disk.img", "--unix", "s"]).refused(2, &[&said, "--force"]);
+    place.iosched(&["mount", "disk.img", "mnt"]).code(2);
+    assert!(!place.path("s").exists());
+    let mut forced = Serving::start(place, &["disk.img", "--force"]);
+    assert!(forced.said().contains(&format!("warning: {said}")), "{}", forced.said());
+    assert_eq!(ask(&mut forced.connect(), READ, 0), 0);
+    assert_eq!(forced.stop(), Some(0));
+}
+
+pub(super) fn what_is_mounted(place: &Place) {
+    if !is_root() || !has_program("mkfs.ext4") {
+        return;
+    }
+    let file = image(&place.here, "disk.img", 4 << 20);
+    let Some(device) = Loop::new(&file) else { return };
+    sh("mkfs.ext4 -q \"$1\"", &[&device.device]);
+    let mounted = Mount::new("ext4", &device.device, place.path("files"));
+    let name = device.device.file_name().unwrap().to_str().unwrap();
+    let said = format!("{name} is mounted on {}", mounted.at.display());
+    for backing in [device.device.to_str().unwrap(), "disk.img", "fault:eio=0:disk.img"] {
+        let args = ["serve", backing, "--unix", "s"];
+        place.iosched(&args).refused(2, &["is in use: ", &said, "--force"]);
+    }
+    mounted.end();
+}
+
+pub(super) fn read_only_storage(place: &Place) {
+    if !is_root() {
+        return;
+    }
+    let small = small(place, "small", "1m");
+    image(&small.at, "disk.img", 64 << 10);
+    sh("mount -o remount,ro \"$1\"", &[&small.at]);
+    let args = ["serve", "small/disk.img", "--unix", "s"];
+    place.iosched(&args).refused(1, &["small/disk.img: ", "opened for reading and writing"]);
+}

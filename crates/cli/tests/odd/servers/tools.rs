@@ -1,0 +1,179 @@
+//! A server that speaks into a file or into nothing, and a client of its own.
+
+use std::fs::{self, File};
+use std::io::{PipeReader, Read, Write, pipe};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::PATIENCE;
+use crate::list::Place;
+
+/// What it says goes to this file, if nowhere else.
+pub(super) const SAID: &str = "said";
+
+pub(super) struct Serving {
+    pub(super) child: Child,
+    pub(super) here: PathBuf,
+}
+
+impl Serving {
+    /// A server at `s`, controlled at `c`, that is ready.
+    pub(super) fn start(place: &Place, args: &[&str]) -> Self {
+        Self::of(place, &mut place.command(&[&["serve"], args, &["--unix", "s", "--control", "c"]].concat()))
+    }
+
+    /// What that command makes one.
+    pub(super) fn of(place: &Place, command: &mut Command) -> Self {
+        let said = File::create(place.path(SAID)).unwrap();
+        let serving = Self::spawn(place, command.stderr(said));
+        serving.says("control: ");
+        serving
+    }
+
+    pub(super) fn spawn(place: &Place, command: &mut Command) -> Self {
+        Self { child: command.spawn().unwrap(), here: place.here.clone() }
+    }
+
+    pub(super) fn said(&self) -> String {
+        fs::read_to_string(self.here.join(SAID)).unwrap()
+    }
+
+    /// Waits until it has said that.
+    #[track_caller]
+    pub(super) fn says(&self, part: &str) -> String {
+        wait_until(|| self.said().contains(part).then(|| self.said()), || format!("{part:?} in {}", self.said()))
+    }
+
+    pub(super) fn signal(&self, signal: &str) {
+        let kill = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(kill.success());
+    }
+
+    /// Waits for its end; the exit code.
+    #[track_caller]
+    pub(super) fn wait(&mut self) -> Option<i32> {
+        wait_until(|| self.child.try_wait().unwrap(), || "it does not end".to_owned()).code()
+    }
+
+    #[track_caller]
+    pub(super) fn stop(&mut self) -> Option<i32> {
+        self.signal("-TERM");
+        self.wait()
+    }
+
+    /// A connection after its handshake, with simple replies.
+    pub(super) fn connect(&self) -> UnixStream {
+        let mut socket = UnixStream::connect(self.here.join("s")).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.read_exact(&mut [0; 18]).unwrap();
+        socket.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+        socket.read_exact(&mut [0; 10]).unwrap();
+        socket
+    }
+
+    /// What Prometheus would read, with that header `Accept`, behind the headers of the answer.
+    pub(super) fn metrics(&self, accept: &str) -> String {
+        let mut stream = self.metrics_socket();
+        write!(stream, "GET /metrics HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    pub(super) fn metrics_socket(&self) -> TcpStream {
+        let said = self.said();
+        let at = said.split_once("http://").and_then(|(_, rest)| rest.split_once("/metrics")).unwrap().0;
+        let stream = TcpStream::connect(at).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[track_caller]
+pub(super) fn wait_until<T>(mut look: impl FnMut() -> Option<T>, what: impl Fn() -> String) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "it did not come: {}", what());
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+pub(super) const READ: u16 = 0;
+pub(super) const WRITE: u16 = 1;
+pub(super) const WRITE_ZEROES: u16 = 6;
+pub(super) const NO_HOLE: u16 = 1 << 1;
+pub(super) const FAST_ZERO: u16 = 1 << 4;
+
+/// Asks for one thing about the first block; the error in the answer.
+#[track_caller]
+pub(super) fn ask(socket: &mut UnixStream, command: u16, flags: u16) -> u32 {
+    send(socket, command, flags);
+    let mut reply = [0; 16];
+    socket.read_exact(&mut reply).unwrap();
+    let error = u32::from_be_bytes([reply[4], reply[5], reply[6], reply[7]]);
+    if error == 0 && command == READ {
+        socket.read_exact(&mut [0; 4096]).unwrap();
+    }
+    error
+}
+
+pub(super) fn send(socket: &mut UnixStream, command: u16, flags: u16) {
+    let mut bytes = vec![0x25, 0x60, 0x95, 0x13];
+    bytes.extend(flags.to_be_bytes());
+    bytes.extend(command.to_be_bytes());
+    bytes.extend([0; 16]);
+    bytes.extend(4096_u32.to_be_bytes());
+    if command == WRITE {
+        bytes.resize(bytes.len() + 4096, 0x5a);
+    }
+    socket.write_all(&bytes).unwrap();
+}
+
+/// A client that says something else than it should.
+pub(super) fn bad_handshake(here: &Path) {
+    let mut socket = UnixStream::connect(here.join("s")).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.read_exact(&mut [0; 18]).unwrap();
+    socket.write_all(b"garbage!").unwrap();
+    let _ = socket.read_to_end(&mut Vec::new());
+}
+
+/// The end of a pipe that takes nothing more, and the other one, which nobody reads.
+pub(super) fn full_pipe() -> (Stdio, PipeReader) {
+    let (reader, writer) = pipe().unwrap();
+    let mut filler = writer.try_clone().unwrap();
+    let written = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&written);
+    // It ends when the reader goes.
+    thread::spawn(move || {
+        while filler.write_all(&[b'.'; 1024]).is_ok() {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let mut last = 0;
+    wait_until(
+        || {
+            thread::sleep(Duration::from_millis(100));
+            let now = written.load(Ordering::SeqCst);
+            (now > 0 && std::mem::replace(&mut last, now) == now).then_some(())
+        },
+        || "a pipe that is full".to_owned(),
+    );
+    (writer.into(), reader)
+}

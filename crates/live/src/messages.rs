@@ -1,0 +1,329 @@
+//! What a person is told of live disks, by threads that must not wait for whoever reads it.
+//!
+//! Whoever has something to say puts it into a queue and goes on; a thread of its own writes it. If nobody reads, what does not fit into the
+//! queue is dropped and counted. Clients cause messages as often as they like: of one kind only so many are said in a while, the others are
+//! counted and told together.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes that wait to be written at most.
+const QUEUED_BYTES_MAX: usize = 256 << 10;
+/// Of one kind so many messages are said in a while.
+const OF_A_KIND_MAX: u64 = 10;
+/// The while.
+const WHILE: Duration = Duration::from_secs(10);
+/// How long a writer that could take nothing at present is left alone.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Messages that were not said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unsaid {
+    /// Nobody took those before them in time, or the writer failed.
+    pub dropped: u64,
+    /// There were many of their kind: they were told as a number.
+    pub suppressed: u64,
+}
+
+/// A way to tell a person something without ever waiting. Cloning gives another way to the same writer.
+#[derive(Clone)]
+pub struct Messages(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// A kind of message, since its first one in a while.
+struct Kind {
+    since: Instant,
+    said: u64,
+    suppressed: u64,
+}
+
+#[derive(Default)]
+struct State {
+    lines: VecDeque<String>,
+    queued_bytes: usize,
+    /// The thread writes what it has taken.
+    writing: bool,
+    kinds: BTreeMap<&'static str, Kind>,
+    unsaid: Unsaid,
+    /// Of those dropped, how many have not been told as a number.
+    untold: u64,
+}
+
+impl State {
+    fn say(&mut self, text: &str) {
+        if self.queued_bytes + text.len() > QUEUED_BYTES_MAX {
+            self.drop_some(1);
+            return;
+        }
+        self.queued_bytes += text.len() + 1;
+        self.lines.push_back(format!("{text}\n"));
+    }
+
+    fn drop_some(&mut self, count: u64) {
+        self.unsaid.dropped += count;
+        self.untold += count;
+    }
+
+    fn note(&mut self, now: Instant, kind: &'static str, text: &str) {
+        self.tell_suppressed(Some(now));
+        let of_kind = self.kinds.entry(kind).or_insert(Kind { since: now, said: 0, suppressed: 0 });
+        if of_kind.said == OF_A_KIND_MAX {
+            of_kind.suppressed += 1;
+            self.unsaid.suppressed += 1;
+            return;
+        }
+        of_kind.said += 1;
+        self.say(text);
+    }
+
+    /// Tells how many were not said of each kind whose while is over at `now`; of every kind if there is no `now`.
+    fn tell_suppressed(&mut self, now: Option<Instant>) {
+        let is_over = |kind: &Kind| now.is_none_or(|now| now.saturating_duration_since(kind.since) >= WHILE);
+        let (over, rest): (BTreeMap<_, _>, _) =
+            std::mem::take(&mut self.kinds).into_iter().partition(|(_, kind)| is_over(kind));
+        self.kinds = rest;
+        for (name, Kind { suppressed, .. }) in over {
+            if suppressed > 0 {
+                self.say(&format!("and {suppressed} more: {name}"));
+            }
+        }
+    }
+
+    /// When [`State::tell_suppressed`] has something to do.
+    fn next_time(&self) -> Option<Instant> {
+        self.kinds.values().map(|kind| kind.since + WHILE).min()
+    }
+
+    /// Everything there is to write, and how many messages that are.
+    fn take(&mut self) -> (String, u64) {
+        let mut count = self.lines.len() as u64;
+        let mut text: String = self.lines.drain(..).collect();
+        self.queued_bytes = 0;
+        if self.untold > 0 {
+            text += &format!("warning: {} messages are lost: nobody took them in time\n", self.untold);
+            self.untold = 0;
+            count += 1;
+        }
+        (text, count)
+    }
+}
+
+impl fmt::Debug for Messages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Messages").field(&self.unsaid()).finish()
+    }
+}
+
+impl Messages {
+    /// What is said goes to `out`, a line each, as soon as that takes it.
+    #[must_use]
+    pub fn to(out: impl Write + Send + 'static) -> Self {
+        let messages = Self(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() }));
+        let writer = messages.clone();
+        // Without a thread nothing is said: what is to be said is counted as dropped.
+        let _ = std::thread::Builder::new().name("messages".to_owned()).spawn(move || writer.write_all(out));
+        messages
+    }
+
+    /// Nobody is told anything.
+    #[must_use]
+    pub fn to_nobody() -> Self {
+        Self::to(io::sink())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says something of our own doing, which nobody can cause at will.
+    pub fn say(&self, text: &str) {
+        self.state().say(text);
+        self.0.changed.notify_all();
+    }
+
+    /// Says something that others cause. `kind` names messages that are limited together, for people: `and 870 more: KIND`.
+    pub fn note(&self, kind: &'static str, text: &str) {
+        self.state().note(Instant::now(), kind, text);
+        self.0.changed.notify_all();
+    }
+
+    /// How many messages were not said.
+    #[must_use]
+    pub fn unsaid(&self) -> Unsaid {
+        self.state().unsaid
+    }
+
+    /// Waits until everything is written, but not longer than `patience`: nobody may take it. Whether it is.
+    pub fn finish(&self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        let mut state = self.state();
+        state.tell_suppressed(None);
+        self.0.changed.notify_all();
+        while !state.lines.is_empty() || state.writing {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            state = self.0.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    fn write_all(&self, mut out: impl Write) {
+        loop {
+            let (text, count) = self.next();
+            let written = write_patiently(&mut out, text.as_bytes());
+            let mut state = self.state();
+            state.writing = false;
+            if written.is_err() {
+                state.drop_some(count);
+            }
+            drop(state);
+            self.0.changed.notify_all();
+        }
+    }
+
+    /// Waits for something to write.
+    fn next(&self) -> (String, u64) {
+        let mut state = self.state();
+        loop {
+            state.tell_suppressed(Some(Instant::now()));
+            if !state.lines.is_empty() {
+                state.writing = true;
+                return state.take();
+            }
+            state = match state.next_time() {
+                Some(at) => {
+                    let left = at.saturating_duration_since(Instant::now());
+                    self.0.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+}
+
+/// Writes all, also to what does not block.
+fn write_patiently(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match out.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(PAUSE),
+            Err(error) => return Err(error),
+        }
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// What is written, as it comes.
+    struct Sent(mpsc::Sender<String>);
+
+    impl Write for Sent {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            self.0.send(text).map(|()| bytes.len()).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Takes nothing until the other end goes.
+    struct Stalled(mpsc::Receiver<()>);
+
+    impl Write for Stalled {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.0.recv();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_said_is_written_in_order() {
+        let (sender, sent) = mpsc::channel();
+        let messages = Messages::to(Sent(sender));
+        messages.say("first");
+        messages.note("of a kind", "second");
+        assert!(messages.finish(PATIENCE));
+        assert_eq!(sent.try_iter().collect::<String>(), "first\nsecond\n");
+        assert_eq!(messages.unsaid(), Unsaid::default());
+    }
+
+    #[test]
+    fn many_of_a_kind_are_told_as_a_number_and_others_are_not() {
+        let (sender, sent) = mpsc::channel();
+        let messages = Messages::to(Sent(sender));
+        for number in 0..OF_A_KIND_MAX + 870 {
+            messages.note("bad handshakes", &format!("bad {number}"));
+        }
+        messages.note("read errors", "a read failed");
+        assert!(messages.finish(PATIENCE));
+        let said = sent.try_iter().collect::<String>();
+        assert_eq!(said.matches("bad ").count() as u64, OF_A_KIND_MAX + 1, "{said}");
+        assert!(said.contains("and 870 more: bad handshakes\n") && said.contains("a read failed\n"), "{said}");
+        assert_eq!(messages.unsaid(), Unsaid { dropped: 0, suppressed: 870 });
+    }
+
+    #[test]
+    fn a_kind_is_said_again_after_a_while() {
+        let mut state = State::default();
+        let now = Instant::now();
+        for _ in 0..OF_A_KIND_MAX + 3 {
+            state.note(now, "kind", "text");
+        }
+        assert_eq!(state.next_time(), Some(now + WHILE));
+        state.note(now + WHILE, "kind", "text");
+        let (said, count) = state.take();
+        assert_eq!(count, OF_A_KIND_MAX + 2);
+        assert!(said.ends_with("text\nand 3 more: kind\ntext\n"), "{said}");
+    }
+
+    #[test]
+    fn who_speaks_never_waits_for_who_does_not_listen_and_memory_is_bounded() {
+        let (listener, stalled) = mpsc::channel();
+        let messages = Messages::to(Stalled(stalled));
+        let line = "x".repeat(1000);
+        for _ in 0..2000 {
+            messages.say(&line);
+        }
+        assert!(!messages.finish(Duration::from_millis(1)));
+        assert!(messages.state().queued_bytes <= QUEUED_BYTES_MAX);
+        let dropped = messages.unsaid().dropped;
+        assert!(dropped > 1000, "{dropped}");
+        drop(listener);
+        messages.say("at last");
+        assert!(messages.finish(PATIENCE));
+    }
+
+    #[test]
+    fn what_a_writer_refuses_is_counted() {
+        let (sender, sent) = mpsc::channel();
+        drop(sent);
+        let messages = Messages::to(Sent(sender));
+        messages.say("nobody");
+        assert!(messages.finish(PATIENCE));
+        assert_eq!(messages.unsaid().dropped, 1);
+    }
+}

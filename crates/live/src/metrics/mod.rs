@@ -1,0 +1,368 @@
+//! Metrics of a live disk, as Prometheus and its like read them: what each client has had, how long it waited, what is in the queue and what the
+//! elevator decided. Nothing is counted for them that is not counted anyway, but for decisions.
+
+mod format;
+mod http;
+
+use std::fmt;
+use std::net::{SocketAddr, TcpListener};
+
+use iosched::Op;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::{encode, encode_registry};
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+
+use crate::disk::{ClientStat, DecisionCounts, Failures, Had, Latencies};
+use crate::{Handle, Unsaid};
+use format::Format;
+use http::{Asked, Response};
+
+/// Buckets of a latency are as wide as so many of those that are counted.
+const BUCKETS_TOGETHER: usize = 8;
+
+/// Why there are no metrics.
+#[derive(Debug, thiserror::Error)]
+#[error("{address}: {message}")]
+pub struct MetricsError {
+    address: String,
+    message: String,
+}
+
+/// Where metrics will be told.
+#[derive(Debug)]
+pub struct Listening {
+    listener: TcpListener,
+    address: String,
+}
+
+impl Listening {
+    /// Listens at `address`; nothing is answered yet.
+    ///
+    /// # Errors
+    /// If the address cannot be had.
+    pub fn at(address: &str) -> Result<Self, MetricsError> {
+        let failed = |error: std::io::Error| MetricsError { address: address.to_owned(), message: error.to_string() };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        Ok(Self { listener, address: address.to_owned() })
+    }
+
+    /// Serves the metrics of a disk at `http://ADDRESS/metrics` for as long as the process lives; the address in force, which matters if the
+    /// port asked for is 0.
+    ///
+    /// # Errors
+    /// If the system does not let us.
+    pub fn serve(self, handle: &Handle) -> Result<SocketAddr, MetricsError> {
+        let Self { listener, address } = self;
+        let failed = |error: std::io::Error| MetricsError { address: address.clone(), message: error.to_string() };
+        let at = listener.local_addr().map_err(failed)?;
+        // Decisions are counted from now on. Without the disk there is nothing to count.
+        let _ = handle.control(|disk, now| disk.count_decisions(now));
+        let registry = |format| {
+            let mut registry = Registry::default();
+            registry.register_collector(Box::new(OfDisk { handle: handle.clone(), format }));
+            registry
+        };
+        let (classic, open) = (registry(Format::Classic), registry(Format::OpenMetrics));
+        http::serve(listener, move |asked| answer(asked, &classic, &open)).map_err(failed)?;
+        Ok(at)
+    }
+}
+
+fn answer(asked: &Asked, classic: &Registry, open: &Registry) -> Response {
+    if asked.path != "/metrics" {
+        return Response::plain("404 Not Found", "metrics are at /metrics");
+    }
+    let format = Format::preferred(&asked.accept);
+    let mut body = String::new();
+    let encoded = match format {
+        Format::Classic => encode_registry(&mut body, classic),
+        Format::OpenMetrics => encode(&mut body, open),
+    };
+    if encoded.is_err() {
+        return Response::plain("503 Service Unavailable", "the disk is no longer served");
+    }
+    Response { status: "200 OK", content_type: format.content_type(), body }
+}
+
+/// A figure of what a client has had.
+type Figure = fn(&Had) -> u64;
+
+/// What is told of a client.
+struct OfClient {
+    number: String,
+    name: String,
+    group: String,
+    stat: ClientStat,
+}
+
+impl OfClient {
+    fn kinds(&self) -> [(&'static str, &Had); 4] {
+        let ClientStat { reads, writes, trims, flushes } = &self.stat;
+        [("read", reads), ("write", writes), ("trim", trims), ("flush", flushes)]
+    }
+
+    fn labels<'a>(&'a self, kind: &'a str) -> [(&'static str, &'a str); 4] {
+        [("client", &self.number), ("name", &self.name), ("group", &self.group), ("kind", kind)]
+    }
+}
+
+/// What is told of a disk.
+struct Snapshot {
+    scheduler: &'static str,
+    inflight: [u32; 2],
+    waiting: usize,
+    decisions: DecisionCounts,
+    failures: Failures,
+    unsaid: Unsaid,
+    clients: Vec<OfClient>,
+}
+
+/// A disk's metrics in one of the formats.
+struct OfDisk {
+    handle: Handle,
+    format: Format,
+}
+
+impl fmt::Debug for OfDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "metrics of {}", self.handle.name())
+    }
+}
+
+impl OfDisk {
+    fn snapshot(&self) -> Option<Snapshot> {
+        let unsaid = self.handle.messages().unsaid();
+        let taken = self.handle.control(move |disk, _| Snapshot {
+            scheduler: disk.queue().scheduler(),
+            inflight: disk.inflight(),
+            waiting: disk.queue().waiting(),
+            decisions: disk.decision_counts().unwrap_or_default(),
+            failures: disk.failures().clone(),
+            unsaid,
+            clients: disk
+                .clients()
+                .map(|client| OfClient {
+                    number: client.id.to_string(),
+                    name: client.identity.name.clone(),
+                    group: client.identity.group.clone().unwrap_or_else(|| "/".to_owned()),
+                    stat: client.stat.clone(),
+                })
+                .collect(),
+        });
+        taken.ok()
+    }
+}
+
+/// A count with its labels.
+type Counted<'a> = (Vec<(&'static str, &'a str)>, u64);
+
+impl OfDisk {
+    /// What only grows. OpenMetrics names the family and adds `_total` to its samples, the classic text names the samples.
+    fn counter<'a>(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        (name, help): (&str, &str),
+        counted: impl IntoIterator<Item = Counted<'a>>,
+    ) -> fmt::Result {
+        let classic = format!("{name}_total");
+        let name = if self.format == Format::Classic { &classic } else { name };
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (labels, value) in counted {
+            if labels.is_empty() {
+                self.sample(&mut family, value)?;
+            } else {
+                self.sample(&mut family.encode_family(&labels)?, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sample(&self, encoder: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
+        match self.format {
+            // As it is, without the ending.
+            Format::Classic => encoder.encode_gauge(&value),
+            Format::OpenMetrics => encoder.encode_counter::<NoLabelSet, _, u64>(&value, None),
+        }
+    }
+
+    /// What does not change while the disk is served, but for its elevator. The classic text knows no such type.
+    fn info(&self, encoder: &mut DescriptorEncoder<'_>, labels: &[(&str, &str); 2]) -> fmt::Result {
+        let help = "What is served";
+        match self.format {
+            Format::Classic => {
+                let mut family = encoder.encode_descriptor("iosched_disk_info", help, None, MetricType::Gauge)?;
+                family.encode_family(labels)?.encode_gauge(&1_u32)
+            }
+            Format::OpenMetrics => {
+                encoder.encode_descriptor("iosched_disk", help, None, MetricType::Info)?.encode_info(labels)
+            }
+        }
+    }
+
+    fn of_clients(&self, encoder: &mut DescriptorEncoder<'_>, clients: &[OfClient]) -> fmt::Result {
+        let counters: [((&str, &str), Figure); 3] = [
+            (("iosched_operations", "Operations answered"), |had| had.ios),
+            (("iosched_bytes", "Bytes of operations answered"), |had| had.bytes),
+            (("iosched_errors", "Operations that failed"), |had| had.errors),
+        ];
+        for (about, value) in counters {
+            let kinds = clients.iter().flat_map(|client| client.kinds().map(|(kind, had)| (client, kind, had)));
+            let counted = kinds.map(|(client, kind, had)| (client.labels(kind).to_vec(), value(had)));
+            self.counter(encoder, about, counted)?;
+        }
+        let help = "From being asked for to being answered";
+        let mut family = encoder.encode_descriptor("iosched_wait_seconds", help, None, MetricType::Histogram)?;
+        for client in clients {
+            for (kind, had) in client.kinds().into_iter().filter(|(_, had)| had.ios > 0) {
+                let latencies = &had.latencies;
+                let (sum, count) = (latencies.sum_ns() as f64 / 1e9, latencies.count());
+                let labels = client.labels(kind);
+                let mut labelled = family.encode_family(&labels)?;
+                labelled.encode_histogram::<NoLabelSet>(sum, count, &buckets(latencies), None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is not any client's.
+    fn of_disk(&self, encoder: &mut DescriptorEncoder<'_>, of: &Snapshot) -> fmt::Result {
+        let mut family =
+            encoder.encode_descriptor("iosched_inflight", "Commands in the backing", None, MetricType::Gauge)?;
+        for (direction, count) in ["read", "write"].into_iter().zip(of.inflight) {
+            family.encode_family(&[("direction", direction)])?.encode_gauge(&i64::from(count))?;
+        }
+        let help = "Requests that wait in the elevator";
+        encoder
+            .encode_descriptor("iosched_waiting", help, None, MetricType::Gauge)?
+            .encode_gauge(&(of.waiting as i64))?;
+        let DecisionCounts { slices, idles, idles_in_vain, preemptions, merges } = of.decisions;
+        let decisions = [
+            ("slice", slices),
+            ("idle", idles),
+            ("idle_in_vain", idles_in_vain),
+            ("preemption", preemptions),
+            ("merge", merges),
+        ];
+        let decisions = decisions.map(|(decision, count)| (vec![("decision", decision)], count));
+        self.counter(encoder, ("iosched_decisions", "What the elevator decided"), decisions)?;
+        let failed: Vec<_> =
+            of.failures.iter().map(|(&(op, errno), &count)| (op, errno.0.to_string(), count)).collect();
+        let failed = failed.iter().map(|(op, errno, count)| (vec![("command", name(*op)), ("errno", errno)], *count));
+        let about = ("iosched_backing_errors", "Commands that the backing failed to do");
+        self.counter(encoder, about, failed)?;
+        let Unsaid { dropped, suppressed } = of.unsaid;
+        let help = "Messages that nobody took in time";
+        self.counter(encoder, ("iosched_messages_dropped", help), [(Vec::new(), dropped)])?;
+        let help = "Messages told as a number because there were many of their kind";
+        self.counter(encoder, ("iosched_messages_suppressed", help), [(Vec::new(), suppressed)])
+    }
+}
+
+/// What a command to the backing is called.
+const fn name(op: Op) -> &'static str {
+    match op {
+        Op::Read => "read",
+        Op::Write => "write",
+        Op::Flush => "flush",
+        Op::Discard => "trim",
+        Op::WriteZeroes => "write_zeroes",
+    }
+}
+
+impl Collector for OfDisk {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let of = self.snapshot().ok_or(fmt::Error)?;
+        self.of_clients(&mut encoder, &of.clients)?;
+        self.of_disk(&mut encoder, &of)?;
+        self.info(&mut encoder, &[("disk", self.handle.name()), ("scheduler", of.scheduler)])
+    }
+}
+
+/// Upper bounds in seconds, and how many lie in each.
+fn buckets(latencies: &Latencies) -> Vec<(f64, u64)> {
+    let together = latencies.counts().chunks(BUCKETS_TOGETHER).enumerate();
+    let mut buckets: Vec<_> = together
+        .map(|(number, counts)| {
+            let last = number * BUCKETS_TOGETHER + counts.len() - 1;
+            (Latencies::bound_ns(last) as f64 / 1e9, counts.iter().sum())
+        })
+        .collect();
+    // The last has no bound.
+    if let Some(last) = buckets.last_mut() {
+        last.0 = f64::MAX;
+    }
+    buckets
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use iosched::IoPriority;
+
+    use super::*;
+    use crate::Messages;
+    use crate::disk::{Action, Identity, Operation};
+    use crate::reactor::{Options, start};
+
+    fn get(at: SocketAddr, path: &str, accept: &str) -> String {
+        let mut stream = TcpStream::connect(at).unwrap();
+        write!(stream, "GET {path} HTTP/1.0\r\nAccept: {accept}\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn what_clients_have_had_is_told() {
+        let options = Options {
+            name: "test".to_owned(),
+            backend: "memory:1M".parse().unwrap(),
+            scheduler: "cfq".to_owned(),
+            depth: None,
+            budget_bytes: 1 << 20,
+            seed: 1,
+            record: None,
+            shared: false,
+            messages: Messages::to_nobody(),
+        };
+        let served = start(&options, None).unwrap();
+        let handle = &served.handle;
+        let at = Listening::at("127.0.0.1:0").unwrap().serve(handle).unwrap();
+        let (name, ioprio) = ("a \"client\"".to_owned(), IoPriority::default());
+        let client = handle.connect(Identity { name, pid: 1, ioprio, group: None, read_only: false }).unwrap();
+        for block in 0..20 {
+            let (answer, answered) = std::sync::mpsc::channel();
+            let offset = block * 4096;
+            let read = Operation::new(Action::Read, offset, 4096);
+            handle.submit(client, read, Box::new(move |result| answer.send(result.is_ok()).unwrap()));
+            assert!(answered.recv().unwrap());
+        }
+        let (text, open) = (get(at, "/metrics", ""), get(at, "/metrics", "application/openmetrics-text"));
+        let labels = r#"{client="1",name="a \"client\"",group="/",kind="read"}"#;
+        for line in [
+            format!("iosched_operations_total{labels} 20"),
+            format!("iosched_bytes_total{labels} 81920"),
+            format!("iosched_wait_seconds_count{labels} 20"),
+            "iosched_disk_info{disk=\"test\",scheduler=\"cfq\"} 1".to_owned(),
+            "iosched_waiting 0".to_owned(),
+            "iosched_messages_dropped_total 0".to_owned(),
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+            assert!(open.lines().any(|found| found == line), "{line} is not in\n{open}");
+        }
+        let slices = text.lines().find_map(|line| line.strip_prefix("iosched_decisions_total{decision=\"slice\"} "));
+        assert!(slices.unwrap().parse::<u64>().unwrap() > 0, "{text}");
+        assert!(open.ends_with("# EOF\n") && open.contains("# TYPE iosched_operations counter"), "{open}");
+        assert!(open.contains("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8"), "{open}");
+        assert!(!text.contains("# EOF") && text.contains("# TYPE iosched_operations_total counter"), "{text}");
+        assert!(text.contains("Content-Type: text/plain; version=0.0.4; charset=utf-8"), "{text}");
+        assert!(get(at, "/", "").starts_with("HTTP/1.1 404"));
+        served.handle.stop();
+        served.wait().flushed.unwrap();
+        assert!(get(at, "/metrics", "").contains(" 503"));
+    }
+}

@@ -1,0 +1,87 @@
+//! How large an RSA key is, to say so if it cannot be used: what signs with it says no more than that it cannot.
+
+use rustls::pki_types::PrivateKeyDer;
+
+/// The sizes of RSA keys, in bits, that can be signed with; see [`is_usable`].
+pub(super) const RSA_BITS: &str = "2048, 3072 or 4096";
+
+/// Whether RSA keys of that size can be signed with.
+pub(super) const fn is_usable(bits: u64) -> bool {
+    bits >= 2048 && bits <= 4096 && bits.is_multiple_of(1024)
+}
+
+/// The size of an RSA key in bits; `None` if it is of another kind, or not to be understood.
+pub(super) fn rsa_bits(key: &PrivateKeyDer<'_>) -> Option<u64> {
+    match key {
+        PrivateKeyDer::Pkcs1(key) => bits_of_pkcs1(key.secret_pkcs1_der()),
+        PrivateKeyDer::Pkcs8(key) => {
+            /// 1.2.840.113549.1.1.1, rsaEncryption.
+            const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
+            // A version, the kind of key, and the key.
+            let (fields, _) = value(SEQUENCE, key.secret_pkcs8_der())?;
+            let (_, fields) = value(INTEGER, fields)?;
+            let (kind, fields) = value(SEQUENCE, fields)?;
+            let (identifier, _) = value(OBJECT_IDENTIFIER, kind)?;
+            let (key, _) = value(OCTET_STRING, fields)?;
+            if identifier == RSA { bits_of_pkcs1(key) } else { None }
+        }
+        _ => None,
+    }
+}
+
+const INTEGER: u8 = 0x02;
+const OCTET_STRING: u8 = 0x04;
+const OBJECT_IDENTIFIER: u8 = 0x06;
+const SEQUENCE: u8 = 0x30;
+
+/// A version, the modulus, and more.
+fn bits_of_pkcs1(der: &[u8]) -> Option<u64> {
+    let (fields, _) = value(SEQUENCE, der)?;
+    let (_, fields) = value(INTEGER, fields)?;
+    let (modulus, _) = value(INTEGER, fields)?;
+    let zeroes = modulus.iter().take_while(|&&byte| byte == 0).count();
+    let first = modulus.get(zeroes)?;
+    Some((modulus.len() - zeroes) as u64 * 8 - u64::from(first.leading_zeros()))
+}
+
+/// What a value of that type holds at the front of DER, and what comes behind it.
+fn value(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (&[found, length], rest) = der.split_first_chunk()?;
+    let (length, rest) = match length {
+        short @ 0..0x80 => (usize::from(short), rest),
+        // So many bytes of length follow.
+        long => {
+            let (bytes, rest) = rest.split_at_checked(usize::from(long & 0x7f))?;
+            let length =
+                bytes.iter().try_fold(0_usize, |length, &byte| length.checked_mul(256)?.checked_add(byte.into()));
+            (length?, rest)
+        }
+    };
+    if found == tag { rest.split_at_checked(length) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::PrivatePkcs1KeyDer;
+
+    use super::*;
+
+    #[test]
+    fn the_size_is_that_of_the_modulus() {
+        // 300 bytes with a zero before them, and the first bit set: 2,400 bits.
+        let mut modulus = vec![INTEGER, 0x82, 1, 45, 0, 0x80];
+        modulus.resize(modulus.len() + 299, 1);
+        let mut der = vec![SEQUENCE, 0x82, 1, 52, INTEGER, 1, 0];
+        der.extend(&modulus);
+        assert_eq!(rsa_bits(&PrivatePkcs1KeyDer::from(der.clone()).into()), Some(2400));
+        for length in 0..der.len() {
+            assert_eq!(rsa_bits(&PrivatePkcs1KeyDer::from(der[..length].to_vec()).into()), None);
+        }
+    }
+
+    #[test]
+    fn sizes_that_can_be_used_are_those_that_are_told() {
+        let usable: Vec<_> = (0..10_000).filter(|&bits| is_usable(bits)).map(|bits| bits.to_string()).collect();
+        assert_eq!(RSA_BITS.replace(" or ", ", "), usable.join(", "));
+    }
+}
