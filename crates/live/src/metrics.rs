@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use tiny_http::{Header, Method, Request, Response, Server};
 
 use crate::Handle;
-use crate::disk::{ClientStat, DecisionCounts, Had, Latencies};
+use crate::disk::{ClientStat, ConnectionCounts, DecisionCounts, Had, Latencies};
 
 /// What OpenMetrics' text is called in HTTP.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -95,6 +95,7 @@ struct Snapshot {
     inflight: [u32; 2],
     waiting: usize,
     decisions: DecisionCounts,
+    connections: ConnectionCounts,
     clients: Vec<OfClient>,
 }
 
@@ -113,6 +114,7 @@ impl OfDisk {
             inflight: disk.inflight(),
             waiting: disk.queue().waiting(),
             decisions: disk.decision_counts().unwrap_or_default(),
+            connections: disk.connections,
             clients: disk
                 .clients()
                 .map(|client| OfClient {
@@ -179,6 +181,13 @@ impl Collector for OfDisk {
             let labels = [("decision", decision)];
             let mut labelled = family.encode_family(&labels)?;
             labelled.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
+        }
+        let ConnectionCounts { accepted, refused, stood_still } = of.connections;
+        let connections = [("accepted", accepted), ("refused", refused), ("stood_still", stood_still)];
+        let help = "NBD connections: let in, refused because there were as many as are allowed, closed because they stood still";
+        let mut family = encoder.encode_descriptor("iosched_connections", help, None, MetricType::Counter)?;
+        for (fate, count) in connections {
+            family.encode_family(&[("fate", fate)])?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
         }
         let info = [("disk", self.0.name()), ("scheduler", of.scheduler)];
         encoder.encode_descriptor("iosched_disk", "What is served", None, MetricType::Info)?.encode_info(&info)
@@ -251,6 +260,7 @@ mod tests {
             format!("iosched_wait_seconds_count{labels} 20"),
             "iosched_disk_info{disk=\"test\",scheduler=\"cfq\"} 1".to_owned(),
             "iosched_waiting 0".to_owned(),
+            "iosched_connections_total{fate=\"stood_still\"} 0".to_owned(),
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }

@@ -39,7 +39,7 @@ pub struct Options {
     pub scheduler: String,
     /// Commands the back end is given at once; `None`: as many as it likes best.
     pub depth: Option<u32>,
-    /// Bytes that clients' operations hold together.
+    /// Bytes that clients' operations, and answers that they have not taken, hold together.
     pub budget_bytes: u64,
     /// What a modelled back end leaves to chance.
     pub seed: u64,
@@ -121,7 +121,7 @@ pub fn start(options: &Options, nbd: Option<nbd::Config>) -> Result<Served, Star
         card,
         budget_bytes: options.budget_bytes,
     };
-    let mut disk = LiveDisk::new(Time::ZERO, settings, Pool::default())?;
+    let mut disk = LiveDisk::new(Time::ZERO, settings, Pool::within(options.budget_bytes))?;
     let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
     if recorder.is_some() {
         disk.watch(Time::ZERO, true);
@@ -259,7 +259,7 @@ impl Reactor {
             }
             self.go_on_with_end(now);
             if let Some(nbd) = &mut self.nbd {
-                nbd.go_on(&mut self.ring);
+                nbd.go_on(now, &mut self.ring);
             }
             self.record();
             if self.ending != Ending::Ended {
@@ -370,7 +370,7 @@ impl Reactor {
                 Source::Accept | Source::Receive | Source::Send | Source::Other => {
                     if let Some(nbd) = &mut self.nbd {
                         match source {
-                            Source::Accept => nbd.accepted(now, id, result, &mut self.ring),
+                            Source::Accept => nbd.accepted(now, id, result, &mut self.disk, &mut self.ring),
                             Source::Receive => nbd.received(now, id, result, &mut self.disk),
                             _ => nbd.sent(now, id, result, &mut self.disk, &mut self.ring),
                         }

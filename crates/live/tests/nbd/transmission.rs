@@ -55,11 +55,11 @@ fn every_command() {
         (wire::CMD_WRITE_ZEROES, Action::WriteZeroes),
     ];
     for (number, action) in commands {
-        let request = Request { action, cookie: 7, offset: 4097, length: 511, fua: false, no_hole: false };
+        let request = Request { action, cookie: 7, offset: 4097, length: 511, fua: false, no_hole: false, unfragmented: false };
         assert_eq!(accepted(number, 0, 4097, 511), request);
         assert_eq!(accepted(number, wire::CMD_FLAG_FUA, 4097, 511), Request { fua: true, ..request });
     }
-    let flush = Request { action: Action::Flush, cookie: 7, offset: 0, length: 0, fua: false, no_hole: false };
+    let flush = Request { action: Action::Flush, cookie: 7, offset: 0, length: 0, fua: false, no_hole: false, unfragmented: false };
     assert_eq!(accepted(wire::CMD_FLUSH, 0, 0, 0), flush);
     assert!(accepted(wire::CMD_WRITE_ZEROES, wire::CMD_FLAG_NO_HOLE, 0, 512).no_hole);
     assert!(!accepted(wire::CMD_READ, wire::CMD_FLAG_DF, 0, 512).fua);

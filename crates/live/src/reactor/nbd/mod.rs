@@ -1,6 +1,8 @@
 //! The NBD server of a disk, in the disk's own thread: sockets through the ring, the protocol by [`crate::nbd`].
 
+mod account;
 mod connection;
+mod notes;
 mod output;
 
 use std::collections::BTreeSet;
@@ -18,13 +20,21 @@ use crate::disk::{Done, LiveDisk};
 use crate::nbd::{Exports, Offer, TlsMode};
 use crate::ring::{Ring, Source};
 use crate::sys;
+use account::Account;
 use connection::{Connection, Peer, With};
+use notes::Notes;
 
 /// Cookies of operations that came by NBD have this, those of others do not.
 pub(super) const COOKIES: u64 = 1 << 63;
 
 /// How long a listener that could not accept waits, in ns.
 const DEAF_NS: u64 = 100 * iosched::MILLISECOND_NS;
+/// The kernel keeps no less than this for a socket, bytes.
+const SOCKET_BYTES_MIN: usize = 32 << 10;
+/// Connections over the network beyond so many have buffers of a bounded size.
+const UNBOUND_MAX: usize = 16;
+/// Files that are open beside connections.
+const OTHER_FILES: u64 = 32;
 
 /// Where clients connect.
 #[derive(Debug)]
@@ -73,11 +83,13 @@ pub struct Limits {
     pub connections: usize,
     /// How long a handshake may take, in ns.
     pub handshake_ns: u64,
+    /// How long a client may stand still in the middle of a request, or over answers that it does not take, in ns.
+    pub standstill_ns: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 256, handshake_ns: 10 * iosched::SECOND_NS }
+        Self { connections: 256, handshake_ns: 10 * iosched::SECOND_NS, standstill_ns: 60 * iosched::SECOND_NS }
     }
 }
 
@@ -104,27 +116,45 @@ struct Door {
     tls: Option<Arc<ServerConfig>>,
     tls_mode: TlsMode,
     limits: Limits,
+    /// What the kernel keeps for each socket at most, bytes: all of them together half of the budget.
+    socket_bytes: usize,
+}
+
+/// What an operation is to its connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Of {
+    /// All that the client asked for.
+    Whole,
+    /// A piece of a write, with the connection's number for that.
+    Write(usize),
+    /// A piece of the read that is done in pieces.
+    Read,
 }
 
 /// An operation that a connection waits for.
 struct Asked {
     connection: u32,
+    of: Of,
     /// The client's name for it.
     cookie: u64,
     offset: u64,
     length: u32,
+    /// Memory that it holds.
+    held_bytes: u64,
 }
 
 /// The server.
 pub(super) struct Server {
     listeners: Vec<Listener>,
     door: Door,
-    note: Box<dyn FnMut(&str) + Send>,
+    account: Account,
     connections: Slab<Connection>,
     asked: Slab<Asked>,
     /// Connections that something happened to.
     touched: Vec<u32>,
-    notes: Vec<String>,
+    notes: Notes,
+    /// Somebody could not be let in, which was told.
+    deaf: bool,
     /// What is due when.
     agenda: BTreeSet<(Time, Due)>,
     ending: bool,
@@ -139,10 +169,10 @@ impl Server {
             ..Offer::new(disk.name(), disk.capacity_bytes())
         };
         let offers = exports.offers(&offer);
-        let mut notes = Vec::new();
+        let mut notes = Notes::new(note);
         for (group, weight) in exports.as_slice().iter().filter_map(|export| exports.group(export)) {
             if let Err(error) = disk.group(group, weight) {
-                notes.push(error.to_string());
+                notes.lines.push(error.to_string());
             }
         }
         let tls_mode = match (&tls, plain) {
@@ -150,10 +180,20 @@ impl Server {
             (Some(_), true) => TlsMode::Available,
             (Some(_), false) => TlsMode::Required,
         };
-        let door = Door { exports, offers, tls, tls_mode, limits };
+        let budget_bytes = disk.budget_bytes();
+        let socket_bytes = usize::try_from(budget_bytes / 2 / limits.connections.max(1) as u64).unwrap_or(usize::MAX);
+        let socket_bytes = socket_bytes.max(SOCKET_BYTES_MIN);
+        if sys::allow_open_files().is_some_and(|files| files < limits.connections as u64 + OTHER_FILES) {
+            notes.lines.push(format!(
+                "warning: there are not files enough for {} connections: raise the limit of open files (ulimit -n)",
+                limits.connections
+            ));
+        }
+        let door = Door { exports, offers, tls, tls_mode, limits, socket_bytes };
         let (connections, asked) = (Slab::new(), Slab::new());
         let (touched, agenda) = (Vec::new(), BTreeSet::new());
-        Self { listeners, door, note, connections, asked, touched, notes, agenda, ending: false }
+        let account = Account::new(budget_bytes);
+        Self { listeners, door, account, connections, asked, touched, notes, deaf: false, agenda, ending: false }
     }
 
     pub(super) fn listen(&self, ring: &mut Ring) {
@@ -170,36 +210,62 @@ impl Server {
     }
 
     /// Somebody has connected.
-    pub(super) fn accepted(&mut self, now: Time, listener: u32, result: i32, ring: &mut Ring) {
+    pub(super) fn accepted(&mut self, now: Time, listener: u32, result: i32, disk: &mut LiveDisk, ring: &mut Ring) {
         let socket = owned(result);
         if self.ending {
             return;
         }
         let Some(socket) = socket else {
-            // Most likely there are too many files open: it is tried again a little later.
+            // Most likely there are too many files open.
             self.agenda.insert((now + DEAF_NS, Due::Listen(listener)));
+            if !std::mem::replace(&mut self.deaf, true) {
+                let why = std::io::Error::from_raw_os_error(-result);
+                self.notes.lines.push(format!("nobody can be let in: {why}; it is tried again until somebody can be"));
+            }
             return;
         };
+        self.deaf = false;
         self.accept_on(listener, ring);
         let unix = matches!(self.listeners.get(listener as usize), Some(Listener::Unix(_)));
         let (name, pid) = if unix { sys::unix_peer(socket.as_fd()) } else { (sys::tcp_peer(socket.as_fd()), 0) };
         if self.connections.len() >= self.door.limits.connections {
             let limit = self.door.limits.connections;
-            self.notes.push(format!("{name}: refused: there are {limit} connections, as many as are allowed"));
+            self.notes.lines.push(format!("{name}: refused: there are {limit} connections, as many as are allowed"));
+            disk.connections.refused += 1;
             return;
+        }
+        disk.connections.accepted += 1;
+        // The network's need for memory is the kernel's to judge, as long as there are few.
+        if unix || self.connections.len() >= UNBOUND_MAX {
+            sys::bound_buffers(socket.as_fd(), self.door.socket_bytes, !unix);
         }
         let connection = Connection::new(socket, Peer { name, pid }, &self.door, now);
         let deadline = connection.deadline;
         let id = self.connections.insert(connection) as u32;
         self.agenda.extend(deadline.map(|at| (at, Due::Handshake(id))));
+        if self.connections.len() == 1 {
+            self.look_later(now);
+        }
         self.touched.push(id);
+    }
+
+    /// Connections are looked at from time to time, as long as there are any.
+    fn look_later(&mut self, now: Time) {
+        self.agenda.retain(|(_, due)| *due != Due::Standstill);
+        if !self.connections.is_empty() {
+            self.agenda.insert((now + self.door.limits.standstill_ns / 4, Due::Standstill));
+        }
     }
 
     /// Lets a connection act, if it is there; it is looked at afterwards.
     fn act(&mut self, now: Time, id: u32, disk: &mut LiveDisk, act: impl FnOnce(&mut Connection, &mut With<'_>)) {
-        let Self { connections, door, asked, notes, touched, ending, .. } = self;
+        let Self { connections, door, account, asked, notes, touched, ending, .. } = self;
+        let kept_bytes = account.kept(connections.len());
         let Some(connection) = connections.get_mut(id as usize) else { return };
-        act(connection, &mut With { id, now, disk, door, asked, notes, ending: *ending });
+        let notes = &mut notes.lines;
+        act(connection, &mut With { id, now, disk, door, account, asked, notes, kept_bytes, ending: *ending });
+        let held_bytes = connection.held_bytes();
+        account.charge(&mut connection.charged, held_bytes);
         if touched.last() != Some(&id) {
             touched.push(id);
         }
@@ -212,17 +278,8 @@ impl Server {
 
     /// The kernel has sent for a connection.
     pub(super) fn sent(&mut self, now: Time, id: u32, result: i32, disk: &mut LiveDisk, ring: &mut Ring) {
-        self.act(now, id, disk, |connection, with| {
-            let fd = connection.fd();
-            match usize::try_from(result) {
-                Ok(sent) => connection.output.sent(sent, fd, id, &mut ring.submissions(Source::Send)),
-                Err(_) => {
-                    connection.output.failed();
-                    connection.close(with);
-                }
-            }
-            connection.look_if_stalled(with);
-        });
+        let ring = &mut ring.submissions(Source::Send);
+        self.act(now, id, disk, |connection, with| connection.sent(result, with, ring));
     }
 
     /// The disk has answered what came by NBD.
@@ -235,18 +292,18 @@ impl Server {
     }
 
     /// Lets the kernel send and receive for every connection that something happened to, and forgets those that are over.
-    pub(super) fn go_on(&mut self, ring: &mut Ring) {
-        for note in self.notes.drain(..) {
-            (self.note)(&note);
-        }
+    pub(super) fn go_on(&mut self, now: Time, ring: &mut Ring) {
+        self.agenda.extend(self.notes.tell(now).map(|at| (at, Due::Notes)));
+        let kept_bytes = self.account.kept(self.connections.len());
         while let Some(id) = self.touched.pop() {
             let Some(connection) = self.connections.get_mut(id as usize) else { continue };
             let fd = connection.fd();
             if !connection.closed {
                 connection.output.send(fd, id, &mut ring.submissions(Source::Send));
-                connection.receive(id, &mut ring.submissions(Source::Receive));
+                connection.receive(id, kept_bytes, &mut ring.submissions(Source::Receive));
             }
             if connection.is_over() {
+                self.account.charge(&mut connection.charged, 0);
                 self.connections.remove(id as usize);
             }
         }
@@ -257,7 +314,7 @@ impl Server {
         self.agenda.first().map(|&(at, _)| at)
     }
 
-    /// Ends handshakes that take too long, and listens again.
+    /// Ends handshakes that take too long and connections that stand still, and listens again.
     pub(super) fn time(&mut self, now: Time, disk: &mut LiveDisk, ring: &mut Ring) {
         while let Some((at, due)) = self.agenda.pop_first() {
             if at > now {
@@ -266,6 +323,9 @@ impl Server {
             }
             match due {
                 Due::Listen(listener) => self.accept_on(listener, ring),
+                // What is to be told is told with the rest.
+                Due::Notes => {}
+                Due::Standstill => self.end_standstills(now, disk),
                 Due::Handshake(id) => self.act(now, id, disk, |connection, with| {
                     // It may be another's number by now.
                     if connection.deadline.is_some_and(|deadline| deadline <= now) {
@@ -275,6 +335,22 @@ impl Server {
                 }),
             }
         }
+    }
+
+    fn end_standstills(&mut self, now: Time, disk: &mut LiveDisk) {
+        let allowed_ns = self.door.limits.standstill_ns;
+        let still = self.connections.iter_mut().filter_map(|(id, connection)| {
+            connection.stands_still(now, allowed_ns).then_some(id as u32)
+        });
+        for id in still.collect::<Vec<_>>() {
+            self.act(now, id, disk, |connection, with| {
+                let (name, allowed_s) = (&connection.peer.name, allowed_ns / iosched::SECOND_NS);
+                with.notes.push(format!("{name}: closed: it has stood still in the middle of a request for {allowed_s} s"));
+                with.disk.connections.stood_still += 1;
+                connection.close(with);
+            });
+        }
+        self.look_later(now);
     }
 
     /// Nobody new is let in, and nothing new is done.
@@ -308,6 +384,10 @@ enum Due {
     Listen(u32),
     /// A connection's handshake has taken too long, if it is not over.
     Handshake(u32),
+    /// Connections may have stood still.
+    Standstill,
+    /// There is something to tell that could not be told yet.
+    Notes,
 }
 
 /// What a system call that makes a descriptor returned.
