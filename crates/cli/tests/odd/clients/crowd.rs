@@ -96,9 +96,9 @@ pub(super) fn no_more_memory(place: &Place) {
 }
 
 pub(super) fn sixty_four_beside_another_export(place: &Place) {
-    let exports = ["--export", "many,weight=10", "--export", "one,weight=1000"];
+    let exports = ["--export", "many,weight=10", "--export", "one,weight=1000", "--export", ""];
     let args = ["model:sata-ssd,size=1G", "--scheduler", "cfq:slice_idle=0", "--depth", "4", "--budget-mib", "32"];
-    let target = Target::of(place, &[&args[..], &exports].concat().iter().map(AsRef::as_ref).collect::<Vec<_>>());
+    let target = Target::of(place, &[&args[..], &exports].concat());
     let done = AtomicBool::new(false);
     let busy = |name: &'static str, number: u64| {
         let (target, done) = (&target, &done);

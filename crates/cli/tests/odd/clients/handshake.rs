@@ -81,9 +81,7 @@ pub(super) fn lists_that_nobody_takes(place: &Place) {
     let target = Target::of(place, &args);
     let mut greedy: Vec<Client> = (0..64).map(|_| target.shaking()).collect();
     for client in &mut greedy {
-        for _ in 0..1000 {
-            client.send(&option(OPT_LIST, &[]));
-        }
+        client.send(&option(OPT_LIST, &[]).repeat(1000));
     }
     target.answers();
     let taken_kib = target.taken_kib();
@@ -272,7 +270,8 @@ pub(super) fn garbage_instead_of_tls(place: &Place) {
     }
     let target = Target::secure(place, &SECURE);
     // A second STARTTLS is no TLS, either.
-    for bytes in [vec![0x5a; 5000], option(OPT_STARTTLS, &[]), option(OPT_GO, &go(b"", &[])), vec![22, 3, 1, 255, 255]] {
+    for bytes in [vec![0x5a; 5000], option(OPT_STARTTLS, &[]), option(OPT_GO, &go(b"", &[])), vec![22, 3, 1, 255, 255]]
+    {
         let mut client = target.shaking();
         client.send(&[option(OPT_STARTTLS, &[]), bytes].concat());
         assert_eq!(client.replied(OPT_STARTTLS).0, REP_ACK);

@@ -175,7 +175,7 @@ fn crowd() -> usize {
 /// A crowd that has done `act`, in a cgroup of 256 MiB, beside fio that verifies what it writes.
 fn beside_fio(place: &Place, name: &str, budget: &[&str], act: impl Fn(&mut Client) + Sync) {
     let Some(group) = Group::new(name, 256 << 20) else { return };
-    let args = [&["memory:32M", "--connections-max", "1100"][..], budget].concat();
+    let args = [&["memory:64M", "--connections-max", "1100"][..], budget].concat();
     let target = group.serving(place, &args);
     let mut there: Vec<Client> = (0..crowd()).map(|_| target.client()).collect();
     thread::scope(|scope| {

@@ -34,7 +34,9 @@ fn controls(target: &Target) {
 
 pub(super) fn garbage_lines(place: &Place) {
     let target = Target::new(place);
-    for bytes in [&b"\xff\xfe\n"[..], b"\n", b"what\n", b"read\n", b"read %zz\n", b"write a\n", b"list ../../..\n", b"\0\n"] {
+    for bytes in
+        [&b"\xff\xfe\n"[..], b"\n", b"what\n", b"read\n", b"read %zz\n", b"write a\n", b"list ../../..\n", b"\0\n"]
+    {
         let mut stream = control(&target);
         stream.write_all(bytes).unwrap();
         let answer = line(&mut stream);

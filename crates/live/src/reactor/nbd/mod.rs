@@ -339,13 +339,15 @@ impl Server {
 
     fn end_standstills(&mut self, now: Time, disk: &mut LiveDisk) {
         let allowed_ns = self.door.limits.standstill_ns;
-        let still = self.connections.iter_mut().filter_map(|(id, connection)| {
-            connection.stands_still(now, allowed_ns).then_some(id as u32)
-        });
+        let still = self
+            .connections
+            .iter_mut()
+            .filter_map(|(id, connection)| connection.stands_still(now, allowed_ns).then_some(id as u32));
         for id in still.collect::<Vec<_>>() {
             self.act(now, id, disk, |connection, with| {
                 let (name, allowed_s) = (&connection.peer.name, allowed_ns / iosched::SECOND_NS);
-                with.notes.push(format!("{name}: closed: it has stood still in the middle of a request for {allowed_s} s"));
+                with.notes
+                    .push(format!("{name}: closed: it has stood still in the middle of a request for {allowed_s} s"));
                 with.disk.connections.stood_still += 1;
                 connection.close(with);
             });

@@ -15,7 +15,7 @@ const COPIED_BYTES_MAX: usize = 16 << 10;
 /// Pieces in one system call.
 const PIECES_MAX: usize = 64;
 /// What is longer is sent as the client takes it, and not waited for altogether: it shows that it gets on.
-const AT_ONCE_BYTES_MAX: usize = 1 << 20;
+const AT_ONCE_BYTES_MAX: usize = 64 << 10;
 /// What TLS adds to as many bytes as it encrypts at a time.
 const TLS_PIECE: (usize, usize) = (16 << 10, 64);
 

@@ -21,7 +21,7 @@ use transfer::{Arriving, Parted, Reading};
 /// Bytes received at first, but for the data of a large write.
 const RECEIVED_BYTES: usize = 4 << 10;
 /// Most of a write's data that is received at once, bytes: with each it shows that it gets on.
-const DATA_BYTES: usize = 256 << 10;
+const DATA_BYTES: usize = 64 << 10;
 /// A client that does not take its answers during the handshake is not listened to while more than so many bytes wait for it.
 const UNSENT_BYTES_MAX: usize = 16 << 10;
 
