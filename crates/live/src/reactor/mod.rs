@@ -259,7 +259,7 @@ impl Reactor {
             }
             self.go_on_with_end(now);
             if let Some(nbd) = &mut self.nbd {
-                nbd.go_on(now, &mut self.ring);
+                nbd.go_on(&mut self.ring);
             }
             self.record();
             if self.ending != Ending::Ended {

@@ -230,13 +230,14 @@ pub(super) fn silence(place: &Place) {
 }
 
 /// A folder of a server's certificate.
-fn certificates(place: &Place) -> bool {
+pub(super) fn certificates(place: &Place) -> bool {
     if !crate::common::has_openssl() {
         return false;
     }
     let folder = place.path("tls");
     std::fs::create_dir_all(&folder).unwrap();
     let script = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
+                  -addext subjectAltName=DNS:localhost \
                   -keyout \"$1/server-key.pem\" -out \"$1/server-cert.pem\" 2>/dev/null";
     crate::common::sh(script, &[&folder]);
     true

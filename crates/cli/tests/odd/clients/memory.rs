@@ -6,6 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use super::handshake::certificates;
 use crate::common::{IOSCHED, Server, available, is_root};
 use crate::list::Place;
 use crate::nbd::{Client, FUA, READ, Target, WRITE, ZEROES, request, write};
@@ -70,6 +71,26 @@ pub(super) fn larger_than_the_memory(place: &Place) {
     // The disk's own 64 MiB are not the budget's.
     let taken_kib = target.taken_kib();
     assert!(taken_kib < (64 + 24) << 10, "{taken_kib} KiB");
+    assert_eq!(target.server.stop(), Some(0));
+}
+
+pub(super) fn larger_than_the_memory_through_tls(place: &Place) {
+    if !certificates(place) {
+        return;
+    }
+    fs::create_dir(place.path("trusted")).unwrap();
+    fs::copy(place.path("tls/server-cert.pem"), place.path("trusted/ca-cert.pem")).unwrap();
+    let data: Vec<u8> = (0..48_u32 << 20).map(|at| (at / 4096 * 31 + at) as u8).collect();
+    place.file("in", &data);
+    let target = Target::secure(place, &["memory:48M", "--budget-mib", "1", "--tls", "tls"]);
+    let uri = "nbds+unix://localhost/?socket=s&tls-certificates=trusted";
+    let copy = ["--request-size=33554432", "--connections=2", "--requests=2"];
+    if target.server.client("nbdcopy", &[&copy[..], &["in", uri]].concat()).is_some() {
+        target.server.client("nbdcopy", &[&copy[..], &[uri, "out"]].concat());
+        assert!(fs::read(place.path("out")).unwrap() == data);
+    }
+    let taken_kib = target.taken_kib();
+    assert!(taken_kib < (48 + 24) << 10, "{taken_kib} KiB");
     assert_eq!(target.server.stop(), Some(0));
 }
 

@@ -2,7 +2,6 @@
 
 mod account;
 mod connection;
-mod notes;
 mod output;
 
 use std::collections::BTreeSet;
@@ -22,7 +21,6 @@ use crate::ring::{Ring, Source};
 use crate::sys;
 use account::Account;
 use connection::{Connection, Peer, With};
-use notes::Notes;
 
 /// Cookies of operations that came by NBD have this, those of others do not.
 pub(super) const COOKIES: u64 = 1 << 63;
@@ -147,12 +145,13 @@ struct Asked {
 pub(super) struct Server {
     listeners: Vec<Listener>,
     door: Door,
+    note: Box<dyn FnMut(&str) + Send>,
     account: Account,
     connections: Slab<Connection>,
     asked: Slab<Asked>,
     /// Connections that something happened to.
     touched: Vec<u32>,
-    notes: Notes,
+    notes: Vec<String>,
     /// Somebody could not be let in, which was told.
     deaf: bool,
     /// What is due when.
@@ -169,10 +168,10 @@ impl Server {
             ..Offer::new(disk.name(), disk.capacity_bytes())
         };
         let offers = exports.offers(&offer);
-        let mut notes = Notes::new(note);
+        let mut notes = Vec::new();
         for (group, weight) in exports.as_slice().iter().filter_map(|export| exports.group(export)) {
             if let Err(error) = disk.group(group, weight) {
-                notes.lines.push(error.to_string());
+                notes.push(error.to_string());
             }
         }
         let tls_mode = match (&tls, plain) {
@@ -184,7 +183,7 @@ impl Server {
         let socket_bytes = usize::try_from(budget_bytes / 2 / limits.connections.max(1) as u64).unwrap_or(usize::MAX);
         let socket_bytes = socket_bytes.max(SOCKET_BYTES_MIN);
         if sys::allow_open_files().is_some_and(|files| files < limits.connections as u64 + OTHER_FILES) {
-            notes.lines.push(format!(
+            notes.push(format!(
                 "warning: there are not files enough for {} connections: raise the limit of open files (ulimit -n)",
                 limits.connections
             ));
@@ -193,7 +192,7 @@ impl Server {
         let (connections, asked) = (Slab::new(), Slab::new());
         let (touched, agenda) = (Vec::new(), BTreeSet::new());
         let account = Account::new(budget_bytes);
-        Self { listeners, door, account, connections, asked, touched, notes, deaf: false, agenda, ending: false }
+        Self { listeners, door, note, account, connections, asked, touched, notes, deaf: false, agenda, ending: false }
     }
 
     pub(super) fn listen(&self, ring: &mut Ring) {
@@ -220,7 +219,7 @@ impl Server {
             self.agenda.insert((now + DEAF_NS, Due::Listen(listener)));
             if !std::mem::replace(&mut self.deaf, true) {
                 let why = std::io::Error::from_raw_os_error(-result);
-                self.notes.lines.push(format!("nobody can be let in: {why}; it is tried again until somebody can be"));
+                self.notes.push(format!("warning: a connection could not be accepted: {why}"));
             }
             return;
         };
@@ -230,7 +229,7 @@ impl Server {
         let (name, pid) = if unix { sys::unix_peer(socket.as_fd()) } else { (sys::tcp_peer(socket.as_fd()), 0) };
         if self.connections.len() >= self.door.limits.connections {
             let limit = self.door.limits.connections;
-            self.notes.lines.push(format!("{name}: refused: there are {limit} connections, as many as are allowed"));
+            self.notes.push(format!("{name}: refused: there are {limit} connections, as many as are allowed"));
             disk.connections.refused += 1;
             return;
         }
@@ -262,7 +261,6 @@ impl Server {
         let Self { connections, door, account, asked, notes, touched, ending, .. } = self;
         let kept_bytes = account.kept(connections.len());
         let Some(connection) = connections.get_mut(id as usize) else { return };
-        let notes = &mut notes.lines;
         act(connection, &mut With { id, now, disk, door, account, asked, notes, kept_bytes, ending: *ending });
         let held_bytes = connection.held_bytes();
         account.charge(&mut connection.charged, held_bytes);
@@ -292,8 +290,10 @@ impl Server {
     }
 
     /// Lets the kernel send and receive for every connection that something happened to, and forgets those that are over.
-    pub(super) fn go_on(&mut self, now: Time, ring: &mut Ring) {
-        self.agenda.extend(self.notes.tell(now).map(|at| (at, Due::Notes)));
+    pub(super) fn go_on(&mut self, ring: &mut Ring) {
+        for note in self.notes.drain(..) {
+            (self.note)(&note);
+        }
         let kept_bytes = self.account.kept(self.connections.len());
         while let Some(id) = self.touched.pop() {
             let Some(connection) = self.connections.get_mut(id as usize) else { continue };
@@ -323,8 +323,6 @@ impl Server {
             }
             match due {
                 Due::Listen(listener) => self.accept_on(listener, ring),
-                // What is to be told is told with the rest.
-                Due::Notes => {}
                 Due::Standstill => self.end_standstills(now, disk),
                 Due::Handshake(id) => self.act(now, id, disk, |connection, with| {
                     // It may be another's number by now.
@@ -388,8 +386,6 @@ enum Due {
     Handshake(u32),
     /// Connections may have stood still.
     Standstill,
-    /// There is something to tell that could not be told yet.
-    Notes,
 }
 
 /// What a system call that makes a descriptor returned.
