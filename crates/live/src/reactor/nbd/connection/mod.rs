@@ -1,12 +1,12 @@
 //! One client's connection: from bytes received to operations on the disk, and from answers to bytes to send.
 
 mod progress;
+mod receive;
 mod transfer;
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-use io_uring::{opcode, types};
 use iosched::Time;
 use slab::Slab;
 
@@ -18,10 +18,6 @@ use crate::nbd::{Decoder, Event, Handshake, Negotiated, Progress, Received, Refu
 use crate::ring::Submissions;
 use transfer::{Arriving, Parted, Reading};
 
-/// Bytes received at first, but for the data of a large write.
-const RECEIVED_BYTES: usize = 4 << 10;
-/// Most of a write's data that is received at once, bytes: with each it shows that it gets on.
-const DATA_BYTES: usize = 64 << 10;
 /// A client that does not take its answers during the handshake is not listened to while more than so many bytes wait for it.
 const UNSENT_BYTES_MAX: usize = 16 << 10;
 
@@ -59,6 +55,8 @@ pub(super) struct Connection {
     to: usize,
     /// Requests that were in what was received last.
     requests: u32,
+    /// How many times in a row little has come.
+    small: u32,
     /// What TLS has given and has not been looked at.
     plain: Vec<u8>,
     /// A request that there is no memory for yet.
@@ -118,6 +116,7 @@ impl Connection {
             from: 0,
             to: 0,
             requests: 0,
+            small: 0,
             plain: Vec::new(),
             next: None,
             arriving: None,
@@ -149,96 +148,6 @@ impl Connection {
     pub(super) fn held_bytes(&self) -> u64 {
         let arriving = self.arriving.as_ref().map_or(0, |arriving| arriving.held_bytes);
         self.asked_bytes + self.output.bytes() as u64 + arriving
-    }
-
-    // ---- receiving
-
-    /// Lets the kernel receive, if there is room for more. Of what it may have to receive into, `kept_bytes` are kept.
-    pub(super) fn receive(&mut self, id: u32, kept_bytes: usize, ring: &mut Submissions<'_>) {
-        if self.receiving != Receiving::No || self.closed || self.stalled || self.leaving {
-            return;
-        }
-        let fd = types::Fd(self.socket.as_raw_fd());
-        let direct = matches!(self.transport, Transport::Plain) && self.from == self.to;
-        if let (Some(arriving), true) = (&mut self.arriving, direct) {
-            let Some(room) = arriving.room().filter(|room| !room.is_empty()) else { return };
-            let length = room.len().min(DATA_BYTES) as u32;
-            let entry = opcode::Recv::new(fd, room.as_mut_ptr(), length).flags(libc::MSG_WAITALL).build();
-            ring.push(entry, id);
-            self.receiving = Receiving::Data;
-            return;
-        }
-        if self.from == self.to {
-            self.fit_received(kept_bytes);
-            (self.from, self.to) = (0, 0);
-        } else if self.to == self.received.len() {
-            self.received.copy_within(self.from..self.to, 0);
-            (self.from, self.to) = (0, self.to - self.from);
-        }
-        let room = &mut self.received[self.to..];
-        if room.is_empty() {
-            return;
-        }
-        ring.push(opcode::Recv::new(fd, room.as_mut_ptr(), room.len() as u32).build(), id);
-        self.receiving = Receiving::Bytes;
-    }
-
-    /// Makes what is received into, which is empty, larger if several requests at once have filled it, and smaller if they no longer do.
-    fn fit_received(&mut self, kept_bytes: usize) {
-        let now = self.received.len();
-        let wanted = if self.to == now && (self.requests > 1 || !matches!(self.transport, Transport::Plain)) {
-            now * 2
-        } else if self.to < now / 8 {
-            now / 2
-        } else {
-            now
-        };
-        let wanted = wanted.clamp(RECEIVED_BYTES, kept_bytes.max(RECEIVED_BYTES));
-        if wanted != now {
-            self.received = vec![0; wanted];
-        }
-        self.requests = 0;
-    }
-
-    /// The kernel has received, or not.
-    pub(super) fn received(&mut self, result: i32, with: &mut With<'_>) {
-        let was = std::mem::replace(&mut self.receiving, Receiving::No);
-        if self.closed {
-            return;
-        }
-        let bytes = usize::try_from(result).unwrap_or_default();
-        if bytes == 0 {
-            return self.nothing_more(result, with);
-        }
-        self.progress.moved(bytes);
-        match was {
-            Receiving::Data => self.data_received(bytes, with),
-            _ => self.to += bytes,
-        }
-        self.look(with);
-    }
-
-    /// The client sends no more. Whoever has only ended its sending still takes its answers.
-    fn nothing_more(&mut self, result: i32, with: &mut With<'_>) {
-        let shakes_hands = matches!(self.stage, Stage::Handshake(_));
-        if shakes_hands {
-            with.notes.push(format!("{}: gone during the handshake", self.peer.name));
-        }
-        if result == 0 && !shakes_hands && !crate::sys::has_hung_up(self.socket.as_fd()) {
-            self.finish(with);
-        } else {
-            self.close(with);
-        }
-    }
-
-    fn data_received(&mut self, bytes: usize, with: &mut With<'_>) {
-        if let Stage::Transmission { decoder, .. } = &mut self.stage {
-            decoder.data_received(bytes as u32);
-        }
-        if let Some(arriving) = &mut self.arriving {
-            arriving.filled += bytes;
-        }
-        self.hand_over_if_arrived(with);
     }
 
     // ---- looking at what was received
