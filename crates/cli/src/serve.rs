@@ -61,6 +61,11 @@ pub(crate) struct ServeArgs {
     /// Seconds that a handshake may take
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     handshake_s: u16,
+
+    /// Seconds that a client may stand still in the middle of a request, or over answers that it does not take: 64 KiB, or the end of
+    /// one, are to move in that time
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..))]
+    standstill_s: u16,
 }
 
 const EXAMPLES: &str = "\
@@ -91,6 +96,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     let limits = Limits {
         connections: args.connections_max.into(),
         handshake_ns: u64::from(args.handshake_s) * iosched::SECOND_NS,
+        standstill_ns: u64::from(args.standstill_s) * iosched::SECOND_NS,
     };
     let plain = tls.is_none() || args.insecure;
     let names: Vec<String> = exports.as_slice().iter().map(describe).collect();

@@ -40,7 +40,7 @@ pub(crate) struct DiskArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
 
-    /// Memory for clients' data on its way, in MiB, apart from one operation of each client
+    /// Memory for clients' data on its way, in MiB; each client has 64 KiB in any case
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     budget_mib: u32,
 

@@ -206,6 +206,40 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
+/// Whether nobody is at the other end of a socket any more. Over the network that is seen only once something was sent in vain.
+pub(crate) fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut about = [PollFd::from_borrowed_fd(socket, PollFlags::empty())];
+    let polled = poll(&mut about, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    polled.is_err() || about[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+}
+
+/// What the kernel keeps for a socket to send, and of a TCP socket what it has received, is `bytes` at most from now on, if it was more.
+pub(crate) fn bound_buffers(socket: BorrowedFd<'_>, bytes: usize, is_tcp: bool) {
+    use rustix::net::sockopt::{
+        set_socket_recv_buffer_size, set_socket_send_buffer_size, socket_recv_buffer_size, socket_send_buffer_size,
+    };
+    // The kernel doubles what it is told, for its own. What it does not allow it keeps as it was.
+    if socket_send_buffer_size(socket).is_ok_and(|now| now > bytes) || is_tcp {
+        let _ = set_socket_send_buffer_size(socket, bytes / 2);
+    }
+    if socket_recv_buffer_size(socket).is_ok_and(|now| now > bytes) || is_tcp {
+        let _ = set_socket_recv_buffer_size(socket, bytes / 2);
+    }
+}
+
+/// The process may have as many files open as its administrator allows; some begin with fewer. How many.
+pub(crate) fn allow_open_files() -> Option<u64> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        limit.current = limit.maximum;
+        // As many as before do as well.
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+    getrlimit(Resource::Nofile).current
+}
+
 /// Who is at the other end of a TCP connection. It sends at once what it has from now on.
 pub(crate) fn tcp_peer(socket: BorrowedFd<'_>) -> String {
     let Ok(stream) = socket.try_clone_to_owned().map(TcpStream::from) else { return "somebody".to_owned() };

@@ -40,6 +40,12 @@ pub(crate) fn image(here: &Path, name: &str, bytes: u64) -> PathBuf {
     path
 }
 
+/// Whether certificates can be made.
+pub(crate) fn has_openssl() -> bool {
+    let mut command = Command::new("openssl");
+    available(command.arg("version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()), "openssl")
+}
+
 /// The command itself: its exit code and what it prints.
 pub(crate) fn run(args: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } = Command::new(IOSCHED).args(args).stdin(Stdio::null()).output().unwrap();

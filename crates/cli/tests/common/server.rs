@@ -13,18 +13,24 @@ use super::{IOSCHED, PATIENCE};
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) here: PathBuf,
+    /// What it said until it was ready, if that was waited for.
+    pub(crate) told: String,
     said: Mutex<mpsc::Receiver<String>>,
 }
 
 impl Server {
     pub(crate) fn start(here: &Path, args: &[&str]) -> Self {
-        let mut command = Command::new(IOSCHED);
+        Self::start_by(Command::new(IOSCHED), here, args)
+    }
+
+    /// By a command that ends with the program.
+    pub(crate) fn start_by(mut command: Command, here: &Path, args: &[&str]) -> Self {
         command.current_dir(here).arg("serve").args(args).args(["--unix", "s", "--control", "c"]);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let errors = BufReader::new(child.stderr.take().unwrap());
         let (sender, said) = mpsc::channel();
         thread::spawn(move || errors.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        Self { child, here: here.to_owned(), said: Mutex::new(said) }
+        Self { child, here: here.to_owned(), told: String::new(), said: Mutex::new(said) }
     }
 
     /// Waits until it says that it is ready; what it said.
@@ -38,9 +44,38 @@ impl Server {
     }
 
     pub(crate) fn serving(here: &Path, args: &[&str]) -> Self {
-        let server = Self::start(here, args);
-        server.ready();
-        server
+        Self::start(here, args).served()
+    }
+
+    /// Waits until it is ready.
+    pub(crate) fn served(mut self) -> Self {
+        self.told = self.ready();
+        self
+    }
+
+    /// The port of its network socket.
+    #[track_caller]
+    pub(crate) fn port(&self) -> u16 {
+        let place = self.told.lines().find_map(|line| line.strip_prefix("nbd://"));
+        place.and_then(|place| place.rsplit_once(':')).expect("a port").1.parse().unwrap()
+    }
+
+    /// Where its metrics are: address and port.
+    #[track_caller]
+    pub(crate) fn metrics(&self) -> String {
+        let place = self.told.lines().find_map(|line| line.strip_prefix("metrics: http://"));
+        place.and_then(|place| place.strip_suffix("/metrics")).expect("metrics").to_owned()
+    }
+
+    /// Waits until it has said that.
+    #[track_caller]
+    pub(crate) fn says(&self, part: &str) {
+        let mut said = String::new();
+        while !said.contains(part) {
+            let next = self.said.lock().unwrap().recv_timeout(PATIENCE);
+            said += &next.unwrap_or_else(|error| panic!("{part:?} is not said ({error}): {said}"));
+            said.push('\n');
+        }
     }
 
     /// From now on nobody reads what it says.

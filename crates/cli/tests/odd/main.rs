@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod list;
+mod nbd;
 
 mod outputs;
 mod settings;

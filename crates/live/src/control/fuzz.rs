@@ -177,7 +177,7 @@ impl<'a> Run<'a> {
     fn ask(&mut self) {
         let which = usize::from(self.next());
         let client = self.clients[which % self.clients.len()];
-        if !self.disk.has_room(client, 0) {
+        if !self.disk.has_room(client) {
             return;
         }
         let kind = self.next();

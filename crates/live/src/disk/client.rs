@@ -179,8 +179,6 @@ pub struct Client {
     pub stat: ClientStat,
     /// Its operations that are not answered.
     pub operations: u32,
-    /// The bytes those hold.
-    pub(super) bytes: u64,
     /// Bios of it in the queue.
     pub(super) parts: u32,
     /// Operations that are not in the queue altogether, oldest first.
@@ -218,7 +216,6 @@ impl Clients {
             identity,
             stat: ClientStat::default(),
             operations: 0,
-            bytes: 0,
             parts: 0,
             pending: VecDeque::new(),
             context,

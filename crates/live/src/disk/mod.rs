@@ -12,7 +12,8 @@
 //!
 //! What it promises: an operation is answered once, after all it asks for has been done by the back end, with its own errors and no other
 //! operation's; a flush covers every write answered before it was submitted. Memory is bounded: each client has `nr_requests` of
-//! its own in the queue (as each cgroup had in Linux) and a share of the byte budget, and what is beyond waits with the client.
+//! its own in the queue (as each cgroup had in Linux), front ends see to it that what operations hold stays within the byte budget, and
+//! what is beyond waits with the client.
 
 mod client;
 mod control;
@@ -55,8 +56,7 @@ pub struct Settings {
     pub scheduler: String,
     /// What it is on; its `depth` is how many commands that is given at once.
     pub card: Card,
-    /// Bytes that all clients' operations, and answers that they do not take, hold together at most, apart from one operation of each
-    /// client.
+    /// Bytes that front ends let all clients' operations, and answers that they do not take, hold together.
     pub budget_bytes: u64,
 }
 
@@ -69,6 +69,16 @@ pub struct Done {
     pub cookie: u64,
     /// The data of a read.
     pub result: Result<Option<Buffer>, Errno>,
+}
+
+/// Connections so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ConnectionCounts {
+    pub(crate) accepted: u64,
+    /// There were as many as are allowed.
+    pub(crate) refused: u64,
+    /// Closed because they stood still in the middle of a request, or over their answers.
+    pub(crate) stood_still: u64,
 }
 
 /// A part of an operation, in the queue.
@@ -140,6 +150,8 @@ pub struct LiveDisk {
     finished: Vec<(u64, Result<(), Errno>)>,
     /// Commands that the back end has failed to do.
     failures: Failures,
+    /// What became of connections; front ends count it.
+    pub(crate) connections: ConnectionCounts,
 }
 
 impl LiveDisk {
@@ -178,6 +190,7 @@ impl LiveDisk {
             switching: false,
             finished: Vec::new(),
             failures: Failures::new(),
+            connections: ConnectionCounts::default(),
         };
         disk.adopt_nr_requests();
         Ok(disk)
@@ -255,19 +268,29 @@ impl LiveDisk {
 
     // ---- submit
 
-    /// Whether a front end should take another operation from this client now, of whose answers it holds so many bytes.
+    /// Whether a front end should take another operation from this client now: memory is for the front end to count
+    /// ([`LiveDisk::bytes_of`]).
     #[must_use]
-    pub fn has_room(&self, id: ClientId, unsent_bytes: u64) -> bool {
-        let Some(client) = self.clients.get(id) else { return false };
-        let share = self.settings.budget_bytes / self.clients.len().max(1) as u64;
-        (client.operations == 0 && unsent_bytes == 0)
-            || (client.bytes + unsent_bytes < share && client.operations < self.nr_requests)
+    pub fn has_room(&self, id: ClientId) -> bool {
+        self.clients.get(id).is_some_and(|client| client.operations < self.nr_requests)
+    }
+
+    /// Bytes of memory that an operation holds from being submitted to being answered.
+    #[must_use]
+    pub fn bytes_of(&self, action: Action, offset: u64, length: u32) -> u64 {
+        operation::bytes_of(action, offset, length, self.settings.card.block_bytes)
     }
 
     /// A buffer for the data of a write.
     #[must_use]
     pub fn buffer(&self, length: usize) -> Buffer {
         self.pool.buffer(length)
+    }
+
+    /// As [`LiveDisk::buffer`]; `None` if the system has no memory for it.
+    #[must_use]
+    pub fn try_buffer(&self, length: usize) -> Option<Buffer> {
+        self.pool.try_buffer(length)
     }
 
     /// Takes an operation. The answer comes from [`LiveDisk::take_done`], at the earliest at once.
@@ -286,7 +309,6 @@ impl LiveDisk {
         let running = Running::new(now, id, operation, self.settings.card.block_bytes, &self.pool);
         if let Some(client) = self.clients.get_mut(id) {
             client.operations += 1;
-            client.bytes += running.held_bytes();
         }
         let number = self.operations.insert(running) as u32;
         if self.conflicts.may_begin(number, &mut self.operations) {
@@ -530,7 +552,6 @@ impl LiveDisk {
         let (id, cookie) = (running.client, running.cookie);
         if let Some(client) = self.clients.get_mut(id) {
             client.operations -= 1;
-            client.bytes -= running.held_bytes();
             client.pending.retain(|&other| other != number);
             client.stat.count(&running, now);
         }

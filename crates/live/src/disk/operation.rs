@@ -72,6 +72,26 @@ impl Operation {
     }
 }
 
+/// Memory that every operation takes: itself, its requests in the queue and who waits for it, bytes.
+const BYTES_OF_EVERY: u64 = 1024;
+
+/// Memory that an operation takes on blocks of that size, bytes.
+pub(super) fn bytes_of(action: Action, offset: u64, length: u32, block_bytes: u32) -> u64 {
+    let (end, block) = (offset.saturating_add(u64::from(length)), u64::from(block_bytes));
+    let blocks = offset / block * block..end.div_ceil(block).saturating_mul(block);
+    let taken = |bytes: u64| usize::try_from(bytes).map_or(bytes, |bytes| Pool::bytes_taken(bytes) as u64);
+    // Part of a block is put together in a buffer of its own.
+    let gathers = blocks != (offset..end);
+    let span = blocks.end - blocks.start;
+    BYTES_OF_EVERY
+        + match action {
+            Action::Read => taken(span),
+            Action::Write => taken(u64::from(length)) + if gathers { taken(span) } else { 0 },
+            Action::WriteZeroes if gathers => taken(2 * block),
+            Action::WriteZeroes | Action::Trim | Action::Flush => 0,
+        }
+}
+
 /// A run of sectors to transfer, trim or zero, or a flush.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
@@ -178,20 +198,26 @@ impl Running {
         }
         if self.length == 0 {
             self.gathers = false;
-            self.buffer = (self.action == Action::Read).then(|| pool.buffer(0));
+            self.buffer = if self.action == Action::Read { pool.try_buffer(0) } else { None };
             return;
         }
         let blocks = self.blocks.clone();
         let span = (blocks.end - blocks.start) as usize;
+        let needed = match self.action {
+            Action::Read => Some(span),
+            Action::Write if self.gathers => Some(span),
+            Action::WriteZeroes if self.gathers => Some(2 * self.block_bytes as usize),
+            _ => None,
+        };
+        self.buffer = needed.and_then(|bytes| pool.try_buffer(bytes));
+        if needed.is_some() && self.buffer.is_none() {
+            self.result = Err(Errno::ENOMEM);
+            self.skip_rest();
+            return;
+        }
         match self.action {
-            Action::Read => {
-                self.buffer = Some(pool.buffer(span));
-                self.add(Piece::new(Op::Read, blocks, 0));
-            }
-            Action::Write if self.gathers => {
-                self.buffer = Some(pool.buffer(span));
-                self.gather(span as u64 - self.block_bytes);
-            }
+            Action::Read => self.add(Piece::new(Op::Read, blocks, 0)),
+            Action::Write if self.gathers => self.gather(span as u64 - self.block_bytes),
             Action::Write => {
                 self.buffer = self.data.take();
                 self.add(Piece::new(Op::Write, blocks, 0));
@@ -202,10 +228,7 @@ impl Running {
                     self.add(Piece::new(Op::Discard, inside, 0));
                 }
             }
-            Action::WriteZeroes if self.gathers => {
-                self.buffer = Some(pool.buffer(2 * self.block_bytes as usize));
-                self.gather(self.block_bytes);
-            }
+            Action::WriteZeroes if self.gathers => self.gather(self.block_bytes),
             Action::WriteZeroes => self.add(Piece::new(Op::WriteZeroes, blocks, 0)),
             Action::Flush => {}
         }
@@ -323,11 +346,6 @@ impl Running {
 
     pub(super) fn segment(&mut self, at: usize, bytes: usize) -> Option<Segment> {
         self.buffer.as_mut().map(|buffer| buffer.segment(at, bytes))
-    }
-
-    /// Bytes of memory it holds.
-    pub(super) fn held_bytes(&self) -> u64 {
-        if matches!(self.action, Action::Read | Action::Write) { u64::from(self.length) } else { 0 }
     }
 
     /// The answer.

@@ -14,7 +14,7 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-use crate::disk::{ClientStat, DecisionCounts, Failures, Had, Latencies};
+use crate::disk::{ClientStat, ConnectionCounts, DecisionCounts, Failures, Had, Latencies};
 use crate::{Handle, Unsaid};
 use format::Format;
 use http::{Asked, Response};
@@ -115,6 +115,7 @@ struct Snapshot {
     waiting: usize,
     decisions: DecisionCounts,
     failures: Failures,
+    connections: ConnectionCounts,
     unsaid: Unsaid,
     clients: Vec<OfClient>,
 }
@@ -140,6 +141,7 @@ impl OfDisk {
             waiting: disk.queue().waiting(),
             decisions: disk.decision_counts().unwrap_or_default(),
             failures: disk.failures().clone(),
+            connections: disk.connections,
             unsaid,
             clients: disk
                 .clients()
@@ -247,6 +249,11 @@ impl OfDisk {
         ];
         let decisions = decisions.map(|(decision, count)| (vec![("decision", decision)], count));
         self.counter(encoder, ("iosched_decisions", "What the elevator decided"), decisions)?;
+        let ConnectionCounts { accepted, refused, stood_still } = of.connections;
+        let connections = [("accepted", accepted), ("refused", refused), ("stood_still", stood_still)];
+        let connections = connections.map(|(fate, count)| (vec![("fate", fate)], count));
+        let help = "NBD connections: let in, refused as too many, closed because they stood still";
+        self.counter(encoder, ("iosched_connections", help), connections)?;
         let failed: Vec<_> =
             of.failures.iter().map(|(&(op, errno), &count)| (op, errno.0.to_string(), count)).collect();
         let failed = failed.iter().map(|(op, errno, count)| (vec![("command", name(*op)), ("errno", errno)], *count));
@@ -349,6 +356,7 @@ mod tests {
             format!("iosched_wait_seconds_count{labels} 20"),
             "iosched_disk_info{disk=\"test\",scheduler=\"cfq\"} 1".to_owned(),
             "iosched_waiting 0".to_owned(),
+            "iosched_connections_total{fate=\"stood_still\"} 0".to_owned(),
             "iosched_messages_dropped_total 0".to_owned(),
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");

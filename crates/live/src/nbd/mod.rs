@@ -22,6 +22,8 @@
 //! | not offered | CACHE (readahead is the disk's), BLOCK_STATUS (everything is data), RESIZE, extended headers |
 //! | block sizes | 1 byte at least, [`LENGTH_MAX`] at most, preferred as the export says |
 //! | a read or write of more | a read: EINVAL, or EOVERFLOW with DF; a write: the connection is closed, for its data would have to be read |
+//! | a read for which there is no memory at once | answered in pieces: several chunks with structured replies and without DF; else one reply whose data comes bit by bit, and the connection is closed if a later piece fails |
+//! | a client that ends its sending alone | gets the answers to what it has asked for |
 //! | TRIM and WRITE_ZEROES | of any length: they carry no data |
 //! | beyond the end | a read or TRIM: EINVAL; WRITE or WRITE_ZEROES: ENOSPC |
 //! | nothing long | EINVAL |

@@ -296,13 +296,13 @@ pub fn simple_reply(error: u32, cookie: u64) -> [u8; SIMPLE_REPLY_BYTES] {
     bytes
 }
 
-/// The only and last chunk of a structured reply, before its `length` bytes of payload.
+/// A chunk of a structured reply, before its `length` bytes of payload; `flags` are [`REPLY_FLAG_DONE`] or none.
 #[must_use]
 #[inline]
-pub fn chunk_header(kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_HEADER_BYTES] {
+pub fn chunk_header(flags: u16, kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_HEADER_BYTES] {
     let mut bytes = [0; CHUNK_HEADER_BYTES];
     bytes[0..4].copy_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());
-    bytes[4..6].copy_from_slice(&REPLY_FLAG_DONE.to_be_bytes());
+    bytes[4..6].copy_from_slice(&flags.to_be_bytes());
     bytes[6..8].copy_from_slice(&kind.to_be_bytes());
     bytes[8..16].copy_from_slice(&cookie.to_be_bytes());
     bytes[16..20].copy_from_slice(&length.to_be_bytes());

@@ -249,7 +249,7 @@ impl Reactor {
                 Source::Accept | Source::Receive | Source::Send | Source::Other => {
                     if let Some(nbd) = &mut self.nbd {
                         match source {
-                            Source::Accept => nbd.accepted(now, id, result, &mut self.ring),
+                            Source::Accept => nbd.accepted(now, id, result, &mut self.disk, &mut self.ring),
                             Source::Receive => nbd.received(now, id, result, &mut self.disk),
                             _ => nbd.sent(now, id, result, &mut self.disk, &mut self.ring),
                         }

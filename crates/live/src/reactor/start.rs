@@ -28,7 +28,7 @@ pub struct Options {
     pub scheduler: String,
     /// Commands the back end is given at once; `None`: as many as it likes best.
     pub depth: Option<u32>,
-    /// Bytes that clients' operations hold together.
+    /// Bytes that clients' operations, and answers that they have not taken, hold together.
     pub budget_bytes: u64,
     /// What a modelled back end leaves to chance.
     pub seed: u64,
@@ -134,7 +134,7 @@ pub fn open(options: &Options) -> Result<Opened, StartError> {
         card,
         budget_bytes: options.budget_bytes,
     };
-    let disk = LiveDisk::new(Time::ZERO, settings, Pool::default())?;
+    let disk = LiveDisk::new(Time::ZERO, settings, Pool::within(options.budget_bytes))?;
     Ok(Opened { disk, backend, about, record: options.record.clone(), messages: options.messages.clone() })
 }
 

@@ -55,14 +55,24 @@ fn every_command() {
         (wire::CMD_WRITE_ZEROES, Action::WriteZeroes),
     ];
     for (number, action) in commands {
-        let request = Request { action, cookie: 7, offset: 4097, length: 511, fua: false, no_hole: false };
+        let request =
+            Request { action, cookie: 7, offset: 4097, length: 511, fua: false, no_hole: false, unfragmented: false };
         assert_eq!(accepted(number, 0, 4097, 511), request);
         assert_eq!(accepted(number, wire::CMD_FLAG_FUA, 4097, 511), Request { fua: true, ..request });
     }
-    let flush = Request { action: Action::Flush, cookie: 7, offset: 0, length: 0, fua: false, no_hole: false };
+    let flush = Request {
+        action: Action::Flush,
+        cookie: 7,
+        offset: 0,
+        length: 0,
+        fua: false,
+        no_hole: false,
+        unfragmented: false,
+    };
     assert_eq!(accepted(wire::CMD_FLUSH, 0, 0, 0), flush);
     assert!(accepted(wire::CMD_WRITE_ZEROES, wire::CMD_FLAG_NO_HOLE, 0, 512).no_hole);
     assert!(!accepted(wire::CMD_READ, wire::CMD_FLAG_DF, 0, 512).fua);
+    assert!(accepted(wire::CMD_READ, wire::CMD_FLAG_DF, 0, 512).unfragmented);
 }
 
 #[test]
@@ -265,6 +275,13 @@ fn structured_replies() {
     assert_eq!(replied(true, |replies, out| replies.done(out, 9)), Reply::Simple { error: 0, cookie: 9 });
     let data = |replies: Replies, out: &mut Vec<u8>| replies.data(out, 9, SIZE, LENGTH_MAX);
     assert_eq!(replied(true, data), Reply::Data { cookie: 9, offset: SIZE, length: LENGTH_MAX });
+    assert!(Replies::new(true).may_come_in_pieces() && !Replies::new(false).may_come_in_pieces());
+    let flags_of = |last| {
+        let mut out = Vec::new();
+        Replies::new(true).piece(&mut out, 9, SIZE, 512, last);
+        u16::from_be_bytes([out[4], out[5]])
+    };
+    assert_eq!((flags_of(false), flags_of(true)), (0, wire::REPLY_FLAG_DONE), "the last piece is the end of the reply");
     let failed = |replies: Replies, out: &mut Vec<u8>| replies.failed(out, 9, Errno::EIO, "voilà");
     assert_eq!(replied(true, failed), Reply::Error { cookie: 9, error: 5, message: "voilà".into() });
 }

@@ -5,8 +5,8 @@ use crate::Errno;
 
 /// Writes the replies of one connection.
 ///
-/// With structured replies agreed on, a read's data comes as one chunk and errors carry their message; what succeeds
-/// without data is answered by a simple reply in any case, which is the shortest there is.
+/// With structured replies agreed on, a read's data comes as one chunk, or as several if there is no memory for all of it at once, and
+/// errors carry their message; what succeeds without data is answered by a simple reply in any case, which is the shortest there is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Replies {
     structured: bool,
@@ -32,11 +32,24 @@ impl Replies {
     #[inline]
     pub fn data(self, out: &mut Vec<u8>, cookie: u64, offset: u64, length: u32) {
         if self.structured {
-            out.extend_from_slice(&wire::chunk_header(wire::REPLY_TYPE_OFFSET_DATA, cookie, length + 8));
-            out.extend_from_slice(&offset.to_be_bytes());
+            self.piece(out, cookie, offset, length, true);
         } else {
             out.extend_from_slice(&wire::simple_reply(0, cookie));
         }
+    }
+
+    /// Whether the data of a read may come piece by piece ([`Self::piece`]), unless the client forbids it for that read.
+    #[must_use]
+    pub const fn may_come_in_pieces(self) -> bool {
+        self.structured
+    }
+
+    /// Part of a read has been done: `length` bytes of data from `offset` on, more than 0, are to follow. With structured replies only.
+    #[inline]
+    pub fn piece(self, out: &mut Vec<u8>, cookie: u64, offset: u64, length: u32, last: bool) {
+        let flags = if last { wire::REPLY_FLAG_DONE } else { 0 };
+        out.extend_from_slice(&wire::chunk_header(flags, wire::REPLY_TYPE_OFFSET_DATA, cookie, length + 8));
+        out.extend_from_slice(&offset.to_be_bytes());
     }
 
     /// Anything has failed. Of `message` the client is told [`wire::STRING_BYTES_MAX`] bytes at most, and nothing without
@@ -49,7 +62,8 @@ impl Replies {
         }
         let message = shortened(message);
         let message_bytes = message.len() as u16;
-        out.extend_from_slice(&wire::chunk_header(wire::REPLY_TYPE_ERROR, cookie, u32::from(message_bytes) + 6));
+        let (kind, length) = (wire::REPLY_TYPE_ERROR, u32::from(message_bytes) + 6);
+        out.extend_from_slice(&wire::chunk_header(wire::REPLY_FLAG_DONE, kind, cookie, length));
         out.extend_from_slice(&error.to_be_bytes());
         out.extend_from_slice(&message_bytes.to_be_bytes());
         out.extend_from_slice(message.as_bytes());

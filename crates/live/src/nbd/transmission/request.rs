@@ -25,6 +25,8 @@ pub struct Request {
     pub fua: bool,
     /// Of [`Action::WriteZeroes`]: the room is to stay allocated.
     pub no_hole: bool,
+    /// Of [`Action::Read`]: its data is to come in one chunk.
+    pub unfragmented: bool,
 }
 
 /// A request that is not carried out, and what to answer ([`super::Replies::failed`]).
@@ -257,6 +259,7 @@ impl Rules {
             length,
             fua: flags & wire::CMD_FLAG_FUA != 0,
             no_hole: flags & wire::CMD_FLAG_NO_HOLE != 0,
+            unfragmented: flags & wire::CMD_FLAG_DF != 0,
         };
         if action == Action::Flush {
             let whole = offset == 0 && length == 0;

@@ -1,5 +1,6 @@
 //! The NBD server of a disk, in the disk's own thread: sockets through the ring, the protocol by [`crate::nbd`].
 
+mod account;
 mod connection;
 mod output;
 
@@ -18,6 +19,7 @@ use crate::disk::{Done, LiveDisk};
 use crate::nbd::{Exports, Offer, TlsMode};
 use crate::ring::{Ring, Source};
 use crate::{Messages, sys};
+use account::Account;
 use connection::{Connection, Peer, With};
 
 /// Cookies of operations that came by NBD have this, those of others do not.
@@ -25,6 +27,12 @@ pub(super) const COOKIES: u64 = 1 << 63;
 
 /// How long a listener that could not accept waits, in ns.
 const DEAF_NS: u64 = 100 * iosched::MILLISECOND_NS;
+/// The kernel keeps no less than this for a socket, bytes.
+const SOCKET_BYTES_MIN: usize = 32 << 10;
+/// Connections over the network beyond so many have buffers of a bounded size.
+const UNBOUND_MAX: usize = 16;
+/// Files that are open beside connections.
+const OTHER_FILES: u64 = 32;
 
 /// Where clients connect.
 #[derive(Debug)]
@@ -73,11 +81,13 @@ pub struct Limits {
     pub connections: usize,
     /// How long a handshake may take, in ns.
     pub handshake_ns: u64,
+    /// How long a client may stand still in the middle of a request, or over answers that it does not take, in ns.
+    pub standstill_ns: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 256, handshake_ns: 10 * iosched::SECOND_NS }
+        Self { connections: 256, handshake_ns: 10 * iosched::SECOND_NS, standstill_ns: 60 * iosched::SECOND_NS }
     }
 }
 
@@ -102,15 +112,31 @@ struct Door {
     tls: Option<Arc<ServerConfig>>,
     tls_mode: TlsMode,
     limits: Limits,
+    /// What the kernel keeps for each socket at most, bytes: all of them together half of the budget.
+    socket_bytes: usize,
+}
+
+/// What an operation is to its connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Of {
+    /// All that the client asked for.
+    Whole,
+    /// A piece of a write, with the connection's number for that.
+    Write(usize),
+    /// A piece of the read that is done in pieces.
+    Read,
 }
 
 /// An operation that a connection waits for.
 struct Asked {
     connection: u32,
+    of: Of,
     /// The client's name for it.
     cookie: u64,
     offset: u64,
     length: u32,
+    /// Memory that it holds.
+    held_bytes: u64,
 }
 
 /// The server.
@@ -119,10 +145,13 @@ pub(super) struct Server {
     door: Door,
     /// To tell a person what is to be known of connections.
     messages: Messages,
+    account: Account,
     connections: Slab<Connection>,
     asked: Slab<Asked>,
     /// Connections that something happened to.
     touched: Vec<u32>,
+    /// Somebody could not be let in, which was told.
+    deaf: bool,
     /// What is due when.
     agenda: BTreeSet<(Time, Due)>,
     ending: bool,
@@ -148,10 +177,20 @@ impl Server {
             (Some(_), true) => TlsMode::Available,
             (Some(_), false) => TlsMode::Required,
         };
-        let door = Door { exports, offers, tls, tls_mode, limits };
+        let budget_bytes = disk.budget_bytes();
+        let socket_bytes = usize::try_from(budget_bytes / 2 / limits.connections.max(1) as u64).unwrap_or(usize::MAX);
+        let socket_bytes = socket_bytes.max(SOCKET_BYTES_MIN);
+        if sys::allow_open_files().is_some_and(|files| files < limits.connections as u64 + OTHER_FILES) {
+            messages.say(&format!(
+                "warning: there are not files enough for {} connections: raise the limit of open files (ulimit -n)",
+                limits.connections
+            ));
+        }
+        let door = Door { exports, offers, tls, tls_mode, limits, socket_bytes };
         let (connections, asked) = (Slab::new(), Slab::new());
         let (touched, agenda) = (Vec::new(), BTreeSet::new());
-        Self { listeners, door, messages, connections, asked, touched, agenda, ending: false }
+        let account = Account::new(budget_bytes);
+        Self { listeners, door, messages, account, connections, asked, touched, deaf: false, agenda, ending: false }
     }
 
     pub(super) fn listen(&self, ring: &mut Ring) {
@@ -168,19 +207,22 @@ impl Server {
     }
 
     /// Somebody has connected.
-    pub(super) fn accepted(&mut self, now: Time, listener: u32, result: i32, ring: &mut Ring) {
+    pub(super) fn accepted(&mut self, now: Time, listener: u32, result: i32, disk: &mut LiveDisk, ring: &mut Ring) {
         let socket = owned(result);
         if self.ending {
             return;
         }
         let Some(socket) = socket else {
             // Most likely there are too many files open: it is tried again a little later.
-            let error = std::io::Error::from_raw_os_error(-result);
-            let text = format!("warning: a connection could not be accepted: {error}");
-            self.messages.note("connections that could not be accepted", &text);
             self.agenda.insert((now + DEAF_NS, Due::Listen(listener)));
+            if !std::mem::replace(&mut self.deaf, true) {
+                let why = std::io::Error::from_raw_os_error(-result);
+                let text = format!("warning: a connection could not be accepted: {why}");
+                self.messages.note("connections that could not be accepted", &text);
+            }
             return;
         };
+        self.deaf = false;
         self.accept_on(listener, ring);
         let unix = matches!(self.listeners.get(listener as usize), Some(Listener::Unix(_)));
         let (name, pid) = if unix { sys::unix_peer(socket.as_fd()) } else { (sys::tcp_peer(socket.as_fd()), 0) };
@@ -188,20 +230,40 @@ impl Server {
             let limit = self.door.limits.connections;
             let text = format!("{name}: refused: there are {limit} connections, as many as are allowed");
             self.messages.note("connections refused: there are as many as are allowed", &text);
+            disk.connections.refused += 1;
             return;
+        }
+        disk.connections.accepted += 1;
+        // The network's need for memory is the kernel's to judge, as long as there are few.
+        if unix || self.connections.len() >= UNBOUND_MAX {
+            sys::bound_buffers(socket.as_fd(), self.door.socket_bytes, !unix);
         }
         let connection = Connection::new(socket, Peer { name, pid }, &self.door, now);
         let deadline = connection.deadline;
         let id = self.connections.insert(connection) as u32;
         self.agenda.extend(deadline.map(|at| (at, Due::Handshake(id))));
+        if self.connections.len() == 1 {
+            self.look_later(now);
+        }
         self.touched.push(id);
+    }
+
+    /// Connections are looked at from time to time, as long as there are any.
+    fn look_later(&mut self, now: Time) {
+        self.agenda.retain(|(_, due)| *due != Due::Standstill);
+        if !self.connections.is_empty() {
+            self.agenda.insert((now + self.door.limits.standstill_ns / 4, Due::Standstill));
+        }
     }
 
     /// Lets a connection act, if it is there; it is looked at afterwards.
     fn act(&mut self, now: Time, id: u32, disk: &mut LiveDisk, act: impl FnOnce(&mut Connection, &mut With<'_>)) {
-        let Self { connections, door, asked, messages, touched, ending, .. } = self;
+        let Self { connections, door, account, asked, messages, touched, ending, .. } = self;
+        let kept_bytes = account.kept(connections.len());
         let Some(connection) = connections.get_mut(id as usize) else { return };
-        act(connection, &mut With { id, now, disk, door, asked, messages, ending: *ending });
+        act(connection, &mut With { id, now, disk, door, account, asked, messages, kept_bytes, ending: *ending });
+        let held_bytes = connection.held_bytes();
+        account.charge(&mut connection.charged, held_bytes);
         if touched.last() != Some(&id) {
             touched.push(id);
         }
@@ -214,17 +276,8 @@ impl Server {
 
     /// The kernel has sent for a connection.
     pub(super) fn sent(&mut self, now: Time, id: u32, result: i32, disk: &mut LiveDisk, ring: &mut Ring) {
-        self.act(now, id, disk, |connection, with| {
-            let fd = connection.fd();
-            match usize::try_from(result) {
-                Ok(sent) => connection.output.sent(sent, fd, id, &mut ring.submissions(Source::Send)),
-                Err(_) => {
-                    connection.output.failed();
-                    connection.close(with);
-                }
-            }
-            connection.look_if_stalled(with);
-        });
+        let ring = &mut ring.submissions(Source::Send);
+        self.act(now, id, disk, |connection, with| connection.sent(result, with, ring));
     }
 
     /// The disk has answered what came by NBD.
@@ -238,14 +291,16 @@ impl Server {
 
     /// Lets the kernel send and receive for every connection that something happened to, and forgets those that are over.
     pub(super) fn go_on(&mut self, ring: &mut Ring) {
+        let kept_bytes = self.account.kept(self.connections.len());
         while let Some(id) = self.touched.pop() {
             let Some(connection) = self.connections.get_mut(id as usize) else { continue };
             let fd = connection.fd();
             if !connection.closed {
                 connection.output.send(fd, id, &mut ring.submissions(Source::Send));
-                connection.receive(id, &mut ring.submissions(Source::Receive));
+                connection.receive(id, kept_bytes, &mut ring.submissions(Source::Receive));
             }
             if connection.is_over() {
+                self.account.charge(&mut connection.charged, 0);
                 self.connections.remove(id as usize);
             }
         }
@@ -256,7 +311,7 @@ impl Server {
         self.agenda.first().map(|&(at, _)| at)
     }
 
-    /// Ends handshakes that take too long, and listens again.
+    /// Ends handshakes that take too long and connections that stand still, and listens again.
     pub(super) fn time(&mut self, now: Time, disk: &mut LiveDisk, ring: &mut Ring) {
         while let Some((at, due)) = self.agenda.pop_first() {
             if at > now {
@@ -265,6 +320,7 @@ impl Server {
             }
             match due {
                 Due::Listen(listener) => self.accept_on(listener, ring),
+                Due::Standstill => self.end_standstills(now, disk),
                 Due::Handshake(id) => self.act(now, id, disk, |connection, with| {
                     // It may be another's number by now.
                     if connection.deadline.is_some_and(|deadline| deadline <= now) {
@@ -274,6 +330,24 @@ impl Server {
                 }),
             }
         }
+    }
+
+    fn end_standstills(&mut self, now: Time, disk: &mut LiveDisk) {
+        let allowed_ns = self.door.limits.standstill_ns;
+        let still = self
+            .connections
+            .iter_mut()
+            .filter_map(|(id, connection)| connection.stands_still(now, allowed_ns).then_some(id as u32));
+        for id in still.collect::<Vec<_>>() {
+            self.act(now, id, disk, |connection, with| {
+                let allowed_s = allowed_ns / iosched::SECOND_NS;
+                let what = format!("closed: it has stood still in the middle of a request for {allowed_s} s");
+                connection.tell("connections that stood still", what, with);
+                with.disk.connections.stood_still += 1;
+                connection.close(with);
+            });
+        }
+        self.look_later(now);
     }
 
     /// Nobody new is let in, and nothing new is done.
@@ -307,6 +381,8 @@ enum Due {
     Listen(u32),
     /// A connection's handshake has taken too long, if it is not over.
     Handshake(u32),
+    /// Connections may have stood still.
+    Standstill,
 }
 
 /// What a system call that makes a descriptor returned.

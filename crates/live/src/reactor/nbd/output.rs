@@ -14,6 +14,10 @@ use crate::ring::Submissions;
 const COPIED_BYTES_MAX: usize = 16 << 10;
 /// Pieces in one system call.
 const PIECES_MAX: usize = 64;
+/// What is longer is sent as the client takes it, and not waited for altogether: it shows that it gets on.
+const AT_ONCE_BYTES_MAX: usize = 64 << 10;
+/// What TLS adds to as many bytes as it encrypts at a time.
+const TLS_PIECE: (usize, usize) = (16 << 10, 64);
 
 /// Bytes to send.
 enum Piece {
@@ -70,7 +74,8 @@ impl Sending {
     fn submit(&mut self, fd: RawFd, id: u32, ring: &mut Submissions<'_>) {
         self.message.msg_iov = self.vectors.as_mut_ptr();
         self.message.msg_iovlen = self.vectors.len();
-        let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
+        let wait = if self.left > AT_ONCE_BYTES_MAX { 0 } else { libc::MSG_WAITALL };
+        let flags = (libc::MSG_NOSIGNAL | wait) as u32;
         ring.push(opcode::SendMsg::new(types::Fd(fd), &raw const self.message).flags(flags).build(), id);
     }
 }
@@ -136,6 +141,8 @@ impl Output {
     #[inline]
     pub(super) fn data(&mut self, transport: &mut Transport, data: Buffer) -> Result<(), TlsError> {
         if !matches!(transport, Transport::Plain) {
+            let (piece, added) = TLS_PIECE;
+            self.tail.reserve(data.len() + (data.len() / piece + 1) * added);
             return transport.send(&mut &data[..], &mut self.tail, usize::MAX);
         }
         if data.len() <= COPIED_BYTES_MAX {
@@ -175,8 +182,8 @@ impl Output {
         self.sending = Some(sending);
     }
 
-    /// The kernel has sent `sent` bytes of what it was given; the rest is sent, too.
-    pub(super) fn sent(&mut self, sent: usize, fd: RawFd, id: u32, ring: &mut Submissions<'_>) {
+    /// The kernel has sent `sent` bytes of what it was given; the rest is sent, too. Of memory for what comes next, `kept_bytes` are kept.
+    pub(super) fn sent(&mut self, sent: usize, fd: RawFd, id: u32, kept_bytes: usize, ring: &mut Submissions<'_>) {
         let Some(mut sending) = self.sending.take() else { return };
         sending.skip(sent.min(sending.left));
         if sending.left > 0 {
@@ -187,7 +194,7 @@ impl Output {
         for piece in sending.pieces.drain(..) {
             if let Piece::Bytes(mut bytes) = piece
                 && self.spare_tail.capacity() == 0
-                && bytes.capacity() <= 1 << 20
+                && bytes.capacity() <= kept_bytes
             {
                 bytes.clear();
                 self.spare_tail = bytes;
@@ -195,6 +202,9 @@ impl Output {
         }
         sending.vectors.clear();
         self.spare = Some(sending);
+        if self.scratch.capacity() > kept_bytes {
+            self.scratch = Vec::new();
+        }
     }
 
     /// The kernel could not send: nobody is there.

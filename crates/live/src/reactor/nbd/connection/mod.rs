@@ -1,32 +1,27 @@
 //! One client's connection: from bytes received to operations on the disk, and from answers to bytes to send.
 
+mod progress;
+mod receive;
+mod transfer;
+
 use std::fmt;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-use io_uring::{opcode, types};
 use iosched::Time;
+use slab::Slab;
 
+use super::account::Account;
 use super::output::Output;
 use super::{Asked, Door};
-use crate::disk::{Action, ClientId, Identity, LiveDisk, Operation};
+use crate::disk::{ClientId, Identity, LiveDisk};
 use crate::nbd::{Decoder, Event, Handshake, Negotiated, Progress, Received, Refusal, Replies, Request, Transport};
 use crate::ring::Submissions;
-use crate::{Buffer, Errno, Messages};
+use crate::Messages;
+use transfer::{Arriving, Parted, Reading};
 
-/// Bytes received at once, but for the data of a large write.
-const RECEIVED_BYTES: usize = 128 << 10;
-/// Plain bytes that TLS gives at once.
-const PLAIN_BYTES: usize = 128 << 10;
 /// A client that does not take its answers during the handshake is not listened to while more than so many bytes wait for it.
-const UNSENT_BYTES_MAX: usize = 1 << 20;
-
-/// A write whose data is on its way.
-struct Arriving {
-    request: Request,
-    data: Buffer,
-    filled: usize,
-}
+const UNSENT_BYTES_MAX: usize = 16 << 10;
 
 /// How far a connection is.
 enum Stage {
@@ -56,17 +51,30 @@ pub(super) struct Connection {
     transport: Transport,
     /// Until when the handshake has to be over.
     pub(super) deadline: Option<Time>,
-    received: Box<[u8]>,
+    received: Vec<u8>,
     /// The part of `received` that has not been looked at.
     from: usize,
     to: usize,
+    /// Requests that were in what was received last.
+    requests: u32,
+    /// How many times in a row little has come.
+    small: u32,
     /// What TLS has given and has not been looked at.
     plain: Vec<u8>,
+    /// A request that there is no memory for yet.
+    next: Option<Request>,
     arriving: Option<Arriving>,
+    reading: Option<Reading>,
+    parted: Slab<Parted>,
     receiving: Receiving,
     pub(super) output: Output,
     /// Operations that are not answered.
     pub(super) asked: u32,
+    /// Memory that those hold.
+    asked_bytes: u64,
+    /// What the account has for it.
+    pub(super) charged: u64,
+    progress: progress::Progress,
     /// There may be more to look at, but the disk or the client has no room for more.
     stalled: bool,
     /// It has said that it goes: what it asked for is answered first.
@@ -87,8 +95,11 @@ pub(super) struct With<'a> {
     pub(super) now: Time,
     pub(super) disk: &'a mut LiveDisk,
     pub(super) door: &'a Door,
-    pub(super) asked: &'a mut slab::Slab<Asked>,
+    pub(super) account: &'a Account,
+    pub(super) asked: &'a mut Slab<Asked>,
     pub(super) messages: &'a Messages,
+    /// Bytes that it may keep for what it receives.
+    pub(super) kept_bytes: usize,
     /// The disk is about to end.
     pub(super) ending: bool,
 }
@@ -103,14 +114,22 @@ impl Connection {
             stage: Stage::Handshake(Box::new(handshake)),
             transport: Transport::Plain,
             deadline: Some(now + door.limits.handshake_ns),
-            received: vec![0; RECEIVED_BYTES].into_boxed_slice(),
+            received: Vec::new(),
             from: 0,
             to: 0,
+            requests: 0,
+            small: 0,
             plain: Vec::new(),
+            next: None,
             arriving: None,
+            reading: None,
+            parted: Slab::new(),
             receiving: Receiving::No,
             output,
             asked: 0,
+            asked_bytes: 0,
+            charged: 0,
+            progress: progress::Progress::new(now),
             stalled: false,
             leaving: false,
             closed: false,
@@ -132,71 +151,17 @@ impl Connection {
         with.messages.note(kind, &format!("{}: {what}", self.peer.name));
     }
 
-    // ---- receiving
-
-    /// Lets the kernel receive, if there is room for more.
-    pub(super) fn receive(&mut self, id: u32, ring: &mut Submissions<'_>) {
-        if self.receiving != Receiving::No || self.closed || self.stalled || self.leaving {
-            return;
-        }
-        let fd = types::Fd(self.socket.as_raw_fd());
-        let direct = matches!(self.transport, Transport::Plain) && self.from == self.to;
-        if let (Some(arriving), true) = (&mut self.arriving, direct) {
-            let room = &mut arriving.data[arriving.filled..];
-            let entry = opcode::Recv::new(fd, room.as_mut_ptr(), room.len() as u32).flags(libc::MSG_WAITALL).build();
-            ring.push(entry, id);
-            self.receiving = Receiving::Data;
-            return;
-        }
-        if self.from == self.to {
-            (self.from, self.to) = (0, 0);
-        } else if self.to == self.received.len() {
-            self.received.copy_within(self.from..self.to, 0);
-            (self.from, self.to) = (0, self.to - self.from);
-        }
-        let room = &mut self.received[self.to..];
-        if room.is_empty() {
-            return;
-        }
-        ring.push(opcode::Recv::new(fd, room.as_mut_ptr(), room.len() as u32).build(), id);
-        self.receiving = Receiving::Bytes;
-    }
-
-    /// The kernel has received, or not.
-    pub(super) fn received(&mut self, result: i32, with: &mut With<'_>) {
-        let was = std::mem::replace(&mut self.receiving, Receiving::No);
-        if self.closed {
-            return;
-        }
-        let Some(bytes) = usize::try_from(result).ok().filter(|&bytes| bytes > 0) else {
-            if let Stage::Handshake(_) = self.stage {
-                self.tell("gone during the handshake", "gone during the handshake", with);
-            }
-            self.close(with);
-            return;
-        };
-        match was {
-            Receiving::Data => self.data_received(bytes, with),
-            _ => self.to += bytes,
-        }
-        self.look(with);
-    }
-
-    fn data_received(&mut self, bytes: usize, with: &mut With<'_>) {
-        if let Stage::Transmission { decoder, .. } = &mut self.stage {
-            decoder.data_received(bytes as u32);
-        }
-        if let Some(arriving) = &mut self.arriving {
-            arriving.filled += bytes;
-        }
-        self.ask_if_arrived(with);
+    /// Memory that it holds for data on its way, in bytes.
+    pub(super) fn held_bytes(&self) -> u64 {
+        let arriving = self.arriving.as_ref().map_or(0, |arriving| arriving.held_bytes);
+        self.asked_bytes + self.output.bytes() as u64 + arriving
     }
 
     // ---- looking at what was received
 
     /// There may be room for more of what was received.
     pub(super) fn look_if_stalled(&mut self, with: &mut With<'_>) {
-        if self.stalled {
+        if self.stalled || self.reading.is_some() {
             self.look(with);
         }
     }
@@ -204,6 +169,7 @@ impl Connection {
     /// Looks at what was received, as far as there is room for what it asks for.
     fn look(&mut self, with: &mut With<'_>) {
         self.stalled = false;
+        self.go_on_reading(with);
         let received = std::mem::take(&mut self.received);
         let mut input = &received[self.from..self.to];
         if matches!(self.transport, Transport::Plain) {
@@ -220,13 +186,16 @@ impl Connection {
 
     fn look_into_tls(&mut self, input: &mut &[u8], with: &mut With<'_>) {
         loop {
-            let got = self.transport.receive(input, &mut self.plain, PLAIN_BYTES, self.output.raw());
+            let got = self.transport.receive(input, &mut self.plain, with.kept_bytes, self.output.raw());
             let plain = std::mem::take(&mut self.plain);
             let mut rest = &plain[..];
             self.look_at(&mut rest, with);
             let looked_at = plain.len() - rest.len();
             self.plain = plain;
             self.plain.drain(..looked_at);
+            if self.plain.is_empty() && self.plain.capacity() > with.kept_bytes {
+                self.plain = Vec::new();
+            }
             match got {
                 Err(error) => {
                     self.tell("failures of TLS", error, with);
@@ -245,11 +214,10 @@ impl Connection {
 
     /// Looks at what comes next. Whether there may be more.
     fn look_at_next(&mut self, input: &mut &[u8], with: &mut With<'_>) -> bool {
-        // Who does not take answers is not listened to.
-        let unsent_bytes = self.output.bytes();
         match &mut self.stage {
             Stage::Over => false,
-            Stage::Handshake(_) if unsent_bytes > UNSENT_BYTES_MAX => {
+            // Who does not take answers is not listened to.
+            Stage::Handshake(_) if self.output.bytes() > UNSENT_BYTES_MAX => {
                 self.stalled = true;
                 false
             }
@@ -258,38 +226,67 @@ impl Connection {
                 let written = self.output.write(&mut self.transport, |out| progress = handshake.advance(input, out));
                 written.is_ok() && self.shake_hands(progress, with)
             }
-            Stage::Transmission { decoder, replies, client } => {
-                let (client, replies) = (*client, *replies);
-                if self.arriving.is_none() && !with.disk.has_room(client, unsent_bytes as u64) {
+            Stage::Transmission { .. } => match self.take_next(with) {
+                None => {
                     self.stalled = true;
-                    return false;
+                    false
                 }
-                match decoder.advance(input) {
-                    Event::NeedMore => return false,
-                    Event::Request(request) if request.action == Action::Write => {
-                        let data = with.disk.buffer(request.length as usize);
-                        self.arriving = Some(Arriving { request, data, filled: 0 });
-                    }
-                    Event::Request(request) => self.ask(request, None, with),
-                    Event::Data(bytes) => {
-                        if let Some(Arriving { data, filled, .. }) = &mut self.arriving {
-                            data[*filled..*filled + bytes.len()].copy_from_slice(bytes);
-                            *filled += bytes.len();
-                        }
-                        self.ask_if_arrived(with);
-                    }
-                    Event::Refused(Refusal { cookie, errno, message }) => {
-                        self.say(with, |out| replies.failed(out, cookie, errno, message));
-                    }
-                    Event::Disconnect => self.finish(with),
-                    Event::Broken(broken) => {
-                        self.tell("broken requests", format_args!("{broken}; the connection is closed"), with);
-                        self.close(with);
-                    }
+                Some(most) => self.look_at_requests(input, most, with),
+            },
+        }
+    }
+
+    /// Takes what is to be done next, if there is something and room for it; `None` if there is no room. Otherwise at most so many bytes
+    /// more may be looked at.
+    fn take_next(&mut self, with: &mut With<'_>) -> Option<usize> {
+        let Stage::Transmission { client, .. } = &self.stage else { return None };
+        if self.reading.is_some() || (self.arriving.is_none() && !with.disk.has_room(*client)) {
+            return None;
+        }
+        if let Some(request) = self.next.take()
+            && !self.take(request, with)
+        {
+            self.next = Some(request);
+            return None;
+        }
+        if self.reading.is_some() {
+            return None;
+        }
+        if self.arriving.is_some() { self.make_room(with) } else { Some(usize::MAX) }
+    }
+
+    fn look_at_requests(&mut self, input: &mut &[u8], most: usize, with: &mut With<'_>) -> bool {
+        let Stage::Transmission { decoder, replies, .. } = &mut self.stage else { return false };
+        let replies = *replies;
+        let (mut now, later) = input.split_at(input.len().min(most));
+        let event = decoder.advance(&mut now);
+        *input = &input[input.len() - later.len() - now.len()..];
+        match event {
+            Event::NeedMore => return false,
+            Event::Request(request) => {
+                self.requests += 1;
+                self.next = Some(request);
+            }
+            Event::Data(bytes) => {
+                if let Some(room) = self.arriving.as_mut().and_then(Arriving::room) {
+                    room[..bytes.len()].copy_from_slice(bytes);
                 }
-                true
+                if let Some(arriving) = &mut self.arriving {
+                    arriving.filled += bytes.len();
+                }
+                self.hand_over_if_arrived(with);
+            }
+            Event::Refused(Refusal { cookie, errno, message }) => {
+                self.progress.ended();
+                self.say(with, |out| replies.failed(out, cookie, errno, message));
+            }
+            Event::Disconnect => self.finish(with),
+            Event::Broken(broken) => {
+                self.tell("broken requests", format_args!("{broken}; the connection is closed"), with);
+                self.close(with);
             }
         }
+        true
     }
 
     /// Goes on after a step of the handshake. Whether there may be more to look at.
@@ -343,51 +340,6 @@ impl Connection {
         }
     }
 
-    // ---- asking the disk
-
-    fn ask_if_arrived(&mut self, with: &mut With<'_>) {
-        if let Some(Arriving { request, data, .. }) =
-            self.arriving.take_if(|arriving| arriving.filled == arriving.data.len())
-        {
-            self.ask(request, Some(data), with);
-        }
-    }
-
-    fn ask(&mut self, request: Request, data: Option<Buffer>, with: &mut With<'_>) {
-        let Stage::Transmission { client, replies, .. } = &self.stage else { return };
-        let (client, replies) = (*client, *replies);
-        let Request { action, cookie, offset, length, fua, no_hole } = request;
-        if with.ending {
-            let errno = Errno::ESHUTDOWN;
-            return self.say(with, |out| replies.failed(out, cookie, errno, "the server is about to end"));
-        }
-        let key = with.asked.insert(Asked { connection: with.id, cookie, offset, length }) as u64;
-        self.asked += 1;
-        let operation = Operation { action, offset, length, fua, no_hole, data, cookie: super::COOKIES | key };
-        with.disk.submit(with.now, client, operation);
-    }
-
-    /// The disk has answered.
-    pub(super) fn answer(&mut self, asked: &Asked, result: Result<Option<Buffer>, Errno>, with: &mut With<'_>) {
-        self.asked -= 1;
-        let Stage::Transmission { replies, .. } = &self.stage else { return };
-        let (replies, cookie) = (*replies, asked.cookie);
-        match result {
-            Ok(None) => self.say(with, |out| replies.done(out, cookie)),
-            Ok(Some(data)) => {
-                self.say(with, |out| replies.data(out, cookie, asked.offset, asked.length));
-                let sent = self.output.data(&mut self.transport, data);
-                if sent.is_err() {
-                    self.close(with);
-                }
-            }
-            Err(errno) => self.say(with, |out| replies.failed(out, cookie, errno, &errno.to_string())),
-        }
-        if self.leaving {
-            self.finish(with);
-        }
-    }
-
     fn say(&mut self, with: &mut With<'_>, write: impl FnOnce(&mut Vec<u8>)) {
         if let Err(error) = self.output.write(&mut self.transport, write) {
             self.tell("failures of TLS", error, with);
@@ -395,12 +347,41 @@ impl Connection {
         }
     }
 
+    /// The kernel has sent, or not.
+    pub(super) fn sent(&mut self, result: i32, with: &mut With<'_>, ring: &mut Submissions<'_>) {
+        match usize::try_from(result) {
+            Ok(sent) => {
+                self.progress.moved(sent);
+                self.output.sent(sent, self.fd(), with.id, with.kept_bytes, ring);
+                if self.output.bytes() == 0 {
+                    self.progress.ended();
+                }
+            }
+            Err(_) => {
+                self.output.failed();
+                self.close(with);
+            }
+        }
+        self.look_if_stalled(with);
+    }
+
     // ---- the end
+
+    /// Whether it has stood still for so long in the middle of a request, or over its answers.
+    pub(super) fn stands_still(&mut self, now: Time, allowed_ns: u64) -> bool {
+        let within_request = match &self.stage {
+            Stage::Transmission { decoder, .. } => self.arriving.is_some() || !decoder.between_requests(),
+            Stage::Handshake(_) | Stage::Over => false,
+        };
+        let its_turn = self.output.is_sending() || (within_request && self.receiving != Receiving::No);
+        self.progress.stands_still(now, its_turn && !self.closed, allowed_ns)
+    }
 
     /// It takes nothing more; what was asked for is still answered.
     pub(super) fn finish(&mut self, with: &mut With<'_>) {
         self.leaving = true;
-        if self.asked == 0 && !matches!(self.stage, Stage::Over) {
+        self.go_on_reading(with);
+        if self.asked == 0 && self.reading.is_none() && !matches!(self.stage, Stage::Over) {
             self.end_stage(with);
             if self.transport.finish(self.output.raw()).is_err() {
                 self.close(with);
@@ -411,6 +392,10 @@ impl Connection {
     fn end_stage(&mut self, with: &mut With<'_>) {
         if let Stage::Transmission { client, .. } = std::mem::replace(&mut self.stage, Stage::Over) {
             with.disk.disconnect(with.now, client);
+        }
+        self.reading = None;
+        if self.receiving != Receiving::Data {
+            self.arriving = None;
         }
         self.deadline = None;
     }

@@ -1,0 +1,139 @@
+//! Many at once, and limits of connections and files.
+
+use std::io::Read;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{IOSCHED, Server, has_program};
+use crate::list::Place;
+use crate::nbd::{Client, DISC, ENOMEM, READ, Target, WRITE, option, request, write};
+
+pub(super) fn five_hundred_come_and_go(place: &Place) {
+    let target = Target::new(place);
+    for round in 0..500 {
+        match round % 3 {
+            0 => drop(target.raw()),
+            1 => drop(target.client()),
+            _ => target.client().send(&request(0, DISC, 0, 0, 0)),
+        }
+    }
+    target.unharmed();
+}
+
+pub(super) fn slow_handshakes_beside_one_that_works(place: &Place) {
+    let target = Target::new(place);
+    let mut slow: Vec<Client> = (0..200).map(|_| Client::greeted(target.raw())).collect();
+    let said = [&[0, 0, 0, 3][..], &option(3, &[])].concat();
+    for byte in &said {
+        slow.iter_mut().for_each(|client| client.send(&[*byte]));
+        target.answers();
+    }
+    assert!(target.taken_kib() < 200 * 48);
+    drop(slow);
+    target.unharmed();
+}
+
+pub(super) fn too_many(place: &Place) {
+    let target = Target::of(place, &["memory:16M", "--budget-mib", "16", "--connections-max", "4"]);
+    let mut there: Vec<Client> = (0..4).map(|_| target.client()).collect();
+    for _ in 0..100 {
+        assert_eq!(target.raw().read(&mut [0; 18]).unwrap(), 0, "it is closed at once");
+    }
+    target.server.says("refused: there are 4 connections, as many as are allowed");
+    for client in &mut there {
+        assert!(client.read(0, 512).is_ok());
+    }
+    let mut gone = there.pop().unwrap();
+    gone.send(&request(0, DISC, 0, 0, 0));
+    gone.is_closed();
+    drop(there);
+    target.unharmed();
+}
+
+pub(super) fn no_more_files(place: &Place) {
+    if !has_program("prlimit") {
+        return;
+    }
+    let target = Target::new(place);
+    target.limit(&["--nofile=24:24"]);
+    let mut there = Vec::new();
+    // As many as there are files for get in, the others wait in the socket's line.
+    for _ in 0..40 {
+        there.push(target.raw());
+    }
+    target.server.says("a connection could not be accepted: Too many open files");
+    let mut first = Client::introduced(there.remove(0)).goes("");
+    let before = target.ticks();
+    for _ in 0..10 {
+        thread::sleep(Duration::from_millis(100));
+        assert!(first.read(0, 512).is_ok());
+    }
+    let ticks = target.ticks() - before;
+    assert!(ticks < 50, "{ticks} ticks of 10 ms in a second: it does not wait");
+    drop(there);
+    target.unharmed();
+}
+
+pub(super) fn no_more_memory(place: &Place) {
+    if !has_program("prlimit") {
+        return;
+    }
+    let target = Target::of(place, &["memory:16M"]);
+    target.limit(&["--as=200000000"]);
+    // Each write that has begun wants address space for a piece.
+    let mut there: Vec<Client> = (0..100).map(|_| target.client()).collect();
+    for client in &mut there {
+        client.send(&[request(0, WRITE, 1, 0, 8 << 20), vec![1; 5000]].concat());
+    }
+    let mut refused = target.client();
+    assert_eq!(refused.error_of(&write(0, 2, 0, &vec![2; 8 << 20])), ENOMEM);
+    assert!(refused.read(0, 4096).is_ok(), "and it goes on");
+    drop(there);
+    target.unharmed();
+}
+
+pub(super) fn sixty_four_beside_another_export(place: &Place) {
+    let exports = ["--export", "many,weight=10", "--export", "one,weight=1000", "--export", ""];
+    let args = ["model:sata-ssd,size=1G", "--scheduler", "cfq:slice_idle=0", "--depth", "4", "--budget-mib", "32"];
+    let target = Target::of(place, &[&args[..], &exports].concat());
+    let done = AtomicBool::new(false);
+    let busy = |name: &'static str, number: u64| {
+        let (target, done) = (&target, &done);
+        move || {
+            let mut client = target.shaking().goes(name);
+            let mut count = 0;
+            client.send(&request(0, READ, 0, 0, 65_536).repeat(8));
+            while !done.load(Ordering::SeqCst) {
+                client.reply();
+                client.bytes(65_536);
+                count += 1;
+                let offset = (number * 1_000_003 + count * 7919) % 16_000 * 65_536;
+                client.send(&request(0, READ, 0, offset, 65_536));
+            }
+            count
+        }
+    };
+    let (many, one) = thread::scope(|scope| {
+        let many: Vec<_> = (0..64).map(|number| scope.spawn(busy("many", number))).collect();
+        let one = scope.spawn(busy("one", 100));
+        thread::sleep(Duration::from_secs(2));
+        done.store(true, Ordering::SeqCst);
+        (many.into_iter().map(|client| client.join().unwrap()).sum::<u64>(), one.join().unwrap())
+    });
+    assert!(one > many, "one client of weight 1000 had {one} reads, 64 of weight 10 had {many}");
+    assert_eq!(target.server.stop(), Some(0));
+}
+
+pub(super) fn a_server_with_few_files(place: &Place) {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -S -n 40; exec \"$0\" \"$@\"", IOSCHED]);
+    let server = Server::start_by(command, &place.here, &["memory:16M", "--budget-mib", "16"]).served();
+    let target = Target::around(server);
+    // The limit that is meant to be raised is raised: more clients than it said have room.
+    let mut there: Vec<Client> = (0..100).map(|_| target.client()).collect();
+    assert!(there.iter_mut().all(|client| client.read(0, 512).is_ok()));
+    drop(there);
+    target.unharmed();
+}

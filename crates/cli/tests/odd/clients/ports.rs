@@ -1,0 +1,137 @@
+//! Beside NBD: the control socket and the metrics.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+
+use crate::common::PATIENCE;
+use crate::list::Place;
+use crate::nbd::Target;
+
+fn control(target: &Target) -> UnixStream {
+    let stream = UnixStream::connect(target.server.here.join("c")).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// The first line that it answers.
+fn line(stream: &mut UnixStream) -> String {
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while stream.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    String::from_utf8(line).unwrap()
+}
+
+fn controls(target: &Target) {
+    let mut stream = control(target);
+    stream.write_all(b"read queue/scheduler\n").unwrap();
+    let answer = line(&mut stream);
+    assert!(answer.starts_with("ok ") || answer.starts_with("error "), "{answer}");
+}
+
+pub(super) fn garbage_lines(place: &Place) {
+    let target = Target::new(place);
+    for bytes in
+        [&b"\xff\xfe\n"[..], b"\n", b"what\n", b"read\n", b"read %zz\n", b"write a\n", b"list ../../..\n", b"\0\n"]
+    {
+        let mut stream = control(&target);
+        stream.write_all(bytes).unwrap();
+        let answer = line(&mut stream);
+        assert!(answer.starts_with("error "), "{bytes:?}: {answer}");
+    }
+    controls(&target);
+    target.unharmed();
+}
+
+pub(super) fn huge_lines(place: &Place) {
+    let target = Target::new(place);
+    for _ in 0..4 {
+        let mut stream = control(&target);
+        let noise = vec![b'x'; 1 << 20];
+        // It hangs up before all is sent.
+        while stream.write_all(&noise).is_ok() {}
+    }
+    assert!(target.taken_kib() < 16 << 10);
+    controls(&target);
+    target.unharmed();
+}
+
+pub(super) fn slow_lines(place: &Place) {
+    let target = Target::new(place);
+    let mut slow: Vec<UnixStream> = (0..50).map(|_| control(&target)).collect();
+    for byte in b"read queue/sched" {
+        slow.iter_mut().for_each(|stream| stream.write_all(&[*byte]).unwrap());
+        thread::sleep(Duration::from_millis(2));
+    }
+    controls(&target);
+    slow.iter_mut().for_each(|stream| stream.write_all(b"uler\n").unwrap());
+    assert!(slow.iter_mut().all(|stream| !line(stream).is_empty()), "the slow are answered, too");
+    drop(slow);
+    target.unharmed();
+}
+
+pub(super) fn crowds_at_the_control_socket(place: &Place) {
+    let target = Target::new(place);
+    let mut crowd: Vec<UnixStream> = (0..300).map(|_| control(&target)).collect();
+    controls(&target);
+    crowd.truncate(10);
+    controls(&target);
+    drop(crowd);
+    target.unharmed();
+}
+
+pub(super) fn control_answers_that_nobody_takes(place: &Place) {
+    let target = Target::new(place);
+    let mut stream = control(&target);
+    stream.set_nonblocking(true).unwrap();
+    let asked = b"list \n".repeat(1000);
+    while stream.write_all(&asked).is_ok() {}
+    controls(&target);
+    assert!(target.taken_kib() < 16 << 10);
+    drop(stream);
+    target.unharmed();
+}
+
+/// What the metrics say.
+fn metrics(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+pub(super) fn garbage_at_the_metrics(place: &Place) {
+    let (target, address) = Target::measured(place, &["memory:16M", "--budget-mib", "16"]);
+    for bytes in [&b"\xff\xff\xff\n\n"[..], b"GET\r\n\r\n", b"PUT /metrics HTTP/9.9\r\n\r\n", b"NBDMAGICIHAVEOPT"] {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(&bytes.repeat(20)).unwrap();
+    }
+    // Some say nothing, and stay.
+    let _silent: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    assert!(metrics(&address).contains("iosched_connections_total"));
+    target.answers();
+    assert_eq!(target.server.stop(), Some(0));
+}
+
+pub(super) fn what_is_refused_and_ended_is_counted(place: &Place) {
+    let args = ["memory:16M", "--budget-mib", "16", "--connections-max", "2", "--standstill-s", "1"];
+    let (target, address) = Target::measured(place, &args);
+    let mut still = target.client();
+    still.send(&crate::nbd::request(0, crate::nbd::WRITE, 1, 0, 4096)[..20]);
+    let quiet = target.client();
+    let mut refused = target.raw();
+    assert_eq!(refused.read(&mut [0; 18]).unwrap(), 0);
+    still.is_closed();
+    let text = metrics(&address);
+    for count in ["refused\"} 1", "stood_still\"} 1"] {
+        let line = format!("iosched_connections_total{{fate=\"{count}");
+        assert!(text.contains(&line), "{line} is not in\n{text}");
+    }
+    drop(quiet);
+    assert_eq!(target.server.stop(), Some(0));
+}

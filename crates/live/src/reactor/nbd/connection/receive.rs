@@ -1,0 +1,113 @@
+//! What the kernel receives for a connection, and into how much memory: a large write's data where it belongs, everything else into
+//! memory of the connection's own, which is small as long as little comes.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use io_uring::{opcode, types};
+
+use super::{Connection, Receiving, Stage, With};
+use crate::nbd::Transport;
+use crate::ring::Submissions;
+
+/// Bytes received at once at first, but for the data of a large write.
+const RECEIVED_BYTES: usize = 4 << 10;
+/// One request with its data is received at once if it is no larger, bytes; of what is larger the data is received where it belongs.
+const REQUEST_BYTES: usize = 32 << 10;
+/// As many times in a row little may have come before memory to receive into is given back.
+const SMALL_MAX: u32 = 64;
+/// Most of a write's data that is received at once, bytes: with each it shows that it gets on.
+const DATA_BYTES: usize = 64 << 10;
+impl Connection {
+    /// Lets the kernel receive, if there is room for more. Of what it may have to receive into, `kept_bytes` are kept.
+    pub(in super::super) fn receive(&mut self, id: u32, kept_bytes: usize, ring: &mut Submissions<'_>) {
+        if self.receiving != Receiving::No || self.closed || self.stalled || self.leaving {
+            return;
+        }
+        let fd = types::Fd(self.socket.as_raw_fd());
+        let direct = matches!(self.transport, Transport::Plain) && self.from == self.to;
+        if let (Some(arriving), true) = (&mut self.arriving, direct) {
+            let Some(room) = arriving.room().filter(|room| !room.is_empty()) else { return };
+            let length = room.len().min(DATA_BYTES) as u32;
+            let entry = opcode::Recv::new(fd, room.as_mut_ptr(), length).flags(libc::MSG_WAITALL).build();
+            ring.push(entry, id);
+            self.receiving = Receiving::Data;
+            return;
+        }
+        if self.from == self.to {
+            self.fit_received(kept_bytes);
+            (self.from, self.to) = (0, 0);
+        } else if self.to == self.received.len() {
+            self.received.copy_within(self.from..self.to, 0);
+            (self.from, self.to) = (0, self.to - self.from);
+        }
+        let room = &mut self.received[self.to..];
+        if room.is_empty() {
+            return;
+        }
+        ring.push(opcode::Recv::new(fd, room.as_mut_ptr(), room.len() as u32).build(), id);
+        self.receiving = Receiving::Bytes;
+    }
+
+    /// Makes what is received into, which is empty, larger if it was too small for one request or for several at once, and smaller if it has
+    /// been too large for long.
+    fn fit_received(&mut self, kept_bytes: usize) {
+        let now = self.received.len();
+        let has_few = self.to < now / 8;
+        self.small = if has_few { self.small + 1 } else { 0 };
+        let is_stream = !matches!(self.transport, Transport::Plain);
+        let wanted = if self.to == now && (self.requests > 1 || now < REQUEST_BYTES || is_stream) {
+            now * 2
+        } else if self.small > SMALL_MAX {
+            self.small = 0;
+            now / 2
+        } else {
+            now
+        };
+        let wanted = wanted.clamp(RECEIVED_BYTES, kept_bytes.max(RECEIVED_BYTES));
+        if wanted != now {
+            self.received = vec![0; wanted];
+        }
+        self.requests = 0;
+    }
+
+    /// The kernel has received, or not.
+    pub(in super::super) fn received(&mut self, result: i32, with: &mut With<'_>) {
+        let was = std::mem::replace(&mut self.receiving, Receiving::No);
+        if self.closed {
+            return;
+        }
+        let bytes = usize::try_from(result).unwrap_or_default();
+        if bytes == 0 {
+            return self.nothing_more(result, with);
+        }
+        self.progress.moved(bytes);
+        match was {
+            Receiving::Data => self.data_received(bytes, with),
+            _ => self.to += bytes,
+        }
+        self.look(with);
+    }
+
+    /// The client sends no more. Whoever has only ended its sending still takes its answers.
+    fn nothing_more(&mut self, result: i32, with: &mut With<'_>) {
+        let shakes_hands = matches!(self.stage, Stage::Handshake(_));
+        if shakes_hands {
+            self.tell("gone during the handshake", "gone during the handshake", with);
+        }
+        if result == 0 && !shakes_hands && !crate::sys::has_hung_up(self.socket.as_fd()) {
+            self.finish(with);
+        } else {
+            self.close(with);
+        }
+    }
+
+    fn data_received(&mut self, bytes: usize, with: &mut With<'_>) {
+        if let Stage::Transmission { decoder, .. } = &mut self.stage {
+            decoder.data_received(bytes as u32);
+        }
+        if let Some(arriving) = &mut self.arriving {
+            arriving.filled += bytes;
+        }
+        self.hand_over_if_arrived(with);
+    }
+}

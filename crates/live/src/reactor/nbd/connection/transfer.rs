@@ -1,0 +1,364 @@
+//! What a connection asks the disk for, and the memory for it: whole if there is room, else in pieces.
+//!
+//! Memory for a write's data is taken as the data comes. When there is no more, what has come goes to the disk as a piece, and the rest
+//! follows; the client hears of it once, after all of it. A read for which there is no room is done piece by piece while nothing else of
+//! its client is under way, and so is its answer.
+
+use super::super::account::LEAST_BYTES;
+use super::super::{Asked, COOKIES, Of};
+use super::{Connection, Stage, With};
+use crate::disk::{Action, Operation};
+use crate::nbd::{Refusal, Replies, Request};
+use crate::{Buffer, Errno};
+
+/// Pieces are no longer than this, bytes.
+const PIECE_BYTES_MAX: u32 = 4 << 20;
+/// No piece of a read is shorter than this, but for the last, bytes.
+const PIECE_BYTES_MIN: u32 = (LEAST_BYTES / 2) as u32;
+/// Pieces end at multiples of this on the disk, bytes: no block is written twice.
+const BLOCK_BYTES: u64 = 4096;
+
+/// A write whose data is on its way.
+pub(super) struct Arriving {
+    request: Request,
+    /// Bytes that went to the disk before the present piece.
+    at: u32,
+    /// The present piece: as much of it is filled, and may be.
+    data: Option<Buffer>,
+    pub(super) filled: usize,
+    granted: usize,
+    /// Memory that it holds.
+    pub(super) held_bytes: u64,
+    /// If it goes to the disk in pieces: what became of those.
+    parted: Option<usize>,
+}
+
+impl Arriving {
+    fn new(request: Request) -> Self {
+        Self { request, at: 0, data: None, filled: 0, granted: 0, held_bytes: 0, parted: None }
+    }
+
+    /// Where the next of its data goes; `None` if there is no memory for any yet.
+    pub(super) fn room(&mut self) -> Option<&mut [u8]> {
+        let (filled, granted) = (self.filled, self.granted);
+        self.data.as_mut().map(|data| &mut data[filled..granted])
+    }
+
+    /// Where the present piece is on the disk.
+    fn offset(&self) -> u64 {
+        self.request.offset + u64::from(self.at)
+    }
+
+    fn left(&self) -> u32 {
+        self.request.length - self.at
+    }
+}
+
+/// A write that goes to the disk in pieces.
+pub(super) struct Parted {
+    cookie: u64,
+    under_way: u32,
+    /// All of its data has come.
+    arrived: bool,
+    /// The first error.
+    result: Result<(), Errno>,
+    /// The client has been told already.
+    told: bool,
+}
+
+/// A read that is done in pieces.
+pub(super) struct Reading {
+    request: Request,
+    /// Bytes that are answered.
+    at: u32,
+    /// The next piece is under way.
+    asked: bool,
+}
+
+impl Reading {
+    /// Whether its answer is one, so that an error can only be told before it begins.
+    fn is_one(&self, replies: Replies) -> bool {
+        self.request.unfragmented || !replies.may_come_in_pieces()
+    }
+}
+
+/// As much of `length` bytes from `offset` on as ends with a block.
+fn to_block(offset: u64, length: u32) -> u32 {
+    let beyond = (offset + u64::from(length)) % BLOCK_BYTES;
+    length.saturating_sub(beyond as u32)
+}
+
+impl Connection {
+    fn room_bytes(&self, with: &With<'_>) -> u64 {
+        with.account.room(self.held_bytes(), self.charged)
+    }
+
+    /// Begins what is asked for; whether there is room for it.
+    pub(super) fn take(&mut self, request: Request, with: &mut With<'_>) -> bool {
+        let Request { action, offset, length, .. } = request;
+        if action == Action::Write {
+            self.arriving = Some(Arriving::new(request));
+            return true;
+        }
+        let held_bytes = with.disk.bytes_of(action, offset, length);
+        if held_bytes <= self.room_bytes(with) {
+            self.ask(request, None, Of::Whole, with);
+            return true;
+        }
+        if self.held_bytes() > 0 {
+            return false;
+        }
+        if action == Action::Read {
+            self.reading = Some(Reading { request, at: 0, asked: false });
+            self.go_on_reading(with);
+        } else {
+            self.ask(request, None, Of::Whole, with);
+        }
+        true
+    }
+
+    // ---- writes
+
+    /// How much of a write's data may come now: makes room, or hands over what has come if there is none. `None` if it has to wait.
+    pub(super) fn make_room(&mut self, with: &mut With<'_>) -> Option<usize> {
+        loop {
+            let arriving = self.arriving.as_ref()?;
+            if arriving.data.is_some() && arriving.filled < arriving.granted {
+                return Some(arriving.granted - arriving.filled);
+            }
+            if self.grant(with) {
+                continue;
+            }
+            match &self.arriving {
+                // There is no memory at all: the data is not kept.
+                None => return Some(usize::MAX),
+                Some(arriving) if arriving.filled == 0 => return None,
+                Some(_) => self.hand_over(with),
+            }
+        }
+    }
+
+    /// Takes more memory for the write's data. Whether there was any.
+    fn grant(&mut self, with: &mut With<'_>) -> bool {
+        let room_bytes = self.room_bytes(with);
+        let Some(arriving) = &mut self.arriving else { return false };
+        let (offset, left) = (arriving.offset(), arriving.left());
+        let whole = arriving.data.as_ref().map_or_else(
+            || if left > PIECE_BYTES_MAX { to_block(offset, PIECE_BYTES_MAX) } else { left },
+            |data| data.len() as u32,
+        );
+        let step = with.account.step(arriving.filled as u64).min(u64::from(whole)) as u32;
+        let mut granted = whole.min(arriving.granted as u32 + step);
+        let bytes_of = |length| with.disk.bytes_of(Action::Write, offset, length);
+        loop {
+            if granted < whole {
+                granted = to_block(offset, granted);
+            }
+            if granted as usize <= arriving.granted {
+                return false;
+            }
+            if bytes_of(granted) <= room_bytes + arriving.held_bytes {
+                break;
+            }
+            granted = (arriving.granted as u32 + granted) / 2;
+        }
+        if arriving.data.is_none() {
+            // Pages that nothing is written to take no memory.
+            arriving.data = with.disk.try_buffer(whole as usize);
+        }
+        if arriving.data.is_none() {
+            self.give_up(with);
+            return false;
+        }
+        arriving.granted = granted as usize;
+        arriving.held_bytes = bytes_of(granted);
+        true
+    }
+
+    /// The system has no memory for the write: its data is skipped, and then it is refused.
+    fn give_up(&mut self, with: &mut With<'_>) {
+        let Some(arriving) = self.arriving.take() else { return };
+        if let Some(parted) = arriving.parted.and_then(|key| self.parted.get_mut(key)) {
+            (parted.arrived, parted.told) = (true, true);
+        }
+        self.forget_if_done(arriving.parted, with);
+        if let Stage::Transmission { decoder, .. } = &mut self.stage {
+            let (cookie, errno) = (arriving.request.cookie, Errno::ENOMEM);
+            decoder.refuse(Refusal { cookie, errno, message: "the server has no memory for the data" });
+        }
+    }
+
+    pub(super) fn hand_over_if_arrived(&mut self, with: &mut With<'_>) {
+        let is_full = |arriving: &Arriving| arriving.data.as_ref().is_some_and(|data| data.len() == arriving.filled);
+        if self.arriving.as_ref().is_some_and(is_full) {
+            self.hand_over(with);
+        }
+    }
+
+    /// What has come goes to the disk.
+    fn hand_over(&mut self, with: &mut With<'_>) {
+        let Some(mut arriving) = self.arriving.take() else { return };
+        let Some(mut data) = arriving.data.take() else { return };
+        let length = arriving.filled as u32;
+        data.narrow(0, arriving.filled);
+        let request = Request { offset: arriving.offset(), length, ..arriving.request };
+        let is_last = length == arriving.left();
+        if is_last {
+            self.progress.ended();
+            if arriving.at == 0 {
+                return self.ask(request, Some(data), Of::Whole, with);
+            }
+        }
+        let new = Parted { cookie: request.cookie, under_way: 0, arrived: false, result: Ok(()), told: false };
+        let key = arriving.parted.unwrap_or_else(|| self.parted.insert(new));
+        if let Some(parted) = self.parted.get_mut(key) {
+            parted.under_way += 1;
+            parted.arrived = is_last;
+        }
+        if !is_last {
+            let (at, parted) = (arriving.at + length, Some(key));
+            self.arriving = Some(Arriving { at, parted, ..Arriving::new(arriving.request) });
+        }
+        self.ask(request, Some(data), Of::Write(key), with);
+    }
+
+    fn piece_written(&mut self, key: usize, result: Result<(), Errno>, with: &mut With<'_>) {
+        if let Some(parted) = self.parted.get_mut(key) {
+            parted.under_way -= 1;
+            parted.result = parted.result.and(result);
+        }
+        self.forget_if_done(Some(key), with);
+    }
+
+    /// Answers a write when all of its pieces are done.
+    fn forget_if_done(&mut self, key: Option<usize>, with: &mut With<'_>) {
+        let Some(key) = key else { return };
+        if self.parted.get(key).is_none_or(|parted| parted.under_way > 0 || !parted.arrived) {
+            return;
+        }
+        let Parted { cookie, result, told, .. } = self.parted.remove(key);
+        let Stage::Transmission { replies, .. } = &self.stage else { return };
+        let replies = *replies;
+        match result {
+            _ if told => {}
+            Ok(()) => self.say(with, |out| replies.done(out, cookie)),
+            Err(errno) => self.say(with, |out| replies.failed(out, cookie, errno, &errno.to_string())),
+        }
+    }
+
+    // ---- reads in pieces
+
+    /// Asks for the next piece, if there is room for it.
+    pub(super) fn go_on_reading(&mut self, with: &mut With<'_>) {
+        let (room_bytes, is_free) = (self.room_bytes(with), self.held_bytes() == 0);
+        let Some(reading) = self.reading.as_mut().filter(|reading| !reading.asked) else { return };
+        let offset = reading.request.offset + u64::from(reading.at);
+        let left = reading.request.length - reading.at;
+        let mut length = left.min(PIECE_BYTES_MAX);
+        while length > PIECE_BYTES_MIN && with.disk.bytes_of(Action::Read, offset, length) > room_bytes {
+            length /= 2;
+        }
+        if length < left {
+            length = to_block(offset, length);
+        }
+        if !is_free && with.disk.bytes_of(Action::Read, offset, length) > room_bytes {
+            return;
+        }
+        reading.asked = true;
+        let request = Request { offset, length, ..reading.request };
+        self.ask(request, None, Of::Read, with);
+    }
+
+    fn piece_read(&mut self, length: u32, result: Result<Option<Buffer>, Errno>, with: &mut With<'_>) {
+        let Stage::Transmission { replies, .. } = &self.stage else { return };
+        let replies = *replies;
+        let Some(mut reading) = self.reading.take() else { return };
+        let Request { cookie, offset, length: whole, .. } = reading.request;
+        let (at, is_one) = (reading.at, reading.is_one(replies));
+        let data = match result {
+            Ok(data) => data,
+            Err(errno) if is_one && at > 0 => {
+                let what = format!(
+                    "a read of {whole} bytes failed after its answer had begun ({errno}): the connection is closed"
+                );
+                self.tell("reads that failed after their answer had begun", what, with);
+                return self.close(with);
+            }
+            Err(errno) => return self.say(with, |out| replies.failed(out, cookie, errno, &errno.to_string())),
+        };
+        (reading.at, reading.asked) = (at + length, false);
+        let is_last = reading.at == whole;
+        if !is_last {
+            self.reading = Some(reading);
+        }
+        if !is_one {
+            self.say(with, |out| replies.piece(out, cookie, offset + u64::from(at), length, is_last));
+        } else if at == 0 {
+            self.say(with, |out| replies.data(out, cookie, offset, whole));
+        }
+        self.send_data(data, with);
+    }
+
+    fn send_data(&mut self, data: Option<Buffer>, with: &mut With<'_>) {
+        if let Some(data) = data
+            && self.output.data(&mut self.transport, data).is_err()
+        {
+            self.close(with);
+        }
+    }
+
+    // ---- asking the disk
+
+    fn ask(&mut self, request: Request, data: Option<Buffer>, of: Of, with: &mut With<'_>) {
+        let Stage::Transmission { client, replies, .. } = &self.stage else { return };
+        let (client, replies) = (*client, *replies);
+        let Request { action, cookie, offset, length, fua, no_hole, .. } = request;
+        self.progress.ended();
+        if with.ending {
+            let errno = Errno::ESHUTDOWN;
+            return match of {
+                Of::Whole => self.say(with, |out| replies.failed(out, cookie, errno, "the server is about to end")),
+                Of::Write(key) => self.piece_written(key, Err(errno), with),
+                Of::Read => self.piece_read(length, Err(errno), with),
+            };
+        }
+        let held_bytes = with.disk.bytes_of(action, offset, length);
+        let key = with.asked.insert(Asked { connection: with.id, of, cookie, offset, length, held_bytes }) as u64;
+        self.asked += 1;
+        self.asked_bytes += held_bytes;
+        let operation = Operation { action, offset, length, fua, no_hole, data, cookie: COOKIES | key };
+        with.disk.submit(with.now, client, operation);
+    }
+
+    /// The disk has answered.
+    pub(in super::super) fn answer(
+        &mut self,
+        asked: &Asked,
+        result: Result<Option<Buffer>, Errno>,
+        with: &mut With<'_>,
+    ) {
+        self.asked -= 1;
+        self.asked_bytes -= asked.held_bytes;
+        match asked.of {
+            Of::Whole => self.answer_whole(asked, result, with),
+            Of::Write(key) => self.piece_written(key, result.map(drop), with),
+            Of::Read => self.piece_read(asked.length, result, with),
+        }
+        if self.leaving && !self.closed {
+            self.finish(with);
+        }
+    }
+
+    fn answer_whole(&mut self, asked: &Asked, result: Result<Option<Buffer>, Errno>, with: &mut With<'_>) {
+        let Stage::Transmission { replies, .. } = &self.stage else { return };
+        let (replies, cookie) = (*replies, asked.cookie);
+        match result {
+            Ok(None) => self.say(with, |out| replies.done(out, cookie)),
+            Ok(data) => {
+                self.say(with, |out| replies.data(out, cookie, asked.offset, asked.length));
+                self.send_data(data, with);
+            }
+            Err(errno) => self.say(with, |out| replies.failed(out, cookie, errno, &errno.to_string())),
+        }
+    }
+}
