@@ -111,7 +111,7 @@ fn read(path: &str) -> Result<String, ProfileError> {
     if kind.is_char_device() || kind.is_socket() {
         return Err(what("no file"));
     }
-    String::from_utf8(std::fs::read(path).map_err(unreadable)?).map_err(|_| what("no text"))
+    String::from_utf8(std::fs::read(path).map_err(unreadable)?).map_err(|_| what("no text in UTF-8"))
 }
 
 /// Which model a profile is for.
