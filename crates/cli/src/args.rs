@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// shares over time, slices, and how to make the records again. The same records give the same page.
     Report {
         /// A file that `iosched compare`, `tune` or `calibrate` left
-        #[arg(value_name = "RECORDS", value_hint = ValueHint::FilePath, required_unless_present = "last")]
+        #[arg(value_name = "RECORDS", value_hint = ValueHint::FilePath)]
         records: Option<PathBuf>,
         /// Of the last comparison that was given no --records
         #[arg(long, conflicts_with = "records")]

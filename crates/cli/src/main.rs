@@ -66,6 +66,9 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Reproduce(args) => return reproduce::run(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Top(args) => top::run(&args)?,
+        Command::Report { records: None, last: false, .. } => {
+            return Err(fail::usage("name a file of records, or say --last for those of the last comparison"));
+        }
         Command::Report { records, last: _, output, write } => {
             compare::report(records.as_deref(), output.as_deref(), write)?;
         }

@@ -43,7 +43,7 @@ fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
     fs::write(here.join("slow.toml"), ONE_AT_A_TIME).unwrap();
     let on = below.device.to_str().unwrap();
     let args = ["advise", on, "--workload", "classes.toml", "--goal", "mean(be)", "--profile", "slow.toml"];
-    let brief = ["--run-for", "3", "--runs", "4", "--budget", "40", "--schedulers", "none,mq-deadline,kyber"];
+    let brief = ["--run-for", "3", "--runs", "4", "--budget", "40", "--scheduler", "none,mq-deadline,kyber"];
     let search = [&args[..], &brief[..], &["--output", "advice"]].concat();
     let (out, err) = iosched(&here, &search, 0);
     assert_eq!(err, "");
@@ -120,7 +120,7 @@ fn what_cannot_be_advised_is_refused_before_anything_runs() {
         assert!(err.contains(said), "{args:?}: {err}");
     };
     refused(&[on, "-w", "read.toml", "--goal", "fairness"], "fairness is known in simulation only");
-    refused(&[on, "-w", "read.toml", "--schedulers", "cfg"], "--schedulers cfg: ");
+    refused(&[on, "-w", "read.toml", "--scheduler", "cfg"], "--scheduler cfg: ");
     refused(&[on, "-w", "absent.toml"], "absent.toml");
     refused(&["/dev/absent", "-w", "read.toml"], "absent");
     refused(&[on, "-w", "read.toml", "--profile", "absent.toml"], "absent.toml");

@@ -103,11 +103,12 @@ fn an_imported_disk_is_compared_with_what_was_measured() {
     let (code, out, err) = run(&here, &IMPORT);
     assert_eq!((code, out.as_str()), (0, ""), "{err}");
     assert!(err.contains("a.toml: Small, "), "{err}");
+    assert_eq!(run(&here, &IMPORT).0, 0, "what was imported may be imported again");
     let profile = std::fs::read_to_string(here.join("a.toml")).unwrap();
     for part in ["capacity_sectors = 199_000", "slips = [\n    77, 1234,\n]", "write_hit_ns = [500_000, 600_000]"] {
         assert!(profile.contains(part), "{part}: {profile}");
     }
-    let args = ["validate", "disk", "--profile", "a.toml", "--trace", "a.trace", "--report", "a.html"];
+    let args = ["validate", "disk", "--device", "a.toml", "--trace", "a.trace", "--report", "a.html"];
     let (code, out, err) = run(&here, &args);
     assert_eq!((code, err.as_str()), (0, ""));
     let last = out.lines().last().unwrap();

@@ -37,6 +37,7 @@ pub mod hdd;
 mod link;
 pub mod measure;
 mod profile;
+mod profile_file;
 mod random;
 pub mod server;
 pub mod ssd;

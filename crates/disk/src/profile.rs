@@ -14,6 +14,7 @@ use crate::disk::{Disk, DiskConfig};
 use crate::fixed::{Fixed, FixedConfig};
 use crate::hdd::{Hdd, HddConfig};
 use crate::measure::{self, Figure, Unit};
+use crate::profile_file::read;
 use crate::server::{Server, ServerConfig};
 use crate::ssd::{Ssd, SsdConfig, SsdStartConfig};
 use crate::{AnyDevice, Card, Device};
@@ -93,25 +94,6 @@ pub enum ProfileError {
         /// Field, problem and remedy.
         source: ConfigError,
     },
-}
-
-/// The text of a file. Devices are not read: they do not end, or not before everything on them was read.
-#[expect(clippy::disallowed_methods, reason = "profiles are read before a run")]
-fn read(path: &str) -> Result<String, ProfileError> {
-    use std::os::unix::fs::FileTypeExt;
-    let unreadable = |source| ProfileError::Unreadable { file: path.to_owned(), source };
-    let what = |what| ProfileError::NotText { file: path.to_owned(), what };
-    let kind = std::fs::metadata(path).map_err(unreadable)?.file_type();
-    if kind.is_dir() {
-        return Err(what("a directory"));
-    }
-    if kind.is_block_device() {
-        return Err(what("a block device"));
-    }
-    if kind.is_char_device() || kind.is_socket() {
-        return Err(what("no file"));
-    }
-    String::from_utf8(std::fs::read(path).map_err(unreadable)?).map_err(|_| what("no text"))
 }
 
 /// Which model a profile is for.

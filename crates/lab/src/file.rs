@@ -17,17 +17,6 @@ pub struct RecordWriter<W: Write> {
     line: Vec<u8>,
 }
 
-impl RecordWriter<File> {
-    /// Begins the file `path`; one of that name is replaced.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    pub fn create(path: &Path) -> Result<Self, LabError> {
-        let file = File::create(path).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
-        Ok(Self::new(file))
-    }
-}
-
 impl<W: Write> RecordWriter<W> {
     /// Writes to `out`, which should not buffer.
     pub const fn new(out: W) -> Self {

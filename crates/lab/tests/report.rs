@@ -237,7 +237,7 @@ fn small() -> Records {
             [[tasks]]\npid = 2\nname = \"b\"\nop = \"write\"\nsync = false\npattern = \"seq\"\nnr_sectors = 32\n\
             think_ns = 500_000\n";
         let records = records_of(tasks, &["noop", "cfq"], 1, "sata-ssd");
-        let mut writer = RecordWriter::create(&file).unwrap();
+        let mut writer = RecordWriter::new(std::fs::File::create(&file).unwrap());
         let mut write = |record: Record| writer.write(&record).unwrap();
         write(Record::Header(Box::new(records.header)));
         records.runs.into_iter().for_each(|run| write(Record::Run(Box::new(run))));

@@ -20,7 +20,7 @@ use iosched_lab::calibrate::{
 use crate::compare::quoted;
 use crate::device;
 use crate::fail::{FAILED, INTERRUPTED, usage};
-use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of, say};
+use crate::output::{self, Kind, Output, Outputs, Records, WriteArgs, all_of, say};
 use crate::signals::on_signal;
 use crate::watched::progress_bar;
 
@@ -139,8 +139,9 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
     };
     let profile = calibration.to_toml(&measurements.header)?;
     let mut written = vec![recorded];
-    let made = output.map(|out| out.text(&profile));
-    let next = args.output.as_deref().filter(|_| made.as_ref().is_some_and(Result::is_ok));
+    let made = output.as_ref().map(|out| out.text(&profile));
+    let is_made = output.as_ref().is_some_and(Output::is_file) && made.as_ref().is_some_and(Result::is_ok);
+    let next = args.output.as_deref().filter(|_| is_made);
     let shown =
         if args.json { show::json(&measurements, &calibration)? } else { as_text(next, &measurements, &calibration) };
     written.extend(made);

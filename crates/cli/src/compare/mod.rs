@@ -145,6 +145,7 @@ pub(crate) fn report(path: Option<&Path>, page: Option<&Path>, args: WriteArgs) 
         Some(path) => (path.to_owned(), page.map_or_else(|| path.with_extension("html"), Path::to_owned), false),
         None => (output::last_records()?, page.unwrap_or(Path::new(LAST_PAGE)).to_owned(), true),
     };
+    std::fs::File::open(&path).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
     let mut outputs = Outputs::new(args).reads(&path);
     let out = outputs.output("-o", &page, Kind::Page)?;
     let other = match crate::tune::page_of(&path)? {

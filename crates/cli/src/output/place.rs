@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 
 use super::STANDARD_OUTPUT;
-use crate::fail::usage;
+use crate::fail::{is_wrong_file, usage};
 
 /// Links that are followed at most, as the kernel does.
 const LINKS_MAX: usize = 40;
@@ -66,7 +66,8 @@ impl Place {
 }
 
 fn cannot(path: &Path, error: &io::Error) -> anyhow::Error {
-    anyhow!("{}: cannot be written: {error}", path.display())
+    let problem = format!("{}: cannot be written: {error}", path.display());
+    if is_wrong_file(error) { usage(problem) } else { anyhow!(problem) }
 }
 
 /// A file that is not there yet, at the end of links; its directory must be.

@@ -1,0 +1,22 @@
+//! The file of a profile, read; what is no file of text is told as what it is.
+
+use crate::profile::ProfileError;
+
+/// The text of a file. Devices are not read: they do not end, or not before everything on them was read.
+#[expect(clippy::disallowed_methods, reason = "profiles are read before a run")]
+pub(crate) fn read(path: &str) -> Result<String, ProfileError> {
+    use std::os::unix::fs::FileTypeExt;
+    let unreadable = |source| ProfileError::Unreadable { file: path.to_owned(), source };
+    let what = |what| ProfileError::NotText { file: path.to_owned(), what };
+    let kind = std::fs::metadata(path).map_err(unreadable)?.file_type();
+    if kind.is_dir() {
+        return Err(what("a directory"));
+    }
+    if kind.is_block_device() {
+        return Err(what("a block device"));
+    }
+    if kind.is_char_device() || kind.is_socket() {
+        return Err(what("no file"));
+    }
+    String::from_utf8(std::fs::read(path).map_err(unreadable)?).map_err(|_| what("no text in UTF-8"))
+}
