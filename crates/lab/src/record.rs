@@ -126,6 +126,14 @@ pub struct WorkloadRecord {
     pub jobs: Vec<JobRecord>,
 }
 
+impl WorkloadRecord {
+    /// Whether it is for certain not the whole recording.
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        self.missing.iter().any(|missing| missing.certain)
+    }
+}
+
 /// Something of a recording that is missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingRecord {

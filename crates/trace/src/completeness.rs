@@ -7,8 +7,8 @@ use crate::Format;
 use crate::error::{Place, Warning, WarningKind};
 use crate::summary::display::grouped;
 
-/// Of what was recorded, so much may be lost or damaged before the rest no longer passes for the whole, per cent. Below,
-/// means and shares move by less than the 2 % that a comparison takes for a difference of quantiles.
+/// Of what was recorded, so much may be lost or damaged before the rest no longer passes for the whole, per cent.
+/// Below, means and shares move by less than the 2 % that a comparison takes for a difference of quantiles.
 pub const LOST_PERCENT_MAX: f64 = 1.0;
 
 /// Fewer events than these without their counterparts prove nothing: I/O that was under way when tracing began or
@@ -108,8 +108,8 @@ pub struct Unmatched {
     pub issued: u64,
     /// Those that never completed.
     pub pending: u64,
-    /// Those among them that were not under way when tracing ended: issued in the earlier half, overtaken by more than a
-    /// device holds, or issued long after the last completion.
+    /// Those among them that were not under way when tracing ended: issued in the earlier half, overtaken by more than
+    /// a device holds, or issued long after the last completion.
     pub stale_pending: u64,
     /// Whether issues were recorded.
     pub by_issue: bool,
@@ -170,8 +170,8 @@ impl Gap {
         }
     }
 
-    /// Whether it can change what is concluded: not what was under way when tracing began or ended, nor a CPU that nothing
-    /// is missing of.
+    /// Whether it can change what is concluded: not what was under way when tracing began or ended, nor a CPU that
+    /// nothing is missing of.
     #[must_use]
     pub fn matters(&self) -> bool {
         match self {

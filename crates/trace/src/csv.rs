@@ -192,7 +192,8 @@ fn flags_of(field: &[u8]) -> Option<Flags> {
     })
 }
 
-/// What is to be known of the times of a file before it is read: whether they are as written, and how exact they are, ns.
+/// What is to be known of the times of a file before it is read: whether they are as written, and how exact they are,
+/// ns.
 pub(crate) fn times(head: &[u8], given: Option<&Columns>) -> (bool, u64) {
     let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii_end);
     let heading = lines.clone().find(|line| !line.starts_with(b"#")).and_then(Columns::of_heading);

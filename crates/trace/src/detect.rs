@@ -9,8 +9,8 @@ use crate::{Format, alibaba, blkparse, blkreplay, blktrace, csv, fio, fiu, mqsim
 
 /// Lines that are looked at.
 const LINES_MAX: usize = 100;
-/// Of these, so many must be of the format, per cent: a few can be damaged, and what is left out is counted when the whole
-/// is read.
+/// Of these, so many must be of the format, per cent: a few can be damaged, and what is left out is counted when the
+/// whole is read.
 const FIT_PERCENT_MIN: usize = 50;
 /// Bytes looked at for what text does not hold.
 const TEXT_HEAD_BYTES: usize = 512;

@@ -1,5 +1,5 @@
-//! What goes wrong with a trace, and where: errors where it cannot be read or is not the whole, warnings where something
-//! could be read.
+//! What goes wrong with a trace, and where: errors where it cannot be read or is not the whole, warnings where
+//! something could be read.
 
 use std::fmt;
 use std::io;

@@ -101,6 +101,13 @@ pub fn tencent(data: &[u8]) {
 /// Detection, decompression and whatever reader they choose.
 pub fn detect(data: &[u8]) {
     read(data, None);
+    // What is not the whole is refused at the end, or before.
+    let Ok(mut reader) = TraceReader::from_reader(Cursor::new(data.to_vec()), "input", &ReadOptions::default()) else {
+        return;
+    };
+    let refused = reader.by_ref().any(|item| item.is_err());
+    let reason = !reader.warnings().is_empty() || !reader.completeness().is_whole();
+    assert!(!refused || reason, "a refusal says why");
 }
 
 /// Every writer, and its reader after it.

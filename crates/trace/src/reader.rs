@@ -52,8 +52,8 @@ pub type ProcessNames = BTreeMap<u32, ProcessName>;
 /// The requests of a trace, in the order they were submitted.
 ///
 /// Memory is bounded whatever the trace's length. Damage does not end the stream where it can be read on:
-/// [`TraceReader::warnings`] and [`TraceReader::completeness`] tell, after the last item completely. An error is an item
-/// once, last: [`TraceError::Unreadable`] when nothing could be read, [`TraceError::Partial`] or
+/// [`TraceReader::warnings`] and [`TraceReader::completeness`] tell, after the last item completely. An error is an
+/// item once, last: [`TraceError::Unreadable`] when nothing could be read, [`TraceError::Partial`] or
 /// [`TraceError::BadLines`] when what was read is not the whole.
 pub struct TraceReader {
     body: Body,

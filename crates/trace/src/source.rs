@@ -1,4 +1,5 @@
-//! Where a trace is read from: the files that a name stands for, or what comes through a pipe. Can be read more than once.
+//! Where a trace is read from: the files that a name stands for, or what comes through a pipe. Can be read more than
+//! once.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -36,8 +37,8 @@ enum Place {
 
 impl Source {
     /// What `path` stands for: a file; its siblings of other CPUs, if it is named as one CPU's; if there is no such
-    /// file, the per-CPU files that begin with its name, or itself compressed. `-` is standard input. What comes through a
-    /// pipe is read to its end and kept in an unnamed file of the directory for temporary files.
+    /// file, the per-CPU files that begin with its name, or itself compressed. `-` is standard input. What comes through
+    /// a pipe is read to its end and kept in an unnamed file of the directory for temporary files.
     ///
     /// # Errors
     /// There is no such file, it is a directory, or a pipe cannot be read or kept.
@@ -54,7 +55,7 @@ impl Source {
         if kind.is_dir() {
             return Err(TraceError::Directory { found: open::traces_in(path), file: name });
         }
-        if kind.is_fifo() || kind.is_char_device() || kind.is_socket() {
+        if kind.is_fifo() || kind.is_socket() {
             let opened = File::open(path).map_err(|source| TraceError::Io { file: name.clone(), source })?;
             return Self::keep(opened, &name);
         }

@@ -210,8 +210,8 @@ pub(crate) fn number_u32(digits: &[u8]) -> Option<u32> {
     number(digits)?.try_into().ok()
 }
 
-/// The sectors that hold `length` bytes from `offset` on: begun ones counted, none of no length. `None` if there are too
-/// many.
+/// The sectors that hold `length` bytes from `offset` on: begun ones counted, none of no length. `None` if there are
+/// too many.
 pub(crate) fn sectors_of_bytes(offset: u64, length: u64) -> Option<(u64, u32)> {
     let end = offset.checked_add(length)?.div_ceil(SECTOR_BYTES);
     let sector = offset / SECTOR_BYTES;

@@ -90,6 +90,7 @@ pub(super) fn subject(
     look: Look,
 ) -> String {
     let mut about = Vec::new();
+    about.extend(workload.is_part().then(|| "a part of the recording".to_owned()));
     about.extend(workload.requests.map(|n| format!("{} requests", grouped(n))));
     about.extend(workload.reads.map(|n| format!("{} reads", grouped(n))));
     let what = match workload.kind {

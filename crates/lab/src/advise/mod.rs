@@ -78,7 +78,9 @@ impl<'a> Advice<'a> {
             }
         };
         let predictions = measured.standings.iter().skip(1).map(prediction).collect();
-        let doubts = of_device.iter().flat_map(|results| &results.doubts);
+        // That the recording is not whole is told of the advice.
+        let told = |doubt: &&Doubt| !matches!(doubt, Doubt::TraceIncomplete { .. });
+        let doubts = of_device.iter().flat_map(|results| &results.doubts).filter(told);
         let (starved, others): (Vec<&Doubt>, Vec<&Doubt>) =
             doubts.partition(|doubt| matches!(doubt, Doubt::Starved { .. }));
         let [starved, reservations] = [starved, others].map(|own| own.into_iter().map(ToString::to_string).collect());

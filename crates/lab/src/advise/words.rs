@@ -64,6 +64,10 @@ impl Advice<'_> {
     #[must_use]
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
+        let missing = &self.measured.header.workload.missing;
+        if !missing.is_empty() {
+            doubts.push(crate::doubt::incomplete(missing));
+        }
         if self.model_fits == Some(false) {
             doubts.push(
                 "no model fits the device, so the search in simulation is a weak hint: all schedulers were tried on the device, but other values \

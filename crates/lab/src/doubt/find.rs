@@ -54,7 +54,8 @@ impl Finder<'_> {
         doubts.extend(workload.recorded_devices.map(|devices| Doubt::SeveralDevices { devices }));
         let warnings = self.records.all().warnings.iter();
         doubts.extend(warnings.map(|problem| Doubt::RecordsDamaged { problem: problem.clone() }));
-        if let Some(first) = workload.warnings.first() {
+        // What is missing tells of the damage, too.
+        if let Some(first) = workload.warnings.first().filter(|_| workload.missing.is_empty()) {
             doubts.push(Doubt::WorkloadDamaged { first: first.clone(), total: workload.warnings_total });
         }
         let device = self.records.device();

@@ -70,6 +70,7 @@ pub(crate) fn values(view: &View<'_>) -> Markup {
 fn workload(header: &Header) -> String {
     let workload = &header.workload;
     let mut parts = Vec::new();
+    parts.extend(workload.is_part().then(|| "a part of the recording".to_owned()));
     if let Some(requests) = workload.requests {
         let reads = workload.reads.map_or_else(String::new, |reads| format!(", {} of them reads", grouped(reads)));
         parts.push(format!("{}{reads}", counted(requests, "request", "requests")));

@@ -1,8 +1,8 @@
 //! Which events of a block trace have no counterparts: completions of what was never sent, and requests that never
 //! complete. That is how the missing file of a CPU shows.
 //!
-//! Requests complete on other CPUs than they were submitted on, at least some of them, and each CPU has a file of its own.
-//! Sequence numbers count within a CPU, so they say nothing of others.
+//! Requests complete on other CPUs than they were submitted on, at least some of them, and each CPU has a file of its
+//! own. Sequence numbers count within a CPU, so they say nothing of others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,8 @@ use crate::completeness::Unmatched;
 const OPEN_MAX: usize = 65_536;
 /// A request that so many others overtake was not under way when tracing ended: more than devices hold.
 const OVERTAKEN_MAX: u64 = 1_024;
-/// A device with work is silent at the end so many times longer than ever before if its completions are missing from then
-/// on.
+/// A device with work is silent at the end so many times longer than ever before if its completions are missing from
+/// then on.
 const SILENCE_TIMES: u64 = 4;
 /// CPUs told apart.
 const CPUS_MAX: usize = 8_192;

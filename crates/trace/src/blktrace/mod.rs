@@ -1,8 +1,8 @@
 //! Block trace events: what happened to requests on their way through the request queue.
 //!
-//! [`binary`] reads the records of one CPU, [`merge`] puts several CPUs' into one order, [`convert`] makes
-//! requests of events, [`follow`] finds events without their counterparts, [`writer`] writes events, [`pass`] takes them from a trace to another. blkparse's text gives the same events and goes through the same
-//! conversion.
+//! [`binary`] reads the records of one CPU, [`merge`] puts several CPUs' into one order, [`convert`] makes requests of
+//! events, [`follow`] finds events without their counterparts, [`writer`] writes events, [`pass`] takes them from a
+//! trace to another. blkparse's text gives the same events and goes through the same conversion.
 //! Record layout: `include/uapi/linux/blktrace_api.h` of Linux, format version 7.
 
 pub(crate) mod binary;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{fed, info, table, through};
-use crate::common::sh;
+use crate::common::{has_program, sh};
 use crate::list::Place;
 
 const ROWS: &str = "0,R,80,8,7\n1000000,W,160,16,7\n2000000,r,240,8,8\n";
@@ -171,6 +171,9 @@ pub(super) fn other_compression(place: &Place) {
 }
 
 pub(super) fn misnamed(place: &Place) {
+    if !has_program("gzip") {
+        return;
+    }
     let text = table(50);
     info(place, "x.csv.gz", &text).code(0).says(&["csv: 50 requests"]);
     info(place, "x.msr", &text).code(0).says(&["csv: 50 requests"]);
@@ -180,6 +183,9 @@ pub(super) fn misnamed(place: &Place) {
 }
 
 pub(super) fn members(place: &Place) {
+    if !has_program("gzip") || !has_program("zstd") {
+        return;
+    }
     let text = table(400);
     let (first, second) = text.split_at(5_000);
     for (program, name) in [("gzip", "x.gz"), ("zstd", "x.zst")] {

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::{cpu, fed, info, table, through};
+use crate::common::has_program;
 use crate::list::{Place, of_repository};
 
 const NOT_WHOLE: &str = "this is not the whole recording";
@@ -29,6 +30,8 @@ pub(super) fn compared(place: &Place) {
     let told = place.iosched(&[&args[..], &["--partial", "--report", "page.html"]].concat());
     told.code(0);
     assert!(told.err.starts_with(&format!("warning: {NOT_WHOLE}")), "{}", told.err);
+    let head = told.out.lines().next().unwrap();
+    assert!(head.starts_with("pgbench.blktrace.1.zst ") && head.contains("a part of the recording"), "{head}");
     let first = told.out.split("doubtful:\n").nth(1).unwrap_or_else(|| panic!("{}", told.out));
     assert!(first.trim_start().starts_with(&format!("- {NOT_WHOLE}")), "{first}");
     assert!(place.read("page.html").contains(NOT_WHOLE));
@@ -79,6 +82,9 @@ pub(super) fn cpu_between(place: &Place) {
 }
 
 pub(super) fn cut_at_a_record(place: &Place) {
+    if !has_program("zstd") {
+        return;
+    }
     let [_, second] = [0, 1].map(|number| cpu(place, number));
     // Of the CPU that completes, the first half.
     let data = through("zstd", &["-dc"], &fs::read(&second).unwrap());
@@ -92,6 +98,9 @@ pub(super) fn cut_at_a_record(place: &Place) {
 }
 
 pub(super) fn blkparse_of_one_cpu(place: &Place) {
+    if !has_program("zstd") {
+        return;
+    }
     let packed = fs::read(of_repository("crates/trace/samples/sqlite-insert.txt.zst")).unwrap();
     let text = String::from_utf8(through("zstd", &["-dc"], &packed)).unwrap();
     info(place, "whole.txt", &text).code(0).never(&[NOT_WHOLE]);
@@ -101,6 +110,9 @@ pub(super) fn blkparse_of_one_cpu(place: &Place) {
 }
 
 pub(super) fn without_completions(place: &Place) {
+    if !has_program("zstd") {
+        return;
+    }
     let packed = fs::read(of_repository("crates/trace/samples/sqlite-insert.txt.zst")).unwrap();
     let text = String::from_utf8(through("zstd", &["-dc"], &packed)).unwrap();
     // As grep would: lines of completions name no process.
@@ -157,6 +169,9 @@ pub(super) fn zstd_cut(place: &Place) {
 }
 
 pub(super) fn gzip_cut(place: &Place) {
+    if !has_program("gzip") {
+        return;
+    }
     let packed = through("gzip", &["-c"], table(5_000).as_bytes());
     info(place, "whole.csv.gz", &packed).code(0).says(&["5,000 requests"]);
     let told = info(place, "cut.csv.gz", &packed[..packed.len() / 2]);
