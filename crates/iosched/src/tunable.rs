@@ -142,18 +142,14 @@ pub enum TunableError {
         takes: String,
     },
     /// Too small or too large.
-    #[error("{name}: {value} is out of range {min}..={max}{unit}")]
+    #[error("{name}: {value} is out of range {takes}")]
     OutOfRange {
         /// The tunable.
         name: &'static str,
         /// What was given.
         value: String,
-        /// Smallest value.
-        min: i128,
-        /// Largest value.
-        max: i128,
-        /// The unit, after a space; empty if it has none.
-        unit: String,
+        /// Smallest and largest value, and the unit if there is one.
+        takes: String,
     },
     /// It can be read only.
     #[error("{name} is read-only")]
@@ -177,11 +173,7 @@ impl Spec {
     /// If it is not a whole number, or out of range.
     pub fn parse(&self, text: &str) -> Result<u64, TunableError> {
         let text = text.trim();
-        let not_a_number = || TunableError::NotANumber {
-            name: self.name,
-            value: text.to_owned(),
-            takes: format!("{}..={}{}", self.number(self.min), self.number(self.max), self.unit_text()),
-        };
+        let not_a_number = || TunableError::NotANumber { name: self.name, value: text.to_owned(), takes: self.takes() };
         match self.read(text) {
             Some(value) => self.check(value),
             None if self.clamps && !self.read_only => self.nearest(text).ok_or_else(not_a_number),
@@ -245,8 +237,11 @@ impl Spec {
     }
 
     fn out_of_range(&self, value: String) -> TunableError {
-        let (min, max) = (self.number(self.min), self.number(self.max));
-        TunableError::OutOfRange { name: self.name, value, min, max, unit: self.unit_text() }
+        TunableError::OutOfRange { name: self.name, value, takes: self.takes() }
+    }
+
+    fn takes(&self) -> String {
+        format!("{}..={}{}", self.number(self.min), self.number(self.max), self.unit_text())
     }
 
     fn in_range(&self, number: i128) -> bool {

@@ -55,6 +55,7 @@ impl Disks {
             }
             _ => (self.disks.clone(), given),
         };
+        let first = disks.first().cloned();
         let mut found = Vec::new();
         for disk in disks {
             if let Some(path) = self.find_of(&disk, name)? {
@@ -62,7 +63,7 @@ impl Disks {
             }
         }
         if found.is_empty() {
-            return Err(self.unknown(name));
+            return Err(self.unknown(first, name));
         }
         Ok(found)
     }
@@ -80,8 +81,9 @@ impl Disks {
         Ok(None)
     }
 
-    fn unknown(&mut self, name: &str) -> anyhow::Error {
-        let Some(disk) = self.disks.first().cloned() else {
+    /// `disk` has nothing of that name.
+    fn unknown(&mut self, disk: Option<Disk>, name: &str) -> anyhow::Error {
+        let Some(disk) = disk else {
             return usage("there is no disk");
         };
         let mut known: Vec<_> = self.all_of(&disk).unwrap_or_default().into_iter().map(|named| named.name).collect();

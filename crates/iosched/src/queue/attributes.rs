@@ -107,9 +107,7 @@ impl Attributes {
             return Err(TunableError::OutOfRange {
                 name: "max_sectors_kb",
                 value: (u64::from(changed.max_sectors) / SECTORS_PER_KIB).to_string(),
-                min: 4,
-                max: (u64::from(self.max_hw_sectors) / SECTORS_PER_KIB).into(),
-                unit: " KiB".to_owned(),
+                takes: format!("4..={} KiB", u64::from(self.max_hw_sectors) / SECTORS_PER_KIB),
             });
         }
         *self = changed;

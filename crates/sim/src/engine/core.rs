@@ -689,7 +689,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             notes: self.notes,
             jobs: Vec::new(),
             app: None,
-            counted_from_ns: self.tally.from_ns(),
+            counted_from_ns: self.tally.counted_from_ns(),
             lateness: None,
         }
     }

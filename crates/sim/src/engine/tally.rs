@@ -46,7 +46,7 @@ impl Tally {
     }
 
     /// From when everything counts, ns.
-    pub(super) fn from_ns(&self) -> u64 {
+    pub(super) fn counted_from_ns(&self) -> u64 {
         self.since_ns.unwrap_or(self.warm_up_ns)
     }
 }

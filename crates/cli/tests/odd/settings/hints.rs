@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use crate::common::{Loop, Mount, available, has_program, image, is_root, scheduler, sh};
-use crate::list::{Place, Told};
+use crate::list::{Place, Told, of_repository};
 
 const WRITES: &str = "[[tasks]]\npid = 1\nop = \"write\"\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n";
 /// What is never said of something that somebody would miss.
@@ -37,6 +37,7 @@ pub(super) fn a_file(place: &Place) {
     place.file("write.toml", WRITES);
     place.file("data", vec![1; 4096]);
     asked(place, &place.path("data"), &["data: is a regular file", "give a directory"], &[DESTROY, "destroys"]);
+    asked(place, &of_repository("README.md"), &["README.md: is a regular file"], &[DESTROY, "destroys"]);
 }
 
 pub(super) fn a_pipe(place: &Place) {
