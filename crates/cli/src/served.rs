@@ -180,14 +180,15 @@ impl Ending {
     /// On a thread of its own: it may take long, and the next signal ends it.
     fn begin(&self, phase: &mut Phase, stop: Arc<Stop>) {
         *phase = Phase::Stopping;
-        let ending = self.clone();
+        let (ending, own) = (self.clone(), Arc::clone(&stop));
         let run = move || {
-            if !stop() {
-                *ending.phase() = Phase::Serving(stop);
+            if !own() {
+                *ending.phase() = Phase::Serving(own);
             }
         };
-        if let Err(error) = thread::Builder::new().name("stop".to_owned()).spawn(run) {
-            say!("there is no thread to end in order: {error}; a second signal ends at once");
+        // Where there is no memory for a thread, no other signal is looked at until it has ended.
+        if thread::Builder::new().name("stop".to_owned()).spawn(run).is_err() && !stop() {
+            *phase = Phase::Serving(stop);
         }
     }
 }

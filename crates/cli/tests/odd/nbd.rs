@@ -276,6 +276,13 @@ impl Target {
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
+    /// Address space that the server has, in bytes.
+    pub(crate) fn address_space_bytes(&self) -> u64 {
+        let status = fs::read_to_string(self.proc("status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+        line.trim_end_matches("kB").trim().parse::<u64>().unwrap() << 10
+    }
+
     /// A socket, not greeted.
     pub(crate) fn raw(&self) -> UnixStream {
         let stream = UnixStream::connect(self.server.here.join("s")).unwrap();

@@ -81,8 +81,8 @@ pub(super) fn no_more_memory(place: &Place) {
         return;
     }
     let target = Target::of(place, &["memory:16M"]);
-    target.limit(&["--as=200000000"]);
-    // Each write that has begun wants address space for a piece.
+    // Room for what it has and a little more. Each write that has begun wants address space for a piece.
+    target.limit(&[&format!("--as={}", target.address_space_bytes() + (48 << 20))]);
     let mut there: Vec<Client> = (0..100).map(|_| target.client()).collect();
     for client in &mut there {
         client.send(&[request(0, WRITE, 1, 0, 8 << 20), vec![1; 5000]].concat());

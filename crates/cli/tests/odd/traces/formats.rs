@@ -90,7 +90,7 @@ pub(super) fn columns_everywhere(place: &Place) {
     assert_eq!(place.read("x.csv").lines().count(), 201);
     let args = ["compare", "--workload", "x.toml", "-s", "noop", "-n", "1", "-d", "sata-ssd"];
     place.iosched(&[&args[..], &names[..]].concat()).code(0).says(&["200 requests"]);
-    assert!(place.read("last.jsonl").contains("--columns time_us,op,sector,nr_sectors"));
+    assert!(place.read("state/last.jsonl").contains("--columns time_us,op,sector,nr_sectors"));
     let args = ["tune", "--workload", "x.toml", "-s", "noop", "-g", "throughput", "-d", "sata-ssd", "--budget", "30"];
     place.iosched(&[&args[..], &names[..]].concat()).says(&["200 requests"]);
 }
@@ -123,7 +123,7 @@ pub(super) fn many_bad_lines(place: &Place) {
     // The same in every format of text.
     for format in ["fio-v2", "fio-v3", "msr", "spc", "fiu", "alibaba", "tencent", "blkreplay", "mqsim"] {
         place.file("good.csv", heading.clone() + &good);
-        place.iosched(&["trace", "convert", "good.csv", "y", "--format", format]).code(0);
+        place.iosched(&["trace", "convert", "--force", "good.csv", "y", "--format", format]).code(0);
         let text = place.read("y") + "what\nis\nthis\n";
         info(place, "y", text).refused(2, &["3 of 1", "found \"what\", expected", "--input-format"]);
     }

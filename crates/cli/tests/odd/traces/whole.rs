@@ -26,17 +26,17 @@ pub(super) fn compared(place: &Place) {
     cpu(place, 1);
     let args = ["compare", "--workload", "pgbench.blktrace.1.zst", "-s", "noop", "-n", "1", "-d", "sata-ssd"];
     place.iosched(&args).refused(1, &[NOT_WHOLE, "CPU 0", "--partial"]);
-    assert!(!place.path("last.jsonl").exists(), "nothing was run");
-    let told = place.iosched(&[&args[..], &["--partial", "--report", "page.html"]].concat());
-    told.code(0);
+    assert!(!place.path("state/last.jsonl").exists(), "nothing was run");
+    let told = place.iosched(&[&args[..], &["--partial", "--details", "--report", "page.html"]].concat());
+    told.code(0).says(&[&format!("doubtful: {NOT_WHOLE}")]);
     assert!(told.err.starts_with(&format!("warning: {NOT_WHOLE}")), "{}", told.err);
     let head = told.out.lines().next().unwrap();
     assert!(head.starts_with("pgbench.blktrace.1.zst ") && head.contains("a part of the recording"), "{head}");
     let first = told.out.split("doubtful:\n").nth(1).unwrap_or_else(|| panic!("{}", told.out));
     assert!(first.trim_start().starts_with(&format!("- {NOT_WHOLE}")), "{first}");
     assert!(place.read("page.html").contains(NOT_WHOLE));
-    assert!(place.read("last.jsonl").contains("--partial"), "the command can be done again");
-    place.iosched(&["report", "last.jsonl", "-o", "again.html"]).code(0);
+    assert!(place.read("state/last.jsonl").contains("--partial"), "the command can be done again");
+    place.iosched(&["report", "--last", "-o", "again.html"]).code(0);
     assert!(place.read("again.html").contains(NOT_WHOLE));
 }
 
@@ -198,7 +198,7 @@ pub(super) fn records_cut(place: &Place) {
 pub(super) fn lines_cut(place: &Place) {
     place.file("whole.csv", table(500));
     for format in ["fio-v2", "fio-v3", "msr", "spc", "fiu", "alibaba", "tencent", "blkreplay", "mqsim", "csv"] {
-        place.iosched(&["trace", "convert", "whole.csv", "x", "--format", format]).code(0);
+        place.iosched(&["trace", "convert", "--force", "whole.csv", "x", "--format", format]).code(0);
         let text = place.read("x");
         let last = text.trim_end().rfind('\n').unwrap() + 1;
         info(place, "x", &text[..last + 12]).refused(1, &[NOT_WHOLE, "x: line", "ends inside a line", "--partial"]);

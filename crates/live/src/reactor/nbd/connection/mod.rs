@@ -14,10 +14,10 @@ use slab::Slab;
 use super::account::Account;
 use super::output::Output;
 use super::{Asked, Door};
+use crate::Messages;
 use crate::disk::{ClientId, Identity, LiveDisk};
 use crate::nbd::{Decoder, Event, Handshake, Negotiated, Progress, Received, Refusal, Replies, Request, Transport};
 use crate::ring::Submissions;
-use crate::Messages;
 use transfer::{Arriving, Parted, Reading};
 
 /// A client that does not take its answers during the handshake is not listened to while more than so many bytes wait for it.
