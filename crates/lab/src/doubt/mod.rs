@@ -230,6 +230,7 @@ impl Doubt {
             Self::ModelError { .. } | Self::ChangedNothing { .. } | Self::NoVariance { .. } => 6,
             // Single figures; what nothing is concluded from is last.
             Self::ThinTail { figure, .. } if !figure.is_headline() => 10,
+            Self::ManyComparisons { fragile, .. } if !fragile.iter().any(|(_, figure)| figure.is_headline()) => 10,
             Self::FewIos { .. } | Self::ThinTail { .. } | Self::ManyComparisons { .. } => 7,
             Self::Simulated { .. } => 8,
             Self::Short { .. } | Self::FewRuns { .. } | Self::NoFairness { .. } | Self::FairnessPartial { .. } => 9,
