@@ -45,7 +45,8 @@ pub(crate) enum Command {
         /// Of the last comparison that was given no --records
         #[arg(long, conflicts_with = "records")]
         last: bool,
-        /// The page to write; - for standard output [default: the name of RECORDS, ending in .html; last.html with --last]
+        /// The page to write; - for standard output [default: the name of RECORDS, ending in .html; last.html with
+        /// --last]
         #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
         #[command(flatten)]
@@ -95,11 +96,11 @@ const RUNS_UNTIL_SURE: u32 = 60;
 /// Every setting is run on the same workload and the same seeds: run i of one setting is compared with run i of the
 /// others. With several devices that is done on each of them, and the end says which setting wins where.
 ///
-/// There are three verdicts on a figure, from the 95 % confidence interval of the mean paired difference to the baseline. Settings are
-/// equal if all of it is within --equal-within; else one is better or worse if it leaves no doubt that there is a difference; else
-/// it cannot be told, and how many runs would tell is said. The interval is widened by how wrong the device's profile is
-/// known to be. Beside it, * marks what the published rule calls a difference: means whose standard deviations do not reach
-/// each other.
+/// There are three verdicts on a figure, from the 95 % confidence interval of the mean paired difference to the
+/// baseline. Settings are equal if all of it is within --equal-within; else one is better or worse if it leaves no
+/// doubt that there is a difference; else it cannot be told, and how many runs would tell is said. The interval is
+/// widened by how wrong the device's profile is known to be. Beside it, * marks what the published rule calls a
+/// difference: means whose standard deviations do not reach each other.
 ///
 /// Fairness is Jain's index of the processes' slowdowns: mean latency in company over mean latency alone, on the same
 /// device under the same setting; of the 16 busiest processes with 30 I/Os or more.
@@ -109,9 +110,10 @@ const RUNS_UNTIL_SURE: u32 = 60;
 #[derive(Args, Debug)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArgs {
-    /// What to do: a trace in any format `iosched trace info` reads (- for standard input), a fio job file (*.fio, *.job, *.ini), a task
-    /// file (*.toml), or the command line of an application, such as "iozone -s 64 -e -i 0", "fs_mark -S 1 -n 100" or
-    /// "dd if=/dev/zero of=file bs=1M count=100 conv=fsync" [default: a recorded pgbench run that comes with iosched]
+    /// What to do: a trace in any format `iosched trace info` reads (- for standard input), a fio job file (*.fio,
+    /// *.job, *.ini), a task file (*.toml), or the command line of an application, such as "iozone -s 64 -e -i 0",
+    /// "fs_mark -S 1 -n 100" or "dd if=/dev/zero of=file bs=1M count=100 conv=fsync" [default: a recorded pgbench run
+    /// that comes with iosched]
     #[arg(short, long, value_name = "FILE|COMMAND", value_hint = ValueHint::FilePath)]
     pub(crate) workload: Option<PathBuf>,
 
@@ -183,8 +185,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, group = "format")]
     markdown: bool,
 
-    /// Where records go, line by line as runs finish [default: last.jsonl in $XDG_STATE_HOME/iosched or ~/.local/state/iosched,
-    /// which `iosched report --last` shows]
+    /// Where records go, line by line as runs finish [default: last.jsonl in $XDG_STATE_HOME/iosched or
+    /// ~/.local/state/iosched, which `iosched report --last` shows]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) records: Option<PathBuf>,
 
@@ -231,8 +233,8 @@ impl CompareArgs {
 /// How differences are judged, and how much is told of them.
 #[derive(Args, Debug)]
 pub(crate) struct VerdictArgs {
-    /// Differences within so many per cent of the baseline matter to nobody: settings that are no further apart for sure are
-    /// equal
+    /// Differences within so many per cent of the baseline matter to nobody: settings that are no further apart for
+    /// sure are equal
     #[arg(long, value_name = "PERCENT", default_value_t = EQUAL_WITHIN_PERCENT, value_parser = crate::compare::percent)]
     pub(crate) equal_within: f64,
 

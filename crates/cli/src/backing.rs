@@ -1,5 +1,5 @@
-//! Whether what a live disk is to be on is somebody else's: mounted, swapped to, or made into another device. Two who write to the same
-//! blocks and do not know of each other destroy what is there.
+//! Whether what a live disk is to be on is somebody else's: mounted, swapped to, or made into another device. Two who
+//! write to the same blocks and do not know of each other destroy what is there.
 
 use std::os::unix::fs::FileTypeExt;
 

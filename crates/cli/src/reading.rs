@@ -8,8 +8,8 @@ use crate::compare::quoted;
 /// How to read a trace.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Reading {
-    /// The trace's format: blktrace, blkparse, fio-v2, fio-v3, msr, spc, fiu, alibaba, tencent, blkreplay, vscsi, mqsim or
-    /// csv [default: told by its content]
+    /// The trace's format: blktrace, blkparse, fio-v2, fio-v3, msr, spc, fiu, alibaba, tencent, blkreplay, vscsi,
+    /// mqsim or csv [default: told by its content]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     input_format: Option<Format>,
     /// Read the trace as a table whose columns are these, apart by commas, tabs, semicolons, bars or blanks: a time

@@ -35,7 +35,8 @@ pub(crate) struct RestoreArgs {
     #[arg(long)]
     dry_run: bool,
 
-    /// Forget what was written down of devices that are gone, or other ones by now: their settings went with them, and nothing is set
+    /// Forget what was written down of devices that are gone, or other ones by now: their settings went with them,
+    /// and nothing is set
     #[arg(long)]
     forget: bool,
 

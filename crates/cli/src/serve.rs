@@ -62,8 +62,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     handshake_s: u16,
 
-    /// Seconds that a client may stand still in the middle of a request, or over answers that it does not take: 64 KiB, or the end of
-    /// one, are to move in that time
+    /// Seconds that a client may stand still in the middle of a request, or over answers that it does not take: 64
+    /// KiB, or the end of one, are to move in that time
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..))]
     standstill_s: u16,
 }

@@ -135,7 +135,8 @@ enum Phase {
 /// Begins the end; whether it has begun.
 type Stop = dyn Fn() -> bool + Send + Sync;
 
-/// The end of a disk that is served: SIGTERM, SIGINT or SIGHUP let it finish what it has and flush, the next one ends everything at once.
+/// The end of a disk that is served: SIGTERM, SIGINT or SIGHUP let it finish what it has and flush, the next one ends
+/// everything at once.
 #[derive(Clone)]
 pub(crate) struct Ending(Arc<Mutex<Phase>>);
 

@@ -14,9 +14,9 @@ use crate::tree::{Disks, Named, SYS_BLOCK};
 
 /// Write attributes of disks
 ///
-/// Values that are known to be wrong are refused before any is written. The others are written in the order given, read back, and
-/// printed as NAME=VALUE. One that is refused, or that reads as another value than was asked for, is told and ends it; those
-/// before it stay written, and are told, too.
+/// Values that are known to be wrong are refused before any is written. The others are written in the order given,
+/// read back, and printed as NAME=VALUE. One that is refused, or that reads as another value than was asked for, is
+/// told and ends it; those before it stay written, and are told, too.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SetArgs {

@@ -15,7 +15,8 @@ pub(crate) fn on_signal_if_nobody_does(asked: impl FnMut(i32) + Send + 'static) 
     if TOLD.load(Ordering::SeqCst) { Ok(()) } else { on_signal(asked) }
 }
 
-/// From now on `asked` is told the number of each, on a thread of its own. SIGHUP is left alone where nohup has it ignored.
+/// From now on `asked` is told the number of each, on a thread of its own. SIGHUP is left alone where nohup has it
+/// ignored.
 pub(crate) fn on_signal(mut asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
     TOLD.store(true, Ordering::SeqCst);
     let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(SIGHUP));

@@ -182,8 +182,8 @@ impl Spec {
         }
     }
 
-    /// Reads a value as [`parse`](Self::parse) does, and refuses one out of range also where the nearest would be taken for it: for
-    /// whoever asks for this value and no other.
+    /// Reads a value as [`parse`](Self::parse) does, and refuses one out of range also where the nearest would be
+    /// taken for it: for whoever asks for this value and no other.
     ///
     /// # Errors
     /// If it is not a whole number, or out of range.

@@ -132,8 +132,8 @@ fn told(error: &io::Error) -> String {
     }
 }
 
-/// Why `device` is not written as long as nobody has typed its name. Only of one that nobody uses, and that holds nothing known, it is
-/// [`NotAsked`](Refusal::NotAsked), which proposes to do that.
+/// Why `device` is not written as long as nobody has typed its name. Only of one that nobody uses, and that holds
+/// nothing known, it is [`NotAsked`](Refusal::NotAsked), which proposes to do that.
 #[must_use]
 pub fn unasked(device: &BlockDevice) -> Refusal {
     let path = device.path();
@@ -149,8 +149,8 @@ pub fn unasked(device: &BlockDevice) -> Refusal {
 /// Whether `device` may be written, after a person `typed` a device file's name to say that its data may be destroyed.
 ///
 /// # Errors
-/// The root file system is on its disk; anything mounts it, swaps to it or is made of it, of a partition or of the whole; nothing, or
-/// another name, was typed; it cannot be opened exclusively.
+/// The root file system is on its disk; anything mounts it, swaps to it or is made of it, of a partition or of the
+/// whole; nothing, or another name, was typed; it cannot be opened exclusively.
 pub fn to_write(device: &BlockDevice, typed: Option<&Path>) -> Result<Consent, Refusal> {
     let path = device.path();
     let Some(typed) = typed else { return Err(unasked(device)) };

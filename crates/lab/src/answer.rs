@@ -1,4 +1,5 @@
-//! The answer of a comparison on one device: which settings are best for what, in what they are equal, and what cannot be told.
+//! The answer of a comparison on one device: which settings are best for what, in what they are equal, and what
+//! cannot be told.
 
 use serde::Serialize;
 
@@ -9,8 +10,8 @@ use crate::overview::labels;
 use crate::record::{Header, OnDevice};
 use crate::results::{FigureResults, Results, SettingFigure, bounds, runs_in_words};
 
-/// Below this utilisation under every setting no best is named, per cent: an I/O that comes at any time finds the device busy
-/// in fewer than one case of twenty, so there is hardly ever a choice of what to do first.
+/// Below this utilisation under every setting no best is named, per cent: an I/O that comes at any time finds the
+/// device busy in fewer than one case of twenty, so there is hardly ever a choice of what to do first.
 pub const NOTHING_WAITS_PERCENT: f64 = 5.0;
 
 /// Settings that are among the best for the same figures.
@@ -134,8 +135,8 @@ impl Answer {
     }
 }
 
-/// How sure an answer is, in a sentence: how many runs it rests on, and what the comparisons of headline figures with the
-/// baseline came to, of all devices together.
+/// How sure an answer is, in a sentence: how many runs it rests on, and what the comparisons of headline figures with
+/// the baseline came to, of all devices together.
 #[must_use]
 pub fn sure_sentence<'r>(header: &Header, devices: impl IntoIterator<Item = &'r Results>) -> String {
     let devices: Vec<&Results> = devices.into_iter().collect();

@@ -1,17 +1,17 @@
 //! The verdict on one figure of one setting against the baseline: better or worse, equal, or that it cannot be told.
 //!
-//! Runs are paired by seed, and the 95 % confidence interval of the mean paired difference (Student's t) is taken. Values
-//! of a model that is known to be off by so much have the interval widened by that much on either side. Then
+//! Runs are paired by seed, and the 95 % confidence interval of the mean paired difference (Student's t) is taken.
+//! Values of a model that is known to be off by so much have the interval widened by that much on either side. Then
 //!
 //!  - settings are *equal* if the whole interval lies within a bound that matters ([`Bounds::equal_within_percent`],
 //!    but never less than [`Figure::relevant_percent`]);
 //!  - else one is *better* or *worse* if the interval does not hold 0;
 //!  - else it *cannot be told*, and [`Comparison::runs_needed`] says how many runs would tell.
 //!
-//! With one run there is no interval, and nothing can be told. Of a real device, where chance is not ours, a difference must
-//! also stand among all that are looked at together (Holm): of two equal settings, 19 comparisons in 20 then find no
-//! difference in any figure. Beside it stands the published rule: two settings differ where the bars of mean ± standard
-//! deviation do not touch ([`stat::bars_apart`]).
+//! With one run there is no interval, and nothing can be told. Of a real device, where chance is not ours, a
+//! difference must also stand among all that are looked at together (Holm): of two equal settings, 19 comparisons in
+//! 20 then find no difference in any figure. Beside it stands the published rule: two settings differ where the bars
+//! of mean ± standard deviation do not touch ([`stat::bars_apart`]).
 
 use iosched_disk::Fit;
 use serde::{Deserialize, Serialize};
@@ -118,8 +118,8 @@ pub struct Comparison {
     pub bootstrap: Option<(f64, f64)>,
     /// Probability of differences as one-sided if there were none, by their ranks (Wilcoxon); `None` if no pair differs.
     pub rank_p: Option<f64>,
-    /// Where it cannot be told: runs of each setting that would tell 4 times in 5 what these make likely, a difference or that
-    /// there is none that matters. `None` where it is told, and where no number of runs would.
+    /// Where it cannot be told: runs of each setting that would tell 4 times in 5 what these make likely, a
+    /// difference or that there is none that matters. `None` where it is told, and where no number of runs would.
     pub runs_needed: Option<u32>,
     /// The published rule: the difference of the means is outside the standard deviations. `None` of a single run.
     pub published: Option<bool>,

@@ -301,9 +301,8 @@ impl Figure {
         worst || self.quantile().is_some_and(|(q, _)| q >= TAIL)
     }
 
-    /// Its value in a run, in its unit, over the time that counts; `None` if it was not measured, as where the run has no
-    /// such I/O. [`Figure::Fairness`] needs more than one
-    /// run and is `None` here.
+    /// Its value in a run, in its unit, over the time that counts; `None` if it was not measured, as where the run
+    /// has no such I/O. [`Figure::Fairness`] needs more than one run and is `None` here.
     #[must_use]
     pub fn of(self, run: &RunResult) -> Option<f64> {
         const MS: f64 = 1e6;

@@ -56,8 +56,8 @@ pub struct FigureOverview {
     pub figure: Figure,
     /// Who wins, in the order of [`Header::devices`].
     pub devices: Vec<Outcome>,
-    /// Numbers of the settings that are among the best, for sure, on every device where some are; all of them if there is no
-    /// such device.
+    /// Numbers of the settings that are among the best, for sure, on every device where some are; all of them if
+    /// there is no such device.
     pub everywhere: Vec<usize>,
 }
 

@@ -143,8 +143,8 @@ impl Results {
 }
 
 impl Comparison {
-    /// "better by 18 % (15 to 21 %)", "worse 12-fold (9.0 to 15)", "equal (-0.3 to +1.2 %)", "cannot tell (-12 to +30 %), 34 runs
-    /// would"; `unit` for differences that have no percentage.
+    /// "better by 18 % (15 to 21 %)", "worse 12-fold (9.0 to 15)", "equal (-0.3 to +1.2 %)", "cannot tell (-12 to +30
+    /// %), 34 runs would"; `unit` for differences that have no percentage.
     #[must_use]
     pub fn describe(&self, unit: &str) -> String {
         let word = match self.verdict {

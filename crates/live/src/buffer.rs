@@ -12,8 +12,8 @@ use memmap2::{Advice, MmapMut, MmapOptions};
 const ALIGNMENT: usize = 4096;
 /// Sizes are powers of two from one page on.
 const CLASSES: usize = 20;
-/// Blocks up to this class are the allocator's and take their memory at once; larger ones are mapped, and take each page when it is
-/// written to.
+/// Blocks up to this class are the allocator's and take their memory at once; larger ones are mapped, and take each
+/// page when it is written to.
 const ALLOCATED_CLASS_MAX: u8 = 2;
 /// Bytes that a pool keeps for later at most, unless it is told otherwise.
 const KEPT_BYTES_MAX: usize = 64 << 20;
@@ -104,7 +104,8 @@ impl Pool {
         if class > ALLOCATED_CLASS_MAX { length.next_multiple_of(ALIGNMENT) } else { ALIGNMENT << class }
     }
 
-    /// A buffer of `length` bytes; what stands in it is what its last user left. The program ends if there is no memory for it.
+    /// A buffer of `length` bytes; what stands in it is what its last user left. The program ends if there is no
+    /// memory for it.
     ///
     /// # Panics
     /// If `length` is above 2 GiB: no operation is that large.

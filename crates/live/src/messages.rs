@@ -1,8 +1,8 @@
 //! What a person is told of live disks, by threads that must not wait for whoever reads it.
 //!
-//! Whoever has something to say puts it into a queue and goes on; a thread of its own writes it. If nobody reads, what does not fit into the
-//! queue is dropped and counted. Clients cause messages as often as they like: of one kind only so many are said in a while, the others are
-//! counted and told together.
+//! Whoever has something to say puts it into a queue and goes on; a thread of its own writes it. If nobody reads,
+//! what does not fit into the queue is dropped and counted. Clients cause messages as often as they like: of one kind
+//! only so many are said in a while, the others are counted and told together.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -148,7 +148,8 @@ impl Messages {
         self.0.changed.notify_all();
     }
 
-    /// Says something that others cause. `kind` names messages that are limited together, for people: `and 870 more: KIND`.
+    /// Says something that others cause. `kind` names messages that are limited together, for people: `and 870 more:
+    /// KIND`.
     pub fn note(&self, kind: &'static str, text: &str) {
         self.state().note(Instant::now(), kind, text);
         self.0.changed.notify_all();

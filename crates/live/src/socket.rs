@@ -117,8 +117,8 @@ impl Drop for OwnedListener {
     }
 }
 
-/// Nobody else begins to listen in the directory of `path` as long as this is there. Without it, as in a directory that cannot be read, it is
-/// most likely nobody as well.
+/// Nobody else begins to listen in the directory of `path` as long as this is there. Without it, as in a directory
+/// that cannot be read, it is most likely nobody as well.
 fn lock_directory(path: &Path) -> Option<fs::File> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = fs::File::open(parent).ok()?;

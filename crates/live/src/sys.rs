@@ -102,7 +102,8 @@ pub(crate) fn describe(mut file: &File, is_device: bool) -> io::Result<About> {
     Ok(About { bytes, direct_block_bytes: direct_block_bytes.max(512), rotational })
 }
 
-/// Whether zeroes that may become a hole are made without writing them, in a file or device of so many bytes. Nothing is changed.
+/// Whether zeroes that may become a hole are made without writing them, in a file or device of so many bytes. Nothing
+/// is changed.
 pub(crate) fn zeroes_quickly(file: &File, is_device: bool, bytes: u64) -> bool {
     if !is_device {
         // Behind the end there is nothing that could become a hole.
@@ -194,8 +195,8 @@ pub(crate) fn unix_peer(socket: BorrowedFd<'_>) -> (String, u32) {
     (format!("{}[{pid}]", process_name(pid)), pid)
 }
 
-/// How a process calls itself; empty if it is gone. It may call itself anything, so nothing in it can pass for the end of a line or move a
-/// terminal's cursor.
+/// How a process calls itself; empty if it is gone. It may call itself anything, so nothing in it can pass for the
+/// end of a line or move a terminal's cursor.
 pub(crate) fn process_name(pid: u32) -> String {
     let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     printable(String::from_utf8_lossy(&name).trim_end_matches('\n'))
@@ -206,7 +207,8 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// Whether nobody is at the other end of a socket any more. Over the network that is seen only once something was sent in vain.
+/// Whether nobody is at the other end of a socket any more. Over the network that is seen only once something was
+/// sent in vain.
 pub(crate) fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut about = [PollFd::from_borrowed_fd(socket, PollFlags::empty())];
@@ -214,7 +216,8 @@ pub(crate) fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
     polled.is_err() || about[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
-/// What the kernel keeps for a socket to send, and of a TCP socket what it has received, is `bytes` at most from now on, if it was more.
+/// What the kernel keeps for a socket to send, and of a TCP socket what it has received, is `bytes` at most from now
+/// on, if it was more.
 pub(crate) fn bound_buffers(socket: BorrowedFd<'_>, bytes: usize, is_tcp: bool) {
     use rustix::net::sockopt::{
         set_socket_recv_buffer_size, set_socket_send_buffer_size, socket_recv_buffer_size, socket_send_buffer_size,

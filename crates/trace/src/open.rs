@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::Format;
 use crate::error::TraceError;
 
-/// The files that the name `path` of a trace stands for: itself; its siblings of other CPUs, if it is named as one CPU's; if there
-/// is no such file, the per-CPU files that begin with its name, or itself compressed.
+/// The files that the name `path` of a trace stands for: itself; its siblings of other CPUs, if it is named as one
+/// CPU's; if there is no such file, the per-CPU files that begin with its name, or itself compressed.
 ///
 /// # Errors
 /// There is none.

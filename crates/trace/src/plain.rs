@@ -8,7 +8,8 @@ use std::path::Path;
 /// Opens a file, or a pipe, to be read from its beginning to its end.
 ///
 /// # Errors
-/// It cannot be opened, or is a directory, a device or a socket: those do not end, or not before everything on them was read.
+/// It cannot be opened, or is a directory, a device or a socket: those do not end, or not before everything on them
+/// was read.
 pub fn open_plain(path: &Path) -> io::Result<File> {
     let file_type = std::fs::metadata(path)?.file_type();
     match what_else(file_type) {

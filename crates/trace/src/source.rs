@@ -37,8 +37,8 @@ enum Place {
 
 impl Source {
     /// What `path` stands for: a file; its siblings of other CPUs, if it is named as one CPU's; if there is no such
-    /// file, the per-CPU files that begin with its name, or itself compressed. `-` is standard input. What comes through
-    /// a pipe is read to its end and kept in an unnamed file of the directory for temporary files.
+    /// file, the per-CPU files that begin with its name, or itself compressed. `-` is standard input. What comes
+    /// through a pipe is read to its end and kept in an unnamed file of the directory for temporary files.
     ///
     /// # Errors
     /// There is no such file, it is a directory, or a pipe cannot be read or kept.

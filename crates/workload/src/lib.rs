@@ -79,7 +79,8 @@ impl Workload {
         Self::open_as(path, environment, &ReadOptions::default())
     }
 
-    /// Likewise; a trace is read as `reading` says. What has a format or columns given is a trace, whatever it is called.
+    /// Likewise; a trace is read as `reading` says. What has a format or columns given is a trace, whatever it is
+    /// called.
     ///
     /// # Errors
     /// As [`Workload::open`].

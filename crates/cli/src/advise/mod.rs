@@ -66,7 +66,8 @@ pub(crate) struct AdviseArgs {
     #[arg(long, conflicts_with = "profile")]
     thorough: bool,
 
-    /// Choose from these schedulers only, separated by commas or given one by one [default: all that the device has now]
+    /// Choose from these schedulers only, separated by commas or given one by one [default: all that the device has
+    /// now]
     #[arg(short, long = "scheduler", alias = "schedulers", value_name = "NAME,…", value_delimiter = ',')]
     schedulers: Vec<String>,
 

@@ -1,7 +1,7 @@
 //! Where output goes: standard output, and whatever else was named for it.
 //!
-//! [`Outputs`] looks at everything that a command is to write before anything runs; what it allows is an [`Output`], written
-//! as a whole, or [`Records`], written line by line as runs finish.
+//! [`Outputs`] looks at everything that a command is to write before anything runs; what it allows is an [`Output`],
+//! written as a whole, or [`Records`], written line by line as runs finish.
 
 mod args;
 mod kind;

@@ -1,4 +1,5 @@
-//! What a command is to write, looked at before anything runs: what stands there, whose it is, and whether it is read, too.
+//! What a command is to write, looked at before anything runs: what stands there, whose it is, and whether it is
+//! read, too.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -231,7 +232,8 @@ fn copy(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
-/// Tells all that went wrong, but for the first, which is given back: what one output lacks keeps no other from being written.
+/// Tells all that went wrong, but for the first, which is given back: what one output lacks keeps no other from being
+/// written.
 ///
 /// # Errors
 /// The first.

@@ -1,8 +1,8 @@
 //! Records, written line by line as runs finish, so that whatever ends us, finished runs are kept.
 //!
-//! A file that was named is put in its place with its first run: what was there before stays until then. Where nobody named
-//! one, each comparison has a file of its own, which is `last.jsonl` as well from its first run on; the one that is finished last stays
-//! `last.jsonl`.
+//! A file that was named is put in its place with its first run: what was there before stays until then. Where nobody
+//! named one, each comparison has a file of its own, which is `last.jsonl` as well from its first run on; the one
+//! that is finished last stays `last.jsonl`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, Write};

@@ -47,7 +47,8 @@ pub(crate) fn exit(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// Says something on standard error to whoever looks after what goes on. That nobody listens is no reason to wait or to end.
+/// Says something on standard error to whoever looks after what goes on. That nobody listens is no reason to wait or
+/// to end.
 macro_rules! say {
     ($($text:tt)*) => {
         $crate::output::say_line(format_args!($($text)*))

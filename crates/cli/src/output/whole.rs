@@ -1,5 +1,5 @@
-//! Files that are there whole or not at all: written beside their place, without a name where the file system can do that, and
-//! put there in one step. However we end before, nothing is left of them.
+//! Files that are there whole or not at all: written beside their place, without a name where the file system can do
+//! that, and put there in one step. However we end before, nothing is left of them.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;

@@ -1,5 +1,5 @@
-//! What is wrong with a value, in words, before it is written: by the same declarations that the kernel's attributes and a live disk's
-//! are made from. Over a file only an error number would come back.
+//! What is wrong with a value, in words, before it is written: by the same declarations that the kernel's attributes
+//! and a live disk's are made from. Over a file only an error number would come back.
 
 use iosched::{IoPriority, QueueConfig, RequestQueue, Spec, Time, WeightRange};
 use iosched_kernel::attribute::Declaration;

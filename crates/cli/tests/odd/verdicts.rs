@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::common::quick_disk;
 use crate::list::{Odd, Place, Told, of_repository};
 
 const SAMPLE: &str = "crates/trace/samples/pgbench.blktrace.0.zst";
@@ -201,6 +202,24 @@ pub(crate) const CASES: &[Odd] = &[
             told.code(0)
                 .says(&["answer:    cannot tell: nothing is better than cfq for sure", "does not fit the device"]);
             told.never(&["recommended: "]);
+        },
+    },
+    Odd {
+        name: "advice that rests on a model that does not fit says so",
+        check: |place| {
+            let Some((_, disk)) = quick_disk("odd-advised", 64 << 20) else { return };
+            place.file(
+                "reads.toml",
+                "end_ns = 3600000000000\n[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 100000]\niodepth = 4\n",
+            );
+            let device = profile(place, 400);
+            let on = disk.device.to_str().unwrap();
+            let common = ["advise", on, "-w", "reads.toml", "--profile", &device, "--goal", "mean(all)"];
+            let few = ["--run-for", "0.2", "-n", "2", "--budget", "12", "--confirm", "1", "--details"];
+            place
+                .iosched(&[&common[..], &few].concat())
+                .code(0)
+                .says(&["does not fit the device", "no model fits the device"]);
         },
     },
     Odd {

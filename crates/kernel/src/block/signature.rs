@@ -1,5 +1,5 @@
-//! What a device holds that somebody would miss, by the marks that file systems, volume managers and partition tables leave: for whoever
-//! must not propose to overwrite it.
+//! What a device holds that somebody would miss, by the marks that file systems, volume managers and partition tables
+//! leave: for whoever must not propose to overwrite it.
 //!
 //! Offsets and values are those of the published on-disk formats. A device without any of them may still hold data.
 
@@ -76,7 +76,8 @@ const MARKS_BEFORE_END: &[(usize, &[u8], &str)] = &[
 ];
 
 impl BlockDevice {
-    /// What it holds by the marks at its start and end, as "an XFS file system"; `None` if it has none of those that are known.
+    /// What it holds by the marks at its start and end, as "an XFS file system"; `None` if it has none of those that
+    /// are known.
     ///
     /// # Errors
     /// It cannot be read.
@@ -111,7 +112,8 @@ fn at_start(head: &[u8]) -> Option<&'static str> {
 fn before_end(tail: &[u8], bytes: u64) -> Option<&'static str> {
     let at_end = |back: usize, mark: &[u8]| tail.len().checked_sub(back).is_some_and(|at| has(tail, at, mark));
     let known = MARKS_BEFORE_END.iter().find(|(back, mark, _)| at_end(*back, mark)).map(|(.., what)| *what);
-    // Version 0.90 has its superblock in the last whole 64 KiB but one, version 1.0 in the last whole 4 KiB that is 8 KiB away.
+    // Version 0.90 has its superblock in the last whole 64 KiB but one, version 1.0 in the last whole 4 KiB that is 8
+    // KiB away.
     let places = [(bytes & !0xffff).checked_sub(0x1_0000), bytes.checked_sub(0x2000).map(|at| at & !0xfff)];
     let is_md = |at: u64| usize::try_from(bytes - at).is_ok_and(|back| at_end(back, MD_MAGIC));
     known.or_else(|| places.into_iter().flatten().any(is_md).then_some(MD))

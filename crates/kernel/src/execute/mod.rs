@@ -443,7 +443,8 @@ impl<'a> Run<'a> {
         thread as u64 * 397
     }
 
-    /// All threads are ready. Without a warm-up everything counts from now on, unless `ramps`: then once the first I/O does.
+    /// All threads are ready. Without a warm-up everything counts from now on, unless `ramps`: then once the first
+    /// I/O does.
     fn begin(&self, ramps: bool) -> Result<(), ExecuteError> {
         if self.counted_from_ns == 0 && !ramps {
             self.watch.begin();

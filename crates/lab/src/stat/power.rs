@@ -15,8 +15,8 @@ fn errors_needed(runs: u32, significance: f64) -> Option<f64> {
 }
 
 /// Runs of each setting after which a difference of `difference` is found 4 times in 5, if paired differences have the
-/// standard deviation `sd` and a false one may be found with the probability `significance`; `None` if no number of runs
-/// finds it.
+/// standard deviation `sd` and a false one may be found with the probability `significance`; `None` if no number of
+/// runs finds it.
 #[must_use]
 pub fn runs_needed(difference: f64, sd: f64, significance: f64) -> Option<u32> {
     let finds = |runs: u32| {

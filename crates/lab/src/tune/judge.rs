@@ -76,8 +76,8 @@ impl<'h, 'a> Judge<'h, 'a> {
         goals.filter(may).map(|(goal, _)| goal).collect()
     }
 
-    /// Of what keeps the constraints and is worse in no goal, the candidate that looks best of those that may be better: with the
-    /// first goal in which it may.
+    /// Of what keeps the constraints and is worse in no goal, the candidate that looks best of those that may be
+    /// better: with the first goal in which it may.
     pub(super) fn unsure(&self) -> Option<(usize, usize)> {
         let worth_it = |&number: &usize| number != 0 && self.allowed(number) && !self.is_worse(number);
         let may = self.confirmed.iter().copied().filter(worth_it).filter(|&own| !self.may_be_better(own).is_empty());

@@ -121,8 +121,8 @@ impl TuneResults<'_> {
         doubts
     }
 
-    /// What may be better, by how much, and how many runs would tell: "noop may be: p99(sync) between -30 and +12 %; 40 runs
-    /// would tell".
+    /// What may be better, by how much, and how many runs would tell: "noop may be: p99(sync) between -30 and +12 %;
+    /// 40 runs would tell".
     pub(crate) fn unsure_words(&self) -> Option<String> {
         let (number, goal) = self.unsure?;
         let own = &self.standings[number];

@@ -137,8 +137,8 @@ impl File {
     /// Commands at once: enough for a queue of any device.
     const DEPTH: u32 = 32;
 
-    /// Opens the file or block device at `path`. A device is ours alone unless it is `shared`, a file in any case as far as those are
-    /// concerned who lock it, too.
+    /// Opens the file or block device at `path`. A device is ours alone unless it is `shared`, a file in any case as
+    /// far as those are concerned who lock it, too.
     ///
     /// # Errors
     /// If it cannot be opened for reading and writing, is held by somebody else, or is no disk.

@@ -77,7 +77,8 @@ pub(crate) trait Backend: Send {
         None
     }
 
-    /// The file that the data was found by, if that name is no longer its: it was deleted, or another file has taken its place.
+    /// The file that the data was found by, if that name is no longer its: it was deleted, or another file has taken
+    /// its place.
     fn gone(&self) -> Option<PathBuf> {
         None
     }

@@ -103,7 +103,8 @@ impl FromStr for Spec {
 }
 
 impl Spec {
-    /// Makes the back end. `seed` decides what a model leaves to chance; a device may be used by others, too, if it is `shared`.
+    /// Makes the back end. `seed` decides what a model leaves to chance; a device may be used by others, too, if it
+    /// is `shared`.
     ///
     /// # Errors
     /// If it cannot be had.

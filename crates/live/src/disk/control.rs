@@ -162,7 +162,8 @@ impl LiveDisk {
         self.in_device
     }
 
-    /// Commands that the back end has failed to do. What it was then tried again part by part counts once more for each part that fails.
+    /// Commands that the back end has failed to do. What it was then tried again part by part counts once more for
+    /// each part that fails.
     #[must_use]
     pub fn failures(&self) -> &Failures {
         &self.failures

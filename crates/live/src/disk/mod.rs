@@ -12,8 +12,8 @@
 //!
 //! What it promises: an operation is answered once, after all it asks for has been done by the back end, with its own errors and no other
 //! operation's; a flush covers every write answered before it was submitted. Memory is bounded: each client has `nr_requests` of
-//! its own in the queue (as each cgroup had in Linux), front ends see to it that what operations hold stays within the byte budget, and
-//! what is beyond waits with the client.
+//! its own in the queue (as each cgroup had in Linux), front ends see to it that what operations hold stays within
+//! the byte budget, and what is beyond waits with the client.
 
 mod client;
 mod control;

@@ -1,7 +1,8 @@
-//! As much of HTTP as whoever reads metrics needs: a request of one line and some headers, one answer, and the end of the connection.
+//! As much of HTTP as whoever reads metrics needs: a request of one line and some headers, one answer, and the end of
+//! the connection.
 //!
-//! Connections are answered side by side, a few at a time, and none may take long: who stalls or sends something else costs the others
-//! nothing.
+//! Connections are answered side by side, a few at a time, and none may take long: who stalls or sends something else
+//! costs the others nothing.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

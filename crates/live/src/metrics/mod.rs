@@ -1,5 +1,6 @@
-//! Metrics of a live disk, as Prometheus and its like read them: what each client has had, how long it waited, what is in the queue and what the
-//! elevator decided. Nothing is counted for them that is not counted anyway, but for decisions.
+//! Metrics of a live disk, as Prometheus and its like read them: what each client has had, how long it waited, what
+//! is in the queue and what the elevator decided. Nothing is counted for them that is not counted anyway, but for
+//! decisions.
 
 mod format;
 mod http;
@@ -48,8 +49,8 @@ impl Listening {
         Ok(Self { listener, address: address.to_owned() })
     }
 
-    /// Serves the metrics of a disk at `http://ADDRESS/metrics` for as long as the process lives; the address in force, which matters if the
-    /// port asked for is 0.
+    /// Serves the metrics of a disk at `http://ADDRESS/metrics` for as long as the process lives; the address in
+    /// force, which matters if the port asked for is 0.
     ///
     /// # Errors
     /// If the system does not let us.
@@ -161,7 +162,8 @@ impl OfDisk {
 type Counted<'a> = (Vec<(&'static str, &'a str)>, u64);
 
 impl OfDisk {
-    /// What only grows. OpenMetrics names the family and adds `_total` to its samples, the classic text names the samples.
+    /// What only grows. OpenMetrics names the family and adds `_total` to its samples, the classic text names the
+    /// samples.
     fn counter<'a>(
         &self,
         encoder: &mut DescriptorEncoder<'_>,

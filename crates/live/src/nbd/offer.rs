@@ -22,8 +22,8 @@ pub struct Offer {
     pub trim: bool,
     /// WRITE_ZEROES is served.
     pub write_zeroes: bool,
-    /// Zeroes that may become a hole are written faster than data: FAST_ZERO is offered. Otherwise, and with NO_HOLE, what asks for
-    /// it gets ENOTSUP.
+    /// Zeroes that may become a hole are written faster than data: FAST_ZERO is offered. Otherwise, and with NO_HOLE,
+    /// what asks for it gets ENOTSUP.
     pub fast_zero: bool,
     /// Preferred block, bytes: a power of two from 512 to [`LENGTH_MAX`].
     pub preferred_block_bytes: u32,

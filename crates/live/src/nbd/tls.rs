@@ -98,7 +98,8 @@ impl TlsFiles {
         }
     }
 
-    /// What a person should know of these files although they can be used: that others can read the key, or have made it.
+    /// What a person should know of these files although they can be used: that others can read the key, or have made
+    /// it.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         // What cannot be looked at is told when it is loaded.

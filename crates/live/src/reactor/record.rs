@@ -38,7 +38,8 @@ pub enum RecordError {
     },
 }
 
-/// Whether a trace can be written at `path`, and harms nobody's data; the disk's own is in the file `backing`, if in any.
+/// Whether a trace can be written at `path`, and harms nobody's data; the disk's own is in the file `backing`, if in
+/// any.
 pub(super) fn check(path: &Path, backing: Option<&Path>) -> Result<(), RecordError> {
     let failed = |error| RecordError::Io { path: path.to_owned(), error };
     let Ok(found) = std::fs::metadata(path) else {

@@ -1,4 +1,5 @@
-//! How a disk comes to be served, and what is left of it afterwards. What can fail comes before anything that others see.
+//! How a disk comes to be served, and what is left of it afterwards. What can fail comes before anything that others
+//! see.
 
 use std::path::PathBuf;
 use std::sync::Arc;

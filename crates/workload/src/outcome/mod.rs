@@ -29,7 +29,8 @@ pub struct RunResult {
     pub tasks: Vec<TaskResult>,
     /// Time during which the device had at least one command, ns.
     pub device_busy_ns: u64,
-    /// On a real device: the kernel told nothing of it, so that requests, busy time and the queue's statistics are not known.
+    /// On a real device: the kernel told nothing of it, so that requests, busy time and the queue's statistics are
+    /// not known.
     #[serde(default, skip_serializing_if = "is_false")]
     pub device_unwatched: bool,
     /// The request queue's own statistics.
@@ -44,8 +45,8 @@ pub struct RunResult {
     /// Of an application: what it reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<crate::app::Report>,
-    /// From when I/Os count, ns: after a warm-up, or the `ramp_time` that all fio jobs have. Requests, the queue's statistics and the
-    /// device's busy time count from then on, too.
+    /// From when I/Os count, ns: after a warm-up, or the `ramp_time` that all fio jobs have. Requests, the queue's
+    /// statistics and the device's busy time count from then on, too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub counted_from_ns: u64,
     /// On a real device: how much later than it was due each I/O with a time of its own was submitted, ns: those of a replay, those

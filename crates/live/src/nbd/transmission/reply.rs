@@ -5,8 +5,9 @@ use crate::Errno;
 
 /// Writes the replies of one connection.
 ///
-/// With structured replies agreed on, a read's data comes as one chunk, or as several if there is no memory for all of it at once, and
-/// errors carry their message; what succeeds without data is answered by a simple reply in any case, which is the shortest there is.
+/// With structured replies agreed on, a read's data comes as one chunk, or as several if there is no memory for all
+/// of it at once, and errors carry their message; what succeeds without data is answered by a simple reply in any
+/// case, which is the shortest there is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Replies {
     structured: bool,
@@ -38,13 +39,15 @@ impl Replies {
         }
     }
 
-    /// Whether the data of a read may come piece by piece ([`Self::piece`]), unless the client forbids it for that read.
+    /// Whether the data of a read may come piece by piece ([`Self::piece`]), unless the client forbids it for that
+    /// read.
     #[must_use]
     pub const fn may_come_in_pieces(self) -> bool {
         self.structured
     }
 
-    /// Part of a read has been done: `length` bytes of data from `offset` on, more than 0, are to follow. With structured replies only.
+    /// Part of a read has been done: `length` bytes of data from `offset` on, more than 0, are to follow. With
+    /// structured replies only.
     #[inline]
     pub fn piece(self, out: &mut Vec<u8>, cookie: u64, offset: u64, length: u32, last: bool) {
         let flags = if last { wire::REPLY_FLAG_DONE } else { 0 };

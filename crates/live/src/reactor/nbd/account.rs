@@ -1,8 +1,9 @@
 //! Who may take how much memory: what connections hold is counted, and what is left is shared.
 //!
-//! A connection may hold as much as is left to all others together, so that one alone has half of the budget, two have a third
-//! each, and whoever comes always finds something. [`LEAST_BYTES`] are each one's own whatever others hold: with that every request
-//! can be carried out, a large one in pieces, and nobody ever waits for another's memory.
+//! A connection may hold as much as is left to all others together, so that one alone has half of the budget, two
+//! have a third each, and whoever comes always finds something. [`LEAST_BYTES`] are each one's own whatever others
+//! hold: with that every request can be carried out, a large one in pieces, and nobody ever waits for another's
+//! memory.
 
 /// Bytes that every connection may hold.
 pub(super) const LEAST_BYTES: u64 = 64 << 10;
@@ -45,8 +46,8 @@ impl Account {
         FIRST_BYTES.max(self.left() / 4096).max(3 * came)
     }
 
-    /// What one of so many connections may keep for what it receives and what it sends, bytes: all of them together a quarter of the
-    /// budget for either.
+    /// What one of so many connections may keep for what it receives and what it sends, bytes: all of them together a
+    /// quarter of the budget for either.
     pub(super) fn kept(&self, connections: usize) -> usize {
         let even = self.budget_bytes / 4 / connections.max(1) as u64;
         even.clamp(*KEPT_BYTES.start(), *KEPT_BYTES.end()) as usize
@@ -59,7 +60,8 @@ mod tests {
 
     const BUDGET: u64 = 64 << 20;
 
-    /// Has each give back some of what it has, a `returned`th, and take what it may, in turn, again and again; what each holds in the end.
+    /// Has each give back some of what it has, a `returned`th, and take what it may, in turn, again and again; what
+    /// each holds in the end.
     fn greedy(connections: usize, returned: u64) -> (Account, Vec<u64>) {
         let mut account = Account::new(BUDGET);
         let mut held = vec![0; connections];

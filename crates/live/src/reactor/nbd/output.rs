@@ -182,7 +182,8 @@ impl Output {
         self.sending = Some(sending);
     }
 
-    /// The kernel has sent `sent` bytes of what it was given; the rest is sent, too. Of memory for what comes next, `kept_bytes` are kept.
+    /// The kernel has sent `sent` bytes of what it was given; the rest is sent, too. Of memory for what comes next,
+    /// `kept_bytes` are kept.
     pub(super) fn sent(&mut self, sent: usize, fd: RawFd, id: u32, kept_bytes: usize, ring: &mut Submissions<'_>) {
         let Some(mut sending) = self.sending.take() else { return };
         sending.skip(sent.min(sending.left));

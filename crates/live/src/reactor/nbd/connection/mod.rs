@@ -236,8 +236,8 @@ impl Connection {
         }
     }
 
-    /// Takes what is to be done next, if there is something and room for it; `None` if there is no room. Otherwise at most so many bytes
-    /// more may be looked at.
+    /// Takes what is to be done next, if there is something and room for it; `None` if there is no room. Otherwise at
+    /// most so many bytes more may be looked at.
     fn take_next(&mut self, with: &mut With<'_>) -> Option<usize> {
         let Stage::Transmission { client, .. } = &self.stage else { return None };
         if self.reading.is_some() || (self.arriving.is_none() && !with.disk.has_room(*client)) {

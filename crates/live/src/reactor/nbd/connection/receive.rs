@@ -1,5 +1,5 @@
-//! What the kernel receives for a connection, and into how much memory: a large write's data where it belongs, everything else into
-//! memory of the connection's own, which is small as long as little comes.
+//! What the kernel receives for a connection, and into how much memory: a large write's data where it belongs,
+//! everything else into memory of the connection's own, which is small as long as little comes.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -11,7 +11,8 @@ use crate::ring::Submissions;
 
 /// Bytes received at once at first, but for the data of a large write.
 const RECEIVED_BYTES: usize = 4 << 10;
-/// One request with its data is received at once if it is no larger, bytes; of what is larger the data is received where it belongs.
+/// One request with its data is received at once if it is no larger, bytes; of what is larger the data is received
+/// where it belongs.
 const REQUEST_BYTES: usize = 32 << 10;
 /// As many times in a row little may have come before memory to receive into is given back.
 const SMALL_MAX: u32 = 64;
@@ -48,8 +49,8 @@ impl Connection {
         self.receiving = Receiving::Bytes;
     }
 
-    /// Makes what is received into, which is empty, larger if it was too small for one request or for several at once, and smaller if it has
-    /// been too large for long.
+    /// Makes what is received into, which is empty, larger if it was too small for one request or for several at
+    /// once, and smaller if it has been too large for long.
     fn fit_received(&mut self, kept_bytes: usize) {
         let now = self.received.len();
         let has_few = self.to < now / 8;

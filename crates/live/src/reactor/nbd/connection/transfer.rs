@@ -1,8 +1,8 @@
 //! What a connection asks the disk for, and the memory for it: whole if there is room, else in pieces.
 //!
-//! Memory for a write's data is taken as the data comes. When there is no more, what has come goes to the disk as a piece, and the rest
-//! follows; the client hears of it once, after all of it. A read for which there is no room is done piece by piece while nothing else of
-//! its client is under way, and so is its answer.
+//! Memory for a write's data is taken as the data comes. When there is no more, what has come goes to the disk as a
+//! piece, and the rest follows; the client hears of it once, after all of it. A read for which there is no room is
+//! done piece by piece while nothing else of its client is under way, and so is its answer.
 
 use super::super::account::LEAST_BYTES;
 use super::super::{Asked, COOKIES, Of};
@@ -119,7 +119,8 @@ impl Connection {
 
     // ---- writes
 
-    /// How much of a write's data may come now: makes room, or hands over what has come if there is none. `None` if it has to wait.
+    /// How much of a write's data may come now: makes room, or hands over what has come if there is none. `None` if
+    /// it has to wait.
     pub(super) fn make_room(&mut self, with: &mut With<'_>) -> Option<usize> {
         loop {
             let arriving = self.arriving.as_ref()?;
