@@ -77,7 +77,7 @@ fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
         let figures = found["figures"].as_array().unwrap();
         let verdicts = figures.iter().map(|figure| &figure["settings"][1]["comparison"]["verdict"]);
         let mut verdicts = verdicts.filter(|verdict| verdict.is_string());
-        verdicts.any(|verdict| verdict != "no_difference")
+        verdicts.any(|verdict| verdict != "equal" && verdict != "cannot_tell")
     };
     let mut differ = (0..20).filter(|&seed| differs(seed)).count();
     // What is wrong once in 20 is wrong twice in one series of four: a longer one tells.

@@ -161,7 +161,10 @@ pub(crate) fn verdicts_in_words(verdicts: &[Verdict], equal_within_percent: f64)
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{count} {what}"))
+    .map(|(count, what)| match count {
+        1 => format!("1 {}", what.replacen("show ", "shows ", 1).replacen("are ", "is ", 1)),
+        _ => format!("{count} {what}"),
+    })
     .collect();
     let comparisons = if verdicts.len() == 1 { "comparison" } else { "comparisons" };
     (!parts.is_empty()).then(|| format!("of {} {comparisons} {}", verdicts.len(), listed(&parts)))

@@ -20,7 +20,7 @@ use crate::{Format, open};
 
 /// The events of a block trace in the order they happened: blktrace's records merged, or blkparse's lines.
 ///
-/// Damage is treated as by [`TraceReader`].
+/// Damage is treated as by [`TraceReader`](crate::TraceReader).
 pub struct EventReader {
     source: Box<dyn EventSource>,
     format: Format,
@@ -36,10 +36,10 @@ pub struct EventReader {
 }
 
 impl EventReader {
-    /// Opens the trace called `path`, as [`TraceReader::open`] does.
+    /// Opens the trace called `path`, as [`TraceReader::open`](crate::TraceReader::open) does.
     ///
     /// # Errors
-    /// As [`TraceReader::open`], and [`TraceError::NoEvents`] when the format has none.
+    /// As [`TraceReader::open`](crate::TraceReader::open), and [`TraceError::NoEvents`] when the format has none.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TraceError> {
         Source::open(path)?.events(&ReadOptions::default())
     }

@@ -38,7 +38,7 @@ pub(crate) fn text(results: &TuneResults<'_>, elapsed_s: f64, next: Option<&str>
         }
     }
     if let Some(next) = next {
-        let _ = writeln!(text, "next: {next}");
+        let _ = writeln!(text, "{:11}{next}", "next:");
     }
     text
 }
