@@ -232,8 +232,8 @@ impl Doubt {
             Self::ThinTail { figure, .. } if !figure.is_headline() => 10,
             Self::ManyComparisons { fragile, .. } if !fragile.iter().any(|(_, figure)| figure.is_headline()) => 10,
             Self::FewIos { .. } | Self::ThinTail { .. } | Self::ManyComparisons { .. } => 7,
-            Self::Simulated { .. } => 8,
-            Self::Short { .. } | Self::FewRuns { .. } | Self::NoFairness { .. } | Self::FairnessPartial { .. } => 9,
+            Self::Short { .. } | Self::FewRuns { .. } | Self::NoFairness { .. } | Self::FairnessPartial { .. } => 8,
+            Self::Simulated { .. } => 9,
         }
     }
 }
