@@ -9,7 +9,7 @@ use super::grid::Look;
 pub(super) fn three_lines(answer: &str, sure: &str, doubts: &[impl Display], look: Look) -> String {
     let more = doubts.len().saturating_sub(1);
     let doubtful = match doubts.first() {
-        None => "nothing that was looked for".to_owned(),
+        None => "nothing was found".to_owned(),
         Some(first) if more > 0 && !look.details => format!("{first} (and {more} more: --details)"),
         Some(first) => first.to_string(),
     };

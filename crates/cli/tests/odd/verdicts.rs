@@ -215,7 +215,7 @@ pub(crate) const CASES: &[Odd] = &[
             let device = profile(place, 400);
             let on = disk.device.to_str().unwrap();
             let common = ["advise", on, "-w", "reads.toml", "--profile", &device, "--goal", "mean(all)"];
-            let few = ["--run-for", "0.2", "-n", "2", "--budget", "12", "--confirm", "1", "--details"];
+            let few = ["--run-for", "0.2", "-n", "2", "--budget", "30", "--confirm", "1", "--details"];
             place
                 .iosched(&[&common[..], &few].concat())
                 .code(0)
