@@ -25,6 +25,9 @@ max_hw_sectors_kb = 1280
 
 const ONE_READER: &str = "end_ns = 3600000000000\n[[tasks]]\npid = 1\nname = \"reader\"\npattern = \"random\"\nrange = [0, 524288]\niodepth = 4\n";
 
+/// Far below what a device in memory gives.
+const PACED_READER: &str = "[reader]\nrw=randread\nbs=4k\nsize=128m\nrate_iops=400\ntime_based=1\nruntime=3600\n";
+
 #[test]
 fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
     if !is_root() || !["nbdkit", "nbdfuse"].iter().all(|program| has_program(program)) {
@@ -87,11 +90,11 @@ fn a_device_on_which_nothing_helps_is_left_as_it_is_and_is_measured_first() {
     if !has_all_schedulers(&device) {
         return;
     }
-    fs::write(here.join("read.toml"), ONE_READER).unwrap();
+    fs::write(here.join("paced.fio"), PACED_READER).unwrap();
     let on = device.device.to_str().unwrap();
     choose(&device, "none");
-    let args = ["advise", on, "--workload", "read.toml", "--goal", "throughput", "--run-for", "0.3", "--runs", "5"];
-    // A goal that no scheduler can better: there is one reader, and a queue that never fills.
+    let args = ["advise", on, "--workload", "paced.fio", "--goal", "throughput", "--run-for", "0.3", "--runs", "5"];
+    // A goal that no scheduler can better: the reader itself says how much it reads.
     let rest =
         ["--budget", "30", "--schedulers", "none,mq-deadline", "--confirm", "1", "--apply", "--json", "-o", "kept"];
     let found = json(&here, &[&args[..], &rest[..]].concat());
