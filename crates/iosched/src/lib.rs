@@ -43,6 +43,7 @@ mod collections;
 mod context;
 mod deadline;
 mod decision;
+mod driver;
 mod elevator;
 mod kyber;
 mod mq_deadline;
@@ -61,6 +62,7 @@ pub use context::{
     Cgroup, CgroupId, Cgroups, Context, ContextId, Contexts, IoClass, IoPriority, IoPriorityError, LEVEL_DEFAULT,
     LEVEL_MAX, WEIGHT_MAX, WEIGHT_MIN, WeightError, WeightRange,
 };
+pub use driver::{Driver, Due, Rerun, Step};
 pub use decision::{Decision, DecisionLog, MergeSide, QueueName, Workload};
 pub use elevator::{
     ELEVATORS, Elevator, Env, Layer, Merging, MultiQueueRules, Registered, Tags, UnknownElevator, Waking, elevator,

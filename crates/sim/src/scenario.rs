@@ -1,11 +1,11 @@
 //! Recorded scenarios through the engine, under the conditions they were recorded under.
 
-use iosched::{QueueConfig, RequestQueue, TagLayout, UnknownElevator, elevator};
+use iosched::{Driver, QueueConfig, RequestQueue, Rerun, TagLayout, UnknownElevator, elevator};
 use iosched_disk::{AnyDevice, ConfigError, Device, Disk, DiskConfig, Fixed, FixedConfig};
 use iosched_workload::{Scenario, TagMap, TunableChange};
 use serde::Deserialize;
 
-use crate::engine::{Machine, RERUN_NS, Rerun, TunableWrite, run_tasks};
+use crate::engine::{Machine, TunableWrite, run_tasks};
 use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
 use crate::setting::{SchedulerSetting, SettingError};
@@ -63,26 +63,28 @@ pub fn run_scenario(scenario: &Scenario, observer: impl Observer) -> Result<RunR
     let failed = |source: SimError| ScenarioError::Sim { name: name(), source: Box::new(source) };
     let queue = queue(scenario, &device).map_err(failed)?;
     let tunables = tunable_writes(scenario).map_err(|source| failed(source.into()))?;
-    let rerun = rerun(scenario).map_err(|source| failed(SettingError::from(source).into()))?;
+    let (rerun, reruns_among_tasks) = rerun(scenario).map_err(|source| failed(SettingError::from(source).into()))?;
     let machine = Machine {
-        queue,
+        driver: Driver::new(queue, rerun),
         device,
         plug: scenario.plug,
         seed: 0,
         warm_up_ns: 0,
         limit: Limit::default(),
-        rerun,
+        reruns_among_tasks,
         interrupt: None,
     };
     run_tasks(machine, &scenario.task_set(), &tunables, observer).map_err(failed)
 }
 
-/// When the recording ran the queue though nothing had happened.
-fn rerun(scenario: &Scenario) -> Result<Rerun, UnknownElevator> {
+/// When the recording ran the queue though nothing had happened, and whether as one of the tasks' events.
+fn rerun(scenario: &Scenario) -> Result<(Rerun, bool), UnknownElevator> {
     Ok(match (scenario.rerun_ns, elevator(&scenario.sched)?.name) {
-        (Some(after_ns), _) => Rerun::Barren { after_ns },
-        (None, "mq-deadline" | "kyber") => Rerun::DeviceIdle { after_ns: RERUN_NS, among_tasks: true },
-        (None, _) => Rerun::Never,
+        (Some(after_ns), _) => (Rerun::Barren { after_ns }, false),
+        (None, "mq-deadline" | "kyber") => {
+            (Rerun::DeviceIdle { after_ns: Rerun::AFTER_NS, drain_ns: u64::MAX }, true)
+        }
+        (None, _) => (Rerun::Never, false),
     })
 }
 

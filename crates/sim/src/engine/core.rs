@@ -1,7 +1,7 @@
 //! What all workloads share: submission with splitting, the queue run, completion, accounting.
 
 use iosched::{
-    Bio, CgroupId, ContextId, Decision, Flags, IoPriority, KyberEvent, Op, RequestId, RequestQueue, SECTOR_BYTES,
+    Bio, CgroupId, ContextId, Decision, Driver, Flags, IoPriority, KyberEvent, Op, RequestId, SECTOR_BYTES, Step,
 };
 use iosched::{Submit, Time};
 use iosched_disk::{Command, Device};
@@ -93,27 +93,11 @@ struct Counts {
     past_end: u64,
 }
 
-/// When the queue is run although nothing has happened that could have changed the elevator's mind but time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Rerun {
-    /// Never: elevators that let the device wait ask for a timer.
-    #[default]
-    Never,
-    /// So long after an event that left the device idle though something is queued.
-    DeviceIdle {
-        after_ns: u64,
-        /// At equal times it has its place among the workload's events, by the order of scheduling; or it comes last.
-        among_tasks: bool,
-    },
-    /// So long after a run of the queue that gave nothing though something is queued; at equal times it comes last.
-    Barren { after_ns: u64 },
-}
-
 /// The machine at work.
 pub(super) struct Core<D, O> {
     /// The present, ns since the start.
     pub(super) now_ns: u64,
-    pub(super) queue: RequestQueue,
+    pub(super) driver: Driver,
     pub(super) device: D,
     /// Cookies of bios that are done and were not settled.
     pub(super) done: Vec<u64>,
@@ -145,12 +129,6 @@ pub(super) struct Core<D, O> {
     counts: Counts,
     /// From when everything counts.
     pub(super) tally: Tally,
-    /// When the queue is run once more although nothing happens until then.
-    rerun: Rerun,
-    /// Whether the last run of the queue asked for a request and was given none.
-    barren: bool,
-    /// Whether the queue is to be run once more already.
-    rerun_pending: bool,
 }
 
 fn replace_cookies(mut decision: Decision) -> Decision {
@@ -174,8 +152,8 @@ fn replace_cookies(mut decision: Decision) -> Decision {
 }
 
 impl<D: Device, O: Observer> Core<D, O> {
-    pub(super) fn new(mut queue: RequestQueue, device: D, rerun: Rerun, observer: O) -> Self {
-        queue.record_decisions(O::DECISIONS);
+    pub(super) fn new(mut driver: Driver, device: D, observer: O) -> Self {
+        driver.queue_mut().record_decisions(O::DECISIONS);
         let card = device.card();
         Self {
             now_ns: 0,
@@ -187,7 +165,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             depth: card.depth,
             in_device: 0,
             capacity_sectors: card.capacity_sectors,
-            max_sectors: queue.max_sectors(),
+            max_sectors: driver.queue().max_sectors(),
             started: Vec::new(),
             ios: Vec::new(),
             free_io: NONE,
@@ -203,17 +181,14 @@ impl<D: Device, O: Observer> Core<D, O> {
             uncounted: 0,
             counts: Counts::default(),
             tally: Tally::default(),
-            rerun,
-            barren: false,
-            rerun_pending: false,
-            queue,
+            driver,
             device,
         }
     }
 
     /// Adds a task; tasks are numbered from 0. All are added before the first event.
     pub(super) fn add_task(&mut self, pid: u32, name: &str, ioprio: IoPriority, cgroup: CgroupId) {
-        let context = self.queue.create_context(pid, ioprio, cgroup);
+        let context = self.driver.queue_mut().create_context(pid, ioprio, cgroup);
         if self.task_of_context.len() <= context.index() {
             self.task_of_context.resize(context.index() + 1, NONE);
         }
@@ -257,7 +232,7 @@ impl<D: Device, O: Observer> Core<D, O> {
     #[cold]
     fn begin_to_count(&mut self, from_ns: u64) {
         let under_way_ns = if self.in_device > 0 { from_ns - self.busy_since_ns } else { 0 };
-        let stat = self.queue.stat(ORIGIN + from_ns).into();
+        let stat = self.driver.queue_mut().stat(ORIGIN + from_ns).into();
         self.tally.begin(from_ns, self.dispatched, self.device_busy_ns + under_way_ns, stat);
     }
 
@@ -298,7 +273,7 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     /// Bios of `task` are issued now and submitted later; what the first of them got.
     pub(super) fn issue(&mut self, task: u32, bios: u64) -> Issued {
-        let ioprio = self.queue.env().contexts.get(self.context(task)).ioprio;
+        let ioprio = self.driver.queue().env().contexts.get(self.context(task)).ioprio;
         Issued { bio: self.next_bios(bios), ioprio }
     }
 
@@ -345,13 +320,13 @@ impl<D: Device, O: Observer> Core<D, O> {
             let cookie = number << SLOT_BITS | u64::from(left.slot);
             let bio = Bio { op: left.op, flags: left.flags, sector: left.sector, nr_sectors, context, cookie };
             let ioprio = left.issued.map(|issued| issued.ioprio);
-            let submit = self.queue.submit_issued(ORIGIN + self.now_ns, &bio, ioprio);
+            let submit = self.driver.submit_issued(ORIGIN + self.now_ns, &bio, ioprio);
             self.observe(task, &bio, again, submit);
             match submit {
                 Submit::Queued(_) | Submit::Merged => {}
                 Submit::Done(done) => self.done.push(done.cookie),
                 Submit::Full => {
-                    let ioprio = ioprio.unwrap_or(self.queue.env().contexts.get(context).ioprio);
+                    let ioprio = ioprio.unwrap_or(self.driver.queue().env().contexts.get(context).ioprio);
                     left.issued = Some(Issued { bio: number, ioprio });
                     self.wait(task, left);
                     return false;
@@ -420,13 +395,13 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// `task` collects what it submits from now on.
     pub(super) fn plug(&mut self, task: u32) {
         self.observer.plug(self.now_ns, task as usize, true);
-        self.queue.plug(self.owners[task as usize].context);
+        self.driver.plug(self.owners[task as usize].context);
     }
 
     /// Ends the plug of `task`.
     pub(super) fn unplug(&mut self, task: u32) {
         let context = self.owners[task as usize].context;
-        while self.queue.unplug(self.now(), context) {
+        while self.driver.unplug(self.now(), context) {
             self.attend();
         }
         self.report_decisions();
@@ -436,7 +411,8 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// `from` leaves its turn to `to`: it will wait for what that does.
     pub(super) fn yield_to(&mut self, from: u32, to: u32) {
         let (from, to) = (self.owners[from as usize].context, self.owners[to as usize].context);
-        self.queue.yield_to(self.now(), from, to);
+        let now = self.now();
+        self.driver.queue_mut().yield_to(now, from, to);
         self.report_decisions();
     }
 
@@ -453,76 +429,57 @@ impl<D: Device, O: Observer> Core<D, O> {
             }
         }
         let context = self.owners[task as usize].context;
-        self.queue.exit(self.now(), context);
+        let now = self.now();
+        self.driver.queue_mut().exit(now, context);
         self.report_decisions();
     }
 
     // ---- the queue run
 
-    /// After each call that submits: decisions are reported, and the queue run if the elevator wants it at once.
+    /// After each call that submits: decisions are reported, and what the elevator wants started at once is.
     #[inline]
     fn attend(&mut self) {
         self.report_decisions();
-        if self.queue.take_kick() {
-            self.run_queue();
+        while let Some(id) = self.driver.kicked(ORIGIN + self.now_ns, self.in_device < self.depth) {
+            self.report_decisions();
+            self.start(id);
         }
+        self.report_decisions();
     }
 
     #[inline]
     pub(super) fn report_decisions(&mut self) {
         if O::DECISIONS {
-            for (at, decision) in self.queue.take_decisions() {
+            for (at, decision) in self.driver.queue_mut().take_decisions() {
                 self.observer.decision(at.since(ORIGIN), &replace_cookies(decision));
             }
         }
     }
 
-    /// Dispatches while the device has room and the elevator gives any.
+    /// Goes on with the turn that follows an event: requests are started; a task that may submit again is given back, to go on
+    /// before the next call. `None`: the turn is over.
     #[inline]
-    pub(super) fn run_queue(&mut self) {
-        // The wish is being fulfilled.
-        let _ = self.queue.take_kick();
-        let before = self.dispatched;
-        self.barren = false;
-        while self.in_device < self.depth {
-            let dispatched = self.queue.dispatch(ORIGIN + self.now_ns);
+    pub(super) fn turn(&mut self) -> Option<u32> {
+        loop {
+            let step = self.driver.turn(ORIGIN + self.now_ns, self.in_device < self.depth);
             self.report_decisions();
-            let Some(id) = dispatched else {
-                self.barren = self.dispatched == before;
-                return;
-            };
-            self.start(id);
+            match step? {
+                Step::Start(id) => self.start(id),
+                Step::Wake(context) => return Some(self.task_of_context[context.index()]),
+            }
         }
     }
 
-    /// After the event and its run of the queue: when, ns, and whether among the workload's events, the queue is to be
-    /// run once more because of it.
-    #[inline]
-    pub(super) fn plan_rerun(&mut self) -> Option<(u64, bool)> {
-        if !self.barren || self.rerun_pending {
-            return None;
-        }
-        let (after_ns, among_tasks) = match self.rerun {
-            Rerun::DeviceIdle { after_ns, among_tasks } if self.in_device == 0 => (after_ns, among_tasks),
-            Rerun::Barren { after_ns } => (after_ns, false),
-            _ => return None,
-        };
-        if self.queue.waiting() == 0 {
-            return None;
-        }
-        self.rerun_pending = true;
-        Some((self.now_ns.saturating_add(after_ns), among_tasks))
-    }
-
-    /// The queue is run once more: by whoever handles the event.
+    /// The queue is run once more, by the turn that follows.
     pub(super) fn rerun(&mut self) {
-        self.rerun_pending = false;
+        self.driver.rerun(self.now());
+        self.report_decisions();
         self.observer.rerun(self.now_ns);
     }
 
     #[inline]
     fn start(&mut self, id: RequestId) {
-        let request = self.queue.request(id);
+        let request = self.driver.queue().request(id);
         let (op, sector) = (request.op(), request.sector());
         let nr_sectors = if op.has_data() { request.nr_sectors() } else { 0 };
         let (fua, context) = (request.needs_fua(), request.context());
@@ -539,7 +496,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.dispatched += 1;
         let task = self.task_of_context[context.index()] as usize;
         let request = Dispatched { task, op, sector, nr_sectors };
-        self.observer.dispatched(self.now_ns, &request, self.queue.waiting(), self.in_device);
+        self.observer.dispatched(self.now_ns, &request, self.driver.queue().waiting(), self.in_device);
     }
 
     // ---- completion, timer
@@ -558,7 +515,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             self.device_busy_ns += self.now_ns - self.busy_since_ns;
         }
         let done = &mut self.done;
-        self.queue.complete(ORIGIN + self.now_ns, id, Ok(()), |bio, _| done.push(bio.cookie));
+        self.driver.complete(ORIGIN + self.now_ns, id, Ok(()), |bio, _| done.push(bio.cookie));
         self.report_decisions();
         true
     }
@@ -566,25 +523,20 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// Writes a tunable of the elevator, or an attribute of the queue if it has none of that name.
     pub(super) fn write_tunable(&mut self, name: &str, value: &str) {
         // Refused: as a write to the file would be.
-        if self.queue.tunable(name).is_ok() {
-            let _ = self.queue.set_tunable(self.now(), name, value);
+        let (now, queue) = (self.now(), self.driver.queue_mut());
+        if queue.tunable(name).is_ok() {
+            let _ = queue.set_tunable(now, name, value);
         } else {
-            let _ = self.queue.set_attribute(self.now(), name, value);
+            let _ = queue.set_attribute(now, name, value);
         }
         self.report_decisions();
     }
 
-    /// The elevator's deadline has come. Whether the queue is to be run because of it.
+    /// The elevator's timer is due. Whether the queue is to be run because of it.
     pub(super) fn timer(&mut self) -> bool {
-        self.queue.timer(self.now());
+        let runs = self.driver.timer(self.now());
         self.report_decisions();
-        self.queue.runs_after_timer()
-    }
-
-    /// A task that found the queue full and may go on.
-    #[inline]
-    pub(super) fn take_woken(&mut self) -> Option<u32> {
-        self.queue.take_woken().map(|context| self.task_of_context[context.index()])
+        runs
     }
 
     /// One bio is done; returns task and tag of its I/O if that is done by it.
@@ -673,7 +625,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             self.begin_to_count(self.now_ns);
         }
         let now = self.now();
-        let queue: QueueStat = self.queue.stat(now).into();
+        let queue: QueueStat = self.driver.queue_mut().stat(now).into();
         RunResult {
             finished_ns: self.finished_ns,
             ios: self.tasks.iter().map(|task| task.ios).sum(),

@@ -16,34 +16,34 @@ mod tasks;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iosched::{CgroupId, QueueConfig, RequestQueue, SECOND_NS, SECTOR_BYTES, Time};
+use iosched::{CgroupId, Driver, QueueConfig, Rerun, SECOND_NS, SECTOR_BYTES, Time};
 use iosched_disk::Device;
 use iosched_host::kernel::{DiskConfig, Kernel};
 use iosched_workload::fio::Jobs;
 use iosched_workload::{Replay, TaskSet, Trace, Workload, app};
 
 use self::core::Core;
-pub(crate) use self::core::{ORIGIN, Rerun};
+pub(crate) use self::core::ORIGIN;
 pub(crate) use self::tasks::TunableWrite;
 use crate::observer::Observer;
 use crate::plan::{Limit, Plan, SimError};
 use iosched_workload::outcome::{JobResult, Note, RunResult};
 
-/// How much later an elevator of the multi-queue layer is asked again that let an idle device wait, ns.
-pub(crate) const RERUN_NS: u64 = 3_000_000;
 /// Events between two looks at the interrupt flag.
 const INTERRUPT_EVENTS: u64 = 1 << 16;
 
 /// A request queue on a device, and how the workload is put on it.
 pub(crate) struct Machine<'a, D> {
-    pub(crate) queue: RequestQueue,
+    pub(crate) driver: Driver,
     pub(crate) device: D,
     pub(crate) plug: bool,
     pub(crate) seed: u64,
     /// What is done in this time does not count, ns.
     pub(crate) warm_up_ns: u64,
     pub(crate) limit: Limit,
-    pub(crate) rerun: Rerun,
+    /// A queue that is run once more has its place among the workload's events of that time, by the order of scheduling, as in some
+    /// recordings; or it comes last.
+    pub(crate) reruns_among_tasks: bool,
     pub(crate) interrupt: Option<&'a AtomicBool>,
 }
 
@@ -118,13 +118,13 @@ fn run_application<O: Observer>(
     }
     let disk = |machine: &Machine<'_, iosched_disk::AnyDevice>| DiskConfig {
         capacity_sectors: machine.device.card().capacity_sectors,
-        max_sectors: machine.queue.max_sectors(),
+        max_sectors: machine.driver.queue().max_sectors(),
     };
     let disks: Vec<DiskConfig> = machines.iter().map(disk).collect();
     let kernel = Kernel::new(host, &disks, seed)?;
     let mut observer = Some(observer);
     let core = |machine: Machine<'_, _>| {
-        let mut core = Core::new(machine.queue, machine.device, machine.rerun, observer.take());
+        let mut core = Core::new(machine.driver, machine.device, observer.take());
         core.tally.warm_up_ns = counted_from_ns;
         core
     };
@@ -159,20 +159,14 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
     let barriers = plan.machine.is_some_and(|machine| machine.kernel.has_barriers());
     let config = QueueConfig { barriers, ..plan.host.queue_config(plan.profile) };
     let queue = plan.scheduler.build(ORIGIN, &config)?;
-    // A multi-queue elevator that let an idle device wait is asked again, as Linux does.
-    let rerun = if queue.is_multi_queue() {
-        Rerun::DeviceIdle { after_ns: RERUN_NS, among_tasks: false }
-    } else {
-        Rerun::Never
-    };
     Ok(Machine {
-        queue,
+        driver: Driver::new(queue, Rerun::MULTI_QUEUE),
         device: plan.profile.device(plan.seed),
         plug: plan.host.plug,
         seed: plan.seed,
         warm_up_ns: plan.warm_up_ns,
         limit: plan.limit,
-        rerun,
+        reruns_among_tasks: false,
         interrupt: plan.interrupt,
     })
 }
@@ -184,16 +178,17 @@ pub(crate) fn run_tasks<D: Device>(
     tunables: &[TunableWrite],
     observer: impl Observer,
 ) -> Result<RunResult, SimError> {
-    let Machine { mut queue, device, plug, warm_up_ns, limit, rerun, interrupt, .. } = machine;
-    let cgroups = tasks::create_cgroups(&mut queue, set)?;
-    let mut core = Core::new(queue, device, rerun, observer);
+    let Machine { mut driver, device, plug, warm_up_ns, limit, reruns_among_tasks, interrupt, .. } = machine;
+    let cgroups = tasks::create_cgroups(driver.queue_mut(), set)?;
+    let mut core = Core::new(driver, device, observer);
     core.tally.warm_up_ns = warm_up_ns;
     for task in &set.tasks {
         let cgroup = task.cgroup.as_ref().and_then(|name| set.cgroups.iter().position(|c| c.name == *name));
         let cgroup = cgroup.map_or(CgroupId::ROOT, |index| cgroups[index].id);
         core.add_task(task.pid, &task.name, task.ioprio(), cgroup);
     }
-    drive(core, tasks::Tasks::new(set, tunables, cgroups, plug), limit, interrupt)
+    let tasks = tasks::Tasks::new(set, tunables, cgroups, plug);
+    drive(core, tasks, reruns_among_tasks, limit, interrupt)
 }
 
 /// Replays a trace.
@@ -203,12 +198,12 @@ pub(crate) fn run_trace<D: Device>(
     replay: Replay,
     observer: impl Observer,
 ) -> Result<RunResult, SimError> {
-    let Machine { queue, device, seed, warm_up_ns, limit, rerun, interrupt, .. } = machine;
+    let Machine { driver, device, seed, warm_up_ns, limit, interrupt, .. } = machine;
     let capacity_sectors = device.card().capacity_sectors;
     let (fitted, fit) = trace.fitted(capacity_sectors);
     let note = Note::of_fit(fit, trace.end_sector(), capacity_sectors);
     let trace = fitted.as_deref().unwrap_or(trace);
-    let mut core = Core::new(queue, device, rerun, observer);
+    let mut core = Core::new(driver, device, observer);
     core.tally.warm_up_ns = warm_up_ns;
     core.notes.extend(note);
     if trace.left_out() > 0 {
@@ -218,31 +213,32 @@ pub(crate) fn run_trace<D: Device>(
         core.add_task(process.pid, &process.name, iosched::IoPriority::default(), CgroupId::ROOT);
     }
     match replay {
-        Replay::Open { speed } => drive(core, open::Open::new(trace, speed, seed), limit, interrupt),
-        Replay::Closed => drive(core, closed::Closed::new(trace), limit, interrupt),
+        Replay::Open { speed } => drive(core, open::Open::new(trace, speed, seed), false, limit, interrupt),
+        Replay::Closed => drive(core, closed::Closed::new(trace), false, limit, interrupt),
     }
 }
 
 /// Runs fio jobs.
 fn run_jobs<D: Device>(machine: Machine<'_, D>, set: &Jobs, observer: impl Observer) -> Result<RunResult, SimError> {
-    let Machine { mut queue, device, plug, seed, warm_up_ns, limit, rerun, interrupt } = machine;
+    let Machine { mut driver, device, plug, seed, warm_up_ns, limit, interrupt, .. } = machine;
     let layout = set.layout(device.card().capacity_sectors * SECTOR_BYTES)?;
-    let cgroups = jobs::create_cgroups(&mut queue, set)?;
+    let cgroups = jobs::create_cgroups(driver.queue_mut(), set)?;
     let names = set.names();
-    let mut core = Core::new(queue, device, rerun, observer);
+    let mut core = Core::new(driver, device, observer);
     core.tally.warm_up_ns = warm_up_ns;
     // Where every job ramps up, time counts once the first has.
     core.tally.waits = set.iter().all(|(_, job)| job.ramp_time_ns > 0);
     for (number, job) in set.iter() {
         core.add_task(number as u32 + 1, &names[number], job.ioprio, cgroups[number]);
     }
-    drive(core, jobs::Jobs::new(set, &layout, seed, plug), limit, interrupt)
+    drive(core, jobs::Jobs::new(set, &layout, seed, plug), false, limit, interrupt)
 }
 
 /// The event loop.
 fn drive<D: Device, O: Observer, S: Source<D, O>>(
     mut core: Core<D, O>,
     mut source: S,
+    reruns_among_tasks: bool,
     limit: Limit,
     interrupt: Option<&AtomicBool>,
 ) -> Result<RunResult, SimError> {
@@ -251,10 +247,13 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
     core.begin();
     let mut events = 0u64;
     let mut limited = None;
-    let mut rerun_ns = u64::MAX;
+    // The one that is among the workload's events.
+    let mut rerun_scheduled = None;
     loop {
         let device_ns = core.device.next_event().map_or(u64::MAX, Time::as_ns);
-        let timer_ns = core.queue.next_timer().map_or(u64::MAX, |at| at.since(ORIGIN));
+        let timer_ns = core.driver.next_timer().map_or(u64::MAX, |at| at.since(ORIGIN));
+        let rerun_at = core.driver.next_rerun().filter(|_| !reruns_among_tasks);
+        let rerun_ns = rerun_at.map_or(u64::MAX, |at| at.since(ORIGIN));
         let mut source_ns = source.next_ns();
         if source_ns >= end_ns || core.is_exhausted() {
             if source_ns != u64::MAX && limited.is_none() {
@@ -277,40 +276,29 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
         } else if source_ns == at_ns {
             source.event(&mut core);
         } else {
-            rerun_ns = u64::MAX;
             core.rerun();
         }
         settle(&mut core, &mut source);
-        // A task that waited for a tag has it by now, and is heard before the device is; who waits for room is heard after.
-        let multi_queue = core.queue.is_multi_queue();
-        if !multi_queue {
-            core.run_queue();
-        }
-        while let Some(task) = core.take_woken() {
+        while let Some(task) = core.turn() {
             source.woken(&mut core, task);
             settle(&mut core, &mut source);
-            if !multi_queue {
-                core.run_queue();
-            }
         }
-        if multi_queue {
-            core.run_queue();
-        }
-        if let Some((at_ns, among_tasks)) = core.plan_rerun() {
-            if among_tasks {
-                source.schedule_rerun(at_ns);
-            } else {
-                rerun_ns = at_ns;
+        if reruns_among_tasks {
+            let rerun = core.driver.next_rerun();
+            if let Some(at) = rerun.filter(|_| rerun != rerun_scheduled) {
+                source.schedule_rerun(at.since(ORIGIN));
             }
+            rerun_scheduled = rerun;
         }
         events += 1;
         if events.is_multiple_of(INTERRUPT_EVENTS) && interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
             return Err(SimError::Interrupted { events, at_ns: core.now_ns });
         }
     }
-    let waiting = core.queue.waiting();
+    let queue = core.driver.queue();
+    let waiting = queue.waiting();
     if waiting > 0 {
-        return Err(SimError::Stuck { scheduler: core.queue.scheduler(), waiting, at_ns: core.now_ns });
+        return Err(SimError::Stuck { scheduler: queue.scheduler(), waiting, at_ns: core.now_ns });
     }
     core.notes.extend(limited);
     source.notes(&mut core.notes);

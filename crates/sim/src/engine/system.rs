@@ -43,7 +43,6 @@ pub(super) struct System<D, O> {
     settled_ns: u64,
     /// What was known last of each disk's congestion.
     congested: Vec<bool>,
-    rerun_ns: Vec<u64>,
     /// Whose queue is to be run: something was submitted to it or completed, or its elevator wants it.
     to_run: Vec<bool>,
     failure: Option<SimError>,
@@ -86,7 +85,6 @@ impl<D: Device, O: Observer> System<D, O> {
             now_ns: 0,
             settled_ns,
             congested: vec![false; disks],
-            rerun_ns: vec![u64::MAX; disks],
             to_run: vec![false; disks],
             failure: None,
         })
@@ -153,11 +151,11 @@ impl<D: Device, O: Observer> System<D, O> {
             consider(core.device.next_event().map_or(u64::MAX, iosched::Time::as_ns), Source::Device(disk));
         }
         for (disk, core) in self.cores.iter().enumerate() {
-            consider(core.queue.next_timer().map_or(u64::MAX, |at| at.since(ORIGIN)), Source::Timer(disk));
+            consider(core.driver.next_timer().map_or(u64::MAX, |at| at.since(ORIGIN)), Source::Timer(disk));
         }
         consider(self.heap.next_ns(), Source::Tasks);
-        for (disk, &at_ns) in self.rerun_ns.iter().enumerate() {
-            consider(at_ns, Source::Rerun(disk));
+        for (disk, core) in self.cores.iter().enumerate() {
+            consider(core.driver.next_rerun().map_or(u64::MAX, |at| at.since(ORIGIN)), Source::Rerun(disk));
         }
         (next.0 < u64::MAX).then_some(next)
     }
@@ -170,7 +168,6 @@ impl<D: Device, O: Observer> System<D, O> {
             Source::Timer(disk) => self.to_run[disk] |= self.cores[disk].timer(),
             Source::Rerun(disk) => {
                 self.to_run[disk] = true;
-                self.rerun_ns[disk] = u64::MAX;
                 self.cores[disk].rerun();
             }
             Source::Tasks => {
@@ -191,17 +188,15 @@ impl<D: Device, O: Observer> System<D, O> {
             for disk in 0..self.cores.len() {
                 self.settle(disk);
                 if std::mem::take(&mut self.to_run[disk]) {
-                    self.cores[disk].run_queue();
-                    self.settle(disk);
-                }
-                while let Some(task) = self.cores[disk].take_woken() {
-                    quiet = false;
-                    self.to_run[disk] = true;
-                    if self.cores[disk].resume(task) {
-                        self.go(task);
+                    while let Some(task) = self.cores[disk].turn() {
+                        quiet = false;
+                        if self.cores[disk].resume(task) {
+                            self.go(task);
+                        }
+                        self.settle(disk);
                     }
                 }
-                let congested = self.cores[disk].queue.congested(false);
+                let congested = self.cores[disk].driver.queue().congested(false);
                 if congested != self.congested[disk] {
                     self.congested[disk] = congested;
                     self.kernel.set_congested(disk, congested);
@@ -213,11 +208,6 @@ impl<D: Device, O: Observer> System<D, O> {
             }
             if quiet {
                 break;
-            }
-        }
-        for (disk, core) in self.cores.iter_mut().enumerate() {
-            if let Some((at_ns, _)) = core.plan_rerun() {
-                self.rerun_ns[disk] = at_ns;
             }
         }
     }
@@ -337,7 +327,7 @@ impl<D: Device, O: Observer> System<D, O> {
     }
 
     fn stuck(&self) -> SimError {
-        let queue = &self.cores[0].queue;
+        let queue = self.cores[0].driver.queue();
         SimError::Stuck { scheduler: queue.scheduler(), waiting: queue.waiting(), at_ns: self.now_ns }
     }
 

@@ -148,7 +148,8 @@ impl<'a> Tasks<'a> {
                 let change = self.set.prio_changes[i as usize];
                 if let Some(task) = self.task_of(change.pid) {
                     let ioprio = IoPriority::new(change.class.into(), change.level);
-                    core.queue.set_ioprio(core.context(task), ioprio);
+                    let context = core.context(task);
+                    core.driver.queue_mut().set_ioprio(context, ioprio);
                     let now_ns = core.now_ns;
                     core.observer().change(now_ns, &Change::IoPriority { task: task as usize, ioprio });
                 }
@@ -186,7 +187,8 @@ impl<'a> Tasks<'a> {
         let (cgroup, id) = self.cgroup(&change.cgroup);
         let now_ns = core.now_ns;
         core.observer().change(now_ns, &Change::CgroupMove { task: task as usize, cgroup });
-        core.queue.move_context(core.now(), core.context(task), id);
+        let (now, context) = (core.now(), core.context(task));
+        core.driver.queue_mut().move_context(now, context, id);
         core.report_decisions();
     }
 
@@ -196,7 +198,8 @@ impl<'a> Tasks<'a> {
         };
         let now_ns = core.now_ns;
         core.observer().change(now_ns, &Change::CgroupRemoval { cgroup });
-        core.queue.remove_cgroup(core.now(), id);
+        let now = core.now();
+        core.driver.queue_mut().remove_cgroup(now, id);
         core.report_decisions();
     }
 
@@ -213,7 +216,7 @@ impl<'a> Tasks<'a> {
             group.weight = Some(change.weight);
         }
         let Group { id, weight, leaf_weight } = *group;
-        if core.queue.set_weights(id, weight, leaf_weight).is_err() {
+        if core.driver.queue_mut().set_weights(id, weight, leaf_weight).is_err() {
             // Refused: as a write to the file would be.
             (group.weight, group.leaf_weight) = before;
             return;
@@ -371,7 +374,7 @@ impl<D: Device, O: Observer> Source<D, O> for Tasks<'_> {
 
     fn woken(&mut self, core: &mut Core<D, O>, task: u32) {
         // What waited for a tag collects once more; what waited for room in a legacy queue has waited long enough.
-        let plugged = self.plug && core.queue.is_multi_queue();
+        let plugged = self.plug && core.driver.queue().is_multi_queue();
         if plugged {
             core.plug(task);
         }

@@ -1,0 +1,335 @@
+//! When the queue is run, and who is heard first: what every host of a request queue repeats, in one place and without I/O.
+//!
+//! A host has a device, which takes requests while it has room, and workloads, which submit bios. Whatever happens is one of a
+//! few events. The host tells the driver of it and then carries out its [`turn`](Driver::turn), step by step, until there is none left:
+//!
+//! | event | call |
+//! |---|---|
+//! | the device is done with a request | [`Driver::complete`], or [`Driver::requeue`] if it gives it back undone |
+//! | the elevator's timer is due | [`Driver::timer`] |
+//! | bios arrive | [`Driver::submit`], [`Driver::plug`], [`Driver::unplug`] |
+//! | nothing has happened for a while | [`Driver::rerun`] |
+//!
+//! After each submission and each call of `unplug`, a host also starts what [`Driver::kicked`] gives: an elevator may want the queue run in
+//! the middle of an event. What is due at one time has an order, which [`Driver::next_due`] knows.
+//!
+//! In a turn, the single-queue layer dispatches first; then it wakes one process after the other that waited for a request, and dispatches
+//! behind each. The multi-queue layer wakes everybody first: who waited for a tag has it by then.
+
+use crate::context::{ContextId, IoPriority};
+use crate::queue::{IoError, RequestQueue, Submit};
+use crate::request::{Bio, BioDone, RequestId};
+use crate::time::Time;
+
+#[cfg(test)]
+mod tests;
+
+/// What a host does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Step {
+    /// The device takes this request.
+    Start(RequestId),
+    /// This process found the queue full and may submit again.
+    Wake(ContextId),
+}
+
+/// Whose event is next. At equal times the earlier variant comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Due {
+    /// The device's.
+    Device,
+    /// The elevator's timer.
+    Timer,
+    /// The workload's.
+    Arrival,
+    /// The queue is run once more.
+    Rerun,
+}
+
+/// When the queue is run although nothing has happened that could have changed the elevator's mind but time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rerun {
+    /// Never: the elevators of the single-queue layer that let the device wait ask for a timer.
+    #[default]
+    Never,
+    /// So long after a turn that left the device idle though something is queued.
+    DeviceIdle {
+        /// How long, ns.
+        after_ns: u64,
+        /// What has not moved for so long is released whatever the elevator says, ns.
+        drain_ns: u64,
+    },
+    /// So long after a turn whose last run gave nothing though something is queued, ns.
+    Barren {
+        /// How long, ns.
+        after_ns: u64,
+    },
+}
+
+impl Rerun {
+    /// Linux' 3 ms, ns: blk-mq asks an elevator again that let an idle device wait.
+    pub const AFTER_NS: u64 = 3_000_000;
+
+    /// What Linux does in the multi-queue layer.
+    ///
+    /// mq-deadline takes requests for later ones than they are when its times to expire become shorter. Linux then asks it again until they
+    /// are as old as they look; here they are released once it has been asked in vain ten times.
+    pub const MULTI_QUEUE: Self = Self::DeviceIdle { after_ns: Self::AFTER_NS, drain_ns: 10 * Self::AFTER_NS };
+}
+
+/// Where a turn stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// No turn is under way.
+    Rest,
+    /// The queue is run.
+    Run,
+    /// Who waited is woken.
+    Wake,
+}
+
+/// A request queue and when it is run. See the module page.
+pub struct Driver {
+    queue: RequestQueue,
+    rerun: Rerun,
+    phase: Phase,
+    /// Of the turn under way: whether it is the multi-queue layer's.
+    is_multi_queue: bool,
+    run: Run,
+    /// The queue is run because the elevator wanted it, in the middle of an event.
+    is_kicked: bool,
+    rerun_at: Option<Time>,
+    /// Since when the device has been idle though something is queued.
+    idle_since: Option<Time>,
+}
+
+/// One run of the queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    has_begun: bool,
+    has_given: bool,
+    /// The elevator was asked, and nothing has been given out.
+    is_barren: bool,
+}
+
+impl Driver {
+    /// A driver of `queue`, which is run again as `rerun` says in the multi-queue layer.
+    #[must_use]
+    pub fn new(queue: RequestQueue, rerun: Rerun) -> Self {
+        Self {
+            queue,
+            rerun,
+            phase: Phase::Rest,
+            is_multi_queue: false,
+            run: Run::default(),
+            is_kicked: false,
+            rerun_at: None,
+            idle_since: None,
+        }
+    }
+
+    /// The queue, to look at it.
+    #[inline]
+    #[must_use]
+    pub fn queue(&self) -> &RequestQueue {
+        &self.queue
+    }
+
+    /// The queue, for what changes no turn: processes, cgroups, attributes, decisions.
+    #[inline]
+    #[must_use]
+    pub fn queue_mut(&mut self) -> &mut RequestQueue {
+        &mut self.queue
+    }
+
+    // ---- arrivals
+
+    /// A bio arrives: see [`RequestQueue::submit`]. The host starts what is [`kicked`](Self::kicked) next.
+    ///
+    /// # Panics
+    /// As [`RequestQueue::submit`].
+    #[inline]
+    pub fn submit(&mut self, now: Time, bio: &Bio) -> Submit {
+        self.queue.submit(now, bio)
+    }
+
+    /// A bio arrives that was issued earlier: see [`RequestQueue::submit_issued`].
+    ///
+    /// # Panics
+    /// As [`RequestQueue::submit`].
+    #[inline]
+    pub fn submit_issued(&mut self, now: Time, bio: &Bio, ioprio: Option<IoPriority>) -> Submit {
+        self.queue.submit_issued(now, bio, ioprio)
+    }
+
+    /// From now on, what `context` submits collects on its plug: see [`RequestQueue::plug`].
+    #[inline]
+    pub fn plug(&mut self, context: ContextId) {
+        self.queue.plug(context);
+    }
+
+    /// Ends the plug of `context`; `true`: call again, after what is [`kicked`](Self::kicked). See [`RequestQueue::unplug`].
+    #[inline]
+    pub fn unplug(&mut self, now: Time, context: ContextId) -> bool {
+        self.queue.unplug(now, context)
+    }
+
+    /// What the device takes before anything else is submitted, if the elevator wants that; the host asks until there is nothing
+    /// more. `has_room`: the device can take a request.
+    #[inline]
+    pub fn kicked(&mut self, now: Time, has_room: bool) -> Option<RequestId> {
+        if !self.is_kicked {
+            if !self.queue.take_kick() {
+                return None;
+            }
+            self.run.has_begun = false;
+        }
+        let given = self.dispatch(now, has_room);
+        self.is_kicked = given.is_some();
+        given
+    }
+
+    // ---- the device and time
+
+    /// The device is done with `id`: see [`RequestQueue::complete`].
+    #[inline]
+    pub fn complete(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        result: Result<(), IoError>,
+        done: impl FnMut(BioDone, Result<(), IoError>),
+    ) {
+        self.queue.complete(now, id, result, done);
+    }
+
+    /// The device gives `id` back undone: see [`RequestQueue::requeue`].
+    pub fn requeue(&mut self, now: Time, id: RequestId) {
+        self.queue.requeue(now, id);
+    }
+
+    /// The elevator's timer is due. Whether a turn follows, as in Linux: after some timers, the queue is run when the next request
+    /// comes or is done.
+    pub fn timer(&mut self, now: Time) -> bool {
+        self.queue.timer(now);
+        self.queue.runs_after_timer()
+    }
+
+    /// When the elevator's timer is due, if it has one.
+    #[inline]
+    #[must_use]
+    pub fn next_timer(&self) -> Option<Time> {
+        self.queue.next_timer()
+    }
+
+    /// When the queue is to be run once more although nothing happens, if it is.
+    #[inline]
+    #[must_use]
+    pub fn next_rerun(&self) -> Option<Time> {
+        self.rerun_at
+    }
+
+    /// The queue is run once more, by the turn that follows.
+    pub fn rerun(&mut self, now: Time) {
+        self.rerun_at = None;
+        if let (Rerun::DeviceIdle { drain_ns, .. }, Some(since)) = (self.rerun, self.idle_since)
+            && now.since(since) >= drain_ns
+        {
+            self.queue.drain();
+        }
+    }
+
+    /// Which event is next, given when the device's and the workload's next are due, and when.
+    #[inline]
+    #[must_use]
+    pub fn next_due(&self, device: Option<Time>, arrival: Option<Time>) -> Option<(Time, Due)> {
+        let due = [
+            (device, Due::Device),
+            (self.queue.next_timer(), Due::Timer),
+            (arrival, Due::Arrival),
+            (self.rerun_at, Due::Rerun),
+        ];
+        due.into_iter().filter_map(|(at, due)| Some((at?, due))).min()
+    }
+
+    // ---- the turn
+
+    /// The next step of the turn that follows an event; `None`: it is over. `has_room`: the device can take a request.
+    #[inline]
+    pub fn turn(&mut self, now: Time, has_room: bool) -> Option<Step> {
+        if self.phase == Phase::Rest {
+            self.is_multi_queue = self.queue.is_multi_queue();
+            self.begin(if self.is_multi_queue { Phase::Wake } else { Phase::Run });
+        }
+        loop {
+            if self.phase == Phase::Run {
+                if let Some(id) = self.dispatch(now, has_room) {
+                    return Some(Step::Start(id));
+                }
+                if self.is_multi_queue {
+                    break;
+                }
+                self.phase = Phase::Wake;
+            }
+            if let Some(context) = self.queue.take_woken() {
+                if !self.is_multi_queue {
+                    self.begin(Phase::Run);
+                }
+                return Some(Step::Wake(context));
+            }
+            if !self.is_multi_queue {
+                break;
+            }
+            self.begin(Phase::Run);
+        }
+        self.phase = Phase::Rest;
+        self.plan_rerun(now);
+        None
+    }
+
+    #[inline]
+    fn begin(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.run.has_begun = false;
+    }
+
+    /// The next request of a run.
+    #[inline]
+    fn dispatch(&mut self, now: Time, has_room: bool) -> Option<RequestId> {
+        if !self.run.has_begun {
+            // The wish is being fulfilled.
+            self.queue.take_kick();
+            self.run = Run { has_begun: true, ..Run::default() };
+        }
+        if !has_room {
+            return None;
+        }
+        let given = self.queue.dispatch(now);
+        match given {
+            Some(_) => {
+                self.run.has_given = true;
+                self.idle_since = None;
+            }
+            None => self.run.is_barren = !self.run.has_given,
+        }
+        given
+    }
+
+    #[inline]
+    fn plan_rerun(&mut self, now: Time) {
+        if !self.run.is_barren || self.rerun_at.is_some() {
+            return;
+        }
+        let after_ns = match self.rerun {
+            Rerun::DeviceIdle { after_ns, .. } if self.is_multi_queue && self.queue.in_driver() == 0 => after_ns,
+            Rerun::Barren { after_ns } => after_ns,
+            _ => return,
+        };
+        if self.queue.waiting() == 0 {
+            return;
+        }
+        self.idle_since.get_or_insert(now);
+        self.rerun_at = Some(now + after_ns);
+    }
+}
