@@ -62,8 +62,8 @@ pub use context::{
     Cgroup, CgroupId, Cgroups, Context, ContextId, Contexts, IoClass, IoPriority, IoPriorityError, LEVEL_DEFAULT,
     LEVEL_MAX, WEIGHT_MAX, WEIGHT_MIN, WeightError, WeightRange,
 };
-pub use driver::{Driver, Due, Rerun, Step};
 pub use decision::{Decision, DecisionLog, MergeSide, QueueName, Workload};
+pub use driver::{Driver, Due, Rerun, Step};
 pub use elevator::{
     ELEVATORS, Elevator, Env, Layer, Merging, MultiQueueRules, Registered, Tags, UnknownElevator, Waking, elevator,
     elevator_names,

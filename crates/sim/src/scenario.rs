@@ -81,9 +81,7 @@ pub fn run_scenario(scenario: &Scenario, observer: impl Observer) -> Result<RunR
 fn rerun(scenario: &Scenario) -> Result<(Rerun, bool), UnknownElevator> {
     Ok(match (scenario.rerun_ns, elevator(&scenario.sched)?.name) {
         (Some(after_ns), _) => (Rerun::Barren { after_ns }, false),
-        (None, "mq-deadline" | "kyber") => {
-            (Rerun::DeviceIdle { after_ns: Rerun::AFTER_NS, drain_ns: u64::MAX }, true)
-        }
+        (None, "mq-deadline" | "kyber") => (Rerun::LINUX, true),
         (None, _) => (Rerun::Never, false),
     })
 }

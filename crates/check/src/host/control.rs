@@ -50,10 +50,10 @@ impl Host {
         }
         self.pids += 1;
         let cgroup = self.cgroup(cgroup);
-        let context = self.queue.create_context(self.pids, ioprio, cgroup);
+        let context = self.driver.queue_mut().create_context(self.pids, ioprio, cgroup);
         self.digest.add(context.index() as u64);
         self.model.started(context)?;
-        let env = self.queue.env();
+        let env = self.driver.queue().env();
         ensure!(env.pid(context) == self.pids, Control, "pid {} reads as {}", self.pids, env.pid(context));
         let last_end = self.config.first_sector;
         let recent = Recent::default();
@@ -66,18 +66,18 @@ impl Host {
         let task = self.tasks.swap_remove(usize::from(task) % self.tasks.len());
         self.coverage.exits += 1;
         self.coverage.exits_waiting += u64::from(task.remainder.is_some());
-        self.queue.exit(self.now, task.context);
+        self.driver.queue_mut().exit(self.now, task.context);
         self.model.exited(task.context);
         self.look_at_decisions()?;
         // It may have been called and not have gone on: then another is.
-        self.attend_to_woken()?;
+        self.run(0)?;
         self.attend_to_kick()?;
         if self.tasks.is_empty() { self.start_task(IoPriority::default(), 0) } else { Ok(()) }
     }
 
     pub(super) fn yield_to(&mut self, from: u8, to: u8) -> Checked {
         let (from, to) = (self.context(from), self.context(to));
-        self.queue.yield_to(self.now, from, to);
+        self.driver.queue_mut().yield_to(self.now, from, to);
         self.look_at_decisions()?;
         self.attend_to_kick()
     }
@@ -94,7 +94,8 @@ impl Host {
         }
         let [weight, leaf_weight] = [weight, leaf_weight].map(|w| Some(u32::from(w)));
         let parent = Some(self.cgroup(parent));
-        let created = self.queue.create_cgroup(Cgroup { name: "group".to_owned(), parent, weight, leaf_weight });
+        let created =
+            self.driver.queue_mut().create_cgroup(Cgroup { name: "group".to_owned(), parent, weight, leaf_weight });
         let valid = self.takes_weights([weight, leaf_weight]);
         ensure!(created.is_ok() == valid, Control, "a cgroup of weights {weight:?}, {leaf_weight:?}: {created:?}");
         self.cgroup_ids.extend(created);
@@ -104,7 +105,7 @@ impl Host {
     pub(super) fn move_task(&mut self, task: u8, cgroup: u8) -> Checked {
         let (context, cgroup) = (self.context(task), self.cgroup(cgroup));
         self.coverage.moves += 1;
-        self.queue.move_context(self.now, context, cgroup);
+        self.driver.queue_mut().move_context(self.now, context, cgroup);
         self.look_at_decisions()?;
         self.attend_to_kick()
     }
@@ -117,13 +118,13 @@ impl Host {
         }
         let cgroup = self.cgroup_ids.remove(at);
         self.coverage.removals += 1;
-        self.queue.remove_cgroup(self.now, cgroup);
+        self.driver.queue_mut().remove_cgroup(self.now, cgroup);
         self.look_at_decisions()?;
         self.attend_to_kick()
     }
 
     fn takes_weights(&self, weights: [Option<u32>; 2]) -> bool {
-        let range = self.queue.weight_range();
+        let range = self.driver.queue().weight_range();
         weights.into_iter().flatten().all(|weight| (range.min..=range.max).contains(&weight))
     }
 
@@ -134,11 +135,11 @@ impl Host {
             let group = queue.env().cgroups.get(cgroup);
             (group.weight, group.leaf_weight)
         };
-        let before = shown(&self.queue);
+        let before = shown(self.driver.queue());
         let valid = self.takes_weights([weight, leaf_weight]);
-        let changed = self.queue.set_weights(cgroup, weight, leaf_weight);
+        let changed = self.driver.queue_mut().set_weights(cgroup, weight, leaf_weight);
         let expected = if valid { (weight, leaf_weight) } else { before };
-        let after = shown(&self.queue);
+        let after = shown(self.driver.queue());
         ensure!(
             changed.is_ok() == valid && after == expected,
             Control,
@@ -152,7 +153,7 @@ impl Host {
     /// Gives all tunables of the home elevator their values for the beginning.
     pub(super) fn preset(&mut self, preset: Preset) -> Checked {
         if preset == Preset::Largest {
-            let set = self.queue.set_attribute(self.now, "nr_requests", &u32::MAX.to_string());
+            let set = self.driver.queue_mut().set_attribute(self.now, "nr_requests", &u32::MAX.to_string());
             ensure!(set.is_ok(), Control, "the largest nr_requests: {set:?}");
         }
         let specs = (elevators()[self.config.home].tunables)();
@@ -164,22 +165,22 @@ impl Host {
                 Preset::Smallest => spec.min,
                 Preset::Largest => spec.max,
             };
-            let set = self.queue.set_tunable(self.now, spec.name, &value.to_string());
+            let set = self.driver.queue_mut().set_tunable(self.now, spec.name, &value.to_string());
             ensure!(set.is_ok(), Control, "{}={value}: {set:?}", spec.name);
         }
         if let Some(audit) = &mut self.audit {
-            audit.tunables_changed(&self.queue);
+            audit.tunables_changed(self.driver.queue());
         }
         Ok(())
     }
 
     pub(super) fn write_tunable(&mut self, which: u8, value: Value) -> Checked {
-        let scheduler = self.queue.scheduler();
+        let scheduler = self.driver.queue().scheduler();
         let specs = iosched::elevator(scheduler).map(|elevator| (elevator.tunables)()).unwrap_or_default();
         let Write { name, text, value } = write(&specs, self.config.queue.hz, which, value);
         let read = |queue: &RequestQueue| specs.iter().map(|spec| queue.tunable(spec.name)).collect::<Vec<_>>();
-        let before = read(&self.queue);
-        let set = self.queue.set_tunable(self.now, name, &text);
+        let before = read(self.driver.queue());
+        let set = self.driver.queue_mut().set_tunable(self.now, name, &text);
         ensure!(
             set.is_ok() == value.is_some() && before.iter().all(Result::is_ok),
             Control,
@@ -187,12 +188,12 @@ impl Host {
         );
         match value {
             Some(value) => {
-                let after = self.queue.tunable(name);
+                let after = self.driver.queue().tunable(name);
                 ensure!(after == Ok(value), Control, "{scheduler}: {name}={text} reads as {after:?}");
             }
             None => {
                 self.coverage.refused += 1;
-                let after = read(&self.queue);
+                let after = read(self.driver.queue());
                 ensure!(
                     after == before,
                     Control,
@@ -201,7 +202,7 @@ impl Host {
             }
         }
         if let Some(audit) = &mut self.audit {
-            audit.tunables_changed(&self.queue);
+            audit.tunables_changed(self.driver.queue());
         }
         Ok(())
     }
@@ -213,22 +214,22 @@ impl Host {
             value = value.filter(|&kib| kib <= u64::from(self.config.queue.max_hw_sectors_kb));
         }
         let read = |queue: &RequestQueue| specs.iter().map(|spec| queue.attribute(spec.name)).collect::<Vec<_>>();
-        let before = read(&self.queue);
-        let set = self.queue.set_attribute(self.now, name, &text);
+        let before = read(self.driver.queue());
+        let set = self.driver.queue_mut().set_attribute(self.now, name, &text);
         ensure!(set.is_ok() == value.is_some() && before.iter().all(Result::is_ok), Control, "{name}={text}: {set:?}");
         let Some(value) = value else {
             self.coverage.refused += 1;
-            let after = read(&self.queue);
+            let after = read(self.driver.queue());
             ensure!(after == before, Control, "{name}={text} was refused; {before:?} became {after:?}");
             return Ok(());
         };
-        let after = self.queue.attribute(name);
+        let after = self.driver.queue().attribute(name);
         ensure!(after == Ok(value.to_string()), Control, "{name}={text} reads as {after:?}");
         if name == "iostats" {
             self.model.sums.turn(self.now, value != 0);
         }
         // More room: some may go on.
-        self.attend_to_woken()
+        self.run(0)
     }
 
     // ---- switching
@@ -238,16 +239,20 @@ impl Host {
         let names: Vec<_> =
             elevators().iter().map(|elevator| elevator.name).chain([home, home, "no-such-elevator"]).collect();
         let name = names[usize::from(to) % names.len()];
-        let (before, switching) = (self.queue.scheduler(), self.queue.is_switching());
+        let (before, switching) = (self.driver.queue().scheduler(), self.driver.queue().is_switching());
         let layer = self.layer();
-        let switched = self.queue.switch(self.now, name);
+        let switched = self.driver.queue_mut().switch(self.now, name);
         let known = elevators().iter().any(|elevator| elevator.name == name);
         ensure!(switched.is_ok() == known, Control, "scheduler={name}: {switched:?}");
         let expected = if known { name } else { before };
-        let after = self.queue.scheduler();
+        let after = self.driver.queue().scheduler();
         ensure!(after == expected, Switching, "{before} was switched to {name}: it is {after}");
         if expected == before {
-            ensure!(self.queue.is_switching() == switching, Switching, "a switch to {name} itself began or ended one");
+            ensure!(
+                self.driver.queue().is_switching() == switching,
+                Switching,
+                "a switch to {name} itself began or ended one"
+            );
             return Ok(());
         }
         self.coverage.switches += 1;
@@ -263,17 +268,17 @@ impl Host {
         if layer == Layer::Multi {
             // Which plugs had something on them is not known here.
             for task in &mut self.tasks {
-                task.plugged = self.queue.unplug(self.now, task.context);
+                task.plugged = self.driver.unplug(self.now, task.context);
                 ensure!(!task.plugged, Switching, "{:?} has something on its plug after a switch", task.context);
             }
         }
         if let Some(audit) = &mut self.audit {
             audit.switching();
-            audit.tunables_changed(&self.queue);
+            audit.tunables_changed(self.driver.queue());
         }
         self.look_at_decisions()?;
         // Under other rules there may be room for those who wait.
-        self.attend_to_woken()?;
+        self.run(0)?;
         self.attend_to_kick()
     }
 }

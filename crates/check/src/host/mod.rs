@@ -6,7 +6,7 @@ mod submit;
 
 use std::fmt::Write as _;
 
-use iosched::{BioDone, CgroupId, ContextId, IoError, Op, RequestId, RequestQueue, Time};
+use iosched::{BioDone, CgroupId, ContextId, Driver, IoError, Op, RequestId, RequestQueue, Rerun, Step, Time};
 
 use crate::config::Config;
 use crate::config::elevators;
@@ -40,7 +40,7 @@ struct Task {
 
 /// The machine at work.
 pub struct Host {
-    queue: RequestQueue,
+    driver: Driver,
     model: Model,
     audit: Option<Audit>,
     config: Config,
@@ -86,15 +86,15 @@ impl Host {
             digest: Digest::default(),
             decisions: Digest::default(),
             coverage: Coverage::default(),
-            queue,
+            driver: Driver::new(queue, Rerun::LINUX),
         };
         if record {
-            host.queue.record_decisions(true);
-            host.audit = Some(Audit::new(&host.queue, config.queue.hz));
+            host.driver.queue_mut().record_decisions(true);
+            host.audit = Some(Audit::new(host.driver.queue(), config.queue.hz));
             host.look_at_decisions()?;
         }
         if let Some(nr_requests) = config.nr_requests {
-            let set = host.queue.set_attribute(host.now, "nr_requests", &nr_requests.to_string());
+            let set = host.driver.queue_mut().set_attribute(host.now, "nr_requests", &nr_requests.to_string());
             ensure!(set.is_ok(), Control, "nr_requests={nr_requests}: {set:?}");
         }
         host.preset(config.preset)?;
@@ -146,7 +146,7 @@ impl Host {
             Operation::Attribute { which, value } => self.write_attribute(which, value),
             Operation::Priority { task, ioprio } => {
                 let context = self.context(task);
-                self.queue.set_ioprio(context, ioprio);
+                self.driver.queue_mut().set_ioprio(context, ioprio);
                 Ok(())
             }
             Operation::Start { ioprio, cgroup } => self.start_task(ioprio, cgroup),
@@ -173,11 +173,11 @@ impl Host {
     /// # Panics
     /// If the library's own check fails.
     pub fn check(&mut self) -> Checked {
-        self.queue.check();
+        self.driver.queue().check();
         self.model.sums.advance(self.now);
-        self.model.sums.check(self.queue.stat(self.now))?;
+        self.model.sums.check(self.driver.queue_mut().stat(self.now))?;
         self.check_waiters()?;
-        let env = self.queue.env();
+        let env = self.driver.queue().env();
         self.model.check_memory(env.contexts.len(), env.requests.capacity())
     }
 
@@ -204,51 +204,59 @@ impl Host {
     }
 
     fn arena(&self) -> usize {
-        self.queue.env().requests.len()
+        self.driver.queue().env().requests.len()
     }
 
     fn layer(&self) -> Layer {
-        if self.queue.is_multi_queue() { Layer::Multi } else { Layer::Single }
+        if self.driver.queue().is_multi_queue() { Layer::Multi } else { Layer::Single }
     }
 
     /// Counts requests that became part of others when they were inserted.
     fn reconcile(&mut self) -> Checked {
         let arena = self.arena();
-        self.coverage.absorbed += self.model.reconcile(self.now, arena, self.queue.max_sectors())?;
+        self.coverage.absorbed += self.model.reconcile(self.now, arena, self.driver.queue().max_sectors())?;
         Ok(())
     }
 
     fn is_cfq(&self) -> bool {
-        crate::model::audit::keeps_sync_apart(self.queue.scheduler())
+        crate::model::audit::keeps_sync_apart(self.driver.queue().scheduler())
     }
 
     // ---- the device
 
-    /// Asks the queue for requests while the device has room, `requests` at most.
+    /// A turn in which the device takes `requests` at most.
     #[inline]
     fn run(&mut self, requests: u32) -> Checked {
-        for _ in 0..requests {
-            if self.in_device.len() >= self.config.depth as usize {
-                return Ok(());
-            }
-            if !self.dispatch()? {
-                return Ok(());
+        let mut left = requests;
+        loop {
+            let has_room = left > 0 && self.has_room();
+            let step = self.driver.turn(self.now, has_room);
+            match step {
+                Some(Step::Start(id)) => {
+                    left -= 1;
+                    self.start(id)?;
+                }
+                Some(Step::Wake(context)) => self.wake(context)?,
+                None => {
+                    self.look_at_decisions()?;
+                    if has_room {
+                        self.digest.add(1);
+                        self.check_progress()?;
+                    }
+                    return Ok(());
+                }
             }
         }
-        Ok(())
     }
 
-    /// Asks the queue for one request.
+    fn has_room(&self) -> bool {
+        self.in_device.len() < self.config.depth as usize
+    }
+
+    /// The device takes a request.
     #[inline]
-    fn dispatch(&mut self) -> Result<bool, Violation> {
-        let given = self.queue.dispatch(self.now);
-        let Some(id) = given else {
-            self.digest.add(1);
-            self.look_at_decisions()?;
-            self.check_progress()?;
-            return Ok(false);
-        };
-        let request = self.queue.request(id);
+    fn start(&mut self, id: RequestId) -> Checked {
+        let request = self.driver.queue().request(id);
         let seen = Seen {
             cookie: request.cookie(),
             sector: request.sector(),
@@ -259,7 +267,7 @@ impl Host {
         };
         // Of all in the device, as they are now: a switch of elevators gives them other tags.
         let tag_of = |id: RequestId| {
-            let request = self.queue.request(id);
+            let request = self.driver.queue().request(id);
             request.tag().map(|tag| (request.hw_queue(), tag))
         };
         if let Some(tag) = tag_of(id) {
@@ -275,14 +283,13 @@ impl Host {
         let arena = self.arena();
         self.model.dispatched(self.now, id.index(), seen, arena)?;
         self.in_device.push(id);
-        self.look_at_decisions()?;
-        Ok(true)
+        self.look_at_decisions()
     }
 
     /// Requests in the elevator, or released by it: none of those that wait for a task, a flush or a switch.
     fn in_elevator(&self) -> usize {
         let on_plugs: u32 = self.tasks.iter().map(|task| task.on_plug).sum();
-        self.queue.waiting() - on_plugs as usize
+        self.driver.queue().waiting() - on_plugs as usize
     }
 
     /// The queue gave out nothing: then it waits for something that comes.
@@ -291,7 +298,7 @@ impl Host {
         if !self.in_device.is_empty() {
             return Ok(());
         }
-        ensure!(!self.queue.is_switching(), Switching, "a switch waits, and nothing is in the device");
+        ensure!(!self.driver.queue().is_switching(), Switching, "a switch waits, and nothing is in the device");
         let waiting = self.in_elevator();
         ensure!(!self.model.waiting_for_flush(), Progress, "a flush is due and was not given out");
         if waiting == 0 {
@@ -301,7 +308,7 @@ impl Host {
             // How much is on plugs is not known here.
             return Ok(());
         }
-        let name = self.queue.scheduler();
+        let name = self.driver.queue().scheduler();
         if name == "mq-deadline" {
             // Once expiry is shortened, requests look younger than they are: it waits until they are as old as they look.
             self.coverage.idle += 1;
@@ -313,7 +320,7 @@ impl Host {
             "{waiting} requests wait, nothing is in the device, and {name} gives out nothing"
         );
         ensure!(
-            self.queue.next_timer().is_some(),
+            self.driver.queue().next_timer().is_some(),
             Progress,
             "{waiting} requests wait, nothing is in the device, and there is no timer"
         );
@@ -341,7 +348,7 @@ impl Host {
         }
         self.in_device.remove(at);
         self.coverage.requeues += 1;
-        self.queue.requeue(self.now, id);
+        self.driver.requeue(self.now, id);
         self.digest.add(13 + ((id.index() as u64) << 8));
         self.model.given_back(id.index())?;
         self.look_at_decisions()?;
@@ -365,8 +372,8 @@ impl Host {
         self.coverage.errors += u64::from(failed);
         self.done.clear();
         let done = &mut self.done;
-        let switching = self.queue.is_switching();
-        self.queue.complete(self.now, id, result, |bio, result| done.push((bio, result)));
+        let switching = self.driver.queue().is_switching();
+        self.driver.complete(self.now, id, result, |bio, result| done.push((bio, result)));
         self.digest.add(3 + ((id.index() as u64) << 8) + u64::from(failed));
         for (bio, _) in &self.done {
             self.digest.add(bio.cookie);
@@ -381,56 +388,57 @@ impl Host {
         if let Some(audit) = &mut self.audit {
             self.done.iter().for_each(|(bio, _)| audit.finished(bio.cookie));
         }
-        self.attend_to_woken()?;
-        self.attend_to_kick()?;
+        // Who waited goes on, even if nothing is dispatched.
+        self.run(0)?;
         Ok(true)
     }
 
     /// Waits for the timer and lets it fire.
     fn timer(&mut self, late_ns: u64) -> Checked {
-        let Some(at) = self.queue.next_timer() else {
-            self.queue.timer(self.now);
+        let Some(at) = self.driver.next_timer() else {
+            self.driver.timer(self.now);
             return Ok(());
         };
         // Not yet: nothing happens.
         if at > self.now {
-            self.queue.timer(self.now);
-            ensure!(self.queue.next_timer() == Some(at), Progress, "a timer fired before its time");
+            self.driver.timer(self.now);
+            ensure!(self.driver.next_timer() == Some(at), Progress, "a timer fired before its time");
         }
         self.now = self.now.max(at) + late_ns;
-        self.queue.timer(self.now);
+        self.driver.timer(self.now);
         self.digest.add(4);
         self.coverage.timers += 1;
         self.fired += 1;
         self.look_at_decisions()?;
-        self.queue.take_kick();
         self.run(u32::MAX)
     }
 
-    /// Runs the queue if the elevator wants it.
+    /// Starts what the elevator wants started at once.
     #[inline]
     fn attend_to_kick(&mut self) -> Checked {
-        if self.queue.take_kick() {
+        while let Some(id) = self.driver.kicked(self.now, self.has_room()) {
             self.digest.add(5);
             self.coverage.kicks += 1;
-            self.run(u32::MAX)?;
+            self.start(id)?;
         }
-        Ok(())
+        self.look_at_decisions()
     }
 
     /// Audits what was decided by the last call.
     #[inline]
     fn look_at_decisions(&mut self) -> Checked {
-        if let Some(at) = self.queue.next_timer() {
+        if let Some(at) = self.driver.queue().next_timer() {
             self.digest.add(at.as_ns());
         }
         let Some(audit) = &mut self.audit else { return Ok(()) };
-        if std::mem::replace(&mut self.switching, self.queue.is_switching()) != self.queue.is_switching() {
-            audit.tunables_changed(&self.queue);
+        if std::mem::replace(&mut self.switching, self.driver.queue().is_switching())
+            != self.driver.queue().is_switching()
+        {
+            audit.tunables_changed(self.driver.queue());
         }
-        let (max_sectors, layer) = (self.queue.max_sectors(), self.layer());
+        let (max_sectors, layer) = (self.driver.queue().max_sectors(), self.layer());
         let Some(audit) = &mut self.audit else { return Ok(()) };
-        for (at, decision) in self.queue.take_decisions() {
+        for (at, decision) in self.driver.queue_mut().take_decisions() {
             ensure!(at == self.now, Determinism, "{decision:?} was made at {at}, and it is {}", self.now);
             // Writing to a hash does not fail.
             let _ = write!(self.decisions, "{decision:?}");

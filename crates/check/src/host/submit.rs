@@ -1,6 +1,6 @@
 //! Tasks at work: bios, plugs, waiting for room.
 
-use iosched::{Bio, Flags, Op, Submit};
+use iosched::{Bio, ContextId, Flags, Op, Submit};
 
 use super::{Host, PLUG_MAX};
 use crate::model::{Conditions, Layer, Ordering, Sequence};
@@ -82,7 +82,7 @@ impl Host {
             return Ok(false);
         }
         // A few parts are enough.
-        let nr_sectors = u32::from(nr_sectors).min(4 * self.queue.max_sectors());
+        let nr_sectors = u32::from(nr_sectors).min(4 * self.driver.queue().max_sectors());
         let remainder = self.place(task, op, flags, place, nr_sectors);
         let Remainder { op, flags, sector, nr_sectors } = remainder;
         if op != Op::Flush {
@@ -131,7 +131,7 @@ impl Host {
     fn send(&mut self, task: usize, mut left: Remainder) -> Checked {
         let context = self.tasks[task].context;
         loop {
-            let nr_sectors = left.nr_sectors.min(self.queue.max_sectors());
+            let nr_sectors = left.nr_sectors.min(self.driver.queue().max_sectors());
             let Remainder { op, flags, sector, .. } = left;
             let bio = Bio { op, flags, sector, nr_sectors, context, cookie: 0 };
             if self.submit_bio(task, bio)? == Sent::Full {
@@ -151,11 +151,11 @@ impl Host {
 
     #[inline]
     fn submit_bio(&mut self, task: usize, mut bio: Bio) -> Result<Sent, Violation> {
-        let switching = self.queue.is_switching();
-        let (max_sectors, cfq, layer) = (self.queue.max_sectors(), self.is_cfq(), self.layer());
+        let switching = self.driver.queue().is_switching();
+        let (max_sectors, cfq, layer) = (self.driver.queue().max_sectors(), self.is_cfq(), self.layer());
         bio.cookie = self.model.announce(self.now, &bio, Conditions { max_sectors, cfq, layer, switching });
         let mut barrier = false;
-        let outcome = self.queue.submit(self.now, &bio);
+        let outcome = self.driver.submit(self.now, &bio);
         match outcome {
             Submit::Queued(id) => {
                 self.digest.add(6 + ((id.index() as u64) << 8));
@@ -164,12 +164,13 @@ impl Host {
                 if layer == Layer::Multi {
                     // The new one is not counted yet. Of those that its plug held some may be gone.
                     let arena = self.arena() - 1;
-                    self.coverage.absorbed += self.model.reconcile(self.now, arena, self.queue.max_sectors())?;
+                    self.coverage.absorbed +=
+                        self.model.reconcile(self.now, arena, self.driver.queue().max_sectors())?;
                 }
                 let arena = self.arena();
                 self.model.founded(self.now, bio.cookie, id.index(), arena)?;
                 if let Some(audit) = &mut self.audit {
-                    let nr_requests = nr_requests(&self.queue);
+                    let nr_requests = nr_requests(self.driver.queue());
                     audit.founded(&self.model, bio.cookie, layer, nr_requests)?;
                 }
                 barrier = self.is_barrier(bio.cookie);
@@ -197,7 +198,7 @@ impl Host {
                 if let Some(audit) = &self.audit
                     && self.layer() == Layer::Single
                 {
-                    audit.full(bio.is_sync(), nr_requests(&self.queue))?;
+                    audit.full(bio.is_sync(), nr_requests(self.driver.queue()))?;
                 }
                 return Ok(Sent::Full);
             }
@@ -232,7 +233,7 @@ impl Host {
     /// If a switch has ended, what it held back takes its place.
     pub(super) fn attend_to_takeover(&mut self, was_switching: bool) {
         if was_switching
-            && !self.queue.is_switching()
+            && !self.driver.queue().is_switching()
             && let Some(barrier) = self.model.taken_over(self.layer())
         {
             self.coverage.barriers_held += 1;
@@ -253,7 +254,7 @@ impl Host {
     pub(super) fn plug(&mut self, task: u8) -> Checked {
         let task = usize::from(task) % self.tasks.len();
         if self.tasks[task].remainder.is_none() {
-            self.queue.plug(self.tasks[task].context);
+            self.driver.plug(self.tasks[task].context);
             self.tasks[task].plugged = true;
         }
         Ok(())
@@ -262,7 +263,7 @@ impl Host {
     pub(super) fn unplug(&mut self, task: usize) -> Checked {
         let context = self.tasks[task].context;
         loop {
-            let more = self.queue.unplug(self.now, context);
+            let more = self.driver.unplug(self.now, context);
             self.digest.add(10 + u64::from(more));
             if self.layer() == Layer::Multi {
                 self.reconcile()?;
@@ -293,23 +294,21 @@ impl Host {
     /// Parts that are left of what tasks wait to submit.
     pub(super) fn parts_left(&self) -> u32 {
         let left = self.tasks.iter().filter_map(|task| task.remainder);
-        left.map(|left| left.nr_sectors.div_ceil(self.queue.max_sectors()).max(1)).sum()
+        left.map(|left| left.nr_sectors.div_ceil(self.driver.queue().max_sectors()).max(1)).sum()
     }
 
-    /// Lets those go on that waited for room and were called.
+    /// A task goes on that waited for room and was called.
     #[inline]
-    pub(super) fn attend_to_woken(&mut self) -> Checked {
-        while let Some(context) = self.queue.take_woken() {
-            self.digest.add(12 + ((context.index() as u64) << 8));
-            self.coverage.woken += 1;
-            let task = self.tasks.iter().position(|task| task.context == context);
-            let left = task.and_then(|task| self.tasks[task].remainder.take().map(|left| (task, left)));
-            ensure!(left.is_some(), Allocation, "{context:?} was called and does not wait");
-            if let Some((task, left)) = left {
-                self.send(task, left)?;
-            }
+    pub(super) fn wake(&mut self, context: ContextId) -> Checked {
+        self.digest.add(12 + ((context.index() as u64) << 8));
+        self.coverage.woken += 1;
+        let task = self.tasks.iter().position(|task| task.context == context);
+        let left = task.and_then(|task| self.tasks[task].remainder.take().map(|left| (task, left)));
+        ensure!(left.is_some(), Allocation, "{context:?} was called and does not wait");
+        match left {
+            Some((task, left)) => self.send(task, left),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Nobody waits for room while nothing is allocated: nobody would ever call it.

@@ -71,11 +71,14 @@ impl Rerun {
     /// Linux' 3 ms, ns: blk-mq asks an elevator again that let an idle device wait.
     pub const AFTER_NS: u64 = 3_000_000;
 
-    /// What Linux does in the multi-queue layer.
+    /// What Linux does in the multi-queue layer, however often it asks in vain.
+    pub const LINUX: Self = Self::DeviceIdle { after_ns: Self::AFTER_NS, drain_ns: u64::MAX };
+
+    /// As Linux, of a disk that others wait for: what was asked for ten times in vain is released.
     ///
-    /// mq-deadline takes requests for later ones than they are when its times to expire become shorter. Linux then asks it again until they
-    /// are as old as they look; here they are released once it has been asked in vain ten times.
-    pub const MULTI_QUEUE: Self = Self::DeviceIdle { after_ns: Self::AFTER_NS, drain_ns: 10 * Self::AFTER_NS };
+    /// mq-deadline takes requests for later ones than they are when its times to expire become shorter; under [`Self::LINUX`] they stay until
+    /// they are as old as they look.
+    pub const SERVED: Self = Self::DeviceIdle { after_ns: Self::AFTER_NS, drain_ns: 10 * Self::AFTER_NS };
 }
 
 /// Where a turn stands.
@@ -236,7 +239,7 @@ impl Driver {
         if let (Rerun::DeviceIdle { drain_ns, .. }, Some(since)) = (self.rerun, self.idle_since)
             && now.since(since) >= drain_ns
         {
-            self.queue.drain();
+            self.queue.drain(now);
         }
     }
 

@@ -36,7 +36,7 @@ fn turn(driver: &mut Driver, now: Time, mut room: usize) -> Vec<&'static str> {
 
 /// Fills the queue, and lets `more` processes find it full.
 fn full(elevator: &str, nr_requests: u32, more: u32) -> Driver {
-    let (mut driver, context) = driver(elevator, Rerun::MULTI_QUEUE);
+    let (mut driver, context) = driver(elevator, Rerun::LINUX);
     driver.queue_mut().set_attribute(NOW, "nr_requests", &nr_requests.to_string()).unwrap();
     let mut sector = 0;
     while !matches!(driver.submit(NOW, &read(context, sector)), Submit::Full) {
@@ -72,7 +72,7 @@ fn the_multi_queue_layer_wakes_everybody_before_it_dispatches() {
 
 #[test]
 fn what_an_elevator_wants_started_at_once_is_given_in_the_middle_of_an_event() {
-    let (mut none, context) = driver("none", Rerun::MULTI_QUEUE);
+    let (mut none, context) = driver("none", Rerun::LINUX);
     assert_eq!(none.kicked(NOW, true), None);
     let _ = none.submit(NOW, &read(context, 0));
     assert!(none.kicked(NOW, true).is_some());
@@ -81,14 +81,14 @@ fn what_an_elevator_wants_started_at_once_is_given_in_the_middle_of_an_event() {
     let _ = none.submit(NOW, &read(context, 100));
     assert_eq!(none.kicked(NOW, false), None);
     assert_eq!(turn(&mut none, NOW, 1), ["start"]);
-    let (mut noop, context) = driver("noop", Rerun::MULTI_QUEUE);
+    let (mut noop, context) = driver("noop", Rerun::LINUX);
     let _ = noop.submit(NOW, &read(context, 0));
     assert_eq!(noop.kicked(NOW, true), None);
 }
 
 #[test]
 fn events_of_one_time_have_an_order() {
-    let (mut bfq, context) = driver("bfq", Rerun::MULTI_QUEUE);
+    let (mut bfq, context) = driver("bfq", Rerun::LINUX);
     assert_eq!(bfq.next_due(None, None), None);
     assert_eq!(bfq.next_due(Some(NOW), Some(NOW)), Some((NOW, Due::Device)));
     assert_eq!(bfq.next_due(Some(NOW + 1), Some(NOW)), Some((NOW, Due::Arrival)));
@@ -105,7 +105,7 @@ fn events_of_one_time_have_an_order() {
 
 #[test]
 fn what_waits_beside_an_idle_device_is_asked_for_again_and_released_in_the_end() {
-    let (mut driver, context) = driver("mq-deadline", Rerun::MULTI_QUEUE);
+    let (mut driver, context) = driver("mq-deadline", Rerun::SERVED);
     driver.queue_mut().set_tunable(NOW, "read_expire", "60000").unwrap();
     // Of another class, and dated a minute ahead of what is young by then.
     driver.queue_mut().set_ioprio(context, "idle".parse().unwrap());

@@ -173,7 +173,7 @@ impl RequestQueue {
         for context in self.plugs.contexts() {
             while self.unplug(now, context) {}
         }
-        self.drain();
+        self.drain(self.env.now);
         let nr_requests = self.nr_requests_under(registered.layer);
         let elevator = self.device.build(&mut self.env, registered, nr_requests);
         self.next = Some(Next { elevator, registered, nr_requests });
@@ -199,7 +199,8 @@ impl RequestQueue {
 
     /// Releases everything the elevator has queued to the dispatch list, in its order: it is dispatched next, whatever the elevator waits
     /// for.
-    pub fn drain(&mut self) {
+    pub fn drain(&mut self, now: Time) {
+        self.env.now = now;
         while let Some(id) = self.elevator.drain(&mut self.env) {
             self.env.unqueue(id);
             self.env.dispatch_list.push_back(&mut self.env.requests, id);

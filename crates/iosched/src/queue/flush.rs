@@ -110,7 +110,7 @@ impl RequestQueue {
         let preflush = op == Op::Flush || flags.contains(Flags::PREFLUSH);
         if preflush && self.barriers && self.multi.is_none() {
             self.drain_plugs();
-            self.drain();
+            self.drain(self.env.now);
             self.flushes.barriers.push_back(id);
             self.env.requests[id].stage = Stage::Released;
             self.env.dispatch_list.push_barrier(&mut self.env.requests, id);

@@ -411,7 +411,7 @@ impl LiveDisk {
             // An elevator may wait for its own requests or for a time. mq-deadline, as Linux has it, also takes requests for later ones
             // when its times to expire become shorter, and nothing would ever ask it again.
             None if self.commands.is_empty() && !self.parts.is_empty() && self.queue.next_timer().is_none() => {
-                self.queue.drain();
+                self.queue.drain(now);
                 self.queue.dispatch(now)?
             }
             None => return None,

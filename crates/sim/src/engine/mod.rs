@@ -160,7 +160,7 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
     let config = QueueConfig { barriers, ..plan.host.queue_config(plan.profile) };
     let queue = plan.scheduler.build(ORIGIN, &config)?;
     Ok(Machine {
-        driver: Driver::new(queue, Rerun::MULTI_QUEUE),
+        driver: Driver::new(queue, Rerun::LINUX),
         device: plan.profile.device(plan.seed),
         plug: plan.host.plug,
         seed: plan.seed,
