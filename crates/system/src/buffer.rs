@@ -1,8 +1,8 @@
 //! Buffers for data on its way: aligned for direct I/O, and kept for the next that needs one.
 //!
-//! A [`Buffer`] owns its bytes. Parts of it can be lent as [`Segment`]s, which own those parts as long as they are there:
-//! no two of them overlap, and nobody looks at the buffer meanwhile. Both keep the memory alive. So the kernel may be given
-//! what a segment covers, and whoever lent it need not know when the kernel is done.
+//! A [`Buffer`] owns its bytes. Parts of it can be lent as [`Segment`]s, which own those parts as long as they are
+//! there: no two of them overlap, and nobody looks at the buffer meanwhile. Both keep the memory alive. So the kernel
+//! may be given what a segment covers, and whoever lent it need not know when the kernel is done.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
@@ -90,8 +90,8 @@ struct Block {
 
 // SAFETY: a block is the only owner of plain memory.
 unsafe impl Send for Block {}
-// SAFETY: it gives no access to its memory. A buffer gives some as it is borrowed itself, while nothing is lent; a segment
-// to its part alone.
+// SAFETY: it gives no access to its memory. A buffer gives some as it is borrowed itself, while nothing is lent; a
+// segment to its part alone.
 unsafe impl Sync for Block {}
 
 fn layout(class: u8) -> Layout {
@@ -232,7 +232,8 @@ impl Buffer {
         self.length == 0
     }
 
-    /// Lends `length` bytes from byte `first` of the window on. Until they are dropped, the buffer's bytes cannot be looked at.
+    /// Lends `length` bytes from byte `first` of the window on. Until they are dropped, the buffer's bytes cannot be
+    /// looked at.
     ///
     /// # Panics
     /// If they are not all in the window, or some of them are lent already.
@@ -247,8 +248,12 @@ impl Buffer {
     }
 
     /// Memory that the kernel may write to and nobody looks at.
+    ///
+    /// # Panics
+    /// If some of it is lent.
     #[must_use]
     pub fn into_scratch(mut self) -> Scratch {
+        let _ = self.start();
         Scratch { first: self.first, length: self.length, block: self.block.take() }
     }
 
@@ -276,8 +281,8 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the window lies in the block, which is initialised and lives as long as the buffer. Nothing of it is lent, and
-        // nothing can be before the borrow ends.
+        // SAFETY: the window lies in the block, which is initialised and lives as long as the buffer. Nothing of it is
+        // lent, and nothing can be before the borrow ends.
         unsafe { std::slice::from_raw_parts(self.start(), self.length) }
     }
 }
@@ -321,8 +326,8 @@ impl Deref for Segment {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: it lies in the block, which is initialised and which it keeps alive. Nobody else has access to this part: no
-        // other segment overlaps it, and its buffer gives none.
+        // SAFETY: it lies in the block, which is initialised and which it keeps alive. Nobody else has access to this
+        // part: no other segment overlaps it, and its buffer gives none.
         unsafe { std::slice::from_raw_parts(self.start(), self.length) }
     }
 }
@@ -369,8 +374,8 @@ impl Scratch {
     }
 }
 
-/// Bytes that are only read, by us and by the kernel. Whoever shares them with other threads has an outer `Arc` of their own,
-/// so that threads do not count in one place.
+/// Bytes that are only read, by us and by the kernel. Whoever shares them with other threads has an outer `Arc` of
+/// their own, so that threads do not count in one place.
 pub type Shared = Arc<Arc<Buffer>>;
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// The ioprio of the thread `tid` as the kernel keeps it, 0 for the calling one; `None` if there is no such thread, or none
-/// that we see.
+/// The ioprio of the thread `tid` as the kernel keeps it, 0 for the calling one; `None` if there is no such thread, or
+/// none that we see.
 #[must_use]
 pub fn ioprio_of(tid: u32) -> Option<i32> {
     // SAFETY: the call takes numbers only.

@@ -71,7 +71,8 @@ impl<M> Inbox<M> {
         &self.bell
     }
 
-    /// The thread is about to sleep: whoever sends something from now on wakes it. Whether it may, since nothing has come.
+    /// The thread is about to sleep: whoever sends something from now on wakes it. Whether it may, since nothing has
+    /// come.
     #[inline]
     #[must_use]
     pub fn may_sleep(&self) -> bool {

@@ -1,5 +1,5 @@
-//! What talks to the operating system, for the live disk and for workloads on real devices: the one crate of the workspace
-//! with code that the compiler cannot check. What it offers is safe, whatever is done with it.
+//! What talks to the operating system, for the live disk and for workloads on real devices: the one crate of the
+//! workspace with code that the compiler cannot check. What it offers is safe, whatever is done with it.
 //!
 //! | module | what it is |
 //! |---|---|

@@ -35,8 +35,8 @@ impl ZeroedMap {
     pub fn zero(&mut self, Range { start, end }: Range<usize>) {
         assert!(start <= end && end <= self.0.len(), "zeroes lie in their map");
         let (first, last) = (start.next_multiple_of(PAGE_BYTES), end / PAGE_BYTES * PAGE_BYTES);
-        // SAFETY: the map is private and anonymous, borrowed mutably, and the range lies in it: the pages read as zeroes
-        // afterwards.
+        // SAFETY: the map is private and anonymous, borrowed mutably, and the range lies in it: the pages read as
+        // zeroes afterwards.
         let dropped = first < last
             && unsafe { self.0.unchecked_advise_range(UncheckedAdvice::DontNeed, first, last - first) }.is_ok();
         if dropped {

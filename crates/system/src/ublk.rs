@@ -1,5 +1,5 @@
-//! What is said to Linux' ublk driver, and what it says: the layouts, the commands to its control device, the commands and
-//! the requests of a device's queue.
+//! What is said to Linux' ublk driver, and what it says: the layouts, the commands to its control device, the commands
+//! and the requests of a device's queue.
 //!
 //! Numbers and layouts are those of Linux' `include/uapi/linux/ublk_cmd.h`; fields have its names.
 
@@ -141,8 +141,8 @@ impl Control {
         self.execute(code, number, 0, value)
     }
 
-    /// Has the driver do what is about device `number` and what `about` says, which it may change; and waits until it is
-    /// done.
+    /// Has the driver do what is about device `number` and what `about` says, which it may change; and waits until it
+    /// is done.
     ///
     /// # Errors
     /// As the driver says.
@@ -176,8 +176,8 @@ impl Control {
         command[8..16].copy_from_slice(&address.to_ne_bytes());
         command[16..24].copy_from_slice(&value.to_ne_bytes());
         let entry = opcode::UringCmd80::new(types::Fd(self.file.as_raw_fd()), code.0).cmd(command).build();
-        // SAFETY: the command is in the entry itself. What it points to is the room, which stays until the command is done:
-        // that is waited for, or the room is never freed.
+        // SAFETY: the command is in the entry itself. What it points to is the room, which stays until the command is
+        // done: that is waited for, or the room is never freed.
         unsafe { self.ring.submission().push(&entry) }.map_err(io::Error::other)?;
         loop {
             match self.ring.submit_and_wait(1) {
@@ -257,8 +257,8 @@ impl Descriptions {
     pub fn get(&self, tag: u16) -> Description {
         assert!(tag < self.count, "tag {tag}");
         let first = self.map.as_ptr().cast::<Description>();
-        // SAFETY: there is one for each tag, aligned to a page, and any bytes are one; the kernel leaves it alone while the
-        // request is with us.
+        // SAFETY: there is one for each tag, aligned to a page, and any bytes are one; the kernel leaves it alone while
+        // the request is with us.
         unsafe { first.add(tag.into()).read_volatile() }
     }
 }

@@ -66,8 +66,8 @@ fn out_of_memory() -> String {
     };
     let (now, needed) = (limit / 1024, MEMLOCK_BYTES / 1024);
     format!(
-        "memory that may be locked (RLIMIT_MEMLOCK) is limited to {now} KiB, and up to {needed} KiB are needed: raise it \
-         with ulimit -l {needed}, in /etc/security/limits.conf, or by LimitMEMLOCK={needed}K of a service"
+        "memory that may be locked (RLIMIT_MEMLOCK) is limited to {now} KiB, and up to {needed} KiB are needed: \
+         raise it with ulimit -l {needed}, in /etc/security/limits.conf, or by LimitMEMLOCK={needed}K of a service"
     )
 }
 

@@ -1,11 +1,11 @@
 //! io_uring: system calls that the kernel makes while the thread does something else.
 //!
-//! A [`Ring`] owns the memory of every [`Call`] that is under way: it is moved in with the call and handed back with its
-//! completion. When a ring is dropped before the kernel is done, the memory is never freed. So nothing that safe code can do
-//! lets the kernel write where somebody else looks.
+//! A [`Ring`] owns the memory of every [`Call`] that is under way: it is moved in with the call and handed back with
+//! its completion. When a ring is dropped before the kernel is done, the memory is never freed. So nothing that safe
+//! code can do lets the kernel write where somebody else looks.
 //!
-//! A kernel that takes no calls for a while (it has no memory, or wants its completions taken first) is asked again with
-//! pauses; after some seconds the wait fails. What is pushed meanwhile waits in the ring.
+//! A kernel that takes no calls for a while (it has no memory, or wants its completions taken first) is asked again
+//! with pauses; after some seconds the wait fails. What is pushed meanwhile waits in the ring.
 //!
 //! A call's file is the kernel's from the next wait or submission on: it may be closed then, and not before.
 
@@ -56,7 +56,8 @@ struct Slot<T> {
     message: Option<Box<libc::msghdr>>,
 }
 
-// SAFETY: its pointers point into its own memory, which moves along; what they are for is the kernel's, whatever the thread.
+// SAFETY: its pointers point into its own memory, which moves along; what they are for is the kernel's, whatever the
+// thread.
 unsafe impl<T: Send> Send for Slot<T> {}
 
 /// See the module page. `T` is the submitter's name for a call.
@@ -78,8 +79,8 @@ pub struct Ring<T> {
 }
 
 impl<T: Copy> Ring<T> {
-    /// A ring for the calling thread alone. The kernel takes `entries` calls at a time, a power of two, and has room for as
-    /// many completions as `completions` says, or twice the entries.
+    /// A ring for the calling thread alone. The kernel takes `entries` calls at a time, a power of two, and has room
+    /// for as many completions as `completions` says, or twice the entries.
     ///
     /// # Errors
     /// If the system has none for us.
@@ -147,8 +148,9 @@ impl<T: Copy> Ring<T> {
     /// Moves what waits into the kernel's queue. Whether there was room for all of it.
     fn fill_queue(&mut self) -> bool {
         while let Some(entry) = self.backlog.front() {
-            // SAFETY: what an entry points to belongs to a slot or is the bell's. A slot keeps it until the completion was
-            // taken, on the heap, so that the slot itself may move; dropping the ring lets go of nothing before: see `drop`.
+            // SAFETY: what an entry points to belongs to a slot or is the bell's. A slot keeps it until the completion
+            // was taken, on the heap, so that the slot itself may move; dropping the ring lets go of nothing before:
+            // see `drop`.
             if unsafe { self.ring.submission().push(entry) }.is_err() {
                 return false;
             }
@@ -165,8 +167,8 @@ impl<T: Copy> Ring<T> {
         self.submit_and_wait_for(0, None)
     }
 
-    /// Submits what was pushed, and waits for a completion or the bell, at most as long as `timeout` if there is one. It may
-    /// also return early.
+    /// Submits what was pushed, and waits for a completion or the bell, at most as long as `timeout` if there is one.
+    /// It may also return early.
     ///
     /// # Errors
     /// If the kernel takes nothing, and has not for long; or cannot at all.
