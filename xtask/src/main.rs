@@ -1,4 +1,5 @@
 //! Tasks about this repository: `cargo xtask COMMAND`. One module per command.
+#![forbid(unsafe_code)]
 
 mod cost;
 mod crash;

@@ -26,6 +26,7 @@
 //!
 //! deadline bounds the wait of an expired request by what its tunables say; with `writes_starved` at 0 reads may be
 //! passed over for ever, which is what that value asks for.
+#![forbid(unsafe_code)]
 
 mod config;
 mod coverage;

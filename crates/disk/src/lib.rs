@@ -25,6 +25,7 @@
 //! }
 //! # Ok::<(), iosched_disk::ProfileError>(())
 //! ```
+#![forbid(unsafe_code)]
 
 mod any;
 pub mod array;

@@ -19,6 +19,7 @@
 //! | [`checks`] | what makes figures doubtful, or must be known to understand them |
 //! | [`knobs`] | what a setting or a workload asks for that can change nothing |
 //! | [`facts`] | what a record says of the machine and the device |
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod attribute;

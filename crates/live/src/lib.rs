@@ -11,16 +11,14 @@
 //! | [`metrics`] | what Prometheus reads |
 //! | [`nbd`] | the NBD protocol, sans-IO |
 //! | [`ublk`] | a disk as block devices |
-//! | [`buffer`](Pool) | buffers for data on its way |
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod backend;
-mod buffer;
 pub mod control;
 pub mod disk;
 mod errno;
 pub mod fuse;
-mod inbox;
 mod messages;
 pub mod metrics;
 pub mod nbd;
@@ -30,10 +28,9 @@ mod socket;
 mod sys;
 pub mod ublk;
 
-pub use buffer::{Buffer, Pool};
 pub use disk::LiveDisk;
 pub use errno::Errno;
+pub use iosched_system::{Buffer, Pool, RingError};
 pub use messages::{Messages, Unsaid};
 pub use reactor::Handle;
-pub use ring::RingError;
 pub use socket::{OwnedListener, SocketError};

@@ -1,79 +1,68 @@
 //! Calls to the system that the standard library does not have.
-#![allow(unsafe_code)]
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, IoSlice, IoSliceMut, Seek, SeekFrom};
 use std::net::TcpStream;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::num::NonZeroU64;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use crate::buffer::Segment;
+use iosched_system::{Segment, call};
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Statx, StatxFlags};
+use rustix::io::{Errno, ReadWriteFlags};
 
 /// `fallocate`: the range becomes a hole.
-pub(crate) const PUNCH_HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+pub(crate) const PUNCH_HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
 /// `fallocate`: the range reads as zeroes.
-pub(crate) const ZERO_RANGE: i32 = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
+pub(crate) const ZERO_RANGE: FallocateFlags = FallocateFlags::ZERO_RANGE.union(FallocateFlags::KEEP_SIZE);
 
 /// Block size where a file system does not tell what direct I/O needs.
 const DIRECT_BLOCK_BYTES: u32 = 4096;
 
-/// Segments in one system call.
-const SEGMENTS_MAX: usize = libc::UIO_MAXIOV as usize;
-
-fn checked(result: isize) -> io::Result<usize> {
-    usize::try_from(result).map_err(|_| io::Error::last_os_error())
-}
-
-/// What the first segments are to a system call, whose layout they have, and how many it takes.
-pub(crate) fn io_vectors(segments: &[Segment]) -> (*const libc::iovec, u32) {
-    const { assert!(size_of::<Segment>() == size_of::<libc::iovec>()) };
-    (segments.as_ptr().cast(), segments.len().min(SEGMENTS_MAX) as u32)
-}
+/// Segments in one system call; what is beyond is left.
+const SEGMENTS_MAX: usize = 64;
 
 /// Reads from byte `offset` on into `segments`; how many bytes.
-pub(crate) fn read_at(file: &File, segments: &[Segment], offset: u64) -> io::Result<usize> {
-    let (vectors, count) = io_vectors(segments);
-    // SAFETY: segments point to as many writable bytes as they say.
-    checked(unsafe { libc::preadv(file.as_raw_fd(), vectors, count as i32, offset as libc::off_t) })
+pub(crate) fn read_at(file: &File, segments: &mut [Segment], offset: u64) -> io::Result<usize> {
+    let count = segments.len().min(SEGMENTS_MAX);
+    let mut segments = segments.iter_mut();
+    let mut slices: [_; SEGMENTS_MAX] =
+        std::array::from_fn(|_| IoSliceMut::new(segments.next().map_or(&mut [], |segment| &mut segment[..])));
+    Ok(rustix::io::preadv(file, &mut slices[..count], offset)?)
 }
 
 /// Writes `segments` from byte `offset` on, to stable storage if `fua`; how many bytes.
 pub(crate) fn write_at(file: &File, segments: &[Segment], offset: u64, fua: bool) -> io::Result<usize> {
-    let flags = if fua { libc::RWF_DSYNC } else { 0 };
-    let (vectors, count) = io_vectors(segments);
-    // SAFETY: segments point to as many bytes as they say.
-    checked(unsafe { libc::pwritev2(file.as_raw_fd(), vectors, count as i32, offset as libc::off_t, flags) })
+    let flags = if fua { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
+    let count = segments.len().min(SEGMENTS_MAX);
+    let mut segments = segments.iter();
+    let slices: [_; SEGMENTS_MAX] =
+        std::array::from_fn(|_| IoSlice::new(segments.next().map_or(&[], |segment| &segment[..])));
+    Ok(rustix::io::pwritev2(file, &slices[..count], offset, flags)?)
 }
 
 /// `fallocate` with that mode; nothing is counted.
-pub(crate) fn allocate(file: &File, mode: i32, offset: u64, length: u64) -> io::Result<usize> {
-    // SAFETY: it takes no pointer.
-    let result = unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as libc::off_t, length as libc::off_t) };
-    checked(result as isize)
+pub(crate) fn allocate(file: &File, mode: FallocateFlags, offset: u64, length: u64) -> io::Result<usize> {
+    rustix::fs::fallocate(file, mode, offset, length)?;
+    Ok(0)
 }
 
 /// Whether what is at `path` is in memory anyway.
 pub(crate) fn is_in_memory(path: &Path) -> io::Result<bool> {
-    let file = File::open(path)?;
-    // SAFETY: all zeroes is a value of the type.
-    let mut about: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: it fills the value it is given.
-    checked(unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut about) } as isize)?;
     const RAMFS_MAGIC: u64 = 0x8584_58f6;
-    let kind = about.f_type as u64;
+    let file = File::open(path)?;
+    let kind = rustix::fs::fstatfs(&file)?.f_type as u64;
     Ok(file.metadata()?.is_file() && (kind == libc::TMPFS_MAGIC as u64 || kind == RAMFS_MAGIC))
 }
 
 /// Nobody else who asks like this gets the file.
 pub(crate) fn lock_exclusively(file: &File) -> io::Result<()> {
-    // SAFETY: it takes no pointer.
-    let locked = checked(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } as isize);
-    match locked {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => {
             Err(io::Error::new(io::ErrorKind::ResourceBusy, "it is served already, or locked by another program"))
         }
-        locked => locked.map(drop),
+        locked => Ok(locked?),
     }
 }
 
@@ -90,10 +79,7 @@ pub(crate) fn describe(mut file: &File, is_device: bool) -> io::Result<About> {
     let bytes = file.seek(SeekFrom::End(0))?;
     let metadata = file.metadata()?;
     let direct_block_bytes = if is_device {
-        let mut block_bytes: libc::c_int = 0;
-        // SAFETY: it writes one int.
-        checked(unsafe { libc::ioctl(file.as_raw_fd(), libc::BLKSSZGET, &raw mut block_bytes) } as isize)?;
-        u32::try_from(block_bytes).unwrap_or(DIRECT_BLOCK_BYTES)
+        rustix::fs::ioctl_blksszget(file)?
     } else {
         direct_alignment(file).unwrap_or(DIRECT_BLOCK_BYTES)
     };
@@ -123,17 +109,14 @@ fn of_queue(major: u32, minor: u32, attribute: &str) -> Option<String> {
 }
 
 /// What the file system says of the file, if it says what `mask` asks for.
-fn statx(file: &File, mask: u32) -> Option<libc::statx> {
-    // SAFETY: all zeroes is a value of the type.
-    let mut about: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: the path is a C string and the value is filled.
-    let result = unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut about) };
-    (result == 0 && about.stx_mask & mask != 0).then_some(about)
+fn statx(file: &File, mask: StatxFlags) -> Option<Statx> {
+    let about = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, mask).ok()?;
+    (about.stx_mask & mask.bits() != 0).then_some(about)
 }
 
 /// What the file system says that direct I/O needs.
 fn direct_alignment(file: &File) -> Option<u32> {
-    let about = statx(file, libc::STATX_DIOALIGN)?;
+    let about = statx(file, StatxFlags::DIOALIGN)?;
     Some(about.stx_dio_offset_align).filter(|&bytes| bytes > 0)
 }
 
@@ -143,7 +126,7 @@ fn device_of_file_system(file: &File, device: u64) -> u64 {
         return device;
     }
     let mounted = || {
-        let mount = statx(file, libc::STATX_MNT_ID)?.stx_mnt_id.to_string();
+        let mount = statx(file, StatxFlags::MNT_ID)?.stx_mnt_id.to_string();
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
         let line = mounts.lines().find(|line| line.split(' ').next() == Some(&mount))?;
         let source = line.split_once(" - ")?.1.split(' ').nth(1)?;
@@ -160,39 +143,30 @@ fn is_rotational(major: u32, minor: u32) -> bool {
 
 /// The calling thread's sleeps end when asked, not 50 µs later.
 pub(crate) fn sleep_exactly() {
-    // SAFETY: it takes no pointer. Without it timers are late, and that is all.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_usize) };
+    // Without it timers are late, and that is all.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// The calling thread runs as soon as it has something to do, as the kernel's own threads for disks do: clients wait for it.
 pub(crate) fn run_before_others() {
-    const NICE: libc::c_int = -15;
-    // SAFETY: it takes no pointer. Without CAP_SYS_NICE it has its turn like others.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
+    const NICE: i32 = -15;
+    // Without CAP_SYS_NICE it has its turn like others.
+    let _ = rustix::process::setpriority_process(None, NICE);
 }
 
-/// What the calling thread allocates never waits for dirty memory to be written: it may be the one that others wait for to write it. Needs
-/// CAP_SYS_RESOURCE.
+/// What the calling thread allocates never waits for dirty memory to be written: it may be the one that others wait for to
+/// write it. Needs CAP_SYS_RESOURCE.
 pub(crate) fn serve_writeback() {
-    // Linux' include/uapi/linux/prctl.h.
-    const PR_SET_IO_FLUSHER: libc::c_int = 57;
-    // SAFETY: it takes no pointer. Without it a machine that is out of memory may wait for itself, which is no worse than not to serve.
-    unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1_usize, 0_usize, 0_usize, 0_usize) };
+    // Without it a machine that is out of memory may wait for itself, which is no worse than not to serve.
+    let _ = rustix::process::configure_io_flusher_behavior(true);
 }
 
 /// Who is at the other end of a unix socket: a name for people, and the process.
 pub(crate) fn unix_peer(socket: BorrowedFd<'_>) -> (String, u32) {
-    // SAFETY: all zeroes is a value of the type.
-    let mut peer: libc::ucred = unsafe { std::mem::zeroed() };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    let (fd, value) = (socket.as_raw_fd(), (&raw mut peer).cast());
-    // SAFETY: the value is as long as `length` says.
-    let result = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, value, &raw mut length) };
-    let pid = u32::try_from(peer.pid).unwrap_or(0);
-    if result != 0 || pid == 0 {
-        return ("somebody".to_owned(), 0);
+    match call::unix_peer(socket) {
+        Some(pid) => (format!("{}[{pid}]", process_name(pid)), pid),
+        None => ("somebody".to_owned(), 0),
     }
-    (format!("{}[{pid}]", process_name(pid)), pid)
 }
 
 /// How a process calls itself; empty if it is gone. It may call itself anything, so nothing in it can pass for the
@@ -271,8 +245,8 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let mut buffer = Pool::default().buffer(2000 * 512);
         buffer.fill(7);
-        let segments: Vec<Segment> = (0..2000).map(|number| buffer.segment(number * 512, 512)).collect();
+        let mut segments: Vec<Segment> = (0..2000).map(|number| buffer.lend(number * 512, 512)).collect();
         assert_eq!(write_at(&file, &segments, 0, false).unwrap(), SEGMENTS_MAX * 512);
-        assert_eq!(read_at(&file, &segments, 0).unwrap(), SEGMENTS_MAX * 512);
+        assert_eq!(read_at(&file, &mut segments, 0).unwrap(), SEGMENTS_MAX * 512);
     }
 }

@@ -30,8 +30,9 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
             "iosched-kernel",
         ]),
     ),
-    ("iosched-live", Some(&["iosched", "iosched-check", "iosched-disk", "iosched-trace"])),
-    ("iosched-kernel", Some(&["iosched", "iosched-trace", "iosched-workload"])),
+    ("iosched-system", Some(&[])),
+    ("iosched-live", Some(&["iosched", "iosched-check", "iosched-disk", "iosched-system", "iosched-trace"])),
+    ("iosched-kernel", Some(&["iosched", "iosched-system", "iosched-trace", "iosched-workload"])),
     ("iosched-cli", None),
     ("xtask", None),
 ];

@@ -12,14 +12,15 @@ use std::process::Command as Program;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use iosched_system::Buffer;
 use iosched_workload::app::{Application, Call, Existing, Node, OpenFlags, Source, Spec, Step};
 use iosched_workload::outcome::{Note, TaskResult};
 use rustix::fs::OFlags;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::bell::Message;
 use super::ground::{Ground, Need, forget_cached, write_filler};
-use super::memory::{Memory, WriteData};
+use super::memory::{self, WriteData};
+use super::message::{self, Message};
 use super::port::{Engine, Port};
 use super::recorder::{Kind, Recorder};
 use super::ring::{Command, Ring};
@@ -96,9 +97,9 @@ impl<'t> PreparedApplication<'t> {
             ..TaskResult::default()
         };
         // It makes its calls itself.
-        let engine = Engine::Calls { read: Memory::new(0), written: Arc::new(WriteData::none()) };
+        let engine = Engine::Calls { read: memory::room(0), written: Arc::new(WriteData::none()) };
         let recorder = Recorder::new(vec![task], shared.counted_from_ns, &shared.watch);
-        let port = Port::new(Vec::new(), engine, &shared.inboxes[number].bell, recorder, 0);
+        let port = Port::new(Vec::new(), engine, shared.inboxes[number].bell(), recorder, 0);
         let part = AppPart {
             shared,
             stage,
@@ -176,14 +177,14 @@ struct Open {
 struct Buffers {
     bytes: u64,
     seed: u64,
-    read: Memory,
+    read: Buffer,
     write: Arc<WriteData>,
 }
 
 impl Buffers {
     fn new(bytes: u64, seed: u64) -> Self {
         let length = bytes as usize;
-        Self { bytes, seed, read: Memory::new(length), write: Arc::new(WriteData::new(length, seed)) }
+        Self { bytes, seed, read: memory::room(length), write: Arc::new(WriteData::new(length, seed)) }
     }
 
     /// There is room for an I/O of so many bytes from now on.
@@ -230,7 +231,7 @@ impl AppPart<'_> {
         let Stage { application, tree } = &mut *stage;
         let step = application.step(self.number, now_ns);
         while let Some(woken) = application.take_woken() {
-            self.shared.inboxes[woken].post(Message::GoOn);
+            message::post(&self.shared.inboxes[woken], Message::GoOn);
         }
         let Step::Call(call) = step else { return (step, None, Vec::new()) };
         let path = match call {
@@ -314,7 +315,7 @@ impl AppPart<'_> {
                 break;
             }
             port.recorder.submitted(0, asked_ns);
-            let room = &mut self.buffers.read.as_mut_slice()[..bytes as usize];
+            let room = &mut self.buffers.read[..bytes as usize];
             let moved = file.read_at(room, offset + number * bytes);
             let moved = moved.map_err(|error| ("read", path.clone(), error))?;
             let now_ns = self.shared.now_ns();
@@ -347,8 +348,8 @@ impl AppPart<'_> {
             }
             let data = match (source, &mut self.zero) {
                 (Source::Zero, Some(zero)) => {
-                    zero.read_exact(&mut self.buffers.read.as_mut_slice()[..length]).map_err(failed)?;
-                    &self.buffers.read.as_slice()[..length]
+                    zero.read_exact(&mut self.buffers.read[..length]).map_err(failed)?;
+                    &self.buffers.read[..length]
                 }
                 _ => self.buffers.write.of(self.written, length),
             };
@@ -368,8 +369,8 @@ impl AppPart<'_> {
         let failed = |error| ("io_submit", path.clone(), error);
         if self.ring.as_ref().is_none_or(|(_, longest)| *longest < bytes) {
             self.buffers.hold(bytes);
-            let bell = self.shared.inboxes[self.number].bell.as_fd();
-            let ring = Ring::new(batch.len(), 0, Arc::clone(&self.buffers.write), bell).map_err(failed)?;
+            // The bell is heard while the task waits for nothing of its own.
+            let ring = Ring::new(batch.len(), 0, Arc::clone(&self.buffers.write), None).map_err(failed)?;
             self.ring = Some((ring, bytes));
         }
         let Some((ring, _)) = &mut self.ring else { return Ok(()) };

@@ -8,12 +8,12 @@ use iosched_workload::fio::{Action, Client, Crew, Direction, Job, Jobs, Layout, 
 use iosched_workload::outcome::{Note, TaskResult};
 use rustix::fs::OFlags;
 
-use super::bell::{Inbox, Message};
 use super::cgroup::Cgroups;
 use super::ground::{self, Access, Ground, Need};
+use super::ioprio::ioprio_value;
+use super::message::{self, Inbox, Message};
 use super::port::{Io, IoOp, Port};
 use super::recorder::Recorder;
-use super::sys::ioprio_value;
 use super::worker::{self, Next, Part, Played, Shared};
 use super::{ExecuteError, Gathered, Options, Run};
 use crate::target::Target;
@@ -106,7 +106,7 @@ impl<'t> PreparedJobs<'t> {
         }
         let asynchronous = job.client == Client::Async;
         let depth = if asynchronous { job.io_depth.max(1) as usize } else { 1 };
-        let bell = &shared.inboxes[place].bell;
+        let bell = shared.inboxes[place].bell();
         let engine = run.engine(asynchronous, depth, longest_io(job), bell)?;
         let task = TaskResult {
             pid: number as u32 + 1,
@@ -189,11 +189,14 @@ impl Hands<'_> {
         let mut crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = ask(&mut crew);
         while let Some((place, order)) = crew.take_order() {
-            self.inboxes[place].post(match order {
-                Order::Start { at_ns } => Message::Start { at_ns },
-                Order::Stop => Message::Stop,
-                Order::Skip => Message::Skip,
-            });
+            message::post(
+                &self.inboxes[place],
+                match order {
+                    Order::Start { at_ns } => Message::Start { at_ns },
+                    Order::Stop => Message::Stop,
+                    Order::Skip => Message::Skip,
+                },
+            );
         }
         answer
     }

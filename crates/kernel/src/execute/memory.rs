@@ -1,42 +1,26 @@
 //! Memory that I/Os move data to and from: aligned for direct I/O, allocated once, before the clock starts.
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use iosched_system::{Buffer, Pool, Shared};
 use iosched_workload::SplitMix64;
 
-/// Alignment, bytes: enough for any direct I/O.
+/// Where data begins in memory and in files, bytes: a multiple of this is enough for any direct I/O.
 pub(super) const ALIGN_BYTES: usize = 4096;
 /// Different data that writes begin with, bytes: as much is written before any is written again.
 const VARIETY_BYTES: usize = 4 << 20;
 
-/// Aligned bytes.
-pub(super) struct Memory {
-    bytes: Vec<u8>,
-    start: usize,
-    length: usize,
-}
-
-impl Memory {
-    /// So many bytes, zeroes. They are touched, so that no page is missing later.
-    pub(super) fn new(length: usize) -> Self {
-        let mut bytes = vec![0u8; length + ALIGN_BYTES];
-        bytes.iter_mut().step_by(ALIGN_BYTES).for_each(|byte| *byte = std::hint::black_box(1));
-        let start = bytes.as_ptr().align_offset(ALIGN_BYTES);
-        Self { bytes, start, length }
-    }
-
-    /// All of them.
-    pub(super) fn as_slice(&self) -> &[u8] {
-        &self.bytes[self.start..self.start + self.length]
-    }
-
-    /// All of them, to be changed.
-    pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.start..self.start + self.length]
-    }
+/// So many bytes. They are written to, so that no page is missing later.
+pub(super) fn room(length: usize) -> Buffer {
+    let mut room = Pool::default().buffer(length);
+    room.fill(0);
+    room
 }
 
 /// What is written: random bytes that no device can make smaller, the same for everybody who writes.
 pub(super) struct WriteData {
-    memory: Memory,
+    bytes: Arc<Buffer>,
     /// Places where an I/O's data may begin.
     places: u64,
 }
@@ -44,23 +28,33 @@ pub(super) struct WriteData {
 impl WriteData {
     /// Data for writes of up to `io_bytes`, drawn from a seed.
     pub(super) fn new(io_bytes: usize, seed: u64) -> Self {
-        let mut memory = Memory::new(io_bytes.next_multiple_of(ALIGN_BYTES) + VARIETY_BYTES);
+        let mut bytes = Pool::default().buffer(io_bytes.next_multiple_of(ALIGN_BYTES) + VARIETY_BYTES);
         let mut random = SplitMix64::new(seed);
-        for chunk in memory.as_mut_slice().chunks_exact_mut(size_of::<u64>()) {
+        for chunk in bytes.chunks_exact_mut(size_of::<u64>()) {
             chunk.copy_from_slice(&random.next_u64().to_ne_bytes());
         }
-        Self { memory, places: (VARIETY_BYTES / ALIGN_BYTES) as u64 }
+        Self { bytes: Arc::new(bytes), places: (VARIETY_BYTES / ALIGN_BYTES) as u64 }
     }
 
     /// No data: for those who do not write.
     pub(super) fn none() -> Self {
-        Self { memory: Memory::new(0), places: 1 }
+        Self { bytes: Arc::new(room(0)), places: 1 }
+    }
+
+    /// All of it, for one thread's ring.
+    pub(super) fn share(&self) -> Shared {
+        Arc::new(Arc::clone(&self.bytes))
+    }
+
+    /// Where in it the data of write number `number` is.
+    pub(super) fn place(&self, number: u64, bytes: usize) -> Range<usize> {
+        let start = (number % self.places) as usize * ALIGN_BYTES;
+        start..start + bytes
     }
 
     /// The data of write number `number`.
     pub(super) fn of(&self, number: u64, bytes: usize) -> &[u8] {
-        let start = (number % self.places) as usize * ALIGN_BYTES;
-        &self.memory.as_slice()[start..start + bytes]
+        &self.bytes[self.place(number, bytes)]
     }
 }
 
@@ -75,6 +69,6 @@ mod tests {
         assert!([one, other].iter().all(|data| data.as_ptr().align_offset(ALIGN_BYTES) == 0));
         assert_ne!(one, other);
         assert_eq!(data.of(data.places, 512), data.of(0, 512));
-        assert_eq!(Memory::new(5000).as_slice().len(), 5000);
+        assert_eq!(room(5000).len(), 5000);
     }
 }

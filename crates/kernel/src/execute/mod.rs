@@ -9,39 +9,38 @@
 //! | `recorder.rs` | what a thread counts |
 //! | `ground.rs` | the device, or files that are made, filled, and removed |
 //! | `cgroup.rs` | cgroups that are made for a run, and removed |
-//! | `bell.rs` | what threads tell each other |
-//! | `memory.rs`, `sys.rs` | aligned memory; system calls that rustix does not have |
+//! | `message.rs` | what threads tell each other |
+//! | `memory.rs`, `ioprio.rs` | what is written; priorities as the kernel writes them |
 //!
 //! Each task is a thread with its own ioprio, its own descriptors and, where it has more than one I/O under way, its own io_uring.
 //! All times are of one monotonic clock that starts when every thread is ready.
 
 mod application;
-mod bell;
 mod cgroup;
 mod ground;
+mod ioprio;
 mod jobs;
 mod memory;
+mod message;
 mod port;
 mod recorder;
 mod ring;
-mod sys;
 mod tasks;
 mod trace;
 mod worker;
 
 use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iosched::{IoPriority, SECTOR_BYTES};
+use iosched_system::Bell;
 use iosched_workload::outcome::{Note, QueueStat, QueueStatGroup, RunResult};
 use iosched_workload::{Replay, Workload, WorkloadError};
 
-use self::bell::Bell;
 use self::ground::Ground;
-use self::memory::{Memory, WriteData};
+use self::memory::WriteData;
 use self::port::{Counts, Engine};
 use self::recorder::{Recorder, Watch};
 use self::ring::Ring;
@@ -426,13 +425,13 @@ impl<'a> Run<'a> {
     }
 
     /// What a thread's I/Os of up to `io_bytes` are done by, `depth` at once.
-    fn engine(&self, ring: bool, depth: usize, io_bytes: u64, bell: &Bell) -> Result<Engine, ExecuteError> {
+    fn engine(&self, ring: bool, depth: usize, io_bytes: u64, bell: &Arc<Bell>) -> Result<Engine, ExecuteError> {
         let io_bytes = io_bytes as usize + 2 * memory::ALIGN_BYTES;
         let written = self.written.clone().unwrap_or_else(|| Arc::new(WriteData::none()));
         if !ring {
-            return Ok(Engine::Calls { read: Memory::new(io_bytes), written });
+            return Ok(Engine::Calls { read: memory::room(io_bytes), written });
         }
-        let ring = Ring::new(depth, io_bytes, written, bell.as_fd());
+        let ring = Ring::new(depth, io_bytes, written, Some(bell));
         ring.map(|ring| Engine::Ring(Box::new(ring)))
             .map_err(|error| ExecuteError::System { what: "io_uring_setup", error })
     }

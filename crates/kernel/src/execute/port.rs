@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use iosched_system::{Bell, Buffer, call};
 use rustix::fs::FallocateFlags;
 use rustix::io::ReadWriteFlags;
 
-use super::bell::Bell;
-use super::memory::{Memory, WriteData};
+use super::memory::WriteData;
 use super::recorder::{Kind, Recorder};
 use super::ring::{Command, Ring};
-use super::sys;
 
 /// A thread that does nothing looks whether the run is to end at least so often.
 pub(super) const LOOK_ROUND: Duration = Duration::from_millis(100);
@@ -101,7 +100,7 @@ struct Pending {
 /// How I/Os are carried out.
 pub(super) enum Engine {
     /// One at a time, by pread(2) and pwrite(2).
-    Calls { read: Memory, written: Arc<WriteData> },
+    Calls { read: Buffer, written: Arc<WriteData> },
     /// By an io_uring.
     Ring(Box<Ring>),
 }
@@ -314,9 +313,7 @@ fn file_of<'f>(opened: &'f Opened, io: &Io) -> BorrowedFd<'f> {
 fn carry_out(engine: &mut Engine, file: BorrowedFd<'_>, is_device: bool, io: &Io, number: u64) -> io::Result<()> {
     let length = io.bytes as usize;
     let moved = match (io.op, engine) {
-        (IoOp::Read, Engine::Calls { read, .. }) => {
-            again(|| rustix::io::pread(file, &mut read.as_mut_slice()[..length], io.offset))?
-        }
+        (IoOp::Read, Engine::Calls { read, .. }) => again(|| rustix::io::pread(file, &mut read[..length], io.offset))?,
         (IoOp::Write { stable: false }, Engine::Calls { written, .. }) => {
             again(|| rustix::io::pwrite(file, written.of(number, length), io.offset))?
         }
@@ -328,7 +325,7 @@ fn carry_out(engine: &mut Engine, file: BorrowedFd<'_>, is_device: bool, io: &Io
         (IoOp::Read | IoOp::Write { .. }, Engine::Ring(_)) => 0,
         (IoOp::Sync { data_only: true }, _) => again(|| rustix::fs::fdatasync(file)).map(|()| 0)?,
         (IoOp::Sync { data_only: false }, _) => again(|| rustix::fs::fsync(file)).map(|()| 0)?,
-        (IoOp::Discard, _) if is_device => sys::discard(file, io.offset, io.bytes).map(|()| 0)?,
+        (IoOp::Discard, _) if is_device => call::discard(file, io.offset, io.bytes).map(|()| 0)?,
         (IoOp::Discard, _) => allocate(file, FallocateFlags::PUNCH_HOLE, io)?,
         (IoOp::Zero, _) => allocate(file, FallocateFlags::ZERO_RANGE, io)?,
     };

@@ -7,9 +7,9 @@ use iosched::{IoPriority, SECTOR_BYTES};
 use iosched_workload::outcome::{Note, TaskResult};
 use iosched_workload::{After, Arrival, Pattern, Task, TaskLoop, TaskNumbers, TaskOp, TaskSet};
 
-use super::bell::Message;
 use super::cgroup::Cgroups;
 use super::ground::{Access, Ground, Need};
+use super::message::{self, Message};
 use super::port::{Io, IoOp, Port};
 use super::recorder::Recorder;
 use super::worker::{self, Next, Part, Played, Shared};
@@ -76,7 +76,7 @@ impl<'t> PreparedTasks<'t> {
         let has_arrivals = part.schedule(numbers);
         let access = Access { write: writes(self.set), direct: true, buffered: has_async_writes(self.set), flags: 0 };
         let files = vec![self.ground.open(0, access)?];
-        let bell = &shared.inboxes[number].bell;
+        let bell = shared.inboxes[number].bell();
         let ring = task.iodepth > 1 || is_called || has_arrivals;
         let depth = if is_called || has_arrivals { DEPTH.max(task.iodepth as usize) } else { task.iodepth as usize };
         let engine = run.engine(ring, depth.max(1), longest_io(self.set), bell)?;
@@ -424,7 +424,7 @@ impl Part for TaskPart<'_> {
             After::Again { at_ns, ios } => self.at(at_ns, What::Ios(ios), now_ns),
             After::Call { task, at_ns, ios } => {
                 self.shared.becomes_busy();
-                self.shared.inboxes[task as usize].post(Message::Called { at_ns, ios });
+                message::post(&self.shared.inboxes[task as usize], Message::Called { at_ns, ios });
             }
             After::Exit => self.exit(),
         }

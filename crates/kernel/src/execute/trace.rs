@@ -11,8 +11,8 @@ use iosched::{Flags, IoPriority, Op, SECTOR_BYTES};
 use iosched_workload::outcome::{Note, TaskResult};
 use iosched_workload::{Entry, Fit, Followers, Replay, SplitMix64, Trace};
 
-use super::bell::Message;
 use super::ground::{Access, Ground, Need};
+use super::message::Message;
 use super::port::{Io, IoOp, Port};
 use super::recorder::Recorder;
 use super::worker::{self, Next, Part, Played, Shared};
@@ -83,7 +83,7 @@ impl<'t> PreparedTrace<'t> {
         worker::take_ioprio(ioprio)?;
         let access = Access { write: writes(trace), direct: true, ..Access::default() };
         let files = vec![self.ground.open(0, access)?];
-        let bell = &shared.inboxes[thread].bell;
+        let bell = shared.inboxes[thread].bell();
         let engine = run.engine(true, UNDER_WAY_MAX, longest_io(trace), bell)?;
         let task = |process: &iosched_workload::Process| TaskResult {
             pid: process.pid,

@@ -9,12 +9,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use iosched::IoPriority;
+use iosched_system::call;
 
-use super::bell::{Inbox, Message};
+use super::ExecuteError;
 use super::cgroup::Cgroups;
+use super::ioprio::ioprio_value;
+use super::message::{Inbox, Message};
 use super::port::{Counts, Failed, LOOK_ROUND, Port};
 use super::recorder::{Recorder, Watch};
-use super::{ExecuteError, sys};
 
 /// What a part does while nothing happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +199,7 @@ where
 /// One thread, until its part is done.
 fn work<P: Part>(shared: &Shared<'_>, inbox: &Inbox, mut part: P, mut port: Port<'_>) -> Played<P> {
     let mut stopped = false;
+    let mut messages = Vec::new();
     let mut now_ns = shared.now_ns();
     loop {
         if !stopped && shared.is_ending(now_ns) {
@@ -205,13 +208,17 @@ fn work<P: Part>(shared: &Shared<'_>, inbox: &Inbox, mut part: P, mut port: Port
                 shared.limit(now_ns);
             }
         }
-        inbox.read(|message| part.told(message, now_ns));
+        inbox.take(&mut messages);
+        messages.drain(..).for_each(|message| part.told(message, now_ns));
         let Next::Wait { until_ns } = part.go(&mut port, now_ns) else { break };
         let timeout = match until_ns {
             u64::MAX => None,
             until_ns => Some(Duration::from_nanos(until_ns.saturating_sub(shared.now_ns())).min(LOOK_ROUND)),
         };
-        if let Err(error) = port.wait(timeout) {
+        let timeout = if inbox.may_sleep() { timeout } else { Some(Duration::ZERO) };
+        let waited = port.wait(timeout);
+        inbox.awake();
+        if let Err(error) = waited {
             shared.fail(ExecuteError::System { what: "io_uring_enter", error });
             break;
         }
@@ -231,7 +238,7 @@ fn work<P: Part>(shared: &Shared<'_>, inbox: &Inbox, mut part: P, mut port: Port
 
 /// The calling thread has this ioprio from now on.
 pub(super) fn take_ioprio(ioprio: IoPriority) -> Result<(), ExecuteError> {
-    sys::set_ioprio(ioprio).map_err(|error| ExecuteError::IoPriority { ioprio, error })
+    call::set_ioprio(ioprio_value(ioprio)).map_err(|error| ExecuteError::IoPriority { ioprio, error })
 }
 
 /// The calling thread is in a cgroup of the workload from now on.

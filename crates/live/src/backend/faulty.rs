@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use iosched::{Op, Time};
+use iosched_system::{Memory, Segment};
 
 use super::{Backend, Card, Completion};
 use crate::Errno;
-use crate::buffer::Segment;
 use crate::disk::Command;
 use crate::ring::Submissions;
 
@@ -138,7 +138,7 @@ impl Backend for Faulty {
         &mut self,
         now: Time,
         command: &Command,
-        segments: &[Segment],
+        segments: &mut Vec<Segment>,
         ring: &mut Submissions<'_>,
         done: &mut Vec<Completion>,
     ) {
@@ -146,14 +146,21 @@ impl Backend for Faulty {
         match self.plan.draw(self.commands, command) {
             Some(Fault::Error(errno)) => done.push((command.id, Err(errno))),
             Some(Fault::Late(late_ns)) => {
-                self.late.insert((now + late_ns, self.commands), (*command, segments.to_vec()));
+                self.late.insert((now + late_ns, self.commands), (*command, std::mem::take(segments)));
             }
             None => self.inner.start(now, command, segments, ring, done),
         }
     }
 
-    fn completed(&mut self, id: u32, result: i32, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
-        self.inner.completed(id, result, ring, done);
+    fn completed(
+        &mut self,
+        id: u32,
+        result: i32,
+        memory: Memory,
+        ring: &mut Submissions<'_>,
+        done: &mut Vec<Completion>,
+    ) {
+        self.inner.completed(id, result, memory, ring, done);
     }
 
     fn gone(&self) -> Option<PathBuf> {
@@ -167,8 +174,8 @@ impl Backend for Faulty {
 
     fn advance(&mut self, now: Time, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
         while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= now) {
-            let (command, segments) = entry.remove();
-            self.inner.start(now, &command, &segments, ring, done);
+            let (command, mut segments) = entry.remove();
+            self.inner.start(now, &command, &mut segments, ring, done);
         }
         self.inner.advance(now, ring, done);
     }

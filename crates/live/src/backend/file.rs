@@ -5,20 +5,20 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use io_uring::{opcode, types};
 use iosched::{Op, Time};
+use iosched_system::{Call, Memory, Pool, Segment, Shared};
 
 use super::{Backend, Card, Completion};
 use crate::Errno;
-use crate::buffer::{Buffer, Pool, Segment};
 use crate::disk::Command;
 use crate::ring::Submissions;
-use crate::sys;
+use crate::sys::{self, PUNCH_HOLE, ZERO_RANGE};
 
 /// Zeroes are written in pieces of so many bytes where they cannot be asked for.
 const ZEROES_BYTES: usize = 1 << 20;
@@ -49,6 +49,7 @@ enum Zeroing {
 /// A command under way.
 struct UnderWay {
     command: Command,
+    /// Its data that is not moved yet; the ring has it while a call is under way.
     segments: Vec<Segment>,
     /// Of zeroes and trims: how they were last asked for.
     zeroing: Zeroing,
@@ -77,7 +78,7 @@ pub struct File {
     punches_holes: bool,
     zeroes_ranges: bool,
     under_way: Vec<UnderWay>,
-    zeroes: Buffer,
+    zeroes: Shared,
 }
 
 /// Why a file cannot be served.
@@ -183,7 +184,9 @@ impl File {
             max_hw_sectors_kb: 1024,
         };
         let way = if in_memory { Way::Call } else { Way::Ring };
-        let zeroes = Pool::default().buffer(ZEROES_BYTES);
+        let mut zeroes = Pool::default().buffer(ZEROES_BYTES);
+        zeroes.fill(0);
+        let zeroes = Arc::new(Arc::new(zeroes));
         let path = path.to_owned();
         Ok(Self { card, path, file, way, punches_holes: true, zeroes_ranges: true, under_way: Vec::new(), zeroes })
     }
@@ -208,55 +211,37 @@ impl File {
             done.push((id, result));
             return;
         }
-        let UnderWay { command, segments, zeroing, done: so_far } = &self.under_way[id as usize];
-        let fd = types::Fd(self.file.as_raw_fd());
-        let (offset, left) = (command.offset + so_far, command.length - so_far);
-        let entry = match command.op {
-            Op::Read => match &segments[..] {
-                [one] => opcode::Read::new(fd, one.start, one.length as u32).offset(offset).build(),
-                all => {
-                    let (vectors, count) = sys::io_vectors(all);
-                    opcode::Readv::new(fd, vectors, count).offset(offset).build()
-                }
-            },
-            Op::Write => {
-                let flags = if command.fua { libc::RWF_DSYNC } else { 0 };
-                match &segments[..] {
-                    [one] => {
-                        opcode::Write::new(fd, one.start, one.length as u32).offset(offset).rw_flags(flags).build()
-                    }
-                    all => {
-                        let (vectors, count) = sys::io_vectors(all);
-                        opcode::Writev::new(fd, vectors, count).offset(offset).rw_flags(flags).build()
-                    }
-                }
-            }
-            Op::Flush => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
+        let UnderWay { command, segments, zeroing, done: so_far } = &mut self.under_way[id as usize];
+        let (offset, left) = (command.offset + *so_far, command.length - *so_far);
+        let call = match command.op {
+            Op::Read => Call::Read { segments: std::mem::take(segments), offset },
+            Op::Write => Call::Write { segments: std::mem::take(segments), offset, stable: command.fua },
+            Op::Flush => Call::Sync { data_only: true },
             Op::Discard | Op::WriteZeroes => match zeroing {
-                Zeroing::PunchHole => opcode::Fallocate::new(fd, left).offset(offset).mode(sys::PUNCH_HOLE).build(),
-                Zeroing::ZeroRange => opcode::Fallocate::new(fd, left).offset(offset).mode(sys::ZERO_RANGE).build(),
+                Zeroing::PunchHole => Call::Allocate { mode: PUNCH_HOLE.bits() as i32, offset, length: left },
+                Zeroing::ZeroRange => Call::Allocate { mode: ZERO_RANGE.bits() as i32, offset, length: left },
                 Zeroing::Write => {
-                    let bytes = left.min(ZEROES_BYTES as u64) as u32;
-                    opcode::Write::new(fd, self.zeroes.as_ptr(), bytes).offset(offset).build()
+                    let (bytes, place) = (Arc::clone(&self.zeroes), 0..left.min(ZEROES_BYTES as u64) as usize);
+                    Call::WriteShared { bytes, place, offset, stable: false }
                 }
             },
         };
-        ring.push(entry, id);
+        ring.push(self.file.as_fd(), call, id);
     }
 
     /// Does the command by system calls.
     fn call(&mut self, id: u32) -> Result<(), Errno> {
         loop {
             self.under_way[id as usize].zeroing = self.zeroing(&self.under_way[id as usize].command);
-            let UnderWay { command, segments, zeroing, done } = &self.under_way[id as usize];
-            let (offset, left) = (command.offset + done, command.length - done);
+            let UnderWay { command, segments, zeroing, done } = &mut self.under_way[id as usize];
+            let (offset, left) = (command.offset + *done, command.length - *done);
             let result = match command.op {
                 Op::Read => sys::read_at(&self.file, segments, offset),
                 Op::Write => sys::write_at(&self.file, segments, offset, command.fua),
                 Op::Flush => self.file.sync_data().map(|()| 0),
                 Op::Discard | Op::WriteZeroes => match zeroing {
-                    Zeroing::PunchHole => sys::allocate(&self.file, sys::PUNCH_HOLE, offset, left),
-                    Zeroing::ZeroRange => sys::allocate(&self.file, sys::ZERO_RANGE, offset, left),
+                    Zeroing::PunchHole => sys::allocate(&self.file, PUNCH_HOLE, offset, left),
+                    Zeroing::ZeroRange => sys::allocate(&self.file, ZERO_RANGE, offset, left),
                     Zeroing::Write => {
                         let bytes = left.min(ZEROES_BYTES as u64) as usize;
                         std::os::unix::fs::FileExt::write_at(&self.file, &self.zeroes[..bytes], offset)
@@ -313,17 +298,16 @@ impl File {
 /// Takes the first `bytes` away from `segments`.
 fn skip(segments: &mut Vec<Segment>, mut bytes: usize) {
     let whole = segments.iter().take_while(|segment| {
-        let fits = segment.length <= bytes;
+        let fits = segment.len() <= bytes;
         if fits {
-            bytes -= segment.length;
+            bytes -= segment.len();
         }
         fits
     });
     let whole = whole.count();
     segments.drain(..whole);
     if let Some(first) = segments.first_mut() {
-        first.start = first.start.wrapping_add(bytes);
-        first.length -= bytes;
+        first.skip(bytes);
     }
 }
 
@@ -336,7 +320,7 @@ impl Backend for File {
         &mut self,
         _now: Time,
         command: &Command,
-        segments: &[Segment],
+        segments: &mut Vec<Segment>,
         ring: &mut Submissions<'_>,
         done: &mut Vec<Completion>,
     ) {
@@ -346,7 +330,7 @@ impl Backend for File {
         }
         let slot = &mut self.under_way[id as usize];
         (slot.command, slot.done) = (*command, 0);
-        slot.segments.extend_from_slice(segments);
+        slot.segments.append(segments);
         self.go_on(id, ring, done);
     }
 
@@ -357,7 +341,17 @@ impl Backend for File {
         (!is_ours).then(|| self.path.clone())
     }
 
-    fn completed(&mut self, id: u32, result: i32, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
+    fn completed(
+        &mut self,
+        id: u32,
+        result: i32,
+        memory: Memory,
+        ring: &mut Submissions<'_>,
+        done: &mut Vec<Completion>,
+    ) {
+        if let Memory::Segments(segments) = memory {
+            self.under_way[id as usize].segments = segments;
+        }
         match self.progress(id, result) {
             Some(result) => {
                 self.forget(id);

@@ -3,73 +3,48 @@
 use std::io;
 
 use iosched::{Op, Time};
-use memmap2::{Advice, MmapMut, MmapOptions, UncheckedAdvice};
+use iosched_system::Segment;
+use iosched_system::map::ZeroedMap;
 
 use super::{Backend, Card, Completion};
 use crate::Errno;
-use crate::buffer::Segment;
 use crate::disk::Command;
 use crate::ring::Submissions;
 
-/// What is trimmed or zeroed page by page rather than byte by byte is at least so long.
-const PAGE: usize = 4096;
-
 /// The bytes.
-pub(super) struct Bytes(MmapMut);
+pub(super) struct Bytes(ZeroedMap);
 
 impl Bytes {
     pub(super) fn new(length: u64) -> io::Result<Self> {
-        let length = usize::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        let map = MmapOptions::new().len(length).no_reserve_swap().map_anon()?;
-        Ok(Self(map))
-    }
-
-    /// Faster to read and write, and slower to touch first: the kernel may make room for a huge page for milliseconds.
-    fn prefer_huge_pages(&self) {
-        // Where they are not to be had it is as well.
-        let _ = self.0.advise(Advice::HugePage);
+        ZeroedMap::new(length).map(Self)
     }
 
     /// Does what `command` says to the bytes.
-    pub(super) fn execute(&mut self, command: &Command, segments: &[Segment]) -> Result<(), Errno> {
+    pub(super) fn execute(&mut self, command: &Command, segments: &mut [Segment]) -> Result<(), Errno> {
         let (from, to) = (command.offset as usize, (command.offset + command.length) as usize);
         let bytes = self.0.get_mut(from..to).ok_or(Errno::EIO)?;
         match command.op {
             Op::Read => {
                 let mut bytes = &*bytes;
-                for mut segment in segments.iter().copied() {
-                    let (this, rest) = bytes.split_at_checked(segment.length).ok_or(Errno::EIO)?;
-                    segment.bytes_mut().copy_from_slice(this);
+                for segment in segments {
+                    let (this, rest) = bytes.split_at_checked(segment.len()).ok_or(Errno::EIO)?;
+                    segment.copy_from_slice(this);
                     bytes = rest;
                 }
             }
             Op::Write => {
                 let mut bytes = bytes;
                 for segment in segments {
-                    let (this, rest) = bytes.split_at_mut_checked(segment.length).ok_or(Errno::EIO)?;
-                    this.copy_from_slice(segment.bytes());
+                    let (this, rest) = bytes.split_at_mut_checked(segment.len()).ok_or(Errno::EIO)?;
+                    this.copy_from_slice(segment);
                     bytes = rest;
                 }
             }
             Op::WriteZeroes if command.no_hole => bytes.fill(0),
-            Op::Discard | Op::WriteZeroes => self.zero(from, to),
+            Op::Discard | Op::WriteZeroes => self.0.zero(from..to),
             Op::Flush => {}
         }
         Ok(())
-    }
-
-    #[allow(unsafe_code)]
-    fn zero(&mut self, from: usize, to: usize) {
-        let (first, last) = (from.next_multiple_of(PAGE), to / PAGE * PAGE);
-        // SAFETY: the map is private and anonymous, borrowed mutably, and the range lies in it: the pages read as zeroes afterwards.
-        let dropped = first < last
-            && unsafe { self.0.unchecked_advise_range(UncheckedAdvice::DontNeed, first, last - first) }.is_ok();
-        if dropped {
-            self.0[from..first].fill(0);
-            self.0[last..to].fill(0);
-        } else {
-            self.0[from..to].fill(0);
-        }
     }
 }
 
@@ -102,7 +77,7 @@ impl Memory {
             max_hw_sectors_kb: 4096,
         };
         let bytes = Bytes::new(capacity_bytes)?;
-        bytes.prefer_huge_pages();
+        bytes.0.prefer_huge_pages();
         Ok(Self { card, bytes })
     }
 }
@@ -116,7 +91,7 @@ impl Backend for Memory {
         &mut self,
         _now: Time,
         command: &Command,
-        segments: &[Segment],
+        segments: &mut Vec<Segment>,
         _ring: &mut Submissions<'_>,
         done: &mut Vec<Completion>,
     ) {

@@ -12,9 +12,9 @@ mod spec;
 use std::path::PathBuf;
 
 use iosched::Time;
+use iosched_system::{self as system, Segment};
 
 use crate::Errno;
-use crate::buffer::Segment;
 use crate::disk::Command;
 use crate::ring::Submissions;
 pub use faulty::{Fault, FaultPlan, FaultPlanError, Faulty};
@@ -58,19 +58,28 @@ pub(crate) trait Backend: Send {
     /// What it is.
     fn card(&self) -> &Card;
 
-    /// Begins a command. `segments` are the places of its data in order; they stay as they are until it is complete. If that is at once, it
-    /// is put into `done`.
+    /// Begins a command. `segments` are its data in order: whoever takes them away drops them before the command is complete.
+    /// If that is at once, it is put into `done`.
     fn start(
         &mut self,
         now: Time,
         command: &Command,
-        segments: &[Segment],
+        segments: &mut Vec<Segment>,
         ring: &mut Submissions<'_>,
         done: &mut Vec<Completion>,
     );
 
-    /// The ring has completed what was submitted for the command `id`, with `result` as a system call has it.
-    fn completed(&mut self, _id: u32, _result: i32, _ring: &mut Submissions<'_>, _done: &mut Vec<Completion>) {}
+    /// The ring has completed what was submitted for the command `id`, with `result` as a system call has it, and hands back
+    /// its memory.
+    fn completed(
+        &mut self,
+        _id: u32,
+        _result: i32,
+        _memory: system::Memory,
+        _ring: &mut Submissions<'_>,
+        _done: &mut Vec<Completion>,
+    ) {
+    }
 
     /// When [`Backend::advance`] has something to do.
     fn next_event(&self) -> Option<Time> {

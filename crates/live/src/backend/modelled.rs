@@ -4,11 +4,11 @@ use std::io;
 
 use iosched::Time;
 use iosched_disk::{AnyDevice, Device, Profile};
+use iosched_system::Segment;
 
 use super::memory::Bytes;
 use super::{Backend, Card, Completion};
 use crate::Errno;
-use crate::buffer::Segment;
 use crate::disk::Command;
 use crate::ring::Submissions;
 
@@ -82,7 +82,7 @@ impl Backend for Modelled {
         &mut self,
         now: Time,
         command: &Command,
-        segments: &[Segment],
+        segments: &mut Vec<Segment>,
         _ring: &mut Submissions<'_>,
         _done: &mut Vec<Completion>,
     ) {
@@ -91,7 +91,7 @@ impl Backend for Modelled {
         }
         let slot = &mut self.under_way[command.id as usize];
         slot.command = *command;
-        slot.segments.extend_from_slice(segments);
+        slot.segments.append(segments);
         self.device.submit(now, device_command(command));
     }
 

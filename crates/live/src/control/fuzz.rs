@@ -7,12 +7,12 @@
 //! `fuzz/` has the target; `cargo test` replays its corpus and random conversations through the same entry.
 
 use iosched::{IoPriority, Time};
+use iosched_system::Segment;
 
 use super::ControlError;
 use super::tree::{kind, list, make_directory, read, write};
 use super::wire::{Answer, AnswerDecoder, Request, RequestDecoder, WireError};
 use crate::backend::Card;
-use crate::buffer::Segment;
 use crate::disk::{Action, ClientId, Identity, Operation, Settings};
 use crate::{Errno, LiveDisk, Pool};
 
@@ -197,6 +197,7 @@ impl<'a> Run<'a> {
     fn start(&mut self) {
         while let Some(command) = self.disk.next_command(self.now, &mut self.segments) {
             self.commands.push(command.id);
+            self.segments.clear();
         }
         assert!(self.commands.len() as u32 <= self.disk.depth_max());
     }

@@ -3,11 +3,11 @@
 use iosched::{
     ContextId, IoPriority, RequestQueue, Spec, Stat, Time, TunableError, UnknownElevator, WeightError, WeightRange,
 };
+use iosched_system::Pool;
 
 use iosched_trace::BlkEvent;
 
 use super::{Client, ClientId, DecisionCounts, Failures, LiveDisk};
-use crate::buffer::Pool;
 
 /// Requests of all clients together are at most so many.
 const REQUESTS_MAX: u64 = 1 << 20;

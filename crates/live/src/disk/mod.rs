@@ -27,11 +27,11 @@ mod watch;
 use std::collections::VecDeque;
 
 use iosched::{Bio, ContextId, IoError, Op, QueueConfig, RequestId, RequestQueue, Sector, Time, UnknownElevator};
+use iosched_system::{Buffer, Pool, Segment};
 use slab::Slab;
 
 use crate::Errno;
 use crate::backend::Card;
-use crate::buffer::{Buffer, Pool, Segment};
 use client::Clients;
 pub use client::{Client, ClientId, ClientStat, Had, Identity, Latencies, TooManyClients};
 pub use control::attribute_spec;

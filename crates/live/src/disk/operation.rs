@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use iosched::{Flags, Op, Sector, Time};
+use iosched_system::{Buffer, Pool, Segment};
 use slab::Slab;
 
 use super::{ClientId, Part, SECTOR_BYTES};
 use crate::Errno;
-use crate::buffer::{Buffer, Pool, Segment};
 
 /// What an operation does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -345,7 +345,7 @@ impl Running {
     }
 
     pub(super) fn segment(&mut self, at: usize, bytes: usize) -> Option<Segment> {
-        self.buffer.as_mut().map(|buffer| buffer.segment(at, bytes))
+        self.buffer.as_mut().map(|buffer| buffer.lend(at, bytes))
     }
 
     /// The answer.

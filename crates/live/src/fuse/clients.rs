@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use iosched::IoPriority;
 
-use super::process::{Process, ioprio_of};
+use super::process::Process;
 use crate::disk::{ClientId, Identity};
 use crate::{Errno, Handle};
 
@@ -55,7 +55,7 @@ impl Clients {
 
     /// Who a request of the thread `tid` comes from.
     pub(super) fn of(&self, tid: u32) -> Result<ClientId, Errno> {
-        let ioprio = ioprio_of(tid);
+        let ioprio = iosched_system::call::ioprio_of(tid);
         {
             let mut known = self.known();
             if let Some(found) = known.get_mut(&tid) {

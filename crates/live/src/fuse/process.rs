@@ -1,5 +1,4 @@
 //! What the system says of the process that a request comes from.
-#![allow(unsafe_code)]
 
 use iosched::{IoClass, IoPriority};
 
@@ -60,7 +59,7 @@ impl Process {
         is_theirs.then_some(owner)
     }
 
-    /// Its priority, where `kept` is what [`ioprio_of`] said: one that was never set follows from the nice value.
+    /// Its priority, where `kept` is what the system keeps: one that was never set follows from the nice value.
     pub(super) fn ioprio(&self, kept: i32) -> IoPriority {
         match decode(kept) {
             IoPriority { class: IoClass::None, .. } => {
@@ -75,14 +74,6 @@ impl Process {
 fn thread_group(tid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
-}
-
-/// The ioprio of the thread `tid` as the system keeps it; `None` if there is no such thread, or none that we see.
-pub(super) fn ioprio_of(tid: u32) -> Option<i32> {
-    const IOPRIO_WHO_PROCESS: libc::c_int = 1;
-    // SAFETY: it takes no pointer.
-    let kept = unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, tid) };
-    i32::try_from(kept).ok().filter(|&kept| kept >= 0)
 }
 
 /// What the system keeps: the class above 13 bits, of which the lowest three are the level (linux/ioprio.h).
@@ -121,9 +112,9 @@ mod tests {
         let process = Process::find(pid).unwrap();
         assert!(!process.is_kernel);
         assert_eq!(process.works_for(pid), None);
-        assert!(ioprio_of(pid).is_some());
+        assert!(iosched_system::call::ioprio_of(pid).is_some());
         assert_eq!(Process::find(u32::MAX / 2), None);
-        assert_eq!(ioprio_of(i32::MAX as u32), None);
+        assert_eq!(iosched_system::call::ioprio_of(i32::MAX as u32), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(super) enum Message {
 }
 
 /// Messages on their way to a disk's thread.
-pub(super) type Inbox = crate::inbox::Inbox<Message>;
+pub(super) type Inbox = iosched_system::Inbox<Message>;
 
 /// The disk's thread has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use iosched::{IoPriority, Op, Time};
+use iosched_system::Segment;
 use slab::Slab;
 
 use crate::backend::{Backend, Completion};
-use crate::buffer::Segment;
 use crate::disk::{Action, ClientId, Done, Failed, Identity, LiveDisk, Operation};
-use crate::ring::{Completed, Ring, Source};
+use crate::ring::{Completed, Ring, Source, Submissions};
 use crate::{Errno, Messages, sys};
 pub use handle::{ConnectError, Handle, Reply, Stopped};
 use handle::{Inbox, Message};
@@ -109,14 +109,13 @@ impl Reactor {
     fn run(mut self) -> Ended {
         sys::sleep_exactly();
         sys::run_before_others();
-        self.ring.listen_to(self.inbox.bell());
+        self.ring.listen_to(Arc::clone(self.inbox.bell()));
         if let Some(nbd) = &self.nbd {
             nbd.listen(&mut self.ring);
         }
         while self.ending != Ending::Ended {
             let now = self.now();
-            self.ring.completions(&mut self.completed);
-            self.came = self.completed.len();
+            self.came = self.ring.completions(&mut self.completed);
             // First what has ended, so that the device has the next before more comes.
             self.take_ended(now);
             self.take_messages(now);
@@ -151,11 +150,9 @@ impl Reactor {
         }
         self.record();
         let gone = self.backend.gone();
-        let Self { mut ring, disk, backend, nbd, result, recorder, .. } = self;
-        if !ring.cancel_all() {
-            // The kernel may still use their memory.
-            std::mem::forget((disk, backend, nbd));
-        }
+        let Self { ring, result, recorder, .. } = self;
+        // It ends what is under way.
+        drop(ring);
         Ended { flushed: result, recorded: recorder.map(Recorder::finish), gone }
     }
 
@@ -197,8 +194,9 @@ impl Reactor {
     }
 
     fn submit(&mut self, timeout: Option<Duration>) {
-        if self.ring.submit_and_wait(timeout).is_err() {
+        if let Err(error) = self.ring.submit_and_wait(timeout) {
             // Nothing can be done without the ring: what was acknowledged is on the back end as promised.
+            self.notes.say(&format!("{}: the disk ends: {error}", self.disk.name()));
             self.result = Err(Errno::EIO);
             self.ending = Ending::Ended;
         }
@@ -228,10 +226,10 @@ impl Reactor {
     }
 
     fn take_ended(&mut self, now: Time) {
-        let ring = &mut self.ring.submissions(Source::Backend);
-        for &Completed { source, id, result } in &self.completed {
-            if source == Source::Backend {
-                self.backend.completed(id, result, ring, &mut self.done);
+        let ring = &mut Submissions { ring: &mut self.ring, source: Source::Backend };
+        for Completed { tag: (source, id), result, memory } in &mut self.completed {
+            if *source == Source::Backend {
+                self.backend.completed(*id, *result, std::mem::take(memory), ring, &mut self.done);
             }
         }
         self.backend.advance(now, ring, &mut self.done);
@@ -242,19 +240,13 @@ impl Reactor {
 
     fn take_arrived(&mut self, now: Time) {
         let mut completed = std::mem::take(&mut self.completed);
-        for Completed { source, id, result } in completed.drain(..) {
-            match source {
-                Source::Backend => {}
-                Source::Wake => self.ring.listen_to(self.inbox.bell()),
-                Source::Accept | Source::Receive | Source::Send | Source::Other => {
-                    if let Some(nbd) = &mut self.nbd {
-                        match source {
-                            Source::Accept => nbd.accepted(now, id, result, &mut self.disk, &mut self.ring),
-                            Source::Receive => nbd.received(now, id, result, &mut self.disk),
-                            _ => nbd.sent(now, id, result, &mut self.disk, &mut self.ring),
-                        }
-                    }
-                }
+        for completed in completed.drain(..) {
+            let Some(nbd) = &mut self.nbd else { continue };
+            match completed.tag.0 {
+                Source::Accept => nbd.accepted(now, completed, &mut self.disk, &mut self.ring),
+                Source::Receive => nbd.received(now, completed, &mut self.disk),
+                Source::Send => nbd.sent(now, completed, &mut self.disk, &mut self.ring),
+                Source::Backend | Source::Ublk => {}
             }
         }
         self.completed = completed;
@@ -273,8 +265,10 @@ impl Reactor {
             self.done = done;
             let mut begun = false;
             while let Some(command) = self.disk.next_command(now, &mut self.segments) {
-                let ring = &mut self.ring.submissions(Source::Backend);
-                self.backend.start(now, &command, &self.segments, ring, &mut self.done);
+                let ring = &mut Submissions { ring: &mut self.ring, source: Source::Backend };
+                self.backend.start(now, &command, &mut self.segments, ring, &mut self.done);
+                // What it has not taken it is done with.
+                self.segments.clear();
                 begun = true;
             }
             if idle && !begun {

@@ -13,8 +13,8 @@ use super::record::{self, RecordError, Recorded, Recorder};
 use super::{Reactor, nbd};
 use crate::backend::{Backend, Spec, SpecError};
 use crate::disk::{LiveDisk, Settings};
-use crate::ring::{Ring, RingError};
-use crate::{Errno, Messages, Pool};
+use crate::ring;
+use crate::{Errno, Messages, Pool, RingError};
 
 /// What a disk is served with.
 #[derive(Clone, Debug)]
@@ -118,7 +118,7 @@ impl Served {
 /// # Errors
 /// If the back end, the elevator or the system do not allow it, or the trace would replace the disk.
 pub fn open(options: &Options) -> Result<Opened, StartError> {
-    Ring::check()?;
+    drop(ring::new()?);
     if let Some(path) = &options.record {
         record::check(path, options.backend.path())?;
     }
@@ -165,7 +165,7 @@ impl Opened {
         let (ready, readied) = std::sync::mpsc::sync_channel(1);
         let run = move || {
             // The ring belongs to the thread that makes it.
-            match Ring::new() {
+            match ring::new() {
                 Ok(ring) => {
                     let _ = ready.send(Ok(()));
                     Reactor::new(ring, disk, backend, inbox, nbd, recorder, messages).run()

@@ -3,7 +3,7 @@
 //! Each declared [`Export`] is a device and a client of the disk, with its class, level, weight and group: the driver does not say which process a
 //! request is from, so all requests of a device are one client's. What shares a disk gets a device each.
 //!
-//! The driver is spoken to directly, by the system calls of the `io-uring` crate that the rest of a live disk uses: two commands a request. The
+//! The driver is spoken to directly, through io_uring as the rest of a live disk uses it: two commands a request. The
 //! crate `libublk` (0.4) needs libclang to be built, and drives a queue by an async executor where answers are to come from another thread.
 //!
 //! The kernel's own scheduler and writeback throttling of a device are switched off: they would decide before the disk's elevator can.
@@ -25,9 +25,8 @@ use std::time::Duration;
 use crate::disk::Identity;
 use crate::nbd::{Export, Exports};
 use crate::reactor::ConnectError;
-use crate::ring::RingError;
-use crate::{Handle, LiveDisk};
-use driver::{Control, Parameters, Requests};
+use crate::{Handle, LiveDisk, RingError};
+use driver::{Control, Requests};
 use worker::Worker;
 
 /// How often devices in use are looked at again.
@@ -140,7 +139,7 @@ pub fn attach(disk: &Handle, exports: &Exports, number: Option<u32>) -> Result<D
     for (place, export) in exports.as_slice().iter().enumerate() {
         let number = made.control.add(number.map(|first| first.saturating_add(place as u32)))?;
         made.numbers.push(number);
-        let parameters = Parameters::new(disk.capacity_bytes(), disk.block_bytes(), rotational, export.read_only);
+        let parameters = driver::parameters(disk.capacity_bytes(), disk.block_bytes(), rotational, export.read_only);
         made.control.set(number, &parameters)?;
         let group = exports.group(export);
         if let Some((name, weight)) = group.map(|(name, weight)| (name.to_owned(), weight)) {

@@ -7,11 +7,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use iosched_system::ublk::QueueCommand;
+use iosched_system::{Call, Inbox};
+
 use super::UblkError;
 use super::driver::{DEPTH, Request, Requests};
 use crate::disk::{Action, ClientId, Operation};
-use crate::inbox::Inbox;
-use crate::ring::{Completed, Ring, Source};
+use crate::ring::{self, Completed, Ring, Source};
 use crate::{Buffer, Errno, Handle};
 
 /// What the disk says to a request.
@@ -72,7 +74,7 @@ impl Worker {
     /// If the system has no ring for us, or the driver refuses.
     pub(super) fn new(disk: Handle, devices: Vec<Device>) -> Result<Self, UblkError> {
         let mut worker = Self {
-            ring: Ring::new()?,
+            ring: ring::new()?,
             share_bytes: disk.budget_bytes() / devices.len().max(1) as u64,
             disk,
             devices: devices.into_iter().map(Some).collect(),
@@ -80,18 +82,18 @@ impl Worker {
             answers: Vec::new(),
             completed: Vec::new(),
         };
-        worker.ring.listen_to(worker.inbox.bell());
+        worker.ring.listen_to(Arc::clone(worker.inbox.bell()));
         for (place, device) in worker.devices.iter().enumerate() {
             for (tag, device) in device.iter().flat_map(|device| (0..DEPTH).map(move |tag| (tag, device))) {
-                let fetch = device.requests.fetch(tag);
-                worker.ring.submissions(Source::Other).push(fetch, id(place as u16, tag));
+                let fetch = Call::Ublk(QueueCommand::fetch(tag));
+                worker.ring.push(device.requests.fd(), fetch, (Source::Ublk, id(place as u16, tag)));
             }
         }
         let refused = |source| UblkError::Driver { what: "take what the kernel asks of a device".to_owned(), source };
         worker.ring.submit_and_wait(Some(Duration::ZERO)).map_err(refused)?;
         worker.ring.completions(&mut worker.completed);
         // Before it is started a device has no requests: what is there is a refusal.
-        match worker.completed.iter().find(|completed| completed.source == Source::Other) {
+        match worker.completed.first() {
             Some(completed) => Err(refused(io::Error::from_raw_os_error(-completed.result))),
             None => Ok(worker),
         }
@@ -113,16 +115,14 @@ impl Worker {
             self.take_answers();
         }
         drop(self.inbox.close());
-        self.ring.cancel_all();
     }
 
     fn take_completions(&mut self) {
         let mut completed = std::mem::take(&mut self.completed);
         self.ring.completions(&mut completed);
-        for Completed { source, id, result } in completed.drain(..) {
-            match source {
-                Source::Wake => self.ring.listen_to(self.inbox.bell()),
-                _ if result == 0 => self.arrived((id >> 16) as u16, id as u16),
+        for Completed { tag: (_, id), result, .. } in completed.drain(..) {
+            match result {
+                0 => self.arrived((id >> 16) as u16, id as u16),
                 _ => self.lose((id >> 16) as u16),
             }
         }
@@ -207,8 +207,8 @@ impl Worker {
     fn answer(&mut self, place: u16, tag: u16, result: i32) {
         if let Some(Some(device)) = self.devices.get_mut(usize::from(place)) {
             device.held_bytes -= device.requests.get(tag).held_bytes();
-            let answer = device.requests.answer(tag, result);
-            self.ring.submissions(Source::Other).push(answer, id(place, tag));
+            let answer = Call::Ublk(QueueCommand::answer(tag, result));
+            self.ring.push(device.requests.fd(), answer, (Source::Ublk, id(place, tag)));
         }
     }
 }

@@ -323,7 +323,7 @@ impl Run {
     fn pump(&mut self) {
         let mut segments = Vec::new();
         while let Some(command) = self.disk.next_command(self.now, &mut segments) {
-            self.store.start(&mut self.random, command, &segments);
+            self.store.start(&mut self.random, command, &mut segments);
             assert!(self.store.len() as u32 <= self.disk.depth_max());
         }
     }

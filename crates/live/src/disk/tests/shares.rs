@@ -106,6 +106,7 @@ impl Run {
         let mut segments = Vec::new();
         while let Some(command) = self.disk.next_command(now, &mut segments) {
             self.device.submit(now, device_command(&command));
+            segments.clear();
         }
         for done in self.disk.take_done() {
             let (client, sent) = self.sent[done.cookie as usize];

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use iosched::Op;
 use iosched_check::Random;
+use iosched_system::Segment;
 
 use crate::Errno;
 use crate::backend::Card;
-use crate::buffer::Segment;
 use crate::disk::Command;
 
 /// What fails.
@@ -107,14 +107,14 @@ impl Store {
         matches!(&self.faults, Faults::Bad(bad) if overlap(bad, blocks))
     }
 
-    pub(super) fn start(&mut self, random: &mut Random, command: Command, segments: &[Segment]) {
+    pub(super) fn start(&mut self, random: &mut Random, command: Command, segments: &mut Vec<Segment>) {
         let block_bytes = u64::from(self.card.block_bytes);
         let Command { op, offset, length, .. } = command;
         assert!(offset % block_bytes == 0 && length % block_bytes == 0, "not of whole blocks: {command:?}");
         assert!(offset + length <= self.card.capacity_bytes, "beyond the end: {command:?}");
         assert_eq!(op == Op::Flush, length == 0, "{command:?}");
         assert!(!command.fua || self.card.fua, "the device has no FUA: {command:?}");
-        let moved: u64 = segments.iter().map(|segment| segment.length as u64).sum();
+        let moved: u64 = segments.iter().map(|segment| segment.len() as u64).sum();
         assert_eq!(moved, if matches!(op, Op::Read | Op::Write) { length } else { 0 }, "{command:?}");
         let changes = |op| matches!(op, Op::Write | Op::Discard | Op::WriteZeroes);
         for UnderWay { command: other, .. } in &self.under_way {
@@ -124,7 +124,7 @@ impl Store {
         }
         self.commands += 1;
         let found = (op == Op::Flush).then(|| self.now.clone());
-        let mut begun = UnderWay { command, segments: segments.to_vec(), result: None, found };
+        let mut begun = UnderWay { command, segments: std::mem::take(segments), result: None, found };
         if random.chance(50) {
             begun.result = Some(self.execute(random, &mut begun));
         }
@@ -164,7 +164,7 @@ impl Store {
             Op::Read => {
                 let mut at = from;
                 for segment in &mut under_way.segments {
-                    let bytes = segment.bytes_mut();
+                    let bytes = &mut **segment;
                     bytes.copy_from_slice(&self.now.bytes[at..at + bytes.len()]);
                     if fails {
                         bytes.fill(0xee);
@@ -173,7 +173,7 @@ impl Store {
                 }
             }
             Op::Write => {
-                let new: Vec<u8> = under_way.segments.iter().flat_map(|segment| segment.bytes()).copied().collect();
+                let new: Vec<u8> = under_way.segments.iter().flat_map(|segment| segment.iter()).copied().collect();
                 self.change(random, &command, &new, fails);
             }
             Op::Discard | Op::WriteZeroes => {

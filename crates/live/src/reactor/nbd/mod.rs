@@ -6,18 +6,18 @@ mod output;
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
-use io_uring::{opcode, types};
 use iosched::Time;
+use iosched_system::{Call, Memory, call};
 use rustls::ServerConfig;
 use slab::Slab;
 
 use crate::disk::{Done, LiveDisk};
 use crate::nbd::{Exports, Offer, TlsMode};
-use crate::ring::{Ring, Source};
+use crate::ring::{Completed, Ring, Source, Submissions};
 use crate::{Messages, sys};
 use account::Account;
 use connection::{Connection, Peer, With};
@@ -48,12 +48,9 @@ impl Listener {
     ///
     /// # Errors
     /// If one of them is neither a unix nor a TCP socket.
-    #[allow(unsafe_code)]
     pub fn from_systemd() -> std::io::Result<Vec<Self>> {
         let mut listeners = Vec::new();
-        for fd in sd_notify::listen_fds()? {
-            // SAFETY: systemd gave it to this process, and nobody else takes it.
-            let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        for socket in call::systemd_sockets()? {
             let tcp = TcpListener::from(socket);
             listeners.push(if tcp.local_addr().is_ok() {
                 Self::Tcp(tcp)
@@ -201,18 +198,16 @@ impl Server {
 
     fn accept_on(&self, listener: u32, ring: &mut Ring) {
         let Some(listening) = self.listeners.get(listener as usize) else { return };
-        let fd = types::Fd(listening.fd().as_raw_fd());
-        let accept = opcode::Accept::new(fd, std::ptr::null_mut(), std::ptr::null_mut()).flags(libc::SOCK_CLOEXEC);
-        ring.submissions(Source::Accept).push(accept.build(), listener);
+        ring.push(listening.fd(), Call::Accept, (Source::Accept, listener));
     }
 
     /// Somebody has connected.
-    pub(super) fn accepted(&mut self, now: Time, listener: u32, result: i32, disk: &mut LiveDisk, ring: &mut Ring) {
-        let socket = owned(result);
+    pub(super) fn accepted(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut Ring) {
+        let Completed { tag: (_, listener), result, memory } = completed;
         if self.ending {
             return;
         }
-        let Some(socket) = socket else {
+        let Memory::Socket(socket) = memory else {
             // Most likely there are too many files open: it is tried again a little later.
             self.agenda.insert((now + DEAF_NS, Due::Listen(listener)));
             if !std::mem::replace(&mut self.deaf, true) {
@@ -270,14 +265,16 @@ impl Server {
     }
 
     /// The kernel has received for a connection.
-    pub(super) fn received(&mut self, now: Time, id: u32, result: i32, disk: &mut LiveDisk) {
-        self.act(now, id, disk, |connection, with| connection.received(result, with));
+    pub(super) fn received(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk) {
+        let Completed { tag: (_, id), result, memory } = completed;
+        self.act(now, id, disk, |connection, with| connection.received(result, memory, with));
     }
 
     /// The kernel has sent for a connection.
-    pub(super) fn sent(&mut self, now: Time, id: u32, result: i32, disk: &mut LiveDisk, ring: &mut Ring) {
-        let ring = &mut ring.submissions(Source::Send);
-        self.act(now, id, disk, |connection, with| connection.sent(result, with, ring));
+    pub(super) fn sent(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut Ring) {
+        let Completed { tag: (source, id), result, memory } = completed;
+        let ring = &mut Submissions { ring, source };
+        self.act(now, id, disk, |connection, with| connection.sent(result, memory, with, ring));
     }
 
     /// The disk has answered what came by NBD.
@@ -294,10 +291,9 @@ impl Server {
         let kept_bytes = self.account.kept(self.connections.len());
         while let Some(id) = self.touched.pop() {
             let Some(connection) = self.connections.get_mut(id as usize) else { continue };
-            let fd = connection.fd();
             if !connection.closed {
-                connection.output.send(fd, id, &mut ring.submissions(Source::Send));
-                connection.receive(id, kept_bytes, &mut ring.submissions(Source::Receive));
+                connection.send(id, &mut Submissions { ring, source: Source::Send });
+                connection.receive(id, kept_bytes, &mut Submissions { ring, source: Source::Receive });
             }
             if connection.is_over() {
                 self.account.charge(&mut connection.charged, 0);
@@ -362,7 +358,7 @@ impl Server {
             self.act(now, id, disk, |connection, with| {
                 connection.finish(with);
                 if connection.output.bytes() == 0 {
-                    shut_down(connection.fd());
+                    connection.shut_down();
                 }
             });
         }
@@ -383,18 +379,4 @@ enum Due {
     Handshake(u32),
     /// Connections may have stood still.
     Standstill,
-}
-
-/// What a system call that makes a descriptor returned.
-#[allow(unsafe_code)]
-fn owned(result: RawFd) -> Option<OwnedFd> {
-    // SAFETY: the descriptor is new and nobody else's.
-    (result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) })
-}
-
-/// Whatever the kernel does on a socket ends.
-#[allow(unsafe_code)]
-fn shut_down(fd: RawFd) {
-    // SAFETY: it takes no pointer. A socket that is shut already is as well.
-    unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
 }

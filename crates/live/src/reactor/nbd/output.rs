@@ -1,10 +1,9 @@
 //! What a connection has to send, in order: small things together, large data from where it lies.
-#![allow(unsafe_code)]
 
 use std::collections::VecDeque;
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 
-use io_uring::{opcode, types};
+use iosched_system::{Call, Memory, Piece};
 
 use crate::Buffer;
 use crate::nbd::{TlsError, Transport};
@@ -19,76 +18,16 @@ const AT_ONCE_BYTES_MAX: usize = 64 << 10;
 /// What TLS adds to as many bytes as it encrypts at a time.
 const TLS_PIECE: (usize, usize) = (16 << 10, 64);
 
-/// Bytes to send.
-enum Piece {
-    Bytes(Vec<u8>),
-    Data(Buffer),
-}
-
-impl Piece {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Data(buffer) => buffer,
-        }
-    }
-}
-
-/// What the kernel is sending: it stays where it is until that has ended.
-struct Sending {
-    pieces: Vec<Piece>,
-    vectors: Vec<libc::iovec>,
-    message: libc::msghdr,
-    left: usize,
-}
-
-// SAFETY: its pointers point into its own pieces.
-unsafe impl Send for Sending {}
-
-impl Sending {
-    fn new() -> Box<Self> {
-        // SAFETY: all zeroes is a message without anything.
-        let message = unsafe { std::mem::zeroed() };
-        Box::new(Self { pieces: Vec::new(), vectors: Vec::new(), message, left: 0 })
-    }
-
-    fn push(&mut self, piece: Piece) {
-        let bytes = piece.bytes();
-        self.vectors.push(libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() });
-        self.left += bytes.len();
-        self.pieces.push(piece);
-    }
-
-    /// Leaves out what has been sent.
-    fn skip(&mut self, mut sent: usize) {
-        self.left -= sent;
-        for vector in &mut self.vectors {
-            let here = sent.min(vector.iov_len);
-            // SAFETY: it stays within the piece, or right behind it with nothing left.
-            vector.iov_base = unsafe { vector.iov_base.byte_add(here) };
-            vector.iov_len -= here;
-            sent -= here;
-        }
-    }
-
-    fn submit(&mut self, fd: RawFd, id: u32, ring: &mut Submissions<'_>) {
-        self.message.msg_iov = self.vectors.as_mut_ptr();
-        self.message.msg_iovlen = self.vectors.len();
-        let wait = if self.left > AT_ONCE_BYTES_MAX { 0 } else { libc::MSG_WAITALL };
-        let flags = (libc::MSG_NOSIGNAL | wait) as u32;
-        ring.push(opcode::SendMsg::new(types::Fd(fd), &raw const self.message).flags(flags).build(), id);
-    }
-}
-
 /// What a connection has to send.
 pub(super) struct Output {
     /// Behind all pieces.
     tail: Vec<u8>,
     pieces: VecDeque<Piece>,
     piece_bytes: usize,
-    sending: Option<Box<Sending>>,
+    /// Bytes that the kernel is sending, if it is: all of them, and how many of them are left.
+    sending: Option<(usize, usize)>,
     /// To be used again.
-    spare: Option<Box<Sending>>,
+    spare: Vec<Piece>,
     spare_tail: Vec<u8>,
     /// Plain bytes on their way into TLS.
     scratch: Vec<u8>,
@@ -101,7 +40,7 @@ impl Output {
             pieces: VecDeque::new(),
             piece_bytes: 0,
             sending: None,
-            spare: None,
+            spare: Vec::new(),
             spare_tail: Vec::new(),
             scratch: Vec::new(),
         }
@@ -109,7 +48,7 @@ impl Output {
 
     /// Bytes that are not sent yet.
     pub(super) fn bytes(&self) -> usize {
-        self.tail.len() + self.piece_bytes + self.sending.as_ref().map_or(0, |sending| sending.left)
+        self.tail.len() + self.piece_bytes + self.sending.map_or(0, |(_, left)| left)
     }
 
     pub(super) fn is_sending(&self) -> bool {
@@ -164,7 +103,7 @@ impl Output {
     }
 
     /// Lets the kernel send what there is, if it is not about that already.
-    pub(super) fn send(&mut self, fd: RawFd, id: u32, ring: &mut Submissions<'_>) {
+    pub(super) fn send(&mut self, socket: BorrowedFd<'_>, id: u32, ring: &mut Submissions<'_>) {
         if self.sending.is_some() {
             return;
         }
@@ -172,27 +111,42 @@ impl Output {
         if self.pieces.is_empty() {
             return;
         }
-        let mut sending = self.spare.take().unwrap_or_else(Sending::new);
+        let mut pieces = std::mem::take(&mut self.spare);
         let count = self.pieces.len().min(PIECES_MAX);
-        for piece in self.pieces.drain(..count) {
-            self.piece_bytes -= piece.bytes().len();
-            sending.push(piece);
-        }
-        sending.submit(fd, id, ring);
-        self.sending = Some(sending);
+        pieces.extend(self.pieces.drain(..count));
+        let bytes = pieces.iter().map(|piece| piece.bytes().len()).sum();
+        self.piece_bytes -= bytes;
+        self.submit(pieces, (bytes, bytes), (socket, id), ring);
     }
 
-    /// The kernel has sent `sent` bytes of what it was given; the rest is sent, too. Of memory for what comes next,
-    /// `kept_bytes` are kept.
-    pub(super) fn sent(&mut self, sent: usize, fd: RawFd, id: u32, kept_bytes: usize, ring: &mut Submissions<'_>) {
-        let Some(mut sending) = self.sending.take() else { return };
-        sending.skip(sent.min(sending.left));
-        if sending.left > 0 {
-            sending.submit(fd, id, ring);
-            self.sending = Some(sending);
+    fn submit(
+        &mut self,
+        pieces: Vec<Piece>,
+        (bytes, left): (usize, usize),
+        (socket, id): (BorrowedFd<'_>, u32),
+        ring: &mut Submissions<'_>,
+    ) {
+        ring.push(socket, Call::Send { pieces, sent: bytes - left, all: left <= AT_ONCE_BYTES_MAX }, id);
+        self.sending = Some((bytes, left));
+    }
+
+    /// The kernel has sent `sent` bytes of what it was given, which comes back; the rest is sent, too. Of memory for what
+    /// comes next, `kept_bytes` are kept.
+    pub(super) fn sent(
+        &mut self,
+        sent: usize,
+        memory: Memory,
+        kept_bytes: usize,
+        to: (BorrowedFd<'_>, u32),
+        ring: &mut Submissions<'_>,
+    ) {
+        let (Some((bytes, left)), Memory::Pieces(mut pieces)) = (self.sending.take(), memory) else { return };
+        let left = left.saturating_sub(sent);
+        if left > 0 {
+            self.submit(pieces, (bytes, left), to, ring);
             return;
         }
-        for piece in sending.pieces.drain(..) {
+        for piece in pieces.drain(..) {
             if let Piece::Bytes(mut bytes) = piece
                 && self.spare_tail.capacity() == 0
                 && bytes.capacity() <= kept_bytes
@@ -201,8 +155,7 @@ impl Output {
                 self.spare_tail = bytes;
             }
         }
-        sending.vectors.clear();
-        self.spare = Some(sending);
+        self.spare = pieces;
         if self.scratch.capacity() > kept_bytes {
             self.scratch = Vec::new();
         }

@@ -5,10 +5,12 @@ mod receive;
 mod transfer;
 
 use std::fmt;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use iosched::Time;
+use iosched_system::Memory;
+use rustix::net::Shutdown;
 use slab::Slab;
 
 use super::account::Account;
@@ -51,6 +53,7 @@ pub(super) struct Connection {
     transport: Transport,
     /// Until when the handshake has to be over.
     pub(super) deadline: Option<Time>,
+    /// The ring has it while it receives [`Receiving::Bytes`].
     received: Vec<u8>,
     /// The part of `received` that has not been looked at.
     from: usize,
@@ -136,8 +139,15 @@ impl Connection {
         }
     }
 
-    pub(super) fn fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
+    /// Whatever the kernel does on the socket ends.
+    pub(super) fn shut_down(&self) {
+        // It may be shut already.
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
+    }
+
+    /// Lets the kernel send what there is, if it is not about that already.
+    pub(super) fn send(&mut self, id: u32, ring: &mut Submissions<'_>) {
+        self.output.send(self.socket.as_fd(), id, ring);
     }
 
     /// Whether nothing of it is in the kernel or the disk, and it has ended.
@@ -170,6 +180,10 @@ impl Connection {
     fn look(&mut self, with: &mut With<'_>) {
         self.stalled = false;
         self.go_on_reading(with);
+        if self.receiving == Receiving::Bytes {
+            // The ring has it, and it is looked at once more has come.
+            return;
+        }
         let received = std::mem::take(&mut self.received);
         let mut input = &received[self.from..self.to];
         if matches!(self.transport, Transport::Plain) {
@@ -348,11 +362,11 @@ impl Connection {
     }
 
     /// The kernel has sent, or not.
-    pub(super) fn sent(&mut self, result: i32, with: &mut With<'_>, ring: &mut Submissions<'_>) {
+    pub(super) fn sent(&mut self, result: i32, memory: Memory, with: &mut With<'_>, ring: &mut Submissions<'_>) {
         match usize::try_from(result) {
             Ok(sent) => {
                 self.progress.moved(sent);
-                self.output.sent(sent, self.fd(), with.id, with.kept_bytes, ring);
+                self.output.sent(sent, memory, with.kept_bytes, (self.socket.as_fd(), with.id), ring);
                 if self.output.bytes() == 0 {
                     self.progress.ended();
                 }
@@ -404,7 +418,7 @@ impl Connection {
     pub(super) fn close(&mut self, with: &mut With<'_>) {
         if !std::mem::replace(&mut self.closed, true) {
             self.end_stage(with);
-            super::shut_down(self.fd());
+            self.shut_down();
         }
     }
 }

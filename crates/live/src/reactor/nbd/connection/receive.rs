@@ -1,9 +1,9 @@
 //! What the kernel receives for a connection, and into how much memory: a large write's data where it belongs,
 //! everything else into memory of the connection's own, which is small as long as little comes.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
-use io_uring::{opcode, types};
+use iosched_system::{Call, Memory};
 
 use super::{Connection, Receiving, Stage, With};
 use crate::nbd::Transport;
@@ -24,13 +24,10 @@ impl Connection {
         if self.receiving != Receiving::No || self.closed || self.stalled || self.leaving {
             return;
         }
-        let fd = types::Fd(self.socket.as_raw_fd());
         let direct = matches!(self.transport, Transport::Plain) && self.from == self.to;
         if let (Some(arriving), true) = (&mut self.arriving, direct) {
-            let Some(room) = arriving.room().filter(|room| !room.is_empty()) else { return };
-            let length = room.len().min(DATA_BYTES) as u32;
-            let entry = opcode::Recv::new(fd, room.as_mut_ptr(), length).flags(libc::MSG_WAITALL).build();
-            ring.push(entry, id);
+            let Some(room) = arriving.lend(DATA_BYTES) else { return };
+            ring.push(self.socket.as_fd(), Call::ReceiveAll(room), id);
             self.receiving = Receiving::Data;
             return;
         }
@@ -41,11 +38,11 @@ impl Connection {
             self.received.copy_within(self.from..self.to, 0);
             (self.from, self.to) = (0, self.to - self.from);
         }
-        let room = &mut self.received[self.to..];
-        if room.is_empty() {
+        if self.to == self.received.len() {
             return;
         }
-        ring.push(opcode::Recv::new(fd, room.as_mut_ptr(), room.len() as u32).build(), id);
+        let call = Call::Receive { bytes: std::mem::take(&mut self.received), from: self.to };
+        ring.push(self.socket.as_fd(), call, id);
         self.receiving = Receiving::Bytes;
     }
 
@@ -72,7 +69,10 @@ impl Connection {
     }
 
     /// The kernel has received, or not.
-    pub(in super::super) fn received(&mut self, result: i32, with: &mut With<'_>) {
+    pub(in super::super) fn received(&mut self, result: i32, memory: Memory, with: &mut With<'_>) {
+        if let Memory::Bytes(bytes) = memory {
+            self.received = bytes;
+        }
         let was = std::mem::replace(&mut self.receiving, Receiving::No);
         if self.closed {
             return;

@@ -4,6 +4,8 @@
 //! piece, and the rest follows; the client hears of it once, after all of it. A read for which there is no room is
 //! done piece by piece while nothing else of its client is under way, and so is its answer.
 
+use iosched_system::Segment;
+
 use super::super::account::LEAST_BYTES;
 use super::super::{Asked, COOKIES, Of};
 use super::{Connection, Stage, With};
@@ -42,6 +44,12 @@ impl Arriving {
     pub(super) fn room(&mut self) -> Option<&mut [u8]> {
         let (filled, granted) = (self.filled, self.granted);
         self.data.as_mut().map(|data| &mut data[filled..granted])
+    }
+
+    /// Lends at most `bytes_max` of where the next of its data goes; `None` if there is no memory for any yet.
+    pub(super) fn lend(&mut self, bytes_max: usize) -> Option<Segment> {
+        let length = (self.granted - self.filled).min(bytes_max);
+        self.data.as_mut().filter(|_| length > 0).map(|data| data.lend(self.filled, length))
     }
 
     /// Where the present piece is on the disk.

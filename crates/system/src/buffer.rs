@@ -1,0 +1,497 @@
+//! Buffers for data on its way: aligned for direct I/O, and kept for the next that needs one.
+//!
+//! A [`Buffer`] owns its bytes. Parts of it can be lent as [`Segment`]s, which own those parts as long as they are
+//! there: no two of them overlap, and nobody looks at the buffer meanwhile. Both keep the memory alive. So the kernel
+//! may be given what a segment covers, and whoever lent it need not know when the kernel is done.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use memmap2::{Advice, MmapMut, MmapOptions};
+
+/// Alignment of every buffer, in bytes: enough for any direct I/O.
+const ALIGNMENT: usize = 4096;
+/// Sizes are powers of two from one page on.
+const CLASSES: usize = 32;
+/// Blocks up to this class are the allocator's and take their memory at once; larger ones are mapped, and take each
+/// page when it is written to.
+const ALLOCATED_CLASS_MAX: u8 = 2;
+/// Bytes that a pool keeps for later at most, unless it is told otherwise.
+const KEPT_BYTES_MAX: usize = 64 << 20;
+
+/// Parts of a block that are lent at once before more room is needed to know them.
+const LENT: usize = 7;
+
+/// Which parts of a block are lent.
+#[derive(Default)]
+struct Lent {
+    /// The first byte of each in the upper half, bytes in the lower; 0: none.
+    parts: [AtomicU64; LENT],
+    more: OnceLock<Box<Lent>>,
+}
+
+impl Lent {
+    /// Notes that a part is lent, which only the one owner of the block does. Where that is noted.
+    ///
+    /// # Panics
+    /// If some of it is lent already.
+    fn add(&self, first: usize, length: usize) -> usize {
+        assert!(u32::try_from(first + length).is_ok(), "what is lent lies below 4 GiB");
+        let (mut free, mut level, mut at) = (None, self, 0);
+        loop {
+            for part in &level.parts {
+                match part.load(Ordering::Acquire) {
+                    0 => free = free.or(Some((part, at))),
+                    noted => {
+                        let (start, bytes) = ((noted >> 32) as usize, noted as u32 as usize);
+                        let apart = first + length <= start || start + bytes <= first;
+                        assert!(apart, "bytes {first}+{length} of a buffer: {start}+{bytes} are lent");
+                    }
+                }
+                at += 1;
+            }
+            match (level.more.get(), free) {
+                (Some(more), _) => level = more,
+                (None, Some((part, at))) => {
+                    part.store((first as u64) << 32 | length as u64, Ordering::Relaxed);
+                    return at;
+                }
+                (None, None) => level = level.more.get_or_init(Box::default),
+            }
+        }
+    }
+
+    /// The part that was noted there is given back.
+    fn remove(&self, mut at: usize) {
+        let mut level = self;
+        while let (true, Some(more)) = (at >= LENT, level.more.get()) {
+            (level, at) = (more, at - LENT);
+        }
+        level.parts[at].store(0, Ordering::Release);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.parts.iter().all(|part| part.load(Ordering::Acquire) == 0)
+            && self.more.get().is_none_or(|more| more.is_empty())
+    }
+}
+
+/// Memory of a size class, owned.
+struct Block {
+    start: NonNull<u8>,
+    class: u8,
+    /// What it lies in, if it is not the allocator's.
+    map: Option<MmapMut>,
+    lent: Lent,
+}
+
+// SAFETY: a block is the only owner of plain memory.
+unsafe impl Send for Block {}
+// SAFETY: it gives no access to its memory. A buffer gives some as it is borrowed itself, while nothing is lent; a
+// segment to its part alone.
+unsafe impl Sync for Block {}
+
+fn layout(class: u8) -> Layout {
+    // SAFETY: the alignment is a power of two, and the size is a multiple of it, and far from overflowing.
+    unsafe { Layout::from_size_align_unchecked(ALIGNMENT << class, ALIGNMENT) }
+}
+
+impl Block {
+    /// `None` if there is no memory.
+    fn new(class: u8) -> Option<Self> {
+        if class > ALLOCATED_CLASS_MAX {
+            return Self::mapped(class);
+        }
+        // SAFETY: the layout's size is not zero.
+        let start = unsafe { alloc_zeroed(layout(class)) };
+        NonNull::new(start).map(|start| Self { start, class, map: None, lent: Lent::default() })
+    }
+
+    fn mapped(class: u8) -> Option<Self> {
+        let mut map = MmapOptions::new().len(layout(class).size()).no_reserve_swap().map_anon().ok()?;
+        // Page by page is what it is for. Where there are no huge pages it is as well.
+        let _ = map.advise(Advice::NoHugePage);
+        NonNull::new(map.as_mut_ptr()).map(|start| Self { start, class, map: Some(map), lent: Lent::default() })
+    }
+
+    fn bytes(&self) -> usize {
+        layout(self.class).size()
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if self.map.is_none() {
+            // SAFETY: it was allocated with this layout and is owned.
+            unsafe { dealloc(self.start.as_ptr(), layout(self.class)) };
+        }
+    }
+}
+
+struct Kept {
+    classes: [Vec<Arc<Block>>; CLASSES],
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self { classes: Default::default(), bytes: 0, bytes_max: KEPT_BYTES_MAX }
+    }
+}
+
+/// Where buffers come from and go back to. Cloning gives another handle to the same pool.
+#[derive(Clone, Default)]
+pub struct Pool(Arc<Mutex<Kept>>);
+
+/// The class of a buffer of `length` bytes.
+fn class_of(length: usize) -> u8 {
+    length.div_ceil(ALIGNMENT).max(1).next_power_of_two().trailing_zeros() as u8
+}
+
+impl Pool {
+    /// A pool that keeps a quarter of `budget_bytes` for later, or less.
+    #[must_use]
+    pub fn within(budget_bytes: u64) -> Self {
+        let bytes_max = usize::try_from(budget_bytes / 4).map_or(KEPT_BYTES_MAX, |bytes| bytes.min(KEPT_BYTES_MAX));
+        Self(Arc::new(Mutex::new(Kept { bytes_max, ..Kept::default() })))
+    }
+
+    /// Memory that a buffer of `length` bytes takes once it is full, in bytes.
+    #[must_use]
+    pub fn bytes_taken(length: usize) -> usize {
+        let class = class_of(length);
+        if class > ALLOCATED_CLASS_MAX { length.next_multiple_of(ALIGNMENT) } else { ALIGNMENT << class }
+    }
+
+    /// A buffer of `length` bytes; what stands in it is what its last user left. The program ends if there is no
+    /// memory for it.
+    #[must_use]
+    pub fn buffer(&self, length: usize) -> Buffer {
+        self.try_buffer(length).unwrap_or_else(|| handle_alloc_error(layout(class_of(length).min(CLASSES as u8))))
+    }
+
+    /// As [`Pool::buffer`]; `None` if there is no memory for it.
+    #[must_use]
+    pub fn try_buffer(&self, length: usize) -> Option<Buffer> {
+        let class = class_of(length);
+        if usize::from(class) >= CLASSES {
+            return None;
+        }
+        let kept = {
+            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let block = kept.classes[usize::from(class)].pop();
+            kept.bytes -= block.as_ref().map_or(0, |block| block.bytes());
+            block
+        };
+        let block = kept.or_else(|| Block::new(class).map(Arc::new))?;
+        Some(Buffer { block: Some(block), pool: self.clone(), first: 0, length })
+    }
+
+    fn keep(&self, block: Arc<Block>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.bytes + block.bytes() <= kept.bytes_max {
+            kept.bytes += block.bytes();
+            kept.classes[usize::from(block.class)].push(block);
+        }
+    }
+}
+
+/// Bytes in memory whose place does not change, and the window of them that counts.
+pub struct Buffer {
+    /// Always there until the buffer is dropped.
+    block: Option<Arc<Block>>,
+    pool: Pool,
+    first: usize,
+    length: usize,
+}
+
+impl Buffer {
+    /// Narrows the window to `length` bytes from its byte `first` on.
+    ///
+    /// # Panics
+    /// If they are not all in it.
+    pub fn narrow(&mut self, first: usize, length: usize) {
+        assert!(first + length <= self.length, "a window is narrowed, not moved");
+        self.first += first;
+        self.length = length;
+    }
+
+    /// Bytes in the window.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Lends `length` bytes from byte `first` of the window on. Until they are dropped, the buffer's bytes cannot be
+    /// looked at.
+    ///
+    /// # Panics
+    /// If they are not all in the window, or some of them are lent already.
+    #[must_use]
+    pub fn lend(&mut self, first: usize, length: usize) -> Segment {
+        assert!(first <= self.length && length <= self.length - first, "a segment lies in its buffer");
+        let block = self.block.clone();
+        let first = self.first + first;
+        // What has no bytes overlaps nothing.
+        let noted = block.as_ref().filter(|_| length > 0).map(|block| block.lent.add(first, length));
+        Segment { block, noted, first, length }
+    }
+
+    /// Memory that the kernel may write to and nobody looks at.
+    ///
+    /// # Panics
+    /// If some of it is lent.
+    #[must_use]
+    pub fn into_scratch(mut self) -> Scratch {
+        let _ = self.start();
+        Scratch { first: self.first, length: self.length, block: self.block.take() }
+    }
+
+    /// Where the window is.
+    ///
+    /// # Panics
+    /// If some of it is lent.
+    fn start(&self) -> *mut u8 {
+        let Some(block) = &self.block else { return NonNull::dangling().as_ptr() };
+        assert!(block.lent.is_empty(), "a buffer is looked at while some of it is lent");
+        block.start.as_ptr().wrapping_add(self.first)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // What is lent goes with its last segment.
+        if let Some(block) = self.block.take().filter(|block| block.lent.is_empty()) {
+            self.pool.keep(block);
+        }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the window lies in the block, which is initialised and lives as long as the buffer. Nothing of it is
+        // lent, and nothing can be before the borrow ends.
+        unsafe { std::slice::from_raw_parts(self.start(), self.length) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`, and the buffer is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start(), self.length) }
+    }
+}
+
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Buffer of {} bytes", self.length)
+    }
+}
+
+/// A part of a buffer, lent: whoever has it may read and write it, or have the kernel do so. Dropping gives it back.
+pub struct Segment {
+    block: Option<Arc<Block>>,
+    /// Where it is noted that it is lent.
+    noted: Option<usize>,
+    first: usize,
+    length: usize,
+}
+
+impl Segment {
+    /// Leaves out the first `bytes`, or all of them.
+    pub fn skip(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.length);
+        (self.first, self.length) = (self.first + bytes, self.length - bytes);
+    }
+
+    pub(crate) fn start(&self) -> *mut u8 {
+        let block = self.block.as_ref().map_or(NonNull::dangling(), |block| block.start);
+        block.as_ptr().wrapping_add(self.first)
+    }
+}
+
+impl Deref for Segment {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: it lies in the block, which is initialised and which it keeps alive. Nobody else has access to this
+        // part: no other segment overlaps it, and its buffer gives none.
+        unsafe { std::slice::from_raw_parts(self.start(), self.length) }
+    }
+}
+
+impl DerefMut for Segment {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`, and the segment is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start(), self.length) }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if let (Some(block), Some(noted)) = (&self.block, self.noted) {
+            block.lent.remove(noted);
+        }
+    }
+}
+
+impl std::fmt::Debug for Segment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Segment of {} bytes", self.length)
+    }
+}
+
+/// Memory that the kernel may write to, several calls at once in the same place: nobody can look at it. Cloning gives
+/// another handle to the same.
+#[derive(Clone)]
+pub struct Scratch {
+    block: Option<Arc<Block>>,
+    first: usize,
+    length: usize,
+}
+
+impl Scratch {
+    /// Where `length` bytes from byte `first` on are.
+    ///
+    /// # Panics
+    /// If they are not all in it.
+    pub(crate) fn place(&self, first: usize, length: usize) -> *mut u8 {
+        assert!(first <= self.length && length <= self.length - first, "a place lies in its memory");
+        let block = self.block.as_ref().map_or(NonNull::dangling(), |block| block.start);
+        block.as_ptr().wrapping_add(self.first + first)
+    }
+}
+
+/// Bytes that are only read, by us and by the kernel. Whoever shares them with other threads has an outer `Arc` of
+/// their own, so that threads do not count in one place.
+pub type Shared = Arc<Arc<Buffer>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_and_as_long_as_asked() {
+        let pool = Pool::default();
+        for length in [0, 1, 512, 4096, 4097, 1 << 20] {
+            let mut buffer = pool.buffer(length);
+            assert_eq!(buffer.len(), length);
+            assert_eq!(buffer.as_ptr() as usize % ALIGNMENT, 0);
+            buffer.fill(1);
+        }
+    }
+
+    #[test]
+    fn a_buffer_is_used_again_and_the_pool_stays_small() {
+        let pool = Pool::default();
+        let first = pool.buffer(5000);
+        let place = first.as_ptr();
+        drop(first);
+        assert_eq!(pool.buffer(8192).as_ptr(), place);
+        drop((0..40).map(|_| pool.buffer(4 << 20)).collect::<Vec<_>>());
+        assert!(pool.0.lock().unwrap().bytes <= KEPT_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_pool_keeps_no_more_than_a_quarter_of_its_budget() {
+        let pool = Pool::within(16 << 20);
+        drop((0..40).map(|_| pool.buffer(1 << 20)).collect::<Vec<_>>());
+        assert_eq!(pool.0.lock().unwrap().bytes, 4 << 20);
+    }
+
+    #[test]
+    fn a_large_buffer_takes_memory_as_it_is_filled() {
+        let resident_kib = || {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap().to_owned();
+            line.trim_end_matches("kB").trim().parse::<u64>().unwrap()
+        };
+        let pool = Pool::within(0);
+        let before = resident_kib();
+        let mut buffers: Vec<_> = (0..64).map(|_| pool.try_buffer(32 << 20).unwrap()).collect();
+        buffers.iter_mut().for_each(|buffer| buffer[..1000].fill(1));
+        // Other tests of the process take some, too.
+        let taken_kib = resident_kib().saturating_sub(before);
+        assert!(taken_kib < 512 << 10, "{taken_kib} KiB for 64,000 bytes in 2 GiB");
+        assert_eq!(Pool::bytes_taken(1), 4096);
+        assert_eq!(Pool::bytes_taken(9000), 16_384);
+        assert_eq!(Pool::bytes_taken(33_000), 36_864);
+    }
+
+    #[test]
+    fn a_window_is_what_is_seen() {
+        let mut buffer = Pool::default().buffer(16);
+        buffer.copy_from_slice(b"0123456789abcdef");
+        buffer.narrow(4, 8);
+        assert_eq!(&*buffer, b"456789ab");
+        buffer.narrow(1, 2);
+        assert_eq!(&*buffer, b"56");
+    }
+
+    #[test]
+    fn segments_are_their_parts_of_the_buffer() {
+        let mut buffer = Pool::default().buffer(16);
+        buffer.copy_from_slice(b"0123456789abcdef");
+        let (mut first, mut last) = (buffer.lend(0, 8), buffer.lend(12, 4));
+        assert_eq!((&*first, &*last), (&b"01234567"[..], &b"cdef"[..]));
+        first.skip(6);
+        first.fill(b'x');
+        last.fill(b'y');
+        drop((first, last));
+        assert_eq!(&*buffer, b"012345xx89abyyyy");
+    }
+
+    #[test]
+    #[should_panic(expected = "are lent")]
+    fn nothing_is_lent_twice() {
+        let mut buffer = Pool::default().buffer(1024);
+        let _first = buffer.lend(0, 513);
+        let _second = buffer.lend(512, 512);
+    }
+
+    #[test]
+    #[should_panic(expected = "looked at while some of it is lent")]
+    fn what_is_lent_is_not_looked_at() {
+        let mut buffer = Pool::default().buffer(1024);
+        let _lent = buffer.lend(0, 1);
+        let _ = buffer[1023];
+    }
+
+    #[test]
+    fn as_much_is_lent_at_once_as_is_asked_for() {
+        let pool = Pool::default();
+        let mut buffer = pool.buffer(100 * 512);
+        let mut segments: Vec<_> = (0..100).map(|part| buffer.lend(part * 512, 512)).collect();
+        // What was given back is lent again, in any order.
+        for part in [99, 3, 50, 0] {
+            segments[part] = Pool::default().buffer(0).lend(0, 0);
+            segments[part] = buffer.lend(part * 512, 512);
+        }
+        drop(segments);
+        assert_eq!(buffer.len(), buffer.iter().count());
+    }
+
+    #[test]
+    fn what_is_lent_outlives_its_buffer_and_is_nobody_elses() {
+        let pool = Pool::default();
+        let mut buffer = pool.buffer(4096);
+        let mut segment = buffer.lend(0, 4096);
+        drop(buffer);
+        let mut other = pool.buffer(4096);
+        other.fill(1);
+        segment.fill(2);
+        assert!(other.iter().all(|&byte| byte == 1));
+    }
+}

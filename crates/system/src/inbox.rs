@@ -1,0 +1,185 @@
+//! Messages on their way to one thread, and the bell that wakes it.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+/// What wakes a thread: it waits for it with a [`Ring`](crate::Ring), or by itself, but not both ways.
+pub struct Bell(File);
+
+impl Bell {
+    fn new() -> io::Result<Self> {
+        Ok(Self(File::from(eventfd(0, EventfdFlags::CLOEXEC)?)))
+    }
+
+    /// Wakes the thread, now or when it is next about to sleep.
+    pub fn ring(&self) {
+        // A counter that is full rings, too.
+        let _ = (&self.0).write(&1_u64.to_ne_bytes());
+    }
+
+    /// Waits until it is rung, at most for `timeout`.
+    ///
+    /// # Errors
+    /// If the system cannot wait.
+    pub fn wait(&self, timeout: Duration) -> io::Result<()> {
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(()),
+            // Nobody else takes what was rung, so this does not wait.
+            Ok(_) => (&self.0).read(&mut [0; size_of::<u64>()]).map(drop),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Messages on their way to one thread, and the bell that wakes it.
+pub struct Inbox<M> {
+    /// `None`: the thread is no more.
+    messages: Mutex<Option<Vec<M>>>,
+    /// There are some.
+    any: AtomicBool,
+    /// The thread sleeps, or is about to.
+    asleep: AtomicBool,
+    bell: Arc<Bell>,
+}
+
+impl<M> Inbox<M> {
+    /// One without messages.
+    ///
+    /// # Errors
+    /// If the system has no bell (an eventfd) for it.
+    pub fn new() -> io::Result<Self> {
+        let (any, asleep) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Self { messages: Mutex::new(Some(Vec::new())), any, asleep, bell: Arc::new(Bell::new()?) })
+    }
+
+    /// What the thread waits for.
+    #[must_use]
+    pub fn bell(&self) -> &Arc<Bell> {
+        &self.bell
+    }
+
+    /// The thread is about to sleep: whoever sends something from now on wakes it. Whether it may, since nothing has
+    /// come.
+    #[inline]
+    #[must_use]
+    pub fn may_sleep(&self) -> bool {
+        self.asleep.store(true, Ordering::SeqCst);
+        let any = self.any.load(Ordering::SeqCst);
+        if any {
+            self.awake();
+        }
+        !any
+    }
+
+    /// The thread sleeps no longer.
+    #[inline]
+    pub fn awake(&self) {
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+
+    /// The thread is to look round, although there is nothing to tell it.
+    pub fn wake(&self) {
+        self.bell.ring();
+    }
+
+    /// Takes what has come, into `empty`.
+    #[inline]
+    pub fn take(&self, empty: &mut Vec<M>) {
+        if self.any.load(Ordering::Acquire)
+            && let Some(messages) = &mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            self.any.store(false, Ordering::SeqCst);
+            std::mem::swap(messages, empty);
+        }
+    }
+
+    /// The thread is no more: what comes from now on is refused. What has come and was not taken.
+    pub fn close(&self) -> Vec<M> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
+    }
+
+    /// Hands a message in.
+    ///
+    /// # Errors
+    /// Gives it back if the thread is no more.
+    pub fn send(&self, message: M) -> Result<(), M> {
+        match &mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner) {
+            None => return Err(message),
+            Some(messages) => {
+                messages.push(message);
+                self.any.store(true, Ordering::SeqCst);
+            }
+        }
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            self.bell.ring();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn messages_come_in_order_and_wake_who_sleeps() {
+        let inbox = Inbox::new().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..1000).for_each(|number| inbox.send(number).unwrap()));
+            let (mut all, mut messages) = (Vec::new(), Vec::new());
+            while all.len() < 1000 {
+                inbox.take(&mut messages);
+                all.append(&mut messages);
+                if all.len() < 1000 && inbox.may_sleep() {
+                    inbox.bell().wait(LONG).unwrap();
+                    inbox.awake();
+                }
+            }
+            assert_eq!(all, (0..1000).collect::<Vec<_>>());
+        });
+    }
+
+    #[test]
+    fn nobody_sleeps_while_there_is_something() {
+        let inbox = Inbox::new().unwrap();
+        assert!(inbox.may_sleep());
+        inbox.awake();
+        inbox.send(1).unwrap();
+        assert!(!inbox.may_sleep());
+        inbox.take(&mut Vec::new());
+        assert!(inbox.may_sleep());
+    }
+
+    #[test]
+    fn a_closed_inbox_gives_back_what_comes() {
+        let inbox = Inbox::new().unwrap();
+        inbox.send(1).unwrap();
+        assert_eq!(inbox.close(), [1]);
+        assert_eq!(inbox.send(2), Err(2));
+    }
+
+    #[test]
+    fn a_bell_rung_early_is_heard_once() {
+        let inbox = Inbox::<()>::new().unwrap();
+        inbox.wake();
+        inbox.wake();
+        inbox.bell().wait(LONG).unwrap();
+        // The next wait ends with its time.
+        inbox.bell().wait(Duration::from_millis(1)).unwrap();
+    }
+}

@@ -1,0 +1,92 @@
+//! Why there is no io_uring, told to a person.
+
+use std::{fmt, fs, io};
+
+use rustix::process::{Resource, getrlimit};
+
+/// Memory that the kernel may count as locked for rings, with room to spare.
+const MEMLOCK_BYTES: u64 = 1 << 20;
+
+/// Why the system has no io_uring for us, and what would be right.
+#[derive(Debug)]
+pub struct RingError {
+    error: io::Error,
+    advice: String,
+}
+
+impl From<io::Error> for RingError {
+    /// Finds out why.
+    fn from(error: io::Error) -> Self {
+        let advice = match error.raw_os_error() {
+            Some(libc::ENOSYS) => {
+                "Linux 5.11 or later has it; in a container, its seccomp filter may hide it".to_owned()
+            }
+            Some(libc::EPERM | libc::EACCES) => forbidden(),
+            Some(libc::ENOMEM) => out_of_memory(),
+            Some(libc::EINVAL) => "Linux 5.11 or later is needed".to_owned(),
+            _ => String::new(),
+        };
+        Self { error, advice }
+    }
+}
+
+impl From<RingError> for io::Error {
+    /// What the system said.
+    fn from(error: RingError) -> Self {
+        error.error
+    }
+}
+
+impl fmt::Display for RingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let between = if self.advice.is_empty() { "" } else { "; " };
+        write!(f, "io_uring: {}{between}{}", self.error, self.advice)
+    }
+}
+
+impl std::error::Error for RingError {}
+
+fn forbidden() -> String {
+    let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
+    match disabled.trim() {
+        "2" => "kernel.io_uring_disabled is 2, so that nobody may use it: set it to 0 with sysctl".to_owned(),
+        "1" => "kernel.io_uring_disabled is 1, so that only root and the group kernel.io_uring_group may use it: \
+                set it to 0 with sysctl, or join that group"
+            .to_owned(),
+        _ => "something forbids it, most likely the seccomp filter of a container or a service: let it have the calls \
+              io_uring_setup, io_uring_enter and io_uring_register"
+            .to_owned(),
+    }
+}
+
+fn out_of_memory() -> String {
+    let limit = getrlimit(Resource::Memlock).current.filter(|&bytes| bytes < MEMLOCK_BYTES);
+    let Some(limit) = limit else {
+        return "the machine, or the cgroup that this is in, is out of memory".to_owned();
+    };
+    let (now, needed) = (limit / 1024, MEMLOCK_BYTES / 1024);
+    format!(
+        "memory that may be locked (RLIMIT_MEMLOCK) is limited to {now} KiB, and up to {needed} KiB are needed: \
+         raise it with ulimit -l {needed}, in /etc/security/limits.conf, or by LimitMEMLOCK={needed}K of a service"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_that_there_is_no_io_uring_is_told_apart() {
+        let told = |errno| RingError::from(io::Error::from_raw_os_error(errno)).to_string();
+        assert!(told(libc::ENOSYS).contains("Linux 5.11") && told(libc::ENOSYS).contains("seccomp"));
+        // What this machine allows decides which of them it says.
+        let forbidden = told(libc::EPERM);
+        assert!(forbidden.contains("io_uring_disabled") || forbidden.contains("seccomp"), "{forbidden}");
+        let memory = told(libc::ENOMEM);
+        assert!(memory.contains("RLIMIT_MEMLOCK") || memory.contains("out of memory"), "{memory}");
+        for errno in [libc::ENOSYS, libc::EPERM, libc::ENOMEM, libc::EMFILE] {
+            assert!(told(errno).starts_with("io_uring: "));
+            assert_eq!(told(errno).contains("5.11"), errno == libc::ENOSYS);
+        }
+    }
+}

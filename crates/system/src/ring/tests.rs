@@ -1,0 +1,169 @@
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use super::*;
+use crate::buffer::Pool;
+use crate::inbox::Inbox;
+
+const SECOND: Option<Duration> = Some(Duration::from_secs(1));
+
+fn new() -> Ring<u32> {
+    Ring::new(8, None).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn next(ring: &mut Ring<u32>) -> Completed<u32> {
+    loop {
+        if let Some(completed) = ring.take() {
+            return completed;
+        }
+        ring.submit_and_wait(SECOND).unwrap();
+    }
+}
+
+#[test]
+fn memory_comes_back_with_its_completion() {
+    let (mut ring, file) = (new(), tempfile::tempfile().unwrap());
+    file.write_all_at(b"0123456789", 0).unwrap();
+    let mut buffer = Pool::default().buffer(10);
+    let segments = vec![buffer.lend(5, 5), buffer.lend(0, 5)];
+    ring.push(file.as_fd(), Call::Read { segments, offset: 0 }, 7);
+    let Completed { tag, result, memory } = next(&mut ring);
+    assert_eq!((tag, result, ring.under_way()), (7, 10, 0));
+    let Memory::Segments(segments) = memory else { panic!("other memory") };
+    assert_eq!(segments.len(), 2);
+    drop(segments);
+    assert_eq!(&*buffer, b"5678901234");
+
+    let shared = Arc::new(Arc::new(buffer));
+    let write = Call::WriteShared { bytes: shared, place: 5..8, offset: 1, stable: true };
+    ring.push(file.as_fd(), write, 8);
+    assert_eq!(next(&mut ring).result, 3);
+    let mut found = [0; 4];
+    file.read_exact_at(&mut found, 0).unwrap();
+    assert_eq!(&found, b"0012");
+}
+
+#[test]
+fn a_call_takes_as_many_segments_as_it_may_and_leaves_the_rest() {
+    let (mut ring, file) = (new(), tempfile::tempfile().unwrap());
+    let mut buffer = Pool::default().buffer(2000 * 512);
+    buffer.fill(7);
+    let segments = (0..2000).map(|number| buffer.lend(number * 512, 512)).collect();
+    ring.push(file.as_fd(), Call::Write { segments, offset: 0, stable: false }, 0);
+    assert_eq!(next(&mut ring).result as usize, call::VECTORS_MAX * 512);
+}
+
+#[test]
+fn more_calls_than_the_queue_has_room_for_are_made() {
+    let (mut ring, file) = (new(), tempfile::tempfile().unwrap());
+    let shared = Arc::new(Arc::new(Pool::default().buffer(512)));
+    for number in 0..100 {
+        let (bytes, offset) = (Arc::clone(&shared), u64::from(number) * 512);
+        ring.push(file.as_fd(), Call::WriteShared { bytes, place: 0..512, offset, stable: false }, number);
+    }
+    let mut tags: Vec<_> = (0..100).map(|_| next(&mut ring).tag).collect();
+    tags.sort_unstable();
+    assert_eq!(tags, (0..100).collect::<Vec<_>>());
+    assert_eq!(file.metadata().unwrap().len(), 51_200);
+}
+
+#[test]
+fn pieces_are_sent_from_where_they_were_left() {
+    let (mut ring, (ours, mut theirs)) = (new(), UnixStream::pair().unwrap());
+    let mut data = Pool::default().buffer(4);
+    data.copy_from_slice(b"data");
+    let pieces = vec![Piece::Bytes(b"head".to_vec()), Piece::Data(data), Piece::Bytes(b"tail".to_vec())];
+    ring.push(ours.as_fd(), Call::Send { pieces, sent: 6, all: true }, 0);
+    let completed = next(&mut ring);
+    assert_eq!(completed.result, 6);
+    assert!(matches!(completed.memory, Memory::Pieces(pieces) if pieces.len() == 3));
+    let mut found = [0; 6];
+    theirs.read_exact(&mut found).unwrap();
+    assert_eq!(&found, b"tatail");
+}
+
+#[test]
+fn connections_are_accepted_and_received_from() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    let (mut ring, listener) = (new(), UnixListener::bind(&path).unwrap());
+    ring.push(listener.as_fd(), Call::Accept, 0);
+    let mut client = UnixStream::connect(&path).unwrap();
+    let Memory::Socket(socket) = next(&mut ring).memory else { panic!("no socket") };
+    client.write_all(b"hello").unwrap();
+    ring.push(socket.as_fd(), Call::Receive { bytes: vec![b'.'; 8], from: 1 }, 0);
+    let completed = next(&mut ring);
+    assert_eq!(completed.result, 5);
+    assert!(matches!(completed.memory, Memory::Bytes(bytes) if bytes == b".hello.."));
+}
+
+#[test]
+fn a_bell_ends_a_wait_each_time_it_is_rung() {
+    let (mut ring, inbox) = (new(), Inbox::<()>::new().unwrap());
+    ring.listen_to(Arc::clone(inbox.bell()));
+    let mut completed = Vec::new();
+    for _ in 0..3 {
+        inbox.wake();
+        ring.submit_and_wait(None).unwrap();
+        assert_eq!(ring.completions(&mut completed), 1);
+        assert!(completed.is_empty());
+    }
+    // Now it is quiet: the wait ends with its time.
+    ring.submit_and_wait(Some(Duration::from_millis(1))).unwrap();
+    assert_eq!(ring.completions(&mut completed), 0);
+}
+
+#[test]
+fn a_ring_that_is_dropped_ends_what_is_under_way() {
+    let (mut ring, (ours, mut theirs)) = (new(), UnixStream::pair().unwrap());
+    let pool = Pool::default();
+    let mut buffer = pool.buffer(4096);
+    ring.push(ours.as_fd(), Call::ReceiveAll(buffer.lend(0, 4096)), 0);
+    ring.listen_to(Arc::clone(Inbox::<()>::new().unwrap().bell()));
+    ring.submit_and_wait(Some(Duration::ZERO)).unwrap();
+    assert_eq!(ring.under_way(), 1);
+    drop(ring);
+    // Nothing is lent any more, and nobody writes there.
+    buffer.fill(0);
+    theirs.write_all(&[1; 4096]).unwrap();
+    assert!(buffer.iter().all(|&byte| byte == 0));
+}
+
+#[test]
+#[should_panic(expected = "looked at while some of it is lent")]
+fn memory_that_the_kernel_may_still_use_stays_lent() {
+    let (mut ring, (ours, _theirs)) = (new(), UnixStream::pair().unwrap());
+    let mut buffer = Pool::default().buffer(4096);
+    ring.push(ours.as_fd(), Call::ReceiveAll(buffer.lend(0, 4096)), 0);
+    ring.submit().unwrap();
+    // From now on the kernel cannot be asked.
+    ring.enter = |_, _, _| Err(io::Error::from_raw_os_error(libc::EBADF));
+    drop(ring);
+    buffer.fill(0);
+}
+
+#[test]
+fn a_kernel_that_takes_nothing_is_not_asked_for_ever() {
+    for errno in [libc::EAGAIN, libc::EBUSY, libc::ENOMEM] {
+        let (mut ring, file) = (new(), tempfile::tempfile().unwrap());
+        ring.refusal_pause = Duration::ZERO;
+        ring.enter = match errno {
+            libc::EAGAIN => |_, _, _| Err(io::Error::from_raw_os_error(libc::EAGAIN)),
+            libc::EBUSY => |_, _, _| Err(io::Error::from_raw_os_error(libc::EBUSY)),
+            _ => |_, _, _| Err(io::Error::from_raw_os_error(libc::ENOMEM)),
+        };
+        // More than there is room for: pushing does not wait for the kernel.
+        (0..20).for_each(|number| ring.push(file.as_fd(), Call::Sync { data_only: true }, number));
+        let waits = (0..).find_map(|waits| ring.submit_and_wait(None).err().map(|error| (waits, error)));
+        let (waits, error) = waits.unwrap();
+        assert_eq!(waits, REFUSALS_MAX);
+        assert!(error.to_string().starts_with("io_uring: the kernel has taken nothing for 10 s: "), "{error}");
+        assert!(ring.finish().is_err());
+
+        // It takes something again: everything is done, and counting begins anew.
+        ring.enter = enter;
+        (0..20).for_each(|_| assert_eq!(next(&mut ring).result, 0));
+        assert_eq!((ring.under_way(), ring.refusals), (0, 0));
+    }
+}
