@@ -3,7 +3,9 @@
 //! As in Linux 4.19. Expiry is counted in jiffies.
 
 use crate::collections::List;
-use crate::elevator::{Elevator, Env, Layer, Registered};
+use crate::elevator::{Elevator, Registered};
+use crate::env::Env;
+use crate::layer::Layer;
 use crate::parts::sorted::{Sorted, inherit_fifo_place};
 use crate::request::{Bio, Fifo, RequestId};
 use crate::time::Time;

@@ -44,31 +44,33 @@ mod context;
 mod deadline;
 mod decision;
 mod elevator;
+mod env;
 mod kyber;
+mod layer;
 mod mq_deadline;
 mod none;
 mod noop;
 mod parts;
 mod queue;
+mod registry;
 mod request;
 mod time;
 mod tunable;
 
-pub use anticipatory::{Anticipation, AnticipatoryEvent};
-pub use bfq::{Event as BfqEvent, Reason as BfqReason, State as BfqState};
-pub use cfq::linux_2_6_16::{ActiveQueue, Cfq2616Event};
 pub use context::{
     Cgroup, CgroupId, Cgroups, Context, ContextId, Contexts, IoClass, IoPriority, IoPriorityError, LEVEL_DEFAULT,
     LEVEL_MAX, WEIGHT_MAX, WEIGHT_MIN, WeightError, WeightRange,
 };
-pub use decision::{Decision, DecisionLog, MergeSide, QueueName, Workload};
-pub use elevator::{
-    ELEVATORS, Elevator, Env, Layer, Merging, MultiQueueRules, Registered, Tags, UnknownElevator, Waking, elevator,
-    elevator_names,
+pub use decision::{
+    ActiveQueue, Anticipation, AnticipatoryEvent, BfqEvent, BfqReason, BfqState, Cfq2616Event, Decision, DecisionLog,
+    KyberEvent, LatencyKind, MqDeadlineChoice, QueueName, Workload,
 };
-pub use kyber::{KyberEvent, LatencyKind};
-pub use mq_deadline::Choice as MqDeadlineChoice;
-pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit, TagLayout};
-pub use request::{Bio, BioDone, Flags, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
+pub use elevator::{Elevator, Registered};
+pub use env::Env;
+pub use layer::{Layer, Merging, MultiQueueRules, Tags, Waking};
+pub use parts::tags::TagLayout;
+pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit};
+pub use registry::{ELEVATORS, UnknownElevator, elevator, elevator_names};
+pub use request::{Bio, BioDone, Flags, MergeSide, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
 pub use time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
 pub use tunable::{Declarations, Kept, Span, Spec, Tunable, TunableError, Unit};

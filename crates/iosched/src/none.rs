@@ -4,10 +4,11 @@
 //! is full, with the newest requests that wait for it.
 
 use crate::collections::List;
-use crate::decision::MergeSide;
-use crate::elevator::{Elevator, Env, Layer, Merging, MultiQueueRules, Registered, Tags};
+use crate::elevator::{Elevator, Registered};
+use crate::env::Env;
+use crate::layer::{Layer, Merging, MultiQueueRules, Tags};
 use crate::parts::software_queue;
-use crate::request::{Bio, Fifo, RequestId};
+use crate::request::{Bio, Fifo, MergeSide, RequestId};
 use crate::tunable::{Declarations, TunableError};
 
 const RULES: MultiQueueRules =

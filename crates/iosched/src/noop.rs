@@ -3,7 +3,9 @@
 //! The smallest elevator there is; read a new one against it.
 
 use crate::collections::List;
-use crate::elevator::{Elevator, Env, Layer, Registered};
+use crate::elevator::{Elevator, Registered};
+use crate::env::Env;
+use crate::layer::Layer;
 use crate::request::{Fifo, RequestId};
 use crate::tunable::{Declarations, TunableError};
 

@@ -5,7 +5,6 @@ use std::ops::{Index, IndexMut};
 
 use crate::collections::{Id, Kind, ListLinks, NIL, RbLinks, RbNode};
 use crate::context::{CgroupId, ContextId, IoPriority};
-use crate::decision::MergeSide;
 use crate::time::Time;
 
 /// A position on a device, in units of 512 bytes.
@@ -131,6 +130,15 @@ impl fmt::Debug for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rq{}", self.0)
     }
+}
+
+/// On which side a bio joined a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MergeSide {
+    /// Behind its last sector.
+    Back,
+    /// Before its first.
+    Front,
 }
 
 /// Where a request is in its life.

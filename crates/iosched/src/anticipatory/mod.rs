@@ -14,11 +14,12 @@ mod event;
 mod process;
 mod tunables;
 
-pub use event::{Anticipation, AnticipatoryEvent};
-
 use crate::collections::List;
 use crate::context::ContextId;
-use crate::elevator::{Elevator, Env, Layer, Registered};
+use crate::decision::{Anticipation, Decision};
+use crate::elevator::{Elevator, Registered};
+use crate::env::Env;
+use crate::layer::Layer;
 use crate::parts::head::{BackSeek, Head};
 use crate::parts::sorted::{Sorted, inherit_fifo_place};
 use crate::request::{Bio, Fifo, RequestId, Sector, Stage};
@@ -347,7 +348,7 @@ impl Elevator for Anticipatory {
     }
 
     fn timer(&mut self, env: &mut Env) {
-        env.note(|| crate::decision::Decision::IdleFire);
+        env.note(|| Decision::IdleFire);
         self.waited_in_vain();
         self.tell(env);
     }

@@ -2,9 +2,9 @@
 //! idles gets less; what all may have at most follows the device's peak rate.
 
 use super::Bfq;
-use super::event::Reason;
 use super::queue::QueueId;
-use crate::elevator::Env;
+use crate::decision::BfqReason;
+use crate::env::Env;
 use crate::parts::mean::SAMPLE;
 use crate::request::RequestId;
 
@@ -87,7 +87,7 @@ impl Bfq {
     }
 
     /// The turn of a queue is over: what its largest budget is from now on.
-    pub(super) fn adapt_budget(&mut self, env: &Env, id: QueueId, reason: Reason) {
+    pub(super) fn adapt_budget(&mut self, env: &Env, id: QueueId, reason: BfqReason) {
         let min = self.min_budget();
         let max = self.budgets.max;
         let entity = &self.entities[id.entity()];
@@ -97,13 +97,13 @@ impl Bfq {
         let budget = match reason {
             _ if !queue.sync => max,
             _ if raised => budget,
-            Reason::Preempted => return,
-            Reason::TooIdle if queue.in_flight > 0 => (2 * budget).min(max),
-            Reason::TooIdle if budget > 5 * min => budget - 4 * min,
-            Reason::TooIdle => min,
-            Reason::Timeout => (2 * budget).min(max),
-            Reason::Exhausted => (4 * budget).min(max),
-            Reason::NoMoreRequests => entity.service.max(min),
+            BfqReason::Preempted => return,
+            BfqReason::TooIdle if queue.in_flight > 0 => (2 * budget).min(max),
+            BfqReason::TooIdle if budget > 5 * min => budget - 4 * min,
+            BfqReason::TooIdle => min,
+            BfqReason::Timeout => (2 * budget).min(max),
+            BfqReason::Exhausted => (4 * budget).min(max),
+            BfqReason::NoMoreRequests => entity.service.max(min),
         };
         let automatic = self.budgets.is_settled() && self.tunables.max_budget == 0;
         let budget = if automatic { budget.min(max) } else { budget };

@@ -4,7 +4,7 @@
 use super::Bfq;
 use super::group::GroupId;
 use super::queue::{NEVER, QueueId};
-use crate::elevator::Env;
+use crate::env::Env;
 
 /// A queue that comes up this long after the one before begins a new burst, ms.
 const INTERVAL_MS: u64 = 180;

@@ -4,7 +4,7 @@ use super::Bfq;
 use super::entity::Place;
 use super::queue::QueueId;
 use crate::collections::Id;
-use crate::elevator::Env;
+use crate::env::Env;
 
 impl Bfq {
     /// Checks counters, trees and who holds on to what.

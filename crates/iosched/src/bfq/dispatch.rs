@@ -2,9 +2,9 @@
 
 use super::Bfq;
 use super::entity::Class;
-use super::event::{Event, Reason};
 use super::queue::QueueId;
-use crate::elevator::Env;
+use crate::decision::{BfqEvent, BfqReason};
+use crate::env::Env;
 use crate::request::{RequestId, Sector};
 
 /// The turn of the queue in service.
@@ -44,7 +44,7 @@ impl Bfq {
             && self.is_timed_out(env, id)
             && !(self.queues[id].is_empty() && self.better_to_idle(env, id))
         {
-            self.expire(env, id, false, Reason::Timeout);
+            self.expire(env, id, false, BfqReason::Timeout);
         }
         loop {
             let id = match self.active {
@@ -58,13 +58,13 @@ impl Bfq {
                     }
                     return Some(id);
                 }
-                Reason::Exhausted
+                BfqReason::Exhausted
             } else {
                 let queue = &self.queues[id];
                 if queue.waiting || (queue.in_flight > 0 && self.better_to_idle(env, id)) {
                     return self.injected(env, id);
                 }
-                Reason::NoMoreRequests
+                BfqReason::NoMoreRequests
             };
             self.expire(env, id, false, reason);
         }
@@ -91,7 +91,7 @@ impl Bfq {
         if env.log.is_on() {
             let node = self.entities.node(id.entity());
             let vtime = self.groups[entity.group].trees[entity.class.index()].vtime;
-            let event = Event::Active {
+            let event = BfqEvent::Active {
                 queue: queue.serial,
                 budget: entity.budget,
                 start: node.start.0,
@@ -114,12 +114,12 @@ impl Bfq {
         self.start(env, id, request);
         self.remove_request(env, id, request);
         let serial = self.queues[id].serial;
-        env.note(|| Event::Give { queue: serial }.into());
+        env.note(|| BfqEvent::Give { queue: serial }.into());
         if is_active {
             let now = self.jiffies(env);
             self.check_raising(now, id);
             if self.entities[id.entity()].class == Class::Idle && self.busy > 1 {
-                self.expire(env, id, false, Reason::Exhausted);
+                self.expire(env, id, false, BfqReason::Exhausted);
             }
         }
         self.in_driver += 1;
@@ -152,7 +152,7 @@ impl Bfq {
                 self.leave_device(env, id);
                 return Some(request);
             }
-            self.expire(env, id, false, Reason::NoMoreRequests);
+            self.expire(env, id, false, BfqReason::NoMoreRequests);
         }
     }
 }

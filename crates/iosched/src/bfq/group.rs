@@ -4,11 +4,11 @@ use std::ops::{Index, IndexMut};
 
 use super::Bfq;
 use super::entity::{Class, Entity, EntityId, Place};
-use super::event::Reason;
 use super::queue::{NEVER, QueueId};
 use super::service_tree::ServiceTree;
 use crate::context::{CgroupId, ContextId, LEVEL_MAX};
-use crate::elevator::Env;
+use crate::decision::BfqReason;
+use crate::env::Env;
 use crate::parts::position_tree::PositionTree;
 
 /// A group in the arena.
@@ -189,7 +189,7 @@ impl Bfq {
         // Nothing that happens on the way ends it.
         self.queues[id].processes += 1;
         if self.active == Some(id) {
-            self.expire(env, id, false, Reason::Preempted);
+            self.expire(env, id, false, BfqReason::Preempted);
         }
         if self.queues[id].busy {
             self.deactivate(env, id, false, false);

@@ -6,7 +6,7 @@
 use super::Bfq;
 use super::queue::QueueId;
 use super::seek::LARGE_SECTORS;
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::request::RequestId;
 
 /// After so long without change, the limit is learnt anew, ms.

@@ -1,9 +1,9 @@
 //! The device's peak rate: how fast it serves sequential requests, as far as it was seen to.
 
 use super::Bfq;
-use super::event::Event;
 use super::seek::is_seek;
-use crate::elevator::Env;
+use crate::decision::BfqEvent;
+use crate::env::Env;
 use crate::request::Sector;
 use crate::time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS};
 
@@ -115,10 +115,10 @@ impl Bfq {
         if self.tunables.max_budget == 0 {
             let max_budget = self.automatic_max_budget(env);
             self.budgets.max = max_budget;
-            env.note(|| Event::MaxBudget { max_budget, peak_rate }.into());
+            env.note(|| BfqEvent::MaxBudget { max_budget, peak_rate }.into());
         }
         if peak_rate != before {
-            env.note(|| Event::PeakRate { peak_rate }.into());
+            env.note(|| BfqEvent::PeakRate { peak_rate }.into());
         }
     }
 

@@ -5,7 +5,7 @@ use super::Bfq;
 use super::entity::Class;
 use super::merge::CLOSE_SECTORS;
 use super::queue::QueueId;
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::request::Sector;
 
 impl Bfq {

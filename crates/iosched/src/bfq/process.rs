@@ -2,13 +2,13 @@
 
 use super::Bfq;
 use super::entity::Class;
-use super::event::{Event, Reason};
 use super::group::GroupId;
 use super::queue::{QueueId, weight_of};
 use super::split::Saved;
 use crate::collections::Id;
 use crate::context::{CgroupId, ContextId, IoClass, IoPriority};
-use crate::elevator::Env;
+use crate::decision::{BfqEvent, BfqReason};
+use crate::env::Env;
 use crate::parts::priority::effective;
 use crate::request::RequestId;
 
@@ -254,7 +254,7 @@ impl Bfq {
             self.attach(env, context, sync, None);
             if self.active == Some(id) {
                 // Needed while its turn ends, also if nothing else needs it.
-                self.end_turn(env, id, Reason::Timeout);
+                self.end_turn(env, id, BfqReason::Timeout);
             }
             self.undo_plan(env, id);
             self.release_process(env, id);
@@ -265,6 +265,6 @@ impl Bfq {
     /// Notes that a process goes from one queue to another.
     pub(super) fn note_merge(&self, env: &mut Env, id: QueueId, into: QueueId) {
         let (queue, into) = (self.queues[id].serial, self.queues[into].serial);
-        env.note(|| Event::Merge { queue, into }.into());
+        env.note(|| BfqEvent::Merge { queue, into }.into());
     }
 }

@@ -5,14 +5,14 @@ use std::ops::{Index, IndexMut};
 
 use super::Bfq;
 use super::entity::{Class, Entity, EntityId};
-use super::event::Event;
 use super::group::GroupId;
 use super::inject::Injection;
 use super::raising::Raising;
 use super::seek::SeekHistory;
 use crate::collections::{Id, Kind, List, ListLinks};
 use crate::context::{ContextId, LEVEL_MAX};
-use crate::elevator::Env;
+use crate::decision::BfqEvent;
+use crate::env::Env;
 use crate::parts::head::Head;
 use crate::parts::mean::DecayingMean;
 use crate::parts::position_tree::PositionNode;
@@ -334,7 +334,7 @@ impl Bfq {
             ..Queue::vacant()
         };
         let cgroup = self.groups[group].cgroup;
-        env.note(|| Event::Created { queue: serial, pid, sync, cgroup }.into());
+        env.note(|| BfqEvent::Created { queue: serial, pid, sync, cgroup }.into());
         id
     }
 
@@ -347,7 +347,7 @@ impl Bfq {
         }
         debug_assert!(!queue.busy && queue.is_empty() && !queue.positioned);
         let serial = queue.serial;
-        env.note(|| Event::Freed { queue: serial }.into());
+        env.note(|| BfqEvent::Freed { queue: serial }.into());
         self.leave_burst_list(id);
         self.lose_waker(id);
         while let Some(woken) = self.queues[id].woken.first() {

@@ -5,7 +5,7 @@
 
 use super::Bfq;
 use super::queue::{NEVER, QueueId};
-use crate::elevator::Env;
+use crate::env::Env;
 
 /// How many times the weight of an interactive queue counts.
 pub(super) const INTERACTIVE: u32 = 30;

@@ -7,7 +7,7 @@ use super::Bfq;
 use super::entity::{Class, EntityId, Place};
 use super::group::GroupId;
 use super::queue::QueueId;
-use crate::elevator::Env;
+use crate::env::Env;
 
 /// How long the idle class may be passed over, as a fraction of a second.
 const IDLE_CLASS_FRACTION: u64 = 5;

@@ -5,7 +5,7 @@ use super::Bfq;
 use super::queue::{NEVER, Queue, QueueId};
 use super::raising::INTERACTIVE;
 use crate::context::{CgroupId, ContextId};
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::parts::mean::DecayingMean;
 
 /// What the queue of a process was like when it was merged.

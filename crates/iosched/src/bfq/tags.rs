@@ -4,7 +4,7 @@
 use super::Bfq;
 use super::entity::{Class, EntityId};
 use super::queue::QueueId;
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::request::Bio;
 
 /// Ways in which a class outweighs the next one: as many as it has levels.

@@ -3,7 +3,7 @@
 use super::Bfq;
 use super::entity::Class;
 use super::queue::{Queue, QueueId};
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::time::MILLISECOND_NS;
 
 /// For this long after a queue was split off, the record of its process is not looked at.

@@ -1,6 +1,6 @@
 //! What a user can set.
 
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::parts::head::BackSeek;
 use crate::time::SECOND_NS;
 use crate::tunable::{Declarations, Span, tunable};

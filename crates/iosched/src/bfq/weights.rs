@@ -2,7 +2,7 @@
 
 use super::Bfq;
 use super::queue::QueueId;
-use crate::elevator::Env;
+use crate::env::Env;
 
 /// Distinct weights, smallest first, and how many queues have each.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use super::queue::QueueId;
 use super::service_tree::{Class, TreeIndex, WORKLOADS};
 use super::slice::scale;
 use crate::decision::{Decision, Workload};
-use crate::elevator::Env;
+use crate::env::Env;
 
 /// A workload's slice lasts at least this many jiffies.
 const WORKLOAD_SLICE_MIN_JIFFIES: u64 = 2;

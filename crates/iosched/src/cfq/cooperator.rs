@@ -9,7 +9,7 @@ use super::queue::QueueId;
 use super::service_tree::Class;
 use crate::context::ContextId;
 use crate::decision::Decision;
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::request::Sector;
 
 impl<G: Generation> Cfq<G> {

@@ -5,7 +5,7 @@ use super::clock::Clock as _;
 use super::generation::Generation;
 use super::queue::QueueId;
 use super::service_tree::{Class, TreeIndex};
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::request::RequestId;
 
 impl<G: Generation> Cfq<G> {

@@ -13,7 +13,7 @@ use super::service_tree::Class;
 use super::tunables::Tunables;
 use crate::context::ContextId;
 use crate::decision::Workload;
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::parts::sorted::inherit_fifo_place;
 use crate::request::{Flags, RequestId, Sector};
 use crate::tunable::Declarations;

@@ -12,7 +12,7 @@ use super::service_tree::{Class, ServiceTree, TreeIndex, WORKLOADS};
 use crate::collections::{Id, Kind, RbLinks, RbNode, RbTree};
 use crate::context::{CgroupId, LEVEL_MAX};
 use crate::decision::{Decision, Workload};
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::parts::think_time::ThinkTime;
 
 /// Fractions and charges are fixed-point numbers with this many binary places.

@@ -7,7 +7,7 @@ use super::queue::{QueueId, will_not_follow_up};
 use super::service_tree::Class;
 use crate::context::ContextId;
 use crate::decision::Decision;
-use crate::elevator::Env;
+use crate::env::Env;
 
 /// A queue with this many requests at once is deep: it keeps the device busy by itself.
 const DEEP: u32 = 4;

@@ -6,7 +6,7 @@ use super::generation::Generation;
 use super::queue::QueueId;
 use super::service_tree::Class;
 use crate::decision::{Decision, Workload};
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::request::{Flags, RequestId};
 
 impl<G: Generation> Cfq<G> {

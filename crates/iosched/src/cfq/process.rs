@@ -7,7 +7,7 @@ use super::group::GroupId;
 use super::queue::QueueId;
 use super::service_tree::Class;
 use crate::context::{ContextId, IoPriority, LEVEL_DEFAULT};
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::parts::priority;
 use crate::parts::seek::ProcessSeeks;
 use crate::parts::think_time::ThinkTime;

@@ -8,7 +8,7 @@ use super::group::GroupId;
 use super::service_tree::{Class, TreeIndex};
 use crate::collections::{Id, Kind, List, NIL, RbLinks, RbNode};
 use crate::decision::{QueueName, Workload};
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::parts::head::{BackSeek, Head};
 use crate::parts::position_tree::PositionNode;
 use crate::parts::seek::SeekHistory;

@@ -7,7 +7,7 @@ use super::queue::{QueueId, Queues, Service};
 use crate::collections::RbTree;
 use crate::context::IoClass;
 use crate::decision::Workload;
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::parts::think_time::ThinkTime;
 use crate::time::{MILLISECOND_NS, SECOND_NS};
 

@@ -6,7 +6,7 @@ use super::generation::Generation;
 use super::queue::QueueId;
 use super::service_tree::Class;
 use crate::decision::Decision;
-use crate::elevator::Env;
+use crate::env::Env;
 
 /// `a * b / c`, rounded down, without overflow on the way.
 #[inline]

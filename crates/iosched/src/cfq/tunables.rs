@@ -2,7 +2,7 @@
 //!
 //! A generation's list of them is in its file.
 
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::time::SECOND_NS;
 use crate::tunable::{Declarations, Tunable, tunable};
 

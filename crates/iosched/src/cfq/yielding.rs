@@ -9,7 +9,7 @@ use super::generation::Generation;
 use super::queue::QueueId;
 use crate::context::ContextId;
 use crate::decision::Decision;
-use crate::elevator::Env;
+use crate::env::Env;
 
 /// The process of a queue waits for I/O of another. It ends when that has been served, when the process sends a request
 /// again, or after the time CFQ would have waited for it.

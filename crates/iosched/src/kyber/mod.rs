@@ -7,15 +7,15 @@
 mod latency;
 
 use crate::collections::{List, NIL};
-use crate::decision::{Decision, MergeSide};
-use crate::elevator::{Elevator, Env, Layer, Merging, MultiQueueRules, Registered};
+use crate::decision::{Decision, KyberEvent, LatencyKind};
+use crate::elevator::{Elevator, Registered};
+use crate::env::Env;
+use crate::layer::{Layer, Merging, MultiQueueRules};
 use crate::parts::software_queue;
-use crate::queue::TagLayout;
-use crate::queue::tags::TagMap;
-use crate::request::{Bio, Fifo, Op, RequestId};
+use crate::parts::tags::{TagLayout, TagMap};
+use crate::request::{Bio, Fifo, MergeSide, Op, RequestId};
 use crate::time::Time;
 use crate::tunable::{Declarations, Span, TunableError, tunable};
-pub use latency::LatencyKind;
 use latency::{DISCARD_TARGET_NS, GOOD_BUCKETS, Latencies};
 
 const RULES: MultiQueueRules = MultiQueueRules { merging: Merging::Own, per_hw_queue: true, ..MultiQueueRules::USUAL };
@@ -74,50 +74,6 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
         ),
     ],
 };
-
-/// A decision of kyber's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum KyberEvent {
-    /// It was asked for a request.
-    Choice {
-        /// Whose turn it is: 0 reads, 1 writes, 2 discards, 3 the rest.
-        domain: u8,
-        /// Requests of this turn.
-        batch: u32,
-        /// The token of the request it gave, if it gave one.
-        token: Option<u32>,
-    },
-    /// A domain has requests and no token.
-    Throttled {
-        /// Which.
-        domain: u8,
-    },
-    /// Latencies will be looked at.
-    TimerArm {
-        /// When.
-        at: Time,
-    },
-    /// Latencies are looked at.
-    Timer,
-    /// A percentile was taken.
-    Latency {
-        /// Of which domain.
-        domain: u8,
-        /// Of which latencies: the 90th of the device's, the 99th of the total.
-        kind: LatencyKind,
-        /// In quarters of the target, from 0; 7 is everything beyond.
-        bucket: u32,
-        /// From how many.
-        samples: u32,
-    },
-    /// The number of a domain's tokens changed.
-    Depth {
-        /// Whose.
-        domain: u8,
-        /// To what.
-        depth: u32,
-    },
-}
 
 const DOMAINS: usize = 4;
 /// Domains whose latencies are looked at.

@@ -9,8 +9,10 @@ mod tunables;
 
 use crate::collections::List;
 use crate::context::IoClass;
-use crate::decision::Decision;
-use crate::elevator::{Elevator, Env, Layer, MultiQueueRules, Registered};
+use crate::decision::{Decision, MqDeadlineChoice};
+use crate::elevator::{Elevator, Registered};
+use crate::env::Env;
+use crate::layer::{Layer, MultiQueueRules};
 use crate::parts::sorted::{Sorted, inherit_fifo_place};
 use crate::request::{Bio, Fifo, RequestId, Sector};
 use crate::time::Time;
@@ -36,21 +38,6 @@ pub(crate) const REGISTERED: Registered = Registered {
     tunables: || DECLARATIONS.specs().collect(),
     build: |env| Box::new(MqDeadline::new(env)),
 };
-
-/// What it says when asked for a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Choice {
-    /// It gave one.
-    pub given: bool,
-    /// Requests in the present batch.
-    pub batch: u32,
-    /// Batches of reads that passed over waiting writes.
-    pub starved: u32,
-    /// Whether the present batch is one of writes.
-    pub writes: bool,
-    /// Requests of each class, real time first, that are queued or in the device.
-    pub under_way: [u32; CLASSES],
-}
 
 const CLASSES: usize = 3;
 const BEST_EFFORT: usize = 1;
@@ -259,7 +246,7 @@ impl Elevator for MqDeadline {
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
         let chosen = self.choose(env);
         env.note(|| {
-            Decision::MqDeadline(Choice {
+            Decision::MqDeadline(MqDeadlineChoice {
                 given: chosen.is_some(),
                 batch: self.batch,
                 starved: self.starved,

@@ -1,11 +1,15 @@
 //! Control: attributes, tunables, cgroups, and switching elevators at run time.
 
 use super::attributes::{ATTRIBUTES, default_nr_requests};
-use super::limits::Limits;
-use super::{DeviceQueues, MultiQueue, Next, RequestQueue};
+use super::multi::MultiQueue;
+use super::single::Limits;
+use super::{DeviceQueues, Next, RequestQueue};
 use crate::context::{Cgroup, CgroupId, ContextId, WeightError, WeightRange};
 use crate::decision::Decision;
-use crate::elevator::{Elevator, Env, Layer, Registered, UnknownElevator, elevator, elevator_names};
+use crate::elevator::{Elevator, Registered};
+use crate::env::Env;
+use crate::layer::Layer;
+use crate::registry::{UnknownElevator, elevator, elevator_names};
 use crate::request::{Request, Stage};
 use crate::time::Time;
 use crate::tunable::{Spec, TunableError};

@@ -4,9 +4,9 @@
 //! that one, then to the newest request that ends where it begins, then to whatever the elevator finds in front of it.
 
 use super::{RequestQueue, Submit};
-use crate::decision::{Decision, MergeSide};
-use crate::elevator::MultiQueueRules;
-use crate::request::{Bio, Flags, Request, RequestId, Stage};
+use crate::decision::Decision;
+use crate::layer::MultiQueueRules;
+use crate::request::{Bio, Flags, MergeSide, Request, RequestId, Stage};
 
 impl RequestQueue {
     /// Joins `bio` to a queued request, if there is one for it.

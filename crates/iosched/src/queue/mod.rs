@@ -20,31 +20,27 @@
 
 mod attributes;
 mod control;
-mod dispatch_list;
 mod flush;
-mod limits;
 mod merge;
-mod merge_hash;
-mod multi_queue;
-mod multi_submit;
+mod multi;
 mod plug;
+mod single;
 mod stat;
-pub(crate) mod tags;
 
 use attributes::Attributes;
-pub(crate) use dispatch_list::DispatchList;
 use flush::{Flushes, Turn};
-use limits::Limits;
-pub(crate) use merge_hash::MergeCache;
-use multi_queue::MultiQueue;
+use multi::MultiQueue;
 use plug::Plugs;
+use single::Limits;
 pub use stat::{Stat, StatGroup};
-pub use tags::TagLayout;
 
 use crate::collections::List;
 use crate::context::{CgroupId, ContextId, IoPriority};
 use crate::decision::Decision;
-use crate::elevator::{Elevator, Env, Registered, UnknownElevator, elevator};
+use crate::elevator::{Elevator, Registered};
+use crate::env::Env;
+use crate::registry::{UnknownElevator, elevator};
+use crate::parts::tags::TagLayout;
 use crate::request::{Bio, BioDone, Fifo, Flags, Op, Request, RequestId, Stage};
 use crate::time::Time;
 
@@ -216,36 +212,7 @@ impl RequestQueue {
         if self.multi.is_some() {
             return self.submit_multi(bio);
         }
-        let switching = self.next.is_some();
-        if !switching && self.merge(bio) {
-            return Submit::Merged;
-        }
-        let Some(id) = self.allocate(bio) else {
-            return Submit::Full;
-        };
-        if switching {
-            self.held.push_back(self.env.requests.list_nodes(), id);
-            return Submit::Queued(id);
-        }
-        // The usual way, in one call: nothing comes between allocation and insertion.
-        if !self.plugs.is_open(bio.context) && !self.env.log.is_on() {
-            self.join_elevator(id);
-            self.enqueue(id);
-            self.elevator.add(&mut self.env, id);
-            return Submit::Queued(id);
-        }
-        self.give_to_elevator(id);
-        if self.plugs.is_open(bio.context) {
-            if self.plugs.push(bio.context, id) {
-                // The plug stays: what comes next collects again.
-                while let Some(id) = self.plugs.pop(&self.env.requests, bio.context) {
-                    self.insert(id);
-                }
-            }
-        } else {
-            self.insert(id);
-        }
-        Submit::Queued(id)
+        self.submit_single(bio)
     }
 
     /// A request for `bio`, if the limits allow one more.

@@ -17,10 +17,10 @@ mod rounds;
 mod tunables;
 mod turn;
 
-pub use event::{ActiveQueue, Cfq2616Event};
-
 use crate::context::ContextId;
-use crate::elevator::{Elevator, Env, Layer, Registered};
+use crate::elevator::{Elevator, Registered};
+use crate::env::Env;
+use crate::layer::Layer;
 use crate::request::{Bio, RequestId, Stage};
 use crate::tunable::TunableError;
 use process::Process;
