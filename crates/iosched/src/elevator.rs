@@ -1,12 +1,25 @@
-//! What an elevator is.
+//! What an elevator is: the trait, what only some elevators take part in, and an entry of the registry.
 
 use crate::context::{CgroupId, ContextId, WeightRange};
 use crate::env::Env;
 use crate::layer::Layer;
 use crate::request::{Bio, MergeSide, RequestId};
-use crate::tunable::{Spec, TunableError};
+use crate::tunable::{Spec, TunableSet};
 
 /// A policy: which request next, and whether to wait for a better one.
+///
+/// Three methods make an elevator: [`insert`](Self::insert), [`dispatch`](Self::dispatch) and [`absorb`](Self::absorb). All
+/// others have a default, and are there for elevators that want to know more:
+///
+/// | what | methods |
+/// |---|---|
+/// | merging | `may_merge`, `find_front`, `former`, `latter`, `merged_front` |
+/// | a request on its way | `prepare`, `add`, `drain`, `start`, `requeue`, `complete` |
+/// | waiting for a better request | `timer`, `runs_after_timer`, with [`Env::set_timer`] |
+/// | the multi-queue layer | `find_merge`, `limit_depth`, `resized`, `absorb_new` |
+/// | tunables | `tunables`, `tunables_mut`, `tunable_changed` |
+/// | processes and cgroups | `per_process`, `per_group` |
+/// | looking | `recording`, `check` |
 ///
 /// The request queue calls it in this order for every request: [`prepare`](Self::prepare),
 /// [`insert`](Self::insert), [`dispatch`](Self::dispatch) until that gives it out, [`complete`](Self::complete). While it
@@ -20,10 +33,18 @@ use crate::tunable::{Spec, TunableError};
 /// The elevators of old release requests to the dispatch list, several at once perhaps, rather than give them out: their
 /// `dispatch` then returns `None`, and `start` tells when the device takes each.
 ///
-/// `noop` is the smallest elevator there is: read it first.
+/// `noop` is the smallest elevator there is: read it first. `docs/elevator-howto.md` writes one outside of this crate.
 pub trait Elevator: Send {
-    /// Its name in the registry.
-    fn name(&self) -> &'static str;
+    /// Takes `id` in. It is queued until it is given out, released or absorbed; the queue counts.
+    fn insert(&mut self, env: &mut Env, id: RequestId);
+
+    /// Gives out the queued request to serve next, which the device takes at once, or `None` to let it wait.
+    fn dispatch(&mut self, env: &mut Env) -> Option<RequestId>;
+
+    /// `absorbed`, which was inserted, is now part of `survivor` and leaves the elevator; it is freed next.
+    fn absorb(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId);
+
+    // ---- merging
 
     /// Whether `bio` may join the queued request `into`; the queue has checked op and mergeability.
     fn may_merge(&mut self, env: &mut Env, bio: &Bio, into: RequestId) -> bool {
@@ -38,50 +59,28 @@ pub trait Elevator: Send {
     }
 
     /// The queued request before `id` in the order that neighbours are looked for in.
-    fn former(&self, env: &Env, id: RequestId) -> Option<RequestId>;
+    fn former(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        let _ = (env, id);
+        None
+    }
 
     /// The queued request behind `id` in that order.
-    fn latter(&self, env: &Env, id: RequestId) -> Option<RequestId>;
+    fn latter(&self, env: &Env, id: RequestId) -> Option<RequestId> {
+        let _ = (env, id);
+        None
+    }
 
     /// A bio joined `id` in front, so that it begins earlier now.
     fn merged_front(&mut self, env: &mut Env, id: RequestId) {
         let _ = (env, id);
     }
 
-    /// `absorbed` is now part of `survivor` and leaves the elevator; it is freed next.
-    fn absorb(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId);
-
-    /// The queued request that `bio` joins and on which side, of an elevator with [`Merging::Own`]. One that the bio would
-    /// make longer than `max_sectors` is marked for good and nothing joins it: whoever finds it stops there.
-    fn find_merge(&mut self, env: &mut Env, bio: &Bio) -> Option<(RequestId, MergeSide)> {
-        let _ = (env, bio);
-        None
-    }
-
-    /// Of how many of the `nr_requests` tags a request for `bio` may have one; `None`: of all. Only in the multi-queue
-    /// layer.
-    fn limit_depth(&mut self, env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
-        let _ = (env, bio, nr_requests);
-        None
-    }
-
-    /// There are `nr_requests` tags from now on (`u32::MAX`: without limit). Only in the multi-queue layer.
-    fn resized(&mut self, nr_requests: u32) {
-        let _ = nr_requests;
-    }
+    // ---- a request on its way
 
     /// `id` was allocated for its process and will be inserted, or (multi-queue) offered for merging and then inserted.
     fn prepare(&mut self, env: &mut Env, id: RequestId) {
         let _ = (env, id);
     }
-
-    /// `absorbed`, which was prepared and not inserted, is now part of `survivor`; it is freed next.
-    fn absorb_new(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId) {
-        let _ = (env, survivor, absorbed);
-    }
-
-    /// Takes `id` in.
-    fn insert(&mut self, env: &mut Env, id: RequestId);
 
     /// [`prepare`](Self::prepare) and [`insert`](Self::insert) in one.
     fn add(&mut self, env: &mut Env, id: RequestId) {
@@ -89,11 +88,11 @@ pub trait Elevator: Send {
         self.insert(env, id);
     }
 
-    /// Gives out the request to serve next, which the device takes at once, or `None` to let it wait.
-    fn dispatch(&mut self, env: &mut Env) -> Option<RequestId>;
-
-    /// Gives out something as long as anything is queued, whatever the policy says. The device takes it later.
-    fn drain(&mut self, env: &mut Env) -> Option<RequestId>;
+    /// Gives out something as long as anything is queued, whatever the policy says. The device takes it later. An elevator
+    /// whose [`dispatch`](Self::dispatch) may give nothing while something is queued has one of its own.
+    fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
+        self.dispatch(env)
+    }
 
     /// The device takes `id`, which was drained, released or requeued.
     fn start(&mut self, env: &mut Env, id: RequestId) {
@@ -110,7 +109,9 @@ pub trait Elevator: Send {
         let _ = (env, id);
     }
 
-    /// The deadline it asked for has come.
+    // ---- waiting for a better request
+
+    /// The moment it [asked for](Env::set_timer) has come.
     fn timer(&mut self, env: &mut Env) {
         let _ = env;
     }
@@ -120,10 +121,80 @@ pub trait Elevator: Send {
         true
     }
 
-    /// The process has exited; its requests under way complete as usual.
-    fn exit(&mut self, env: &mut Env, context: ContextId) {
-        let _ = (env, context);
+    // ---- the multi-queue layer
+
+    /// The queued request that `bio` joins and on which side, of an elevator with [`Merging::Own`](crate::Merging::Own). One
+    /// that the bio would make longer than `max_sectors` is marked for good and nothing joins it: whoever finds it stops there.
+    fn find_merge(&mut self, env: &mut Env, bio: &Bio) -> Option<(RequestId, MergeSide)> {
+        let _ = (env, bio);
+        None
     }
+
+    /// Of how many of the `nr_requests` tags a request for `bio` may have one; `None`: of all.
+    fn limit_depth(&mut self, env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
+        let _ = (env, bio, nr_requests);
+        None
+    }
+
+    /// There are `nr_requests` tags from now on (`u32::MAX`: without limit).
+    fn resized(&mut self, nr_requests: u32) {
+        let _ = nr_requests;
+    }
+
+    /// `absorbed`, which was prepared and not inserted, is now part of `survivor`; it is freed next.
+    fn absorb_new(&mut self, env: &mut Env, survivor: RequestId, absorbed: RequestId) {
+        let _ = (env, survivor, absorbed);
+    }
+
+    // ---- tunables
+
+    /// Its tunables, if it has any: a [`Tuned`](crate::Tuned) struct.
+    fn tunables(&self) -> Option<&dyn TunableSet> {
+        None
+    }
+
+    /// The same tunables, to be set.
+    fn tunables_mut(&mut self) -> Option<&mut dyn TunableSet> {
+        None
+    }
+
+    /// The tunable `name` was set: what hangs on it follows.
+    fn tunable_changed(&mut self, env: &mut Env, name: &str) {
+        let _ = (env, name);
+    }
+
+    // ---- processes and cgroups
+
+    /// Itself, if it keeps something for each process.
+    fn per_process(&mut self) -> Option<&mut dyn PerProcess> {
+        None
+    }
+
+    /// Itself, if it keeps something for each cgroup.
+    fn per_group(&mut self) -> Option<&mut dyn PerGroup> {
+        None
+    }
+
+    // ---- looking
+
+    /// Decisions are recorded from now on: those that tell of changes begin with what is.
+    fn recording(&mut self, env: &mut Env) {
+        let _ = env;
+    }
+
+    /// Checks what must always hold between its counters and its contents, which are [`Env::queued`] requests.
+    ///
+    /// # Panics
+    /// If something does not.
+    fn check(&self, env: &Env) {
+        let _ = env;
+    }
+}
+
+/// An elevator that keeps something for each process hears of what becomes of them.
+pub trait PerProcess {
+    /// The process has exited; its requests under way complete as usual.
+    fn exit(&mut self, env: &mut Env, context: ContextId);
 
     /// The ioprio of a process was changed. Most notice it at the process' next request.
     fn ioprio_changed(&mut self, env: &mut Env, context: ContextId) {
@@ -134,59 +205,23 @@ pub trait Elevator: Send {
     fn yield_to(&mut self, env: &mut Env, from: ContextId, to: ContextId) {
         let _ = (env, from, to);
     }
+}
 
+/// An elevator that keeps something for each cgroup hears of what becomes of them.
+pub trait PerGroup {
     /// The cgroup is gone: its processes now count for the nearest group above it that is not.
-    fn remove_cgroup(&mut self, env: &mut Env, cgroup: CgroupId) {
-        let _ = (env, cgroup);
-    }
+    fn remove_cgroup(&mut self, env: &mut Env, cgroup: CgroupId);
 
     /// The weights of a cgroup were set.
     fn weight_changed(&mut self, env: &mut Env, cgroup: CgroupId) {
         let _ = (env, cgroup);
     }
-
-    /// Which weights of cgroups it takes.
-    fn weights(&self) -> WeightRange {
-        WeightRange::BFQ
-    }
-
-    /// Decisions are recorded from now on: those that tell of changes begin with what is.
-    fn recording(&mut self, env: &mut Env) {
-        let _ = env;
-    }
-
-    /// Requests queued: inserted, not given out, not absorbed.
-    fn queued(&self) -> usize;
-
-    /// Checks what must always hold between its counters and its contents.
-    ///
-    /// # Panics
-    /// If something does not.
-    fn check(&self, env: &Env) {
-        let _ = env;
-    }
-
-    /// The value of a tunable, in the unit of its declaration.
-    ///
-    /// # Errors
-    /// If there is none of that name.
-    fn tunable(&self, name: &str) -> Result<u64, TunableError>;
-
-    /// Sets a tunable. On error nothing has changed.
-    ///
-    /// # Errors
-    /// If there is none of that name, or it does not take that value.
-    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError>;
-
-    /// The tunable `name` was set: what hangs on it follows.
-    fn tunable_changed(&mut self, env: &mut Env, name: &str) {
-        let _ = (env, name);
-    }
 }
 
-/// One elevator of the registry.
+/// One elevator of a registry.
+#[derive(Clone, Copy, Debug)]
 pub struct Registered {
-    /// Its name, as written to `queue/scheduler`.
+    /// Its name, as written to `queue/scheduler`: letters, digits, `-`, `_` and `.`.
     pub name: &'static str,
     /// What it is for, in one line.
     pub about: &'static str,
@@ -200,8 +235,30 @@ pub struct Registered {
     pub how: &'static [&'static str],
     /// When to use it.
     pub when: &'static str,
+    /// Which weights of cgroups it takes.
+    pub weights: WeightRange,
     /// Its tunables.
     pub tunables: fn() -> Vec<&'static Spec>,
     /// Makes one with its defaults for the queue that `env` shows.
     pub build: fn(&Env) -> Box<dyn Elevator>,
+}
+
+impl Registered {
+    /// An elevator of the single-queue layer without tunables, of which nothing is told. Whatever else there is to say is
+    /// said by struct update: `Registered { about: "...", ..Registered::new("mine", |_| Box::new(Mine::default())) }`.
+    #[must_use]
+    pub const fn new(name: &'static str, build: fn(&Env) -> Box<dyn Elevator>) -> Self {
+        Self {
+            name,
+            about: "",
+            since: "",
+            until: None,
+            layer: Layer::SingleQueue,
+            how: &[],
+            when: "",
+            weights: WeightRange::BFQ,
+            tunables: Vec::new,
+            build,
+        }
+    }
 }

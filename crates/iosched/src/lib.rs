@@ -1,7 +1,7 @@
 //! The policy library: Linux' I/O elevators and the request queue they stand in, without clock, I/O, threads or
 //! randomness.
 //!
-//! A host owns time and the device. It makes a [`RequestQueue`] with an elevator from [`ELEVATORS`], an io context for
+//! A host owns time and the device. It makes a [`RequestQueue`] with an elevator from a [`Registry`], an io context for
 //! each process, and then calls, always telling the present moment:
 //!
 //! | family | calls |
@@ -15,10 +15,10 @@
 //! What is decided, and why, can be read as [`Decision`] events: off at first, and free when off.
 //!
 //! ```
-//! use iosched::{Bio, CgroupId, Flags, IoPriority, Op, QueueConfig, RequestQueue, Time};
+//! use iosched::{Bio, CgroupId, Flags, IoPriority, Op, QueueConfig, Registry, RequestQueue, Time};
 //!
 //! let now = Time::ZERO;
-//! let mut queue = RequestQueue::new(now, &QueueConfig::default(), "cfq")?;
+//! let mut queue = RequestQueue::new(now, &QueueConfig::default(), Registry::linux().get("cfq")?);
 //! let reader = queue.create_context(4711, IoPriority::default(), CgroupId::ROOT);
 //! let bio = Bio { op: Op::Read, flags: Flags::empty(), sector: 2048, nr_sectors: 8, context: reader, cookie: 1 };
 //! queue.submit(now, &bio);
@@ -65,12 +65,12 @@ pub use decision::{
     ActiveQueue, Anticipation, AnticipatoryEvent, BfqEvent, BfqReason, BfqState, Cfq2616Event, Decision, DecisionLog,
     KyberEvent, LatencyKind, MqDeadlineChoice, QueueName, Workload,
 };
-pub use elevator::{Elevator, Registered};
+pub use elevator::{Elevator, PerGroup, PerProcess, Registered};
 pub use env::Env;
 pub use layer::{Layer, Merging, MultiQueueRules, Tags, Waking};
 pub use parts::tags::TagLayout;
 pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit};
-pub use registry::{ELEVATORS, UnknownElevator, elevator, elevator_names};
+pub use registry::{Registry, RegistryError, UnknownElevator};
 pub use request::{Bio, BioDone, Flags, MergeSide, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
 pub use time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
-pub use tunable::{Declarations, Kept, Span, Spec, Tunable, TunableError, Unit};
+pub use tunable::{Declarations, Kept, Span, Spec, Tunable, TunableError, TunableSet, Tuned, Unit, Value};

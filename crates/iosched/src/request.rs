@@ -177,7 +177,8 @@ pub struct Request {
     pub(crate) hw_queue: u16,
     pub(crate) ioprio: IoPriority,
     pub(crate) allocated: Time,
-    pub(crate) deadline: Time,
+    /// The elevator's own: when the request is due, say. Of a request that was never inserted it means nothing.
+    pub deadline: Time,
     /// The elevator's own word.
     pub(crate) elevator: u32,
     pub(crate) cookie: u64,

@@ -61,16 +61,15 @@ use weights::Weights;
 
 use crate::collections::{Id, List};
 use crate::context::{CgroupId, ContextId, IoClass, IoPriority, LEVEL_DEFAULT};
-use crate::elevator::{Elevator, Registered};
+use crate::elevator::{Elevator, Registered, PerGroup, PerProcess};
 use crate::env::Env;
 use crate::layer::{Layer, MultiQueueRules, Waking};
 use crate::parts::sorted::inherit_fifo_place;
 use crate::request::{Bio, RequestId, Sector};
 use crate::time::{MILLISECOND_NS, SECOND_NS, Time};
-use crate::tunable::TunableError;
+use crate::tunable::{TunableSet, Tuned};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    name: "bfq",
     about: "fair shares of sectors per process, and fast response: for disks that a person waits for, or many share",
     since: "4.12",
     until: None,
@@ -93,11 +92,11 @@ pub(crate) const REGISTERED: Registered = Registered {
     ],
     when: "Rotating disks and slow flash with a person waiting, ionice and cgroup weights in sectors; not fast SSDs.",
     tunables: || DECLARATIONS.specs().collect(),
-    build: |env| Box::new(Bfq::new(env)),
+    ..Registered::new("bfq", |env| Box::new(Bfq::new(env)))
 };
 
 struct Bfq {
-    tunables: Tunables,
+    tunables: Tuned<Tunables>,
     /// The present moment, and the jiffy that it is in.
     clock: Cell<(Time, i64)>,
     entities: Entities,
@@ -215,10 +214,6 @@ impl Bfq {
 }
 
 impl Elevator for Bfq {
-    fn name(&self) -> &'static str {
-        REGISTERED.name
-    }
-
     fn may_merge(&mut self, env: &mut Env, bio: &Bio, into: RequestId) -> bool {
         // Nothing sync has to wait for something async, and only the queue the bio would go to is its own.
         if bio.is_sync() && !env.requests[into].is_sync() {
@@ -302,35 +297,43 @@ impl Elevator for Bfq {
         self.wait_over(env);
     }
 
+    fn check(&self, env: &Env) {
+        self.check_all(env);
+    }
+
+    fn tunable_changed(&mut self, env: &mut Env, name: &str) {
+        self.follow_tunable(env, name);
+    }
+
+    fn tunables(&self) -> Option<&dyn TunableSet> {
+        Some(&self.tunables)
+    }
+
+    fn tunables_mut(&mut self) -> Option<&mut dyn TunableSet> {
+        Some(&mut self.tunables)
+    }
+
+    fn per_process(&mut self) -> Option<&mut dyn PerProcess> {
+        Some(self)
+    }
+
+    fn per_group(&mut self) -> Option<&mut dyn PerGroup> {
+        Some(self)
+    }
+}
+
+impl PerProcess for Bfq {
     fn exit(&mut self, env: &mut Env, context: ContextId) {
         self.exit_process(env, context);
     }
+}
 
+impl PerGroup for Bfq {
     fn remove_cgroup(&mut self, env: &mut Env, cgroup: CgroupId) {
         self.remove_group(env, cgroup);
     }
 
     fn weight_changed(&mut self, env: &mut Env, cgroup: CgroupId) {
         self.note_weight(env, cgroup);
-    }
-
-    fn queued(&self) -> usize {
-        self.queued as usize
-    }
-
-    fn check(&self, env: &Env) {
-        self.check_all(env);
-    }
-
-    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
-        DECLARATIONS.get(&self.tunables, name)
-    }
-
-    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
-        DECLARATIONS.set(&mut self.tunables, name, value)
-    }
-
-    fn tunable_changed(&mut self, env: &mut Env, name: &str) {
-        self.follow_tunable(env, name);
     }
 }

@@ -12,7 +12,7 @@ use super::ncq;
 use super::queue::{QueueId, will_not_follow_up};
 use super::service_tree::{Class, TreeIndex};
 use super::tunables::{Tunables, in_jiffies as common};
-use crate::context::ContextId;
+use crate::context::{ContextId, WeightRange};
 use crate::decision::Workload;
 use crate::elevator::Registered;
 use crate::env::Env;
@@ -23,7 +23,6 @@ use crate::time::MILLISECOND_NS;
 use crate::tunable::Declarations;
 
 pub(crate) const REGISTERED: Registered = Registered {
-    name: Linux2_6_30::NAME,
     about: "CFQ of 2009: fair time slices in one order for all, sync and async alike; quantum limits also who is alone",
     since: "2.6.30",
     until: Some("2.6.31"),
@@ -38,7 +37,8 @@ pub(crate) const REGISTERED: Registered = Registered {
     ],
     when: "To see what a kernel of 2009 does, and what quantum does to a single process.",
     tunables: || DECLARATIONS.specs().collect(),
-    build: |env| Box::new(Cfq::<Linux2_6_30>::new(env)),
+    weights: WeightRange::CFQ,
+    ..Registered::new("cfq-2.6.30", |env| Box::new(Cfq::<Linux2_6_30>::new(env)))
 };
 
 /// A seeky process is waited for no longer than this.
@@ -69,8 +69,6 @@ impl Cfq<Linux2_6_30> {
 }
 
 impl Generation for Linux2_6_30 {
-    const NAME: &'static str = "cfq-2.6.30";
-
     type Clock = Jiffies;
 
     fn declarations() -> &'static Declarations<Tunables> {
@@ -241,7 +239,7 @@ impl Generation for Linux2_6_30 {
 }
 
 static DECLARATIONS: Declarations<Tunables> = Declarations {
-    owner: Linux2_6_30::NAME,
+    owner: "cfq-2.6.30",
     what: "tunable",
     tunables: &[
         common::quantum(4),

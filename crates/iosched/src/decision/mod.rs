@@ -209,11 +209,27 @@ pub enum Decision {
     MqDeadline(MqDeadlineChoice),
     /// What only kyber decides.
     Kyber(KyberEvent),
+    /// What an elevator from outside of this crate decides: see [`Decision::noted`].
+    Noted {
+        /// What happened.
+        what: &'static str,
+        /// Names and values; places that are not needed are `None`.
+        values: [Option<(&'static str, i64)>; 4],
+    },
     /// The elevator was switched.
     Switch {
         /// Its name.
         elevator: &'static str,
     },
+}
+
+impl Decision {
+    /// A decision of an elevator of your own: what happened, and up to four values with their names.
+    #[must_use]
+    pub fn noted<const N: usize>(what: &'static str, values: [(&'static str, i64); N]) -> Self {
+        const { assert!(N <= 4, "a decision has up to four values") };
+        Self::Noted { what, values: std::array::from_fn(|place| values.get(place).copied()) }
+    }
 }
 
 impl From<BfqEvent> for Decision {

@@ -38,9 +38,9 @@ pub struct Env {
     /// Hardware queues of the device; always 1 to an elevator of the single-queue layer.
     pub hw_queues: u16,
     /// The ioprio of the bio that is being submitted; only in the multi-queue layer.
-    pub(crate) bio_ioprio: IoPriority,
+    pub bio_ioprio: IoPriority,
     /// The hardware queue that is being run, for elevators that have a queue for each.
-    pub(crate) hw_queue: u16,
+    pub hw_queue: u16,
     /// Where queued requests are found that a bio may join.
     pub(crate) merging: MergeCache,
     /// What has left the elevator and waits for the device.
@@ -49,6 +49,8 @@ pub struct Env {
     pub(crate) timer: Option<Time>,
     /// The elevator wants the queue run before anything else happens.
     pub(crate) kick: bool,
+    /// Requests in the elevator.
+    pub(crate) queued: usize,
 }
 
 impl Env {
@@ -71,6 +73,7 @@ impl Env {
             dispatch_list: DispatchList::default(),
             timer: None,
             kick: false,
+            queued: 0,
         }
     }
 
@@ -105,8 +108,9 @@ impl Env {
     #[inline(always)]
     pub(crate) fn unqueue(&mut self, id: RequestId) {
         let request = &mut self.requests[id];
-        debug_assert_eq!(request.stage, Stage::Queued);
+        debug_assert_eq!(request.stage, Stage::Queued, "only what is queued is given out or released");
         request.stage = Stage::Released;
+        self.queued -= 1;
         if request.hashed {
             let end = request.end();
             self.merging.hash.remove(&mut self.requests, id, end);
@@ -118,9 +122,26 @@ impl Env {
 
     /// The elevator, which has taken `id` out of its own lists, releases it to the dispatch list ahead of the device: in
     /// sector order from where the device is, and with `keep_directions` past no request of the other direction.
-    pub(crate) fn release_sorted(&mut self, id: RequestId, keep_directions: bool) {
+    pub fn release_sorted(&mut self, id: RequestId, keep_directions: bool) {
         self.unqueue(id);
         self.dispatch_list.insert_sorted(&mut self.requests, id, keep_directions);
+    }
+
+    /// Requests in the elevator: inserted, and not given out, released or absorbed.
+    #[inline]
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// Asks for [`Elevator::timer`](crate::Elevator::timer) at `at`, instead of whenever it was asked for before.
+    pub fn set_timer(&mut self, at: Time) {
+        self.timer = Some(at);
+    }
+
+    /// Asks for no call any more.
+    pub fn cancel_timer(&mut self) {
+        self.timer = None;
     }
 
     /// Records a decision, if decisions are recorded.
@@ -143,7 +164,7 @@ impl Env {
     }
 
     /// Asks for the queue to be run before anything else is submitted, as a matter of course and not as a decision.
-    pub(crate) fn run_queue(&mut self) {
+    pub fn run_queue(&mut self) {
         self.kick = true;
     }
 

@@ -16,11 +16,10 @@ use crate::layer::{Layer, MultiQueueRules};
 use crate::parts::sorted::{Sorted, inherit_fifo_place};
 use crate::request::{Bio, Fifo, RequestId, Sector};
 use crate::time::Time;
-use crate::tunable::TunableError;
+use crate::tunable::{TunableSet, Tuned};
 use tunables::{DECLARATIONS, Tunables};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    name: "mq-deadline",
     about: "deadline for blk-mq: batches in sector order, reads first, bounded waiting, and priority classes",
     since: "4.11",
     until: None,
@@ -36,7 +35,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     ],
     when: "A disk or a SATA SSD under blk-mq, throughput with bounded waiting and no fairness between processes: databases, servers.",
     tunables: || DECLARATIONS.specs().collect(),
-    build: |env| Box::new(MqDeadline::new(env)),
+    ..Registered::new("mq-deadline", |env| Box::new(MqDeadline::new(env)))
 };
 
 const CLASSES: usize = 3;
@@ -63,7 +62,7 @@ struct Class {
 }
 
 struct MqDeadline {
-    tunables: Tunables,
+    tunables: Tuned<Tunables>,
     classes: [Class; CLASSES],
     /// The direction of the present batch.
     direction: usize,
@@ -71,7 +70,6 @@ struct MqDeadline {
     batch: u32,
     /// Read batches that passed over waiting writes.
     starved: u32,
-    queued: usize,
 }
 
 fn class_of(class: IoClass) -> usize {
@@ -103,7 +101,6 @@ impl MqDeadline {
             direction: WRITE,
             batch: 0,
             starved: 0,
-            queued: 0,
         }
     }
 
@@ -117,7 +114,6 @@ impl MqDeadline {
         let Direction { sorted, fifo, .. } = self.direction_of(env, id);
         sorted.remove(&mut env.requests, id);
         fifo.remove(env.requests.list_nodes(), id);
-        self.queued -= 1;
     }
 
     /// The direction of a new batch in `class`; `None` if it has nothing.
@@ -183,10 +179,6 @@ impl MqDeadline {
 }
 
 impl Elevator for MqDeadline {
-    fn name(&self) -> &'static str {
-        REGISTERED.name
-    }
-
     fn find_front(&mut self, env: &mut Env, bio: &Bio) -> Option<RequestId> {
         if !self.tunables.front_merges {
             return None;
@@ -240,7 +232,6 @@ impl Elevator for MqDeadline {
         let Direction { sorted, fifo, .. } = &mut self.classes[class].directions[direction];
         sorted.insert(&mut env.requests, id);
         fifo.push_back(env.requests.list_nodes(), id);
-        self.queued += 1;
     }
 
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
@@ -271,10 +262,6 @@ impl Elevator for MqDeadline {
         self.classes[place(env, id).0].under_way -= 1;
     }
 
-    fn queued(&self) -> usize {
-        self.queued
-    }
-
     fn check(&self, env: &Env) {
         let mut queued = 0;
         for class in &self.classes {
@@ -286,14 +273,14 @@ impl Elevator for MqDeadline {
             assert!(of_class <= class.under_way as usize, "what is queued is under way");
             queued += of_class;
         }
-        assert_eq!(queued, self.queued);
+        assert_eq!(queued, env.queued());
     }
 
-    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
-        DECLARATIONS.get(&self.tunables, name)
+    fn tunables(&self) -> Option<&dyn TunableSet> {
+        Some(&self.tunables)
     }
 
-    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
-        DECLARATIONS.set(&mut self.tunables, name, value)
+    fn tunables_mut(&mut self) -> Option<&mut dyn TunableSet> {
+        Some(&mut self.tunables)
     }
 }

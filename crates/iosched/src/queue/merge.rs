@@ -156,6 +156,7 @@ impl RequestQueue {
         }
         self.env.requests.append_request(survivor, absorbed);
         if queued {
+            self.env.queued -= 1;
             self.elevator.absorb(&mut self.env, survivor, absorbed);
         } else {
             self.elevator.absorb_new(&mut self.env, survivor, absorbed);

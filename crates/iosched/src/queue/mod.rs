@@ -39,7 +39,6 @@ use crate::context::{CgroupId, ContextId, IoPriority};
 use crate::decision::Decision;
 use crate::elevator::{Elevator, Registered};
 use crate::env::Env;
-use crate::registry::{UnknownElevator, elevator};
 use crate::parts::tags::TagLayout;
 use crate::request::{Bio, BioDone, Fifo, Flags, Op, Request, RequestId, Stage};
 use crate::time::Time;
@@ -122,7 +121,7 @@ struct DeviceQueues {
 /// The elevator that takes over next.
 struct Next {
     elevator: Box<dyn Elevator>,
-    registered: &'static Registered,
+    registered: Registered,
     nr_requests: u32,
 }
 
@@ -130,6 +129,7 @@ struct Next {
 pub struct RequestQueue {
     env: Env,
     elevator: Box<dyn Elevator>,
+    registered: Registered,
     attributes: Attributes,
     write_cache: bool,
     device_fua: bool,
@@ -153,22 +153,20 @@ pub struct RequestQueue {
 }
 
 impl RequestQueue {
-    /// A queue with the elevator `scheduler` and all defaults, made at `now`.
-    ///
-    /// # Errors
-    /// If there is no such elevator.
-    pub fn new(now: Time, config: &QueueConfig, scheduler: &str) -> Result<Self, UnknownElevator> {
-        let registered = elevator(scheduler)?;
+    /// A queue with the elevator `registered` of a [`Registry`](crate::Registry) and all defaults, made at `now`.
+    #[must_use]
+    pub fn new(now: Time, config: &QueueConfig, registered: Registered) -> Self {
         let mut env = Env::new(now, config.hz, config.rotational, config.groups);
         env.command_queueing = config.command_queueing;
         let QueueConfig { depth, hw_queues, tag_layout, .. } = *config;
         let device = DeviceQueues { depth: depth.max(1), count: hw_queues.max(1), layout: tag_layout };
         let attributes = Attributes::new(config, registered.layer);
-        let elevator = device.build(&mut env, registered, attributes.nr_requests);
-        env.cgroups.weights = elevator.weights();
-        Ok(Self {
+        let elevator = device.build(&mut env, &registered, attributes.nr_requests);
+        env.cgroups.weights = registered.weights;
+        Self {
             env,
             elevator,
+            registered,
             multi: device.multi_queue(registered.layer, attributes.nr_requests),
             attributes,
             write_cache: config.write_cache,
@@ -183,7 +181,7 @@ impl RequestQueue {
             elevator_requests: 0,
             in_driver: 0,
             stat: Stat::default(),
-        })
+        }
     }
 
     // ---- submit
@@ -279,6 +277,8 @@ impl RequestQueue {
     fn enqueue(&mut self, id: RequestId) {
         let request = &mut self.env.requests[id];
         request.stage = Stage::Queued;
+        self.env.queued += 1;
+        let request = &self.env.requests[id];
         if request.mergeable {
             self.env.merging.hash.insert(&mut self.env.requests, id);
             if self.env.merging.last.is_none() {
@@ -378,7 +378,7 @@ impl RequestQueue {
         let Some(multi) = &mut self.multi else {
             return self.elevator.dispatch(&mut self.env);
         };
-        if self.elevator.queued() == 0 {
+        if self.env.queued == 0 {
             return None;
         }
         let count = multi.hw_queues();
@@ -542,7 +542,9 @@ impl RequestQueue {
     /// Changes a process' ioprio. Most elevators notice at the process' next request.
     pub fn set_ioprio(&mut self, context: ContextId, ioprio: IoPriority) {
         self.env.contexts.get_mut(context).ioprio = ioprio;
-        self.elevator.ioprio_changed(&mut self.env, context);
+        if let Some(elevator) = self.elevator.per_process() {
+            elevator.ioprio_changed(&mut self.env, context);
+        }
     }
 
     /// The process exits; its requests under way complete as usual, and it submits no more. Its id is given to
@@ -556,14 +558,18 @@ impl RequestQueue {
             Some(multi) => multi.exit(context),
             None => self.limits.exit(now, self.attributes.nr_requests, context),
         }
-        self.elevator.exit(&mut self.env, context);
+        if let Some(elevator) = self.elevator.per_process() {
+            elevator.exit(&mut self.env, context);
+        }
         self.env.contexts.exit(context);
     }
 
     /// The process `from` will now wait for I/O of `to` (an fsync for its journal thread) and gives up its turn to it.
     pub fn yield_to(&mut self, now: Time, from: ContextId, to: ContextId) {
         self.env.now = now;
-        self.elevator.yield_to(&mut self.env, from, to);
+        if let Some(elevator) = self.elevator.per_process() {
+            elevator.yield_to(&mut self.env, from, to);
+        }
     }
 
     // ---- looking
@@ -653,7 +659,7 @@ impl RequestQueue {
             None => assert_eq!(allocated, [self.limits.allocated(false), self.limits.allocated(true)]),
         }
         assert_eq!(in_elevator, self.elevator_requests);
-        assert_eq!(count(Stage::Queued), self.elevator.queued());
+        assert_eq!(count(Stage::Queued), self.env.queued);
         assert_eq!(count(Stage::Started), self.in_driver as usize);
         assert!(!self.flushes.barrier_begun() || self.in_driver <= 1, "a barrier has the device for itself");
         let queued = self.env.requests.ids().filter(|&id| self.env.requests[id].stage == Stage::Queued);

@@ -149,7 +149,10 @@ impl RequestQueue {
         match rules.merging {
             Merging::Queue if self.merge_new(id) => return false,
             Merging::Queue => self.enqueue(id),
-            Merging::Own => self.env.requests[id].stage = Stage::Queued,
+            Merging::Own => {
+                self.env.requests[id].stage = Stage::Queued;
+                self.env.queued += 1;
+            }
         }
         self.elevator.insert(&mut self.env, id);
         true
