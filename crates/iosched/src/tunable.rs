@@ -352,11 +352,13 @@ pub struct Tunable<T> {
     pub set: fn(&mut T, u64),
 }
 
-/// Gives `$field` of `$owner` to a user under `$name`.
+/// The declaration of one tunable: it gives a field of a struct to users, under a name.
 ///
-/// `tunable!(Owner.field, "name", X, scale, default, min..=max, "since", "doc")` with `X` of [`Unit`], then, if need be,
-/// struct-update fields of [`Spec`] in braces. For milliseconds kept in jiffies, whose owner has a field `hz`,
-/// `Jiffies(default)` or `Jiffies(HZ / fraction)` stands for unit, scale and default.
+/// `tunable!(Owner.field, "name", X, scale, default, min..=max, "since", "doc")` with `X` of [`Unit`]: the field is kept in
+/// `scale` for one of the unit, so `1_000_000` for milliseconds that are kept in ns. `since` is the version that first had it.
+/// Fields of [`Spec`] that differ from the usual follow in braces: `{ clamps: true, tuning: Span::of(1, 100) }`.
+/// For milliseconds kept in jiffies, whose owner has a field `hz`, `Jiffies(default)` or `Jiffies(HZ / fraction)` stands for
+/// unit, scale and default.
 #[macro_export]
 macro_rules! tunable {
     ($owner:ident . $field:ident, $name:literal, $unit:ident, $scale:expr, $default:expr, $($rest:tt)*) => {
@@ -505,9 +507,7 @@ impl<T: 'static> Declarations<T> {
 /// static DECLARATIONS: Declarations<Tunables> = Declarations {
 ///     owner: "mine",
 ///     what: "tunable",
-///     tunables: &[
-///         tunable!(Tunables.expire_ns, "expire", Milliseconds, 1_000_000, 5, 1..=1000, "1.0", "how long a request may wait"),
-///     ],
+///     tunables: &[tunable!(Tunables.expire_ns, "expire", Milliseconds, 1_000_000, 5, 1..=1000, "1.0", "how long to wait")],
 /// };
 ///
 /// let mut tunables: Tuned<Tunables> = DECLARATIONS.tuned(Tunables::default());
