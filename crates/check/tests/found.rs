@@ -3,7 +3,8 @@
 use iosched::{Bio, CgroupId, ContextId, Decision, Flags, IoPriority, Op, QueueConfig, RequestQueue, Submit, Time};
 
 fn queue(scheduler: &str) -> (RequestQueue, ContextId) {
-    let mut queue = RequestQueue::new(Time::ZERO, &QueueConfig::default(), iosched::Registry::linux().get(scheduler).unwrap());
+    let mut queue =
+        RequestQueue::new(Time::ZERO, &QueueConfig::default(), iosched::Registry::linux().get(scheduler).unwrap());
     let context = queue.create_context(1, IoPriority::default(), CgroupId::ROOT);
     (queue, context)
 }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
-use iosched::{Registry, Registered};
+use iosched::{Registered, Registry};
 use iosched_lab::EQUAL_WITHIN_PERCENT;
 use iosched_sim::SchedulerSetting;
 

@@ -66,7 +66,8 @@ impl Shaker<'_> {
                 (format!("queue/{}", spec.name), self.value(spec))
             }
             _ => {
-                let specs = iosched::Registry::linux().get(elevator).map(|elevator| (elevator.tunables)()).unwrap_or_default();
+                let specs =
+                    iosched::Registry::linux().get(elevator).map(|elevator| (elevator.tunables)()).unwrap_or_default();
                 if specs.is_empty() {
                     return;
                 }

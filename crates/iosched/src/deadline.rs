@@ -120,7 +120,13 @@ fn direction_of(env: &Env, id: RequestId) -> usize {
 
 impl Deadline {
     fn new() -> Self {
-        Self { tunables: DECLARATIONS.tuned(Tunables::default()), directions: Default::default(), next: None, batching: 0, starved: 0 }
+        Self {
+            tunables: DECLARATIONS.tuned(Tunables::default()),
+            directions: Default::default(),
+            next: None,
+            batching: 0,
+            starved: 0,
+        }
     }
 
     /// The direction of a new batch.

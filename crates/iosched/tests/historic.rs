@@ -24,7 +24,8 @@ struct Host {
 
 impl Host {
     fn new(scheduler: &str, tunables: &[(&str, &str)]) -> Self {
-        let mut queue = RequestQueue::new(START, &QueueConfig::default(), iosched::Registry::linux().get(scheduler).unwrap());
+        let mut queue =
+            RequestQueue::new(START, &QueueConfig::default(), iosched::Registry::linux().get(scheduler).unwrap());
         queue.record_decisions(true);
         for (name, value) in tunables {
             queue.set_tunable(START, name, value).unwrap();

@@ -17,7 +17,7 @@ mod tunables;
 use crate::collections::List;
 use crate::context::ContextId;
 use crate::decision::{Anticipation, Decision};
-use crate::elevator::{Elevator, Registered, PerProcess};
+use crate::elevator::{Elevator, PerProcess, Registered};
 use crate::env::Env;
 use crate::layer::Layer;
 use crate::parts::head::{BackSeek, Head};

@@ -1,8 +1,8 @@
 //! What always holds between BFQ's counters and its contents.
 
 use super::Bfq;
-use super::entity::Place;
-use super::queue::QueueId;
+use super::data::entity::Place;
+use super::data::queue::QueueId;
 use crate::collections::Id;
 use crate::env::Env;
 

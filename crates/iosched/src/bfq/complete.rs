@@ -1,7 +1,7 @@
 //! A request completes: what is learnt from it, and whether its queue's turn goes on.
 
 use super::Bfq;
-use super::queue::QueueId;
+use super::data::queue::QueueId;
 use super::raising::INTERACTIVE;
 use crate::decision::{BfqReason, Decision};
 use crate::env::Env;

@@ -1,23 +1,12 @@
 //! Dispatch: which queue is served, and how long its turn lasts.
 
 use super::Bfq;
-use super::entity::Class;
-use super::queue::QueueId;
+use super::data::entity::Class;
+use super::data::queue::QueueId;
+use super::data::turn::Turn;
 use crate::decision::{BfqEvent, BfqReason};
 use crate::env::Env;
-use crate::request::{RequestId, Sector};
-
-/// The turn of the queue in service.
-#[derive(Debug, Default)]
-pub(super) struct Turn {
-    /// When it began, ns.
-    pub(super) started_ns: u64,
-    /// End of the last request given out in it; 0 before the first.
-    pub(super) position: Sector,
-    /// When the present wait for the queue's next request began, ns and jiffies.
-    pub(super) wait_started_ns: u64,
-    pub(super) wait_started: i64,
-}
+use crate::request::RequestId;
 
 impl Bfq {
     /// The request to give out next, or none, to wait for a better one.

@@ -1,8 +1,8 @@
 //! The end of a turn: what the queue is charged for, what is learnt of it, and where it waits from now on.
 
 use super::Bfq;
-use super::entity::Place;
-use super::queue::QueueId;
+use super::data::entity::Place;
+use super::data::queue::QueueId;
 use crate::decision::{BfqEvent, BfqReason};
 use crate::env::Env;
 use crate::time::{MICROSECOND_NS, MILLISECOND_NS};

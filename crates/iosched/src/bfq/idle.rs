@@ -1,7 +1,7 @@
 //! Idling: the wait for the next request of the queue in service.
 
 use super::Bfq;
-use super::queue::QueueId;
+use super::data::queue::QueueId;
 use crate::decision::{BfqReason, Decision};
 use crate::env::Env;
 use crate::time::MILLISECOND_NS;

@@ -1,7 +1,7 @@
 //! A request comes in: what it says of its process, and whether its queue has to be served at once.
 
 use super::Bfq;
-use super::queue::QueueId;
+use super::data::queue::QueueId;
 use crate::decision::BfqReason;
 use crate::env::Env;
 use crate::request::RequestId;
@@ -176,7 +176,7 @@ impl Bfq {
     }
 
     fn next_may_preempt(&self) -> bool {
-        let root = &self.groups[super::group::GroupId::ROOT];
+        let root = &self.groups[super::data::group::GroupId::ROOT];
         root.next != root.in_service
     }
 

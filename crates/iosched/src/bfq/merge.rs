@@ -4,8 +4,8 @@
 //! A merge is planned first; the process goes over with its next request or bio.
 
 use super::Bfq;
-use super::entity::Class;
-use super::queue::QueueId;
+use super::data::entity::Class;
+use super::data::queue::QueueId;
 use crate::context::ContextId;
 use crate::decision::BfqEvent;
 use crate::env::Env;

@@ -6,21 +6,19 @@
 //! rather than seek away, and serves requests of others meanwhile as far as that does no harm. Queues that a person seems to
 //! wait for have their weights raised. Groups of queues share by weight in the same way, level by level.
 //!
-//! Each file decides one thing: `schedule` which queue is served, over `service_tree` and `entity`, `dispatch` how long,
+//! Each file decides one thing: `schedule` which queue is served, `dispatch` how long,
 //! `budget` how much, `expire` what a turn costs, `queue` which request, `insert` whether a newcomer cuts in, `idle` when to
 //! wait, `inject` what is served meanwhile, `waker` for whom to give way, `weights` whether shares must be kept up,
-//! `raising` who is raised, `burst` who is not after all, `think` and `seek` what a process is like, `merge` who shares a
+//! `raising` who is raised, `burst` who is not after all, `think` what a process is like, `merge` who shares a
 //! queue, found by `position`, `split` who no longer does, `process` whose queue is which, `group` where it belongs,
-//! `peak_rate` how fast the device is, `depth` whether it queues commands, `tags` who may have how many
-//! requests.
+//! `peak_rate` how fast the device is, `tags` who may have how many requests. What they all work on is in `data`.
 
 mod budget;
 mod burst;
 mod check;
 mod complete;
-mod depth;
+mod data;
 mod dispatch;
-mod entity;
 mod expire;
 mod group;
 mod idle;
@@ -33,8 +31,6 @@ mod process;
 mod queue;
 mod raising;
 mod schedule;
-mod seek;
-mod service_tree;
 mod split;
 mod state;
 mod tags;
@@ -45,23 +41,23 @@ mod weights;
 
 use std::cell::Cell;
 
-use budget::Budgets;
-use burst::Burst;
-use depth::QueueDepth;
-use dispatch::Turn;
-use entity::Entities;
-use group::Groups;
-use inject::Sample;
-use peak_rate::PeakRate;
-use process::Process;
-use queue::{QueueId, Queues, Waiting};
-use state::Told;
+use data::budget::Budgets;
+use data::burst::Burst;
+use data::depth::QueueDepth;
+use data::entity::Entities;
+use data::group::Groups;
+use data::injection::Sample;
+use data::peak_rate::PeakRate;
+use data::process::Process;
+use data::queue::{QueueId, Queues, Waiting};
+use data::told::Told;
+use data::turn::Turn;
+use data::weights::Weights;
 use tunables::{DECLARATIONS, Tunables};
-use weights::Weights;
 
 use crate::collections::{Id, List};
 use crate::context::{CgroupId, ContextId, IoClass, IoPriority, LEVEL_DEFAULT};
-use crate::elevator::{Elevator, Registered, PerGroup, PerProcess};
+use crate::elevator::{Elevator, PerGroup, PerProcess, Registered};
 use crate::env::Env;
 use crate::layer::{Layer, MultiQueueRules, Waking};
 use crate::parts::sorted::inherit_fifo_place;

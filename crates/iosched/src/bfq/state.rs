@@ -1,9 +1,9 @@
 //! What is told of queues, and what follows when a tunable is set.
 
 use super::Bfq;
-use super::entity::Class;
-use super::queue::QueueId;
-use crate::collections::Id;
+use super::data::entity::Class;
+use super::data::queue::QueueId;
+use crate::collections::Id as _;
 use crate::context::IoClass;
 use crate::decision::{BfqEvent, BfqState};
 use crate::env::Env;
@@ -11,14 +11,6 @@ use crate::time::MILLISECOND_NS;
 
 /// While every request must have its turn alone, queues are waited for at least so long, ns.
 const STRICT_IDLE_NS: u64 = 8 * MILLISECOND_NS;
-
-/// What was told of each queue last, with its serial number; only kept while decisions are recorded.
-#[derive(Debug, Default)]
-pub(super) struct Told {
-    states: Vec<(u32, BfqState)>,
-    low_latency_off: bool,
-    strict: bool,
-}
 
 impl Bfq {
     fn state(&self, id: QueueId) -> BfqState {

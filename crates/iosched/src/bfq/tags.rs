@@ -2,8 +2,8 @@
 //! more than the share of his weight while others are active.
 
 use super::Bfq;
-use super::entity::{Class, EntityId};
-use super::queue::QueueId;
+use super::data::entity::{Class, EntityId};
+use super::data::queue::QueueId;
 use crate::env::Env;
 use crate::request::Bio;
 

@@ -1,8 +1,8 @@
 //! Think time: whether a queue's process soon follows up, and whether it mostly waits for its I/O.
 
 use super::Bfq;
-use super::entity::Class;
-use super::queue::{Queue, QueueId};
+use super::data::entity::Class;
+use super::data::queue::{Queue, QueueId};
 use crate::env::Env;
 use crate::time::MILLISECOND_NS;
 

@@ -2,7 +2,7 @@
 //! waker may be served in its turn.
 
 use super::Bfq;
-use super::queue::QueueId;
+use super::data::queue::QueueId;
 use crate::collections::Id;
 use crate::decision::BfqEvent;
 use crate::env::Env;

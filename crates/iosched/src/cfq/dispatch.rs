@@ -2,9 +2,9 @@
 
 use super::Cfq;
 use super::clock::Clock as _;
+use super::data::queue::QueueId;
+use super::data::service_tree::{Class, TreeIndex};
 use super::generation::Generation;
-use super::queue::QueueId;
-use super::service_tree::{Class, TreeIndex};
 use crate::env::Env;
 use crate::request::RequestId;
 

@@ -5,11 +5,11 @@
 //! have costs nothing.
 
 use super::Cfq;
-use super::choose::Verdict;
 use super::clock::Clock;
+use super::data::queue::QueueId;
+use super::data::service_tree::Class;
+use super::data::serving::Verdict;
 use super::ncq;
-use super::queue::QueueId;
-use super::service_tree::Class;
 use super::tunables::Tunables;
 use crate::context::ContextId;
 use crate::decision::Workload;

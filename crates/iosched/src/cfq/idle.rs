@@ -2,9 +2,9 @@
 
 use super::Cfq;
 use super::clock::Clock as _;
+use super::data::queue::{QueueId, will_not_follow_up};
+use super::data::service_tree::Class;
 use super::generation::Generation;
-use super::queue::{QueueId, will_not_follow_up};
-use super::service_tree::Class;
 use crate::context::ContextId;
 use crate::decision::Decision;
 use crate::env::Env;

@@ -5,12 +5,12 @@
 //! that of the present class: a queue lifted in service does not move, but newcomers are compared with what it is now.
 
 use super::Cfq;
-use super::choose::Verdict;
 use super::clock::{Clock as _, Jiffies};
+use super::data::queue::{QueueId, will_not_follow_up};
+use super::data::service_tree::{Class, TreeIndex};
+use super::data::serving::Verdict;
 use super::generation::{CLOSE_SECTORS, Generation};
 use super::ncq;
-use super::queue::{QueueId, will_not_follow_up};
-use super::service_tree::{Class, TreeIndex};
 use super::tunables::{Tunables, in_jiffies as common};
 use crate::context::{ContextId, WeightRange};
 use crate::decision::Workload;
@@ -154,7 +154,7 @@ impl Generation for Linux2_6_30 {
 
     /// The first of all. It was not jumped to: others may be jumped to from it.
     fn choose(cfq: &mut Cfq<Self>, _: &mut Env) -> Option<QueueId> {
-        let first = cfq.groups[super::group::GroupId::ROOT].trees[TreeIndex::ONE.index()].queues.first()?;
+        let first = cfq.groups[super::data::group::GroupId::ROOT].trees[TreeIndex::ONE.index()].queues.first()?;
         cfq.queues[first].coop = false;
         Some(first)
     }

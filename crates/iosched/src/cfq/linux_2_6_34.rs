@@ -3,9 +3,9 @@
 
 use super::Cfq;
 use super::clock::{Clock as _, Jiffies};
+use super::data::queue::{QueueId, will_not_follow_up};
 use super::generation::Generation;
 use super::ncq;
-use super::queue::{QueueId, will_not_follow_up};
 use super::tunables::{Tunables, YIELD, in_jiffies as common};
 use crate::context::WeightRange;
 use crate::decision::Workload;

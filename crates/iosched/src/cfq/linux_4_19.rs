@@ -2,9 +2,9 @@
 
 use super::Cfq;
 use super::clock::Nanoseconds;
+use super::data::queue::QueueId;
 use super::generation::Generation;
 use super::ncq;
-use super::queue::QueueId;
 use super::tunables::{MAX, Tunables, YIELD};
 use crate::context::WeightRange;
 use crate::elevator::Registered;

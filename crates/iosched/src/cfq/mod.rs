@@ -15,18 +15,20 @@
 //! of its requests, `service_tree` in what order queues take turns, `slice` for how long, `idle` when to wait,
 //! `preempt` who may cut in, `cooperator` who shares a queue, `group` how groups share, `process` whose queue is
 //! which, `yielding` who gives up its turn, `ncq` whether the device queues commands, `clock` what time is counted in.
+//! What they all work on is in `data`.
 
 mod choose;
 mod clock;
 mod cooperator;
+mod data;
 mod dispatch;
 mod generation;
 mod group;
 mod idle;
 pub(crate) mod linux_2_6_16;
-mod linux_2_6_30;
-mod linux_2_6_34;
-mod linux_4_19;
+pub(crate) mod linux_2_6_30;
+pub(crate) mod linux_2_6_34;
+pub(crate) mod linux_4_19;
 mod ncq;
 mod preempt;
 mod process;
@@ -38,21 +40,17 @@ mod yielding;
 
 use std::marker::PhantomData;
 
-pub(crate) use linux_2_6_30::REGISTERED as REGISTERED_2_6_30;
-pub(crate) use linux_2_6_34::REGISTERED as REGISTERED_2_6_34;
-pub(crate) use linux_4_19::REGISTERED;
-
-use choose::Serving;
 use clock::Clock as _;
+use data::group::Groups;
+use data::process::Process;
+use data::queue::{QueueId, Queues};
+use data::service_tree::{Class, TreeIndex};
+use data::serving::Serving;
+use data::turn::Turn;
+use data::yields::Yield;
 use generation::Generation;
-use group::Groups;
 use ncq::{Load, QueueDepth};
-use process::Process;
-use queue::{QueueId, Queues};
-use service_tree::{Class, TreeIndex};
-use slice::Turn;
 use tunables::Tunables;
-use yielding::Yield;
 
 use crate::collections::Id;
 use crate::context::{ContextId, LEVEL_MAX};

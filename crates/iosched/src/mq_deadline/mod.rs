@@ -95,13 +95,7 @@ fn deadline(env: &Env, id: RequestId) -> u64 {
 
 impl MqDeadline {
     fn new(env: &Env) -> Self {
-        Self {
-            tunables: Tunables::new(env.hz),
-            classes: Default::default(),
-            direction: WRITE,
-            batch: 0,
-            starved: 0,
-        }
+        Self { tunables: Tunables::new(env.hz), classes: Default::default(), direction: WRITE, batch: 0, starved: 0 }
     }
 
     #[inline]

@@ -53,7 +53,8 @@ impl RequestQueue {
             if !names.contains(&present) {
                 names.push(present);
             }
-            let shown = names.into_iter().map(|name| if name == present { format!("[{name}]") } else { name.to_owned() });
+            let shown =
+                names.into_iter().map(|name| if name == present { format!("[{name}]") } else { name.to_owned() });
             return Ok(shown.collect::<Vec<_>>().join(" "));
         }
         ATTRIBUTES.get(&self.attributes, name).map(|value| value.to_string())

@@ -1,6 +1,6 @@
 //! The control tree of a disk: what sysfs would show, and what is refused.
 
-use iosched::{Registry, IoClass, IoPriority, RequestQueue, Time};
+use iosched::{IoClass, IoPriority, Registry, RequestQueue, Time};
 use proptest::prelude::*;
 
 use super::tree::{Kind, kind, list, make_directory, read, write};

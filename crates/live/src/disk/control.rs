@@ -1,7 +1,8 @@
 //! Control of a live disk: what its tree shows and changes.
 
 use iosched::{
-    ContextId, IoPriority, Registry, RequestQueue, Spec, Stat, Time, TunableError, UnknownElevator, WeightError, WeightRange,
+    ContextId, IoPriority, Registry, RequestQueue, Spec, Stat, Time, TunableError, UnknownElevator, WeightError,
+    WeightRange,
 };
 
 use iosched_trace::BlkEvent;

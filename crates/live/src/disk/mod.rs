@@ -26,7 +26,9 @@ mod watch;
 
 use std::collections::VecDeque;
 
-use iosched::{Bio, ContextId, IoError, Op, QueueConfig, Registry, RequestId, RequestQueue, Sector, Time, UnknownElevator};
+use iosched::{
+    Bio, ContextId, IoError, Op, QueueConfig, Registry, RequestId, RequestQueue, Sector, Time, UnknownElevator,
+};
 use slab::Slab;
 
 use crate::Errno;

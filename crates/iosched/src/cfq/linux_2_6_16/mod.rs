@@ -18,7 +18,7 @@ mod tunables;
 mod turn;
 
 use crate::context::ContextId;
-use crate::elevator::{Elevator, Registered, PerProcess};
+use crate::elevator::{Elevator, PerProcess, Registered};
 use crate::env::Env;
 use crate::layer::Layer;
 use crate::request::{Bio, RequestId, Stage};

@@ -182,7 +182,12 @@ impl MultiQueue {
     // ---- waking
 
     /// The next context that waited and has a tag now.
-    pub(in crate::queue) fn woken(&mut self, env: &Env, elevator: &mut dyn Elevator, nr_requests: u32) -> Option<ContextId> {
+    pub(in crate::queue) fn woken(
+        &mut self,
+        env: &Env,
+        elevator: &mut dyn Elevator,
+        nr_requests: u32,
+    ) -> Option<ContextId> {
         if let Some(context) = self.retry.pop_front() {
             return Some(context);
         }
