@@ -12,7 +12,10 @@
 //! | timer | [`RequestQueue::next_timer`], [`RequestQueue::timer`]: the one deadline the elevator asked for |
 //! | control | tunables and attributes, [`RequestQueue::switch`], [`RequestQueue::set_ioprio`], [`RequestQueue::exit`], weights, [`RequestQueue::yield_to`] |
 //!
-//! What is decided, and why, can be read as [`Decision`] events: off at first, and free when off.
+//! What is decided, and why, can be read as [`Decision`] events: off at first, and free when off. An elevator of your own is a
+//! type with the trait [`Elevator`] and an entry in a [`Registry`]; `docs/elevator-howto.md` writes one.
+//!
+//! # Submit, dispatch, complete, timer
 //!
 //! ```
 //! use iosched::{Bio, CgroupId, Flags, IoPriority, Op, QueueConfig, Registry, RequestQueue, Time};
@@ -28,8 +31,51 @@
 //! let later = now + 5_000_000;
 //! queue.complete(later, request, Ok(()), |bio, result| assert!(bio.cookie == 1 && result.is_ok()));
 //! // CFQ waits for the reader's next request: nobody else has anything to send.
-//! assert_eq!(queue.next_timer(), Some(later + 8_000_000));
+//! let in_vain = queue.next_timer().expect("it waits");
+//! assert_eq!(in_vain, later + 8_000_000);
+//! queue.timer(in_vain);
+//! assert_eq!(queue.next_timer(), None);
 //! # Ok::<(), iosched::UnknownElevator>(())
+//! ```
+//!
+//! # Plugs
+//!
+//! ```
+//! # use iosched::{Bio, CgroupId, Flags, IoPriority, Op, QueueConfig, Registry, RequestQueue, Submit, Time};
+//! # let now = Time::ZERO;
+//! # let mut queue = RequestQueue::new(now, &QueueConfig::default(), Registry::linux().get("noop")?);
+//! # let writer = queue.create_context(1, IoPriority::default(), CgroupId::ROOT);
+//! # let bio = |sector| Bio { op: Op::Write, flags: Flags::empty(), sector, nr_sectors: 8, context: writer, cookie: sector };
+//! queue.plug(writer);
+//! assert!(matches!(queue.submit(now, &bio(0)), Submit::Queued(_)));
+//! assert_eq!(queue.submit(now, &bio(8)), Submit::Merged);
+//! assert_eq!(queue.dispatch(now), None, "what is on a plug is not in the elevator");
+//! while queue.unplug(now, writer) {}
+//! let request = queue.dispatch(now).expect("one request of two bios");
+//! assert_eq!(queue.bios(request).collect::<Vec<_>>(), [0, 8]);
+//! # Ok::<(), iosched::UnknownElevator>(())
+//! ```
+//!
+//! # Control
+//!
+//! ```
+//! # use iosched::{Cgroup, QueueConfig, Registry, RequestQueue, Time};
+//! # let now = Time::ZERO;
+//! # let mut queue = RequestQueue::new(now, &QueueConfig::default(), Registry::linux().get("cfq")?);
+//! queue.set_tunable(now, "slice_idle", "0")?;
+//! queue.set_attribute(now, "nr_requests", "64")?;
+//! assert_eq!((queue.tunable("slice_idle")?, queue.attribute("nr_requests")?.as_str()), (0, "64"));
+//! let error = queue.set_tunable(now, "quantum", "0").unwrap_err();
+//! assert_eq!(error.to_string(), "quantum: 0 is out of range 1..=4294967295 requests");
+//!
+//! let group = queue.create_cgroup(Cgroup { name: "backup".to_owned(), parent: None, weight: Some(100), leaf_weight: None })?;
+//! queue.set_weights(group, Some(200), None)?;
+//!
+//! queue.record_decisions(true);
+//! queue.switch(now, Registry::linux().get("bfq")?);
+//! assert_eq!(queue.scheduler(), "bfq");
+//! assert!(queue.take_decisions().any(|(_, decision)| decision == iosched::Decision::Switch { elevator: "bfq" }));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! The same calls give the same answers: nothing here reads a clock, iterates in hash order or keeps global state. CFQ,
