@@ -8,8 +8,8 @@ use crate::tunable::{Spec, TunableSet};
 
 /// A policy: which request next, and whether to wait for a better one.
 ///
-/// Three methods make an elevator: [`insert`](Self::insert), [`dispatch`](Self::dispatch) and [`absorb`](Self::absorb). All
-/// others have a default, and are there for elevators that want to know more:
+/// Three methods make an elevator: [`insert`](Self::insert), [`dispatch`](Self::dispatch) and
+/// [`absorb`](Self::absorb). All others have a default, and are there for elevators that want to know more:
 ///
 /// | what | methods |
 /// |---|---|
@@ -21,17 +21,18 @@ use crate::tunable::{Spec, TunableSet};
 /// | processes and cgroups | `per_process`, `per_group` |
 /// | looking | `recording`, `check` |
 ///
-/// The request queue calls it in this order for every request: [`prepare`](Self::prepare),
-/// [`insert`](Self::insert), [`dispatch`](Self::dispatch) until that gives it out, [`complete`](Self::complete). While it
-/// is drained, [`drain`](Self::drain) gives requests out, and [`start`](Self::start) tells when the device takes each. A
-/// request that is merged into another while queued is reported by [`absorb`](Self::absorb), its last; one that the
-/// device cannot take yet by [`requeue`](Self::requeue), and by `start` when it does.
+/// The request queue calls it in this order for every request: [`prepare`](Self::prepare), [`insert`](Self::insert),
+/// [`dispatch`](Self::dispatch) until that gives it out, [`complete`](Self::complete). While it is drained,
+/// [`drain`](Self::drain) gives requests out, and [`start`](Self::start) tells when the device takes each. A request
+/// that is merged into another while queued is reported by [`absorb`](Self::absorb), its last; one that the device
+/// cannot take yet by [`requeue`](Self::requeue), and by `start` when it does.
 ///
-/// In the multi-queue layer `prepare` comes with the insertion, not with the allocation, and then the request is offered
-/// to those queued: if one of them takes it, [`absorb_new`](Self::absorb_new) is called and nothing is inserted.
+/// In the multi-queue layer `prepare` comes with the insertion, not with the allocation, and then the request is
+/// offered to those queued: if one of them takes it, [`absorb_new`](Self::absorb_new) is called and nothing is
+/// inserted.
 ///
-/// The elevators of old release requests to the dispatch list, several at once perhaps, rather than give them out: their
-/// `dispatch` then returns `None`, and `start` tells when the device takes each.
+/// The elevators of old release requests to the dispatch list, several at once perhaps, rather than give them out:
+/// their `dispatch` then returns `None`, and `start` tells when the device takes each.
 ///
 /// `noop` is the smallest elevator there is: read it first. `docs/elevator-howto.md` writes one outside of this crate.
 pub trait Elevator: Send {
@@ -88,8 +89,8 @@ pub trait Elevator: Send {
         self.insert(env, id);
     }
 
-    /// Gives out something as long as anything is queued, whatever the policy says. The device takes it later. An elevator
-    /// whose [`dispatch`](Self::dispatch) may give nothing while something is queued has one of its own.
+    /// Gives out something as long as anything is queued, whatever the policy says. The device takes it later. An
+    /// elevator whose [`dispatch`](Self::dispatch) may give nothing while something is queued has one of its own.
     fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
         self.dispatch(env)
     }
@@ -123,8 +124,9 @@ pub trait Elevator: Send {
 
     // ---- the multi-queue layer
 
-    /// The queued request that `bio` joins and on which side, of an elevator with [`Merging::Own`](crate::Merging::Own). One
-    /// that the bio would make longer than `max_sectors` is marked for good and nothing joins it: whoever finds it stops there.
+    /// The queued request that `bio` joins and on which side, of an elevator with
+    /// [`Merging::Own`](crate::Merging::Own). One that the bio would make longer than `max_sectors` is marked for
+    /// good and nothing joins it: whoever finds it stops there.
     fn find_merge(&mut self, env: &mut Env, bio: &Bio) -> Option<(RequestId, MergeSide)> {
         let _ = (env, bio);
         None
@@ -244,8 +246,8 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// An elevator of the single-queue layer without tunables, of which nothing is told. Whatever else there is to say is
-    /// said by struct update: `Registered { about: "...", ..Registered::new("mine", |_| Box::new(Mine::default())) }`.
+    /// An elevator of the single-queue layer without tunables, of which nothing is told. Whatever else there is to
+    /// say is said by struct update: `Registered { about: "what it is for", ..Registered::new(name, build) }`.
     #[must_use]
     pub const fn new(name: &'static str, build: fn(&Env) -> Box<dyn Elevator>) -> Self {
         Self {

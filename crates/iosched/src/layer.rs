@@ -82,19 +82,20 @@ pub enum Tags {
 /// Who looks for the queued request that a bio may join.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Merging {
-    /// The queue: the request merged last, the hash of ends, and [`Elevator::find_front`]; new requests merge, too.
+    /// The queue: the request merged last, the hash of ends, and
+    /// [`Elevator::find_front`](crate::Elevator::find_front); new requests merge, too.
     Queue,
-    /// The elevator, with [`Elevator::find_merge`]; requests do not merge with requests.
+    /// The elevator, with [`Elevator::find_merge`](crate::Elevator::find_merge); requests do not merge with requests.
     Own,
 }
 
-/// How those who wait for a tag are served. Linux wakes them in batches from eight wait queues; the recorded runs were made
-/// without that, in two ways.
+/// How those who wait for a tag are served. Linux wakes them in batches from eight wait queues; the recorded runs
+/// were made without that, in two ways.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waking {
     /// Whenever a tag was freed everybody tries once, oldest first, with the limit that holds then.
     OnePass,
-    /// At completions, oldest first and from the oldest again after each success, with the limit that held when the wait
-    /// began.
+    /// At completions, oldest first and from the oldest again after each success, with the limit that held when the
+    /// wait began.
     Rescan,
 }

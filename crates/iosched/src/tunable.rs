@@ -82,8 +82,8 @@ pub struct Spec {
     pub tuning: Option<Span>,
 }
 
-/// The values of a tunable that are worth trying: much less than what it takes. Beyond them an elevator does what it does at
-/// their end, or what nobody wants.
+/// The values of a tunable that are worth trying: much less than what it takes. Beyond them an elevator does what it
+/// does at their end, or what nobody wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
     /// The smallest above 0, in the unit of the declaration.
@@ -335,7 +335,8 @@ pub enum Kept<T> {
     Jiffies {
         /// Jiffies in a second.
         hz: fn(&T) -> u32,
-        /// The default is this fraction of a second, rounded down but at least one jiffy; `None`: what the declaration says.
+        /// The default is this fraction of a second, rounded down but at least one jiffy; `None`: what the
+        /// declaration says.
         default_fraction: Option<u64>,
     },
 }
@@ -354,11 +355,11 @@ pub struct Tunable<T> {
 
 /// The declaration of one tunable: it gives a field of a struct to users, under a name.
 ///
-/// `tunable!(Owner.field, "name", X, scale, default, min..=max, "since", "doc")` with `X` of [`Unit`]: the field is kept in
-/// `scale` for one of the unit, so `1_000_000` for milliseconds that are kept in ns. `since` is the version that first had it.
-/// Fields of [`Spec`] that differ from the usual follow in braces: `{ clamps: true, tuning: Span::of(1, 100) }`.
-/// For milliseconds kept in jiffies, whose owner has a field `hz`, `Jiffies(default)` or `Jiffies(HZ / fraction)` stands for
-/// unit, scale and default.
+/// `tunable!(Owner.field, "name", X, scale, default, min..=max, "since", "doc")` with `X` of [`Unit`]: the field is
+/// kept in `scale` for one of the unit, so `1_000_000` for milliseconds that are kept in ns. `since` is the version
+/// that first had it. Fields of [`Spec`] that differ from the usual follow in braces: `{ clamps: true, tuning:
+/// Span::of(1, 100) }`. For milliseconds kept in jiffies, whose owner has a field `hz`, `Jiffies(default)` or
+/// `Jiffies(HZ / fraction)` stands for unit, scale and default.
 #[macro_export]
 macro_rules! tunable {
     ($owner:ident . $field:ident, $name:literal, $unit:ident, $scale:expr, $default:expr, $($rest:tt)*) => {

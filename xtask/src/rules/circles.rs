@@ -1,8 +1,8 @@
 //! Files that import each other in a circle: nobody can read, test or move one of them without the others.
 //!
-//! Read is the text of the code, comments and tests left out: every path that begins with `crate::` or `super::`, and every
-//! `use` of a child or of `self`. A path leads to the file of the longest module it names; what a file hands on with
-//! `pub use` counts as its own.
+//! Read is the text of the code, comments and tests left out: every path that begins with `crate::` or `super::`, and
+//! every `use` of a child or of `self`. A path leads to the file of the longest module it names; what a file hands on
+//! with `pub use` counts as its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! What a request queue shows its elevator, and what the two share: where queued requests are found to merge with, and what
-//! has left the elevator for the device.
+//! What a request queue shows its elevator, and what the two share: where queued requests are found to merge with,
+//! and what has left the elevator for the device.
 
 mod dispatch_list;
 mod merge_hash;
@@ -120,8 +120,8 @@ impl Env {
         }
     }
 
-    /// The elevator, which has taken `id` out of its own lists, releases it to the dispatch list ahead of the device: in
-    /// sector order from where the device is, and with `keep_directions` past no request of the other direction.
+    /// The elevator, which has taken `id` out of its own lists, releases it to the dispatch list ahead of the device:
+    /// in sector order from where the device is, and with `keep_directions` past no request of the other direction.
     pub fn release_sorted(&mut self, id: RequestId, keep_directions: bool) {
         self.unqueue(id);
         self.dispatch_list.insert_sorted(&mut self.requests, id, keep_directions);

@@ -32,8 +32,8 @@ impl QueueDepth {
         self.most_in_driver
     }
 
-    /// A request completes, `in_driver` with it. `queued` are waiting; `lone`: a queue that soon follows up is in service
-    /// with so few requests that it says nothing. Returns the verdict if it changed.
+    /// A request completes, `in_driver` with it. `queued` are waiting; `lone`: a queue that soon follows up is in
+    /// service with so few requests that it says nothing. Returns the verdict if it changed.
     #[inline]
     pub(in crate::bfq) fn observe(&mut self, in_driver: u32, queued: u32, lone: bool) -> Option<i8> {
         self.most_in_driver = self.most_in_driver.max(in_driver);

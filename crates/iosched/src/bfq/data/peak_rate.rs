@@ -6,7 +6,8 @@ use crate::time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS};
 /// Rates are in sectors per us with so many binary places.
 pub(in crate::bfq) const RATE_SHIFT: u32 = 16;
 
-/// Rates of reference devices, with and without seek cost, in those units; what is estimated at first is two thirds of it.
+/// Rates of reference devices, with and without seek cost, in those units; what is estimated at first is two thirds
+/// of it.
 const REFERENCE_RATES: [u64; 2] = [14_000, 33_000];
 
 /// The time such a device takes to load a large application, ms.
@@ -75,7 +76,8 @@ impl PeakRate {
         self.largest = nr_sectors;
     }
 
-    /// Betters the estimate by what was observed, if that is worth it; the last completion was then. Returns whether it did.
+    /// Betters the estimate by what was observed, if that is worth it; the last completion was then. Returns whether
+    /// it did.
     pub(in crate::bfq) fn conclude(&mut self, last_completion_ns: u64) -> bool {
         let span_ns = self.last_dispatch_ns.wrapping_sub(self.first_ns);
         if self.samples < SAMPLES_MIN || span_ns < SPAN_MIN_NS {

@@ -1,5 +1,5 @@
-//! A queue: the requests of one process (sync), or of all processes of one class and level in a group (async). Which of them
-//! is served next.
+//! A queue: the requests of one process (sync), or of all processes of one class and level in a group (async). Which
+//! of them is served next.
 
 use std::ops::{Index, IndexMut};
 

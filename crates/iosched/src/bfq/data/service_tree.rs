@@ -1,8 +1,8 @@
 //! A service tree: the entities of one group and class, in B-WF2Q+ order.
 //!
-//! Those that wait are in the active tree by finish; an entity is eligible when its start has come. Those that want nothing
-//! but have had more than their share so far are remembered in the idle tree. Virtual time runs with the service given,
-//! divided by the sum of all weights that count.
+//! Those that wait are in the active tree by finish; an entity is eligible when its start has come. Those that want
+//! nothing but have had more than their share so far are remembered in the idle tree. Virtual time runs with the
+//! service given, divided by the sum of all weights that count.
 
 use super::entity::{ByFinish, Entities, EntityId, Place, Virtual};
 use crate::collections::{Id as _, RbTree};
@@ -58,8 +58,8 @@ impl ServiceTree {
         entities[id].place = Place::Nowhere;
     }
 
-    /// The remembered entity that is to be forgotten, because what it had too much is made up for. With nobody waiting, virtual
-    /// time falls to the last remembered finish first.
+    /// The remembered entity that is to be forgotten, because what it had too much is made up for. With nobody
+    /// waiting, virtual time falls to the last remembered finish first.
     #[inline]
     pub(in crate::bfq) fn forgettable(&mut self, entities: &Entities) -> Option<EntityId> {
         let first = self.idle.first()?;
@@ -81,8 +81,8 @@ impl ServiceTree {
         Some(self.vtime.max(entities.node(root).subtree_start))
     }
 
-    /// The entity to serve at `vtime`. The search goes left while somebody there is eligible and settles for the last eligible
-    /// entity met, which need not have the earliest finish of all.
+    /// The entity to serve at `vtime`. The search goes left while somebody there is eligible and settles for the last
+    /// eligible entity met, which need not have the earliest finish of all.
     #[inline]
     pub(in crate::bfq) fn pick(&self, entities: &Entities, vtime: Virtual) -> Option<EntityId> {
         let nodes = entities.nodes.as_slice();

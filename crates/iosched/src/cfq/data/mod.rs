@@ -1,5 +1,5 @@
-//! What the elevator keeps, as plain data: nothing here knows the elevator itself. What is done with it is decided in the
-//! files beside this folder.
+//! What the elevator keeps, as plain data: nothing here knows the elevator itself. What is done with it is decided in
+//! the files beside this folder.
 
 pub(super) mod group;
 pub(super) mod process;

@@ -158,8 +158,8 @@ impl RequestQueue {
         true
     }
 
-    /// Offers `new`, which is not queued, to the request merged last, and then to one that ends where it begins, which in
-    /// turn is offered to one that ends where it begins, and so on.
+    /// Offers `new`, which is not queued, to the request merged last, and then to one that ends where it begins,
+    /// which in turn is offered to one that ends where it begins, and so on.
     fn merge_new(&mut self, new: RequestId) -> bool {
         if self.attributes.nomerges == 2 || !self.env.requests[new].mergeable {
             return false;

@@ -1,9 +1,9 @@
 //! blk-mq's allocation: tags of hardware queues, who waits for one, and who is next when one is given back.
 //!
-//! Each io context has its hardware queue. A bio that finds no tag waits, and its context is told so; when there is a tag
-//! for it, the tag is kept for the context, which submits the bio again. With [`Waking::OnePass`] everybody who waits
-//! tries once after a tag was given back; with [`Waking::Rescan`] the oldest has the first try after each success. What
-//! elevators do with the requests is not decided here.
+//! Each io context has its hardware queue. A bio that finds no tag waits, and its context is told so; when there is a
+//! tag for it, the tag is kept for the context, which submits the bio again. With [`Waking::OnePass`] everybody who
+//! waits tries once after a tag was given back; with [`Waking::Rescan`] the oldest has the first try after each
+//! success. What elevators do with the requests is not decided here.
 
 use std::collections::VecDeque;
 
