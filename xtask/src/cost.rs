@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hint::black_box;
 use std::time::Instant;
 
-use iosched::{Bio, CgroupId, ContextId, Flags, IoPriority, Op, QueueConfig, RequestQueue, Submit, Time};
+use iosched::{Bio, CgroupId, ContextId, Flags, IoPriority, Op, QueueConfig, Registry, RequestQueue, Submit, Time};
 
 /// Where a task's next request lies.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -147,7 +147,7 @@ struct Load<'a> {
 impl<'a> Load<'a> {
     fn new(elevator: &str, shape: &'a Shape) -> anyhow::Result<Self> {
         let now = Time::from_ns(1_000_000_000_000);
-        let mut queue = RequestQueue::new(now, &QueueConfig::default(), elevator)?;
+        let mut queue = RequestQueue::new(now, &QueueConfig::default(), Registry::linux().get(elevator)?);
         // Enough for everybody, those included that may only have a part of them.
         queue.set_attribute(now, "nr_requests", &(8 * shape.tasks * shape.queued_per_task).to_string())?;
         queue.set_attribute(now, "nomerges", if shape.lookup { "0" } else { "1" })?;
@@ -284,7 +284,7 @@ pub(crate) fn run(only: Option<&str>) -> anyhow::Result<()> {
     let mut table = Vec::new();
     for shape in SHAPES {
         let wanted = |elevator: &&str| only.is_none_or(|part| format!("{elevator} {}", shape.name).contains(part));
-        let elevators: Vec<&'static str> = iosched::elevator_names().into_iter().filter(wanted).collect();
+        let elevators: Vec<&'static str> = Registry::linux().names().into_iter().filter(wanted).collect();
         if elevators.is_empty() {
             continue;
         }

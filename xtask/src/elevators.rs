@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use iosched::ELEVATORS;
+use iosched::Registry;
 use iosched_disk::Profile;
 use iosched_lab::report::ServiceFigure;
 use iosched_sim::{Plan, RunResult, SchedulerSetting, ServiceLog, run as simulate};
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
     let workload = Workload::open(page::path(WORKLOAD))?;
     let mut files: Vec<(String, String)> = Vec::new();
     let mut results = Vec::new();
-    for elevator in ELEVATORS {
+    for elevator in Registry::linux().elevators() {
         let (result, log) = one(&workload, elevator.name)?;
         let (title, about) = (elevator.name, elevator.about);
         let figure = ServiceFigure { log: &log, title, about, window_ns: WINDOW_NS, sectors: 1_953_525_168 };

@@ -6,7 +6,7 @@ mod traces;
 
 use std::fmt::Write as _;
 
-use iosched::{ELEVATORS, RequestQueue, Spec};
+use iosched::{Registry, RequestQueue, Spec};
 use iosched_kernel::attribute::{Choice, kernel_choices, kernel_numbers};
 
 use crate::page;
@@ -44,7 +44,7 @@ fn tunables() -> String {
     for Choice { name, values, doc } in kernel_choices() {
         let _ = writeln!(page, "| `{name}` | | | {} | | | {doc} |", values.join(", "));
     }
-    for elevator in ELEVATORS {
+    for elevator in Registry::linux().elevators() {
         let _ = write!(page, "\n## {}\n\n{}.\n\n", elevator.name, capitalised(elevator.about));
         let specs = (elevator.tunables)();
         if specs.is_empty() {

@@ -1,6 +1,6 @@
 //! What a run begins with: queue, device, tasks.
 
-use iosched::{ELEVATORS, QueueConfig, Registered, TagLayout, Time};
+use iosched::{QueueConfig, Registered, Registry, TagLayout, Time};
 
 use crate::operation::Mix;
 use crate::random::Random;
@@ -47,8 +47,8 @@ pub struct Config {
 
 /// All elevators there are.
 #[must_use]
-pub fn elevators() -> &'static [Registered] {
-    ELEVATORS
+pub fn elevators() -> Vec<Registered> {
+    Registry::linux().elevators().to_vec()
 }
 
 /// The index of the elevator called `name`.

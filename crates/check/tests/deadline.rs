@@ -12,7 +12,8 @@ struct Reads {
 
 impl Reads {
     fn new(tunables: &[(&str, u64)]) -> Self {
-        let mut queue = RequestQueue::new(Time::ZERO, &QueueConfig::default(), "deadline").unwrap();
+        let mut queue =
+            RequestQueue::new(Time::ZERO, &QueueConfig::default(), iosched::Registry::linux().get("deadline").unwrap());
         queue.set_attribute(Time::ZERO, "nomerges", "2").unwrap();
         for (name, value) in tunables {
             queue.set_tunable(Time::ZERO, name, &value.to_string()).unwrap();

@@ -3,7 +3,8 @@
 use iosched::{Bio, CgroupId, ContextId, Decision, Flags, IoPriority, Op, QueueConfig, RequestQueue, Submit, Time};
 
 fn queue(scheduler: &str) -> (RequestQueue, ContextId) {
-    let mut queue = RequestQueue::new(Time::ZERO, &QueueConfig::default(), scheduler).unwrap();
+    let mut queue =
+        RequestQueue::new(Time::ZERO, &QueueConfig::default(), iosched::Registry::linux().get(scheduler).unwrap());
     let context = queue.create_context(1, IoPriority::default(), CgroupId::ROOT);
     (queue, context)
 }
@@ -36,7 +37,7 @@ fn tunables_are_those_of_the_elevator_that_is_switched_to() {
     let (mut queue, context) = queue("noop");
     assert!(matches!(queue.submit(Time::ZERO, &read(context, 0)), Submit::Queued(_)));
     let request = queue.dispatch(Time::ZERO).unwrap();
-    queue.switch(Time::ZERO, "deadline").unwrap();
+    queue.switch(Time::ZERO, iosched::Registry::linux().get("deadline").unwrap());
     assert!(queue.is_switching());
     queue.set_tunable(Time::ZERO, "fifo_batch", "7").unwrap();
     assert_eq!(queue.tunable("fifo_batch"), Ok(7));
@@ -55,7 +56,7 @@ fn a_process_that_exits_during_a_switch_leaves_nothing_to_the_next() {
     };
     queue.submit(Time::ZERO, &read(first, 0));
     let request = queue.dispatch(Time::ZERO).unwrap();
-    queue.switch(Time::ZERO, "cfq").unwrap();
+    queue.switch(Time::ZERO, iosched::Registry::linux().get("cfq").unwrap());
     queue.submit(Time::ZERO, &read(first, 1000));
     queue.exit(Time::ZERO, first);
     queue.complete(Time::ZERO, request, Ok(()), |_, _| ());

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
-use iosched::{ELEVATORS, Registered};
+use iosched::{Registered, Registry};
 use iosched_lab::EQUAL_WITHIN_PERCENT;
 use iosched_sim::SchedulerSetting;
 
@@ -313,7 +313,8 @@ pub(crate) enum ElevatorCommand {
 /// What one --scheduler names: a setting, or several elevators with their defaults.
 pub(crate) fn settings(text: &str) -> Result<Vec<SchedulerSetting>, String> {
     let defaults = |wanted: fn(&Registered) -> bool| {
-        let elevators = ELEVATORS.iter().filter(|elevator| wanted(elevator));
+        let linux = Registry::linux();
+        let elevators = linux.elevators().iter().filter(|elevator| wanted(elevator));
         elevators.map(|elevator| SchedulerSetting::defaults(elevator.name)).collect()
     };
     match text {

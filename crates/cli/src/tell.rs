@@ -12,14 +12,14 @@ pub(crate) fn elevator(command: &ElevatorCommand) -> Result<()> {
     let mut text = String::new();
     match command {
         ElevatorCommand::List => {
-            for elevator in iosched::ELEVATORS {
+            for elevator in iosched::Registry::linux().elevators() {
                 let _ = writeln!(text, "{:14}{:18}{}", elevator.name, kernels(elevator), elevator.about);
             }
         }
         ElevatorCommand::Show { name } => {
-            let elevator = iosched::elevator(name)?;
+            let elevator = iosched::Registry::linux().get(name)?;
             let _ = writeln!(text, "{}: {}\n", elevator.name, elevator.about);
-            let _ = writeln!(text, "{:12}{}, {}", "in Linux", kernels(elevator), layer(elevator.layer));
+            let _ = writeln!(text, "{:12}{}, {}", "in Linux", kernels(&elevator), layer(elevator.layer));
             let _ = writeln!(text, "{:12}{}", "use it for", elevator.when);
             for (number, line) in elevator.how.iter().enumerate() {
                 let _ = writeln!(text, "{:12}{line}", if number == 0 { "decides" } else { "" });

@@ -275,7 +275,7 @@ fn devices_and_elevators_are_told_from_their_declarations() {
     assert!(figures.iter().any(|row| row["figure"] == "random_read_4k_depth_32" && row["unit"] == "IOPS"), "{card}");
     assert!(figures.iter().filter(|row| !row["anchor"].is_null()).all(|row| row["deviation"].is_number()), "{card}");
     let (_, list, _) = run(&here, &["elevator", "list"]);
-    for elevator in iosched::ELEVATORS {
+    for elevator in iosched::Registry::linux().elevators() {
         assert!(list.contains(elevator.name) && list.contains(elevator.about));
         let (code, page, _) = run(&here, &["elevator", "show", elevator.name]);
         assert_eq!(code, 0);
@@ -295,7 +295,7 @@ fn one_word_names_every_elevator() {
     let args = ["compare", "--workload", "tasks.toml", "--scheduler", "all", "--runs", "1", "--csv"];
     let (code, csv, error) = run(&here, &args);
     assert_eq!(code, 0, "{error}");
-    for elevator in iosched::ELEVATORS {
+    for elevator in iosched::Registry::linux().elevators() {
         assert!(csv.lines().any(|line| line.split(',').any(|cell| cell == elevator.name)), "{}: {csv}", elevator.name);
     }
 }

@@ -39,7 +39,7 @@ struct Shaker<'a> {
 impl Shaker<'_> {
     fn shake(&mut self, done: &AtomicBool) {
         while !done.load(Ordering::SeqCst) {
-            let elevator = self.random.pick(&iosched::elevator_names());
+            let elevator = self.random.pick(&iosched::Registry::linux().names());
             assert!((self.write)("queue/scheduler", elevator), "{elevator} is not taken");
             self.switched += 1;
             for _ in 0..self.random.below(4) {
@@ -66,7 +66,8 @@ impl Shaker<'_> {
                 (format!("queue/{}", spec.name), self.value(spec))
             }
             _ => {
-                let specs = iosched::elevator(elevator).map(|elevator| (elevator.tunables)()).unwrap_or_default();
+                let specs =
+                    iosched::Registry::linux().get(elevator).map(|elevator| (elevator.tunables)()).unwrap_or_default();
                 if specs.is_empty() {
                     return;
                 }

@@ -3,14 +3,15 @@
 //! As in Linux 4.19. Expiry is counted in jiffies.
 
 use crate::collections::List;
-use crate::elevator::{Elevator, Env, Layer, Registered};
+use crate::elevator::{Elevator, Registered};
+use crate::env::Env;
+use crate::layer::Layer;
 use crate::parts::sorted::{Sorted, inherit_fifo_place};
 use crate::request::{Bio, Fifo, RequestId};
 use crate::time::Time;
-use crate::tunable::{Declarations, Span, TunableError, tunable};
+use crate::tunable::{Declarations, Span, TunableSet, Tuned, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    name: "deadline",
     about: "batches in sector order, reads first, bounded waiting: for databases and where throughput counts",
     since: "2.6.0",
     until: Some("5.0"),
@@ -24,7 +25,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     ],
     when: "Databases and servers where throughput and bounded waiting count and clients need no fair share.",
     tunables: || DECLARATIONS.specs().collect(),
-    build: |_| Box::new(Deadline::new()),
+    ..Registered::new("deadline", |_| Box::new(Deadline::new()))
 };
 
 /// Largest value of its tunables, as in Linux.
@@ -103,7 +104,7 @@ const READ: usize = 0;
 const WRITE: usize = 1;
 
 struct Deadline {
-    tunables: Tunables,
+    tunables: Tuned<Tunables>,
     directions: [Direction; 2],
     /// The successor of the last one served, and its direction.
     next: Option<(usize, RequestId)>,
@@ -111,7 +112,6 @@ struct Deadline {
     batching: u32,
     /// Read batches that passed over waiting writes.
     starved: u32,
-    queued: usize,
 }
 
 fn direction_of(env: &Env, id: RequestId) -> usize {
@@ -120,9 +120,13 @@ fn direction_of(env: &Env, id: RequestId) -> usize {
 
 impl Deadline {
     fn new() -> Self {
-        let mut tunables = Tunables::default();
-        DECLARATIONS.set_defaults(&mut tunables);
-        Self { tunables, directions: Default::default(), next: None, batching: 0, starved: 0, queued: 0 }
+        Self {
+            tunables: DECLARATIONS.tuned(Tunables::default()),
+            directions: Default::default(),
+            next: None,
+            batching: 0,
+            starved: 0,
+        }
     }
 
     /// The direction of a new batch.
@@ -153,15 +157,10 @@ impl Deadline {
         }
         sorted.remove(&mut env.requests, id);
         fifo.remove(env.requests.list_nodes(), id);
-        self.queued -= 1;
     }
 }
 
 impl Elevator for Deadline {
-    fn name(&self) -> &'static str {
-        REGISTERED.name
-    }
-
     fn find_front(&mut self, env: &mut Env, bio: &Bio) -> Option<RequestId> {
         if !self.tunables.front_merges {
             return None;
@@ -195,7 +194,6 @@ impl Elevator for Deadline {
         let Direction { sorted, fifo } = &mut self.directions[direction];
         sorted.insert(&mut env.requests, id);
         fifo.push_back(env.requests.list_nodes(), id);
-        self.queued += 1;
     }
 
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
@@ -217,27 +215,19 @@ impl Elevator for Deadline {
         Some(id)
     }
 
-    fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
-        self.dispatch(env)
-    }
-
-    fn queued(&self) -> usize {
-        self.queued
-    }
-
     fn check(&self, env: &Env) {
         let sorted: usize = self.directions.iter().map(|d| d.sorted.check(&env.requests)).sum();
-        assert_eq!(sorted, self.queued);
+        assert_eq!(sorted, env.queued());
         for direction in &self.directions {
             assert_eq!(direction.sorted.is_empty(), direction.fifo.is_empty());
         }
     }
 
-    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
-        DECLARATIONS.get(&self.tunables, name)
+    fn tunables(&self) -> Option<&dyn TunableSet> {
+        Some(&self.tunables)
     }
 
-    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
-        DECLARATIONS.set(&mut self.tunables, name, value)
+    fn tunables_mut(&mut self) -> Option<&mut dyn TunableSet> {
+        Some(&mut self.tunables)
     }
 }

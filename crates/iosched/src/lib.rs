@@ -1,7 +1,7 @@
 //! The policy library: Linux' I/O elevators and the request queue they stand in, without clock, I/O, threads or
 //! randomness.
 //!
-//! A host owns time and the device. It makes a [`RequestQueue`] with an elevator from [`ELEVATORS`], an io context for
+//! A host owns time and the device. It makes a [`RequestQueue`] with an elevator from a [`Registry`], an io context for
 //! each process, and then calls, always telling the present moment:
 //!
 //! | family | calls |
@@ -12,13 +12,16 @@
 //! | timer | [`RequestQueue::next_timer`], [`RequestQueue::timer`]: the one deadline the elevator asked for |
 //! | control | tunables and attributes, [`RequestQueue::switch`], [`RequestQueue::set_ioprio`], [`RequestQueue::exit`], weights, [`RequestQueue::yield_to`] |
 //!
-//! What is decided, and why, can be read as [`Decision`] events: off at first, and free when off.
+//! What is decided, and why, can be read as [`Decision`] events: off at first, and free when off. An elevator of your own is a
+//! type with the trait [`Elevator`] and an entry in a [`Registry`]; `docs/elevator-howto.md` writes one.
+//!
+//! # Submit, dispatch, complete, timer
 //!
 //! ```
-//! use iosched::{Bio, CgroupId, Flags, IoPriority, Op, QueueConfig, RequestQueue, Time};
+//! use iosched::{Bio, CgroupId, Flags, IoPriority, Op, QueueConfig, Registry, RequestQueue, Time};
 //!
 //! let now = Time::ZERO;
-//! let mut queue = RequestQueue::new(now, &QueueConfig::default(), "cfq")?;
+//! let mut queue = RequestQueue::new(now, &QueueConfig::default(), Registry::linux().get("cfq")?);
 //! let reader = queue.create_context(4711, IoPriority::default(), CgroupId::ROOT);
 //! let bio = Bio { op: Op::Read, flags: Flags::empty(), sector: 2048, nr_sectors: 8, context: reader, cookie: 1 };
 //! queue.submit(now, &bio);
@@ -28,8 +31,51 @@
 //! let later = now + 5_000_000;
 //! queue.complete(later, request, Ok(()), |bio, result| assert!(bio.cookie == 1 && result.is_ok()));
 //! // CFQ waits for the reader's next request: nobody else has anything to send.
-//! assert_eq!(queue.next_timer(), Some(later + 8_000_000));
+//! let in_vain = queue.next_timer().expect("it waits");
+//! assert_eq!(in_vain, later + 8_000_000);
+//! queue.timer(in_vain);
+//! assert_eq!(queue.next_timer(), None);
 //! # Ok::<(), iosched::UnknownElevator>(())
+//! ```
+//!
+//! # Plugs
+//!
+//! ```
+//! # use iosched::{Bio, CgroupId, Flags, IoPriority, Op, QueueConfig, Registry, RequestQueue, Submit, Time};
+//! # let now = Time::ZERO;
+//! # let mut queue = RequestQueue::new(now, &QueueConfig::default(), Registry::linux().get("noop")?);
+//! # let writer = queue.create_context(1, IoPriority::default(), CgroupId::ROOT);
+//! # let bio = |sector| Bio { op: Op::Write, flags: Flags::empty(), sector, nr_sectors: 8, context: writer, cookie: sector };
+//! queue.plug(writer);
+//! assert!(matches!(queue.submit(now, &bio(0)), Submit::Queued(_)));
+//! assert_eq!(queue.submit(now, &bio(8)), Submit::Merged);
+//! assert_eq!(queue.dispatch(now), None, "what is on a plug is not in the elevator");
+//! while queue.unplug(now, writer) {}
+//! let request = queue.dispatch(now).expect("one request of two bios");
+//! assert_eq!(queue.bios(request).collect::<Vec<_>>(), [0, 8]);
+//! # Ok::<(), iosched::UnknownElevator>(())
+//! ```
+//!
+//! # Control
+//!
+//! ```
+//! # use iosched::{Cgroup, QueueConfig, Registry, RequestQueue, Time};
+//! # let now = Time::ZERO;
+//! # let mut queue = RequestQueue::new(now, &QueueConfig::default(), Registry::linux().get("cfq")?);
+//! queue.set_tunable(now, "slice_idle", "0")?;
+//! queue.set_attribute(now, "nr_requests", "64")?;
+//! assert_eq!((queue.tunable("slice_idle")?, queue.attribute("nr_requests")?.as_str()), (0, "64"));
+//! let error = queue.set_tunable(now, "quantum", "0").unwrap_err();
+//! assert_eq!(error.to_string(), "quantum: 0 is out of range 1..=4294967295 requests");
+//!
+//! let group = queue.create_cgroup(Cgroup { name: "backup".to_owned(), parent: None, weight: Some(100), leaf_weight: None })?;
+//! queue.set_weights(group, Some(200), None)?;
+//!
+//! queue.record_decisions(true);
+//! queue.switch(now, Registry::linux().get("bfq")?);
+//! assert_eq!(queue.scheduler(), "bfq");
+//! assert!(queue.take_decisions().any(|(_, decision)| decision == iosched::Decision::Switch { elevator: "bfq" }));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! The same calls give the same answers: nothing here reads a clock, iterates in hash order or keeps global state. CFQ,
@@ -45,32 +91,34 @@ mod deadline;
 mod decision;
 mod driver;
 mod elevator;
+mod env;
 mod kyber;
+mod layer;
 mod mq_deadline;
 mod none;
 mod noop;
 mod parts;
 mod queue;
+mod registry;
 mod request;
 mod time;
 mod tunable;
 
-pub use anticipatory::{Anticipation, AnticipatoryEvent};
-pub use bfq::{Event as BfqEvent, Reason as BfqReason, State as BfqState};
-pub use cfq::linux_2_6_16::{ActiveQueue, Cfq2616Event};
 pub use context::{
     Cgroup, CgroupId, Cgroups, Context, ContextId, Contexts, IoClass, IoPriority, IoPriorityError, LEVEL_DEFAULT,
     LEVEL_MAX, WEIGHT_MAX, WEIGHT_MIN, WeightError, WeightRange,
 };
-pub use decision::{Decision, DecisionLog, MergeSide, QueueName, Workload};
-pub use driver::{Driver, Due, Rerun, Step};
-pub use elevator::{
-    ELEVATORS, Elevator, Env, Layer, Merging, MultiQueueRules, Registered, Tags, UnknownElevator, Waking, elevator,
-    elevator_names,
+pub use decision::{
+    ActiveQueue, Anticipation, AnticipatoryEvent, BfqEvent, BfqReason, BfqState, Cfq2616Event, Decision, DecisionLog,
+    KyberEvent, LatencyKind, MqDeadlineChoice, QueueName, Workload,
 };
-pub use kyber::{KyberEvent, LatencyKind};
-pub use mq_deadline::Choice as MqDeadlineChoice;
-pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit, TagLayout};
-pub use request::{Bio, BioDone, Flags, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
+pub use driver::{Driver, Due, Rerun, Step};
+pub use elevator::{Elevator, PerGroup, PerProcess, Registered};
+pub use env::Env;
+pub use layer::{Layer, Merging, MultiQueueRules, Tags, Waking};
+pub use parts::tags::TagLayout;
+pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit};
+pub use registry::{Registry, RegistryError, UnknownElevator};
+pub use request::{Bio, BioDone, Flags, MergeSide, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
 pub use time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
-pub use tunable::{Declarations, Kept, Span, Spec, Tunable, TunableError, Unit};
+pub use tunable::{Declarations, Kept, Span, Spec, Tunable, TunableError, TunableSet, Tuned, Unit, Value};

@@ -5,7 +5,6 @@ use std::ops::{Index, IndexMut};
 
 use crate::collections::{Id, Kind, ListLinks, NIL, RbLinks, RbNode};
 use crate::context::{CgroupId, ContextId, IoPriority};
-use crate::decision::MergeSide;
 use crate::time::Time;
 
 /// A position on a device, in units of 512 bytes.
@@ -133,6 +132,15 @@ impl fmt::Debug for RequestId {
     }
 }
 
+/// On which side a bio joined a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MergeSide {
+    /// Behind its last sector.
+    Back,
+    /// Before its first.
+    Front,
+}
+
 /// Where a request is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
@@ -169,7 +177,8 @@ pub struct Request {
     pub(crate) hw_queue: u16,
     pub(crate) ioprio: IoPriority,
     pub(crate) allocated: Time,
-    pub(crate) deadline: Time,
+    /// The elevator's own: when the request is due, say. Of a request that was never inserted it means nothing.
+    pub deadline: Time,
     /// The elevator's own word.
     pub(crate) elevator: u32,
     pub(crate) cookie: u64,

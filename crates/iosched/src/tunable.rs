@@ -5,6 +5,7 @@
 //! messages, help, the reference page and a tuner's search space all come from it.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 /// What a value counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,8 +82,8 @@ pub struct Spec {
     pub tuning: Option<Span>,
 }
 
-/// The values of a tunable that are worth trying: much less than what it takes. Beyond them an elevator does what it does at
-/// their end, or what nobody wants.
+/// The values of a tunable that are worth trying: much less than what it takes. Beyond them an elevator does what it
+/// does at their end, or what nobody wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
     /// The smallest above 0, in the unit of the declaration.
@@ -95,15 +96,17 @@ pub struct Span {
 
 impl Span {
     /// Of a switch.
-    pub(crate) const SWITCH: Option<Self> = Self::or_zero(1, 1);
+    pub const SWITCH: Option<Self> = Self::or_zero(1, 1);
 
     /// From `low` to `high`.
-    pub(crate) const fn of(low: u64, high: u64) -> Option<Self> {
+    #[must_use]
+    pub const fn of(low: u64, high: u64) -> Option<Self> {
         Some(Self { low, high, zero: false })
     }
 
     /// 0, and from `low` to `high`.
-    pub(crate) const fn or_zero(low: u64, high: u64) -> Option<Self> {
+    #[must_use]
+    pub const fn or_zero(low: u64, high: u64) -> Option<Self> {
         Some(Self { low, high, zero: true })
     }
 }
@@ -157,6 +160,13 @@ pub enum TunableError {
         /// The attribute.
         name: &'static str,
     },
+}
+
+impl TunableError {
+    /// There is no tunable `name`, because `owner` has none.
+    pub(crate) fn none(name: &str, owner: &'static str) -> Self {
+        Self::Unknown { name: name.to_owned(), what: "tunable", owner, known: "none".to_owned() }
+    }
 }
 
 impl Spec {
@@ -269,8 +279,11 @@ fn milliseconds(jiffies: u64, hz: u32) -> u64 {
 }
 
 /// How a field keeps its value. Only values in the declared range are ever stored.
-pub(crate) trait Value: Copy {
+pub trait Value: Copy {
+    /// The value that stands for `number`.
     fn of(number: u64) -> Self;
+
+    /// The number that it stands for.
     fn number(self) -> u64;
 }
 
@@ -322,7 +335,8 @@ pub enum Kept<T> {
     Jiffies {
         /// Jiffies in a second.
         hz: fn(&T) -> u32,
-        /// The default is this fraction of a second, rounded down but at least one jiffy; `None`: what the declaration says.
+        /// The default is this fraction of a second, rounded down but at least one jiffy; `None`: what the
+        /// declaration says.
         default_fraction: Option<u64>,
     },
 }
@@ -339,33 +353,36 @@ pub struct Tunable<T> {
     pub set: fn(&mut T, u64),
 }
 
-/// Gives `$field` of `$owner` to a user under `$name`.
+/// The declaration of one tunable: it gives a field of a struct to users, under a name.
 ///
-/// `tunable!(Owner.field, "name", X, scale, default, min..=max, "since", "doc")` with `X` of [`Unit`], then, if need be,
-/// struct-update fields of [`Spec`] in braces. For milliseconds kept in jiffies, whose owner has a field `hz`,
-/// `Jiffies(default)` or `Jiffies(HZ / fraction)` stands for unit, scale and default.
+/// `tunable!(Owner.field, "name", X, scale, default, min..=max, "since", "doc")` with `X` of [`Unit`]: the field is
+/// kept in `scale` for one of the unit, so `1_000_000` for milliseconds that are kept in ns. `since` is the version
+/// that first had it. Fields of [`Spec`] that differ from the usual follow in braces: `{ clamps: true, tuning:
+/// Span::of(1, 100) }`. For milliseconds kept in jiffies, whose owner has a field `hz`, `Jiffies(default)` or
+/// `Jiffies(HZ / fraction)` stands for unit, scale and default.
+#[macro_export]
 macro_rules! tunable {
     ($owner:ident . $field:ident, $name:literal, $unit:ident, $scale:expr, $default:expr, $($rest:tt)*) => {
-        $crate::tunable::tunable!(@ $owner, $field, $name, $unit, $crate::tunable::Kept::Scaled($scale), false, $default, $($rest)*)
+        $crate::tunable!(@ $owner, $field, $name, $unit, $crate::Kept::Scaled($scale), false, $default, $($rest)*)
     };
     ($owner:ident . $field:ident, $name:literal, Jiffies(HZ / $fraction:literal), $($rest:tt)*) => {
-        $crate::tunable::tunable!(@ $owner, $field, $name, Milliseconds,
-            $crate::tunable::Kept::Jiffies { hz: |owner| owner.hz, default_fraction: Some($fraction) },
+        $crate::tunable!(@ $owner, $field, $name, Milliseconds,
+            $crate::Kept::Jiffies { hz: |owner| owner.hz, default_fraction: Some($fraction) },
             true, 1000 / $fraction, $($rest)*)
     };
     ($owner:ident . $field:ident, $name:literal, Jiffies($default:expr), $($rest:tt)*) => {
-        $crate::tunable::tunable!(@ $owner, $field, $name, Milliseconds,
-            $crate::tunable::Kept::Jiffies { hz: |owner| owner.hz, default_fraction: None },
+        $crate::tunable!(@ $owner, $field, $name, Milliseconds,
+            $crate::Kept::Jiffies { hz: |owner| owner.hz, default_fraction: None },
             true, $default, $($rest)*)
     };
     (@ $owner:ident, $field:ident, $name:literal, $unit:ident, $kept:expr, $in_jiffies:literal, $default:expr,
      $min:literal ..= $max:expr, $since:literal, $doc:literal $(, { $($extra:ident : $value:expr),* })?) => {
-        $crate::tunable::Tunable::<$owner> {
+        $crate::Tunable::<$owner> {
             spec: {
                 #[allow(unused_mut)]
-                let mut spec = $crate::tunable::Spec {
+                let mut spec = $crate::Spec {
                     name: $name,
-                    unit: $crate::tunable::Unit::$unit,
+                    unit: $crate::Unit::$unit,
                     default: $default,
                     min: $min,
                     max: $max,
@@ -384,12 +401,12 @@ macro_rules! tunable {
                 spec
             },
             kept: $kept,
-            get: |owner| $crate::tunable::Value::number(owner.$field),
-            set: |owner, value| owner.$field = $crate::tunable::Value::of(value),
+            get: |owner| $crate::Value::number(owner.$field),
+            set: |owner, value| owner.$field = $crate::Value::of(value),
         }
     };
 }
-pub(crate) use tunable;
+pub(crate) use crate::tunable;
 
 /// Everything that `T` declares, and how to read and write it by name.
 pub struct Declarations<T: 'static> {
@@ -437,6 +454,13 @@ impl<T: 'static> Declarations<T> {
         }
     }
 
+    /// `values` with every value at its default, which users read and write by name from now on.
+    #[must_use]
+    pub fn tuned(&'static self, mut values: T) -> Tuned<T> {
+        self.set_defaults(&mut values);
+        Tuned { values, declarations: self }
+    }
+
     /// The declarations without where the values live.
     pub fn specs(&self) -> impl Iterator<Item = &'static Spec> + use<T> {
         self.tunables.iter().map(|t| &t.spec)
@@ -447,11 +471,7 @@ impl<T: 'static> Declarations<T> {
             name: name.to_owned(),
             what: self.what,
             owner: self.owner,
-            known: if self.tunables.is_empty() {
-                "none".to_owned()
-            } else {
-                self.tunables.iter().map(|t| t.spec.name).collect::<Vec<_>>().join(", ")
-            },
+            known: self.tunables.iter().map(|t| t.spec.name).collect::<Vec<_>>().join(", "),
         })
     }
 
@@ -472,6 +492,76 @@ impl<T: 'static> Declarations<T> {
         let value = tunable.spec.parse(text)?;
         tunable.write(values, value);
         Ok(())
+    }
+}
+
+/// Values with their declarations. The values are read as fields of `T`.
+///
+/// ```
+/// use iosched::{Declarations, TunableSet, Tuned, tunable};
+///
+/// #[derive(Default)]
+/// struct Tunables {
+///     expire_ns: u64,
+/// }
+///
+/// static DECLARATIONS: Declarations<Tunables> = Declarations {
+///     owner: "mine",
+///     what: "tunable",
+///     tunables: &[tunable!(Tunables.expire_ns, "expire", Milliseconds, 1_000_000, 5, 1..=1000, "1.0", "how long to wait")],
+/// };
+///
+/// let mut tunables: Tuned<Tunables> = DECLARATIONS.tuned(Tunables::default());
+/// assert_eq!(tunables.expire_ns, 5_000_000);
+/// tunables.set("expire", "20")?;
+/// assert_eq!(tunables.get("expire"), Ok(20));
+/// let error = tunables.set("expire", "0").unwrap_err();
+/// assert_eq!(error.to_string(), "expire: 0 is out of range 1..=1000 ms");
+/// # Ok::<(), iosched::TunableError>(())
+/// ```
+pub struct Tuned<T: 'static> {
+    values: T,
+    declarations: &'static Declarations<T>,
+}
+
+impl<T> Deref for Tuned<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.values
+    }
+}
+
+impl<T> DerefMut for Tuned<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.values
+    }
+}
+
+/// What users read and write by name: a [`Tuned`] struct, whatever is in it.
+pub trait TunableSet {
+    /// The value called `name`, in the unit of its declaration, rounded down.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    fn get(&self, name: &str) -> Result<u64, TunableError>;
+
+    /// Gives `name` the value that `text` says. On error nothing has changed.
+    ///
+    /// # Errors
+    /// If there is none of that name, or it does not take that value.
+    fn set(&mut self, name: &str, text: &str) -> Result<(), TunableError>;
+}
+
+impl<T> TunableSet for Tuned<T> {
+    fn get(&self, name: &str) -> Result<u64, TunableError> {
+        self.declarations.get(&self.values, name)
+    }
+
+    fn set(&mut self, name: &str, text: &str) -> Result<(), TunableError> {
+        self.declarations.set(&mut self.values, name, text)
     }
 }
 

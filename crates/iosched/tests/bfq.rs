@@ -27,7 +27,7 @@ struct Host {
 
 impl Host {
     fn new(config: &QueueConfig, tunables: &[(&str, &str)]) -> Self {
-        let mut queue = RequestQueue::new(START, config, "bfq").unwrap();
+        let mut queue = RequestQueue::new(START, config, iosched::Registry::linux().get("bfq").unwrap());
         for (name, value) in tunables {
             queue.set_tunable(START, name, value).unwrap();
         }
@@ -197,7 +197,7 @@ fn an_elevator_switch_loses_nothing() {
         host.serve(MILLISECOND_NS);
     }
     let waiting = host.queue.waiting();
-    host.queue.switch(host.now, "noop").unwrap();
+    host.queue.switch(host.now, iosched::Registry::linux().get("noop").unwrap());
     let mut done = 0;
     while let Some(id) = host.queue.dispatch(host.now) {
         host.queue.check();
@@ -208,14 +208,14 @@ fn an_elevator_switch_loses_nothing() {
 
 #[test]
 fn what_hangs_on_a_tunable_follows_it() {
-    let mut queue = RequestQueue::new(START, &QueueConfig::default(), "bfq").unwrap();
+    let mut queue = RequestQueue::new(START, &QueueConfig::default(), iosched::Registry::linux().get("bfq").unwrap());
     queue.set_tunable(START, "slice_idle", "0").unwrap();
     queue.set_tunable(START, "strict_guarantees", "1").unwrap();
     assert_eq!(queue.tunable("slice_idle_us"), Ok(8000), "strict guarantees need the wait");
     queue.set_tunable(START, "strict_guarantees", "0").unwrap();
     assert_eq!(queue.tunable("slice_idle"), Ok(8), "which stays");
     let hz250 = QueueConfig { hz: 250, ..QueueConfig::default() };
-    let queue = RequestQueue::new(START, &hz250, "bfq").unwrap();
+    let queue = RequestQueue::new(START, &hz250, iosched::Registry::linux().get("bfq").unwrap());
     assert_eq!(queue.tunable("timeout_sync"), Ok(124), "31 jiffies of 4 ms");
 }
 
@@ -294,7 +294,7 @@ struct Anything {
 
 impl Anything {
     fn new(config: &QueueConfig, nr_requests: Option<u32>) -> Self {
-        let mut queue = RequestQueue::new(START, config, "bfq").unwrap();
+        let mut queue = RequestQueue::new(START, config, iosched::Registry::linux().get("bfq").unwrap());
         let nr_requests = nr_requests.unwrap_or(u32::MAX);
         queue.set_attribute(START, "nr_requests", &nr_requests.to_string()).unwrap();
         let mut cgroups = vec![CgroupId::ROOT];

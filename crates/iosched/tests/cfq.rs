@@ -20,7 +20,7 @@ impl Host {
     fn new(groups: bool) -> Self {
         let config = QueueConfig { groups, ..QueueConfig::default() };
         Self {
-            queue: RequestQueue::new(START, &config, "cfq").unwrap(),
+            queue: RequestQueue::new(START, &config, iosched::Registry::linux().get("cfq").unwrap()),
             now: START,
             service_ns: MILLISECOND_NS,
             begun: None,

@@ -22,7 +22,7 @@ impl Host {
     }
 
     fn with(elevator: &str, config: &QueueConfig) -> Self {
-        let mut queue = RequestQueue::new(START, config, elevator).unwrap();
+        let mut queue = RequestQueue::new(START, config, iosched::Registry::linux().get(elevator).unwrap());
         queue.record_decisions(true);
         Self { queue, now: START, decisions: Vec::new() }
     }
@@ -251,13 +251,18 @@ fn tunables_are_kept_in_jiffies_clamped_and_start_as_fractions_of_a_second() {
             (100, "slice_idle", 10),
             (100, "slice_async", 40),
         ] {
-            let mut queue = RequestQueue::new(START, &QueueConfig { hz, ..QueueConfig::default() }, elevator).unwrap();
+            let mut queue = RequestQueue::new(
+                START,
+                &QueueConfig { hz, ..QueueConfig::default() },
+                iosched::Registry::linux().get(elevator).unwrap(),
+            );
             assert_eq!(queue.tunable(name), Ok(default_ms), "{elevator} {name} with {hz}");
             queue.set_tunable(START, name, "33").unwrap();
             let jiffy_ms = 1000 / u64::from(hz);
             assert_eq!(queue.tunable(name), Ok(33u64.div_ceil(jiffy_ms) * jiffy_ms), "{elevator} {name} with {hz}");
         }
-        let mut queue = RequestQueue::new(START, &QueueConfig::default(), elevator).unwrap();
+        let mut queue =
+            RequestQueue::new(START, &QueueConfig::default(), iosched::Registry::linux().get(elevator).unwrap());
         queue.set_tunable(START, "quantum", "0").unwrap();
         assert_eq!(queue.tunable("quantum"), Ok(1));
         queue.set_tunable(START, "slice_idle", "99999999999999").unwrap();
@@ -300,7 +305,7 @@ fn a_drain_loses_nothing() {
             }
         }
         let started = host.take_all().len();
-        host.queue.switch(host.now, "noop").unwrap();
+        host.queue.switch(host.now, iosched::Registry::linux().get("noop").unwrap());
         let mut rest = host.take_all();
         rest.sort_unstable();
         rest.dedup();

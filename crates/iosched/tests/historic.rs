@@ -24,7 +24,8 @@ struct Host {
 
 impl Host {
     fn new(scheduler: &str, tunables: &[(&str, &str)]) -> Self {
-        let mut queue = RequestQueue::new(START, &QueueConfig::default(), scheduler).unwrap();
+        let mut queue =
+            RequestQueue::new(START, &QueueConfig::default(), iosched::Registry::linux().get(scheduler).unwrap());
         queue.record_decisions(true);
         for (name, value) in tunables {
             queue.set_tunable(START, name, value).unwrap();
@@ -256,7 +257,7 @@ fn a_switch_in_the_middle_loses_nothing_and_serves_nothing_twice() {
                     _ => host.read(sector, context),
                 }
                 if step == 120 {
-                    host.queue.switch(host.now, "noop").unwrap();
+                    host.queue.switch(host.now, iosched::Registry::linux().get("noop").unwrap());
                 }
             }
             host.drain();

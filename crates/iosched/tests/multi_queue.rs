@@ -12,7 +12,7 @@ const NOW: Time = Time::from_ns(1_000_000_000_000);
 
 fn queue(scheduler: &str, depth: u32, hw_queues: u16) -> RequestQueue {
     let config = QueueConfig { depth, hw_queues, write_cache: false, ..QueueConfig::default() };
-    RequestQueue::new(NOW, &config, scheduler).expect("it is in the registry")
+    RequestQueue::new(NOW, &config, iosched::Registry::linux().get(scheduler).unwrap())
 }
 
 fn process(queue: &mut RequestQueue, class: IoClass) -> ContextId {
@@ -95,7 +95,7 @@ fn requests_of_a_plug_merge_when_they_are_inserted() {
 
 #[test]
 fn what_the_device_gives_back_is_served_before_everything_else() {
-    for elevator in iosched::ELEVATORS {
+    for elevator in iosched::Registry::linux().elevators() {
         let mut queue = queue(elevator.name, 8, 1);
         let a = process(&mut queue, IoClass::None);
         for sector in [0, 1000] {
@@ -221,7 +221,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         8 => Just(Step::Dispatch),
         7 => any::<prop::sample::Index>().prop_map(|pick| Step::Complete { pick }),
         1 => any::<prop::sample::Index>().prop_map(|pick| Step::Requeue { pick }),
-        1 => (0..iosched::ELEVATORS.len()).prop_map(|to| Step::Switch { to }),
+        1 => (0..iosched::Registry::linux().elevators().len()).prop_map(|to| Step::Switch { to }),
         1 => prop_oneof![1..12u32, Just(u32::MAX)].prop_map(|nr_requests| Step::Resize { nr_requests }),
         1 => Just(Step::Timer),
         1 => (0..6usize).prop_map(|task| Step::Exit { task }),
@@ -243,7 +243,7 @@ struct Host {
 
 impl Host {
     fn new(elevator: usize, hw_queues: u16) -> Self {
-        let mut queue = queue(iosched::ELEVATORS[elevator].name, 4, hw_queues);
+        let mut queue = queue(iosched::Registry::linux().elevators()[elevator].name, 4, hw_queues);
         let classes =
             [IoClass::None, IoClass::BestEffort, IoClass::RealTime, IoClass::Idle, IoClass::None, IoClass::None];
         let tasks = classes.map(|class| Some(process(&mut queue, class))).to_vec();
@@ -337,7 +337,7 @@ impl Host {
             }
             Step::Complete { .. } | Step::Requeue { .. } => {}
             Step::Switch { to } => {
-                self.queue.switch(self.now, iosched::ELEVATORS[to].name).expect("it is in the registry");
+                self.queue.switch(self.now, iosched::Registry::linux().elevators()[to]);
             }
             Step::Resize { nr_requests } => {
                 self.queue.set_attribute(self.now, "nr_requests", &nr_requests.to_string()).expect("in range");
@@ -393,7 +393,7 @@ proptest! {
     /// Under every elevator, through switches between the layers, resizes, exits, plugs, and devices that give back.
     #[test]
     fn every_bio_completes_once_whatever_happens(
-        elevator in 0..iosched::ELEVATORS.len(),
+        elevator in 0..iosched::Registry::linux().elevators().len(),
         hw_queues in prop_oneof![3 => Just(1u16), 1 => 2..4u16],
         steps in steps(),
     ) {

@@ -8,7 +8,7 @@ use iosched::{
 const NOW: Time = Time::from_ns(1_000_000_000_000);
 
 fn queue(scheduler: &str, config: &QueueConfig) -> RequestQueue {
-    RequestQueue::new(NOW, config, scheduler).unwrap()
+    RequestQueue::new(NOW, config, iosched::Registry::linux().get(scheduler).unwrap())
 }
 
 fn process(queue: &mut RequestQueue) -> ContextId {
@@ -293,7 +293,7 @@ fn a_switch_waits_for_barriers_and_barriers_that_arrive_meanwhile_for_the_switch
     let (mut queue, task) = with_barriers("noop", true);
     let before = submit(&mut queue, &read(100, task));
     submit(&mut queue, &Bio { cookie: 1, ..bio(Op::Flush, Flags::empty(), 0, task) });
-    queue.switch(NOW, "deadline").unwrap();
+    queue.switch(NOW, iosched::Registry::linux().get("deadline").unwrap());
     let held = submit(&mut queue, &read(900, task));
     submit(&mut queue, &Bio { cookie: 2, ..bio(Op::Flush, Flags::empty(), 0, task) });
     let last = submit(&mut queue, &read(300, task));
@@ -348,7 +348,7 @@ fn a_failed_flush_fails_the_write_that_waited_for_it() {
 
 /// All elevators with the present one in brackets.
 fn shown(present: &str) -> String {
-    let names = iosched::elevator_names().into_iter();
+    let names = iosched::Registry::linux().names().into_iter();
     names.map(|name| if name == present { format!("[{name}]") } else { name.to_owned() }).collect::<Vec<_>>().join(" ")
 }
 
@@ -361,7 +361,7 @@ fn a_switch_drains_the_old_elevator_holds_what_comes_and_goes_on_with_the_new() 
         submit(&mut queue, &read(sector + 50_000, b));
     }
     assert_eq!(queue.attribute("scheduler").unwrap(), shown("cfq"));
-    queue.switch(NOW, "deadline").unwrap();
+    queue.switch(NOW, iosched::Registry::linux().get("deadline").unwrap());
     assert!(queue.is_switching());
     assert_eq!(queue.attribute("scheduler").unwrap(), shown("deadline"));
     submit(&mut queue, &read(1, a));
@@ -381,7 +381,7 @@ fn nr_requests_written_during_a_switch_outlives_it() {
     let mut queue = queue("deadline", &QueueConfig::default());
     let task = process(&mut queue);
     submit(&mut queue, &read(100, task));
-    queue.switch(NOW, "noop").unwrap();
+    queue.switch(NOW, iosched::Registry::linux().get("noop").unwrap());
     assert!(queue.is_switching());
     queue.set_attribute(NOW, "nr_requests", "64").unwrap();
     let id = queue.dispatch(NOW).unwrap();
@@ -392,11 +392,9 @@ fn nr_requests_written_during_a_switch_outlives_it() {
 
 #[test]
 fn an_unknown_elevator_is_refused_and_named() {
-    let mut queue = queue("noop", &QueueConfig::default());
-    let error = queue.switch(NOW, "fastest").unwrap_err();
-    let names = iosched::elevator_names().join(", ");
+    let error = iosched::Registry::linux().get("fastest").unwrap_err();
+    let names = iosched::Registry::linux().names().join(", ");
     assert_eq!(error.to_string(), format!("\"fastest\" is not an elevator; there are {names}"));
-    assert_eq!(queue.scheduler(), "noop");
 }
 
 #[test]

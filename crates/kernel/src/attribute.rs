@@ -235,7 +235,7 @@ pub fn kernel_choices() -> impl Iterator<Item = &'static Choice> {
 #[must_use]
 pub fn declaration(name: &str, scheduler: &str) -> Option<Declaration> {
     if let Some(tunable) = name.strip_prefix(ELEVATOR) {
-        let tunables = (iosched::elevator(scheduler).ok()?.tunables)();
+        let tunables = (iosched::Registry::linux().get(scheduler).ok()?.tunables)();
         return tunables.into_iter().find(|spec| spec.name == tunable).map(Declaration::Number);
     }
     let number = RequestQueue::attribute_specs().chain(&NUMBERS).find(|spec| spec.name == name);

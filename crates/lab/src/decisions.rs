@@ -130,6 +130,13 @@ fn event(decision: &Decision) -> Value {
         Decision::Bfq(of) => bfq::event(of),
         Decision::MqDeadline(of) => multi_queue::mq_deadline(of),
         Decision::Kyber(of) => multi_queue::kyber(of),
+        Decision::Noted { what, values } => {
+            let mut event = json!({ "ev": what });
+            for (name, value) in values.into_iter().flatten() {
+                event[name] = value.into();
+            }
+            event
+        }
         Decision::Switch { elevator } => json!({ "ev": "switch", "elevator": elevator }),
     }
 }

@@ -327,7 +327,7 @@ fn task_ios(set: &TaskSet) -> Vec<u64> {
 /// All tunables and attributes with their values in effect.
 fn values(setting: &SchedulerSetting, config: &QueueConfig) -> Result<Vec<ValueRecord>, SettingError> {
     let queue = setting.build(Time::ZERO, config)?;
-    let registered = iosched::elevator(&setting.name)?;
+    let registered = iosched::Registry::linux().get(&setting.name)?;
     let is_set = |name: &str| setting.tunables.iter().chain(&setting.attributes).any(|(known, _)| known == name);
     let record = |spec: &iosched::Spec, value: String, attribute| ValueRecord {
         name: spec.name.to_owned(),

@@ -14,8 +14,8 @@ const BYTES_PER_BYTE_MAX: u64 = 1024;
 
 /// Files and directories there are, may be, or are not.
 fn path(random: &mut Random) -> String {
-    let elevator = random.pick(&iosched::elevator_names());
-    let tunables = iosched::elevator(elevator).map(|elevator| (elevator.tunables)()).unwrap_or_default();
+    let elevator = random.pick(&iosched::Registry::linux().names());
+    let tunables = iosched::Registry::linux().get(elevator).map(|elevator| (elevator.tunables)()).unwrap_or_default();
     let attributes: Vec<_> = RequestQueue::attribute_specs().map(|spec| spec.name).collect();
     match random.index(8) {
         0 | 1 => "queue/scheduler".to_owned(),
@@ -44,7 +44,7 @@ fn value(path: &str, random: &mut Random) -> String {
     };
     let kind = if random.index(4) == 0 { random.index(5) } else { fits.start + random.index(fits.len()) };
     match kind {
-        0 => random.pick(&iosched::elevator_names()).to_owned(),
+        0 => random.pick(&iosched::Registry::linux().names()).to_owned(),
         1 => random.index(300).to_string(),
         2 => random
             .pick(&["0", "1", "-1", "18446744073709551615", "18446744073709551616", "0x10", "1e9", " 7 "])

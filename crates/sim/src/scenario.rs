@@ -1,6 +1,6 @@
 //! Recorded scenarios through the engine, under the conditions they were recorded under.
 
-use iosched::{Driver, QueueConfig, RequestQueue, Rerun, TagLayout, UnknownElevator, elevator};
+use iosched::{Driver, QueueConfig, Registry, RequestQueue, Rerun, TagLayout, UnknownElevator};
 use iosched_disk::{AnyDevice, ConfigError, Device, Disk, DiskConfig, Fixed, FixedConfig};
 use iosched_workload::{Scenario, TagMap, TunableChange};
 use serde::Deserialize;
@@ -79,7 +79,7 @@ pub fn run_scenario(scenario: &Scenario, observer: impl Observer) -> Result<RunR
 
 /// When the recording ran the queue though nothing had happened, and whether as one of the tasks' events.
 fn rerun(scenario: &Scenario) -> Result<(Rerun, bool), UnknownElevator> {
-    Ok(match (scenario.rerun_ns, elevator(&scenario.sched)?.name) {
+    Ok(match (scenario.rerun_ns, Registry::linux().get(&scenario.sched)?.name) {
         (Some(after_ns), _) => (Rerun::Barren { after_ns }, false),
         (None, "mq-deadline" | "kyber") => (Rerun::LINUX, true),
         (None, _) => (Rerun::Never, false),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use iosched::{QueueConfig, RequestQueue, Time, TunableError, UnknownElevator};
+use iosched::{QueueConfig, Registry, RequestQueue, Time, TunableError, UnknownElevator};
 use serde::{Deserialize, Serialize};
 
 /// An elevator and what is set of it. Written `cfq:slice_idle=0,quantum=32,nr_requests=512`: names that are
@@ -77,7 +77,7 @@ impl SchedulerSetting {
     /// # Errors
     /// No such elevator or name, or a value out of its declared range.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
-        let registered = iosched::elevator(&self.name)?;
+        let registered = Registry::linux().get(&self.name)?;
         let tunables = (registered.tunables)();
         let refused = |source| SettingError::Value { elevator: self.name.clone(), source };
         let pair = (name.to_owned(), value.trim().to_owned());
@@ -104,7 +104,7 @@ impl SchedulerSetting {
     /// No such elevator, tunable or attribute, or a value that is not taken on such a device.
     pub fn build(&self, now: Time, config: &QueueConfig) -> Result<RequestQueue, SettingError> {
         let refused = |source| SettingError::Value { elevator: self.name.clone(), source };
-        let mut queue = RequestQueue::new(now, config, &self.name)?;
+        let mut queue = RequestQueue::new(now, config, Registry::linux().get(&self.name)?);
         for (name, value) in &self.attributes {
             queue.set_attribute(now, name, value).map_err(refused)?;
         }
@@ -121,7 +121,7 @@ impl FromStr for SchedulerSetting {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, values) = text.split_once(':').unwrap_or((text, ""));
         let mut setting = Self::defaults(name.trim());
-        iosched::elevator(&setting.name)?;
+        Registry::linux().get(&setting.name)?;
         for part in values.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').ok_or_else(|| SettingError::NotAnAssignment {
                 setting: text.to_owned(),

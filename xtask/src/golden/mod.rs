@@ -118,7 +118,7 @@ fn one(args: &Args, name: &str, archive: &mut record::Archive) -> anyhow::Result
     if args.record.is_some() {
         archive.add(name, &json, &recorded)?;
     }
-    if iosched::elevator(&sched).is_err() {
+    if iosched::Registry::linux().get(&sched).is_err() {
         return Ok((sched, Outcome::NoElevator));
     }
     let mut events = Events::of(&scenario);

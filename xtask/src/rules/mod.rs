@@ -3,6 +3,7 @@
 //! Each rule is a function from what it reads to breaches; each has a test on a made-up breach. ARCHITECTURE.md and
 //! CONTRIBUTING.md say why the rules are.
 
+mod circles;
 mod dependencies;
 mod manifests;
 mod sources;
@@ -62,6 +63,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         breaches.extend(sources::may_be_unchecked(file));
     }
     breaches.extend(sources::panics(&sources));
+    breaches.extend(circles::too_large(&sources));
     for file in manifests.iter().filter(|file| file.path.ends_with("Cargo.toml")) {
         breaches.extend(manifests::without_reason(file));
         breaches.extend(manifests::not_of_the_workspace(file));

@@ -25,9 +25,9 @@ const UNSAFE_ALLOWED: &str = "crates/system/";
 const PANICS_ALLOWED: &[(&str, usize, &str)] = &[
     ("crates/iosched/src/context.rs", 2, "so many contexts or cgroups do not fit into memory"),
     ("crates/iosched/src/request.rs", 1, "so many requests do not fit into memory"),
-    ("crates/iosched/src/cfq/queue.rs", 1, "so many queues do not fit into memory"),
+    ("crates/iosched/src/cfq/data/queue.rs", 1, "so many queues do not fit into memory"),
     ("crates/iosched/src/cfq/process.rs", 1, "a process has a record as long as it has requests"),
-    ("crates/iosched/src/bfq/entity.rs", 1, "so many entities do not fit into memory"),
+    ("crates/iosched/src/bfq/data/entity.rs", 1, "so many entities do not fit into memory"),
     ("crates/iosched/src/bfq/process.rs", 1, "a process has a record as long as it has requests"),
 ];
 

@@ -1,6 +1,6 @@
 //! Control: processes, cgroups, tunables, attributes, switching.
 
-use iosched::{Cgroup, CgroupId, IoPriority, RequestQueue, Spec, Unit};
+use iosched::{Cgroup, CgroupId, IoPriority, Registry, RequestQueue, Spec, Unit};
 
 use super::submit::Recent;
 use super::{CGROUPS_MAX, Host, Task};
@@ -176,7 +176,7 @@ impl Host {
 
     pub(super) fn write_tunable(&mut self, which: u8, value: Value) -> Checked {
         let scheduler = self.driver.queue().scheduler();
-        let specs = iosched::elevator(scheduler).map(|elevator| (elevator.tunables)()).unwrap_or_default();
+        let specs = Registry::linux().get(scheduler).map(|elevator| (elevator.tunables)()).unwrap_or_default();
         let Write { name, text, value } = write(&specs, self.config.queue.hz, which, value);
         let read = |queue: &RequestQueue| specs.iter().map(|spec| queue.tunable(spec.name)).collect::<Vec<_>>();
         let before = read(self.driver.queue());
@@ -241,10 +241,11 @@ impl Host {
         let name = names[usize::from(to) % names.len()];
         let (before, switching) = (self.driver.queue().scheduler(), self.driver.queue().is_switching());
         let layer = self.layer();
-        let switched = self.driver.queue_mut().switch(self.now, name);
-        let known = elevators().iter().any(|elevator| elevator.name == name);
-        ensure!(switched.is_ok() == known, Control, "scheduler={name}: {switched:?}");
-        let expected = if known { name } else { before };
+        let elevator = Registry::linux().get(name);
+        if let Ok(elevator) = elevator {
+            self.driver.queue_mut().switch(self.now, elevator);
+        }
+        let expected = elevator.map_or(before, |elevator| elevator.name);
         let after = self.driver.queue().scheduler();
         ensure!(after == expected, Switching, "{before} was switched to {name}: it is {after}");
         if expected == before {

@@ -15,7 +15,7 @@ use crate::model::audit::Audit;
 use crate::model::{Layer, Model, Seen};
 use crate::operation::Operation;
 use crate::random::Digest;
-use crate::violation::{Checked, Property, Violation, ensure, violation};
+use crate::violation::{Checked, Violation, ensure};
 use submit::{Recent, Remainder};
 
 /// Requests a plug holds at most.
@@ -67,9 +67,7 @@ impl Host {
     /// # Errors
     /// If something does not hold already.
     pub fn new(config: &Config, record: bool) -> Result<Self, Violation> {
-        let name = elevators()[config.home].name;
-        let unknown = |error| violation(Property::Control, format!("{error}"));
-        let queue = RequestQueue::new(config.origin, &config.queue, name).map_err(unknown)?;
+        let queue = RequestQueue::new(config.origin, &config.queue, elevators()[config.home]);
         let mut host = Self {
             model: Model::new(&config.queue, config.origin),
             audit: None,

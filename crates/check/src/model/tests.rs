@@ -12,7 +12,7 @@ fn model() -> (Model, ContextId) {
 }
 
 fn model_of(config: &QueueConfig) -> (Model, ContextId) {
-    let mut queue = RequestQueue::new(NOW, config, "noop").unwrap();
+    let mut queue = RequestQueue::new(NOW, config, iosched::Registry::linux().get("noop").unwrap());
     let context = queue.create_context(1, IoPriority::default(), CgroupId::ROOT);
     let mut model = Model::new(config, NOW);
     model.started(context).unwrap();
@@ -161,7 +161,7 @@ fn a_barriers_flush_that_began_before_all_that_precedes_it_was_complete() {
 #[test]
 fn statistics_that_miss_something() {
     let (mut model, context) = model();
-    let mut queue = RequestQueue::new(NOW, &QueueConfig::default(), "noop").unwrap();
+    let mut queue = RequestQueue::new(NOW, &QueueConfig::default(), iosched::Registry::linux().get("noop").unwrap());
     model.sums.check(queue.stat(NOW)).unwrap();
     let bio = announce(&mut model, context, Op::Read, Flags::empty(), 0);
     model.founded(NOW, bio, 0, 1).unwrap();

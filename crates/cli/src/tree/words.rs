@@ -1,7 +1,7 @@
 //! What is wrong with a value, in words, before it is written: by the same declarations that the kernel's attributes
 //! and a live disk's are made from. Over a file only an error number would come back.
 
-use iosched::{IoPriority, QueueConfig, RequestQueue, Spec, Time, WeightRange};
+use iosched::{IoPriority, Registry, Spec, WeightRange};
 use iosched_kernel::attribute::Declaration;
 use iosched_live::control::tree::{IN_NO_GROUP, check_group_name, weight};
 use iosched_live::disk::attribute_spec;
@@ -63,7 +63,7 @@ impl Disks {
     fn wrong_live(&mut self, file: &Named, scheduler: &str, value: &str) -> Option<String> {
         let parts: Vec<&str> = file.of_disk().split('/').collect();
         match parts.as_slice() {
-            ["queue", "scheduler"] => iosched::elevator(value).err().map(|error| error.to_string()),
+            ["queue", "scheduler"] => Registry::linux().get(value).err().map(|error| error.to_string()),
             ["device", "queue_depth"] => {
                 let is_depth = value.parse::<u32>().is_ok_and(|depth| depth > 0);
                 (!is_depth).then(|| format!("{value:?} is not a depth; it takes commands at once, 1 or more"))
@@ -84,6 +84,5 @@ impl Disks {
 
 /// The weights that an elevator takes.
 fn weights(scheduler: &str) -> Option<WeightRange> {
-    let queue = RequestQueue::new(Time::ZERO, &QueueConfig::default(), scheduler).ok()?;
-    Some(queue.weight_range())
+    Some(Registry::linux().get(scheduler).ok()?.weights)
 }

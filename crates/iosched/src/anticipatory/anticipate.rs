@@ -3,9 +3,9 @@
 //! It pays if that process will soon send a request near its last one. What it did so far says whether it will; of a new
 //! process, what others did after their first request.
 
-use super::event::Anticipation;
 use super::{Anticipatory, SYNC};
-use crate::elevator::Env;
+use crate::decision::Anticipation;
+use crate::env::Env;
 use crate::request::RequestId;
 
 /// A request this near the last one is close, right after that has completed; the distance doubles with each jiffy.

@@ -14,23 +14,23 @@ mod event;
 mod process;
 mod tunables;
 
-pub use event::{Anticipation, AnticipatoryEvent};
-
 use crate::collections::List;
 use crate::context::ContextId;
-use crate::elevator::{Elevator, Env, Layer, Registered};
+use crate::decision::{Anticipation, Decision};
+use crate::elevator::{Elevator, PerProcess, Registered};
+use crate::env::Env;
+use crate::layer::Layer;
 use crate::parts::head::{BackSeek, Head};
 use crate::parts::sorted::{Sorted, inherit_fifo_place};
 use crate::request::{Bio, Fifo, RequestId, Sector, Stage};
 use crate::time::Time;
-use crate::tunable::TunableError;
+use crate::tunable::{TunableSet, Tuned};
 use batch::Batch;
 use event::Told;
 use process::{Newcomers, ProcessId, Processes};
 use tunables::{DECLARATIONS, Tunables};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    name: "anticipatory",
     about: "waits a moment for a reader's next request before it seeks away: for one slow disk and few readers",
     since: "2.6.0",
     until: Some("2.6.33"),
@@ -47,7 +47,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     when: "Few processes that read in sequence with short pauses from one disk without command queueing. \
            Not for RAID, SSDs, databases, or more than a handful of readers.",
     tunables: || DECLARATIONS.specs().collect(),
-    build: |env| Box::new(Anticipatory::new(env)),
+    ..Registered::new("anticipatory", |env| Box::new(Anticipatory::new(env)))
 };
 
 /// What going back costs.
@@ -88,7 +88,7 @@ impl Direction {
 
 /// The elevator. Times are in jiffies.
 pub(crate) struct Anticipatory {
-    tunables: Tunables,
+    tunables: Tuned<Tunables>,
     /// Async requests, and sync ones.
     directions: [Direction; 2],
     batch: Batch,
@@ -103,7 +103,6 @@ pub(crate) struct Anticipatory {
     newcomers: Newcomers,
     /// Requests released and not completed.
     in_flight: u32,
-    queued: usize,
     told: Told,
 }
 
@@ -124,7 +123,6 @@ impl Anticipatory {
             processes: Processes::default(),
             newcomers: Newcomers::default(),
             in_flight: 0,
-            queued: 0,
             told: None,
         }
     }
@@ -224,7 +222,6 @@ impl Anticipatory {
         process.queued -= 1;
         process.released += 1;
         self.in_flight += 1;
-        self.queued -= 1;
     }
 
     fn release(&mut self, env: &mut Env, id: RequestId) {
@@ -239,10 +236,6 @@ fn tick(env: &Env, jiffy: u64) -> Time {
 }
 
 impl Elevator for Anticipatory {
-    fn name(&self) -> &'static str {
-        REGISTERED.name
-    }
-
     fn find_front(&mut self, env: &mut Env, bio: &Bio) -> Option<RequestId> {
         // Linux looks among the requests of the wrong kind: a write finds sync ones, of which writes can be joined, and a read
         // finds async ones, which it cannot join.
@@ -273,7 +266,6 @@ impl Elevator for Anticipatory {
             direction.next = direction.after(env, absorbed);
         }
         direction.remove(env, absorbed);
-        self.queued -= 1;
         self.processes[process].queued -= 1;
         if kind == SYNC {
             self.processes[process].completed(env.jiffies());
@@ -288,7 +280,6 @@ impl Elevator for Anticipatory {
             self.account(env, process, id);
         }
         self.processes[process].queued += 1;
-        self.queued += 1;
         self.sort(env, id);
         env.requests[id].deadline = tick(env, env.jiffies() + self.tunables.expire(kind == SYNC));
         let direction = &mut self.directions[kind];
@@ -347,13 +338,9 @@ impl Elevator for Anticipatory {
     }
 
     fn timer(&mut self, env: &mut Env) {
-        env.note(|| crate::decision::Decision::IdleFire);
+        env.note(|| Decision::IdleFire);
         self.waited_in_vain();
         self.tell(env);
-    }
-
-    fn exit(&mut self, _env: &mut Env, context: ContextId) {
-        self.processes.exit(context);
     }
 
     fn recording(&mut self, env: &mut Env) {
@@ -361,13 +348,9 @@ impl Elevator for Anticipatory {
         self.tell(env);
     }
 
-    fn queued(&self) -> usize {
-        self.queued
-    }
-
     fn check(&self, env: &Env) {
         let sorted: usize = self.directions.iter().map(|direction| direction.sorted.check(&env.requests)).sum();
-        assert_eq!(sorted, self.queued);
+        assert_eq!(sorted, env.queued());
         for direction in &self.directions {
             assert_eq!(direction.sorted.is_empty(), direction.fifo.is_empty());
             // After a front merge there may be none: the request that began there too has gone, and was next.
@@ -383,11 +366,21 @@ impl Elevator for Anticipatory {
         assert!(!self.batch.changing || self.in_flight > 0, "a batch waits for something");
     }
 
-    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
-        DECLARATIONS.get(&self.tunables, name)
+    fn tunables(&self) -> Option<&dyn TunableSet> {
+        Some(&self.tunables)
     }
 
-    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
-        DECLARATIONS.set(&mut self.tunables, name, value)
+    fn tunables_mut(&mut self) -> Option<&mut dyn TunableSet> {
+        Some(&mut self.tunables)
+    }
+
+    fn per_process(&mut self) -> Option<&mut dyn PerProcess> {
+        Some(self)
+    }
+}
+
+impl PerProcess for Anticipatory {
+    fn exit(&mut self, _env: &mut Env, context: ContextId) {
+        self.processes.exit(context);
     }
 }

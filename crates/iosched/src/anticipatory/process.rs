@@ -1,7 +1,7 @@
 //! Processes: what their past says about when and where their next request comes.
 
 use crate::context::ContextId;
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::parts::mean::{DecayingMean, SAMPLE};
 use crate::parts::seek::SeekMean;
 use crate::request::{RequestId, Sector};

@@ -2,46 +2,17 @@
 //! idles gets less; what all may have at most follows the device's peak rate.
 
 use super::Bfq;
-use super::event::Reason;
-use super::queue::QueueId;
-use crate::elevator::Env;
-use crate::parts::mean::SAMPLE;
+use super::data::budget::DEFAULT_MAX;
+use super::data::queue::QueueId;
+use crate::decision::BfqReason;
+use crate::env::Env;
 use crate::request::RequestId;
 
-/// The largest budget while few have been assigned, in sectors.
-const DEFAULT_MAX: i64 = 16 * 1024;
-/// From so much on (a decaying count, of turns) the device's own largest budget counts: from the 11th turn.
-const ASSIGNED_ENOUGH: u64 = 194;
 /// The largest budget over the smallest.
 const MAX_OVER_MIN: i64 = 32;
+
 /// How many times dearer async requests are.
 const ASYNC_FACTOR: i64 = 3;
-
-/// What all budgets depend on.
-#[derive(Debug)]
-pub(super) struct Budgets {
-    /// Largest budget on this device, in sectors.
-    pub(super) max: i64,
-    /// Budgets assigned, as a decaying count.
-    assigned: u64,
-}
-
-impl Default for Budgets {
-    fn default() -> Self {
-        Self { max: DEFAULT_MAX, assigned: 0 }
-    }
-}
-
-impl Budgets {
-    /// One more turn begins.
-    pub(super) fn count_turn(&mut self) {
-        self.assigned = (7 * self.assigned + SAMPLE) / 8;
-    }
-
-    fn is_settled(&self) -> bool {
-        self.assigned >= ASSIGNED_ENOUGH
-    }
-}
 
 impl Bfq {
     /// The largest budget that counts now.
@@ -87,7 +58,7 @@ impl Bfq {
     }
 
     /// The turn of a queue is over: what its largest budget is from now on.
-    pub(super) fn adapt_budget(&mut self, env: &Env, id: QueueId, reason: Reason) {
+    pub(super) fn adapt_budget(&mut self, env: &Env, id: QueueId, reason: BfqReason) {
         let min = self.min_budget();
         let max = self.budgets.max;
         let entity = &self.entities[id.entity()];
@@ -97,13 +68,13 @@ impl Bfq {
         let budget = match reason {
             _ if !queue.sync => max,
             _ if raised => budget,
-            Reason::Preempted => return,
-            Reason::TooIdle if queue.in_flight > 0 => (2 * budget).min(max),
-            Reason::TooIdle if budget > 5 * min => budget - 4 * min,
-            Reason::TooIdle => min,
-            Reason::Timeout => (2 * budget).min(max),
-            Reason::Exhausted => (4 * budget).min(max),
-            Reason::NoMoreRequests => entity.service.max(min),
+            BfqReason::Preempted => return,
+            BfqReason::TooIdle if queue.in_flight > 0 => (2 * budget).min(max),
+            BfqReason::TooIdle if budget > 5 * min => budget - 4 * min,
+            BfqReason::TooIdle => min,
+            BfqReason::Timeout => (2 * budget).min(max),
+            BfqReason::Exhausted => (4 * budget).min(max),
+            BfqReason::NoMoreRequests => entity.service.max(min),
         };
         let automatic = self.budgets.is_settled() && self.tunables.max_budget == 0;
         let budget = if automatic { budget.min(max) } else { budget };

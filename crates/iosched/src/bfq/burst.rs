@@ -2,35 +2,17 @@
 //! raised.
 
 use super::Bfq;
-use super::group::GroupId;
-use super::queue::{NEVER, QueueId};
-use crate::elevator::Env;
+use super::data::queue::QueueId;
+use crate::env::Env;
 
 /// A queue that comes up this long after the one before begins a new burst, ms.
 const INTERVAL_MS: u64 = 180;
+
 /// So many make a large burst.
 const LARGE: u32 = 8;
+
 /// A queue split off is not looked at for so long, ms.
 const SPLIT_MS: u64 = 10;
-
-/// The present burst.
-#[derive(Debug)]
-pub(super) struct Burst {
-    /// Its queues, while it is not large.
-    queues: Vec<QueueId>,
-    /// How many there were.
-    pub(super) size: u32,
-    pub(super) large: bool,
-    /// When the last one came up, in jiffies.
-    last_at: i64,
-    group: GroupId,
-}
-
-impl Default for Burst {
-    fn default() -> Self {
-        Self { queues: Vec::new(), size: 0, large: false, last_at: NEVER, group: GroupId::ROOT }
-    }
-}
 
 impl Bfq {
     /// A queue came up.

@@ -1,10 +1,10 @@
 //! What always holds between BFQ's counters and its contents.
 
 use super::Bfq;
-use super::entity::Place;
-use super::queue::QueueId;
+use super::data::entity::Place;
+use super::data::queue::QueueId;
 use crate::collections::Id;
-use crate::elevator::Env;
+use crate::env::Env;
 
 impl Bfq {
     /// Checks counters, trees and who holds on to what.

@@ -1,11 +1,10 @@
 //! A request completes: what is learnt from it, and whether its queue's turn goes on.
 
 use super::Bfq;
-use super::event::Reason;
-use super::queue::QueueId;
+use super::data::queue::QueueId;
 use super::raising::INTERACTIVE;
-use crate::decision::Decision;
-use crate::elevator::Env;
+use crate::decision::{BfqReason, Decision};
+use crate::env::Env;
 use crate::request::RequestId;
 
 /// A queue with fewer requests than this in the device and waiting does not load it.
@@ -68,9 +67,9 @@ impl Bfq {
                 self.begin_wait(env, id);
             }
         } else if self.is_timed_out(env, id) {
-            self.expire(env, id, false, Reason::Timeout);
+            self.expire(env, id, false, BfqReason::Timeout);
         } else if empty {
-            self.expire(env, id, false, Reason::NoMoreRequests);
+            self.expire(env, id, false, BfqReason::NoMoreRequests);
         }
     }
 

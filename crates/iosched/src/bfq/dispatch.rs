@@ -1,23 +1,12 @@
 //! Dispatch: which queue is served, and how long its turn lasts.
 
 use super::Bfq;
-use super::entity::Class;
-use super::event::{Event, Reason};
-use super::queue::QueueId;
-use crate::elevator::Env;
-use crate::request::{RequestId, Sector};
-
-/// The turn of the queue in service.
-#[derive(Debug, Default)]
-pub(super) struct Turn {
-    /// When it began, ns.
-    pub(super) started_ns: u64,
-    /// End of the last request given out in it; 0 before the first.
-    pub(super) position: Sector,
-    /// When the present wait for the queue's next request began, ns and jiffies.
-    pub(super) wait_started_ns: u64,
-    pub(super) wait_started: i64,
-}
+use super::data::entity::Class;
+use super::data::queue::QueueId;
+use super::data::turn::Turn;
+use crate::decision::{BfqEvent, BfqReason};
+use crate::env::Env;
+use crate::request::RequestId;
 
 impl Bfq {
     /// The request to give out next, or none, to wait for a better one.
@@ -44,7 +33,7 @@ impl Bfq {
             && self.is_timed_out(env, id)
             && !(self.queues[id].is_empty() && self.better_to_idle(env, id))
         {
-            self.expire(env, id, false, Reason::Timeout);
+            self.expire(env, id, false, BfqReason::Timeout);
         }
         loop {
             let id = match self.active {
@@ -58,13 +47,13 @@ impl Bfq {
                     }
                     return Some(id);
                 }
-                Reason::Exhausted
+                BfqReason::Exhausted
             } else {
                 let queue = &self.queues[id];
                 if queue.waiting || (queue.in_flight > 0 && self.better_to_idle(env, id)) {
                     return self.injected(env, id);
                 }
-                Reason::NoMoreRequests
+                BfqReason::NoMoreRequests
             };
             self.expire(env, id, false, reason);
         }
@@ -91,7 +80,7 @@ impl Bfq {
         if env.log.is_on() {
             let node = self.entities.node(id.entity());
             let vtime = self.groups[entity.group].trees[entity.class.index()].vtime;
-            let event = Event::Active {
+            let event = BfqEvent::Active {
                 queue: queue.serial,
                 budget: entity.budget,
                 start: node.start.0,
@@ -114,12 +103,12 @@ impl Bfq {
         self.start(env, id, request);
         self.remove_request(env, id, request);
         let serial = self.queues[id].serial;
-        env.note(|| Event::Give { queue: serial }.into());
+        env.note(|| BfqEvent::Give { queue: serial }.into());
         if is_active {
             let now = self.jiffies(env);
             self.check_raising(now, id);
             if self.entities[id.entity()].class == Class::Idle && self.busy > 1 {
-                self.expire(env, id, false, Reason::Exhausted);
+                self.expire(env, id, false, BfqReason::Exhausted);
             }
         }
         self.in_driver += 1;
@@ -152,7 +141,7 @@ impl Bfq {
                 self.leave_device(env, id);
                 return Some(request);
             }
-            self.expire(env, id, false, Reason::NoMoreRequests);
+            self.expire(env, id, false, BfqReason::NoMoreRequests);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The end of a turn: what the queue is charged for, what is learnt of it, and where it waits from now on.
 
 use super::Bfq;
-use super::entity::Place;
-use super::event::{Event, Reason};
-use super::queue::QueueId;
-use crate::elevator::Env;
+use super::data::entity::Place;
+use super::data::queue::QueueId;
+use crate::decision::{BfqEvent, BfqReason};
+use crate::env::Env;
 use crate::time::{MICROSECOND_NS, MILLISECOND_NS};
 
 /// A turn shorter than this says nothing of the queue's speed, us.
@@ -49,12 +49,12 @@ impl Bfq {
     }
 
     /// The turn of the queue in service is over. `waited`: because the wait for its next request was in vain.
-    pub(super) fn expire(&mut self, env: &mut Env, id: QueueId, waited: bool, reason: Reason) {
+    pub(super) fn expire(&mut self, env: &mut Env, id: QueueId, waited: bool, reason: BfqReason) {
         let (slow, time_ms) = self.is_slow(env, id, waited);
         let entity = &self.entities[id.entity()];
         let mostly_left = || entity.left() >= entity.budget / 3;
         let raised = entity.raise > 1;
-        if !raised && (slow || (reason == Reason::Timeout && mostly_left())) {
+        if !raised && (slow || (reason == BfqReason::Timeout && mostly_left())) {
             self.charge_time(env, id, time_ms);
         }
         let now = self.jiffies(env);
@@ -73,7 +73,7 @@ impl Bfq {
             }
         }
         let serial = self.queues[id].serial;
-        env.note(|| Event::Expire { queue: serial, reason, slow }.into());
+        env.note(|| BfqEvent::Expire { queue: serial, reason, slow }.into());
         self.sample.forget();
         self.adapt_budget(env, id, reason);
         self.end_turn(env, id, reason);
@@ -81,7 +81,7 @@ impl Bfq {
         if !queue.is_alive() {
             return;
         }
-        if !queue.busy && !matches!(reason, Reason::Timeout | Reason::Exhausted) {
+        if !queue.busy && !matches!(reason, BfqReason::Timeout | BfqReason::Exhausted) {
             queue.non_blocking = true;
         } else {
             self.entities[id.entity()].service = 0;
@@ -94,12 +94,12 @@ impl Bfq {
     }
 
     /// The queue in service goes where it waits from now on, or leaves.
-    pub(super) fn end_turn(&mut self, env: &mut Env, id: QueueId, reason: Reason) {
+    pub(super) fn end_turn(&mut self, env: &mut Env, id: QueueId, reason: BfqReason) {
         let now = self.jiffies(env);
         let seeky = self.queues[id].is_seeky();
         let queue = &mut self.queues[id];
         queue.split |= queue.coop && seeky;
-        if queue.is_empty() && !(reason == Reason::Preempted && self.idling_needed(id)) {
+        if queue.is_empty() && !(reason == BfqReason::Preempted && self.idling_needed(id)) {
             let queue = &mut self.queues[id];
             if queue.in_flight == 0 {
                 queue.budget_timeout = now;

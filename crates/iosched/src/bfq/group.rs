@@ -1,108 +1,12 @@
 //! Groups: the queues and groups of one cgroup, which share by weight what the cgroup gets; moves between groups; removal.
 
-use std::ops::{Index, IndexMut};
-
 use super::Bfq;
-use super::entity::{Class, Entity, EntityId, Place};
-use super::event::Reason;
-use super::queue::{NEVER, QueueId};
-use super::service_tree::ServiceTree;
+use super::data::entity::{Class, Entity, EntityId, Place};
+use super::data::group::{Group, GroupId};
+use super::data::queue::{NEVER, QueueId};
 use crate::context::{CgroupId, ContextId, LEVEL_MAX};
-use crate::elevator::Env;
-use crate::parts::position_tree::PositionTree;
-
-/// A group in the arena.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct GroupId(u32);
-
-impl GroupId {
-    pub(super) const ROOT: Self = Self(0);
-}
-
-/// One group.
-#[derive(Debug)]
-pub(super) struct Group {
-    pub(super) cgroup: CgroupId,
-    /// What stands for it in its parent; the root has none.
-    pub(super) entity: Option<EntityId>,
-    /// By [`Class::index`].
-    pub(super) trees: [ServiceTree; 3],
-    pub(super) in_service: Option<EntityId>,
-    /// To be served next, as found when it was last looked for.
-    pub(super) next: Option<EntityId>,
-    /// When the idle class was last looked at, in jiffies.
-    pub(super) idle_class_at: i64,
-    /// Entities in the active trees.
-    pub(super) active_children: u32,
-    /// Queues because of which it counts as a group with requests.
-    pub(super) pending_queues: u32,
-    /// Requests that belong to queues of it or below.
-    pub(super) requests: i64,
-    /// Queues by their next sectors.
-    pub(super) positions: PositionTree<QueueId>,
-    /// The queue that came up last.
-    pub(super) last_created: Option<QueueId>,
-    /// Async queues by class and level.
-    pub(super) async_queues: [[Option<QueueId>; LEVEL_MAX as usize + 1]; 3],
-}
-
-impl Group {
-    fn new(cgroup: CgroupId, entity: Option<EntityId>, idle_class_at: i64) -> Self {
-        Self {
-            cgroup,
-            entity,
-            trees: Default::default(),
-            in_service: None,
-            next: None,
-            idle_class_at,
-            active_children: 0,
-            pending_queues: 0,
-            requests: 0,
-            positions: PositionTree::default(),
-            last_created: None,
-            async_queues: Default::default(),
-        }
-    }
-}
-
-/// All groups; the root is always there, the others since their first request.
-#[derive(Debug)]
-pub(super) struct Groups {
-    slots: Vec<Group>,
-    /// By [`CgroupId::index`].
-    of_cgroup: Vec<Option<GroupId>>,
-}
-
-impl Groups {
-    /// With the root alone, at jiffy `now`.
-    pub(super) fn new(now: i64) -> Self {
-        Self { slots: vec![Group::new(CgroupId::ROOT, None, now)], of_cgroup: vec![Some(GroupId::ROOT)] }
-    }
-
-    pub(super) fn ids(&self) -> impl Iterator<Item = GroupId> + use<> {
-        (0..self.slots.len() as u32).map(GroupId)
-    }
-
-    fn get(&self, cgroup: CgroupId) -> Option<GroupId> {
-        self.of_cgroup.get(cgroup.index()).copied().flatten()
-    }
-}
-
-impl Index<GroupId> for Groups {
-    type Output = Group;
-
-    #[inline]
-    fn index(&self, id: GroupId) -> &Group {
-        &self.slots[id.0 as usize]
-    }
-}
-
-impl IndexMut<GroupId> for Groups {
-    #[inline]
-    fn index_mut(&mut self, id: GroupId) -> &mut Group {
-        &mut self.slots[id.0 as usize]
-    }
-}
+use crate::decision::BfqReason;
+use crate::env::Env;
 
 impl Bfq {
     /// The group of what is submitted from `cgroup`, made if need be.
@@ -189,7 +93,7 @@ impl Bfq {
         // Nothing that happens on the way ends it.
         self.queues[id].processes += 1;
         if self.active == Some(id) {
-            self.expire(env, id, false, Reason::Preempted);
+            self.expire(env, id, false, BfqReason::Preempted);
         }
         if self.queues[id].busy {
             self.deactivate(env, id, false, false);

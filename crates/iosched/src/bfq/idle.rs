@@ -1,10 +1,9 @@
 //! Idling: the wait for the next request of the queue in service.
 
 use super::Bfq;
-use super::event::Reason;
-use super::queue::QueueId;
-use crate::decision::Decision;
-use crate::elevator::Env;
+use super::data::queue::QueueId;
+use crate::decision::{BfqReason, Decision};
+use crate::env::Env;
 use crate::time::MILLISECOND_NS;
 
 /// The longest wait for a seeky queue when all have equal shares, ns.
@@ -47,9 +46,9 @@ impl Bfq {
         let Some(id) = self.active else { return };
         self.queues[id].waiting = false;
         if self.jiffies(env) >= self.queues[id].budget_timeout {
-            self.expire(env, id, true, Reason::Timeout);
+            self.expire(env, id, true, BfqReason::Timeout);
         } else if self.queues[id].is_empty() {
-            self.expire(env, id, true, Reason::TooIdle);
+            self.expire(env, id, true, BfqReason::TooIdle);
         }
     }
 
@@ -63,7 +62,7 @@ impl Bfq {
         }
         self.cancel_wait(env, id);
         if timed_out {
-            self.expire(env, id, false, Reason::Timeout);
+            self.expire(env, id, false, BfqReason::Timeout);
         }
     }
 }

@@ -4,62 +4,17 @@
 //! without.
 
 use super::Bfq;
-use super::queue::QueueId;
-use super::seek::LARGE_SECTORS;
-use crate::elevator::Env;
+use super::data::injection::Injection;
+use super::data::queue::QueueId;
+use super::data::seek::LARGE_SECTORS;
+use crate::env::Env;
 use crate::request::RequestId;
 
 /// After so long without change, the limit is learnt anew, ms.
 const LEARN_ANEW_MS: u64 = 1000;
+
 /// The least time between a change of the limit and the next measurement, ms.
 const MEASURE_AGAIN_MS: u64 = 10;
-
-/// How many requests of others a queue bears.
-#[derive(Debug, Default)]
-pub(super) struct Injection {
-    pub(super) limit: u32,
-    /// Service time without injection, ns; 0: not known.
-    pub(super) baseline_ns: u64,
-    /// When the limit was decreased or reset, in jiffies.
-    pub(super) decreased_at: i64,
-}
-
-impl Injection {
-    pub(super) fn new(now: i64) -> Self {
-        Self { limit: 0, baseline_ns: 0, decreased_at: now }
-    }
-}
-
-/// The request whose service is measured.
-#[derive(Debug, Default)]
-pub(super) struct Sample {
-    started_ns: u64,
-    /// The next request given out is to be watched.
-    armed: bool,
-    watched: Option<RequestId>,
-    /// A request of another queue was given out meanwhile.
-    injected: bool,
-}
-
-impl Sample {
-    pub(super) fn forget(&mut self) {
-        *self = Self { started_ns: self.started_ns, ..Self::default() };
-    }
-
-    /// A request of the queue in service is given out.
-    #[inline]
-    pub(super) fn dispatched(&mut self, request: RequestId) {
-        if std::mem::take(&mut self.armed) {
-            self.watched = Some(request);
-        }
-    }
-
-    /// Whether it is `request` that is watched.
-    #[inline]
-    pub(super) fn is_watched(&self, request: RequestId) -> bool {
-        self.watched == Some(request)
-    }
-}
 
 impl Bfq {
     /// The queue to give out a request of while that in service, `id`, is waited for.

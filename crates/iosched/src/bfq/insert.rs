@@ -1,9 +1,9 @@
 //! A request comes in: what it says of its process, and whether its queue has to be served at once.
 
 use super::Bfq;
-use super::event::Reason;
-use super::queue::QueueId;
-use crate::elevator::Env;
+use super::data::queue::QueueId;
+use crate::decision::BfqReason;
+use crate::env::Env;
 use crate::request::RequestId;
 
 /// After a pause this long a queue is new to the person before the screen, ms.
@@ -137,7 +137,7 @@ impl Bfq {
                 || self.is_higher(id, active)
                 || !self.better_to_idle(env, active))
         {
-            self.expire(env, active, false, Reason::Preempted);
+            self.expire(env, active, false, BfqReason::Preempted);
         }
         arrival.interactive
     }
@@ -176,7 +176,7 @@ impl Bfq {
     }
 
     fn next_may_preempt(&self) -> bool {
-        let root = &self.groups[super::group::GroupId::ROOT];
+        let root = &self.groups[super::data::group::GroupId::ROOT];
         root.next != root.in_service
     }
 

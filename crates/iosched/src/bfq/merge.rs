@@ -4,11 +4,11 @@
 //! A merge is planned first; the process goes over with its next request or bio.
 
 use super::Bfq;
-use super::entity::Class;
-use super::event::Event;
-use super::queue::QueueId;
+use super::data::entity::Class;
+use super::data::queue::QueueId;
 use crate::context::ContextId;
-use crate::elevator::Env;
+use crate::decision::BfqEvent;
+use crate::env::Env;
 use crate::request::Sector;
 
 /// Requests no further than this from each other are close.
@@ -254,6 +254,6 @@ impl Bfq {
     /// Notes that a shared queue loses a process.
     pub(super) fn note_split(&self, env: &mut Env, id: QueueId) {
         let queue = self.queues[id].serial;
-        env.note(|| Event::Split { queue }.into());
+        env.note(|| BfqEvent::Split { queue }.into());
     }
 }

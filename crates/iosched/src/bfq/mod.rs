@@ -6,22 +6,19 @@
 //! rather than seek away, and serves requests of others meanwhile as far as that does no harm. Queues that a person seems to
 //! wait for have their weights raised. Groups of queues share by weight in the same way, level by level.
 //!
-//! Each file decides one thing: `schedule` which queue is served, over `service_tree` and `entity`, `dispatch` how long,
+//! Each file decides one thing: `schedule` which queue is served, `dispatch` how long,
 //! `budget` how much, `expire` what a turn costs, `queue` which request, `insert` whether a newcomer cuts in, `idle` when to
 //! wait, `inject` what is served meanwhile, `waker` for whom to give way, `weights` whether shares must be kept up,
-//! `raising` who is raised, `burst` who is not after all, `think` and `seek` what a process is like, `merge` who shares a
+//! `raising` who is raised, `burst` who is not after all, `think` what a process is like, `merge` who shares a
 //! queue, found by `position`, `split` who no longer does, `process` whose queue is which, `group` where it belongs,
-//! `peak_rate` how fast the device is, `depth` whether it queues commands, `tags` who may have how many
-//! requests.
+//! `peak_rate` how fast the device is, `tags` who may have how many requests. What they all work on is in `data`.
 
 mod budget;
 mod burst;
 mod check;
 mod complete;
-mod depth;
+mod data;
 mod dispatch;
-mod entity;
-mod event;
 mod expire;
 mod group;
 mod idle;
@@ -34,8 +31,6 @@ mod process;
 mod queue;
 mod raising;
 mod schedule;
-mod seek;
-mod service_tree;
 mod split;
 mod state;
 mod tags;
@@ -46,31 +41,31 @@ mod weights;
 
 use std::cell::Cell;
 
-use budget::Budgets;
-use burst::Burst;
-use depth::QueueDepth;
-use dispatch::Turn;
-use entity::Entities;
-pub use event::{Event, Reason, State};
-use group::Groups;
-use inject::Sample;
-use peak_rate::PeakRate;
-use process::Process;
-use queue::{QueueId, Queues, Waiting};
-use state::Told;
+use data::budget::Budgets;
+use data::burst::Burst;
+use data::depth::QueueDepth;
+use data::entity::Entities;
+use data::group::Groups;
+use data::injection::Sample;
+use data::peak_rate::PeakRate;
+use data::process::Process;
+use data::queue::{QueueId, Queues, Waiting};
+use data::told::Told;
+use data::turn::Turn;
+use data::weights::Weights;
 use tunables::{DECLARATIONS, Tunables};
-use weights::Weights;
 
 use crate::collections::{Id, List};
 use crate::context::{CgroupId, ContextId, IoClass, IoPriority, LEVEL_DEFAULT};
-use crate::elevator::{Elevator, Env, Layer, MultiQueueRules, Registered, Waking};
+use crate::elevator::{Elevator, PerGroup, PerProcess, Registered};
+use crate::env::Env;
+use crate::layer::{Layer, MultiQueueRules, Waking};
 use crate::parts::sorted::inherit_fifo_place;
 use crate::request::{Bio, RequestId, Sector};
 use crate::time::{MILLISECOND_NS, SECOND_NS, Time};
-use crate::tunable::TunableError;
+use crate::tunable::{TunableSet, Tuned};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    name: "bfq",
     about: "fair shares of sectors per process, and fast response: for disks that a person waits for, or many share",
     since: "4.12",
     until: None,
@@ -93,11 +88,11 @@ pub(crate) const REGISTERED: Registered = Registered {
     ],
     when: "Rotating disks and slow flash with a person waiting, ionice and cgroup weights in sectors; not fast SSDs.",
     tunables: || DECLARATIONS.specs().collect(),
-    build: |env| Box::new(Bfq::new(env)),
+    ..Registered::new("bfq", |env| Box::new(Bfq::new(env)))
 };
 
 struct Bfq {
-    tunables: Tunables,
+    tunables: Tuned<Tunables>,
     /// The present moment, and the jiffy that it is in.
     clock: Cell<(Time, i64)>,
     entities: Entities,
@@ -215,10 +210,6 @@ impl Bfq {
 }
 
 impl Elevator for Bfq {
-    fn name(&self) -> &'static str {
-        REGISTERED.name
-    }
-
     fn may_merge(&mut self, env: &mut Env, bio: &Bio, into: RequestId) -> bool {
         // Nothing sync has to wait for something async, and only the queue the bio would go to is its own.
         if bio.is_sync() && !env.requests[into].is_sync() {
@@ -302,35 +293,43 @@ impl Elevator for Bfq {
         self.wait_over(env);
     }
 
+    fn check(&self, env: &Env) {
+        self.check_all(env);
+    }
+
+    fn tunable_changed(&mut self, env: &mut Env, name: &str) {
+        self.follow_tunable(env, name);
+    }
+
+    fn tunables(&self) -> Option<&dyn TunableSet> {
+        Some(&self.tunables)
+    }
+
+    fn tunables_mut(&mut self) -> Option<&mut dyn TunableSet> {
+        Some(&mut self.tunables)
+    }
+
+    fn per_process(&mut self) -> Option<&mut dyn PerProcess> {
+        Some(self)
+    }
+
+    fn per_group(&mut self) -> Option<&mut dyn PerGroup> {
+        Some(self)
+    }
+}
+
+impl PerProcess for Bfq {
     fn exit(&mut self, env: &mut Env, context: ContextId) {
         self.exit_process(env, context);
     }
+}
 
+impl PerGroup for Bfq {
     fn remove_cgroup(&mut self, env: &mut Env, cgroup: CgroupId) {
         self.remove_group(env, cgroup);
     }
 
     fn weight_changed(&mut self, env: &mut Env, cgroup: CgroupId) {
         self.note_weight(env, cgroup);
-    }
-
-    fn queued(&self) -> usize {
-        self.queued as usize
-    }
-
-    fn check(&self, env: &Env) {
-        self.check_all(env);
-    }
-
-    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
-        DECLARATIONS.get(&self.tunables, name)
-    }
-
-    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
-        DECLARATIONS.set(&mut self.tunables, name, value)
-    }
-
-    fn tunable_changed(&mut self, env: &mut Env, name: &str) {
-        self.follow_tunable(env, name);
     }
 }

@@ -2,10 +2,10 @@
 //! ends.
 
 use super::Bfq;
-use super::entity::Class;
+use super::data::entity::Class;
+use super::data::queue::QueueId;
 use super::merge::CLOSE_SECTORS;
-use super::queue::QueueId;
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::request::Sector;
 
 impl Bfq {

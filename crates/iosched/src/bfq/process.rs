@@ -1,37 +1,17 @@
 //! Processes: which queues serve them, how their priorities and cgroups get there, and what is left when they exit.
 
 use super::Bfq;
-use super::entity::Class;
-use super::event::{Event, Reason};
-use super::group::GroupId;
-use super::queue::{QueueId, weight_of};
-use super::split::Saved;
-use crate::collections::Id;
+use super::data::entity::Class;
+use super::data::group::GroupId;
+use super::data::process::Process;
+use super::data::queue::{QueueId, weight_of};
+use super::data::saved::Saved;
+use crate::collections::Id as _;
 use crate::context::{CgroupId, ContextId, IoClass, IoPriority};
-use crate::elevator::Env;
+use crate::decision::{BfqEvent, BfqReason};
+use crate::env::Env;
 use crate::parts::priority::effective;
 use crate::request::RequestId;
-
-/// What BFQ knows of one process.
-#[derive(Debug)]
-pub(super) struct Process {
-    /// The priority it had when last looked at.
-    ioprio: IoPriority,
-    /// The cgroup it had then.
-    cgroup: CgroupId,
-    /// Its queues for async and for sync requests.
-    pub(super) queues: [Option<QueueId>; 2],
-    /// Its requests, queued or in flight.
-    pub(super) requests: u32,
-    /// The queue it may be merged with later because they came up together.
-    pub(super) candidate: Option<QueueId>,
-    /// It was merged because its queue and another came up together, and stays so.
-    pub(super) stably_merged: bool,
-    /// What its own queue was like before it was merged.
-    pub(super) saved: Saved,
-    /// It is gone, and its context may be another process' when it is next seen.
-    exited: bool,
-}
 
 /// The class and level that an ioprio means.
 fn class_and_level(ioprio: IoPriority) -> (Class, u8) {
@@ -254,7 +234,7 @@ impl Bfq {
             self.attach(env, context, sync, None);
             if self.active == Some(id) {
                 // Needed while its turn ends, also if nothing else needs it.
-                self.end_turn(env, id, Reason::Timeout);
+                self.end_turn(env, id, BfqReason::Timeout);
             }
             self.undo_plan(env, id);
             self.release_process(env, id);
@@ -265,6 +245,6 @@ impl Bfq {
     /// Notes that a process goes from one queue to another.
     pub(super) fn note_merge(&self, env: &mut Env, id: QueueId, into: QueueId) {
         let (queue, into) = (self.queues[id].serial, self.queues[into].serial);
-        env.note(|| Event::Merge { queue, into }.into());
+        env.note(|| BfqEvent::Merge { queue, into }.into());
     }
 }

@@ -4,59 +4,35 @@
 //! device. A soft real-time queue asks for little, regularly; it is raised for a short time whenever it comes back.
 
 use super::Bfq;
-use super::queue::{NEVER, QueueId};
-use crate::elevator::Env;
+use super::data::queue::{NEVER, QueueId};
+use super::data::raising::Arrival;
+use crate::env::Env;
 
 /// How many times the weight of an interactive queue counts.
 pub(super) const INTERACTIVE: u32 = 30;
+
 /// The same of a soft real-time queue.
 const SOFT_REAL_TIME: u32 = 30 * 100;
+
 /// How long a soft real-time queue stays raised without coming back.
 const SOFT_REAL_TIME_MS: u64 = 300;
+
 /// Sectors after which an interactive queue has loaded whatever it loads.
 const SERVED_MAX: i64 = 120_000;
+
 /// Sectors per second up to which a queue may pass for soft real-time.
 const SOFT_REAL_TIME_RATE: i64 = 7000;
+
 /// Jiffies on top, in which timers may be late.
 const SLACK: i64 = 4;
+
 /// How long an interactive queue is raised at least and at most.
 const DURATION_MIN_MS: u64 = 3000;
+
 const DURATION_MAX_MS: u64 = 25_000;
+
 /// Only queues of the default level are taken for interactive or soft real-time.
 const WEIGHT_ELIGIBLE: u32 = 40;
-
-/// How a queue is raised. How many times its weight counts is with its entity.
-#[derive(Debug, Default)]
-pub(super) struct Raising {
-    /// For how long, in jiffies; 0: not at all.
-    pub(super) length: i64,
-    /// When it began or, of a queue that is not raised, was last considered; in jiffies.
-    pub(super) stamp: i64,
-    /// When it changed from interactive to soft real-time, in jiffies.
-    pub(super) switched_at: i64,
-    /// Sectors served since it began.
-    pub(super) served: i64,
-    /// A queue that comes back before is not soft real-time; in jiffies.
-    pub(super) soft_next_start: i64,
-    /// That is to be worked out when nothing is in flight.
-    pub(super) soft_update: bool,
-}
-
-impl Raising {
-    pub(super) fn new(now: i64) -> Self {
-        Self { length: 0, stamp: now, switched_at: NEVER, served: 0, soft_next_start: now, soft_update: false }
-    }
-}
-
-/// What a queue looks like that becomes busy.
-#[derive(Clone, Copy)]
-pub(super) struct Arrival {
-    pub(super) in_large_burst: bool,
-    pub(super) interactive: bool,
-    pub(super) soft: bool,
-    /// It is to be raised, or stays so.
-    pub(super) deserves: bool,
-}
 
 impl Bfq {
     /// Whether the queue is raised as soft real-time.
@@ -210,7 +186,7 @@ impl Bfq {
         let now = self.jiffies(env);
         let ids: Vec<QueueId> = self.queues.ids().collect();
         for &id in &ids {
-            if self.entities[id.entity()].place != super::entity::Place::Nowhere {
+            if self.entities[id.entity()].place != super::data::entity::Place::Nowhere {
                 self.end_raising(now, id);
             }
         }

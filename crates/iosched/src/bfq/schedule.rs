@@ -4,10 +4,10 @@
 //! service, and what it means for the group's own place is handed up level by level.
 
 use super::Bfq;
-use super::entity::{Class, EntityId, Place};
-use super::group::GroupId;
-use super::queue::QueueId;
-use crate::elevator::Env;
+use super::data::entity::{Class, EntityId, Place};
+use super::data::group::GroupId;
+use super::data::queue::QueueId;
+use crate::env::Env;
 
 /// How long the idle class may be passed over, as a fraction of a second.
 const IDLE_CLASS_FRACTION: u64 = 5;

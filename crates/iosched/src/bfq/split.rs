@@ -2,57 +2,11 @@
 //! the one was that it had before.
 
 use super::Bfq;
-use super::queue::{NEVER, Queue, QueueId};
+use super::data::queue::{NEVER, Queue, QueueId};
+use super::data::saved::Saved;
 use super::raising::INTERACTIVE;
 use crate::context::{CgroupId, ContextId};
-use crate::elevator::Env;
-use crate::parts::mean::DecayingMean;
-
-/// What the queue of a process was like when it was merged.
-#[derive(Clone, Debug)]
-pub(super) struct Saved {
-    short_think: bool,
-    io_bound: bool,
-    io_start_ns: u64,
-    idle_ns: u64,
-    think: DecayingMean,
-    last_completion_ns: u64,
-    in_large_burst: bool,
-    in_burst_list: bool,
-    weight: u32,
-    baseline_ns: u64,
-    inject_limit: u32,
-    inject_decreased_at: i64,
-    raise: u32,
-    raise_length: i64,
-    raise_stamp: i64,
-    raise_switched_at: i64,
-    raise_served: i64,
-}
-
-impl Default for Saved {
-    fn default() -> Self {
-        Self {
-            short_think: false,
-            io_bound: false,
-            io_start_ns: 0,
-            idle_ns: 0,
-            think: DecayingMean::default(),
-            last_completion_ns: 0,
-            in_large_burst: false,
-            in_burst_list: false,
-            weight: 0,
-            baseline_ns: 0,
-            inject_limit: 0,
-            inject_decreased_at: 0,
-            raise: 1,
-            raise_length: 0,
-            raise_stamp: 0,
-            raise_switched_at: NEVER,
-            raise_served: 0,
-        }
-    }
-}
+use crate::env::Env;
 
 impl Bfq {
     /// Keeps what the queue of one process is like. A queue merged right after it came up would have been raised.

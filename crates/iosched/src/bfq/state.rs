@@ -1,29 +1,21 @@
 //! What is told of queues, and what follows when a tunable is set.
 
 use super::Bfq;
-use super::entity::Class;
-use super::event::{Event, State};
-use super::queue::QueueId;
-use crate::collections::Id;
+use super::data::entity::Class;
+use super::data::queue::QueueId;
+use crate::collections::Id as _;
 use crate::context::IoClass;
-use crate::elevator::Env;
+use crate::decision::{BfqEvent, BfqState};
+use crate::env::Env;
 use crate::time::MILLISECOND_NS;
 
 /// While every request must have its turn alone, queues are waited for at least so long, ns.
 const STRICT_IDLE_NS: u64 = 8 * MILLISECOND_NS;
 
-/// What was told of each queue last, with its serial number; only kept while decisions are recorded.
-#[derive(Debug, Default)]
-pub(super) struct Told {
-    states: Vec<(u32, State)>,
-    low_latency_off: bool,
-    strict: bool,
-}
-
 impl Bfq {
-    fn state(&self, id: QueueId) -> State {
+    fn state(&self, id: QueueId) -> BfqState {
         let (queue, entity) = (&self.queues[id], &self.entities[id.entity()]);
-        State {
+        BfqState {
             raise: entity.raise,
             weight: entity.weight,
             inject_limit: queue.injection.limit,
@@ -53,12 +45,12 @@ impl Bfq {
         let (queue, state) = (self.queues[id].serial, self.state(id));
         let index = id.number() as usize;
         if self.told.states.len() <= index {
-            self.told.states.resize(index + 1, (0, State::default()));
+            self.told.states.resize(index + 1, (0, BfqState::default()));
         }
         let (serial, last) = std::mem::replace(&mut self.told.states[index], (queue, state));
         let before = (serial == queue).then_some(last);
         if before != Some(state) {
-            env.note(|| Event::State { queue, before, state }.into());
+            env.note(|| BfqEvent::State { queue, before, state }.into());
         }
     }
 

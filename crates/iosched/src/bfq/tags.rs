@@ -2,9 +2,9 @@
 //! more than the share of his weight while others are active.
 
 use super::Bfq;
-use super::entity::{Class, EntityId};
-use super::queue::QueueId;
-use crate::elevator::Env;
+use super::data::entity::{Class, EntityId};
+use super::data::queue::QueueId;
+use crate::env::Env;
 use crate::request::Bio;
 
 /// Ways in which a class outweighs the next one: as many as it has levels.

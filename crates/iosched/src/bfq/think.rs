@@ -1,9 +1,9 @@
 //! Think time: whether a queue's process soon follows up, and whether it mostly waits for its I/O.
 
 use super::Bfq;
-use super::entity::Class;
-use super::queue::{Queue, QueueId};
-use crate::elevator::Env;
+use super::data::entity::Class;
+use super::data::queue::{Queue, QueueId};
+use crate::env::Env;
 use crate::time::MILLISECOND_NS;
 
 /// For this long after a queue was split off, the record of its process is not looked at.

@@ -1,9 +1,9 @@
 //! What a user can set.
 
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::parts::head::BackSeek;
 use crate::time::SECOND_NS;
-use crate::tunable::{Declarations, Span, tunable};
+use crate::tunable::{Declarations, Span, Tuned, tunable};
 
 const MAX: u64 = i32::MAX as u64;
 const MS: u64 = crate::time::MILLISECOND_NS;
@@ -142,10 +142,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
 
 impl Tunables {
     /// The defaults.
-    pub(super) fn new(env: &Env) -> Self {
-        let mut tunables = Self { hz: (SECOND_NS / env.jiffy_ns) as u32, ..Self::default() };
-        DECLARATIONS.set_defaults(&mut tunables);
-        tunables
+    pub(super) fn new(env: &Env) -> Tuned<Self> {
+        DECLARATIONS.tuned(Self { hz: (SECOND_NS / env.jiffy_ns) as u32, ..Self::default() })
     }
 
     #[inline]

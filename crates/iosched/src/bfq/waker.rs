@@ -2,10 +2,10 @@
 //! waker may be served in its turn.
 
 use super::Bfq;
-use super::event::Event;
-use super::queue::QueueId;
+use super::data::queue::QueueId;
 use crate::collections::Id;
-use crate::elevator::Env;
+use crate::decision::BfqEvent;
+use crate::env::Env;
 use crate::time::MILLISECOND_NS;
 
 /// A request this soon after a completion may have been caused by it, ns.
@@ -31,7 +31,7 @@ impl Bfq {
             queue.tentative_waker = waker;
             queue.detections = 1;
             queue.detection_started_ns = now_ns;
-            env.note(|| Event::WakerTried { queue: serial, waker }.into());
+            env.note(|| BfqEvent::WakerTried { queue: serial, waker }.into());
         } else {
             queue.detections += 1;
         }
@@ -39,7 +39,7 @@ impl Bfq {
             self.queues[id].tentative_waker = 0;
             self.lose_waker(id);
             self.set_waker(id, last);
-            env.note(|| Event::Waker { queue: serial, waker }.into());
+            env.note(|| BfqEvent::Waker { queue: serial, waker }.into());
         }
     }
 

@@ -1,43 +1,8 @@
 //! Weights in use: whether all queues with requests want the same share, and so need not be held to it.
 
 use super::Bfq;
-use super::queue::QueueId;
-use crate::elevator::Env;
-
-/// Distinct weights, smallest first, and how many queues have each.
-#[derive(Debug, Default)]
-pub(super) struct Weights {
-    counts: Vec<(u32, u32)>,
-}
-
-impl Weights {
-    fn add(&mut self, weight: u32) {
-        match self.counts.binary_search_by_key(&weight, |&(weight, _)| weight) {
-            Ok(at) => self.counts[at].1 += 1,
-            Err(at) => self.counts.insert(at, (weight, 1)),
-        }
-    }
-
-    fn remove(&mut self, weight: u32) {
-        let place = self.counts.binary_search_by_key(&weight, |&(weight, _)| weight);
-        debug_assert!(place.is_ok(), "a counted weight is there");
-        let Ok(at) = place else { return };
-        self.counts[at].1 -= 1;
-        if self.counts[at].1 == 0 {
-            self.counts.remove(at);
-        }
-    }
-
-    /// The smallest weight, if there is another.
-    #[inline]
-    fn smallest_of_several(&self) -> Option<u32> {
-        (self.counts.len() > 1).then(|| self.counts[0].0)
-    }
-
-    pub(super) fn total(&self) -> u32 {
-        self.counts.iter().map(|&(_, count)| count).sum()
-    }
-}
+use super::data::queue::QueueId;
+use crate::env::Env;
 
 impl Bfq {
     /// The weight of a queue counts, if it does not yet.
@@ -133,7 +98,7 @@ impl Bfq {
             return true;
         }
         let class = self.entities[id.entity()].class;
-        if self.tunables.slice_idle_ns == 0 || !queue.sync || class == super::entity::Class::Idle {
+        if self.tunables.slice_idle_ns == 0 || !queue.sync || class == super::data::entity::Class::Idle {
             return false;
         }
         self.idling_boosts(env, id) || self.idling_needed(id)

@@ -2,46 +2,17 @@
 
 use super::Cfq;
 use super::clock::Clock as _;
+use super::data::group::GroupId;
+use super::data::queue::QueueId;
+use super::data::service_tree::{Class, TreeIndex, WORKLOADS};
+use super::data::serving::Verdict;
+use super::data::turn::scale;
 use super::generation::Generation;
-use super::group::GroupId;
-use super::queue::QueueId;
-use super::service_tree::{Class, TreeIndex, WORKLOADS};
-use super::slice::scale;
 use crate::decision::{Decision, Workload};
-use crate::elevator::Env;
+use crate::env::Env;
 
 /// A workload's slice lasts at least this many jiffies.
 const WORKLOAD_SLICE_MIN_JIFFIES: u64 = 2;
-
-/// What is being served.
-#[derive(Debug)]
-pub(super) struct Serving {
-    pub(super) group: Option<GroupId>,
-    pub(super) class: Class,
-    pub(super) workload: Workload,
-    /// When another kind of work gets its turn.
-    pub(super) expires: u64,
-    /// A queue of this turn of the kind ended on a request that more will follow.
-    pub(super) requires_idle: bool,
-}
-
-impl Default for Serving {
-    fn default() -> Self {
-        Self { group: None, class: Class::BestEffort, workload: Workload::Async, expires: 0, requires_idle: false }
-    }
-}
-
-/// What to do about the active queue.
-pub(super) enum Verdict {
-    /// Serve it.
-    Stay,
-    /// Give out nothing for now.
-    Wait,
-    /// Its turn is over; this one is next if named, else whoever is due.
-    Expire(Option<QueueId>),
-    /// Its turn is over, and it is owed the rest of its slice.
-    TimeOut,
-}
 
 impl<G: Generation> Cfq<G> {
     /// The queue to give out a request of, now the active one; `None`: wait.

@@ -3,7 +3,7 @@
 //! All times inside CFQ are numbers of ticks of its generation's clock.
 
 use crate::decision::Decision;
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::time::Time;
 
 /// A clock.

@@ -4,12 +4,12 @@
 //! request and when it is re-sorted for service.
 
 use super::Cfq;
+use super::data::queue::QueueId;
+use super::data::service_tree::Class;
 use super::generation::Generation;
-use super::queue::QueueId;
-use super::service_tree::Class;
 use crate::context::ContextId;
 use crate::decision::Decision;
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::request::Sector;
 
 impl<G: Generation> Cfq<G> {

@@ -2,10 +2,10 @@
 
 use super::Cfq;
 use super::clock::Clock as _;
+use super::data::queue::QueueId;
+use super::data::service_tree::{Class, TreeIndex};
 use super::generation::Generation;
-use super::queue::QueueId;
-use super::service_tree::{Class, TreeIndex};
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::request::RequestId;
 
 impl<G: Generation> Cfq<G> {

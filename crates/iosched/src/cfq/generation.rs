@@ -5,27 +5,24 @@
 //! have costs nothing.
 
 use super::Cfq;
-use super::choose::Verdict;
 use super::clock::Clock;
+use super::data::queue::QueueId;
+use super::data::service_tree::Class;
+use super::data::serving::Verdict;
 use super::ncq;
-use super::queue::QueueId;
-use super::service_tree::Class;
 use super::tunables::Tunables;
 use crate::context::ContextId;
 use crate::decision::Workload;
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::parts::sorted::inherit_fifo_place;
 use crate::request::{Flags, RequestId, Sector};
-use crate::tunable::Declarations;
+use crate::tunable::{Declarations, Tuned};
 
 /// Requests no further than this from the head are close.
 pub(super) const CLOSE_SECTORS: Sector = 8192;
 
 /// The rules of one kernel's CFQ.
 pub(super) trait Generation: Sized + Send + 'static {
-    /// Its name in the registry.
-    const NAME: &'static str;
-
     /// What its times are counted in.
     type Clock: Clock;
 
@@ -33,7 +30,7 @@ pub(super) trait Generation: Sized + Send + 'static {
     fn declarations() -> &'static Declarations<Tunables>;
 
     /// The values of its tunables at first.
-    fn tunables(env: &Env) -> Tunables {
+    fn tunables(env: &Env) -> Tuned<Tunables> {
         Tunables::new(env, Self::declarations())
     }
 

@@ -2,12 +2,12 @@
 
 use super::Cfq;
 use super::clock::Clock as _;
+use super::data::queue::{QueueId, will_not_follow_up};
+use super::data::service_tree::Class;
 use super::generation::Generation;
-use super::queue::{QueueId, will_not_follow_up};
-use super::service_tree::Class;
 use crate::context::ContextId;
 use crate::decision::Decision;
-use crate::elevator::Env;
+use crate::env::Env;
 
 /// A queue with this many requests at once is deep: it keeps the device busy by itself.
 const DEEP: u32 = 4;

@@ -5,23 +5,24 @@
 //! that of the present class: a queue lifted in service does not move, but newcomers are compared with what it is now.
 
 use super::Cfq;
-use super::choose::Verdict;
 use super::clock::{Clock as _, Jiffies};
+use super::data::queue::{QueueId, will_not_follow_up};
+use super::data::service_tree::{Class, TreeIndex};
+use super::data::serving::Verdict;
 use super::generation::{CLOSE_SECTORS, Generation};
 use super::ncq;
-use super::queue::{QueueId, will_not_follow_up};
-use super::service_tree::{Class, TreeIndex};
 use super::tunables::{Tunables, in_jiffies as common};
-use crate::context::ContextId;
+use crate::context::{ContextId, WeightRange};
 use crate::decision::Workload;
-use crate::elevator::{Env, Layer, Registered};
+use crate::elevator::Registered;
+use crate::env::Env;
+use crate::layer::Layer;
 use crate::parts::seek::ProcessSeeks;
 use crate::request::{RequestId, Sector};
 use crate::time::MILLISECOND_NS;
 use crate::tunable::Declarations;
 
 pub(crate) const REGISTERED: Registered = Registered {
-    name: Linux2_6_30::NAME,
     about: "CFQ of 2009: fair time slices in one order for all, sync and async alike; quantum limits also who is alone",
     since: "2.6.30",
     until: Some("2.6.31"),
@@ -36,7 +37,8 @@ pub(crate) const REGISTERED: Registered = Registered {
     ],
     when: "To see what a kernel of 2009 does, and what quantum does to a single process.",
     tunables: || DECLARATIONS.specs().collect(),
-    build: |env| Box::new(Cfq::<Linux2_6_30>::new(env)),
+    weights: WeightRange::CFQ,
+    ..Registered::new("cfq-2.6.30", |env| Box::new(Cfq::<Linux2_6_30>::new(env)))
 };
 
 /// A seeky process is waited for no longer than this.
@@ -67,8 +69,6 @@ impl Cfq<Linux2_6_30> {
 }
 
 impl Generation for Linux2_6_30 {
-    const NAME: &'static str = "cfq-2.6.30";
-
     type Clock = Jiffies;
 
     fn declarations() -> &'static Declarations<Tunables> {
@@ -154,7 +154,7 @@ impl Generation for Linux2_6_30 {
 
     /// The first of all. It was not jumped to: others may be jumped to from it.
     fn choose(cfq: &mut Cfq<Self>, _: &mut Env) -> Option<QueueId> {
-        let first = cfq.groups[super::group::GroupId::ROOT].trees[TreeIndex::ONE.index()].queues.first()?;
+        let first = cfq.groups[super::data::group::GroupId::ROOT].trees[TreeIndex::ONE.index()].queues.first()?;
         cfq.queues[first].coop = false;
         Some(first)
     }
@@ -239,7 +239,7 @@ impl Generation for Linux2_6_30 {
 }
 
 static DECLARATIONS: Declarations<Tunables> = Declarations {
-    owner: Linux2_6_30::NAME,
+    owner: "cfq-2.6.30",
     what: "tunable",
     tunables: &[
         common::quantum(4),

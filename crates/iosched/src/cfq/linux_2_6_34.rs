@@ -3,18 +3,20 @@
 
 use super::Cfq;
 use super::clock::{Clock as _, Jiffies};
+use super::data::queue::{QueueId, will_not_follow_up};
 use super::generation::Generation;
 use super::ncq;
-use super::queue::{QueueId, will_not_follow_up};
 use super::tunables::{Tunables, YIELD, in_jiffies as common};
+use crate::context::WeightRange;
 use crate::decision::Workload;
-use crate::elevator::{Env, Layer, Registered};
+use crate::elevator::Registered;
+use crate::env::Env;
+use crate::layer::Layer;
 use crate::request::RequestId;
 use crate::time::MILLISECOND_NS;
-use crate::tunable::{Declarations, Span, tunable};
+use crate::tunable::{Declarations, Span, Tuned, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    name: Linux2_6_34::NAME,
     about: "CFQ of 2010: fair time slices, shared queues, kinds of work; the one that queue yielding was written for",
     since: "2.6.34",
     until: Some("2.6.35"),
@@ -31,7 +33,8 @@ pub(crate) const REGISTERED: Registered = Registered {
     ],
     when: "To see what a kernel of 2010 does, its fsync stalls above all, and what queue yielding would have changed.",
     tunables: || DECLARATIONS.specs().collect(),
-    build: |env| Box::new(Cfq::<Linux2_6_34>::new(env)),
+    weights: WeightRange::CFQ,
+    ..Registered::new("cfq-2.6.34", |env| Box::new(Cfq::<Linux2_6_34>::new(env)))
 };
 
 /// Within which every queue of a class is to be served; no tunable yet.
@@ -41,17 +44,16 @@ const TARGET_LATENCY_NS: u64 = 300 * MILLISECOND_NS;
 pub(super) enum Linux2_6_34 {}
 
 impl Generation for Linux2_6_34 {
-    const NAME: &'static str = "cfq-2.6.34";
-
     type Clock = Jiffies;
 
     fn declarations() -> &'static Declarations<Tunables> {
         &DECLARATIONS
     }
 
-    fn tunables(env: &Env) -> Tunables {
-        let target_latency = Jiffies::ticks(env, TARGET_LATENCY_NS);
-        Tunables { target_latency, ..Tunables::new(env, &DECLARATIONS) }
+    fn tunables(env: &Env) -> Tuned<Tunables> {
+        let mut tunables = Tunables::new(env, &DECLARATIONS);
+        tunables.target_latency = Jiffies::ticks(env, TARGET_LATENCY_NS);
+        tunables
     }
 
     const NCQ: ncq::Rules = ncq::Rules { first: -1, yes_is_final: true, spares_idlers: true };
@@ -73,7 +75,7 @@ impl Generation for Linux2_6_34 {
 }
 
 static DECLARATIONS: Declarations<Tunables> = Declarations {
-    owner: Linux2_6_34::NAME,
+    owner: "cfq-2.6.34",
     what: "tunable",
     tunables: &[
         common::quantum(8),

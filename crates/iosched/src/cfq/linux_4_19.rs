@@ -2,17 +2,19 @@
 
 use super::Cfq;
 use super::clock::Nanoseconds;
+use super::data::queue::QueueId;
 use super::generation::Generation;
 use super::ncq;
-use super::queue::QueueId;
 use super::tunables::{MAX, Tunables, YIELD};
-use crate::elevator::{Env, Layer, Registered};
+use crate::context::WeightRange;
+use crate::elevator::Registered;
+use crate::env::Env;
+use crate::layer::Layer;
 use crate::request::Flags;
 use crate::time::{MICROSECOND_NS as US, MILLISECOND_NS as MS};
-use crate::tunable::{Declarations, Span, tunable};
+use crate::tunable::{Declarations, Span, Tuned, tunable};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    name: Linux4_19::NAME,
     about: "fair time slices per process, with classes, levels and groups: for disks that many share",
     since: "2.6.38",
     until: Some("5.0"),
@@ -29,15 +31,14 @@ pub(crate) const REGISTERED: Registered = Registered {
     ],
     when: "Rotating disks that many share, desktops, ionice and cgroup weights.",
     tunables: || DECLARATIONS.specs().collect(),
-    build: |env| Box::new(Cfq::<Linux4_19>::new(env)),
+    weights: WeightRange::CFQ,
+    ..Registered::new("cfq", |env| Box::new(Cfq::<Linux4_19>::new(env)))
 };
 
 /// The generation.
 pub(super) enum Linux4_19 {}
 
 impl Generation for Linux4_19 {
-    const NAME: &'static str = "cfq";
-
     type Clock = Nanoseconds;
 
     fn declarations() -> &'static Declarations<Tunables> {
@@ -45,7 +46,7 @@ impl Generation for Linux4_19 {
     }
 
     /// Without seek cost queues are not waited for, nor without groups their last queue.
-    fn tunables(env: &Env) -> Tunables {
+    fn tunables(env: &Env) -> Tuned<Tunables> {
         let mut tunables = Tunables::new(env, &DECLARATIONS);
         if !env.rotational {
             tunables.slice_idle = 0;

@@ -15,18 +15,20 @@
 //! of its requests, `service_tree` in what order queues take turns, `slice` for how long, `idle` when to wait,
 //! `preempt` who may cut in, `cooperator` who shares a queue, `group` how groups share, `process` whose queue is
 //! which, `yielding` who gives up its turn, `ncq` whether the device queues commands, `clock` what time is counted in.
+//! What they all work on is in `data`.
 
 mod choose;
 mod clock;
 mod cooperator;
+mod data;
 mod dispatch;
 mod generation;
 mod group;
 mod idle;
 pub(crate) mod linux_2_6_16;
-mod linux_2_6_30;
-mod linux_2_6_34;
-mod linux_4_19;
+pub(crate) mod linux_2_6_30;
+pub(crate) mod linux_2_6_34;
+pub(crate) mod linux_4_19;
 mod ncq;
 mod preempt;
 mod process;
@@ -38,38 +40,35 @@ mod yielding;
 
 use std::marker::PhantomData;
 
-pub(crate) use linux_2_6_30::REGISTERED as REGISTERED_2_6_30;
-pub(crate) use linux_2_6_34::REGISTERED as REGISTERED_2_6_34;
-pub(crate) use linux_4_19::REGISTERED;
-
-use choose::Serving;
 use clock::Clock as _;
+use data::group::Groups;
+use data::process::Process;
+use data::queue::{QueueId, Queues};
+use data::service_tree::{Class, TreeIndex};
+use data::serving::Serving;
+use data::turn::Turn;
+use data::yields::Yield;
 use generation::Generation;
-use group::Groups;
 use ncq::{Load, QueueDepth};
-use process::Process;
-use queue::{QueueId, Queues};
-use service_tree::{Class, TreeIndex};
-use slice::Turn;
 use tunables::Tunables;
-use yielding::Yield;
 
 use crate::collections::Id;
-use crate::context::{ContextId, LEVEL_MAX, WeightRange};
+use crate::context::{ContextId, LEVEL_MAX};
 use crate::decision::Decision;
-use crate::elevator::{Elevator, Env};
+use crate::elevator::{Elevator, PerProcess};
+use crate::env::Env;
 use crate::parts::position_tree::PositionTree;
 use crate::parts::seek::ProcessSeeks;
 use crate::request::{Bio, Flags, RequestId, SECTOR_BYTES, Sector};
 use crate::time::SECOND_NS;
-use crate::tunable::TunableError;
+use crate::tunable::{TunableSet, Tuned};
 
 /// A request larger than this ends the wait for it at once.
 const PAGE_BYTES: u64 = 4096;
 
 /// The elevator of one generation. Times are in ticks of its clock.
 struct Cfq<G: Generation> {
-    tunables: Tunables,
+    tunables: Tuned<Tunables>,
     queues: Queues,
     groups: Groups,
     /// By [`ContextId::index`].
@@ -213,10 +212,6 @@ impl<G: Generation> Cfq<G> {
 }
 
 impl<G: Generation> Elevator for Cfq<G> {
-    fn name(&self) -> &'static str {
-        G::NAME
-    }
-
     fn may_merge(&mut self, env: &mut Env, bio: &Bio, into: RequestId) -> bool {
         // Nothing sync has to wait for something async, and only the queue the bio would go to is its own.
         let sync = bio.is_sync();
@@ -365,23 +360,6 @@ impl<G: Generation> Elevator for Cfq<G> {
         self.idle_timer_fired(env);
     }
 
-    fn exit(&mut self, env: &mut Env, context: ContextId) {
-        self.after_run();
-        self.exit_process(env, context);
-    }
-
-    fn yield_to(&mut self, env: &mut Env, from: ContextId, to: ContextId) {
-        self.begin_yield(env, from, to);
-    }
-
-    fn weights(&self) -> WeightRange {
-        WeightRange::CFQ
-    }
-
-    fn queued(&self) -> usize {
-        self.queued as usize
-    }
-
     fn check(&self, env: &Env) {
         let mut queued = 0;
         let mut busy = 0;
@@ -398,6 +376,7 @@ impl<G: Generation> Elevator for Cfq<G> {
             busy += u32::from(queue.busy);
         }
         assert_eq!(queued, self.queued);
+        assert_eq!(queued as usize, env.queued());
         assert_eq!(busy, self.busy_queues);
         let mut on_trees = 0;
         for group in self.groups.ids() {
@@ -413,12 +392,27 @@ impl<G: Generation> Elevator for Cfq<G> {
         assert_eq!(on_trees, self.busy_queues);
     }
 
-    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
-        G::declarations().get(&self.tunables, name)
+    fn tunables(&self) -> Option<&dyn TunableSet> {
+        Some(&self.tunables)
     }
 
-    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
-        G::declarations().set(&mut self.tunables, name, value)
+    fn tunables_mut(&mut self) -> Option<&mut dyn TunableSet> {
+        Some(&mut self.tunables)
+    }
+
+    fn per_process(&mut self) -> Option<&mut dyn PerProcess> {
+        Some(self)
+    }
+}
+
+impl<G: Generation> PerProcess for Cfq<G> {
+    fn exit(&mut self, env: &mut Env, context: ContextId) {
+        self.after_run();
+        self.exit_process(env, context);
+    }
+
+    fn yield_to(&mut self, env: &mut Env, from: ContextId, to: ContextId) {
+        self.begin_yield(env, from, to);
     }
 }
 

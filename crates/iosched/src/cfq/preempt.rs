@@ -2,11 +2,11 @@
 
 use super::Cfq;
 use super::clock::Clock as _;
+use super::data::queue::QueueId;
+use super::data::service_tree::Class;
 use super::generation::Generation;
-use super::queue::QueueId;
-use super::service_tree::Class;
 use crate::decision::{Decision, Workload};
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::request::{Flags, RequestId};
 
 impl<G: Generation> Cfq<G> {

@@ -2,28 +2,17 @@
 
 use super::Cfq;
 use super::clock::Clock as _;
+use super::data::group::GroupId;
+use super::data::process::Process;
+use super::data::queue::QueueId;
+use super::data::service_tree::Class;
 use super::generation::Generation;
-use super::group::GroupId;
-use super::queue::QueueId;
-use super::service_tree::Class;
 use crate::context::{ContextId, IoPriority, LEVEL_DEFAULT};
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::parts::priority;
 use crate::parts::seek::ProcessSeeks;
 use crate::parts::think_time::ThinkTime;
 use crate::request::RequestId;
-
-/// What CFQ knows of one process.
-#[derive(Debug)]
-pub(super) struct Process {
-    /// The priority it had when last looked at.
-    ioprio: IoPriority,
-    pub(super) sync_queue: Option<QueueId>,
-    async_queue: Option<QueueId>,
-    pub(super) think_time: ThinkTime,
-    /// It is gone, and its context may be another process' when it is next seen.
-    exited: bool,
-}
 
 /// The class and level that an ioprio means.
 fn effective(ioprio: IoPriority) -> (Class, u8) {

@@ -2,109 +2,17 @@
 
 use super::Cfq;
 use super::clock::Clock as _;
+use super::data::queue::QueueId;
+use super::data::service_tree::{Class, TreeIndex};
 use super::generation::Generation;
-use super::queue::{QueueId, Queues, Service};
-use crate::collections::RbTree;
-use crate::context::IoClass;
-use crate::decision::Workload;
-use crate::elevator::Env;
-use crate::parts::think_time::ThinkTime;
+use crate::env::Env;
 use crate::time::{MILLISECOND_NS, SECOND_NS};
 
 /// How far behind an idle-class queue is put.
 const IDLE_DELAY_NS: u64 = 200 * MILLISECOND_NS;
+
 /// How far ahead of the first in its tree a queue is put that preempts.
 const FRONT_NS: u64 = SECOND_NS;
-
-/// The class of a busy queue, as trees are kept by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Class {
-    BestEffort,
-    RealTime,
-    Idle,
-}
-
-impl Class {
-    pub(super) fn io_class(self) -> IoClass {
-        match self {
-            Self::BestEffort => IoClass::BestEffort,
-            Self::RealTime => IoClass::RealTime,
-            Self::Idle => IoClass::Idle,
-        }
-    }
-}
-
-impl From<IoClass> for Class {
-    fn from(class: IoClass) -> Self {
-        match class {
-            IoClass::None | IoClass::BestEffort => Self::BestEffort,
-            IoClass::RealTime => Self::RealTime,
-            IoClass::Idle => Self::Idle,
-        }
-    }
-}
-
-/// The kinds of work, in the order ties are broken.
-pub(super) const WORKLOADS: [Workload; 3] = [Workload::Async, Workload::SyncNoIdle, Workload::Sync];
-
-/// One tree of a group.
-#[derive(Debug)]
-pub(super) struct ServiceTree {
-    pub(super) queues: RbTree<Service>,
-    pub(super) count: u32,
-    pub(super) think_time: ThinkTime,
-}
-
-impl ServiceTree {
-    pub(super) fn new(now: u64) -> Self {
-        Self { queues: RbTree::default(), count: 0, think_time: ThinkTime::new(now) }
-    }
-
-    fn insert(&mut self, arena: &mut Queues, id: QueueId) {
-        let key = arena.key(id);
-        self.queues.insert(&mut arena.service, id, |at| key < at.key);
-        self.count += 1;
-    }
-
-    fn remove(&mut self, arena: &mut Queues, id: QueueId) {
-        self.queues.remove(&mut arena.service, id);
-        self.count -= 1;
-    }
-
-    pub(super) fn first_key(&self, arena: &Queues) -> Option<i64> {
-        self.queues.first().map(|id| arena.key(id))
-    }
-
-    /// The key of the last queue of all but `id`, unless that is itself the last.
-    pub(super) fn last_key_but(&self, arena: &Queues, id: QueueId) -> Option<i64> {
-        self.queues.last().filter(|&last| last != id).map(|last| arena.key(last))
-    }
-}
-
-/// Which tree of its group: a place for class and kind; the idle class has one for all kinds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct TreeIndex(u8);
-
-impl TreeIndex {
-    pub(super) const COUNT: usize = 7;
-    pub(super) const IDLE: Self = Self(6);
-    /// Where all stand together, in generations that tell them apart by their keys.
-    pub(super) const ONE: Self = Self(0);
-
-    #[inline]
-    pub(super) fn of(class: Class, workload: Workload) -> Self {
-        match class {
-            Class::BestEffort => Self(workload as u8),
-            Class::RealTime => Self(3 + workload as u8),
-            Class::Idle => Self::IDLE,
-        }
-    }
-
-    #[inline]
-    pub(super) fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
 
 impl<G: Generation> Cfq<G> {
     /// The tree a queue belongs on; the one it is on may differ until its next re-sort.

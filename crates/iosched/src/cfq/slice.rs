@@ -2,55 +2,12 @@
 
 use super::Cfq;
 use super::clock::Clock as _;
+use super::data::queue::QueueId;
+use super::data::service_tree::Class;
+use super::data::turn::{Turn, scale};
 use super::generation::Generation;
-use super::queue::QueueId;
-use super::service_tree::Class;
 use crate::decision::Decision;
-use crate::elevator::Env;
-
-/// `a * b / c`, rounded down, without overflow on the way.
-#[inline]
-pub(super) fn scale(a: u64, b: u64, c: u64) -> u64 {
-    match a.checked_mul(b) {
-        Some(product) => product / c,
-        None => u64::try_from(u128::from(a) * u128::from(b) / u128::from(c)).unwrap_or(u64::MAX),
-    }
-}
-
-/// The state of the active queue's turn; times are in ticks.
-#[derive(Debug, Default)]
-pub(super) struct Turn {
-    /// When the queue became active.
-    pub(super) activated: u64,
-    /// The slice's clock has not started: it does at the first completion.
-    pub(super) slice_new: bool,
-    pub(super) slice_start: u64,
-    pub(super) slice_end: u64,
-    pub(super) allocated_slice: u64,
-    /// Requests given out.
-    pub(super) dispatched: u32,
-    /// A request must be given out, whatever the limits.
-    pub(super) must_dispatch: bool,
-    /// The FIFO was looked at.
-    pub(super) fifo_checked: bool,
-    /// The queue's next request is being waited for.
-    pub(super) waiting: bool,
-    /// The slice was stretched to let the group stay busy.
-    pub(super) wait_busy: bool,
-}
-
-impl Turn {
-    /// Whether the slice is over. Before its clock has started it never is.
-    #[inline]
-    pub(super) fn slice_used(&self, now: u64) -> bool {
-        !self.slice_new && now >= self.slice_end
-    }
-
-    /// What is left of the slice; negative once it is over.
-    pub(super) fn slice_left(&self, now: u64) -> i64 {
-        self.slice_end.wrapping_sub(now) as i64
-    }
-}
+use crate::env::Env;
 
 impl<G: Generation> Cfq<G> {
     /// The slice that a level is worth: `base` at level 4, a fifth more or less for each level.

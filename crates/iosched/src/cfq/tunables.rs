@@ -2,9 +2,9 @@
 //!
 //! A generation's list of them is in its file.
 
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::time::SECOND_NS;
-use crate::tunable::{Declarations, Tunable, tunable};
+use crate::tunable::{Declarations, Tunable, Tuned, tunable};
 
 /// Upper end of CFQ's ranges, as in Linux.
 pub(super) const MAX: u64 = u32::MAX as u64;
@@ -31,11 +31,9 @@ pub(super) struct Tunables {
 
 impl Tunables {
     /// The defaults that are declared.
-    pub(super) fn new(env: &Env, declarations: &Declarations<Self>) -> Self {
+    pub(super) fn new(env: &Env, declarations: &'static Declarations<Self>) -> Tuned<Self> {
         let hz = u32::try_from(SECOND_NS / env.jiffy_ns).unwrap_or(u32::MAX);
-        let mut tunables = Self { hz, ..Self::default() };
-        declarations.set_defaults(&mut tunables);
-        tunables
+        declarations.tuned(Self { hz, ..Self::default() })
     }
 
     pub(super) fn slice(&self, sync: bool) -> u64 {

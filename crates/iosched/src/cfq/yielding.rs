@@ -5,20 +5,12 @@
 
 use super::Cfq;
 use super::clock::Clock as _;
+use super::data::queue::QueueId;
+use super::data::yields::Yield;
 use super::generation::Generation;
-use super::queue::QueueId;
 use crate::context::ContextId;
 use crate::decision::Decision;
-use crate::elevator::Env;
-
-/// The process of a queue waits for I/O of another. It ends when that has been served, when the process sends a request
-/// again, or after the time CFQ would have waited for it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Yield {
-    queue: QueueId,
-    target: ContextId,
-    until: u64,
-}
+use crate::env::Env;
 
 impl<G: Generation> Cfq<G> {
     /// The process `from` begins to wait for `to`.

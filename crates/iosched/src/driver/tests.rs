@@ -1,12 +1,14 @@
 use super::*;
 use crate::context::CgroupId;
 use crate::queue::QueueConfig;
+use crate::registry::Registry;
 use crate::request::{Flags, Op};
 
 const NOW: Time = Time::from_ns(1_000_000_000_000);
 
 fn driver(elevator: &str, rerun: Rerun) -> (Driver, ContextId) {
-    let mut queue = RequestQueue::new(NOW, &QueueConfig::default(), elevator).unwrap();
+    let elevator = Registry::linux().get(elevator).unwrap();
+    let mut queue = RequestQueue::new(NOW, &QueueConfig::default(), elevator);
     let context = queue.create_context(1, IoPriority::default(), CgroupId::ROOT);
     (Driver::new(queue, rerun), context)
 }

@@ -4,6 +4,7 @@
 //! there are samples enough or a second has passed. The two kinds of latency share that second, so that the one kept
 //! waiting by the other may wait for samples alone.
 
+use crate::decision::LatencyKind;
 use crate::time::SECOND_NS;
 
 /// Buckets: four up to the target, four above.
@@ -14,15 +15,6 @@ pub(super) const GOOD_BUCKETS: u32 = 4;
 const SAMPLES: u32 = 500;
 /// Target of discards, in ns.
 pub(super) const DISCARD_TARGET_NS: u64 = 5 * SECOND_NS;
-
-/// What a latency is one of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LatencyKind {
-    /// From dispatch to completion: what the device is answerable for.
-    Device,
-    /// From allocation to completion.
-    Total,
-}
 
 /// Latencies of one kind.
 #[derive(Clone, Debug, Default)]

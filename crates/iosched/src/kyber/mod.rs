@@ -7,21 +7,20 @@
 mod latency;
 
 use crate::collections::{List, NIL};
-use crate::decision::{Decision, MergeSide};
-use crate::elevator::{Elevator, Env, Layer, Merging, MultiQueueRules, Registered};
+use crate::decision::{Decision, KyberEvent, LatencyKind};
+use crate::elevator::{Elevator, Registered};
+use crate::env::Env;
+use crate::layer::{Layer, Merging, MultiQueueRules};
 use crate::parts::software_queue;
-use crate::queue::TagLayout;
-use crate::queue::tags::TagMap;
-use crate::request::{Bio, Fifo, Op, RequestId};
+use crate::parts::tags::{TagLayout, TagMap};
+use crate::request::{Bio, Fifo, MergeSide, Op, RequestId};
 use crate::time::Time;
-use crate::tunable::{Declarations, Span, TunableError, tunable};
-pub use latency::LatencyKind;
+use crate::tunable::{Declarations, Span, TunableSet, Tuned, tunable};
 use latency::{DISCARD_TARGET_NS, GOOD_BUCKETS, Latencies};
 
 const RULES: MultiQueueRules = MultiQueueRules { merging: Merging::Own, per_hw_queue: true, ..MultiQueueRules::USUAL };
 
 pub(crate) const REGISTERED: Registered = Registered {
-    name: "kyber",
     about: "latency targets for reads and writes on fast devices, kept by limiting what is in the device",
     since: "4.12",
     until: None,
@@ -37,7 +36,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     ],
     when: "A fast device with a deep queue on which reads must not wait behind writes, and ordering by sector gains nothing.",
     tunables: || DECLARATIONS.specs().collect(),
-    build: |env| Box::new(Kyber::new(env)),
+    ..Registered::new("kyber", |env| Box::new(Kyber::new(env)))
 };
 
 #[derive(Debug, Default)]
@@ -75,50 +74,6 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
     ],
 };
 
-/// A decision of kyber's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum KyberEvent {
-    /// It was asked for a request.
-    Choice {
-        /// Whose turn it is: 0 reads, 1 writes, 2 discards, 3 the rest.
-        domain: u8,
-        /// Requests of this turn.
-        batch: u32,
-        /// The token of the request it gave, if it gave one.
-        token: Option<u32>,
-    },
-    /// A domain has requests and no token.
-    Throttled {
-        /// Which.
-        domain: u8,
-    },
-    /// Latencies will be looked at.
-    TimerArm {
-        /// When.
-        at: Time,
-    },
-    /// Latencies are looked at.
-    Timer,
-    /// A percentile was taken.
-    Latency {
-        /// Of which domain.
-        domain: u8,
-        /// Of which latencies: the 90th of the device's, the 99th of the total.
-        kind: LatencyKind,
-        /// In quarters of the target, from 0; 7 is everything beyond.
-        bucket: u32,
-        /// From how many.
-        samples: u32,
-    },
-    /// The number of a domain's tokens changed.
-    Depth {
-        /// Whose.
-        domain: u8,
-        /// To what.
-        depth: u32,
-    },
-}
-
 const DOMAINS: usize = 4;
 /// Domains whose latencies are looked at.
 const TIMED: usize = 3;
@@ -152,11 +107,10 @@ struct HwQueue {
 
 /// A request's token stands in its elevator's word, the moment of its dispatch in its deadline.
 struct Kyber {
-    tunables: Tunables,
+    tunables: Tuned<Tunables>,
     tokens: [TagMap; DOMAINS],
     latencies: [Latencies; TIMED],
     hw_queues: Vec<HwQueue>,
-    queued: usize,
     hz: u32,
 }
 
@@ -173,14 +127,11 @@ fn fires_at(env: &Env, delay: u64) -> Time {
 
 impl Kyber {
     fn new(env: &Env) -> Self {
-        let mut tunables = Tunables::default();
-        DECLARATIONS.set_defaults(&mut tunables);
         Self {
-            tunables,
+            tunables: DECLARATIONS.tuned(Tunables::default()),
             tokens: DEPTHS.map(|depth| TagMap::new(TagLayout::Spread, depth)),
             latencies: Default::default(),
             hw_queues: (0..env.hw_queues).map(|_| HwQueue::default()).collect(),
-            queued: 0,
             hz: env.hz,
         }
     }
@@ -207,7 +158,6 @@ impl Kyber {
         flushed.remove(env.requests.list_nodes(), id);
         *batch += 1;
         *queued -= 1;
-        self.queued -= 1;
         let request = &mut env.requests[id];
         (request.elevator, request.deadline) = (token, env.now);
         Some(id)
@@ -260,10 +210,6 @@ impl Kyber {
 }
 
 impl Elevator for Kyber {
-    fn name(&self) -> &'static str {
-        REGISTERED.name
-    }
-
     fn find_merge(&mut self, env: &mut Env, bio: &Bio) -> Option<(RequestId, MergeSide)> {
         let hw_queue = &self.hw_queues[usize::from(env.hw_queue_of(bio.context))];
         software_queue::find_merge(&hw_queue.arrived[domain_of(bio.op)], &RULES, env, bio)
@@ -272,14 +218,6 @@ impl Elevator for Kyber {
     fn limit_depth(&mut self, _env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
         let share = (u64::from(nr_requests) * ASYNC_PERCENT / 100) as u32;
         (!bio.is_sync() && share > 0).then_some(share)
-    }
-
-    fn former(&self, _env: &Env, _id: RequestId) -> Option<RequestId> {
-        None
-    }
-
-    fn latter(&self, _env: &Env, _id: RequestId) -> Option<RequestId> {
-        None
     }
 
     fn absorb(&mut self, _env: &mut Env, _survivor: RequestId, _absorbed: RequestId) {
@@ -293,7 +231,6 @@ impl Elevator for Kyber {
         let HwQueue { arrived, queued, .. } = &mut self.hw_queues[hw_queue];
         arrived[domain].push_back(env.requests.list_nodes(), id);
         *queued += 1;
-        self.queued += 1;
     }
 
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
@@ -313,7 +250,6 @@ impl Elevator for Kyber {
                 if let Some(id) = list.first() {
                     list.remove(env.requests.list_nodes(), id);
                     hw_queue.queued -= 1;
-                    self.queued -= 1;
                     return Some(id);
                 }
             }
@@ -366,23 +302,19 @@ impl Elevator for Kyber {
         }
     }
 
-    fn queued(&self) -> usize {
-        self.queued
-    }
-
-    fn check(&self, _env: &Env) {
-        assert_eq!(self.hw_queues.iter().map(|hw_queue| hw_queue.queued).sum::<usize>(), self.queued);
+    fn check(&self, env: &Env) {
+        assert_eq!(self.hw_queues.iter().map(|hw_queue| hw_queue.queued).sum::<usize>(), env.queued());
         for hw_queue in &self.hw_queues {
             let empty = hw_queue.arrived.iter().chain(&hw_queue.flushed).all(List::is_empty);
             assert_eq!(empty, hw_queue.queued == 0);
         }
     }
 
-    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
-        DECLARATIONS.get(&self.tunables, name)
+    fn tunables(&self) -> Option<&dyn TunableSet> {
+        Some(&self.tunables)
     }
 
-    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
-        DECLARATIONS.set(&mut self.tunables, name, value)
+    fn tunables_mut(&mut self) -> Option<&mut dyn TunableSet> {
+        Some(&mut self.tunables)
     }
 }

@@ -9,16 +9,17 @@ mod tunables;
 
 use crate::collections::List;
 use crate::context::IoClass;
-use crate::decision::Decision;
-use crate::elevator::{Elevator, Env, Layer, MultiQueueRules, Registered};
+use crate::decision::{Decision, MqDeadlineChoice};
+use crate::elevator::{Elevator, Registered};
+use crate::env::Env;
+use crate::layer::{Layer, MultiQueueRules};
 use crate::parts::sorted::{Sorted, inherit_fifo_place};
 use crate::request::{Bio, Fifo, RequestId, Sector};
 use crate::time::Time;
-use crate::tunable::TunableError;
+use crate::tunable::{TunableSet, Tuned};
 use tunables::{DECLARATIONS, Tunables};
 
 pub(crate) const REGISTERED: Registered = Registered {
-    name: "mq-deadline",
     about: "deadline for blk-mq: batches in sector order, reads first, bounded waiting, and priority classes",
     since: "4.11",
     until: None,
@@ -34,23 +35,8 @@ pub(crate) const REGISTERED: Registered = Registered {
     ],
     when: "A disk or a SATA SSD under blk-mq, throughput with bounded waiting and no fairness between processes: databases, servers.",
     tunables: || DECLARATIONS.specs().collect(),
-    build: |env| Box::new(MqDeadline::new(env)),
+    ..Registered::new("mq-deadline", |env| Box::new(MqDeadline::new(env)))
 };
-
-/// What it says when asked for a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Choice {
-    /// It gave one.
-    pub given: bool,
-    /// Requests in the present batch.
-    pub batch: u32,
-    /// Batches of reads that passed over waiting writes.
-    pub starved: u32,
-    /// Whether the present batch is one of writes.
-    pub writes: bool,
-    /// Requests of each class, real time first, that are queued or in the device.
-    pub under_way: [u32; CLASSES],
-}
 
 const CLASSES: usize = 3;
 const BEST_EFFORT: usize = 1;
@@ -76,7 +62,7 @@ struct Class {
 }
 
 struct MqDeadline {
-    tunables: Tunables,
+    tunables: Tuned<Tunables>,
     classes: [Class; CLASSES],
     /// The direction of the present batch.
     direction: usize,
@@ -84,7 +70,6 @@ struct MqDeadline {
     batch: u32,
     /// Read batches that passed over waiting writes.
     starved: u32,
-    queued: usize,
 }
 
 fn class_of(class: IoClass) -> usize {
@@ -110,14 +95,7 @@ fn deadline(env: &Env, id: RequestId) -> u64 {
 
 impl MqDeadline {
     fn new(env: &Env) -> Self {
-        Self {
-            tunables: Tunables::new(env.hz),
-            classes: Default::default(),
-            direction: WRITE,
-            batch: 0,
-            starved: 0,
-            queued: 0,
-        }
+        Self { tunables: Tunables::new(env.hz), classes: Default::default(), direction: WRITE, batch: 0, starved: 0 }
     }
 
     #[inline]
@@ -130,7 +108,6 @@ impl MqDeadline {
         let Direction { sorted, fifo, .. } = self.direction_of(env, id);
         sorted.remove(&mut env.requests, id);
         fifo.remove(env.requests.list_nodes(), id);
-        self.queued -= 1;
     }
 
     /// The direction of a new batch in `class`; `None` if it has nothing.
@@ -196,10 +173,6 @@ impl MqDeadline {
 }
 
 impl Elevator for MqDeadline {
-    fn name(&self) -> &'static str {
-        REGISTERED.name
-    }
-
     fn find_front(&mut self, env: &mut Env, bio: &Bio) -> Option<RequestId> {
         if !self.tunables.front_merges {
             return None;
@@ -253,13 +226,12 @@ impl Elevator for MqDeadline {
         let Direction { sorted, fifo, .. } = &mut self.classes[class].directions[direction];
         sorted.insert(&mut env.requests, id);
         fifo.push_back(env.requests.list_nodes(), id);
-        self.queued += 1;
     }
 
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
         let chosen = self.choose(env);
         env.note(|| {
-            Decision::MqDeadline(Choice {
+            Decision::MqDeadline(MqDeadlineChoice {
                 given: chosen.is_some(),
                 batch: self.batch,
                 starved: self.starved,
@@ -284,10 +256,6 @@ impl Elevator for MqDeadline {
         self.classes[place(env, id).0].under_way -= 1;
     }
 
-    fn queued(&self) -> usize {
-        self.queued
-    }
-
     fn check(&self, env: &Env) {
         let mut queued = 0;
         for class in &self.classes {
@@ -299,14 +267,14 @@ impl Elevator for MqDeadline {
             assert!(of_class <= class.under_way as usize, "what is queued is under way");
             queued += of_class;
         }
-        assert_eq!(queued, self.queued);
+        assert_eq!(queued, env.queued());
     }
 
-    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
-        DECLARATIONS.get(&self.tunables, name)
+    fn tunables(&self) -> Option<&dyn TunableSet> {
+        Some(&self.tunables)
     }
 
-    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
-        DECLARATIONS.set(&mut self.tunables, name, value)
+    fn tunables_mut(&mut self) -> Option<&mut dyn TunableSet> {
+        Some(&mut self.tunables)
     }
 }

@@ -1,7 +1,7 @@
 //! mq-deadline's tunables, as in Linux 6.12: what is out of range is taken as the nearest value, hexadecimal and octal
 //! numbers are understood, and times are kept in jiffies.
 
-use crate::tunable::{Declarations, Span, tunable};
+use crate::tunable::{Declarations, Span, Tuned, tunable};
 
 /// Largest value, as in Linux.
 const MAX: u64 = i32::MAX as u64;
@@ -44,10 +44,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
 };
 
 impl Tunables {
-    pub(super) fn new(hz: u32) -> Self {
-        let mut tunables = Self { hz, ..Self::default() };
-        DECLARATIONS.set_defaults(&mut tunables);
-        tunables
+    pub(super) fn new(hz: u32) -> Tuned<Self> {
+        DECLARATIONS.tuned(Self { hz, ..Self::default() })
     }
 
     /// How long a request of that direction may wait, in jiffies.

@@ -10,4 +10,5 @@ pub(crate) mod priority;
 pub(crate) mod seek;
 pub(crate) mod software_queue;
 pub(crate) mod sorted;
+pub(crate) mod tags;
 pub(crate) mod think_time;

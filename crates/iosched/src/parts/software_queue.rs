@@ -1,9 +1,9 @@
 //! blk-mq's software queue as something to merge into: the newest few requests of a list by age.
 
 use crate::collections::List;
-use crate::decision::MergeSide;
-use crate::elevator::{Env, MultiQueueRules};
-use crate::request::{Bio, Fifo, RequestId};
+use crate::env::Env;
+use crate::layer::MultiQueueRules;
+use crate::request::{Bio, Fifo, MergeSide, RequestId};
 
 /// Requests looked at, as in Linux.
 const LOOKS: usize = 8;

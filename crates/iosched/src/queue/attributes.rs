@@ -1,7 +1,7 @@
 //! The attributes of a request queue: what stands in `/sys/block/<dev>/queue`.
 
 use super::QueueConfig;
-use crate::elevator::{Layer, MultiQueueRules, Tags};
+use crate::layer::{Layer, MultiQueueRules, Tags};
 use crate::tunable::{Declarations, Span, TunableError, tunable};
 
 /// Sectors in a KiB.

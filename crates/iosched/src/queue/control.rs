@@ -1,11 +1,15 @@
 //! Control: attributes, tunables, cgroups, and switching elevators at run time.
 
 use super::attributes::{ATTRIBUTES, default_nr_requests};
-use super::limits::Limits;
-use super::{DeviceQueues, MultiQueue, Next, RequestQueue};
+use super::multi::MultiQueue;
+use super::single::Limits;
+use super::{DeviceQueues, Next, RequestQueue};
 use crate::context::{Cgroup, CgroupId, ContextId, WeightError, WeightRange};
 use crate::decision::Decision;
-use crate::elevator::{Elevator, Env, Layer, Registered, UnknownElevator, elevator, elevator_names};
+use crate::elevator::{Elevator, Registered};
+use crate::env::Env;
+use crate::layer::Layer;
+use crate::registry::Registry;
 use crate::request::{Request, Stage};
 use crate::time::Time;
 use crate::tunable::{Spec, TunableError};
@@ -37,15 +41,20 @@ impl RequestQueue {
         ATTRIBUTES.specs()
     }
 
-    /// Reads an attribute of the queue. `scheduler` reads as all elevators with the present one in brackets.
+    /// Reads an attribute of the queue. `scheduler` reads as all elevators of Linux with the present one in brackets; one that
+    /// is not of Linux stands behind them.
     ///
     /// # Errors
     /// If there is none of that name.
     pub fn attribute(&self, name: &str) -> Result<String, TunableError> {
         if name == "scheduler" {
             let present = self.scheduler();
+            let mut names = Registry::linux().names();
+            if !names.contains(&present) {
+                names.push(present);
+            }
             let shown =
-                elevator_names().into_iter().map(|n| if n == present { format!("[{n}]") } else { n.to_owned() });
+                names.into_iter().map(|name| if name == present { format!("[{name}]") } else { name.to_owned() });
             return Ok(shown.collect::<Vec<_>>().join(" "));
         }
         ATTRIBUTES.get(&self.attributes, name).map(|value| value.to_string())
@@ -82,7 +91,10 @@ impl RequestQueue {
     /// # Errors
     /// If there is none of that name.
     pub fn tunable(&self, name: &str) -> Result<u64, TunableError> {
-        self.incoming().tunable(name)
+        match self.incoming().tunables() {
+            Some(tunables) => tunables.get(name),
+            None => Err(TunableError::none(name, self.scheduler())),
+        }
     }
 
     /// Writes a tunable of the elevator, while switching of the new one. On error nothing has changed.
@@ -91,8 +103,12 @@ impl RequestQueue {
     /// If there is none of that name, or it does not take that value.
     pub fn set_tunable(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
         self.env.now = now;
+        let owner = self.scheduler();
         let elevator = self.next.as_mut().map_or(&mut self.elevator, |next| &mut next.elevator);
-        elevator.set_tunable(name, value)?;
+        match elevator.tunables_mut() {
+            Some(tunables) => tunables.set(name, value)?,
+            None => return Err(TunableError::none(name, owner)),
+        }
         elevator.tunable_changed(&mut self.env, name);
         Ok(())
     }
@@ -100,7 +116,7 @@ impl RequestQueue {
     /// Which weights of cgroups the elevator takes; while switching, the new one.
     #[must_use]
     pub fn weight_range(&self) -> WeightRange {
-        self.incoming().weights()
+        self.incoming_registered().weights
     }
 
     /// A new cgroup.
@@ -122,7 +138,9 @@ impl RequestQueue {
         leaf_weight: Option<u32>,
     ) -> Result<(), WeightError> {
         self.env.cgroups.set_weights(self.weight_range(), cgroup, weight, leaf_weight)?;
-        self.elevator.weight_changed(&mut self.env, cgroup);
+        if let Some(elevator) = self.elevator.per_group() {
+            elevator.weight_changed(&mut self.env, cgroup);
+        }
         Ok(())
     }
 
@@ -136,20 +154,27 @@ impl RequestQueue {
     /// root stays.
     pub fn remove_cgroup(&mut self, now: Time, cgroup: CgroupId) {
         self.env.now = now;
-        if self.env.cgroups.remove(cgroup) {
-            self.elevator.remove_cgroup(&mut self.env, cgroup);
+        if self.env.cgroups.remove(cgroup)
+            && let Some(elevator) = self.elevator.per_group()
+        {
+            elevator.remove_cgroup(&mut self.env, cgroup);
         }
     }
 
     /// The name of the elevator; while switching, of the new one.
     #[must_use]
     pub fn scheduler(&self) -> &'static str {
-        self.incoming().name()
+        self.incoming_registered().name
     }
 
     /// The elevator; while switching, the new one.
     fn incoming(&self) -> &dyn Elevator {
         self.next.as_ref().map_or(self.elevator.as_ref(), |next| next.elevator.as_ref())
+    }
+
+    /// The entry of the elevator; while switching, of the new one.
+    fn incoming_registered(&self) -> &Registered {
+        self.next.as_ref().map_or(&self.registered, |next| &next.registered)
     }
 
     /// Whether a switch waits for requests of the old elevator to complete.
@@ -158,29 +183,24 @@ impl RequestQueue {
         self.next.is_some()
     }
 
-    /// Switches to the elevator `name`, with its defaults: everything queued is released to the device in the old one's
-    /// order, and once it has completed the new one takes over. What arrives meanwhile waits, within `nr_requests`.
-    /// To the present elevator: nothing happens.
-    ///
-    /// # Errors
-    /// If there is no such elevator; nothing has changed then.
-    pub fn switch(&mut self, now: Time, name: &str) -> Result<(), UnknownElevator> {
+    /// Switches to the elevator `registered`, with its defaults: everything queued is released to the device in the old
+    /// one's order, and once it has completed the new one takes over. What arrives meanwhile waits, within `nr_requests`.
+    /// To an elevator of the present one's name: nothing happens.
+    pub fn switch(&mut self, now: Time, registered: Registered) {
         self.env.now = now;
-        let registered = elevator(name)?;
         if registered.name == self.scheduler() {
-            return Ok(());
+            return;
         }
         for context in self.plugs.contexts() {
             while self.unplug(now, context) {}
         }
         self.drain(self.env.now);
         let nr_requests = self.nr_requests_under(registered.layer);
-        let elevator = self.device.build(&mut self.env, registered, nr_requests);
+        let elevator = self.device.build(&mut self.env, &registered, nr_requests);
         self.next = Some(Next { elevator, registered, nr_requests });
         if self.may_finish_switch() {
             self.finish_switch();
         }
-        Ok(())
     }
 
     /// Whether nothing is left that the elevator has to hear of, and no barrier or flush that new ones would have to be ordered with.
@@ -205,7 +225,7 @@ impl RequestQueue {
             self.env.unqueue(id);
             self.env.dispatch_list.push_back(&mut self.env.requests, id);
         }
-        debug_assert_eq!(self.elevator.queued(), 0, "a drained elevator is empty");
+        debug_assert_eq!(self.env.queued, 0, "a drained elevator is empty");
     }
 
     /// What `nr_requests` is once an elevator of `layer` has taken over: the single-queue layer keeps it as long as it is that
@@ -251,9 +271,10 @@ impl RequestQueue {
         };
         self.env.timer = None;
         self.elevator = elevator;
-        self.env.cgroups.weights = self.elevator.weights();
+        self.registered = registered;
+        self.env.cgroups.weights = registered.weights;
         self.change_layer(registered.layer, nr_requests);
-        let elevator = self.elevator.name();
+        let elevator = registered.name;
         self.env.note(|| Decision::Switch { elevator });
         self.elevator.recording(&mut self.env);
         let mut exited = Vec::new();
@@ -280,8 +301,10 @@ impl RequestQueue {
             }
         }
         // The old elevator was told; the new one has only now met them.
-        for context in exited {
-            self.elevator.exit(&mut self.env, context);
+        if let Some(elevator) = self.elevator.per_process() {
+            for context in exited {
+                elevator.exit(&mut self.env, context);
+            }
         }
     }
 }

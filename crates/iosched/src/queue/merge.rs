@@ -4,9 +4,9 @@
 //! that one, then to the newest request that ends where it begins, then to whatever the elevator finds in front of it.
 
 use super::{RequestQueue, Submit};
-use crate::decision::{Decision, MergeSide};
-use crate::elevator::MultiQueueRules;
-use crate::request::{Bio, Flags, Request, RequestId, Stage};
+use crate::decision::Decision;
+use crate::layer::MultiQueueRules;
+use crate::request::{Bio, Flags, MergeSide, Request, RequestId, Stage};
 
 impl RequestQueue {
     /// Joins `bio` to a queued request, if there is one for it.
@@ -156,6 +156,7 @@ impl RequestQueue {
         }
         self.env.requests.append_request(survivor, absorbed);
         if queued {
+            self.env.queued -= 1;
             self.elevator.absorb(&mut self.env, survivor, absorbed);
         } else {
             self.elevator.absorb_new(&mut self.env, survivor, absorbed);

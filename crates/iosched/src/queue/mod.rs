@@ -20,31 +20,26 @@
 
 mod attributes;
 mod control;
-mod dispatch_list;
 mod flush;
-mod limits;
 mod merge;
-mod merge_hash;
-mod multi_queue;
-mod multi_submit;
+mod multi;
 mod plug;
+mod single;
 mod stat;
-pub(crate) mod tags;
 
 use attributes::Attributes;
-pub(crate) use dispatch_list::DispatchList;
 use flush::{Flushes, Turn};
-use limits::Limits;
-pub(crate) use merge_hash::MergeCache;
-use multi_queue::MultiQueue;
+use multi::MultiQueue;
 use plug::Plugs;
+use single::Limits;
 pub use stat::{Stat, StatGroup};
-pub use tags::TagLayout;
 
 use crate::collections::List;
 use crate::context::{CgroupId, ContextId, IoPriority};
 use crate::decision::Decision;
-use crate::elevator::{Elevator, Env, Registered, UnknownElevator, elevator};
+use crate::elevator::{Elevator, Registered};
+use crate::env::Env;
+use crate::parts::tags::TagLayout;
 use crate::request::{Bio, BioDone, Fifo, Flags, Op, Request, RequestId, Stage};
 use crate::time::Time;
 
@@ -126,7 +121,7 @@ struct DeviceQueues {
 /// The elevator that takes over next.
 struct Next {
     elevator: Box<dyn Elevator>,
-    registered: &'static Registered,
+    registered: Registered,
     nr_requests: u32,
 }
 
@@ -134,6 +129,7 @@ struct Next {
 pub struct RequestQueue {
     env: Env,
     elevator: Box<dyn Elevator>,
+    registered: Registered,
     attributes: Attributes,
     write_cache: bool,
     device_fua: bool,
@@ -157,22 +153,20 @@ pub struct RequestQueue {
 }
 
 impl RequestQueue {
-    /// A queue with the elevator `scheduler` and all defaults, made at `now`.
-    ///
-    /// # Errors
-    /// If there is no such elevator.
-    pub fn new(now: Time, config: &QueueConfig, scheduler: &str) -> Result<Self, UnknownElevator> {
-        let registered = elevator(scheduler)?;
+    /// A queue with the elevator `registered` of a [`Registry`](crate::Registry) and all defaults, made at `now`.
+    #[must_use]
+    pub fn new(now: Time, config: &QueueConfig, registered: Registered) -> Self {
         let mut env = Env::new(now, config.hz, config.rotational, config.groups);
         env.command_queueing = config.command_queueing;
         let QueueConfig { depth, hw_queues, tag_layout, .. } = *config;
         let device = DeviceQueues { depth: depth.max(1), count: hw_queues.max(1), layout: tag_layout };
         let attributes = Attributes::new(config, registered.layer);
-        let elevator = device.build(&mut env, registered, attributes.nr_requests);
-        env.cgroups.weights = elevator.weights();
-        Ok(Self {
+        let elevator = device.build(&mut env, &registered, attributes.nr_requests);
+        env.cgroups.weights = registered.weights;
+        Self {
             env,
             elevator,
+            registered,
             multi: device.multi_queue(registered.layer, attributes.nr_requests),
             attributes,
             write_cache: config.write_cache,
@@ -187,7 +181,7 @@ impl RequestQueue {
             elevator_requests: 0,
             in_driver: 0,
             stat: Stat::default(),
-        })
+        }
     }
 
     // ---- submit
@@ -216,36 +210,7 @@ impl RequestQueue {
         if self.multi.is_some() {
             return self.submit_multi(bio);
         }
-        let switching = self.next.is_some();
-        if !switching && self.merge(bio) {
-            return Submit::Merged;
-        }
-        let Some(id) = self.allocate(bio) else {
-            return Submit::Full;
-        };
-        if switching {
-            self.held.push_back(self.env.requests.list_nodes(), id);
-            return Submit::Queued(id);
-        }
-        // The usual way, in one call: nothing comes between allocation and insertion.
-        if !self.plugs.is_open(bio.context) && !self.env.log.is_on() {
-            self.join_elevator(id);
-            self.enqueue(id);
-            self.elevator.add(&mut self.env, id);
-            return Submit::Queued(id);
-        }
-        self.give_to_elevator(id);
-        if self.plugs.is_open(bio.context) {
-            if self.plugs.push(bio.context, id) {
-                // The plug stays: what comes next collects again.
-                while let Some(id) = self.plugs.pop(&self.env.requests, bio.context) {
-                    self.insert(id);
-                }
-            }
-        } else {
-            self.insert(id);
-        }
-        Submit::Queued(id)
+        self.submit_single(bio)
     }
 
     /// A request for `bio`, if the limits allow one more.
@@ -312,6 +277,8 @@ impl RequestQueue {
     fn enqueue(&mut self, id: RequestId) {
         let request = &mut self.env.requests[id];
         request.stage = Stage::Queued;
+        self.env.queued += 1;
+        let request = &self.env.requests[id];
         if request.mergeable {
             self.env.merging.hash.insert(&mut self.env.requests, id);
             if self.env.merging.last.is_none() {
@@ -411,7 +378,7 @@ impl RequestQueue {
         let Some(multi) = &mut self.multi else {
             return self.elevator.dispatch(&mut self.env);
         };
-        if self.elevator.queued() == 0 {
+        if self.env.queued == 0 {
             return None;
         }
         let count = multi.hw_queues();
@@ -575,7 +542,9 @@ impl RequestQueue {
     /// Changes a process' ioprio. Most elevators notice at the process' next request.
     pub fn set_ioprio(&mut self, context: ContextId, ioprio: IoPriority) {
         self.env.contexts.get_mut(context).ioprio = ioprio;
-        self.elevator.ioprio_changed(&mut self.env, context);
+        if let Some(elevator) = self.elevator.per_process() {
+            elevator.ioprio_changed(&mut self.env, context);
+        }
     }
 
     /// The process exits; its requests under way complete as usual, and it submits no more. Its id is given to
@@ -589,14 +558,18 @@ impl RequestQueue {
             Some(multi) => multi.exit(context),
             None => self.limits.exit(now, self.attributes.nr_requests, context),
         }
-        self.elevator.exit(&mut self.env, context);
+        if let Some(elevator) = self.elevator.per_process() {
+            elevator.exit(&mut self.env, context);
+        }
         self.env.contexts.exit(context);
     }
 
     /// The process `from` will now wait for I/O of `to` (an fsync for its journal thread) and gives up its turn to it.
     pub fn yield_to(&mut self, now: Time, from: ContextId, to: ContextId) {
         self.env.now = now;
-        self.elevator.yield_to(&mut self.env, from, to);
+        if let Some(elevator) = self.elevator.per_process() {
+            elevator.yield_to(&mut self.env, from, to);
+        }
     }
 
     // ---- looking
@@ -686,7 +659,7 @@ impl RequestQueue {
             None => assert_eq!(allocated, [self.limits.allocated(false), self.limits.allocated(true)]),
         }
         assert_eq!(in_elevator, self.elevator_requests);
-        assert_eq!(count(Stage::Queued), self.elevator.queued());
+        assert_eq!(count(Stage::Queued), self.env.queued);
         assert_eq!(count(Stage::Started), self.in_driver as usize);
         assert!(!self.flushes.barrier_begun() || self.in_driver <= 1, "a barrier has the device for itself");
         let queued = self.env.requests.ids().filter(|&id| self.env.requests[id].stage == Stage::Queued);

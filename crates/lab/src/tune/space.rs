@@ -178,7 +178,7 @@ impl Space {
 
 impl ElevatorSpace {
     fn of(scheduler: &SchedulerSetting, selection: &Selection, config: &QueueConfig) -> Result<Self, SpaceError> {
-        let registered = iosched::elevator(&scheduler.name).map_err(SettingError::from)?;
+        let registered = iosched::Registry::linux().get(&scheduler.name).map_err(SettingError::from)?;
         let tunables = (registered.tunables)();
         let mut defaults = scheduler.clone();
         for (name, value) in &selection.fix {
@@ -260,7 +260,7 @@ fn ladder(span: Span, default: u64) -> Vec<u64> {
 fn check_names(schedulers: &[SchedulerSetting], selection: &Selection) -> Result<(), SpaceError> {
     let mut specs: Vec<&'static Spec> = Vec::new();
     for scheduler in schedulers {
-        let registered = iosched::elevator(&scheduler.name).map_err(SettingError::from)?;
+        let registered = iosched::Registry::linux().get(&scheduler.name).map_err(SettingError::from)?;
         specs.extend(declared(&(registered.tunables)()));
     }
     let named = selection.vary.iter().map(|name| ("--vary", name, true));
@@ -313,7 +313,7 @@ mod tests {
     fn every_elevator_has_its_default_in_its_space_and_every_value_is_taken() {
         for rotational in [true, false] {
             let config = QueueConfig { rotational, ..QueueConfig::default() };
-            for elevator in iosched::ELEVATORS {
+            for elevator in iosched::Registry::linux().elevators() {
                 let also = ["nr_requests", "nomerges", "read_ahead_kb", "max_sectors_kb"].map(str::to_owned).to_vec();
                 let selection = Selection { also, ..Selection::default() };
                 let space = space(&[elevator.name], &selection, &config).unwrap();

@@ -226,7 +226,7 @@ pub fn of_kernel(setting: &SchedulerSetting) -> Setting {
 #[must_use]
 pub fn for_records(setting: &Setting) -> SettingRecord {
     let name = setting.scheduler.clone().unwrap_or_else(|| PRESENT.to_owned());
-    let declared = iosched::elevator(&name).map(|elevator| (elevator.tunables)()).unwrap_or_default();
+    let declared = iosched::Registry::linux().get(&name).map(|elevator| (elevator.tunables)()).unwrap_or_default();
     let is_tunable =
         |given: &str| declared.iter().any(|spec| spec.name == given.strip_prefix("iosched/").unwrap_or(given));
     let (tunables, attributes) = setting.values.iter().cloned().partition(|(given, _)| is_tunable(given));

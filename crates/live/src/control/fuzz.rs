@@ -116,7 +116,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(elevator: u8, steps: &'a [u8]) -> Self {
-        let names = iosched::elevator_names();
+        let names = iosched::Registry::linux().names();
         let settings = Settings {
             name: "disk".to_owned(),
             scheduler: names[usize::from(elevator) % names.len()].to_owned(),

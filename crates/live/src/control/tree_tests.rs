@@ -1,6 +1,6 @@
 //! The control tree of a disk: what sysfs would show, and what is refused.
 
-use iosched::{ELEVATORS, IoClass, IoPriority, RequestQueue, Time};
+use iosched::{IoClass, IoPriority, Registry, RequestQueue, Time};
 use proptest::prelude::*;
 
 use super::tree::{Kind, kind, list, make_directory, read, write};
@@ -68,7 +68,7 @@ fn every_file_listed_can_be_read_under_every_elevator() {
     let mut disk = disk();
     client(&mut disk, "one", Some("db"));
     client(&mut disk, "two", None);
-    for registered in ELEVATORS {
+    for registered in Registry::linux().elevators() {
         write(&mut disk, NOW, "queue/scheduler", &format!("{}\n", registered.name)).unwrap();
         assert!(value(&mut disk, "queue/scheduler").contains(&format!("[{}]", registered.name)));
         let names: Vec<_> = list(&disk, "queue/iosched").unwrap().into_iter().map(|entry| entry.name).collect();

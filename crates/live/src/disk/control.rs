@@ -1,7 +1,8 @@
 //! Control of a live disk: what its tree shows and changes.
 
 use iosched::{
-    ContextId, IoPriority, RequestQueue, Spec, Stat, Time, TunableError, UnknownElevator, WeightError, WeightRange,
+    ContextId, IoPriority, Registry, RequestQueue, Spec, Stat, Time, TunableError, UnknownElevator, WeightError,
+    WeightRange,
 };
 use iosched_system::Pool;
 
@@ -75,7 +76,7 @@ impl LiveDisk {
     /// # Errors
     /// If there is no such elevator.
     pub fn switch(&mut self, now: Time, name: &str) -> Result<(), UnknownElevator> {
-        self.queue.switch(now, name)?;
+        self.queue.switch(now, Registry::linux().get(name)?);
         self.switching = true;
         self.follow_switch(now);
         self.feed_all(now);

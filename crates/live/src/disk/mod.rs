@@ -26,7 +26,9 @@ mod watch;
 
 use std::collections::VecDeque;
 
-use iosched::{Bio, ContextId, IoError, Op, QueueConfig, RequestId, RequestQueue, Sector, Time, UnknownElevator};
+use iosched::{
+    Bio, ContextId, IoError, Op, QueueConfig, Registry, RequestId, RequestQueue, Sector, Time, UnknownElevator,
+};
 use iosched_system::{Buffer, Pool, Segment};
 use slab::Slab;
 
@@ -170,7 +172,7 @@ impl LiveDisk {
             depth: settings.card.depth,
             ..QueueConfig::default()
         };
-        let queue = RequestQueue::new(now, &config, &settings.scheduler)?;
+        let queue = RequestQueue::new(now, &config, Registry::linux().get(&settings.scheduler)?);
         let mut disk = Self {
             settings,
             queue,

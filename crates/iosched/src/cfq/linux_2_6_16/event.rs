@@ -1,36 +1,8 @@
 //! What the elevator says of itself beyond what all CFQs say.
 
 use super::Cfq2616;
-use crate::decision::Decision;
-use crate::elevator::Env;
-
-/// Which queue is active, and the wait of the idle class.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cfq2616Event {
-    /// Another queue is active than at the end of the last step.
-    Active {
-        /// Which; `None`: none.
-        queue: Option<ActiveQueue>,
-    },
-    /// Only queues of the idle class have requests, and wait until no other has had one for a while.
-    GraceArm {
-        /// For how long at most, in ns.
-        wait_ns: u64,
-    },
-    /// Another has.
-    GraceCancel,
-    /// None has.
-    GraceFire,
-}
-
-/// The name of a queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ActiveQueue {
-    /// Queues are numbered from 0 in the order in which they were first told of.
-    pub number: u32,
-    /// The process it belongs to; `None`: it is an async queue.
-    pub pid: Option<u32>,
-}
+use crate::decision::{ActiveQueue, Cfq2616Event, Decision};
+use crate::env::Env;
 
 /// What was last told, and how many queues were told of.
 #[derive(Debug, Default)]

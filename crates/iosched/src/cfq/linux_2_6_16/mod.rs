@@ -17,12 +17,12 @@ mod rounds;
 mod tunables;
 mod turn;
 
-pub use event::{ActiveQueue, Cfq2616Event};
-
 use crate::context::ContextId;
-use crate::elevator::{Elevator, Env, Layer, Registered};
+use crate::elevator::{Elevator, PerProcess, Registered};
+use crate::env::Env;
+use crate::layer::Layer;
 use crate::request::{Bio, RequestId, Stage};
-use crate::tunable::TunableError;
+use crate::tunable::{TunableSet, Tuned};
 use process::Process;
 use queue::{Queue, QueueId, Queues};
 use rounds::Rounds;
@@ -30,7 +30,6 @@ use tunables::{DECLARATIONS, Tunables};
 use turn::Timers;
 
 pub(crate) const REGISTERED: Registered = Registered {
-    name: "cfq-2.6.16",
     about: "the first CFQ with time slices: to see what later ones changed, and to repeat experiments of its days",
     since: "2.6.13",
     until: Some("2.6.17"),
@@ -48,12 +47,12 @@ pub(crate) const REGISTERED: Registered = Registered {
     when: "To compare with experiments on kernels 2.6.13 to 2.6.16. On a device with command queueing small requests from \
            many processes are slow: see max_depth.",
     tunables: || DECLARATIONS.specs().collect(),
-    build: |env| Box::new(Cfq2616::new(env)),
+    ..Registered::new("cfq-2.6.16", |env| Box::new(Cfq2616::new(env)))
 };
 
 /// The elevator. Times are in jiffies.
 pub(crate) struct Cfq2616 {
-    tunables: Tunables,
+    tunables: Tuned<Tunables>,
     processes: Vec<Option<Process>>,
     queues: Queues,
     rounds: Rounds,
@@ -67,7 +66,6 @@ pub(crate) struct Cfq2616 {
     last_completion: u64,
     /// Requests in the device.
     in_driver: u32,
-    queued: usize,
     told: event::Told,
 }
 
@@ -84,7 +82,6 @@ impl Cfq2616 {
             timers: Timers::default(),
             last_completion: 0,
             in_driver: 0,
-            queued: 0,
             told: event::Told::default(),
         }
     }
@@ -117,7 +114,6 @@ impl Cfq2616 {
         let queue = &mut self.queues[number];
         queue.fifo.remove(env.requests.list_nodes(), id);
         queue.sorted.remove(&mut env.requests, id);
-        self.queued -= 1;
         if !self.queues[number].has_requests() {
             self.rounds.leave(&mut self.queues, number);
         }
@@ -144,10 +140,6 @@ impl Cfq2616 {
 }
 
 impl Elevator for Cfq2616 {
-    fn name(&self) -> &'static str {
-        REGISTERED.name
-    }
-
     fn find_front(&mut self, env: &mut Env, bio: &Bio) -> Option<RequestId> {
         let queue = self.process_mut(bio.context)?.queue;
         let queue = Some(&self.queues[queue]).filter(|queue| queue.sync)?;
@@ -193,7 +185,6 @@ impl Elevator for Cfq2616 {
 
     fn insert(&mut self, env: &mut Env, id: RequestId) {
         let number = Self::queue_of(env, id);
-        self.queued += 1;
         self.sort(env, id);
         self.queues[number].fifo.push_back(env.requests.list_nodes(), id);
         if env.requests[id].is_sync() {
@@ -259,21 +250,8 @@ impl Elevator for Cfq2616 {
         self.in_driver == 0 && !self.rounds.is_empty()
     }
 
-    fn exit(&mut self, env: &mut Env, context: ContextId) {
-        // What that changes is told by the next step: so the recorded runs have it.
-        self.exit_process(env, context);
-    }
-
-    fn ioprio_changed(&mut self, env: &mut Env, context: ContextId) {
-        self.change_priority(env, context);
-    }
-
     fn recording(&mut self, env: &mut Env) {
         self.tell_anew(env);
-    }
-
-    fn queued(&self) -> usize {
-        self.queued
     }
 
     fn check(&self, env: &Env) {
@@ -299,15 +277,30 @@ impl Elevator for Cfq2616 {
             assert!(queue.processes > 0 || queue.requests > 0, "a queue is there for somebody");
             queued += sorted;
         }
-        assert_eq!(queued, self.queued);
+        assert_eq!(queued, env.queued());
         assert_eq!(env.timer, self.timers.next());
     }
 
-    fn tunable(&self, name: &str) -> Result<u64, TunableError> {
-        DECLARATIONS.get(&self.tunables, name)
+    fn tunables(&self) -> Option<&dyn TunableSet> {
+        Some(&self.tunables)
     }
 
-    fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
-        DECLARATIONS.set(&mut self.tunables, name, value)
+    fn tunables_mut(&mut self) -> Option<&mut dyn TunableSet> {
+        Some(&mut self.tunables)
+    }
+
+    fn per_process(&mut self) -> Option<&mut dyn PerProcess> {
+        Some(self)
+    }
+}
+
+impl PerProcess for Cfq2616 {
+    fn exit(&mut self, env: &mut Env, context: ContextId) {
+        // What that changes is told by the next step: so the recorded runs have it.
+        self.exit_process(env, context);
+    }
+
+    fn ioprio_changed(&mut self, env: &mut Env, context: ContextId) {
+        self.change_priority(env, context);
     }
 }

@@ -4,7 +4,7 @@ use super::Cfq2616;
 use super::queue::QueueId;
 use crate::collections::Id;
 use crate::context::{ContextId, IoClass, LEVEL_DEFAULT};
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::parts::priority::effective;
 use crate::parts::think_time::ThinkTime;
 use crate::request::{Flags, RequestId};

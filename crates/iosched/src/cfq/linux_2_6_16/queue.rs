@@ -6,7 +6,7 @@ use std::ops::{Index, IndexMut};
 use crate::collections::{Id, Kind, List, ListLinks};
 use crate::context::{IoClass, IoPriority, LEVEL_MAX};
 use crate::decision::QueueName;
-use crate::elevator::Env;
+use crate::env::Env;
 use crate::parts::sorted::Sorted;
 use crate::request::{Fifo, RequestId};
 

@@ -1,6 +1,6 @@
 //! The tunables. Times are kept in jiffies.
 
-use crate::tunable::{Declarations, Span, tunable};
+use crate::tunable::{Declarations, Span, Tuned, tunable};
 
 /// Upper end of the ranges, as in Linux.
 const MAX: u64 = u32::MAX as u64;
@@ -53,10 +53,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
 };
 
 impl Tunables {
-    pub(super) fn new(hz: u32) -> Self {
-        let mut tunables = Self { hz, ..Self::default() };
-        DECLARATIONS.set_defaults(&mut tunables);
-        tunables
+    pub(super) fn new(hz: u32) -> Tuned<Self> {
+        DECLARATIONS.tuned(Self { hz, ..Self::default() })
     }
 
     /// Age, in jiffies, at which a request of that kind of queue is served first.

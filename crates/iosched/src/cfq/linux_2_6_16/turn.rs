@@ -1,11 +1,10 @@
 //! Turns: which queue is active, how long it stays so, and whether to wait for its next request.
 
 use super::Cfq2616;
-use super::event::Cfq2616Event;
 use super::queue::QueueId;
 use crate::context::CgroupId;
-use crate::decision::{Decision, Workload};
-use crate::elevator::Env;
+use crate::decision::{Cfq2616Event, Decision, Workload};
+use crate::env::Env;
 use crate::request::RequestId;
 use crate::time::Time;
 

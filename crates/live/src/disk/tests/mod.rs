@@ -193,7 +193,7 @@ impl Run {
     }
 
     fn switch(&mut self) {
-        let name = self.random.pick(&iosched::elevator_names());
+        let name = self.random.pick(&iosched::Registry::linux().names());
         self.disk.switch(self.now, name).unwrap();
         assert_eq!(
             self.disk.attribute("nr_requests").unwrap(),
@@ -215,7 +215,7 @@ impl Run {
         let specs: Vec<_> = if attribute {
             RequestQueue::attribute_specs().filter(|spec| spec.name != "nr_requests").collect()
         } else {
-            (iosched::elevator(self.disk.queue().scheduler()).unwrap().tunables)()
+            (iosched::Registry::linux().get(self.disk.queue().scheduler()).unwrap().tunables)()
         };
         if specs.is_empty() {
             return;
@@ -495,7 +495,7 @@ fn run(seed: u64, scheduler: &str, steps: u32) -> Run {
 fn what_is_acknowledged_is_true_whatever_happens() {
     let from = std::env::var("LIVE_DISK_SEED").ok().and_then(|seed| seed.parse().ok());
     let seeds = from.map_or(0..40, |seed: u64| seed..seed + 1);
-    for scheduler in iosched::elevator_names() {
+    for scheduler in iosched::Registry::linux().names() {
         for seed in seeds.clone() {
             println!("LIVE_DISK_SEED={seed}, {scheduler}");
             let run = run(seed, scheduler, 600);

@@ -2,12 +2,13 @@
 
 /// Requests in the device or waiting for it that would show it.
 const LOADED: u32 = 3;
+
 /// Looks, under such load, per verdict: that many count and the next decides.
 const SAMPLES: u32 = 32;
 
 /// What was seen since the last verdict, and the verdict.
 #[derive(Debug)]
-pub(super) struct QueueDepth {
+pub(in crate::bfq) struct QueueDepth {
     /// -1 not known, 0 no, 1 yes; the last for good.
     verdict: i8,
     most_in_driver: u32,
@@ -22,19 +23,19 @@ impl Default for QueueDepth {
 
 impl QueueDepth {
     #[inline]
-    pub(super) fn verdict(&self) -> i8 {
+    pub(in crate::bfq) fn verdict(&self) -> i8 {
         self.verdict
     }
 
     /// Most requests in the device at once since the last verdict, or ever if that is yes.
-    pub(super) fn most_in_driver(&self) -> u32 {
+    pub(in crate::bfq) fn most_in_driver(&self) -> u32 {
         self.most_in_driver
     }
 
-    /// A request completes, `in_driver` with it. `queued` are waiting; `lone`: a queue that soon follows up is in service
-    /// with so few requests that it says nothing. Returns the verdict if it changed.
+    /// A request completes, `in_driver` with it. `queued` are waiting; `lone`: a queue that soon follows up is in
+    /// service with so few requests that it says nothing. Returns the verdict if it changed.
     #[inline]
-    pub(super) fn observe(&mut self, in_driver: u32, queued: u32, lone: bool) -> Option<i8> {
+    pub(in crate::bfq) fn observe(&mut self, in_driver: u32, queued: u32, lone: bool) -> Option<i8> {
         self.most_in_driver = self.most_in_driver.max(in_driver);
         if self.verdict == 1 || in_driver + queued <= LOADED || (lone && in_driver < LOADED) {
             return None;

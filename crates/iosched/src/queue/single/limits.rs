@@ -36,7 +36,7 @@ struct Task {
 
 /// The allocation limits of one queue.
 #[derive(Debug, Default)]
-pub(super) struct Limits {
+pub(in crate::queue) struct Limits {
     directions: [Direction; 2],
     tasks: Vec<Task>,
     woken: VecDeque<ContextId>,
@@ -62,7 +62,7 @@ impl Limits {
 
     /// Counts one more request of `context`, or lets it wait.
     #[inline]
-    pub(super) fn allocate(&mut self, now: Time, nr_requests: u32, context: ContextId, sync: bool) -> bool {
+    pub(in crate::queue) fn allocate(&mut self, now: Time, nr_requests: u32, context: ContextId, sync: bool) -> bool {
         let direction = &mut self.directions[usize::from(sync)];
         if direction.count + 1 < nr_requests {
             direction.count += 1;
@@ -96,7 +96,7 @@ impl Limits {
 
     /// Counts one request less and wakes the next waiting task if there is room.
     #[inline]
-    pub(super) fn release(&mut self, now: Time, nr_requests: u32, sync: bool) {
+    pub(in crate::queue) fn release(&mut self, now: Time, nr_requests: u32, sync: bool) {
         let direction = &mut self.directions[usize::from(sync)];
         direction.count -= 1;
         if direction.congested && direction.count < nr_requests - nr_requests / 8 - nr_requests / 16 - 1 {
@@ -111,7 +111,7 @@ impl Limits {
     }
 
     /// A task that waited and may try again.
-    pub(super) fn woken(&mut self, now: Time) -> Option<ContextId> {
+    pub(in crate::queue) fn woken(&mut self, now: Time) -> Option<ContextId> {
         if self.woken.is_empty() {
             for sync in [false, true] {
                 let direction = &self.directions[usize::from(sync)];
@@ -125,22 +125,22 @@ impl Limits {
     }
 
     /// Counts a request that was allocated under other rules.
-    pub(super) fn adopt(&mut self, sync: bool) {
+    pub(in crate::queue) fn adopt(&mut self, sync: bool) {
         self.directions[usize::from(sync)].count += 1;
     }
 
     /// `context`, which waited under other rules, may try again.
-    pub(super) fn retry(&mut self, context: ContextId) {
+    pub(in crate::queue) fn retry(&mut self, context: ContextId) {
         self.woken.push_back(context);
     }
 
     /// Everybody who waits or was woken; who waits for both kinds is named twice.
-    pub(super) fn waiters(&self) -> Vec<ContextId> {
+    pub(in crate::queue) fn waiters(&self) -> Vec<ContextId> {
         self.woken.iter().chain(self.directions.iter().flat_map(|direction| &direction.waiting)).copied().collect()
     }
 
     /// `nr_requests` changed: whoever fits now may try again.
-    pub(super) fn resized(&mut self, now: Time, nr_requests: u32) {
+    pub(in crate::queue) fn resized(&mut self, now: Time, nr_requests: u32) {
         for sync in [false, true] {
             let direction = &mut self.directions[usize::from(sync)];
             direction.full = direction.count >= nr_requests;
@@ -158,7 +158,7 @@ impl Limits {
     }
 
     /// Forgets a task that exited. If it had been woken, another one is in its stead.
-    pub(super) fn exit(&mut self, now: Time, nr_requests: u32, context: ContextId) {
+    pub(in crate::queue) fn exit(&mut self, now: Time, nr_requests: u32, context: ContextId) {
         for direction in &mut self.directions {
             direction.waiting.retain(|&c| c != context);
         }
@@ -172,11 +172,11 @@ impl Limits {
         }
     }
 
-    pub(super) fn congested(&self, sync: bool) -> bool {
+    pub(in crate::queue) fn congested(&self, sync: bool) -> bool {
         self.directions[usize::from(sync)].congested
     }
 
-    pub(super) fn allocated(&self, sync: bool) -> u32 {
+    pub(in crate::queue) fn allocated(&self, sync: bool) -> u32 {
         self.directions[usize::from(sync)].count
     }
 }

@@ -1,11 +1,10 @@
-//! What BFQ decides and nobody else: queues by number, budgets in sectors, times in virtual time.
+//! What BFQ decides and no other elevator: queues by number, budgets in sectors, times in virtual time.
 
 use crate::context::{CgroupId, IoClass};
-use crate::decision::Decision;
 
 /// Why a queue's turn ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reason {
+pub enum BfqReason {
     /// It sent nothing while it was waited for.
     TooIdle,
     /// Its time was over.
@@ -20,7 +19,7 @@ pub enum Reason {
 
 /// What is known of a queue, as far as it decides how the queue is treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct State {
+pub struct BfqState {
     /// How many times its weight counts: 1, or more while it is raised.
     pub raise: u32,
     /// Its weight, raised or not.
@@ -45,7 +44,7 @@ pub struct State {
 
 /// One decision of BFQ. Queues are numbered from 1 in the order they came up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum BfqEvent {
     /// A queue came up.
     Created {
         /// Its number.
@@ -80,7 +79,7 @@ pub enum Event {
         /// Its number.
         queue: u32,
         /// Why.
-        reason: Reason,
+        reason: BfqReason,
         /// Whether it was slow.
         slow: bool,
     },
@@ -120,9 +119,9 @@ pub enum Event {
         /// Its number.
         queue: u32,
         /// What was told last.
-        before: Option<State>,
+        before: Option<BfqState>,
         /// What is known.
-        state: State,
+        state: BfqState,
     },
     /// The largest budget follows the device's peak rate, which was worked out again.
     MaxBudget {
@@ -136,10 +135,4 @@ pub enum Event {
         /// Sectors in a us, times 65,536.
         peak_rate: u64,
     },
-}
-
-impl From<Event> for Decision {
-    fn from(event: Event) -> Self {
-        Self::Bfq(event)
-    }
 }

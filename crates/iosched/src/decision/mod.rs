@@ -3,43 +3,21 @@
 //! Off by default; when off, a decision costs one predictable branch. Tests, traces and reports read these;
 //! nothing parses log text.
 
-use crate::anticipatory::AnticipatoryEvent;
-use crate::cfq::linux_2_6_16::Cfq2616Event;
+mod anticipatory;
+mod bfq;
+mod cfq;
+mod kyber;
+mod mq_deadline;
+
+pub use anticipatory::{Anticipation, AnticipatoryEvent};
+pub use bfq::{BfqEvent, BfqReason, BfqState};
+pub use cfq::{ActiveQueue, Cfq2616Event, QueueName, Workload};
+pub use kyber::{KyberEvent, LatencyKind};
+pub use mq_deadline::MqDeadlineChoice;
+
 use crate::context::{CgroupId, IoClass};
-use crate::kyber::KyberEvent;
-use crate::mq_deadline::Choice as MqDeadlineChoice;
-use crate::request::{Op, RequestId, Sector};
+use crate::request::{MergeSide, Op, RequestId, Sector};
 use crate::time::Time;
-
-/// Which queue of an elevator an event is about: that of the process `pid` (of several processes that share
-/// one, the first), for its sync or its async requests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct QueueName {
-    /// The process that founded the queue.
-    pub pid: u32,
-    /// Whether the queue holds sync requests.
-    pub sync: bool,
-}
-
-/// The kind of work a CFQ service tree holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
-pub enum Workload {
-    /// Async queues.
-    Async,
-    /// Sync queues not worth idling for, served as one.
-    SyncNoIdle,
-    /// Sync queues worth idling for.
-    Sync,
-}
-
-/// On which side a bio joined a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MergeSide {
-    /// Behind its last sector.
-    Back,
-    /// Before its first.
-    Front,
-}
 
 /// One decision.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -226,16 +204,38 @@ pub enum Decision {
     /// The state of the anticipatory elevator changed.
     Anticipatory(AnticipatoryEvent),
     /// What only BFQ decides.
-    Bfq(crate::bfq::Event),
+    Bfq(BfqEvent),
     /// What mq-deadline says when asked for a request.
     MqDeadline(MqDeadlineChoice),
     /// What only kyber decides.
     Kyber(KyberEvent),
+    /// What an elevator from outside of this crate decides: see [`Decision::noted`].
+    Noted {
+        /// What happened.
+        what: &'static str,
+        /// Names and values; places that are not needed are `None`.
+        values: [Option<(&'static str, i64)>; 4],
+    },
     /// The elevator was switched.
     Switch {
         /// Its name.
         elevator: &'static str,
     },
+}
+
+impl Decision {
+    /// A decision of an elevator of your own: what happened, and up to four values with their names.
+    #[must_use]
+    pub fn noted<const N: usize>(what: &'static str, values: [(&'static str, i64); N]) -> Self {
+        const { assert!(N <= 4, "a decision has up to four values") };
+        Self::Noted { what, values: std::array::from_fn(|place| values.get(place).copied()) }
+    }
+}
+
+impl From<BfqEvent> for Decision {
+    fn from(event: BfqEvent) -> Self {
+        Self::Bfq(event)
+    }
 }
 
 /// Decisions since the host last took them.

@@ -1,44 +1,46 @@
 //! blk-mq's allocation: tags of hardware queues, who waits for one, and who is next when one is given back.
 //!
-//! Each io context has its hardware queue. A bio that finds no tag waits, and its context is told so; when there is a tag
-//! for it, the tag is kept for the context, which submits the bio again. With [`Waking::OnePass`] everybody who waits
-//! tries once after a tag was given back; with [`Waking::Rescan`] the oldest has the first try after each success. What
-//! elevators do with the requests is not decided here.
+//! Each io context has its hardware queue. A bio that finds no tag waits, and its context is told so; when there is a
+//! tag for it, the tag is kept for the context, which submits the bio again. With [`Waking::OnePass`] everybody who
+//! waits tries once after a tag was given back; with [`Waking::Rescan`] the oldest has the first try after each
+//! success. What elevators do with the requests is not decided here.
 
 use std::collections::VecDeque;
 
-use super::tags::{TagLayout, TagMap};
 use crate::context::{CgroupId, ContextId, IoPriority};
-use crate::elevator::{Elevator, Env, MultiQueueRules, Waking};
+use crate::elevator::Elevator;
+use crate::env::Env;
+use crate::layer::{MultiQueueRules, Waking};
+use crate::parts::tags::{TagLayout, TagMap};
 use crate::request::{Bio, NO_TAG};
 
 /// `nr_requests` of a queue without a limit.
-pub(super) const UNLIMITED: u32 = u32::MAX;
+pub(in crate::queue) const UNLIMITED: u32 = u32::MAX;
 
 /// What a bio takes with it from the moment it is submitted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Origin {
-    pub(super) ioprio: IoPriority,
-    pub(super) cgroup: CgroupId,
+pub(in crate::queue) struct Origin {
+    pub(in crate::queue) ioprio: IoPriority,
+    pub(in crate::queue) cgroup: CgroupId,
 }
 
 /// What a request is allocated with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Grant {
-    pub(super) tag: u32,
-    pub(super) hw_queue: u16,
-    pub(super) origin: Origin,
+pub(in crate::queue) struct Grant {
+    pub(in crate::queue) tag: u32,
+    pub(in crate::queue) hw_queue: u16,
+    pub(in crate::queue) origin: Origin,
 }
 
 /// A bio without a tag.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waiter {
-    pub(super) bio: Bio,
+pub(in crate::queue) struct Waiter {
+    pub(in crate::queue) bio: Bio,
     origin: Origin,
     /// Of how many tags it may have one, as of when it began to wait.
-    pub(super) limit: Option<u32>,
+    pub(in crate::queue) limit: Option<u32>,
     /// That it waits was not told yet: its context has a plug to end first.
-    pub(super) untold: bool,
+    pub(in crate::queue) untold: bool,
 }
 
 /// One hardware queue.
@@ -73,8 +75,8 @@ struct Pass {
 
 /// The allocation of one request queue.
 #[derive(Debug)]
-pub(super) struct MultiQueue {
-    pub(super) rules: MultiQueueRules,
+pub(in crate::queue) struct MultiQueue {
+    pub(in crate::queue) rules: MultiQueueRules,
     layout: TagLayout,
     hw_queues: Vec<HwQueue>,
     tasks: Vec<Task>,
@@ -84,11 +86,11 @@ pub(super) struct MultiQueue {
     returned: bool,
     pass: Option<Pass>,
     /// The hardware queue to look at first for the next request.
-    pub(super) turn: u16,
+    pub(in crate::queue) turn: u16,
 }
 
 impl MultiQueue {
-    pub(super) fn new(rules: MultiQueueRules, layout: TagLayout, hw_queues: u16, nr_requests: u32) -> Self {
+    pub(in crate::queue) fn new(rules: MultiQueueRules, layout: TagLayout, hw_queues: u16, nr_requests: u32) -> Self {
         let hw_queue = |_| HwQueue { tags: None, waiting: VecDeque::new(), in_driver: 0 };
         let mut queue = Self {
             rules,
@@ -114,7 +116,7 @@ impl MultiQueue {
 
     /// Whether the context's next bio has a tag already.
     #[inline]
-    pub(super) fn is_granted(&self, context: ContextId) -> bool {
+    pub(in crate::queue) fn is_granted(&self, context: ContextId) -> bool {
         self.tasks.get(context.index()).is_some_and(|task| task.granted.is_some())
     }
 
@@ -122,7 +124,7 @@ impl MultiQueue {
 
     /// A tag for `bio`: the one kept for its context, or else a free one. `None`: it waits.
     #[inline]
-    pub(super) fn allocate(
+    pub(in crate::queue) fn allocate(
         &mut self,
         env: &Env,
         elevator: &mut dyn Elevator,
@@ -151,7 +153,7 @@ impl MultiQueue {
 
     /// Takes back the tag of a request that is no more.
     #[inline]
-    pub(super) fn release(&mut self, tag: u32, hw_queue: u16, by_completion: bool) {
+    pub(in crate::queue) fn release(&mut self, tag: u32, hw_queue: u16, by_completion: bool) {
         if tag == NO_TAG {
             return;
         }
@@ -165,7 +167,7 @@ impl MultiQueue {
     }
 
     /// `context` waits and was not told so: now it is.
-    pub(super) fn tell(&mut self, context: ContextId) -> Option<Waiter> {
+    pub(in crate::queue) fn tell(&mut self, context: ContextId) -> Option<Waiter> {
         let mut waiting = self.hw_queues.iter_mut().flat_map(|hw_queue| &mut hw_queue.waiting);
         let waiter = waiting.find(|waiter| waiter.bio.context == context && waiter.untold)?;
         waiter.untold = false;
@@ -173,14 +175,19 @@ impl MultiQueue {
     }
 
     /// Whether `context` waits.
-    pub(super) fn waits(&self, context: ContextId) -> bool {
+    pub(in crate::queue) fn waits(&self, context: ContextId) -> bool {
         self.tasks.get(context.index()).is_some_and(|task| task.waits)
     }
 
     // ---- waking
 
     /// The next context that waited and has a tag now.
-    pub(super) fn woken(&mut self, env: &Env, elevator: &mut dyn Elevator, nr_requests: u32) -> Option<ContextId> {
+    pub(in crate::queue) fn woken(
+        &mut self,
+        env: &Env,
+        elevator: &mut dyn Elevator,
+        nr_requests: u32,
+    ) -> Option<ContextId> {
         if let Some(context) = self.retry.pop_front() {
             return Some(context);
         }
@@ -254,7 +261,7 @@ impl MultiQueue {
     // ---- control
 
     /// There are `nr_requests` tags for each hardware queue from now on.
-    pub(super) fn resize(&mut self, nr_requests: u32) {
+    pub(in crate::queue) fn resize(&mut self, nr_requests: u32) {
         for hw_queue in &mut self.hw_queues {
             match &mut hw_queue.tags {
                 // Laid out anew if nobody has one.
@@ -269,25 +276,25 @@ impl MultiQueue {
     }
 
     /// A tag for a request that was allocated under other rules; [`NO_TAG`] if there are not so many.
-    pub(super) fn adopt(&mut self, hw_queue: u16) -> u32 {
+    pub(in crate::queue) fn adopt(&mut self, hw_queue: u16) -> u32 {
         let tags = self.hw_queues[usize::from(hw_queue)].tags.as_mut();
         tags.and_then(|tags| tags.get(None)).unwrap_or(NO_TAG)
     }
 
     /// `context`, which waited under other rules, is to try again.
-    pub(super) fn retry(&mut self, context: ContextId) {
+    pub(in crate::queue) fn retry(&mut self, context: ContextId) {
         self.retry.push_back(context);
     }
 
     /// Everybody who waits, or has a tag kept.
-    pub(super) fn waiters(&self) -> Vec<ContextId> {
+    pub(in crate::queue) fn waiters(&self) -> Vec<ContextId> {
         let waiting = self.hw_queues.iter().flat_map(|hw_queue| &hw_queue.waiting).map(|waiter| waiter.bio.context);
         let granted = self.tasks.iter().zip(0..).filter(|(task, _)| task.granted.is_some());
         self.retry.iter().copied().chain(granted.map(|(_, i)| ContextId(i))).chain(waiting).collect()
     }
 
     /// A tag that was kept for `context` is for others.
-    pub(super) fn decline(&mut self, context: ContextId) {
+    pub(in crate::queue) fn decline(&mut self, context: ContextId) {
         let granted = self.tasks.get_mut(context.index()).and_then(|task| task.granted.take());
         if let Some(Grant { tag, hw_queue, .. }) = granted {
             self.release(tag, hw_queue, true);
@@ -295,7 +302,7 @@ impl MultiQueue {
     }
 
     /// Forgets a context that exited; a tag that was kept for it is for others.
-    pub(super) fn exit(&mut self, context: ContextId) {
+    pub(in crate::queue) fn exit(&mut self, context: ContextId) {
         self.retry.retain(|&c| c != context);
         let Some(task) = self.tasks.get_mut(context.index()) else {
             return;
@@ -319,28 +326,28 @@ impl MultiQueue {
     // ---- the device
 
     /// The hardware queues' number.
-    pub(super) fn hw_queues(&self) -> u16 {
+    pub(in crate::queue) fn hw_queues(&self) -> u16 {
         self.hw_queues.len() as u16
     }
 
     #[inline]
-    pub(super) fn started(&mut self, hw_queue: u16) {
+    pub(in crate::queue) fn started(&mut self, hw_queue: u16) {
         self.hw_queues[usize::from(hw_queue)].in_driver += 1;
     }
 
     #[inline]
-    pub(super) fn left_device(&mut self, hw_queue: u16) {
+    pub(in crate::queue) fn left_device(&mut self, hw_queue: u16) {
         self.hw_queues[usize::from(hw_queue)].in_driver -= 1;
     }
 
     /// Requests of `hw_queue` in the device.
     #[inline]
-    pub(super) fn in_driver(&self, hw_queue: u16) -> u32 {
+    pub(in crate::queue) fn in_driver(&self, hw_queue: u16) -> u32 {
         self.hw_queues[usize::from(hw_queue)].in_driver
     }
 
     /// Checks that the tags held are those of requests and those kept for contexts.
-    pub(super) fn check(&self, env: &Env) {
+    pub(in crate::queue) fn check(&self, env: &Env) {
         for (hw_queue, number) in self.hw_queues.iter().zip(0u16..) {
             let of_requests = env
                 .requests

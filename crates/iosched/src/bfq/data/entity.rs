@@ -12,7 +12,7 @@ const SERVICE_SHIFT: u32 = 22;
 
 /// The number of an entity. A queue and its entity have the same number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct EntityId(u32);
+pub(in crate::bfq) struct EntityId(u32);
 
 impl Id for EntityId {
     #[inline]
@@ -28,43 +28,43 @@ impl Id for EntityId {
 
 /// A moment of virtual time. Wraps round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Virtual(pub(super) u64);
+pub(in crate::bfq) struct Virtual(pub(in crate::bfq) u64);
 
 impl Virtual {
     /// Whether this is later than `other`.
     #[inline]
-    pub(super) fn is_after(self, other: Self) -> bool {
+    pub(in crate::bfq) fn is_after(self, other: Self) -> bool {
         (self.0.wrapping_sub(other.0) as i64) > 0
     }
 
     /// The later of two.
     #[inline]
-    pub(super) fn max(self, other: Self) -> Self {
+    pub(in crate::bfq) fn max(self, other: Self) -> Self {
         if other.is_after(self) { other } else { self }
     }
 
     /// How much later this is than `earlier`.
     #[inline]
-    pub(super) fn since(self, earlier: Self) -> u64 {
+    pub(in crate::bfq) fn since(self, earlier: Self) -> u64 {
         self.0.wrapping_sub(earlier.0)
     }
 
     /// The moment after a service of so many sectors at that weight.
     #[inline]
-    pub(super) fn after(self, sectors: i64, weight: u64) -> Self {
+    pub(in crate::bfq) fn after(self, sectors: i64, weight: u64) -> Self {
         Self(self.0.wrapping_add(((sectors as u64) << SERVICE_SHIFT) / weight))
     }
 
     /// The moment `difference` later.
     #[inline]
-    pub(super) fn plus(self, difference: u64) -> Self {
+    pub(in crate::bfq) fn plus(self, difference: u64) -> Self {
         Self(self.0.wrapping_add(difference))
     }
 }
 
 /// Which tree an entity waits in or remembers its place in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(in crate::bfq) enum Place {
     /// In none: in service, or forgotten.
     Nowhere,
     /// Waits for service.
@@ -75,48 +75,48 @@ pub(super) enum Place {
 
 /// The class of an entity: an index into the trees of its group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Class {
+pub(in crate::bfq) enum Class {
     RealTime,
     BestEffort,
     Idle,
 }
 
 impl Class {
-    pub(super) const ALL: [Self; 3] = [Self::RealTime, Self::BestEffort, Self::Idle];
+    pub(in crate::bfq) const ALL: [Self; 3] = [Self::RealTime, Self::BestEffort, Self::Idle];
 
     #[inline]
-    pub(super) fn index(self) -> usize {
+    pub(in crate::bfq) fn index(self) -> usize {
         self as usize
     }
 }
 
 /// One entity.
 #[derive(Debug)]
-pub(super) struct Entity {
+pub(in crate::bfq) struct Entity {
     /// Sectors served of the budget.
-    pub(super) service: i64,
+    pub(in crate::bfq) service: i64,
     /// Sectors it may have.
-    pub(super) budget: i64,
+    pub(in crate::bfq) budget: i64,
     /// Its share now: the original one, raised or not.
-    pub(super) weight: u32,
-    pub(super) original_weight: u32,
+    pub(in crate::bfq) weight: u32,
+    pub(in crate::bfq) original_weight: u32,
     /// The share to be taken over at the next enqueueing, if `changed`.
-    pub(super) new_weight: u32,
+    pub(in crate::bfq) new_weight: u32,
     /// How many times the original weight counts; 1 if it is not raised.
-    pub(super) raise: u32,
+    pub(in crate::bfq) raise: u32,
     /// The group it belongs to.
-    pub(super) group: GroupId,
+    pub(in crate::bfq) group: GroupId,
     /// The group it stands for; `None`: it is a queue.
-    pub(super) own_group: Option<GroupId>,
-    pub(super) class: Class,
+    pub(in crate::bfq) own_group: Option<GroupId>,
+    pub(in crate::bfq) class: Class,
     /// The class to be taken over at the next enqueueing, if `changed`.
-    pub(super) new_class: Class,
-    pub(super) changed: bool,
-    pub(super) place: Place,
+    pub(in crate::bfq) new_class: Class,
+    pub(in crate::bfq) changed: bool,
+    pub(in crate::bfq) place: Place,
 }
 
 impl Entity {
-    pub(super) fn new(group: GroupId, own_group: Option<GroupId>, class: Class, weight: u32) -> Self {
+    pub(in crate::bfq) fn new(group: GroupId, own_group: Option<GroupId>, class: Class, weight: u32) -> Self {
         Self {
             service: 0,
             budget: 0,
@@ -135,26 +135,26 @@ impl Entity {
 
     /// What is left of the budget.
     #[inline]
-    pub(super) fn left(&self) -> i64 {
+    pub(in crate::bfq) fn left(&self) -> i64 {
         self.budget - self.service
     }
 }
 
 /// An entity's place in virtual time and in a tree.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Node {
+pub(in crate::bfq) struct Node {
     /// When its budget will be served.
-    pub(super) finish: Virtual,
+    pub(in crate::bfq) finish: Virtual,
     /// From when on it is eligible.
-    pub(super) start: Virtual,
+    pub(in crate::bfq) start: Virtual,
     /// The earliest start of its subtree.
-    pub(super) subtree_start: Virtual,
+    pub(in crate::bfq) subtree_start: Virtual,
     links: RbLinks,
 }
 
 /// Trees of entities by finish.
 #[derive(Debug)]
-pub(super) enum ByFinish {}
+pub(in crate::bfq) enum ByFinish {}
 
 impl Kind for ByFinish {
     type Id = EntityId;
@@ -192,15 +192,15 @@ impl RbNode<ByFinish> for Node {
 
 /// All entities. Their places stand apart, so that a descent touches little memory.
 #[derive(Debug, Default)]
-pub(super) struct Entities {
+pub(in crate::bfq) struct Entities {
     slots: Vec<Entity>,
-    pub(super) nodes: Vec<Node>,
+    pub(in crate::bfq) nodes: Vec<Node>,
     free: Vec<EntityId>,
 }
 
 impl Entities {
     /// A number for `entity`, used before or the next one.
-    pub(super) fn create(&mut self, entity: Entity) -> EntityId {
+    pub(in crate::bfq) fn create(&mut self, entity: Entity) -> EntityId {
         if let Some(id) = self.free.pop() {
             self.nodes[id.0 as usize] = Node::default();
             self[id] = entity;
@@ -212,22 +212,22 @@ impl Entities {
         EntityId(number)
     }
 
-    pub(super) fn free(&mut self, id: EntityId) {
+    pub(in crate::bfq) fn free(&mut self, id: EntityId) {
         debug_assert!(self[id].place == Place::Nowhere);
         self.free.push(id);
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::bfq) fn len(&self) -> usize {
         self.slots.len()
     }
 
     #[inline]
-    pub(super) fn node(&self, id: EntityId) -> &Node {
+    pub(in crate::bfq) fn node(&self, id: EntityId) -> &Node {
         &self.nodes[id.0 as usize]
     }
 
     #[inline]
-    pub(super) fn node_mut(&mut self, id: EntityId) -> &mut Node {
+    pub(in crate::bfq) fn node_mut(&mut self, id: EntityId) -> &mut Node {
         &mut self.nodes[id.0 as usize]
     }
 }

@@ -1,13 +1,13 @@
 //! The way of a bio through blk-mq: merging, a tag, the plug, insertion.
 //!
 //! A new request is offered to those queued before it is inserted: that is how requests from a plug, and bios that had
-//! waited for a tag, merge. Which tag, and who waits, is decided by [`super::multi_queue`].
+//! waited for a tag, merge. Which tag, and who waits, is decided by [`super::tags`].
 
-use super::multi_queue::{Grant, MultiQueue, UNLIMITED, Waiter};
-use super::{RequestQueue, Submit};
+use super::tags::{Grant, MultiQueue, UNLIMITED, Waiter};
 use crate::context::ContextId;
 use crate::decision::Decision;
-use crate::elevator::{Merging, MultiQueueRules};
+use crate::layer::{Merging, MultiQueueRules};
+use crate::queue::{RequestQueue, Submit};
 use crate::request::{Bio, Flags, NO_TAG, Op, RequestId, Stage};
 
 /// Requests that a plug holds at most.
@@ -18,7 +18,7 @@ const PLUG_SECTORS: u32 = 256;
 impl RequestQueue {
     /// A bio with data. Apart, so that the single-queue layer's way stays short.
     #[inline(never)]
-    pub(super) fn submit_multi(&mut self, bio: &Bio) -> Submit {
+    pub(in crate::queue) fn submit_multi(&mut self, bio: &Bio) -> Submit {
         let Some(multi) = &self.multi else {
             unreachable!("a queue of the multi-queue layer");
         };
@@ -45,7 +45,7 @@ impl RequestQueue {
 
     /// A request for `bio`, if there is a tag for it; otherwise its context waits.
     #[inline(never)]
-    pub(super) fn allocate_tagged(&mut self, bio: &Bio) -> Option<RequestId> {
+    pub(in crate::queue) fn allocate_tagged(&mut self, bio: &Bio) -> Option<RequestId> {
         let plugged = self.plugs.is_open(bio.context);
         let (elevator, nr_requests) = (self.elevator.as_mut(), self.attributes.nr_requests);
         let multi = self.multi.as_mut()?;
@@ -102,7 +102,7 @@ impl RequestQueue {
     }
 
     /// [`RequestQueue::unplug`], of this layer.
-    pub(super) fn unplug_multi(&mut self, context: ContextId) -> bool {
+    pub(in crate::queue) fn unplug_multi(&mut self, context: ContextId) -> bool {
         let waits = self.multi.as_ref().is_some_and(|multi| multi.waits(context));
         if self.plugs.len(context) > 0 {
             self.flush_plug(context);
@@ -143,20 +143,23 @@ impl RequestQueue {
     // ---- insertion
 
     /// Gives `id` to the elevator; `false` if a queued request has taken it over.
-    pub(super) fn insert_multi(&mut self, rules: &MultiQueueRules, id: RequestId) -> bool {
+    pub(in crate::queue) fn insert_multi(&mut self, rules: &MultiQueueRules, id: RequestId) -> bool {
         self.join_elevator(id);
         self.elevator.prepare(&mut self.env, id);
         match rules.merging {
             Merging::Queue if self.merge_new(id) => return false,
             Merging::Queue => self.enqueue(id),
-            Merging::Own => self.env.requests[id].stage = Stage::Queued,
+            Merging::Own => {
+                self.env.requests[id].stage = Stage::Queued;
+                self.env.queued += 1;
+            }
         }
         self.elevator.insert(&mut self.env, id);
         true
     }
 
-    /// Offers `new`, which is not queued, to the request merged last, and then to one that ends where it begins, which in
-    /// turn is offered to one that ends where it begins, and so on.
+    /// Offers `new`, which is not queued, to the request merged last, and then to one that ends where it begins,
+    /// which in turn is offered to one that ends where it begins, and so on.
     fn merge_new(&mut self, new: RequestId) -> bool {
         if self.attributes.nomerges == 2 || !self.env.requests[new].mergeable {
             return false;
@@ -181,7 +184,7 @@ impl RequestQueue {
     // ---- control
 
     /// `nr_requests` changed.
-    pub(super) fn resize_tags(&mut self) {
+    pub(in crate::queue) fn resize_tags(&mut self) {
         let nr_requests = self.attributes.nr_requests;
         let Some(multi) = &mut self.multi else {
             return;
@@ -194,7 +197,7 @@ impl RequestQueue {
     }
 
     /// All requests there are get tags of `multi`, as far as they go, and `waiters` try again.
-    pub(super) fn adopt(&mut self, mut multi: MultiQueue, waiters: Vec<ContextId>) {
+    pub(in crate::queue) fn adopt(&mut self, mut multi: MultiQueue, waiters: Vec<ContextId>) {
         let device_flush = self.flushes.device_flush();
         let hw_queues = usize::from(multi.hw_queues());
         self.env.requests.for_each_id(|id, request| {

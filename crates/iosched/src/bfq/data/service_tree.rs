@@ -1,46 +1,46 @@
 //! A service tree: the entities of one group and class, in B-WF2Q+ order.
 //!
-//! Those that wait are in the active tree by finish; an entity is eligible when its start has come. Those that want nothing
-//! but have had more than their share so far are remembered in the idle tree. Virtual time runs with the service given,
-//! divided by the sum of all weights that count.
+//! Those that wait are in the active tree by finish; an entity is eligible when its start has come. Those that want
+//! nothing but have had more than their share so far are remembered in the idle tree. Virtual time runs with the
+//! service given, divided by the sum of all weights that count.
 
 use super::entity::{ByFinish, Entities, EntityId, Place, Virtual};
-use crate::collections::{Id, RbTree};
+use crate::collections::{Id as _, RbTree};
 
 /// The trees of one class, and its virtual time.
 #[derive(Debug, Default)]
-pub(super) struct ServiceTree {
-    pub(super) active: RbTree<ByFinish>,
-    pub(super) idle: RbTree<ByFinish>,
+pub(in crate::bfq) struct ServiceTree {
+    pub(in crate::bfq) active: RbTree<ByFinish>,
+    pub(in crate::bfq) idle: RbTree<ByFinish>,
     /// What is taken for the last of the idle tree. Of equal finishes it may not be the last.
     last_idle: Option<EntityId>,
-    pub(super) vtime: Virtual,
+    pub(in crate::bfq) vtime: Virtual,
     /// Weights of the entities that wait, are in service, or are remembered.
-    pub(super) weights: u64,
+    pub(in crate::bfq) weights: u64,
 }
 
 impl ServiceTree {
     /// Virtual time goes on by a service of `sectors`.
     #[inline]
-    pub(super) fn served(&mut self, sectors: i64) {
+    pub(in crate::bfq) fn served(&mut self, sectors: i64) {
         self.vtime = self.vtime.after(sectors, self.weights);
     }
 
     #[inline]
-    pub(super) fn insert_active(&mut self, entities: &mut Entities, id: EntityId) {
+    pub(in crate::bfq) fn insert_active(&mut self, entities: &mut Entities, id: EntityId) {
         let finish = entities.node(id).finish;
         self.active.insert(&mut entities.nodes, id, |at| at.finish.is_after(finish));
         entities[id].place = Place::Active;
     }
 
     #[inline]
-    pub(super) fn remove_active(&mut self, entities: &mut Entities, id: EntityId) {
+    pub(in crate::bfq) fn remove_active(&mut self, entities: &mut Entities, id: EntityId) {
         debug_assert_eq!(entities[id].place, Place::Active);
         self.active.remove(&mut entities.nodes, id);
         entities[id].place = Place::Nowhere;
     }
 
-    pub(super) fn insert_idle(&mut self, entities: &mut Entities, id: EntityId) {
+    pub(in crate::bfq) fn insert_idle(&mut self, entities: &mut Entities, id: EntityId) {
         let finish = entities.node(id).finish;
         if self.last_idle.is_none_or(|last| finish.is_after(entities.node(last).finish)) {
             self.last_idle = Some(id);
@@ -49,7 +49,7 @@ impl ServiceTree {
         entities[id].place = Place::Idle;
     }
 
-    pub(super) fn remove_idle(&mut self, entities: &mut Entities, id: EntityId) {
+    pub(in crate::bfq) fn remove_idle(&mut self, entities: &mut Entities, id: EntityId) {
         debug_assert_eq!(entities[id].place, Place::Idle);
         if self.last_idle == Some(id) {
             self.last_idle = self.idle.prev(&entities.nodes, id);
@@ -58,10 +58,10 @@ impl ServiceTree {
         entities[id].place = Place::Nowhere;
     }
 
-    /// The remembered entity that is to be forgotten, because what it had too much is made up for. With nobody waiting, virtual
-    /// time falls to the last remembered finish first.
+    /// The remembered entity that is to be forgotten, because what it had too much is made up for. With nobody
+    /// waiting, virtual time falls to the last remembered finish first.
     #[inline]
-    pub(super) fn forgettable(&mut self, entities: &Entities) -> Option<EntityId> {
+    pub(in crate::bfq) fn forgettable(&mut self, entities: &Entities) -> Option<EntityId> {
         let first = self.idle.first()?;
         if self.active.is_empty()
             && let Some(last) = self.last_idle
@@ -76,15 +76,15 @@ impl ServiceTree {
 
     /// Virtual time if it went on to where somebody is eligible.
     #[inline]
-    pub(super) fn eligible_vtime(&self, entities: &Entities) -> Option<Virtual> {
+    pub(in crate::bfq) fn eligible_vtime(&self, entities: &Entities) -> Option<Virtual> {
         let root = self.active.root()?;
         Some(self.vtime.max(entities.node(root).subtree_start))
     }
 
-    /// The entity to serve at `vtime`. The search goes left while somebody there is eligible and settles for the last eligible
-    /// entity met, which need not have the earliest finish of all.
+    /// The entity to serve at `vtime`. The search goes left while somebody there is eligible and settles for the last
+    /// eligible entity met, which need not have the earliest finish of all.
     #[inline]
-    pub(super) fn pick(&self, entities: &Entities, vtime: Virtual) -> Option<EntityId> {
+    pub(in crate::bfq) fn pick(&self, entities: &Entities, vtime: Virtual) -> Option<EntityId> {
         let nodes = entities.nodes.as_slice();
         let mut best = None;
         let mut at = self.active.root();
@@ -108,7 +108,7 @@ impl ServiceTree {
     ///
     /// # Panics
     /// If something does not hold.
-    pub(super) fn check(&self, entities: &Entities) -> usize {
+    pub(in crate::bfq) fn check(&self, entities: &Entities) -> usize {
         let in_order = |a: &super::entity::Node, b: &super::entity::Node| !a.finish.is_after(b.finish);
         let active = self.active.check(&entities.nodes, in_order);
         let mut at = self.active.first();

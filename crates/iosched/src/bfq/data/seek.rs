@@ -4,20 +4,22 @@ use crate::request::Sector;
 
 /// A request this many sectors away from where the one before ended was a seek.
 const SEEK_SECTORS: u64 = 800;
+
 /// Without seek cost, requests that large are no seeks.
-pub(super) const LARGE_SECTORS: u32 = 64;
+pub(in crate::bfq) const LARGE_SECTORS: u32 = 64;
+
 /// More than this many of the last 32 requests make a queue seeky.
 const SEEKY: u32 = 19;
 
 /// Whether a request that begins at `sector` is a seek away from `last_end`; 0: from nowhere.
 #[inline]
-pub(super) fn is_seek(last_end: Sector, sector: Sector, nr_sectors: u32, rotational: bool) -> bool {
+pub(in crate::bfq) fn is_seek(last_end: Sector, sector: Sector, nr_sectors: u32, rotational: bool) -> bool {
     last_end != 0 && sector.abs_diff(last_end) > SEEK_SECTORS && (rotational || nr_sectors < LARGE_SECTORS)
 }
 
 /// The last 32 requests of a queue, one bit each.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SeekHistory {
+pub(in crate::bfq) struct SeekHistory {
     bits: u32,
     /// End of the last request; 0 before the first.
     last_end: Sector,
@@ -32,23 +34,23 @@ impl Default for SeekHistory {
 
 impl SeekHistory {
     #[inline]
-    pub(super) fn record(&mut self, sector: Sector, nr_sectors: u32, rotational: bool) {
+    pub(in crate::bfq) fn record(&mut self, sector: Sector, nr_sectors: u32, rotational: bool) {
         self.bits = self.bits << 1 | u32::from(is_seek(self.last_end, sector, nr_sectors, rotational));
     }
 
     #[inline]
-    pub(super) fn inserted(&mut self, end: Sector) {
+    pub(in crate::bfq) fn inserted(&mut self, end: Sector) {
         self.last_end = end;
     }
 
     #[inline]
-    pub(super) fn is_seeky(&self) -> bool {
+    pub(in crate::bfq) fn is_seeky(&self) -> bool {
         self.bits.count_ones() > SEEKY
     }
 
     /// Whether it did nothing but seek.
     #[inline]
-    pub(super) fn is_totally_seeky(&self) -> bool {
+    pub(in crate::bfq) fn is_totally_seeky(&self) -> bool {
         self.bits == u32::MAX
     }
 }

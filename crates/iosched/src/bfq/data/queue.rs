@@ -1,0 +1,298 @@
+//! A queue: the requests of one process (sync), or of all processes of one class and level in a group (async). Which
+//! of them is served next.
+
+use std::ops::{Index, IndexMut};
+
+use super::entity::EntityId;
+use super::injection::Injection;
+use super::raising::Raising;
+use super::seek::SeekHistory;
+use crate::collections::{Id, Kind, List, ListLinks};
+use crate::context::{ContextId, LEVEL_MAX};
+use crate::env::Env;
+use crate::parts::mean::DecayingMean;
+use crate::parts::position_tree::PositionNode;
+use crate::parts::sorted::Sorted;
+use crate::request::{Fifo, RequestId, Requests};
+
+/// Long past, in jiffies: before anything that is compared with it.
+pub(in crate::bfq) const NEVER: i64 = i64::MIN / 4;
+
+/// Weight of each level that a queue is above the eighth.
+const WEIGHT_PER_LEVEL: u32 = 10;
+
+/// The weight of a level.
+pub(in crate::bfq) fn weight_of(level: u8) -> u32 {
+    (u32::from(LEVEL_MAX) + 1 - u32::from(level)) * WEIGHT_PER_LEVEL
+}
+
+/// A queue in the arena: the number of its entity too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::bfq) struct QueueId(u32);
+
+impl QueueId {
+    #[inline]
+    pub(in crate::bfq) fn entity(self) -> EntityId {
+        EntityId::new(self.0)
+    }
+
+    /// The queue of an entity that stands for no group.
+    #[inline]
+    pub(in crate::bfq) fn of(entity: EntityId) -> Self {
+        Self(entity.number())
+    }
+}
+
+impl Id for QueueId {
+    #[inline]
+    fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    #[inline]
+    fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// One queue.
+#[derive(Debug)]
+pub(in crate::bfq) struct Queue {
+    // What it holds.
+    pub(in crate::bfq) sorted: Sorted,
+    pub(in crate::bfq) fifo: List<Fifo>,
+    /// The request to serve next, if any.
+    pub(in crate::bfq) next: Option<RequestId>,
+    pub(in crate::bfq) queued: u32,
+    /// Given out and not completed.
+    pub(in crate::bfq) in_flight: u32,
+    /// Requests that belong to it: queued, in flight, or about to be inserted.
+    pub(in crate::bfq) requests: u32,
+
+    // Its service.
+    pub(in crate::bfq) sync: bool,
+    pub(in crate::bfq) busy: bool,
+    /// The timer runs for it, or ran when its next request came.
+    pub(in crate::bfq) waiting: bool,
+    /// It gave way of itself: what is left of its budget may be used when it comes back soon.
+    pub(in crate::bfq) non_blocking: bool,
+    /// The FIFO was looked at in this turn.
+    pub(in crate::bfq) fifo_looked: bool,
+    /// It is there to be seen as a weight in use.
+    pub(in crate::bfq) counted: bool,
+    /// Its group is counted as one with requests because of it.
+    pub(in crate::bfq) pending: bool,
+    /// It is in its group's tree by next sector.
+    pub(in crate::bfq) positioned: bool,
+    pub(in crate::bfq) max_budget: i64,
+    /// While in service, when its turn is over; otherwise when it was last left with nothing. In jiffies.
+    pub(in crate::bfq) budget_timeout: i64,
+    pub(in crate::bfq) backlogged_at: i64,
+    pub(in crate::bfq) served_since_backlogged: i64,
+    /// When it was first served since it became busy, in jiffies.
+    pub(in crate::bfq) first_io: i64,
+
+    // Its habits.
+    pub(in crate::bfq) seek: SeekHistory,
+    pub(in crate::bfq) think: DecayingMean,
+    /// When its last request completed, ns.
+    pub(in crate::bfq) last_completion_ns: u64,
+    pub(in crate::bfq) short_think: bool,
+    pub(in crate::bfq) io_bound: bool,
+    pub(in crate::bfq) just_created: bool,
+    /// Start of the window in which it is judged to be bound by I/O, and how long it idled therein; ns.
+    pub(in crate::bfq) io_start_ns: u64,
+    pub(in crate::bfq) idle_ns: u64,
+
+    // How it is treated.
+    pub(in crate::bfq) raising: Raising,
+    pub(in crate::bfq) injection: Injection,
+    pub(in crate::bfq) in_large_burst: bool,
+    pub(in crate::bfq) in_burst_list: bool,
+
+    // Whose it is.
+    /// Unique among all queues there ever were, from 1.
+    pub(in crate::bfq) serial: u32,
+    pub(in crate::bfq) pid: u32,
+    /// Counts down from 7: follows the weight.
+    pub(in crate::bfq) level: u8,
+    /// The one process that uses it.
+    pub(in crate::bfq) owner: Option<ContextId>,
+    /// Processes that use it or will by a merge plan, and one for ever if it is async.
+    pub(in crate::bfq) processes: u32,
+    /// Processes that may be merged with it later.
+    pub(in crate::bfq) candidates: u32,
+    pub(in crate::bfq) created_at: i64,
+    pub(in crate::bfq) split_at: i64,
+
+    // Merging.
+    pub(in crate::bfq) planned: Option<QueueId>,
+    /// Processes share it or did.
+    pub(in crate::bfq) coop: bool,
+    /// A process that shares it is to get a queue of its own again.
+    pub(in crate::bfq) split: bool,
+
+    // Waking.
+    /// The queue whose completions make this one's process go on.
+    pub(in crate::bfq) waker: Option<QueueId>,
+    /// Serial number of the one that may be.
+    pub(in crate::bfq) tentative_waker: u32,
+    pub(in crate::bfq) detections: u32,
+    pub(in crate::bfq) detection_started_ns: u64,
+    /// Queues that this one wakes.
+    pub(in crate::bfq) woken: List<Woken>,
+}
+
+impl Queue {
+    #[inline]
+    pub(in crate::bfq) fn is_empty(&self) -> bool {
+        self.queued == 0
+    }
+
+    #[inline]
+    pub(in crate::bfq) fn is_seeky(&self) -> bool {
+        self.seek.is_seeky()
+    }
+
+    /// Nothing queued and nothing in flight.
+    #[inline]
+    pub(in crate::bfq) fn is_idle(&self) -> bool {
+        self.queued == 0 && self.in_flight == 0
+    }
+
+    /// The request to serve after `id`, by age: the oldest, if that is overdue. Looked at once in a turn.
+    #[inline]
+    pub(in crate::bfq) fn overdue(&mut self, env: &Env, id: RequestId) -> Option<RequestId> {
+        if std::mem::replace(&mut self.fifo_looked, true) {
+            return None;
+        }
+        self.fifo.first().filter(|&oldest| oldest != id && env.now >= env.requests[oldest].deadline)
+    }
+}
+
+/// Queues woken by one other.
+#[derive(Debug)]
+pub(in crate::bfq) enum Woken {}
+
+impl Kind for Woken {
+    type Id = QueueId;
+}
+
+/// Waiting queues, the newest in the tree first.
+#[derive(Debug)]
+pub(in crate::bfq) enum Waiting {}
+
+impl Kind for Waiting {
+    type Id = QueueId;
+}
+
+/// All queues. The places of entities that are groups are vacant here.
+#[derive(Debug, Default)]
+pub(in crate::bfq) struct Queues {
+    slots: Vec<Queue>,
+    pub(in crate::bfq) positions: Vec<PositionNode>,
+    pub(in crate::bfq) woken: Vec<ListLinks>,
+    pub(in crate::bfq) waiting: Vec<ListLinks>,
+    pub(in crate::bfq) created: u32,
+}
+
+impl Queues {
+    /// Makes room for as many entities.
+    pub(in crate::bfq) fn grow(&mut self, entities: usize) {
+        while self.slots.len() < entities {
+            self.slots.push(Queue::vacant());
+            self.positions.push(PositionNode::default());
+            self.woken.push(ListLinks::default());
+            self.waiting.push(ListLinks::default());
+        }
+    }
+
+    /// `next` is to be served next of queue `id`.
+    #[inline]
+    pub(in crate::bfq) fn set_next(&mut self, requests: &Requests, id: QueueId, next: Option<RequestId>) {
+        self[id].next = next;
+        if let Some(next) = next {
+            self.positions[id.0 as usize].next_sector = requests[next].sector;
+        }
+    }
+
+    pub(in crate::bfq) fn ids(&self) -> impl Iterator<Item = QueueId> + '_ {
+        (0..self.slots.len() as u32).map(QueueId).filter(|&id| self[id].is_alive())
+    }
+}
+
+impl Index<QueueId> for Queues {
+    type Output = Queue;
+
+    #[inline]
+    fn index(&self, id: QueueId) -> &Queue {
+        &self.slots[id.0 as usize]
+    }
+}
+
+impl IndexMut<QueueId> for Queues {
+    #[inline]
+    fn index_mut(&mut self, id: QueueId) -> &mut Queue {
+        &mut self.slots[id.0 as usize]
+    }
+}
+
+impl Queue {
+    /// No queue.
+    pub(in crate::bfq) fn vacant() -> Self {
+        Self {
+            sorted: Sorted::default(),
+            fifo: List::default(),
+            next: None,
+            queued: 0,
+            in_flight: 0,
+            requests: 0,
+            sync: false,
+            busy: false,
+            waiting: false,
+            non_blocking: false,
+            fifo_looked: false,
+            counted: false,
+            pending: false,
+            positioned: false,
+            max_budget: 0,
+            budget_timeout: NEVER,
+            backlogged_at: 0,
+            served_since_backlogged: 0,
+            first_io: 0,
+            seek: SeekHistory::default(),
+            think: DecayingMean::default(),
+            last_completion_ns: 0,
+            short_think: false,
+            io_bound: true,
+            just_created: false,
+            io_start_ns: 0,
+            idle_ns: 0,
+            raising: Raising::default(),
+            injection: Injection::default(),
+            in_large_burst: false,
+            in_burst_list: false,
+            serial: 0,
+            pid: 0,
+            level: 0,
+            owner: None,
+            processes: 0,
+            candidates: 0,
+            created_at: 0,
+            split_at: NEVER,
+            planned: None,
+            coop: false,
+            split: false,
+            waker: None,
+            tentative_waker: 0,
+            detections: 0,
+            detection_started_ns: 0,
+            woken: List::default(),
+        }
+    }
+
+    /// Whether there is a queue.
+    pub(in crate::bfq) fn is_alive(&self) -> bool {
+        self.serial != 0
+    }
+}

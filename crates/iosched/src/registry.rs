@@ -1,0 +1,118 @@
+//! Which elevators there are: those of Linux, and those that a program adds.
+
+use std::borrow::Cow;
+
+use crate::elevator::Registered;
+use crate::{anticipatory, bfq, cfq, deadline, kyber, mq_deadline, none, noop};
+
+/// The elevators of Linux, in the order `queue/scheduler` lists them.
+static LINUX: &[Registered] = &[
+    noop::REGISTERED,
+    anticipatory::REGISTERED,
+    deadline::REGISTERED,
+    cfq::linux_4_19::REGISTERED,
+    cfq::linux_2_6_34::REGISTERED,
+    cfq::linux_2_6_30::REGISTERED,
+    cfq::linux_2_6_16::REGISTERED,
+    mq_deadline::REGISTERED,
+    kyber::REGISTERED,
+    none::REGISTERED,
+    bfq::REGISTERED,
+];
+
+/// A set of elevators with different names.
+///
+/// ```
+/// use iosched::{Elevator, Env, Registered, Registry, RequestId};
+///
+/// #[derive(Default)]
+/// struct Newest(Vec<RequestId>);
+///
+/// impl Elevator for Newest {
+///     fn insert(&mut self, _: &mut Env, id: RequestId) {
+///         self.0.push(id);
+///     }
+///     fn dispatch(&mut self, _: &mut Env) -> Option<RequestId> {
+///         self.0.pop()
+///     }
+///     fn absorb(&mut self, _: &mut Env, _: RequestId, absorbed: RequestId) {
+///         self.0.retain(|&id| id != absorbed);
+///     }
+/// }
+///
+/// let mut registry = Registry::linux();
+/// registry.add(Registered::new("newest", |_| Box::new(Newest::default())))?;
+/// assert!(registry.get("newest").is_ok() && registry.get("cfq").is_ok());
+/// assert!(registry.add(Registered::new("cfq", |_| Box::new(Newest::default()))).is_err(), "that name is taken");
+/// # Ok::<(), iosched::RegistryError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Registry {
+    elevators: Cow<'static, [Registered]>,
+}
+
+/// An elevator that cannot be added.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegistryError {
+    /// There is one of that name.
+    #[error("there is an elevator {0:?} already; an elevator is added under a name of its own")]
+    Taken(&'static str),
+    /// Not a name that can be written to `queue/scheduler`, or before the colon of a setting.
+    #[error("{0:?} is not the name of an elevator: letters, digits, '-', '_' and '.' make one")]
+    Name(&'static str),
+}
+
+/// No elevator of that name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} is not an elevator; there are {}", known.join(", "))]
+pub struct UnknownElevator {
+    /// The name given.
+    pub name: String,
+    /// The names there are.
+    pub known: Vec<&'static str>,
+}
+
+impl Registry {
+    /// The elevators of Linux. It costs nothing to make.
+    #[must_use]
+    pub const fn linux() -> Self {
+        Self { elevators: Cow::Borrowed(LINUX) }
+    }
+
+    /// Adds an elevator, behind all others.
+    ///
+    /// # Errors
+    /// If its name is taken, or is none; nothing has changed then.
+    pub fn add(&mut self, elevator: Registered) -> Result<(), RegistryError> {
+        let name = elevator.name;
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+            return Err(RegistryError::Name(name));
+        }
+        if self.get(name).is_ok() {
+            return Err(RegistryError::Taken(name));
+        }
+        self.elevators.to_mut().push(elevator);
+        Ok(())
+    }
+
+    /// The elevator called `name`.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn get(&self, name: &str) -> Result<Registered, UnknownElevator> {
+        let found = self.elevators.iter().find(|elevator| elevator.name == name).copied();
+        found.ok_or_else(|| UnknownElevator { name: name.to_owned(), known: self.names() })
+    }
+
+    /// All of them, in the order `queue/scheduler` lists them.
+    #[must_use]
+    pub fn elevators(&self) -> &[Registered] {
+        &self.elevators
+    }
+
+    /// Their names.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        self.elevators.iter().map(|elevator| elevator.name).collect()
+    }
+}

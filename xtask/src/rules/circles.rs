@@ -1,0 +1,181 @@
+//! Files that import each other in a circle: nobody can read, test or move one of them without the others.
+//!
+//! Read is the text of the code, comments and tests left out: every path that begins with `crate::` or `super::`, and
+//! every `use` of a child or of `self`. A path leads to the file of the longest module it names; what a file hands on
+//! with `pub use` counts as its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Breach, SourceFile};
+
+/// The sources that are looked at.
+const FOLDER: &str = "crates/iosched/src/";
+/// Files that may be in one circle: a folder's face and the few files that extend it.
+const FILES_MAX: usize = 5;
+
+/// From a module's path to the number of its file.
+type Modules = BTreeMap<Vec<String>, usize>;
+
+/// The module that a file holds.
+fn module(path: &str) -> Vec<String> {
+    let mut parts: Vec<String> = path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+    if parts.last().is_some_and(|last| last == "mod" || last == "lib") {
+        parts.pop();
+    }
+    parts
+}
+
+/// The code of a file, without comments and without the tests at its end.
+fn code(text: &str) -> String {
+    let lines = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
+    lines.map(|line| line.split("//").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// The paths that the text of a path stands for, to its end: `a::{b, c::d}` is two.
+fn paths(text: &str, before: &[String], found: &mut Vec<Vec<String>>) -> usize {
+    let name = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    let mut path = before.to_vec();
+    path.push(text[..name].to_owned());
+    if !text[name..].starts_with("::") {
+        found.push(path);
+        return name;
+    }
+    let mut at = name + 2;
+    if !text[at..].starts_with('{') {
+        return at + paths(&text[at..], &path, found);
+    }
+    at += 1;
+    while let Some(next) = text.get(at..).and_then(|rest| rest.chars().next()) {
+        at += match next {
+            '}' => return at + 1,
+            next if next.is_alphanumeric() || next == '_' => paths(&text[at..], &path, found),
+            next => next.len_utf8(),
+        };
+    }
+    at
+}
+
+/// The files that a file imports.
+fn imports(file: usize, module: &[String], text: &str, modules: &Modules) -> BTreeSet<usize> {
+    let code = code(text);
+    let part_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$' || c == ':';
+    let starts = ["crate::", "super::", "self::"].iter().flat_map(|start| code.match_indices(start));
+    let starts = starts.map(|(at, _)| at).filter(|&at| !code[..at].ends_with(part_of_name));
+    // Who may see an item is no import.
+    let starts = starts.filter(|&at| !code[..at].ends_with("pub(in "));
+    let mut found = Vec::new();
+    for at in starts.collect::<BTreeSet<_>>() {
+        paths(&code[at..], &[], &mut found);
+    }
+    // A child is named without a prefix, and may be a name from elsewhere.
+    for line in code.match_indices("use ").map(|(at, _)| &code[at + "use ".len()..]) {
+        let mut named = Vec::new();
+        paths(line, &["self".to_owned()], &mut named);
+        found.extend(named.into_iter().filter(|path| modules.contains_key(&[module, &path[1..2]].concat())));
+    }
+    let absolute = found.into_iter().map(|path| {
+        let mut from = module.to_vec();
+        let mut rest = path.as_slice();
+        if rest[0] == "crate" {
+            (from, rest) = (Vec::new(), &rest[1..]);
+        }
+        while let Some(first) = rest.first().filter(|first| ["super", "self"].contains(&first.as_str())) {
+            if first == "super" {
+                from.pop();
+            }
+            rest = &rest[1..];
+        }
+        [from.as_slice(), rest].concat()
+    });
+    let target = |path: Vec<String>| (0..=path.len()).rev().find_map(|length| modules.get(&path[..length])).copied();
+    absolute.filter_map(target).filter(|&to| to != file).collect()
+}
+
+/// The files that can be reached from a file by its imports.
+fn reach(from: usize, imports: &[BTreeSet<usize>]) -> BTreeSet<usize> {
+    let (mut reached, mut ahead) = (BTreeSet::new(), vec![from]);
+    while let Some(file) = ahead.pop() {
+        ahead.extend(imports[file].iter().filter(|&&next| reached.insert(next)));
+    }
+    reached
+}
+
+/// Circles of too many files.
+pub(super) fn too_large(sources: &[SourceFile]) -> Vec<Breach> {
+    let files: Vec<_> = sources.iter().filter_map(|file| Some((file.path.strip_prefix(FOLDER)?, file))).collect();
+    let modules: Modules = files.iter().zip(0..).map(|((path, _), number)| (module(path), number)).collect();
+    let imports: Vec<_> = files
+        .iter()
+        .zip(0..)
+        // The crate's face hands on what it has: it is nobody's foundation.
+        .map(|((path, file), number)| match *path {
+            "lib.rs" => BTreeSet::new(),
+            path => imports(number, &module(path), &file.text, &modules),
+        })
+        .collect();
+    let reached: Vec<_> = (0..files.len()).map(|file| reach(file, &imports)).collect();
+    let circle = |file: usize| -> Vec<usize> {
+        reached[file].iter().copied().filter(|&other| reached[other].contains(&file)).collect()
+    };
+    let mut breaches = Vec::new();
+    for file in 0..files.len() {
+        let circle = circle(file);
+        if circle.len() > FILES_MAX && circle.first() == Some(&file) {
+            let names: Vec<_> = circle.iter().map(|&file| files[file].0).collect();
+            let what = format!(
+                "{} files import each other in a circle, {FILES_MAX} are allowed; take what they share below them: {}",
+                circle.len(),
+                names.join(", ")
+            );
+            breaches.push(Breach::new(&files[file].1.path, 0, what));
+        }
+    }
+    breaches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file;
+    use super::*;
+
+    fn imported(path: &str, text: &str) -> Vec<String> {
+        let names = ["a/mod.rs", "a/b.rs", "a/c.rs", "d.rs", "lib.rs"];
+        let modules: Modules = names.iter().zip(0..).map(|(path, number)| (module(path), number)).collect();
+        let number = names.iter().position(|name| *name == path).expect("a file of the list");
+        imports(number, &module(path), text, &modules).into_iter().map(|file| names[file].to_owned()).collect()
+    }
+
+    #[test]
+    fn what_a_file_imports() {
+        assert_eq!(imported("a/b.rs", "use crate::d::X;"), ["d.rs"]);
+        assert_eq!(imported("a/b.rs", "use super::c::{X, Y};"), ["a/c.rs"]);
+        assert_eq!(imported("a/b.rs", "use super::X;"), ["a/mod.rs"]);
+        assert_eq!(imported("d.rs", "use crate::{\n    a::{X, b::Y, c},\n};"), ["a/mod.rs", "a/b.rs", "a/c.rs"]);
+        assert_eq!(imported("a/mod.rs", "use b::X;\npub(crate) use c::Y;"), ["a/b.rs", "a/c.rs"]);
+        assert_eq!(imported("a/b.rs", "fn f() -> crate::d::X {}"), ["d.rs"]);
+        assert_eq!(imported("a/b.rs", "use crate::X;"), ["lib.rs"]);
+    }
+
+    #[test]
+    fn what_is_no_import() {
+        assert!(imported("a/b.rs", "//! See [`crate::d::X`].\nuse std::d::X; // crate::d").is_empty());
+        assert!(imported("a/b.rs", "$crate::d::X").is_empty(), "a macro's text is imported by who uses it");
+        assert!(imported("a/b.rs", "mod d;\n#[cfg(test)]\nmod tests { use crate::d::X; }").is_empty());
+        assert!(imported("a/b.rs", "pub(in crate::d) struct X;").is_empty());
+        assert!(imported("a/b.rs", "use super::b::X;").is_empty(), "a file does not import itself");
+    }
+
+    #[test]
+    fn a_circle_too_large() {
+        let ring = |files: usize| {
+            let of = |number: usize| {
+                file(&format!("{FOLDER}f{number}.rs"), &format!("use crate::f{}::X;", (number + 1) % files))
+            };
+            (0..files).map(of).chain([file(&format!("{FOLDER}lib.rs"), "pub use f0::X;")]).collect::<Vec<_>>()
+        };
+        assert!(too_large(&ring(FILES_MAX)).is_empty());
+        let breaches = too_large(&ring(FILES_MAX + 1));
+        assert_eq!(breaches.len(), 1, "one for the whole circle");
+        assert!(breaches[0].what.contains("f0.rs, f1.rs, f2.rs, f3.rs, f4.rs, f5.rs"), "{}", breaches[0].what);
+    }
+}
