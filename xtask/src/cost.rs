@@ -10,7 +10,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hint::black_box;
 use std::time::Instant;
 
-use iosched::{Bio, CgroupId, ContextId, Flags, IoPriority, Op, QueueConfig, Registry, RequestQueue, Submit, Time};
+use iosched::{
+    Bio, CgroupId, ContextId, Driver, Due, Flags, IoPriority, Op, QueueConfig, Registry, RequestQueue, Rerun, Step,
+    Submit, Time,
+};
 
 /// Where a task's next request lies.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,7 +93,6 @@ const LINUX: &[(&str, &str, f64, f64)] = &[
 const DEPTH: usize = 32;
 const REQUEST_SECTORS: u32 = 8;
 const SERVICE_NS: u64 = 100_000;
-const ASKED_AGAIN_NS: u64 = 3_000_000;
 const ROUNDS: usize = 7;
 const ROUND_REQUESTS: u64 = 300_000;
 
@@ -136,7 +138,7 @@ impl Unit {
 /// A queue kept full by tasks that send a new request for each that completes.
 struct Load<'a> {
     shape: &'a Shape,
-    queue: RequestQueue,
+    driver: Driver,
     contexts: Vec<ContextId>,
     positions: Vec<u64>,
     in_device: VecDeque<iosched::RequestId>,
@@ -156,7 +158,8 @@ impl<'a> Load<'a> {
             .collect();
         let positions = (0..shape.tasks).map(|task| task * 100_000_000).collect();
         let random = Random(0x1234_5678_9ABC_DEF1);
-        let mut load = Self { shape, queue, contexts, positions, in_device: VecDeque::new(), random, now };
+        let driver = Driver::new(queue, Rerun::LINUX);
+        let mut load = Self { shape, driver, contexts, positions, in_device: VecDeque::new(), random, now };
         for _ in 0..shape.queued_per_task {
             for task in 0..shape.tasks {
                 load.submit(task);
@@ -185,30 +188,39 @@ impl<'a> Load<'a> {
             context: self.contexts[task as usize],
             cookie: task,
         };
-        let submitted = self.queue.submit(self.now, &bio);
+        let submitted = self.driver.submit(self.now, &bio);
         debug_assert!(matches!(submitted, Submit::Queued(_) | Submit::Merged));
         black_box(submitted);
-        self.queue.take_kick();
+        while let Some(id) = self.driver.kicked(self.now, self.in_device.len() < DEPTH) {
+            self.in_device.push_back(id);
+        }
     }
 
     /// Lets `count` requests go through.
     fn requests(&mut self, count: u64) {
         for _ in 0..count {
-            while self.in_device.len() < DEPTH {
-                match self.queue.dispatch(self.now) {
-                    Some(id) => self.in_device.push_back(id),
-                    None => break,
+            while let Some(step) = self.driver.turn(self.now, self.in_device.len() < DEPTH) {
+                match step {
+                    Step::Start(id) => self.in_device.push_back(id),
+                    Step::Wake(_) => unreachable!("there is room for everybody"),
                 }
             }
             let Some(id) = self.in_device.pop_front() else {
                 // The elevator waits for a process that has nothing to send, or until it is asked again.
-                self.now = self.queue.next_timer().map_or(self.now + ASKED_AGAIN_NS, |at| self.now.max(at));
-                self.queue.timer(self.now);
+                let Some((at, due)) = self.driver.next_due(None, None) else {
+                    unreachable!("what is queued is given out, now or later");
+                };
+                self.now = self.now.max(at);
+                if due == Due::Timer {
+                    self.driver.timer(self.now);
+                } else {
+                    self.driver.rerun(self.now);
+                }
                 continue;
             };
             self.now = self.now + SERVICE_NS;
             let mut task = 0;
-            self.queue.complete(self.now, id, Ok(()), |bio, _| task = bio.cookie);
+            self.driver.complete(self.now, id, Ok(()), |bio, _| task = bio.cookie);
             self.submit(task);
         }
     }
@@ -248,7 +260,7 @@ fn measure(unit: &mut Unit, elevator: &'static str, shape: &'static Shape) -> an
         units.push(unit_ns);
         ratios.push(ns / unit_ns);
     }
-    load.queue.check();
+    load.driver.queue().check();
     let ((_, ns, _), (_, unit_ns, _)) = (spread(figures), spread(units));
     let (low, ratio, high) = spread(ratios);
     let name = shape.name;

@@ -12,6 +12,8 @@
 //! | timer | [`RequestQueue::next_timer`], [`RequestQueue::timer`]: the one deadline the elevator asked for |
 //! | control | tunables and attributes, [`RequestQueue::switch`], [`RequestQueue::set_ioprio`], [`RequestQueue::exit`], weights, [`RequestQueue::yield_to`] |
 //!
+//! When the queue is run, and who is heard first, is the same for every host: a [`Driver`] owns it, and tells the host what to do next.
+//!
 //! What is decided, and why, can be read as [`Decision`] events: off at first, and free when off. An elevator of your own is a
 //! type with the trait [`Elevator`] and an entry in a [`Registry`]; `docs/elevator-howto.md` writes one.
 //!
@@ -76,6 +78,28 @@
 //! assert_eq!(queue.scheduler(), "bfq");
 //! assert!(queue.take_decisions().any(|(_, decision)| decision == iosched::Decision::Switch { elevator: "bfq" }));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The driver
+//!
+//! ```
+//! # use iosched::{Bio, CgroupId, Driver, Flags, IoPriority, Op, QueueConfig, Registry, Rerun, RequestQueue, Step, Time};
+//! # let now = Time::ZERO;
+//! # let mut queue = RequestQueue::new(now, &QueueConfig::default(), Registry::linux().get("mq-deadline")?);
+//! # let writer = queue.create_context(1, IoPriority::default(), CgroupId::ROOT);
+//! # let bio = |sector| Bio { op: Op::Write, flags: Flags::empty(), sector, nr_sectors: 8, context: writer, cookie: sector };
+//! let mut driver = Driver::new(queue, Rerun::LINUX);
+//! let mut device = Vec::new();
+//! driver.submit(now, &bio(800));
+//! driver.submit(now, &bio(0));
+//! while let Some(step) = driver.turn(now, device.len() < 1) {
+//!     match step {
+//!         Step::Start(request) => device.push(request),
+//!         Step::Wake(_) => unreachable!("nobody waits for a request"),
+//!     }
+//! }
+//! assert_eq!(driver.queue().request(device[0]).sector(), 0, "in the order of sectors, one at a time");
+//! # Ok::<(), iosched::UnknownElevator>(())
 //! ```
 //!
 //! The same calls give the same answers: nothing here reads a clock, iterates in hash order or keeps global state. CFQ,
