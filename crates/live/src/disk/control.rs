@@ -68,7 +68,7 @@ impl LiveDisk {
     /// The request queue: its elevator, tunables and statistics. Attributes are read by [`LiveDisk::attribute`].
     #[must_use]
     pub fn queue(&self) -> &RequestQueue {
-        &self.queue
+        self.driver.queue()
     }
 
     /// Changes the elevator. What is queued under the present one is served first. `nr_requests` stays as it is.
@@ -76,7 +76,7 @@ impl LiveDisk {
     /// # Errors
     /// If there is no such elevator.
     pub fn switch(&mut self, now: Time, name: &str) -> Result<(), UnknownElevator> {
-        self.queue.switch(now, Registry::linux().get(name)?);
+        self.driver.queue_mut().switch(now, Registry::linux().get(name)?);
         self.switching = true;
         self.follow_switch(now);
         self.feed_all(now);
@@ -86,13 +86,13 @@ impl LiveDisk {
     /// Each client keeps its `nr_requests`, whatever the queue makes of them when the new elevator takes over.
     #[inline]
     pub(super) fn follow_switch(&mut self, now: Time) {
-        if self.switching && !self.queue.is_switching() {
+        if self.switching && !self.driver.queue().is_switching() {
             self.switching = false;
             self.scale_requests(now);
         }
     }
 
-    fn feed_all(&mut self, now: Time) {
+    pub(super) fn feed_all(&mut self, now: Time) {
         for client in self.client_ids() {
             self.feed(now, client);
         }
@@ -106,7 +106,7 @@ impl LiveDisk {
     pub fn attribute(&self, name: &str) -> Result<String, TunableError> {
         match name {
             "nr_requests" => Ok(self.nr_requests.to_string()),
-            _ => self.queue.attribute(name),
+            _ => self.driver.queue().attribute(name),
         }
     }
 
@@ -119,7 +119,7 @@ impl LiveDisk {
         if let Some(spec) = RequestQueue::attribute_specs().find(|spec| nr_requests && spec.name == name) {
             attribute_spec(spec).parse(value)?;
         }
-        self.queue.set_attribute(now, name, value)?;
+        self.driver.queue_mut().set_attribute(now, name, value)?;
         if nr_requests {
             self.adopt_nr_requests();
             self.scale_requests(now);
@@ -133,12 +133,12 @@ impl LiveDisk {
     /// # Errors
     /// If the elevator has none of that name, or it does not take that value.
     pub fn set_tunable(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
-        self.queue.set_tunable(now, name, value)
+        self.driver.queue_mut().set_tunable(now, name, value)
     }
 
     /// What the queue has as `nr_requests` is what each client has from now on.
     pub(super) fn adopt_nr_requests(&mut self) {
-        let read = self.queue.attribute("nr_requests").ok().and_then(|value| value.parse().ok());
+        let read = self.driver.queue().attribute("nr_requests").ok().and_then(|value| value.parse().ok());
         self.nr_requests = read.unwrap_or(self.nr_requests).max(1);
     }
 
@@ -146,15 +146,15 @@ impl LiveDisk {
     pub(super) fn scale_requests(&mut self, now: Time) {
         let wanted = u64::from(self.nr_requests) * self.clients.len().max(1) as u64;
         let wanted = wanted.min(REQUESTS_MAX);
-        if self.queue.attribute("nr_requests").ok() != Some(wanted.to_string()) {
+        if self.driver.queue().attribute("nr_requests").ok() != Some(wanted.to_string()) {
             // It takes every number from 1 on.
-            let _ = self.queue.set_attribute(now, "nr_requests", &wanted.to_string());
+            let _ = self.driver.queue_mut().set_attribute(now, "nr_requests", &wanted.to_string());
         }
     }
 
     /// The statistics of the queue up to now.
     pub fn stat(&mut self, now: Time) -> Stat {
-        *self.queue.stat(now)
+        *self.driver.queue_mut().stat(now)
     }
 
     /// Reads and writes in the back end.
@@ -213,16 +213,16 @@ impl LiveDisk {
         if let Some(client) = self.clients.get_mut(id) {
             client.identity.ioprio = ioprio;
             let context: ContextId = client.context;
-            self.queue.set_ioprio(context, ioprio);
+            self.driver.queue_mut().set_ioprio(context, ioprio);
         }
     }
 
     /// Moves a client to a group, made if it is not there; `None` is the root. What it asks for from now on belongs there.
     pub fn set_client_group(&mut self, now: Time, id: ClientId, group: Option<String>) {
-        let cgroup = self.clients.cgroup(&mut self.queue, group.as_deref());
+        let cgroup = self.clients.cgroup(self.driver.queue_mut(), group.as_deref());
         if let Some(client) = self.clients.get_mut(id) {
             client.identity.group = group;
-            self.queue.move_context(now, client.context, cgroup);
+            self.driver.queue_mut().move_context(now, client.context, cgroup);
         }
     }
 
@@ -231,19 +231,19 @@ impl LiveDisk {
     /// # Errors
     /// If the present elevator does not take that weight.
     pub fn group(&mut self, name: &str, weight: Option<u32>) -> Result<(), WeightError> {
-        self.clients.set_weight(&mut self.queue, name, weight)
+        self.clients.set_weight(self.driver.queue_mut(), name, weight)
     }
 
     /// All groups by name, with the weights in force.
     pub fn groups(&self) -> impl Iterator<Item = (&str, u32)> {
-        let cgroups = &self.queue.env().cgroups;
+        let cgroups = &self.driver.queue().env().cgroups;
         self.clients.groups().map(|(name, cgroup)| (name, cgroups.weight(cgroup)))
     }
 
     /// The weights that the present elevator takes.
     #[must_use]
     pub fn weight_range(&self) -> WeightRange {
-        self.queue.weight_range()
+        self.driver.queue().weight_range()
     }
 
     /// Counts what the elevator decides from now on, and keeps the events of a block trace for [`LiveDisk::take_events`] if `trace`.
@@ -253,7 +253,7 @@ impl LiveDisk {
         for client in self.clients.iter() {
             watch.connected(now, client.trace_pid(), &client.identity.name);
         }
-        self.queue.record_decisions(true);
+        self.driver.queue_mut().record_decisions(true);
     }
 
     /// Counts what the elevator decides from now on.
@@ -266,14 +266,14 @@ impl LiveDisk {
     /// How often the elevator decided what since it is [watched](LiveDisk::watch); `None` if it is not.
     pub fn decision_counts(&mut self) -> Option<DecisionCounts> {
         let watch = self.watch.as_mut()?;
-        watch.look(&mut self.queue);
+        watch.look(self.driver.queue_mut());
         Some(watch.counts)
     }
 
     /// The block trace since the last call. Whoever has the disk [watched](LiveDisk::watch) asks often, or what is not looked at piles up.
     pub fn take_events(&mut self) -> Vec<BlkEvent> {
         let Some(watch) = &mut self.watch else { return Vec::new() };
-        watch.look(&mut self.queue);
+        watch.look(self.driver.queue_mut());
         watch.take_events()
     }
 }

@@ -32,7 +32,7 @@ impl LiveDisk {
                 (op, sector, nr_sectors)
             }
             None => {
-                let request = self.queue.request(purpose.request);
+                let request = self.driver.queue().request(purpose.request);
                 (request.op(), request.sector(), request.nr_sectors())
             }
         };

@@ -27,7 +27,8 @@ mod watch;
 use std::collections::VecDeque;
 
 use iosched::{
-    Bio, ContextId, IoError, Op, QueueConfig, Registry, RequestId, RequestQueue, Sector, Time, UnknownElevator,
+    Bio, ContextId, Driver, IoError, Op, QueueConfig, Registry, RequestId, RequestQueue, Rerun, Sector, Step, Time,
+    UnknownElevator,
 };
 use iosched_system::{Buffer, Pool, Segment};
 use slab::Slab;
@@ -128,7 +129,7 @@ pub struct Command {
 /// A disk with clients and an elevator. See the module page.
 pub struct LiveDisk {
     settings: Settings,
-    queue: RequestQueue,
+    driver: Driver,
     pool: Pool,
     clients: Clients,
     /// Of each io context, its client.
@@ -136,6 +137,10 @@ pub struct LiveDisk {
     operations: Slab<Running>,
     parts: Slab<Part>,
     commands: Slab<CommandFor>,
+    /// Requests that the elevator has given out and the back end has not been told of.
+    started: VecDeque<RequestId>,
+    /// Room was offered to clients that no longer want it.
+    declined: bool,
     in_device: [u32; 2],
     conflicts: Conflicts,
     salvages: Salvages,
@@ -175,7 +180,9 @@ impl LiveDisk {
         let queue = RequestQueue::new(now, &config, Registry::linux().get(&settings.scheduler)?);
         let mut disk = Self {
             settings,
-            queue,
+            driver: Driver::new(queue, Rerun::SERVED),
+            started: VecDeque::new(),
+            declined: false,
             pool,
             clients: Clients::default(),
             owners: Vec::new(),
@@ -205,13 +212,13 @@ impl LiveDisk {
     /// # Errors
     /// If there are too many.
     pub fn connect(&mut self, now: Time, identity: Identity) -> Result<ClientId, TooManyClients> {
-        let cgroup = self.clients.cgroup(&mut self.queue, identity.group.as_deref());
+        let cgroup = self.clients.cgroup(self.driver.queue_mut(), identity.group.as_deref());
         let pid = watch::trace_pid(identity.pid, self.clients.next_number());
-        let context = self.queue.create_context(pid, identity.ioprio, cgroup);
+        let context = self.driver.queue_mut().create_context(pid, identity.ioprio, cgroup);
         let id = match self.clients.add(identity, context) {
             Ok(id) => id,
             Err(error) => {
-                self.queue.exit(now, context);
+                self.driver.queue_mut().exit(now, context);
                 return Err(error);
             }
         };
@@ -245,7 +252,7 @@ impl LiveDisk {
             }
         }
         self.begin_free(now);
-        self.queue.exit(now, context);
+        self.driver.queue_mut().exit(now, context);
         self.forget_if_idle(now, id);
         // It may have been offered room that is another's now.
         self.settle(now);
@@ -355,7 +362,7 @@ impl LiveDisk {
             let context = client.context;
             // Whole blocks, as the back end takes them, whatever users have set.
             let block_sectors = u64::from(self.settings.card.block_bytes) / SECTOR_BYTES;
-            let max_sectors = u64::from(self.queue.max_sectors()) / block_sectors * block_sectors;
+            let max_sectors = u64::from(self.driver.queue().max_sectors()) / block_sectors * block_sectors;
             let running = &mut self.operations[number as usize];
             let Some(piece) = running.piece() else { return };
             let most = if piece.is_transfer() { max_sectors } else { ZEROED_SECTORS_MAX };
@@ -365,11 +372,11 @@ impl LiveDisk {
             let Part { op, sector, nr_sectors, .. } = part;
             let bio = Bio { op, flags, sector, nr_sectors, context, cookie: key as u64 };
             if let Some(watch) = &mut self.watch {
-                watch.look(&mut self.queue);
-                let pid = self.queue.env().contexts.get(context).pid;
+                watch.look(self.driver.queue_mut());
+                let pid = self.driver.queue().env().contexts.get(context).pid;
                 watch.queued(now, &Extent { pid, op, flags, sector, nr_sectors });
             }
-            match self.queue.submit(now, &bio) {
+            match self.driver.submit(now, &bio) {
                 iosched::Submit::Full => {
                     self.parts.remove(key);
                     return;
@@ -384,7 +391,9 @@ impl LiveDisk {
                             client.pending.pop_front();
                         }
                     }
-                    self.queue.take_kick();
+                    while let Some(request) = self.driver.kicked(now, self.back_end_has_room()) {
+                        self.started.push_back(request);
+                    }
                     if let iosched::Submit::Done(bio) = submitted {
                         self.part_done(now, bio.cookie, Ok(()));
                     }
@@ -398,37 +407,44 @@ impl LiveDisk {
     /// What the back end is to do next, if it has room and the elevator gives something. The places of the data are put into
     /// `segments`; they stay until the command is complete.
     pub(crate) fn next_command(&mut self, now: Time, segments: &mut Vec<Segment>) -> Option<Command> {
-        if self.commands.len() as u32 >= self.settings.card.depth {
-            return None;
-        }
         segments.clear();
-        if let Some((request, part)) = self.salvages.next() {
+        if (self.commands.len() as u32) < self.settings.card.depth
+            && let Some((request, part)) = self.salvages.next()
+        {
             let Part { op, sector, nr_sectors, .. } = self.parts[part as usize];
             self.add_segment(u64::from(part), segments);
-            let fua = self.queue.request(request).needs_fua();
+            let fua = self.driver.queue().request(request).needs_fua();
             return Some(self.command(CommandFor { request, alone: Some(part) }, op, sector, nr_sectors, fua));
         }
-        let request = match self.queue.dispatch(now) {
-            Some(request) => request,
-            // An elevator may wait for its own requests or for a time. mq-deadline, as Linux has it, also takes requests for later ones
-            // when its times to expire become shorter, and nothing would ever ask it again.
-            None if self.commands.is_empty() && !self.parts.is_empty() && self.queue.next_timer().is_none() => {
-                self.queue.drain(now);
-                self.queue.dispatch(now)?
+        loop {
+            if let Some(request) = self.started.pop_front() {
+                return Some(self.command_for(request, segments));
             }
-            None => return None,
-        };
-        let rq = self.queue.request(request);
+            match self.driver.turn(now, self.back_end_has_room()) {
+                Some(Step::Start(request)) => self.started.push_back(request),
+                Some(Step::Wake(context)) => self.wake(now, context),
+                None if std::mem::take(&mut self.declined) => self.feed_all(now),
+                None => return None,
+            }
+        }
+    }
+
+    fn back_end_has_room(&self) -> bool {
+        self.commands.len() + self.started.len() < self.settings.card.depth as usize
+    }
+
+    fn command_for(&mut self, request: RequestId, segments: &mut Vec<Segment>) -> Command {
+        let rq = self.driver.queue().request(request);
         let (op, sector, nr_sectors, fua) =
             (rq.op(), rq.sector(), rq.nr_sectors(), rq.needs_fua() && self.settings.card.fua);
         if matches!(op, Op::Read | Op::Write) {
             let (parts, operations) = (&self.parts, &mut self.operations);
-            for cookie in self.queue.bios(request) {
+            for cookie in self.driver.queue().bios(request) {
                 let part = parts[cookie as usize];
                 segments.extend(operations[part.operation as usize].segment(part.at, part.bytes()));
             }
         }
-        Some(self.command(CommandFor { request, alone: None }, op, sector, nr_sectors, fua))
+        self.command(CommandFor { request, alone: None }, op, sector, nr_sectors, fua)
     }
 
     fn add_segment(&mut self, part: u64, segments: &mut Vec<Segment>) {
@@ -441,7 +457,8 @@ impl LiveDisk {
     fn command(&mut self, purpose: CommandFor, op: Op, sector: Sector, nr_sectors: u32, fua: bool) -> Command {
         self.in_device[usize::from(op.is_write())] += 1;
         let id = self.commands.insert(purpose) as u32;
-        let no_hole = op == Op::WriteZeroes && self.queue.bios(purpose.request).any(|part| self.needs_room(part));
+        let no_hole =
+            op == Op::WriteZeroes && self.driver.queue().bios(purpose.request).any(|part| self.needs_room(part));
         let (offset, length) = (sector * SECTOR_BYTES, u64::from(nr_sectors) * SECTOR_BYTES);
         Command { id, op, offset, length, fua, no_hole }
     }
@@ -460,7 +477,7 @@ impl LiveDisk {
 
     fn completed(&mut self, now: Time, purpose: CommandFor, result: Result<(), Errno>) {
         let CommandFor { request, alone } = purpose;
-        self.in_device[usize::from(self.queue.request(request).op().is_write())] -= 1;
+        self.in_device[usize::from(self.driver.queue().request(request).op().is_write())] -= 1;
         if let Some(part) = alone {
             if self.salvages.tried(request, part, result) {
                 self.request_done(now, request, Ok(()));
@@ -468,8 +485,8 @@ impl LiveDisk {
             return;
         }
         // Several operations share the request: each is to hear of its own errors only.
-        if result.is_err() && self.queue.request(request).op().has_data() {
-            let mut parts: Vec<u32> = self.queue.bios(request).map(|cookie| cookie as u32).collect();
+        if result.is_err() && self.driver.queue().request(request).op().has_data() {
+            let mut parts: Vec<u32> = self.driver.queue().bios(request).map(|cookie| cookie as u32).collect();
             if parts.len() > 1 {
                 parts.reverse();
                 self.salvages.begin(request, parts);
@@ -483,7 +500,7 @@ impl LiveDisk {
         let mut finished = std::mem::take(&mut self.finished);
         let salvages = &mut self.salvages;
         let result = result.map_err(|errno| IoError(errno.0));
-        self.queue.complete(now, request, result, |bio, result| {
+        self.driver.complete(now, request, result, |bio, result| {
             let alone = salvages.result(bio.cookie as u32);
             finished.push((bio.cookie, alone.unwrap_or(result.map_err(|IoError(errno)| Errno(errno)))));
         });
@@ -499,25 +516,16 @@ impl LiveDisk {
     pub(super) fn settle(&mut self, now: Time) {
         self.follow_switch(now);
         self.begin_free(now);
-        self.feed_woken(now);
-        self.begin_free(now);
     }
 
     /// Whoever waited for room in the queue may have some now. What is offered to one that no longer wants it is the others'.
-    fn feed_woken(&mut self, now: Time) {
-        let mut declined = false;
-        while let Some(context) = self.queue.take_woken() {
-            let id = self.owner(context);
-            declined |= self.clients.get(id).is_none_or(|client| client.pending.is_empty());
-            self.feed(now, id);
-            // Its bio may have been merged since.
-            self.queue.decline(context);
-        }
-        if declined {
-            for id in self.client_ids() {
-                self.feed(now, id);
-            }
-        }
+    fn wake(&mut self, now: Time, context: ContextId) {
+        let id = self.owner(context);
+        self.declined |= self.clients.get(id).is_none_or(|client| client.pending.is_empty());
+        self.feed(now, id);
+        // Its bio may have been merged since.
+        self.driver.queue_mut().decline(context);
+        self.begin_free(now);
     }
 
     fn owner(&self, context: ContextId) -> ClientId {
@@ -578,11 +586,14 @@ impl LiveDisk {
     /// When [`LiveDisk::timer`] is to be called, if at all. May change with any call.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
-        self.queue.next_timer()
+        self.driver.next_due(None, None).map(|(at, _)| at)
     }
 
     /// The time has come; commands may be due afterwards.
     pub fn timer(&mut self, now: Time) {
-        self.queue.timer(now);
+        self.driver.timer(now);
+        if self.driver.next_rerun().is_some_and(|at| at <= now) {
+            self.driver.rerun(now);
+        }
     }
 }

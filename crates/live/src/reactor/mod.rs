@@ -118,15 +118,16 @@ impl Reactor {
             self.came = self.ring.completions(&mut self.completed);
             // First what has ended, so that the device has the next before more comes.
             self.take_ended(now);
+            if self.disk.next_timer().is_some_and(|at| at <= now) {
+                self.disk.timer(now);
+                self.run_queue(now);
+            }
             self.take_messages(now);
             self.take_arrived(now);
             if let Some(nbd) = &mut self.nbd
                 && nbd.next_time().is_some_and(|at| at <= now)
             {
                 nbd.time(now, &mut self.disk, &mut self.ring);
-            }
-            if self.disk.next_timer().is_some_and(|at| at <= now) {
-                self.disk.timer(now);
             }
             loop {
                 self.run_queue(now);

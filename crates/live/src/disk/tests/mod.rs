@@ -441,7 +441,8 @@ impl Run {
     }
 
     fn state(&self) -> String {
-        let LiveDisk { queue, clients, operations, parts, commands, .. } = &self.disk;
+        let LiveDisk { driver, clients, operations, parts, commands, .. } = &self.disk;
+        let queue = driver.queue();
         let clients: Vec<_> =
             clients.iter().map(|c| (c.id, c.parts, c.leaving, c.pending.len(), c.operations)).collect();
         format!(
