@@ -1,7 +1,7 @@
 //! Random operations on the request queue, and what must hold.
 //!
-//! A [`Host`] that keeps to the contract of [`iosched::RequestQueue`] does [`Operation`]s: it submits, merges, plugs,
-//! dispatches, completes, fails, fires timers, changes everything that can be changed, switches elevators and drains.
+//! A [`Host`] of an [`iosched::Driver`] does [`Operation`]s: it submits, merges, plugs, dispatches, completes, fails,
+//! fires timers, changes everything that can be changed, switches elevators and drains.
 //! A model that knows nothing of the library's insides watches, and every [`Property`] that does not hold ends the run
 //! with a [`Violation`]. An operation is one 64-bit word, so a seed, a fuzzer's bytes and a list that shrinks all make
 //! them alike; a run follows from its [`Config`] and its operations alone.
@@ -11,9 +11,9 @@
 //!
 //! # What the host does for its part
 //!
-//! After every call it attends to `take_kick`; after every completion, exit, switch and change of `nr_requests`, to
-//! `take_woken`. A task that finds the queue full ends its plug, waits, and submits again when it is called. Time never
-//! goes back. Bios longer than `max_sectors` are split. A process that exited submits nothing more.
+//! After every submission it starts what is kicked. After every completion, exit, switch and change of `nr_requests`, it
+//! carries out a turn, in which the device takes all it has room for or nothing. A task that finds the queue full ends its
+//! plug, waits, and submits again when it is called. Time never goes back. Bios longer than `max_sectors` are split. A process that exited submits nothing more.
 //!
 //! # What is not asserted
 //!
