@@ -299,7 +299,12 @@ fn a_device_is_not_written_without_consent() {
     for workload in [write, jobs(text[0]), jobs(text[1])] {
         let error = execute::prepare(&workload, &target, None).unwrap_err();
         assert!(matches!(error, ExecuteError::NoConsent { .. }), "{error}");
-        assert!(error.to_string().contains("--destroy-data /dev/"), "{error}");
+        // What would be right hangs on the device: consent, or nothing where somebody uses it or it has no medium.
+        assert!(
+            error.to_string().contains("a device is only read; /dev/")
+                || error.to_string().contains("--destroy-data /dev/"),
+            "{error}"
+        );
     }
 }
 
