@@ -4,7 +4,7 @@
 use std::os::unix::fs::FileTypeExt;
 
 use anyhow::Result;
-use iosched_kernel::Host;
+use iosched_kernel::Roots;
 use iosched_kernel::block::{self, BlockDevice, Usage};
 use iosched_live::backend::Spec;
 
@@ -16,11 +16,11 @@ pub(crate) fn check(spec: &Spec, force: bool) -> Result<()> {
     let Some(path) = spec.path() else { return Ok(()) };
     // What cannot be looked at cannot be opened either, which says why.
     let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
-    let host = Host::default();
+    let roots = Roots::default();
     let used = if found.file_type().is_block_device() {
-        BlockDevice::find(&host, path).map_or_else(|_| Usage::default(), |device| device.usage())
+        BlockDevice::find(&roots, path).map_or_else(|_| Usage::default(), |device| device.usage())
     } else {
-        block::usage_of_file(&host, path)
+        block::usage_of_file(&roots, path)
     };
     if used.is_none() {
         return Ok(());

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_kernel::attribute::chosen;
 use iosched_kernel::block::{DeviceCard, Mount, Swap};
-use iosched_kernel::{BlockDevice, Host};
+use iosched_kernel::{BlockDevice, Roots};
 use serde::Serialize;
 
 use crate::output;
@@ -46,7 +46,7 @@ const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
 
 pub(crate) fn run(args: &LsArgs) -> Result<()> {
     if args.at == Path::new(SYS_BLOCK) {
-        let disks: Vec<_> = BlockDevice::disks(&Host::default()).iter().map(BlockDevice::card).collect();
+        let disks: Vec<_> = BlockDevice::disks(&Roots::default()).iter().map(BlockDevice::card).collect();
         return if args.json { output::json(&disks) } else { output::print(&kernels(&disks, args.all)) };
     }
     let mut disks = Disks::open(&args.at)?;

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_kernel::directory::{self, Cleared};
 use iosched_kernel::settings::{self, Change, Kept, Options, Restoration};
-use iosched_kernel::{BlockDevice, Host, StateDirectory};
+use iosched_kernel::{BlockDevice, Roots, StateDirectory};
 
 use crate::fail::usage;
 use crate::output;
@@ -55,17 +55,17 @@ Examples:
 
 pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
     let state = StateDirectory::usual()?;
-    let host = Host::default();
+    let roots = Roots::default();
     let options = Options { dry_run: args.dry_run, force: args.force, forget: args.forget };
     let is_all = args.devices.is_empty();
     let devices = if is_all {
         settings::left_over(&state)
     } else {
-        args.devices.iter().map(|device| name(&host, &state, device)).collect::<Result<_>>()?
+        args.devices.iter().map(|device| name(&roots, &state, device)).collect::<Result<_>>()?
     };
     let mut told = Told { all_well: true, lines: 0 };
     for device in &devices {
-        match settings::restore(&host, &state, device, options) {
+        match settings::restore(&roots, &state, device, options) {
             Ok(done) => told.device(device, &done, options, is_all)?,
             Err(error) => told.failure(&error),
         }
@@ -91,12 +91,12 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
 }
 
 /// The disk that is meant; one that is gone has only the name in its journal.
-fn name(host: &Host, state: &StateDirectory, device: &Path) -> Result<String> {
+fn name(roots: &Roots, state: &StateDirectory, device: &Path) -> Result<String> {
     let given = device.strip_prefix("/dev").unwrap_or(device).to_string_lossy().replace('/', "!");
     if settings::left_over(state).contains(&given) {
         return Ok(given);
     }
-    let found = BlockDevice::find(host, device).map_err(usage)?;
+    let found = BlockDevice::find(roots, device).map_err(usage)?;
     Ok(found.disk_name().to_owned())
 }
 

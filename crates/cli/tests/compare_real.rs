@@ -179,7 +179,7 @@ fn other_benchmarks_are_timed_and_read() {
     let command = "dd if=/dev/zero of=$IOSCHED_TARGET/dd.out bs=64k count=64 conv=fsync";
     let args = ["compare", "--on", at, "--scheduler", "present", "--runs", "3", "--json", "--", "bash", "-c", command];
     if !available(
-        iosched_kernel::BlockDevice::find(&iosched_kernel::Host::default(), &here).is_ok(),
+        iosched_kernel::BlockDevice::find(&iosched_kernel::Roots::default(), &here).is_ok(),
         "a block device below the tests",
     ) {
         return;

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use common::{IOSCHED, Loop, available, directory, image, is_root, run};
 use iosched_kernel::settings::Recorded;
-use iosched_kernel::{BlockDevice, Host, OwnDirectory, Session, StateDirectory};
+use iosched_kernel::{BlockDevice, OwnDirectory, Roots, Session, StateDirectory};
 
 /// A loop device, where there is one.
 #[track_caller]
@@ -20,7 +20,7 @@ fn disk(name: &str) -> Option<(PathBuf, Loop, BlockDevice)> {
     }
     let here = directory(name);
     let disk = Loop::new(&image(&here, "image", 16 << 20))?;
-    let device = BlockDevice::find(&Host::default(), &disk.device).unwrap();
+    let device = BlockDevice::find(&Roots::default(), &disk.device).unwrap();
     // Whoever had it before may have left settings.
     device.set_attribute("scheduler", "none").unwrap();
     Some((here, disk, device))

@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use iosched_kernel::{BlockDevice, Host, Options, StateDirectory, Target, consent, execute};
+use iosched_kernel::{BlockDevice, Options, Roots, StateDirectory, Target, consent, execute};
 use iosched_workload::{Replay, Workload};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -33,11 +33,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let workload = Workload::open(workload)?;
-    let host = Host::default();
+    let roots = Roots::default();
     let mut target = if Path::new(&target).is_dir() {
-        Target::directory(&host, Path::new(&target), &StateDirectory::usual()?)?
+        Target::directory(&roots, Path::new(&target), &StateDirectory::usual()?)?
     } else {
-        let device = BlockDevice::find(&host, Path::new(&target))?;
+        let device = BlockDevice::find(&roots, Path::new(&target))?;
         match typed {
             Some(typed) => Target::writable(consent::to_write(&device, Some(Path::new(&typed)))?),
             None => Target::read_only(device),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use iosched::{RequestQueue, Spec, TunableError, Unit};
 
 use crate::block::BlockDevice;
-use crate::host::{names, read};
+use crate::roots::{names, read};
 
 /// Where the tunables of the present scheduler are, below `queue`.
 const ELEVATOR: &str = "iosched/";
@@ -281,7 +281,7 @@ impl BlockDevice {
     /// The directory of its queue's attributes; a partition's are those of its disk.
     #[must_use]
     pub fn queue(&self) -> PathBuf {
-        self.host().sys("block").join(self.disk_name()).join("queue")
+        self.roots().sys("block").join(self.disk_name()).join("queue")
     }
 
     fn attribute_path(&self, name: &str) -> PathBuf {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::block::{BlockDevice, Stat};
 use crate::facts::MachineFacts;
-use crate::host::{Host, number};
+use crate::roots::{Roots, number};
 
 /// What a run is going to ask of the device.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -240,12 +240,12 @@ impl fmt::Display for Finding {
 /// What is found of a device and its machine at once. [`other_load`] takes longer.
 #[must_use]
 pub fn check(device: &BlockDevice, wanted: &Wanted) -> Vec<Finding> {
-    let facts = MachineFacts::of(device.host());
+    let facts = MachineFacts::of(device.roots());
     let mut found = Vec::new();
     found.extend(of_schedulers(device, wanted));
     found.extend(of_queue(device, wanted));
     found.extend(of_what_it_is(device));
-    found.extend(of_machine(device.host(), &facts, wanted));
+    found.extend(of_machine(device.roots(), &facts, wanted));
     // The worst first.
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
     found
@@ -300,7 +300,7 @@ fn of_what_it_is(device: &BlockDevice) -> Vec<Finding> {
     found
 }
 
-fn of_machine(host: &Host, facts: &MachineFacts, wanted: &Wanted) -> Vec<Finding> {
+fn of_machine(roots: &Roots, facts: &MachineFacts, wanted: &Wanted) -> Vec<Finding> {
     let mut found = Vec::new();
     if facts.cpus == 1 {
         found.push(Finding::OneCpu);
@@ -312,7 +312,7 @@ fn of_machine(host: &Host, facts: &MachineFacts, wanted: &Wanted) -> Vec<Finding
     if let Some(governor) = facts.governor.clone().filter(|governor| governor != "performance") {
         found.push(Finding::Governor { governor });
     }
-    if let Some(reason) = without_io_uring(host, facts).filter(|_| wanted.io_uring) {
+    if let Some(reason) = without_io_uring(roots, facts).filter(|_| wanted.io_uring) {
         found.push(Finding::NoIoUring { reason });
     }
     if wanted.weights && !facts.cgroups.blkio && !facts.cgroups.io {
@@ -325,8 +325,8 @@ fn of_machine(host: &Host, facts: &MachineFacts, wanted: &Wanted) -> Vec<Finding
 }
 
 /// Why io_uring cannot be used. Source: Documentation/admin-guide/sysctl/kernel.rst of Linux 6.12.
-fn without_io_uring(host: &Host, facts: &MachineFacts) -> Option<String> {
-    match number::<u8>(&host.proc("sys/kernel/io_uring_disabled")) {
+fn without_io_uring(roots: &Roots, facts: &MachineFacts) -> Option<String> {
+    match number::<u8>(&roots.proc("sys/kernel/io_uring_disabled")) {
         Some(2) => return Some("kernel.io_uring_disabled is 2".to_owned()),
         Some(1) if !rustix::process::geteuid().is_root() => {
             return Some("kernel.io_uring_disabled is 1, and we are not root".to_owned());

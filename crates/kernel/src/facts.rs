@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::block::{BlockDevice, DeviceCard};
-use crate::host::{Host, read, value};
+use crate::roots::{Roots, read, value};
 
 /// A machine as it was.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize)]
@@ -51,26 +51,26 @@ impl Facts {
     #[must_use]
     pub fn of(device: &BlockDevice) -> Self {
         let devices = std::iter::once(device.clone()).chain(device.stack());
-        Self { machine: MachineFacts::of(device.host()), devices: devices.map(|device| device.card()).collect() }
+        Self { machine: MachineFacts::of(device.roots()), devices: devices.map(|device| device.card()).collect() }
     }
 }
 
 impl MachineFacts {
     /// Of a machine as it is now.
     #[must_use]
-    pub fn of(host: &Host) -> Self {
-        let cpu_info = read(&host.proc("cpuinfo")).unwrap_or_default();
-        let meminfo = read(&host.proc("meminfo")).unwrap_or_default();
+    pub fn of(roots: &Roots) -> Self {
+        let cpu_info = read(&roots.proc("cpuinfo")).unwrap_or_default();
+        let meminfo = read(&roots.proc("meminfo")).unwrap_or_default();
         let kib = field(&meminfo, "MemTotal").and_then(|text| text.strip_suffix(" kB")?.trim().parse::<u64>().ok());
         Self {
-            kernel: value(&host.proc("sys/kernel/osrelease")).unwrap_or_default(),
-            cpus: cpus(host, &cpu_info),
+            kernel: value(&roots.proc("sys/kernel/osrelease")).unwrap_or_default(),
+            cpus: cpus(roots, &cpu_info),
             cpu_model: field(&cpu_info, "model name").map(str::to_owned),
-            governor: value(&host.sys("devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+            governor: value(&roots.sys("devices/system/cpu/cpu0/cpufreq/scaling_governor")),
             memory_bytes: kib.unwrap_or(0) << 10,
-            virtualisation: virtualisation(host, &cpu_info),
-            load: read(&host.proc("loadavg")).ok().and_then(|text| text.split(' ').next()?.parse().ok()),
-            cgroups: controllers(host),
+            virtualisation: virtualisation(roots, &cpu_info),
+            load: read(&roots.proc("loadavg")).ok().and_then(|text| text.split(' ').next()?.parse().ok()),
+            cgroups: controllers(roots),
         }
     }
 }
@@ -82,8 +82,8 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// As in `0-3,8`, or the processors that are described.
-fn cpus(host: &Host, cpu_info: &str) -> u32 {
-    let online = value(&host.sys("devices/system/cpu/online"));
+fn cpus(roots: &Roots, cpu_info: &str) -> u32 {
+    let online = value(&roots.sys("devices/system/cpu/online"));
     let count = |range: &str| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         Some(last.parse::<u32>().ok()?.checked_sub(first.parse().ok()?)? + 1)
@@ -92,13 +92,13 @@ fn cpus(host: &Host, cpu_info: &str) -> u32 {
     listed.unwrap_or_else(|| cpu_info.lines().filter(|line| line.starts_with("processor")).count() as u32)
 }
 
-fn virtualisation(host: &Host, cpu_info: &str) -> Option<String> {
-    if let Some(kind) = value(&host.sys("hypervisor/type")) {
+fn virtualisation(roots: &Roots, cpu_info: &str) -> Option<String> {
+    if let Some(kind) = value(&roots.sys("hypervisor/type")) {
         return Some(kind);
     }
     let has_hypervisor =
         field(cpu_info, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
-    let of_firmware = |name: &str| value(&host.sys("class/dmi/id").join(name)).filter(|text| !text.is_empty());
+    let of_firmware = |name: &str| value(&roots.sys("class/dmi/id").join(name)).filter(|text| !text.is_empty());
     has_hypervisor.then(|| match (of_firmware("sys_vendor"), of_firmware("product_name")) {
         (Some(vendor), Some(product)) => format!("{vendor} {product}"),
         (Some(one), None) | (None, Some(one)) => one,
@@ -106,18 +106,18 @@ fn virtualisation(host: &Host, cpu_info: &str) -> Option<String> {
     })
 }
 
-fn controllers(host: &Host) -> Controllers {
+fn controllers(roots: &Roots) -> Controllers {
     let has_v1 = |line: &str| {
         // Name, hierarchy, cgroups, enabled; those of hierarchy 0 are in none of version 1.
         let fields: Vec<_> = line.split_whitespace().collect();
         matches!(fields[..], ["blkio", hierarchy, _, "1"] if hierarchy != "0")
     };
-    let blkio = read(&host.proc("cgroups")).unwrap_or_default().lines().any(has_v1);
+    let blkio = read(&roots.proc("cgroups")).unwrap_or_default().lines().any(has_v1);
     let of_v2 = ["fs/cgroup/cgroup.controllers", "fs/cgroup/unified/cgroup.controllers"];
     let io =
-        of_v2.iter().filter_map(|path| value(&host.sys(path))).any(|text| text.split(' ').any(|name| name == "io"));
+        of_v2.iter().filter_map(|path| value(&roots.sys(path))).any(|text| text.split(' ').any(|name| name == "io"));
     // The root cgroup has no weight, only bfq's statistics.
-    let blkio_bfq = host.sys("fs/cgroup/blkio/blkio.bfq.io_serviced").exists();
+    let blkio_bfq = roots.sys("fs/cgroup/blkio/blkio.bfq.io_serviced").exists();
     Controllers { blkio, blkio_bfq, io }
 }
 
@@ -144,12 +144,12 @@ mod tests {
     fn a_virtual_machine_is_known_by_its_cpu_and_named_by_its_firmware() {
         let machine = Recorded::new();
         machine.write("sys/class/dmi/id/sys_vendor", "QEMU\n");
-        assert_eq!(MachineFacts::of(&machine.host()).virtualisation, None);
+        assert_eq!(MachineFacts::of(&machine.roots()).virtualisation, None);
         machine.write("proc/cpuinfo", "processor : 0\nflags : fpu hypervisor lm\n");
-        let facts = MachineFacts::of(&machine.host());
+        let facts = MachineFacts::of(&machine.roots());
         assert_eq!(facts.virtualisation.as_deref(), Some("QEMU"));
         std::fs::remove_file(machine.path().join("sys/devices/system/cpu/online")).unwrap();
-        assert_eq!(MachineFacts::of(&machine.host()).cpus, 1);
+        assert_eq!(MachineFacts::of(&machine.roots()).cpus, 1);
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         machine.write("proc/cgroups", "#subsys_name\thierarchy\tnum_cgroups\tenabled\nblkio\t7\t1\t1\n");
         machine.write("sys/fs/cgroup/blkio/blkio.bfq.io_serviced", "0\n");
         machine.write("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
-        let found = MachineFacts::of(&machine.host()).cgroups;
+        let found = MachineFacts::of(&machine.roots()).cgroups;
         assert_eq!(found, Controllers { blkio: true, blkio_bfq: true, io: false });
     }
 }

@@ -9,7 +9,7 @@ use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::Errno;
 
 use crate::block::BlockDevice;
-use crate::host::Host;
+use crate::roots::Roots;
 
 /// Least size, bytes: what is smaller soon comes from a cache of the disk.
 const BYTES_MIN: u64 = 64 << 20;
@@ -83,7 +83,7 @@ pub enum FileError {
 
 impl FileTarget {
     /// The file of that name, once it is known that reading it means reading a disk.
-    pub(crate) fn open(host: &Host, path: &Path) -> Result<Self, FileError> {
+    pub(crate) fn open(roots: &Roots, path: &Path) -> Result<Self, FileError> {
         let failed = |error| FileError::Io { path: path.to_owned(), error };
         // What is no file is not opened: a pipe would wait for somebody.
         if !std::fs::metadata(path).map_err(failed)?.is_file() {
@@ -100,7 +100,7 @@ impl FileTarget {
         }
         let direct = OpenOptions::new().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path);
         direct.map_err(|error| FileError::NotDirect { path: path.to_owned(), error })?;
-        Ok(Self { path: path.to_owned(), bytes, device: BlockDevice::find(host, path).ok() })
+        Ok(Self { path: path.to_owned(), bytes, device: BlockDevice::find(roots, path).ok() })
     }
 
     /// Its name.

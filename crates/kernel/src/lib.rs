@@ -32,12 +32,12 @@ pub mod directory;
 pub mod execute;
 pub mod facts;
 pub mod file;
-pub mod host;
 pub mod knobs;
 pub mod quiet;
 #[cfg(test)]
 #[path = "tests/recorded.rs"]
 mod recorded;
+pub mod roots;
 pub mod settings;
 pub mod state;
 pub mod target;
@@ -46,7 +46,7 @@ pub use block::{BlockDevice, DeviceNumber, FindError};
 pub use consent::{Consent, Refusal};
 pub use directory::OwnDirectory;
 pub use execute::{ExecuteError, Options, Prepared};
-pub use host::Host;
+pub use roots::Roots;
 pub use settings::{Session, Setting, SettingsError};
 pub use state::{StateDirectory, StateError};
 pub use target::Target;

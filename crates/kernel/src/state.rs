@@ -74,7 +74,7 @@ impl StateDirectory {
 
     /// The entries of a kind, by name.
     pub(crate) fn entries(&self, kind: &str) -> Vec<String> {
-        crate::host::names(&self.path.join(kind))
+        crate::roots::names(&self.path.join(kind))
     }
 
     fn entry_path(&self, kind: &str, name: &str) -> PathBuf {

@@ -9,7 +9,7 @@ use crate::block::BlockDevice;
 use crate::consent::Consent;
 use crate::directory::{DirectoryError, OwnDirectory};
 use crate::file::{FileError, FileTarget};
-use crate::host::Host;
+use crate::roots::Roots;
 use crate::state::StateDirectory;
 
 /// What a workload is run on.
@@ -59,8 +59,8 @@ impl Target {
     ///
     /// # Errors
     /// It is no regular file, is too small to tell of a disk, has holes, or cannot be read past the page cache.
-    pub fn file(host: &Host, path: &Path) -> Result<Self, FileError> {
-        Ok(Self { place: Place::File(FileTarget::open(host, path)?) })
+    pub fn file(roots: &Roots, path: &Path) -> Result<Self, FileError> {
+        Ok(Self { place: Place::File(FileTarget::open(roots, path)?) })
     }
 
     /// Files of our own in the directory `path`. They are in a directory of their own there, which `state` keeps in mind and which is
@@ -68,9 +68,9 @@ impl Target {
     ///
     /// # Errors
     /// `path` is no directory, or nothing can be made in it.
-    pub fn directory(host: &Host, path: &Path, state: &StateDirectory) -> Result<Self, DirectoryError> {
+    pub fn directory(roots: &Roots, path: &Path, state: &StateDirectory) -> Result<Self, DirectoryError> {
         let own = OwnDirectory::create(path, state)?;
-        let device = BlockDevice::find(host, path).ok();
+        let device = BlockDevice::find(roots, path).ok();
         let next = AtomicU32::new(0);
         Ok(Self {
             place: Place::Directory(DirectoryTarget {

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use iosched_kernel::attribute::AttributeError;
 use iosched_kernel::block::Usage;
 use iosched_kernel::settings::{self, Change, Recorded, Restoration};
-use iosched_kernel::{BlockDevice, Host, Refusal, Session, Setting, SettingsError, StateDirectory, consent};
+use iosched_kernel::{BlockDevice, Refusal, Roots, Session, Setting, SettingsError, StateDirectory, consent};
 use loops::Loop;
 use loops::installed::{available, has_program, output};
 
@@ -111,7 +111,7 @@ const VICTIM: (&str, &str) = ("IOSCHED_TEST_DEVICE", "IOSCHED_TEST_STATE");
 #[test]
 fn victim() {
     let (Some(device), Some(state)) = (std::env::var_os(VICTIM.0), std::env::var_os(VICTIM.1)) else { return };
-    let device = BlockDevice::find(&Host::default(), Path::new(&device)).unwrap();
+    let device = BlockDevice::find(&Roots::default(), Path::new(&device)).unwrap();
     let mut session = Session::begin(&device, &StateDirectory::at(Path::new(&state))).unwrap();
     session.apply(&setting("mq-deadline:fifo_batch=1,nr_requests=32")).unwrap();
     println!("applied");
@@ -143,7 +143,7 @@ fn what_a_killed_process_left_is_put_back() {
     child.wait().unwrap();
     assert_eq!(values(&device, &["scheduler", "fifo_batch", "nr_requests"]), ["mq-deadline", "1", "32"]);
     assert!(matches!(Session::begin(&device, &state), Err(SettingsError::LeftOver { .. })));
-    let restored = settings::restore(&Host::default(), &state, device.name(), settings::Options::default()).unwrap();
+    let restored = settings::restore(&Roots::default(), &state, device.name(), settings::Options::default()).unwrap();
     let Restoration::PutBack { changes } = restored else { panic!("{restored:?}") };
     assert_eq!(changes.first().map(Change::to_string).as_deref(), Some("scheduler mq-deadline -> none"));
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
@@ -178,7 +178,7 @@ fn a_mounted_device_is_refused_and_the_file_system_leads_to_it() {
     let at = disk.here.path().join("a mount");
     fs::create_dir(&at).unwrap();
     output(Command::new("mount").arg(&disk.path).arg(&at));
-    let (device, found) = (disk.device(), BlockDevice::find(&Host::default(), &at.join("lost+found")));
+    let (device, found) = (disk.device(), BlockDevice::find(&Roots::default(), &at.join("lost+found")));
     let refused = refusal(&device);
     output(Command::new("umount").arg(&at));
     assert_eq!(found.unwrap(), device);
@@ -208,7 +208,7 @@ fn a_device_that_another_one_is_made_of_is_refused() {
     }
     let refused = refusal(&disk.device());
     let over = PathBuf::from(String::from_utf8(over.stdout).unwrap().trim());
-    let stack = BlockDevice::find(&Host::default(), &over).unwrap().stack();
+    let stack = BlockDevice::find(&Roots::default(), &over).unwrap().stack();
     output(Command::new("losetup").arg("--detach").arg(over));
     assert!(matches!(&refused, Refusal::InUse { usage, .. } if usage.holders.len() == 1), "{refused}");
     assert_eq!(stack.first(), Some(&disk.device()));
@@ -216,8 +216,8 @@ fn a_device_that_another_one_is_made_of_is_refused() {
 
 #[test]
 fn the_disk_under_root_is_refused() {
-    let host = Host::default();
-    let root = BlockDevice::find(&host, Path::new("/"));
+    let roots = Roots::default();
+    let root = BlockDevice::find(&roots, Path::new("/"));
     if !available(root.is_ok(), "a disk under /") {
         return;
     }

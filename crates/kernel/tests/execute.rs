@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iosched::{Flags, Op, Time};
-use iosched_kernel::{BlockDevice, ExecuteError, Host, Options, StateDirectory, Target, execute};
+use iosched_kernel::{BlockDevice, ExecuteError, Options, Roots, StateDirectory, Target, execute};
 use iosched_trace::TraceRequest;
 use iosched_workload::app::Spec;
 use iosched_workload::fio::{JobFile, Jobs, NoVariables};
@@ -27,7 +27,7 @@ impl Place {
 
     fn target(&self) -> Target {
         let state = StateDirectory::at(&self.0.path().join("state"));
-        Target::directory(&Host::default(), &self.data(), &state).unwrap()
+        Target::directory(&Roots::default(), &self.data(), &state).unwrap()
     }
 
     fn data(&self) -> PathBuf {
@@ -225,7 +225,7 @@ fn applications_make_their_calls_and_report() {
 
 #[test]
 fn a_program_that_works_on_files_needs_a_directory() {
-    let Some(device) = BlockDevice::disks(&Host::default()).into_iter().next() else {
+    let Some(device) = BlockDevice::disks(&Roots::default()).into_iter().next() else {
         println!("skipped: a block device is not available here");
         return;
     };
@@ -289,7 +289,7 @@ fn what_cannot_be_run_is_told_before_the_clock_starts() {
 
 #[test]
 fn a_device_is_not_written_without_consent() {
-    let Some(device) = BlockDevice::disks(&Host::default()).into_iter().next() else {
+    let Some(device) = BlockDevice::disks(&Roots::default()).into_iter().next() else {
         println!("skipped: a block device is not available here");
         return;
     };

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use iosched_kernel::file::FileError;
-use iosched_kernel::{ExecuteError, Host, Options, Target, execute};
+use iosched_kernel::{ExecuteError, Options, Roots, Target, execute};
 use iosched_workload::app::Spec;
 use iosched_workload::fio::{JobFile, Jobs, NoVariables};
 use iosched_workload::{Pattern, Task, TaskOp, TaskSet, Workload};
@@ -32,7 +32,7 @@ fn a_file_is_read_to_its_end_and_never_written() {
     let here = tempfile::tempdir().unwrap();
     let path = file(here.path(), 64 * MIB + 5000);
     let modified = fs::metadata(&path).unwrap().modified().unwrap();
-    let target = match Target::file(&Host::default(), &path) {
+    let target = match Target::file(&Roots::default(), &path) {
         Err(FileError::NotDirect { .. }) => {
             println!("skipped: direct I/O is not available in {}", here.path().display());
             return;
@@ -69,7 +69,7 @@ fn a_file_is_read_to_its_end_and_never_written() {
 fn what_tells_nothing_of_a_disk_is_refused_with_what_would_be_right() {
     let here = tempfile::tempdir().unwrap();
     let refused = |path: &Path, said: &str| {
-        let error = Target::file(&Host::default(), path).unwrap_err().to_string();
+        let error = Target::file(&Roots::default(), path).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     };
     refused(&here.path().join("none"), "No such file");
@@ -96,7 +96,7 @@ fn room_set_aside_is_no_data() {
         return;
     }
     out.write_all(&vec![7; 10 * MIB as usize]).unwrap();
-    match Target::file(&Host::default(), &path) {
+    match Target::file(&Roots::default(), &path) {
         Err(FileError::Holes { hole_bytes, .. }) => assert_eq!(hole_bytes, 90 * MIB),
         // Memory has no such thing.
         other => println!("skipped: unwritten room is not told in {}: {other:?}", here.path().display()),

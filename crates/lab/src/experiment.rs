@@ -2,7 +2,7 @@
 
 use iosched::{QueueConfig, RequestQueue, Time};
 use iosched_disk::Profile;
-use iosched_sim::{Host, Limit, Plan, Replay, SchedulerSetting, SettingError};
+use iosched_sim::{BlockLayer, Limit, Plan, Replay, SchedulerSetting, SettingError};
 use iosched_trace::Gap;
 use iosched_workload::{SplitMix64, TaskSet, Trace, Workload};
 
@@ -35,7 +35,7 @@ pub struct Experiment {
     /// How a trace is replayed.
     pub replay: Replay,
     /// The machine.
-    pub host: Host,
+    pub block_layer: BlockLayer,
     machine: Option<MachineProfile>,
     /// What is done in this time from the start of each run does not count, ns.
     pub warm_up_ns: u64,
@@ -92,7 +92,7 @@ impl Experiment {
             seed: 1,
             equal_within_percent: EQUAL_WITHIN_PERCENT,
             replay: Replay::Closed,
-            host: Host::default(),
+            block_layer: BlockLayer::default(),
             machine: None,
             warm_up_ns: 0,
             limit: Limit::default(),
@@ -136,7 +136,7 @@ impl Experiment {
 
     /// Every setting's values in effect on a device.
     fn effective(&self, profile: &Profile) -> Result<Vec<Vec<ValueRecord>>, LabError> {
-        let config = self.host.queue_config(profile);
+        let config = self.block_layer.queue_config(profile);
         let of_setting = |record: &SettingRecord| {
             values(&record.setting, &config)
                 .map_err(|source| LabError::Setting { device: profile.name().to_owned(), source: Box::new(source) })
@@ -149,7 +149,7 @@ impl Experiment {
     /// # Errors
     /// A setting that is not possible with its jiffies.
     pub fn set_machine(&mut self, machine: MachineProfile) -> Result<(), LabError> {
-        self.host.hz = machine.machine.hz;
+        self.block_layer.hz = machine.machine.hz;
         self.machine = Some(machine);
         let values =
             self.devices.iter().map(|device| self.effective(&device.profile)).collect::<Result<Vec<_>, _>>()?;
@@ -219,7 +219,7 @@ impl Experiment {
             scheduler: self.settings[setting].setting.clone(),
             seed: self.run_seed(run),
             replay: self.replay,
-            host: self.host,
+            block_layer: self.block_layer,
             warm_up_ns: self.warm_up_ns,
             limit: self.limit,
             interrupt: None,
@@ -277,7 +277,7 @@ impl Experiment {
             seed: self.seed,
             runs: self.runs,
             replay: self.replay,
-            host: self.host,
+            block_layer: self.block_layer,
             machine: self.machine.as_ref().map(machine_record),
             warm_up_ns: self.warm_up_ns,
             limit: self.limit,

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use iosched_host::machine::Machine;
+use iosched_machine::description::Machine;
 
 use crate::error::LabError;
 

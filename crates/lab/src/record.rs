@@ -10,7 +10,7 @@ use iosched_disk::Fit;
 use iosched_kernel::checks::Finding;
 use iosched_kernel::facts::Facts;
 use iosched_kernel::knobs::Inert;
-use iosched_sim::{Host, Limit, Replay, RunResult, SchedulerSetting, TaskResult, Timeline};
+use iosched_sim::{BlockLayer, Limit, Replay, RunResult, SchedulerSetting, TaskResult, Timeline};
 use serde::{Deserialize, Serialize};
 
 use crate::compare::EQUAL_WITHIN_PERCENT;
@@ -56,7 +56,8 @@ pub struct Header {
     /// How a trace is replayed.
     pub replay: Replay,
     /// The machine that was modelled.
-    pub host: Host,
+    #[serde(rename = "host")]
+    pub block_layer: BlockLayer,
     /// The machine that an application ran on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineRecord>,

@@ -30,7 +30,7 @@ pub use iosched_workload::outcome::{
     TaskResult,
 };
 pub use observer::{Change, Completed, Decisions, Dispatched, Observer, Submitted, Taken};
-pub use plan::{Host, Limit, Plan, SimError};
+pub use plan::{BlockLayer, Limit, Plan, SimError};
 pub use scenario::{ScenarioError, run_scenario};
 pub use service_log::{Service, ServiceLog, Wait};
 pub use setting::{SchedulerSetting, SettingError};

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use iosched::QueueConfig;
 use iosched_disk::Profile;
-use iosched_host::machine::Machine;
+use iosched_machine::description::Machine;
 use iosched_workload::{Replay, Workload, app};
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub struct Plan<'a> {
     /// How a trace is replayed; without meaning for tasks.
     pub replay: Replay,
     /// The machine.
-    pub host: Host,
+    pub block_layer: BlockLayer,
     /// The machine that applications run on; they need one; without meaning for other workloads.
     pub machine: Option<&'a Machine>,
     /// Disks that an application uses besides the first, and their elevators.
@@ -40,7 +40,7 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// A plan with seed 0, open replay at the recorded speed, the usual host and no limit.
+    /// A plan with seed 0, open replay at the recorded speed, the usual block layer and no limit.
     #[must_use]
     pub fn new(workload: &'a Workload, profile: &'a Profile, scheduler: SchedulerSetting) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl<'a> Plan<'a> {
             scheduler,
             seed: 0,
             replay: Replay::default(),
-            host: Host::default(),
+            block_layer: BlockLayer::default(),
             machine: None,
             more_disks: &[],
             company: None,
@@ -60,9 +60,9 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The machine between tasks and device.
+/// The block layer between tasks and device, as it is built and used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Host {
+pub struct BlockLayer {
     /// Jiffies in a second, 1 to 1,000,000.
     pub hz: u32,
     /// Whether elevators tell cgroups apart, as distribution kernels are built.
@@ -71,14 +71,14 @@ pub struct Host {
     pub plug: bool,
 }
 
-impl Default for Host {
+impl Default for BlockLayer {
     /// 1,000 jiffies in a second, with groups and plugs.
     fn default() -> Self {
         Self { hz: 1000, groups: true, plug: true }
     }
 }
 
-impl Host {
+impl BlockLayer {
     /// What its request queue is told of a device.
     #[must_use]
     pub fn queue_config(&self, profile: &Profile) -> QueueConfig {
@@ -146,7 +146,7 @@ pub enum SimError {
     Workload(#[from] iosched_workload::WorkloadError),
     /// The file system of an application's machine.
     #[error(transparent)]
-    Host(#[from] iosched_host::kernel::HostError),
+    Machine(#[from] iosched_machine::model::MachineError),
     /// An application has nothing to run on.
     #[error("{application}: an application needs a machine to run on")]
     NoMachine {

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use iosched::{Decision, Flags, Op, Time};
 use iosched_disk::Profile;
-use iosched_sim::{Decisions, Host, Limit, Note, Plan, Replay, RunResult, SimError, Timeline, check, run};
+use iosched_sim::{BlockLayer, Decisions, Limit, Note, Plan, Replay, RunResult, SimError, Timeline, check, run};
 use iosched_trace::TraceRequest;
 use iosched_workload::{TaskSet, Trace, Workload};
 use proptest::prelude::*;
@@ -105,7 +105,7 @@ fn a_plug_brings_a_batch_into_sector_order_and_can_be_left_out() {
     let (workload, profile) = (tasks(text), fixed(1));
     let mut plan = plan(&workload, &profile, "noop");
     assert!(story(&plan).starts_with("0+2 0+1 0>2"));
-    plan.host = Host { plug: false, ..Host::default() };
+    plan.block_layer = BlockLayer { plug: false, ..BlockLayer::default() };
     assert!(story(&plan).starts_with("0+1 0+2 0>1"));
 }
 
@@ -203,7 +203,9 @@ fn impossible_plans_are_refused_before_anything_runs() {
     let wrong = |plan: Plan<'_>| check(&plan).unwrap_err().to_string();
     let speed = Plan { replay: Replay::Open { speed: 0.0 }, ..base.clone() };
     assert_eq!(wrong(speed), "speed: 0 is out of range; it is from 0.000001 to 1,000,000");
-    assert!(wrong(Plan { host: Host { hz: 0, ..Host::default() }, ..base.clone() }).starts_with("hz: 0"));
+    assert!(
+        wrong(Plan { block_layer: BlockLayer { hz: 0, ..BlockLayer::default() }, ..base.clone() }).starts_with("hz: 0")
+    );
     let setting = "noop:max_sectors_kb=65536".parse().unwrap();
     assert!(wrong(Plan { scheduler: setting, ..base }).contains("max_sectors_kb: 65536 is out of range"));
 }
@@ -424,7 +426,7 @@ proptest! {
         }
         let (workload, profile) = (tasks(&text), fixed(4));
         let mut original = plan(&workload, &profile, &format!("{scheduler}:nomerges=2"));
-        original.host.plug = false;
+        original.block_layer.plug = false;
         let recorded = recording(&original);
         let replayed = trace(&recorded);
         let again = Plan { workload: &replayed, replay: Replay::Closed, ..original };
@@ -449,7 +451,7 @@ proptest! {
         let (workload, profile) = (tasks(&text), fixed(3));
         let mut plan = plan(&workload, &profile, scheduler);
         plan.scheduler.set("nr_requests", &nr_requests.to_string()).unwrap();
-        plan.host.plug = plug;
+        plan.block_layer.plug = plug;
         let result = run(&plan, ()).unwrap();
         for (task, shape) in result.tasks.iter().zip(&shapes) {
             prop_assert_eq!(task.ios, shape.3);

@@ -2,8 +2,8 @@
 
 use iosched::{Decision, Op};
 use iosched_disk::Profile;
-use iosched_host::machine::Machine;
-use iosched_sim::{Dispatched, Host, Observer, Plan, RunResult, run};
+use iosched_machine::description::Machine;
+use iosched_sim::{BlockLayer, Dispatched, Observer, Plan, RunResult, run};
 use iosched_workload::Workload;
 
 /// What the data disk saw.
@@ -60,7 +60,7 @@ fn database(scheduler: &str) -> (RunResult, Seen) {
     let plan = Plan {
         machine: Some(&machine),
         more_disks: &log,
-        host: Host { hz: machine.hz, ..Host::default() },
+        block_layer: BlockLayer { hz: machine.hz, ..BlockLayer::default() },
         ..Plan::new(&workload, &profile, scheduler.parse().unwrap())
     };
     let mut seen = Seen::default();

@@ -16,8 +16,8 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
     ("iosched-trace", Some(&["iosched"])),
     ("iosched-check", Some(&["iosched"])),
     ("iosched-workload", Some(&["iosched", "iosched-trace"])),
-    ("iosched-host", Some(&["iosched", "iosched-workload"])),
-    ("iosched-sim", Some(&["iosched", "iosched-disk", "iosched-trace", "iosched-workload", "iosched-host"])),
+    ("iosched-machine", Some(&["iosched", "iosched-workload"])),
+    ("iosched-sim", Some(&["iosched", "iosched-disk", "iosched-trace", "iosched-workload", "iosched-machine"])),
     (
         "iosched-lab",
         Some(&[
@@ -25,7 +25,7 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
             "iosched-disk",
             "iosched-trace",
             "iosched-workload",
-            "iosched-host",
+            "iosched-machine",
             "iosched-sim",
             "iosched-kernel",
         ]),

@@ -7,7 +7,7 @@ use anyhow::Result;
 use iosched_disk::Profile;
 use iosched_kernel::settings::{Lasting, Recorded, Session};
 use iosched_kernel::target::Target;
-use iosched_kernel::{BlockDevice, Host, Setting, StateDirectory, execute};
+use iosched_kernel::{BlockDevice, Roots, Setting, StateDirectory, execute};
 use iosched_lab::advise::{Advice, Confirmed, candidates, searchable, simulated};
 use iosched_lab::calibrate::{Calibration, Device, Measurements, Measurer as _, Pace};
 use iosched_lab::tune::{Measure, Selection, TuneResults, Tuned, Tuning};
@@ -30,7 +30,7 @@ const NO_SCHEDULER: &str = "none";
 /// Everything that is known before anything runs.
 pub(super) struct Plan<'a> {
     args: &'a AdviseArgs,
-    host: Host,
+    roots: Roots,
     state: StateDirectory,
     workload: Workload,
     /// The same, for the device.
@@ -79,7 +79,7 @@ impl Found {
 impl<'a> Plan<'a> {
     /// Everything is checked before anything runs, but for what only a run can tell.
     pub(super) fn of(args: &'a AdviseArgs) -> Result<Self> {
-        let (host, state) = (Host::default(), StateDirectory::usual()?);
+        let (roots, state) = (Roots::default(), StateDirectory::usual()?);
         let workload = compare::open_workload(Some(&args.workload), &args.reading)?;
         let replay = compare::replay(args.replay, args.speed, &workload)?;
         let fairness = |measure: &Measure| *measure == Measure::Figure(Figure::Fairness);
@@ -90,7 +90,7 @@ impl<'a> Plan<'a> {
             ));
         }
         let work = Work::Workload(workload.clone());
-        let target = compare::target(&host, &state, &args.on, args.destroy_data.as_deref(), &work)?;
+        let target = compare::target(&roots, &state, &args.on, args.destroy_data.as_deref(), &work)?;
         execute::check(&workload, &target).map_err(|error| LabError::from(VerifyError::Execute(Box::new(error))))?;
         let Some(disk) = target.block_device().map(BlockDevice::disk) else {
             let on = args.on.display();
@@ -99,7 +99,7 @@ impl<'a> Plan<'a> {
         let profile = args.profile.as_ref().map(|path| load(&of_file(path))).transpose()?;
         let limits = args.length.limits();
         let schedulers = schedulers(&disk, &args.schedulers)?;
-        Ok(Self { args, host, state, workload, work, disk, schedulers, profile, replay, limits })
+        Ok(Self { args, roots, state, workload, work, disk, schedulers, profile, replay, limits })
     }
 
     /// The disk whose scheduler is set.
@@ -108,7 +108,7 @@ impl<'a> Plan<'a> {
     }
 
     fn target(&self) -> Result<Target> {
-        compare::target(&self.host, &self.state, &self.args.on, self.args.destroy_data.as_deref(), &self.work)
+        compare::target(&self.roots, &self.state, &self.args.on, self.args.destroy_data.as_deref(), &self.work)
     }
 
     /// The command line that does it again.

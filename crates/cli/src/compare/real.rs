@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_kernel::target::Target;
-use iosched_kernel::{BlockDevice, Host, Setting, StateDirectory, consent, execute};
+use iosched_kernel::{BlockDevice, Roots, Setting, StateDirectory, consent, execute};
 use iosched_lab::verify::{ForeignCommand, KernelBench, Limits, Verification, VerifyError, Work, for_records, verify};
 use iosched_lab::{Control, LabError, SettingRecord, command_record, workload_record};
 
@@ -99,13 +99,13 @@ fn ns(seconds: f64) -> u64 {
 
 pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
     let real = &args.real;
-    let host = Host::default();
+    let roots = Roots::default();
     let state = StateDirectory::usual()?;
     let work = work(args)?;
     // Before anything is made or set that is to be put back.
     let control = Arc::new(Control::new(1));
     on_interrupt(&control)?;
-    let target = target(&host, &state, on, real.destroy_data.as_deref(), &work)?;
+    let target = target(&roots, &state, on, real.destroy_data.as_deref(), &work)?;
     if let Work::Workload(workload) = &work {
         execute::check(workload, &target).map_err(|error| LabError::from(VerifyError::Execute(Box::new(error))))?;
     }
@@ -164,7 +164,7 @@ fn work(args: &CompareArgs) -> Result<Work> {
 
 /// Where it is run.
 pub(crate) fn target(
-    host: &Host,
+    roots: &Roots,
     state: &StateDirectory,
     on: &Path,
     destroy: Option<&Path>,
@@ -174,9 +174,9 @@ pub(crate) fn target(
         if destroy.is_some() {
             return Err(usage("--destroy-data is for devices; in a directory only files of our own are written"));
         }
-        return Ok(Target::directory(host, on, state)?);
+        return Ok(Target::directory(roots, on, state)?);
     }
-    let device = BlockDevice::itself(host, on)?;
+    let device = BlockDevice::itself(roots, on)?;
     match (destroy, work) {
         (Some(_), Work::Command(_)) => {
             Err(usage("--destroy-data is for workloads of ours; what a command of yours does is up to it"))

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use iosched_kernel::host::natural;
+use iosched_kernel::roots::natural;
 
 use super::{Entry, Tree, TreeError};
 

@@ -5,15 +5,15 @@
 //! disagree. Measuring is deterministic: the same profile gives the same figures.
 
 mod figure;
-mod host;
 mod latency;
+mod load;
 
 use iosched::Op;
 use serde::Serialize;
 
 pub use self::figure::{Figure, Quantity, Unit, UnknownFigure};
-use self::host::{Done, Next, closed_loop, random, sequential};
 pub use self::latency::Latencies;
+use self::load::{Done, Next, closed_loop, random, sequential};
 use crate::profile::{Anchor, Model, Profile, StartState};
 use crate::random::Random;
 use crate::ssd::SsdStartConfig;

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::{BlockDevice, DeviceNumber};
-use crate::host::{Host, names, value};
+use crate::roots::{Roots, names, value};
 
 use super::usage::mounts;
 
@@ -69,55 +69,55 @@ fn kind_of(kind: std::fs::FileType) -> &'static str {
 impl BlockDevice {
     /// Every disk, in natural order; partitions are not among them.
     #[must_use]
-    pub fn disks(host: &Host) -> Vec<Self> {
-        names(&host.sys("block")).iter().filter_map(|name| Self::named(host, name).ok()).collect()
+    pub fn disks(roots: &Roots) -> Vec<Self> {
+        names(&roots.sys("block")).iter().filter_map(|name| Self::named(roots, name).ok()).collect()
     }
 
     /// The device of that name in `/sys/class/block`.
     ///
     /// # Errors
     /// There is none.
-    pub fn named(host: &Host, name: &str) -> Result<Self, FindError> {
+    pub fn named(roots: &Roots, name: &str) -> Result<Self, FindError> {
         let sysfs_name = name.replace('/', "!");
-        let directory = host.sys("class/block").join(&sysfs_name);
+        let directory = roots.sys("class/block").join(&sysfs_name);
         let is_name = !sysfs_name.is_empty() && !sysfs_name.starts_with('.');
         let number = value(&directory.join("dev")).and_then(|text| text.parse().ok());
         let Some(number) = number.filter(|_| is_name) else {
-            return Err(FindError::Unknown { name: name.to_owned(), known: names(&host.sys("block")).join(", ") });
+            return Err(FindError::Unknown { name: name.to_owned(), known: names(&roots.sys("block")).join(", ") });
         };
-        let disk = if directory.join("partition").exists() { disk_of_partition(host, &sysfs_name) } else { None };
-        Ok(Self { host: host.clone(), name: sysfs_name, number, disk })
+        let disk = if directory.join("partition").exists() { disk_of_partition(roots, &sysfs_name) } else { None };
+        Ok(Self { roots: roots.clone(), name: sysfs_name, number, disk })
     }
 
     /// The device of that number.
     #[must_use]
-    pub fn numbered(host: &Host, number: DeviceNumber) -> Option<Self> {
-        let link = host.sys(format!("dev/block/{number}"));
+    pub fn numbered(roots: &Roots, number: DeviceNumber) -> Option<Self> {
+        let link = roots.sys(format!("dev/block/{number}"));
         let name = std::fs::canonicalize(link).ok()?.file_name()?.to_str()?.to_owned();
-        Self::named(host, &name).ok()
+        Self::named(roots, &name).ok()
     }
 
     /// The device that `given` stands for: a name as in `/sys/class/block`, a device file, or the one that holds a file or directory.
     ///
     /// # Errors
     /// There is no such device or file, or it is in a file system that is not on a block device of this machine.
-    pub fn find(host: &Host, given: &Path) -> Result<Self, FindError> {
+    pub fn find(roots: &Roots, given: &Path) -> Result<Self, FindError> {
         let name = given.to_str().filter(|name| !name.contains('/'));
-        if let Some(device) = name.and_then(|name| Self::named(host, name).ok()) {
+        if let Some(device) = name.and_then(|name| Self::named(roots, name).ok()) {
             return Ok(device);
         }
         let metadata = match std::fs::metadata(given) {
             Ok(metadata) => metadata,
             Err(error) => match name {
-                Some(name) if error.kind() == io::ErrorKind::NotFound => return Self::named(host, name),
+                Some(name) if error.kind() == io::ErrorKind::NotFound => return Self::named(roots, name),
                 _ => return Err(FindError::Io { path: given.to_owned(), error }),
             },
         };
         let is_device = metadata.file_type().is_block_device();
         let raw = if is_device { metadata.rdev() } else { metadata.dev() };
         let number = DeviceNumber::from_raw(raw);
-        Self::numbered(host, number).or_else(|| Self::mounted_as(host, number)).ok_or_else(|| {
-            let mounted = mounts(host).into_iter().find(|mount| mount.number == number);
+        Self::numbered(roots, number).or_else(|| Self::mounted_as(roots, number)).ok_or_else(|| {
+            let mounted = mounts(roots).into_iter().find(|mount| mount.number == number);
             let kind = mounted.map_or_else(|| format!("device {number}"), |mount| mount.kind);
             FindError::NoDevice { path: given.to_owned(), kind }
         })
@@ -127,9 +127,9 @@ impl BlockDevice {
     ///
     /// # Errors
     /// There is no such device or file, or it is something else.
-    pub fn itself(host: &Host, given: &Path) -> Result<Self, FindError> {
-        let found = Self::find(host, given);
-        let is_name = given.to_str().is_some_and(|name| !name.contains('/') && Self::named(host, name).is_ok());
+    pub fn itself(roots: &Roots, given: &Path) -> Result<Self, FindError> {
+        let found = Self::find(roots, given);
+        let is_name = given.to_str().is_some_and(|name| !name.contains('/') && Self::named(roots, name).is_ok());
         match std::fs::metadata(given).map(|about| about.file_type()) {
             Ok(kind) if !is_name && !kind.is_block_device() => Err(FindError::NotADevice {
                 path: given.to_owned(),
@@ -141,22 +141,22 @@ impl BlockDevice {
     }
 
     /// The device of a file system that shows a number of its own, as btrfs does: it is named as what is mounted.
-    fn mounted_as(host: &Host, number: DeviceNumber) -> Option<Self> {
-        let mount = mounts(host).into_iter().find(|mount| mount.number == number)?;
-        Self::of_device_file(host, Path::new(&mount.source))
+    fn mounted_as(roots: &Roots, number: DeviceNumber) -> Option<Self> {
+        let mount = mounts(roots).into_iter().find(|mount| mount.number == number)?;
+        Self::of_device_file(roots, Path::new(&mount.source))
     }
 
     /// The device behind a device file or a link to one, as `/dev/mapper/root`.
-    pub(super) fn of_device_file(host: &Host, path: &Path) -> Option<Self> {
+    pub(super) fn of_device_file(roots: &Roots, path: &Path) -> Option<Self> {
         let name = path.strip_prefix("/dev").ok()?;
-        let file = std::fs::canonicalize(host.dev(name)).ok();
-        let real = file.and_then(|file| Some(file.strip_prefix(host.dev("").canonicalize().ok()?).ok()?.to_owned()));
-        Self::named(host, real.as_deref().unwrap_or(name).to_str()?).ok()
+        let file = std::fs::canonicalize(roots.dev(name)).ok();
+        let real = file.and_then(|file| Some(file.strip_prefix(roots.dev("").canonicalize().ok()?).ok()?.to_owned()));
+        Self::named(roots, real.as_deref().unwrap_or(name).to_str()?).ok()
     }
 }
 
 /// A partition's directory is in its disk's.
-fn disk_of_partition(host: &Host, name: &str) -> Option<String> {
-    let real = std::fs::canonicalize(host.sys("class/block").join(name)).ok()?;
+fn disk_of_partition(roots: &Roots, name: &str) -> Option<String> {
+    let real = std::fs::canonicalize(roots.sys("class/block").join(name)).ok()?;
     Some(real.parent()?.file_name()?.to_str()?.to_owned())
 }

@@ -22,7 +22,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::{Host, names, number, value};
+use crate::roots::{Roots, names, number, value};
 
 pub use card::DeviceCard;
 pub use find::FindError;
@@ -84,7 +84,7 @@ impl From<DeviceNumber> for String {
 /// A block device: a disk, or a partition of one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BlockDevice {
-    host: Host,
+    roots: Roots,
     /// As in `/sys/class/block`.
     name: String,
     number: DeviceNumber,
@@ -95,8 +95,8 @@ pub struct BlockDevice {
 impl BlockDevice {
     /// The machine it belongs to.
     #[must_use]
-    pub const fn host(&self) -> &Host {
-        &self.host
+    pub const fn roots(&self) -> &Roots {
+        &self.roots
     }
 
     /// Its name in `/sys/class/block`: `sda`, `sda1`, `nvme0n1`.
@@ -115,7 +115,7 @@ impl BlockDevice {
     #[must_use]
     pub fn path(&self) -> PathBuf {
         // A slash in a device's name is an exclamation mark in sysfs.
-        self.host.dev(self.name.replace('!', "/"))
+        self.roots.dev(self.name.replace('!', "/"))
     }
 
     /// Whether it is a partition.
@@ -133,12 +133,12 @@ impl BlockDevice {
     /// Its directory in sysfs.
     #[must_use]
     pub fn directory(&self) -> PathBuf {
-        self.host.sys("class/block").join(&self.name)
+        self.roots.sys("class/block").join(&self.name)
     }
 
     /// The directory of the whole disk.
     fn disk_directory(&self) -> PathBuf {
-        self.host.sys("block").join(self.disk_name())
+        self.roots.sys("block").join(self.disk_name())
     }
 
     /// Largest request that the kernel makes, KiB.

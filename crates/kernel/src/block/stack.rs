@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::BlockDevice;
-use crate::host::{names, value};
+use crate::roots::{names, value};
 
 /// Stacks are not deeper. Ends what could go in a circle, as a loop device over a file of its own file system.
 const LEVELS_MAX: usize = 16;
@@ -13,7 +13,7 @@ impl BlockDevice {
     #[must_use]
     pub fn disk(&self) -> Self {
         match &self.disk {
-            Some(disk) => Self::named(&self.host, disk).unwrap_or_else(|_| self.clone()),
+            Some(disk) => Self::named(&self.roots, disk).unwrap_or_else(|_| self.clone()),
             None => self.clone(),
         }
     }
@@ -23,11 +23,11 @@ impl BlockDevice {
     pub fn partitions(&self) -> Vec<Self> {
         let directory = self.directory();
         let names = names(&directory).into_iter().filter(|name| directory.join(name).join("partition").exists());
-        names.filter_map(|name| Self::named(&self.host, &name).ok()).collect()
+        names.filter_map(|name| Self::named(&self.roots, &name).ok()).collect()
     }
 
     fn linked(&self, directory: &str) -> Vec<Self> {
-        names(&self.directory().join(directory)).iter().filter_map(|name| Self::named(&self.host, name).ok()).collect()
+        names(&self.directory().join(directory)).iter().filter_map(|name| Self::named(&self.roots, name).ok()).collect()
     }
 
     /// What is made of this device, partitions aside: device mapper, RAID.
@@ -61,7 +61,7 @@ impl BlockDevice {
 
     /// A loop device's file may be a device itself.
     fn device_of_backing(&self, file: &Path) -> Option<Self> {
-        Self::of_device_file(&self.host, file).or_else(|| Self::find(&self.host, file).ok())
+        Self::of_device_file(&self.roots, file).or_else(|| Self::find(&self.roots, file).ok())
     }
 
     /// Everything below, at any depth, itself not among it; each once.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::{BlockDevice, SECTOR_BYTES};
-use crate::host::value;
+use crate::roots::value;
 
 /// What was done in one direction since the kernel knows the device.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -12,24 +12,24 @@ fn names_of(devices: &[BlockDevice]) -> Vec<&str> {
 #[test]
 fn every_disk_is_listed_in_natural_order() {
     let machine = Recorded::new();
-    let disks = BlockDevice::disks(&machine.host());
+    let disks = BlockDevice::disks(&machine.roots());
     assert_eq!(names_of(&disks), ["dm-0", "loop0", "loop1", "nvme0n1", "sda", "sdb", "sdc", "sdd", "zram0"]);
 }
 
 #[test]
 fn a_device_is_found_by_name_by_number_and_by_what_is_mounted() {
     let machine = Recorded::new();
-    let host = machine.host();
-    assert_eq!(BlockDevice::find(&host, Path::new("sda2")).unwrap().disk_name(), "sda");
+    let roots = machine.roots();
+    assert_eq!(BlockDevice::find(&roots, Path::new("sda2")).unwrap().disk_name(), "sda");
     let number = "259:0".parse().unwrap();
-    assert_eq!(BlockDevice::numbered(&host, number).unwrap().name(), "nvme0n1");
-    assert_eq!(BlockDevice::of_device_file(&host, Path::new("/dev/mapper/vg-root")).unwrap().name(), "dm-0");
-    let error = BlockDevice::find(&host, Path::new("sdz")).unwrap_err().to_string();
+    assert_eq!(BlockDevice::numbered(&roots, number).unwrap().name(), "nvme0n1");
+    assert_eq!(BlockDevice::of_device_file(&roots, Path::new("/dev/mapper/vg-root")).unwrap().name(), "dm-0");
+    let error = BlockDevice::find(&roots, Path::new("sdz")).unwrap_err().to_string();
     assert!(error.starts_with("sdz: there is no such block device; there are dm-0, loop0"), "{error}");
-    let error = BlockDevice::find(&host, Path::new("/proc/self/status")).unwrap_err().to_string();
+    let error = BlockDevice::find(&roots, Path::new("/proc/self/status")).unwrap_err().to_string();
     assert!(error.contains("is in a file system"), "{error}");
     for name in ["", ".", "..", "../block"] {
-        assert!(BlockDevice::named(&host, name).is_err(), "{name:?}");
+        assert!(BlockDevice::named(&roots, name).is_err(), "{name:?}");
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{BlockDevice, DeviceNumber};
-use crate::host::{Host, read};
+use crate::roots::{Roots, read};
 
 /// A mounted file system, as `/proc/self/mountinfo` tells it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,8 +20,8 @@ pub(super) struct Mounted {
 }
 
 /// All mounts.
-pub(super) fn mounts(host: &Host) -> Vec<Mounted> {
-    let text = read(&host.proc("self/mountinfo")).unwrap_or_default();
+pub(super) fn mounts(roots: &Roots) -> Vec<Mounted> {
+    let text = read(&roots.proc("self/mountinfo")).unwrap_or_default();
     text.lines().filter_map(mounted).collect()
 }
 
@@ -105,7 +105,7 @@ impl BlockDevice {
         let parts = if self.is_partition() { vec![self.disk()] } else { self.partitions() };
         devices.extend(parts);
         let mut usage = Usage::default();
-        let loops = loops(&self.host);
+        let loops = loops(&self.roots);
         // What is made of one is looked at in its turn.
         let mut next = 0;
         while let Some(device) = devices.get(next).cloned() {
@@ -120,17 +120,17 @@ impl BlockDevice {
             }
         }
         usage.mounts = self.mounts_of(&devices);
-        usage.swaps = swaps_of(&self.host, &devices);
+        usage.swaps = swaps_of(&self.roots, &devices);
         usage
     }
 
     fn mounts_of(&self, devices: &[Self]) -> Vec<Mount> {
         let mut found = Vec::new();
-        for mount in mounts(&self.host) {
+        for mount in mounts(&self.roots) {
             // btrfs shows numbers of its own.
             let is_named = |device: &&Self| {
                 let source = Path::new(&mount.source);
-                mount.number.major == 0 && Self::of_device_file(&self.host, source).as_ref() == Some(*device)
+                mount.number.major == 0 && Self::of_device_file(&self.roots, source).as_ref() == Some(*device)
             };
             let device = devices.iter().find(|device| device.number == mount.number || is_named(device));
             let here = device.map(|device| Mount { device: device.name.clone(), at: mount.at.clone() });
@@ -142,10 +142,10 @@ impl BlockDevice {
     /// Whether the root file system is on this disk, or on something that is made of it.
     #[must_use]
     pub fn is_under_root(&self) -> bool {
-        let root = mounts(&self.host).into_iter().rev().find(|mount| mount.at == Path::new("/"));
+        let root = mounts(&self.roots).into_iter().rev().find(|mount| mount.at == Path::new("/"));
         let device = root.and_then(|root| {
-            let by_number = Self::numbered(&self.host, root.number);
-            by_number.or_else(|| Self::of_device_file(&self.host, Path::new(&root.source)))
+            let by_number = Self::numbered(&self.roots, root.number);
+            by_number.or_else(|| Self::of_device_file(&self.roots, Path::new(&root.source)))
         });
         let Some(device) = device else { return false };
         let disk = self.disk_name();
@@ -163,21 +163,21 @@ impl BlockDevice {
 }
 
 /// Loop devices over devices: which, and over what.
-fn loops(host: &Host) -> Vec<(BlockDevice, BlockDevice)> {
+fn loops(roots: &Roots) -> Vec<(BlockDevice, BlockDevice)> {
     let over = |device: BlockDevice| {
-        let below = BlockDevice::of_device_file(host, &device.backing_file()?)?;
+        let below = BlockDevice::of_device_file(roots, &device.backing_file()?)?;
         Some((device, below))
     };
-    BlockDevice::disks(host).into_iter().filter_map(over).collect()
+    BlockDevice::disks(roots).into_iter().filter_map(over).collect()
 }
 
 /// Who uses a file as a disk: loop devices over it and whoever uses those, and swap.
 #[must_use]
-pub fn usage_of_file(host: &Host, file: &Path) -> Usage {
+pub fn usage_of_file(roots: &Roots, file: &Path) -> Usage {
     let Ok((about, full)) = std::fs::metadata(file).and_then(|about| Ok((about, file.canonicalize()?))) else {
         return Usage::default();
     };
-    let mounts = mounts(host);
+    let mounts = mounts(roots);
     let number = DeviceNumber::from_raw(about.dev());
     // Files elsewhere are not looked at: whoever shows them may not answer.
     let may_be_it = |path: &Path| {
@@ -189,7 +189,7 @@ pub fn usage_of_file(host: &Host, file: &Path) -> Usage {
     let is_it = |path: &Path| path == full || (may_be_it(path) && is_same(path));
     let mut usage = Usage::default();
     for device in
-        BlockDevice::disks(host).into_iter().filter(|device| device.backing_file().is_some_and(|file| is_it(&file)))
+        BlockDevice::disks(roots).into_iter().filter(|device| device.backing_file().is_some_and(|file| is_it(&file)))
     {
         let Usage { mounts, swaps, holders } = device.usage();
         usage.holders.push(device.name);
@@ -197,20 +197,20 @@ pub fn usage_of_file(host: &Host, file: &Path) -> Usage {
         usage.mounts.extend(mounts);
         usage.swaps.extend(swaps);
     }
-    let swapped = swap_files(host).into_iter().filter(|path| is_it(path));
+    let swapped = swap_files(roots).into_iter().filter(|path| is_it(path));
     usage.swaps.extend(swapped.map(|path| Swap { device: path.display().to_string() }));
     usage
 }
 
 /// Files and devices that are swapped to.
-fn swap_files(host: &Host) -> Vec<PathBuf> {
-    let text = read(&host.proc("swaps")).unwrap_or_default();
+fn swap_files(roots: &Roots) -> Vec<PathBuf> {
+    let text = read(&roots.proc("swaps")).unwrap_or_default();
     let files = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     files.map(|file| PathBuf::from(unescaped(file))).collect()
 }
 
-fn swaps_of(host: &Host, devices: &[BlockDevice]) -> Vec<Swap> {
-    let swapped = swap_files(host).into_iter().filter_map(|file| BlockDevice::of_device_file(host, &file));
+fn swaps_of(roots: &Roots, devices: &[BlockDevice]) -> Vec<Swap> {
+    let swapped = swap_files(roots).into_iter().filter_map(|file| BlockDevice::of_device_file(roots, &file));
     let swapped = swapped.filter(|device| devices.contains(device));
     swapped.map(|device| Swap { device: device.name }).collect()
 }

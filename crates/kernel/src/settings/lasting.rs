@@ -11,7 +11,7 @@ use super::recorded::{Recorded, shell};
 use super::{Setting, SettingError};
 use crate::attribute::{Declaration, declaration, is_same};
 use crate::block::BlockDevice;
-use crate::host::{read, value};
+use crate::roots::{read, value};
 
 /// The kernel sets it anew with every scheduler.
 const NR_REQUESTS: &str = "nr_requests";
@@ -144,7 +144,7 @@ fn rule(device: &BlockDevice, setting: &Setting, assignments: &Assignments) -> S
 /// What a rule matches the device by, and what is to be said of it.
 fn known_by(device: &BlockDevice) -> (Option<&'static str>, String) {
     let number = device.number();
-    let entry = device.host().run(format!("udev/data/b{}:{}", number.major, number.minor));
+    let entry = device.roots().run(format!("udev/data/b{}:{}", number.major, number.minor));
     let database = read(&entry).unwrap_or_default();
     let property = |name: &str| {
         let found = database.lines().find_map(|line| line.strip_prefix("E:")?.strip_prefix(name)?.strip_prefix('='));
@@ -164,7 +164,7 @@ fn profile(device: &BlockDevice, setting: &Setting, assignments: &Assignments) -
     let name = device.name();
     let mut profile = format!("[main]\nsummary={setting} on {name}\n");
     // On top of what is active, not instead of it.
-    let active = value(&device.host().etc(Path::new("tuned/active_profile"))).filter(|active| !active.is_empty());
+    let active = value(&device.roots().etc(Path::new("tuned/active_profile"))).filter(|active| !active.is_empty());
     if let Some(active) = active.filter(|active| !active.contains(&format!("iosched-{name}"))) {
         profile += &format!("include={active}\n");
     }

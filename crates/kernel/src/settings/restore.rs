@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Change, JOURNALS, Journal, Recorded, SettingsError, VERSION};
 use crate::block::{BlockDevice, Identity};
-use crate::host::Host;
+use crate::roots::Roots;
 use crate::state::{Entry, Locked, StateDirectory, parse};
 
 /// How to go about it.
@@ -80,7 +80,7 @@ pub fn left_over(state: &StateDirectory) -> Vec<String> {
 /// # Errors
 /// The journal cannot be read, or not everything could be put back.
 pub fn restore(
-    host: &Host,
+    roots: &Roots,
     state: &StateDirectory,
     name: &str,
     options: Options,
@@ -104,8 +104,8 @@ pub fn restore(
     let Some(journal) = parse::<Journal>(&text).filter(|journal| journal.version == VERSION) else {
         return Ok(Restoration::Kept { reason: Kept::Damaged { path: entry.path().to_owned() } });
     };
-    let rebooted = journal.boot_id != host.boot_id();
-    let Ok(device) = BlockDevice::named(host, name) else {
+    let rebooted = journal.boot_id != roots.boot_id();
+    let Ok(device) = BlockDevice::named(roots, name) else {
         if !options.force && !options.forget && !rebooted {
             return Ok(Restoration::Kept { reason: Kept::Gone });
         }

@@ -60,7 +60,7 @@ impl Session {
             version: VERSION,
             pid: std::process::id(),
             begun_unix_s: begun.as_secs(),
-            boot_id: device.host().boot_id(),
+            boot_id: device.roots().boot_id(),
             device: name,
             identity: device.identity(),
             recorded: recorded.clone(),

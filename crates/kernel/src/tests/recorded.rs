@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::block::BlockDevice;
-use crate::host::Host;
+use crate::roots::Roots;
 
 /// The machine, as long as this lives.
 pub(crate) struct Recorded {
@@ -71,12 +71,12 @@ impl Recorded {
         recorded
     }
 
-    pub(crate) fn host(&self) -> Host {
-        Host::at(self.root.path())
+    pub(crate) fn roots(&self) -> Roots {
+        Roots::at(self.root.path())
     }
 
     pub(crate) fn device(&self, name: &str) -> BlockDevice {
-        BlockDevice::named(&self.host(), name).unwrap()
+        BlockDevice::named(&self.roots(), name).unwrap()
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -59,7 +59,7 @@ fn one_session_at_a_time() {
     let refused = Session::begin(&machine.device("sda2"), &state(&machine)).unwrap_err();
     assert!(matches!(refused, SettingsError::Busy { pid, .. } if pid == std::process::id()), "{refused}");
     let kept =
-        restore(&machine.host(), &state(&machine), "sda", Options { force: true, ..Options::default() }).unwrap();
+        restore(&machine.roots(), &state(&machine), "sda", Options { force: true, ..Options::default() }).unwrap();
     assert!(matches!(kept, Restoration::Kept { reason: Kept::InUse { .. } }));
     assert!(Session::begin(&machine.device("sdb"), &state(&machine)).is_ok());
     drop(session);
@@ -73,13 +73,13 @@ fn what_a_killed_session_left_is_put_back() {
     let refused = Session::begin(&machine.device("sdc"), &state(&machine)).unwrap_err().to_string();
     assert!(refused.ends_with("first: iosched restore sdc"), "{refused}");
     let would =
-        restore(&machine.host(), &state(&machine), "sdc", Options { dry_run: true, ..Options::default() }).unwrap();
+        restore(&machine.roots(), &state(&machine), "sdc", Options { dry_run: true, ..Options::default() }).unwrap();
     assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "9");
-    let did = restore(&machine.host(), &state(&machine), "sdc", Options::default()).unwrap();
+    let did = restore(&machine.roots(), &state(&machine), "sdc", Options::default()).unwrap();
     assert_eq!(did, would);
     assert!(matches!(&did, Restoration::PutBack { changes } if changes.len() == 2), "{did:?}");
     assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
-    assert_eq!(restore(&machine.host(), &state(&machine), "sdc", Options::default()).unwrap(), Restoration::Nothing);
+    assert_eq!(restore(&machine.roots(), &state(&machine), "sdc", Options::default()).unwrap(), Restoration::Nothing);
 }
 
 #[test]
@@ -88,10 +88,10 @@ fn after_a_reboot_nothing_is_touched_and_what_differs_is_told() {
     killed(&machine, "sdc", "present:nr_requests=9");
     machine.write("proc/sys/kernel/random/boot_id", "another\n");
     let found =
-        restore(&machine.host(), &state(&machine), "sdc", Options { dry_run: true, ..Options::default() }).unwrap();
+        restore(&machine.roots(), &state(&machine), "sdc", Options { dry_run: true, ..Options::default() }).unwrap();
     assert!(matches!(&found, Restoration::Rebooted { changes } if changes[0].to_string() == "nr_requests 9 -> 256"));
     let forced =
-        restore(&machine.host(), &state(&machine), "sdc", Options { force: true, ..Options::default() }).unwrap();
+        restore(&machine.roots(), &state(&machine), "sdc", Options { force: true, ..Options::default() }).unwrap();
     assert!(matches!(forced, Restoration::PutBack { .. }));
     assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
 }
@@ -103,10 +103,10 @@ fn another_device_of_that_name_is_left_alone() {
         machine.write("sys/devices/sdc/diskseq", "3\n");
         killed(&machine, "sdc", "present:nr_requests=9");
         machine.write(&format!("sys/devices/sdc/{file}"), text);
-        let found = restore(&machine.host(), &state(&machine), "sdc", Options::default()).unwrap();
+        let found = restore(&machine.roots(), &state(&machine), "sdc", Options::default()).unwrap();
         let is_another = matches!(found, Restoration::Kept { reason: Kept::Another { .. } });
         assert_eq!(is_another, file == "diskseq", "a disk that grows is still the same: {found:?}");
-        restore(&machine.host(), &state(&machine), "sdc", Options { force: true, ..Options::default() }).unwrap();
+        restore(&machine.roots(), &state(&machine), "sdc", Options { force: true, ..Options::default() }).unwrap();
         assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
     }
 }
@@ -119,7 +119,7 @@ fn another_device_is_forgotten_without_being_set() {
     machine.write("sys/devices/sdc/diskseq", "4\n");
     for dry_run in [true, false] {
         let options = Options { dry_run, forget: true, ..Options::default() };
-        assert_eq!(restore(&machine.host(), &state(&machine), "sdc", options).unwrap(), Restoration::Forgotten);
+        assert_eq!(restore(&machine.roots(), &state(&machine), "sdc", options).unwrap(), Restoration::Forgotten);
         assert_eq!(left_over(&state(&machine)).is_empty(), !dry_run);
         assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "9");
     }
@@ -137,11 +137,11 @@ fn a_device_that_is_gone_is_forgotten_when_asked_to_or_after_a_reboot() {
             machine.write("proc/sys/kernel/random/boot_id", "another\n");
             Options::default()
         } else {
-            let found = restore(&machine.host(), &state(&machine), "sdd", Options::default()).unwrap();
+            let found = restore(&machine.roots(), &state(&machine), "sdd", Options::default()).unwrap();
             assert_eq!(found, Restoration::Kept { reason: Kept::Gone });
             Options { force: true, ..Options::default() }
         };
-        assert_eq!(restore(&machine.host(), &state(&machine), "sdd", options).unwrap(), Restoration::Forgotten);
+        assert_eq!(restore(&machine.roots(), &state(&machine), "sdd", options).unwrap(), Restoration::Forgotten);
         std::os::unix::fs::symlink(to, link).unwrap();
     }
 }
@@ -154,11 +154,11 @@ fn a_damaged_journal_is_told_and_kept_and_one_never_written_means_nothing() {
     let whole = std::fs::read_to_string(&journal).unwrap();
     for text in ["{", "[]", &whole.replace("\"version\": 1", "\"version\": 99"), &whole[..whole.len() / 2]] {
         std::fs::write(&journal, text).unwrap();
-        let found = restore(&machine.host(), &state(&machine), "sdc", Options::default()).unwrap();
+        let found = restore(&machine.roots(), &state(&machine), "sdc", Options::default()).unwrap();
         assert!(matches!(found, Restoration::Kept { reason: Kept::Damaged { .. } }), "{found:?}");
     }
     std::fs::write(&journal, "").unwrap();
-    let found = restore(&machine.host(), &state(&machine), "sdc", Options::default()).unwrap();
+    let found = restore(&machine.roots(), &state(&machine), "sdc", Options::default()).unwrap();
     assert_eq!(found, Restoration::Nothing);
     assert!(left_over(&state(&machine)).is_empty());
 }

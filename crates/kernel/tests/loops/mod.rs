@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use installed::available;
-use iosched_kernel::{BlockDevice, Host, StateDirectory};
+use iosched_kernel::{BlockDevice, Roots, StateDirectory};
 
 /// A loop device over a file of its own, attached as long as this lives.
 pub(crate) struct Loop {
@@ -45,7 +45,7 @@ impl Loop {
     }
 
     pub(crate) fn device(&self) -> BlockDevice {
-        BlockDevice::find(&Host::default(), &self.path).unwrap()
+        BlockDevice::find(&Roots::default(), &self.path).unwrap()
     }
 
     pub(crate) fn state(&self) -> StateDirectory {

@@ -29,7 +29,7 @@ pub(crate) fn section(views: &[View<'_>]) -> Markup {
                 dd { strong { (machine.name) } ", " (machine.about) }
             }
             dt { "Host" }
-            dd { (first.device().measured.as_ref().map_or_else(|| host(header), |measured| machine(&measured.facts.machine))) }
+            dd { (first.device().measured.as_ref().map_or_else(|| block_layer(header), |measured| machine(&measured.facts.machine))) }
             @if header.workload.kind == WorkloadKind::Trace {
                 dt { "Replay" }
                 dd { (replay(header.replay)) }
@@ -104,11 +104,11 @@ pub(crate) fn device(device: &DeviceRecord) -> String {
     format!("{}; {depth} at once; {cache}; {moves}", bytes(device.capacity_sectors as f64 * SECTOR))
 }
 
-fn host(header: &Header) -> String {
-    let host = &header.host;
-    let groups = if host.groups { "cgroups told apart" } else { "cgroups not told apart" };
-    let plug = if host.plug { "plugs as real systems" } else { "no plugs" };
-    format!("{} jiffies a second; {groups}; {plug}", grouped(host.hz.into()))
+fn block_layer(header: &Header) -> String {
+    let block_layer = &header.block_layer;
+    let groups = if block_layer.groups { "cgroups told apart" } else { "cgroups not told apart" };
+    let plug = if block_layer.plug { "plugs as real systems" } else { "no plugs" };
+    format!("{} jiffies a second; {groups}; {plug}", grouped(block_layer.hz.into()))
 }
 
 /// The machine that a real device was measured on.

@@ -4,8 +4,8 @@
 //! what is there when somebody stops it is a whole of fewer runs.
 
 use iosched_disk::Profile;
-use iosched_host::machine::Machine;
-use iosched_sim::{Host, Plan, SchedulerSetting, check, run};
+use iosched_machine::description::Machine;
+use iosched_sim::{BlockLayer, Plan, SchedulerSetting, check, run};
 use iosched_workload::{Workload, app};
 
 use super::catalogue::{Case, Experiment, Setting};
@@ -168,7 +168,7 @@ impl<'a> Prepared<'a> {
     fn plan(&self, setting: usize) -> Plan<'_> {
         let scheduler = self.setting(setting).schedulers[0].clone();
         Plan {
-            host: Host { hz: self.machine.hz, ..Host::default() },
+            block_layer: BlockLayer { hz: self.machine.hz, ..BlockLayer::default() },
             machine: Some(&self.machine),
             more_disks: &self.more[setting],
             company: self.company.as_ref(),

@@ -104,7 +104,7 @@ impl Tuning {
     /// Not one device, or what `selection` names cannot be varied.
     pub fn new(experiment: Experiment, selection: &Selection, goals: Vec<Goal>) -> Result<Self, TuneError> {
         let devices = experiment.profiles().len();
-        let config = experiment.profiles().next().map(|profile| experiment.host.queue_config(profile));
+        let config = experiment.profiles().next().map(|profile| experiment.block_layer.queue_config(profile));
         let config = config.filter(|_| devices == 1).ok_or(TuneError::Devices { devices })?;
         let schedulers: Vec<SchedulerSetting> = experiment.settings().iter().map(|own| own.setting.clone()).collect();
         let space = Space::of(&schedulers, selection, &config)?;
@@ -182,7 +182,7 @@ impl Tuning {
             workload: plan.workload,
             device,
             replay: plan.replay,
-            host: plan.host,
+            block_layer: plan.block_layer,
             machine: plan.machine,
             baseline: self.baseline.clone(),
             space: self.space.clone(),

@@ -4,7 +4,7 @@
 
 use std::io::BufRead;
 
-use iosched_sim::{Host, Replay, SchedulerSetting};
+use iosched_sim::{BlockLayer, Replay, SchedulerSetting};
 use serde::{Deserialize, Serialize};
 
 use super::goal::{Bound, Constraint};
@@ -37,7 +37,8 @@ pub struct TuneHeader {
     /// How a trace is replayed.
     pub replay: Replay,
     /// The machine that was modelled.
-    pub host: Host,
+    #[serde(rename = "host")]
+    pub block_layer: BlockLayer,
     /// The machine that an application ran on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineRecord>,

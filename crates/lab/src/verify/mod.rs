@@ -92,7 +92,7 @@ impl Verification {
             seed: self.seed,
             runs: self.runs,
             replay: self.replay,
-            host: iosched_sim::Host::default(),
+            block_layer: iosched_sim::BlockLayer::default(),
             machine: None,
             warm_up_ns: self.warm_up_ns,
             limit: self.limit,

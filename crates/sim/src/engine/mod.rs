@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use iosched::{CgroupId, Driver, QueueConfig, Rerun, SECOND_NS, SECTOR_BYTES, Time};
 use iosched_disk::Device;
-use iosched_host::kernel::{DiskConfig, Kernel};
+use iosched_machine::model::{DiskConfig, Model};
 use iosched_workload::fio::Jobs;
 use iosched_workload::{Replay, TaskSet, Trace, Workload, app};
 
@@ -104,8 +104,8 @@ fn run_application<O: Observer>(
     observer: O,
 ) -> Result<RunResult, SimError> {
     let (seed, limit, interrupt) = (first.seed, first.limit, first.interrupt);
-    let host = plan.machine.ok_or_else(|| SimError::NoMachine { application: spec.name().to_owned() })?;
-    let settled_ns = host.settle_s.saturating_mul(SECOND_NS);
+    let machine = plan.machine.ok_or_else(|| SimError::NoMachine { application: spec.name().to_owned() })?;
+    let settled_ns = machine.settle_s.saturating_mul(SECOND_NS);
     let counted_from_ns = settled_ns.saturating_add(first.warm_up_ns);
     let mut machines = vec![first];
     for (number, (profile, scheduler)) in (1..).zip(plan.more_disks) {
@@ -121,7 +121,7 @@ fn run_application<O: Observer>(
         max_sectors: machine.driver.queue().max_sectors(),
     };
     let disks: Vec<DiskConfig> = machines.iter().map(disk).collect();
-    let kernel = Kernel::new(host, &disks, seed)?;
+    let kernel = Model::new(machine, &disks, seed)?;
     let mut observer = Some(observer);
     let core = |machine: Machine<'_, _>| {
         let mut core = Core::new(machine.driver, machine.device, observer.take());
@@ -148,8 +148,8 @@ pub fn check(plan: &Plan<'_>) -> Result<(), SimError> {
 
 fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, SimError> {
     let out_of_range = |field, value: String, allowed| SimError::OutOfRange { field, value, allowed };
-    if !(1..=1_000_000).contains(&plan.host.hz) {
-        return Err(out_of_range("hz", plan.host.hz.to_string(), "from 1 to 1,000,000"));
+    if !(1..=1_000_000).contains(&plan.block_layer.hz) {
+        return Err(out_of_range("hz", plan.block_layer.hz.to_string(), "from 1 to 1,000,000"));
     }
     if let Replay::Open { speed } = plan.replay
         && !(speed.is_finite() && (1e-6..=1e6).contains(&speed))
@@ -157,12 +157,12 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
         return Err(out_of_range("speed", speed.to_string(), "from 0.000001 to 1,000,000"));
     }
     let barriers = plan.machine.is_some_and(|machine| machine.kernel.has_barriers());
-    let config = QueueConfig { barriers, ..plan.host.queue_config(plan.profile) };
+    let config = QueueConfig { barriers, ..plan.block_layer.queue_config(plan.profile) };
     let queue = plan.scheduler.build(ORIGIN, &config)?;
     Ok(Machine {
         driver: Driver::new(queue, Rerun::LINUX),
         device: plan.profile.device(plan.seed),
-        plug: plan.host.plug,
+        plug: plan.block_layer.plug,
         seed: plan.seed,
         warm_up_ns: plan.warm_up_ns,
         limit: plan.limit,

@@ -1,12 +1,12 @@
 //! Applications on a machine: system calls through a modelled kernel to one or several disks.
 //!
-//! Everything that runs is a task of the [`Kernel`]: its own threads first, then those of the applications. A task is a context in
+//! Everything that runs is a task of the [`Model`]: its own threads first, then those of the applications. A task is a context in
 //! the request queue of every disk. The run ends with the first application; others are company. A daemon that writes its log runs
 //! from the start, the others once the machine has settled.
 
 use iosched::{CgroupId, IoPriority};
 use iosched_disk::Device;
-use iosched_host::kernel::{Kernel, Outcome};
+use iosched_machine::model::{Model, Outcome};
 use iosched_workload::app::{Application, Daemon, Step};
 
 use super::core::{Core, NewIo};
@@ -32,7 +32,7 @@ struct Running {
 
 /// A machine and what runs on it.
 pub(super) struct System<D, O> {
-    kernel: Kernel,
+    kernel: Model,
     cores: Vec<Core<D, Option<O>>>,
     applications: Vec<Running>,
     /// Which application each task belongs to; `None`: the kernel.
@@ -50,7 +50,7 @@ pub(super) struct System<D, O> {
 
 impl<D: Device, O: Observer> System<D, O> {
     pub(super) fn new(
-        mut kernel: Kernel,
+        mut kernel: Model,
         mut cores: Vec<Core<D, Option<O>>>,
         applications: Vec<Box<dyn Application>>,
         daemon: Daemon,
@@ -313,7 +313,7 @@ impl<D: Device, O: Observer> System<D, O> {
                 self.cores[io.disk].plug(task);
                 plugged = Some(io.disk);
             }
-            let iosched_host::kernel::Io { op, flags, sector, nr_sectors, tag, .. } = io;
+            let iosched_machine::model::Io { op, flags, sector, nr_sectors, tag, .. } = io;
             let new = NewIo { op, flags, sector, nr_sectors, tag, asked_ns: self.now_ns, issued: None };
             if !self.cores[io.disk].submit(task, &new) {
                 all = false;

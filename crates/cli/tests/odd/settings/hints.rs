@@ -160,7 +160,7 @@ pub(super) fn nothing_set(place: &Place) {
 pub(super) fn another_device(place: &Place) {
     let Some(device) = blank(place) else { return };
     let name = device.device.file_name().unwrap().to_str().unwrap();
-    let found = iosched_kernel::BlockDevice::find(&iosched_kernel::Host::default(), &device.device).unwrap();
+    let found = iosched_kernel::BlockDevice::find(&iosched_kernel::Roots::default(), &device.device).unwrap();
     let state = iosched_kernel::StateDirectory::at(&place.path("state"));
     let session = iosched_kernel::Session::begin(&found, &state).unwrap();
     let journal = place.path("state/settings").join(name);

@@ -117,8 +117,8 @@ pub(super) fn only_warm_up(place: &Place) {
 
 pub(super) fn of_a_command(place: &Place) {
     let here = place.here.to_str().unwrap();
-    let host = iosched_kernel::Host::default();
-    if !available(iosched_kernel::BlockDevice::find(&host, &place.here).is_ok(), "a block device below the tests") {
+    let roots = iosched_kernel::Roots::default();
+    if !available(iosched_kernel::BlockDevice::find(&roots, &place.here).is_ok(), "a block device below the tests") {
         return;
     }
     let on = ["compare", "--on", here, "--scheduler", "present", "--runs", "2"];

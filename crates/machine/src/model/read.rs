@@ -5,7 +5,7 @@ use iosched_workload::app::Node;
 
 use super::io::Place;
 use super::task::{Action, Frame, Wait};
-use super::{Kernel, PAGE_BYTES};
+use super::{Model, PAGE_BYTES};
 use crate::cache::{Cached, Mapping, State};
 use crate::readahead::Plan;
 
@@ -49,7 +49,7 @@ impl ReadAhead {
     }
 }
 
-impl Kernel {
+impl Model {
     pub(super) fn read(&mut self, task: u32, read: &mut Read) -> Action {
         let (disk, ino) = self.file(task, read.node);
         let mapping = self.mapping(disk, ino);

@@ -8,13 +8,13 @@ use super::read::Read;
 use super::sync::{Fsync, SyncAll};
 use super::task::{Action, Frame, Open, Wait};
 use super::write::Write;
-use super::{HostError, Inode, Kernel};
+use super::{Inode, MachineError, Model};
 use crate::PAGE_BYTES;
 use crate::cache::Mapping;
 use crate::fs::{Effects, Ino};
 use crate::readahead::Readahead;
 
-impl Kernel {
+impl Model {
     /// Begins a system call of `task`; [`run`](Self::run) goes on with it. `batch` are the offsets of scattered writes, bytes.
     pub fn begin(&mut self, task: u32, call: &Call, batch: &[u64]) {
         let frame = match *call {
@@ -42,11 +42,11 @@ impl Kernel {
     }
 
     /// Makes what an application finds.
-    pub(super) fn prepare(&mut self, namespace: usize, existing: &[Existing]) -> Result<(), HostError> {
+    pub(super) fn prepare(&mut self, namespace: usize, existing: &[Existing]) -> Result<(), MachineError> {
         let mut effects = Effects::default();
         for &Existing { node, parent, name_bytes, bytes } in existing {
             let Some((disk, directory)) = self.find(namespace, parent) else {
-                return Err(HostError::NoSuchFile { node: parent.0 });
+                return Err(MachineError::NoSuchFile { node: parent.0 });
             };
             let fs = &mut self.disks[disk].fs;
             effects.clear();
@@ -71,7 +71,7 @@ impl Kernel {
         node: Node,
         name_bytes: u8,
         directory: bool,
-    ) -> Result<Frame, HostError> {
+    ) -> Result<Frame, MachineError> {
         let (disk, above) = self.known(task, parent)?;
         let effects = &mut self.tasks[task as usize].effects;
         effects.clear();
@@ -149,13 +149,13 @@ impl Kernel {
         node: Node,
         name_bytes: u8,
         flags: OpenFlags,
-    ) -> Result<Frame, HostError> {
+    ) -> Result<Frame, MachineError> {
         self.close(task, node);
         let readahead = Readahead::new(self.machine.kernel.readahead());
         self.tasks[task as usize].open.push(Open { node, flags, readahead, last: (u64::MAX, 0) });
         let Some((disk, ino)) = self.find(self.tasks[task as usize].namespace, node) else {
             if !flags.create {
-                return Err(HostError::NoSuchFile { node: node.0 });
+                return Err(MachineError::NoSuchFile { node: node.0 });
             }
             return self.make(task, parent, node, name_bytes, false);
         };
@@ -227,8 +227,8 @@ impl Kernel {
     }
 
     /// Disk and inode of a node that an application may have given wrongly.
-    fn known(&self, task: u32, node: Node) -> Result<(usize, Ino), HostError> {
-        self.find(self.tasks[task as usize].namespace, node).ok_or(HostError::NoSuchFile { node: node.0 })
+    fn known(&self, task: u32, node: Node) -> Result<(usize, Ino), MachineError> {
+        self.find(self.tasks[task as usize].namespace, node).ok_or(MachineError::NoSuchFile { node: node.0 })
     }
 
     fn name(&mut self, namespace: usize, node: Node, place: Option<(usize, Ino)>) {

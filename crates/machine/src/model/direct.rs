@@ -5,7 +5,7 @@ use std::ops::Range;
 use iosched::{Flags, Op, SECTOR_BYTES};
 use iosched_workload::app::{Node, OpenFlags};
 
-use super::Kernel;
+use super::Model;
 use super::io::{Place, Purpose};
 use super::metadata::Metadata;
 use super::sync::Fsync;
@@ -55,7 +55,7 @@ pub(super) struct Scatter {
     pub(super) next: usize,
 }
 
-impl Kernel {
+impl Model {
     pub(super) fn direct(&mut self, task: u32, direct: &mut Direct) -> Action {
         let (disk, ino) = self.file(task, direct.node);
         let size = self.disks[disk].fs.size(ino);

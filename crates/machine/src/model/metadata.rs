@@ -2,7 +2,7 @@
 
 use iosched::Flags;
 
-use super::Kernel;
+use super::Model;
 use super::io::Place;
 use super::task::{Action, Wait};
 use crate::cache::{Cached, State};
@@ -34,7 +34,7 @@ impl Metadata {
     }
 }
 
-impl Kernel {
+impl Model {
     /// What `task` has just got for a file is joined with a transaction.
     pub(super) fn allocated(&mut self, disk: usize, ino: Ino) -> Metadata {
         let mapping = self.mapping(disk, ino);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use iosched_host::cache::{Balance, Cached, Mapping, NoRoom, PageCache, State};
+use iosched_machine::cache::{Balance, Cached, Mapping, NoRoom, PageCache, State};
 use proptest::prelude::*;
 
 type Key = (u32, u64);

@@ -6,7 +6,7 @@ use super::read::ReadAhead;
 use super::sync::Fsync;
 use super::task::{Action, Frame, Wait};
 use super::throttle::Throttle;
-use super::{Kernel, PAGE_BYTES};
+use super::{Model, PAGE_BYTES};
 use crate::cache::{Cached, State};
 use crate::fs::FsKind;
 
@@ -29,7 +29,7 @@ pub(super) struct Write {
     pub(super) again: bool,
 }
 
-impl Kernel {
+impl Model {
     pub(super) fn write(&mut self, task: u32, write: &mut Write) -> Action {
         if write.position >= write.end {
             return Action::Pop;

@@ -1,9 +1,9 @@
 //! The kernel at work: tasks in system calls, its own threads, the I/O they ask for.
 //!
-//! The caller makes the calls in this order. [`Kernel::begin`] starts a system call of a task; [`Kernel::run`] goes on with
-//! it until CPU time is to pass, bios are to be submitted ([`Kernel::take_io`]), the task waits, or the call returns. When an I/O is done,
-//! [`Kernel::completed`] is told; then [`Kernel::take_ready`] names the tasks that may run again. A wait that ends by itself
-//! ends with [`Kernel::time_is_up`].
+//! The caller makes the calls in this order. [`Model::begin`] starts a system call of a task; [`Model::run`] goes on with
+//! it until CPU time is to pass, bios are to be submitted ([`Model::take_io`]), the task waits, or the call returns. When an I/O is done,
+//! [`Model::completed`] is told; then [`Model::take_ready`] names the tasks that may run again. A wait that ends by itself
+//! ends with [`Model::time_is_up`].
 //!
 //! A task is a stack of frames, as a kernel's is: the frame on top runs, may push what must be done first, and pops itself. Each
 //! frame is a file here. Every disk has a writeback thread and a journal thread, which are tasks without system calls.
@@ -34,9 +34,9 @@ use self::io::Ios;
 use self::task::{Action, Frame, Task, Wait};
 use self::throttle::Rate;
 use crate::cache::{Mapping, PageCache};
+use crate::description::Machine;
 use crate::fs::{FileSystem, FsError, Ino};
 use crate::journal::{Journal, JournalConfig, Tid};
-use crate::machine::Machine;
 use crate::readahead::Readahead;
 use crate::{PAGE_BYTES, PAGE_SECTORS};
 
@@ -54,21 +54,21 @@ pub enum Outcome {
     Cpu(u64),
     /// It runs on when the request queue has its bios.
     Submit,
-    /// It waits: until [`Kernel::take_ready`] names it, or until this moment at the latest, ns.
+    /// It waits: until [`Model::take_ready`] names it, or until this moment at the latest, ns.
     Blocked {
-        /// When [`Kernel::time_is_up`] is to be called.
+        /// When [`Model::time_is_up`] is to be called.
         until_ns: Option<u64>,
     },
     /// Its system call has returned.
     Returned,
-    /// The run cannot go on: see [`Kernel::error`].
+    /// The run cannot go on: see [`Model::error`].
     Failed,
 }
 
 /// Why a run cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum HostError {
+pub enum MachineError {
     /// The file system refuses.
     #[error(transparent)]
     FileSystem(#[from] FsError),
@@ -151,9 +151,9 @@ impl Inode {
     }
 }
 
-/// The kernel of one machine.
+/// The modelled kernel of one machine.
 #[derive(Debug)]
-pub struct Kernel {
+pub struct Model {
     machine: Machine,
     now_ns: u64,
     cache: PageCache,
@@ -168,16 +168,16 @@ pub struct Kernel {
     yields: Vec<(u32, usize, u32)>,
     /// The limit on dirty pages was exceeded when last looked at.
     dirty_exceeded: bool,
-    error: Option<HostError>,
+    error: Option<MachineError>,
 }
 
-impl Kernel {
+impl Model {
     /// A kernel with freshly made file systems and an empty page cache. Its own threads are tasks 0 to 2 x `disks.len()`
     /// (exclusive), and [ready](Self::take_ready).
     ///
     /// # Errors
     /// A file system that a disk has no room for.
-    pub fn new(machine: &Machine, disks: &[DiskConfig], seed: u64) -> Result<Self, HostError> {
+    pub fn new(machine: &Machine, disks: &[DiskConfig], seed: u64) -> Result<Self, MachineError> {
         let mut kernel = Self {
             machine: machine.clone(),
             now_ns: 0,
@@ -228,7 +228,7 @@ impl Kernel {
     ///
     /// # Errors
     /// What is to exist does not fit, or names a directory that is not there.
-    pub fn add_application(&mut self, existing: &[Existing]) -> Result<usize, HostError> {
+    pub fn add_application(&mut self, existing: &[Existing]) -> Result<usize, MachineError> {
         let mut roots = vec![None; Node::DISKS_MAX as usize];
         for (disk, root) in self.disks.iter().zip(&mut roots) {
             *root = Some((0, disk.fs.root()));
@@ -364,7 +364,7 @@ impl Kernel {
 
     /// Why the run cannot go on.
     #[must_use]
-    pub fn error(&self) -> Option<&HostError> {
+    pub fn error(&self) -> Option<&MachineError> {
         self.error.as_ref()
     }
 
@@ -423,7 +423,7 @@ impl Kernel {
         }
     }
 
-    fn fail(&mut self, error: impl Into<HostError>) {
+    fn fail(&mut self, error: impl Into<MachineError>) {
         self.error.get_or_insert(error.into());
     }
 

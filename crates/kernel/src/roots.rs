@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 
 /// The roots of a machine's `/sys`, `/proc`, `/dev`, `/run` and `/etc`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Host {
+pub struct Roots {
     root: PathBuf,
 }
 
-impl Default for Host {
+impl Default for Roots {
     fn default() -> Self {
         Self::at(Path::new("/"))
     }
 }
 
-impl Host {
+impl Roots {
     /// The machine whose `sys`, `proc`, `dev`, `run` and `etc` are in the directory `root`.
     #[must_use]
     pub fn at(root: &Path) -> Self {

@@ -1,6 +1,6 @@
 //! What the page cache is for: what stays, what goes, and what it costs in memory.
 
-use iosched_host::cache::{Balance, Cached, Mapping, NoRoom, PageCache, State};
+use iosched_machine::cache::{Balance, Cached, Mapping, NoRoom, PageCache, State};
 
 const FILE: Mapping = Mapping(3);
 const OTHER: Mapping = Mapping(12);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use iosched::{Flags, Op};
 
-use super::Kernel;
+use super::Model;
 use super::io::{Place, Purpose};
 use super::task::{Action, Frame, Wait};
 use super::writeback::{Scope, Writeback};
@@ -68,7 +68,7 @@ impl Checkpoint {
     }
 }
 
-impl Kernel {
+impl Model {
     pub(super) fn commit(&mut self, task: u32, commit: &mut Commit) -> Action {
         let disk = commit.disk;
         match commit.stage {

@@ -2,7 +2,7 @@
 
 use iosched::Flags;
 
-use super::Kernel;
+use super::Model;
 use super::io::Place;
 use super::task::{Action, Frame, Wait};
 use crate::cache::Mapping;
@@ -94,7 +94,7 @@ impl Writeback {
     }
 }
 
-impl Kernel {
+impl Model {
     pub(super) fn writeback(&mut self, task: u32, pass: &mut Writeback) -> Action {
         let disk = pass.disk;
         if pass.inodes == usize::MAX {

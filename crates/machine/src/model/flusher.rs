@@ -1,6 +1,6 @@
 //! The writeback thread of a disk: what is old is written every few seconds, and more when much is dirty.
 
-use super::Kernel;
+use super::Model;
 use super::task::{Action, Frame, Wait};
 use super::writeback::{Scope, Writeback};
 
@@ -39,7 +39,7 @@ impl Flusher {
     }
 }
 
-impl Kernel {
+impl Model {
     pub(super) fn flusher(&mut self, task: u32, flusher: &mut Flusher) -> Action {
         match std::mem::replace(&mut flusher.stage, Stage::Look) {
             Stage::Look => self.look(flusher),

@@ -4,8 +4,8 @@
 mod executor;
 mod model;
 
-use iosched_host::kernel::DiskConfig;
-use iosched_host::machine::Machine;
+use iosched_machine::description::Machine;
+use iosched_machine::model::DiskConfig;
 use iosched_workload::app::{Call, Existing, Node, OpenFlags, Source};
 use proptest::prelude::*;
 

@@ -1,10 +1,10 @@
 //! Limits on what is dirty: who dirties more is held back.
 
-use super::Kernel;
+use super::Model;
 use super::flusher::CONGESTION_WAIT_NS;
 use super::task::{Action, Frame, Wait};
 use super::writeback::{Scope, Writeback};
-use crate::machine::Throttling;
+use crate::description::Throttling;
 
 /// Most pages dirtied between two looks at the limits: 4 MiB.
 const RATELIMIT_PAGES_MAX: u64 = 1024;
@@ -68,7 +68,7 @@ impl Rate {
     }
 }
 
-impl Kernel {
+impl Model {
     pub(super) fn throttle(&mut self, task: u32, throttle: &mut Throttle) -> Action {
         match self.machine.kernel.throttling() {
             Throttling::WritesBack => self.write_back_own(task, throttle),

@@ -2,7 +2,7 @@
 
 use iosched::{Flags, Op};
 
-use super::{Kernel, Wait};
+use super::{Model, Wait};
 use crate::cache::Mapping;
 use crate::{PAGE_SECTORS, fs::Block};
 
@@ -19,7 +19,7 @@ pub struct Io {
     pub sector: u64,
     /// Length in sectors; 0 for a flush.
     pub nr_sectors: u32,
-    /// Given back to [`Kernel::completed`].
+    /// Given back to [`Model::completed`].
     pub tag: u32,
 }
 
@@ -84,7 +84,7 @@ impl Place {
     }
 }
 
-impl Kernel {
+impl Model {
     /// Puts out I/O for `task`, in bios that a request can hold. Each but the last is as long as it may be.
     pub(super) fn send(
         &mut self,

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use iosched::{Flags, Op};
-use iosched_host::cache::{Cached, State};
-use iosched_host::kernel::{DiskConfig, Io, Kernel, Outcome};
-use iosched_host::machine::Machine;
+use iosched_machine::cache::{Cached, State};
+use iosched_machine::description::Machine;
+use iosched_machine::model::{DiskConfig, Io, Model, Outcome};
 use iosched_workload::SplitMix64;
 use iosched_workload::app::{Call, Existing, Node};
 
@@ -64,7 +64,7 @@ struct Task {
 }
 
 pub(crate) struct Executor {
-    kernel: Kernel,
+    kernel: Model,
     queue: Queue,
     rng: SplitMix64,
     now_ns: u64,
@@ -102,7 +102,7 @@ impl Executor {
         calls: Vec<Vec<Call>>,
         seed: u64,
     ) -> Self {
-        let mut kernel = Kernel::new(machine, &vec![disk; disks], seed).unwrap();
+        let mut kernel = Model::new(machine, &vec![disk; disks], seed).unwrap();
         let first = kernel.threads().len() as u32;
         let application = kernel.add_application(existing).unwrap();
         let tasks: Vec<_> = calls.into_iter().map(|calls| Task { calls: calls.into(), ..Task::default() }).collect();

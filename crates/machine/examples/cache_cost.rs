@@ -1,12 +1,12 @@
 //! What the page cache costs: ns of CPU time of this machine per operation, 8 GiB of memory.
 //!
-//! `cargo run --release -p iosched-host --example cache_cost [PART OF A LINE'S NAME]`
+//! `cargo run --release -p iosched-machine --example cache_cost [PART OF A LINE'S NAME]`
 
 #![allow(clippy::disallowed_methods, reason = "it measures this machine")]
 
 use std::hint::black_box;
 
-use iosched_host::cache::{Cached, Mapping, PageCache, State};
+use iosched_machine::cache::{Cached, Mapping, PageCache, State};
 
 const PAGES_MAX: u64 = 8 << 18;
 const FILE_PAGES: u64 = 16 << 18;

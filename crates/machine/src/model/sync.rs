@@ -2,7 +2,7 @@
 
 use iosched_workload::app::Node;
 
-use super::Kernel;
+use super::Model;
 use super::task::{Action, Frame, Wait};
 use super::writeback::{Scope, Writeback};
 use crate::cache::Mapping;
@@ -42,7 +42,7 @@ pub(super) struct SyncAll {
     files: Vec<Mapping>,
 }
 
-impl Kernel {
+impl Model {
     pub(super) fn fsync(&mut self, task: u32, fsync: &mut Fsync) -> Action {
         let (disk, ino) = self.file(task, fsync.node);
         let mapping = self.mapping(disk, ino);
