@@ -9,7 +9,8 @@ impl FileSystem {
     /// Makes a directory in `parent`, with a name of `name_bytes` (1 to 255).
     ///
     /// # Errors
-    /// [`FsError::NoInodes`], [`FsError::NoSpace`], [`FsError::DirectoryFull`]; nothing was made then.
+    /// [`FsError::NoInodes`], [`FsError::NoSpace`], [`FsError::DirectoryFull`]; nothing was made then. A name that needed two
+    /// more blocks of `parent` may have got one of them: as in Linux, it stays there, for the next name that needs it.
     ///
     /// # Panics
     /// `parent` is not a directory.
