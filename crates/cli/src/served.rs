@@ -95,6 +95,7 @@ impl DiskArgs {
             budget_bytes: u64::from(self.budget_mib) << 20,
             seed: self.seed,
             record: self.record.clone(),
+            recording: None,
             messages: output::messages().clone(),
         };
         let mut disk = reactor::open(&options)?;

@@ -228,7 +228,7 @@ impl WeightRange {
 }
 
 /// One cgroup.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cgroup {
     /// Its name, for people and decision events.
     pub name: String,

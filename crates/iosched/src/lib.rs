@@ -136,7 +136,7 @@ pub use decision::{
     ActiveQueue, Anticipation, AnticipatoryEvent, BfqEvent, BfqReason, BfqState, Cfq2616Event, Decision, DecisionLog,
     KyberEvent, LatencyKind, MqDeadlineChoice, QueueName, Workload,
 };
-pub use driver::{Driver, Due, Rerun, Step};
+pub use driver::{Driver, Due, Rerun, Step, recording};
 pub use elevator::{Elevator, PerGroup, PerProcess, Registered};
 pub use env::Env;
 pub use layer::{Layer, Merging, MultiQueueRules, Tags, Waking};

@@ -20,6 +20,8 @@ pub struct Time(u64);
 impl Time {
     /// The origin.
     pub const ZERO: Self = Self(0);
+    /// Where a host lets a queue's time begin: far enough from the origin that no elevator takes a moment for "never".
+    pub const BEGINNING: Self = Self(1_000 * SECOND_NS);
     /// Later than any moment a host will name.
     pub const MAX: Self = Self(u64::MAX);
 

@@ -20,6 +20,7 @@ fn recorded(backend: &str, record: Option<std::path::PathBuf>) -> Served {
         budget_bytes: 64 << 20,
         seed: 1,
         record,
+        recording: None,
         shared: false,
         messages: Messages::to_nobody(),
     };
@@ -116,6 +117,7 @@ fn a_file_is_served_once() {
         budget_bytes: 1 << 20,
         seed: 1,
         record: None,
+        recording: None,
         shared: false,
         messages: Messages::to_nobody(),
     };

@@ -23,7 +23,7 @@ mod service_log;
 mod setting;
 mod timeline;
 
-pub use engine::{check, run};
+pub use engine::{RecordedError, Replayed, check, replay_recorded, run};
 pub use iosched_workload::Replay;
 pub use iosched_workload::outcome::{
     DirectionResult, Histogram, JobResult, Latencies, Note, QueueStat, QueueStatGroup, RunResult, SAMPLE_NS, Samples,

@@ -50,7 +50,7 @@ impl Host {
         }
         self.pids += 1;
         let cgroup = self.cgroup(cgroup);
-        let context = self.driver.queue_mut().create_context(self.pids, ioprio, cgroup);
+        let context = self.driver.create_context(self.pids, ioprio, cgroup);
         self.digest.add(context.index() as u64);
         self.model.started(context)?;
         let env = self.driver.queue().env();
@@ -66,7 +66,7 @@ impl Host {
         let task = self.tasks.swap_remove(usize::from(task) % self.tasks.len());
         self.coverage.exits += 1;
         self.coverage.exits_waiting += u64::from(task.remainder.is_some());
-        self.driver.queue_mut().exit(self.now, task.context);
+        self.driver.exit(self.now, task.context);
         self.model.exited(task.context);
         self.look_at_decisions()?;
         // It may have been called and not have gone on: then another is.
@@ -77,7 +77,7 @@ impl Host {
 
     pub(super) fn yield_to(&mut self, from: u8, to: u8) -> Checked {
         let (from, to) = (self.context(from), self.context(to));
-        self.driver.queue_mut().yield_to(self.now, from, to);
+        self.driver.yield_to(self.now, from, to);
         self.look_at_decisions()?;
         self.attend_to_kick()
     }
@@ -94,8 +94,7 @@ impl Host {
         }
         let [weight, leaf_weight] = [weight, leaf_weight].map(|w| Some(u32::from(w)));
         let parent = Some(self.cgroup(parent));
-        let created =
-            self.driver.queue_mut().create_cgroup(Cgroup { name: "group".to_owned(), parent, weight, leaf_weight });
+        let created = self.driver.create_cgroup(Cgroup { name: "group".to_owned(), parent, weight, leaf_weight });
         let valid = self.takes_weights([weight, leaf_weight]);
         ensure!(created.is_ok() == valid, Control, "a cgroup of weights {weight:?}, {leaf_weight:?}: {created:?}");
         self.cgroup_ids.extend(created);
@@ -105,7 +104,7 @@ impl Host {
     pub(super) fn move_task(&mut self, task: u8, cgroup: u8) -> Checked {
         let (context, cgroup) = (self.context(task), self.cgroup(cgroup));
         self.coverage.moves += 1;
-        self.driver.queue_mut().move_context(self.now, context, cgroup);
+        self.driver.move_context(self.now, context, cgroup);
         self.look_at_decisions()?;
         self.attend_to_kick()
     }
@@ -118,7 +117,7 @@ impl Host {
         }
         let cgroup = self.cgroup_ids.remove(at);
         self.coverage.removals += 1;
-        self.driver.queue_mut().remove_cgroup(self.now, cgroup);
+        self.driver.remove_cgroup(self.now, cgroup);
         self.look_at_decisions()?;
         self.attend_to_kick()
     }
@@ -137,7 +136,7 @@ impl Host {
         };
         let before = shown(self.driver.queue());
         let valid = self.takes_weights([weight, leaf_weight]);
-        let changed = self.driver.queue_mut().set_weights(cgroup, weight, leaf_weight);
+        let changed = self.driver.set_weights(cgroup, weight, leaf_weight);
         let expected = if valid { (weight, leaf_weight) } else { before };
         let after = shown(self.driver.queue());
         ensure!(
@@ -153,7 +152,7 @@ impl Host {
     /// Gives all tunables of the home elevator their values for the beginning.
     pub(super) fn preset(&mut self, preset: Preset) -> Checked {
         if preset == Preset::Largest {
-            let set = self.driver.queue_mut().set_attribute(self.now, "nr_requests", &u32::MAX.to_string());
+            let set = self.driver.set_attribute(self.now, "nr_requests", &u32::MAX.to_string());
             ensure!(set.is_ok(), Control, "the largest nr_requests: {set:?}");
         }
         let specs = (elevators()[self.config.home].tunables)();
@@ -165,7 +164,7 @@ impl Host {
                 Preset::Smallest => spec.min,
                 Preset::Largest => spec.max,
             };
-            let set = self.driver.queue_mut().set_tunable(self.now, spec.name, &value.to_string());
+            let set = self.driver.set_tunable(self.now, spec.name, &value.to_string());
             ensure!(set.is_ok(), Control, "{}={value}: {set:?}", spec.name);
         }
         if let Some(audit) = &mut self.audit {
@@ -180,7 +179,7 @@ impl Host {
         let Write { name, text, value } = write(&specs, self.config.queue.hz, which, value);
         let read = |queue: &RequestQueue| specs.iter().map(|spec| queue.tunable(spec.name)).collect::<Vec<_>>();
         let before = read(self.driver.queue());
-        let set = self.driver.queue_mut().set_tunable(self.now, name, &text);
+        let set = self.driver.set_tunable(self.now, name, &text);
         ensure!(
             set.is_ok() == value.is_some() && before.iter().all(Result::is_ok),
             Control,
@@ -215,7 +214,7 @@ impl Host {
         }
         let read = |queue: &RequestQueue| specs.iter().map(|spec| queue.attribute(spec.name)).collect::<Vec<_>>();
         let before = read(self.driver.queue());
-        let set = self.driver.queue_mut().set_attribute(self.now, name, &text);
+        let set = self.driver.set_attribute(self.now, name, &text);
         ensure!(set.is_ok() == value.is_some() && before.iter().all(Result::is_ok), Control, "{name}={text}: {set:?}");
         let Some(value) = value else {
             self.coverage.refused += 1;
@@ -243,7 +242,7 @@ impl Host {
         let layer = self.layer();
         let elevator = Registry::linux().get(name);
         if let Ok(elevator) = elevator {
-            self.driver.queue_mut().switch(self.now, elevator);
+            self.driver.switch(self.now, elevator);
         }
         let expected = elevator.map_or(before, |elevator| elevator.name);
         let after = self.driver.queue().scheduler();

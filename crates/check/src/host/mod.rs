@@ -87,12 +87,12 @@ impl Host {
             driver: Driver::new(queue, Rerun::LINUX),
         };
         if record {
-            host.driver.queue_mut().record_decisions(true);
+            host.driver.record_decisions(true);
             host.audit = Some(Audit::new(host.driver.queue(), config.queue.hz));
             host.look_at_decisions()?;
         }
         if let Some(nr_requests) = config.nr_requests {
-            let set = host.driver.queue_mut().set_attribute(host.now, "nr_requests", &nr_requests.to_string());
+            let set = host.driver.set_attribute(host.now, "nr_requests", &nr_requests.to_string());
             ensure!(set.is_ok(), Control, "nr_requests={nr_requests}: {set:?}");
         }
         host.preset(config.preset)?;
@@ -144,7 +144,7 @@ impl Host {
             Operation::Attribute { which, value } => self.write_attribute(which, value),
             Operation::Priority { task, ioprio } => {
                 let context = self.context(task);
-                self.driver.queue_mut().set_ioprio(context, ioprio);
+                self.driver.set_ioprio(context, ioprio);
                 Ok(())
             }
             Operation::Start { ioprio, cgroup } => self.start_task(ioprio, cgroup),
@@ -173,7 +173,7 @@ impl Host {
     pub fn check(&mut self) -> Checked {
         self.driver.queue().check();
         self.model.sums.advance(self.now);
-        self.model.sums.check(self.driver.queue_mut().stat(self.now))?;
+        self.model.sums.check(self.driver.stat(self.now))?;
         self.check_waiters()?;
         let env = self.driver.queue().env();
         self.model.check_memory(env.contexts.len(), env.requests.capacity())
@@ -436,7 +436,7 @@ impl Host {
         }
         let (max_sectors, layer) = (self.driver.queue().max_sectors(), self.layer());
         let Some(audit) = &mut self.audit else { return Ok(()) };
-        for (at, decision) in self.driver.queue_mut().take_decisions() {
+        for (at, decision) in self.driver.take_decisions() {
             ensure!(at == self.now, Determinism, "{decision:?} was made at {at}, and it is {}", self.now);
             // Writing to a hash does not fail.
             let _ = write!(self.decisions, "{decision:?}");

@@ -232,6 +232,26 @@ impl Decision {
     }
 }
 
+impl Decision {
+    /// The same decision with other names for bios: `renamed` gives each the one that it gets.
+    #[must_use]
+    pub fn with_cookies(mut self, renamed: impl Fn(u64) -> u64) -> Self {
+        match &mut self {
+            Self::Insert { cookie, .. }
+            | Self::Wait { cookie, .. }
+            | Self::Dispatch { cookie, .. }
+            | Self::Requeue { cookie }
+            | Self::Complete { cookie } => *cookie = renamed(*cookie),
+            Self::Merge { cookie, into, .. } | Self::RequestMerge { cookie, into } => {
+                *cookie = renamed(*cookie);
+                *into = renamed(*into);
+            }
+            _ => {}
+        }
+        self
+    }
+}
+
 impl From<BfqEvent> for Decision {
     fn from(event: BfqEvent) -> Self {
         Self::Bfq(event)

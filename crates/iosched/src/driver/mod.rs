@@ -17,12 +17,17 @@
 //! behind each. The multi-queue layer wakes everybody first: who waited for a tag has it by then.
 
 use crate::context::{ContextId, IoPriority};
-use crate::queue::{IoError, RequestQueue, Submit};
+use crate::decision::Decision;
+use crate::queue::{IoError, RequestQueue, Stat, Submit};
 use crate::request::{Bio, BioDone, RequestId};
 use crate::time::Time;
 
+mod control;
+pub mod recording;
 #[cfg(test)]
 mod tests;
+
+use recording::{Recording, What};
 
 /// What a host does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,6 +102,8 @@ pub struct Driver {
     queue: RequestQueue,
     rerun: Rerun,
     phase: Phase,
+    /// The last step of the turn under way woke a process, which submits now.
+    has_woken: bool,
     /// Of the turn under way: whether it is the multi-queue layer's.
     is_multi_queue: bool,
     run: Run,
@@ -105,6 +112,8 @@ pub struct Driver {
     rerun_at: Option<Time>,
     /// Since when the device has been idle though something is queued.
     idle_since: Option<Time>,
+    /// What it is told, if it is recorded.
+    recording: Option<Box<Recording>>,
 }
 
 /// One run of the queue.
@@ -124,11 +133,13 @@ impl Driver {
             queue,
             rerun,
             phase: Phase::Rest,
+            has_woken: false,
             is_multi_queue: false,
             run: Run::default(),
             is_kicked: false,
             rerun_at: None,
             idle_since: None,
+            recording: None,
         }
     }
 
@@ -139,11 +150,20 @@ impl Driver {
         &self.queue
     }
 
-    /// The queue, for what changes no turn: processes, cgroups, attributes, decisions.
+    /// Turns the recording of decisions on or off: see [`RequestQueue::record_decisions`].
+    pub fn record_decisions(&mut self, on: bool) {
+        self.queue.record_decisions(on);
+    }
+
+    /// Takes the decisions since the last call: see [`RequestQueue::take_decisions`].
     #[inline]
-    #[must_use]
-    pub fn queue_mut(&mut self) -> &mut RequestQueue {
-        &mut self.queue
+    pub fn take_decisions(&mut self) -> std::vec::Drain<'_, (Time, Decision)> {
+        self.queue.take_decisions()
+    }
+
+    /// The statistics up to now: see [`RequestQueue::stat`].
+    pub fn stat(&mut self, now: Time) -> &Stat {
+        self.queue.stat(now)
     }
 
     // ---- arrivals
@@ -154,7 +174,7 @@ impl Driver {
     /// As [`RequestQueue::submit`].
     #[inline]
     pub fn submit(&mut self, now: Time, bio: &Bio) -> Submit {
-        self.queue.submit(now, bio)
+        self.submit_issued(now, bio, None)
     }
 
     /// A bio arrives that was issued earlier: see [`RequestQueue::submit_issued`].
@@ -163,18 +183,21 @@ impl Driver {
     /// As [`RequestQueue::submit`].
     #[inline]
     pub fn submit_issued(&mut self, now: Time, bio: &Bio, ioprio: Option<IoPriority>) -> Submit {
+        self.note(Some(now), || What::Submit(*bio, ioprio));
         self.queue.submit_issued(now, bio, ioprio)
     }
 
     /// From now on, what `context` submits collects on its plug: see [`RequestQueue::plug`].
     #[inline]
     pub fn plug(&mut self, context: ContextId) {
+        self.note(None, || What::Plug(context));
         self.queue.plug(context);
     }
 
     /// Ends the plug of `context`; `true`: call again, after what is [`kicked`](Self::kicked). See [`RequestQueue::unplug`].
     #[inline]
     pub fn unplug(&mut self, now: Time, context: ContextId) -> bool {
+        self.note(Some(now), || What::Unplug(context));
         self.queue.unplug(now, context)
     }
 
@@ -204,17 +227,20 @@ impl Driver {
         result: Result<(), IoError>,
         done: impl FnMut(BioDone, Result<(), IoError>),
     ) {
+        self.note(Some(now), || What::Complete { request: id.index() as u32, result });
         self.queue.complete(now, id, result, done);
     }
 
     /// The device gives `id` back undone: see [`RequestQueue::requeue`].
     pub fn requeue(&mut self, now: Time, id: RequestId) {
+        self.note(Some(now), || What::Requeue(id.index() as u32));
         self.queue.requeue(now, id);
     }
 
     /// The elevator's timer is due. Whether a turn follows, as in Linux: after some timers, the queue is run when the next request
     /// comes or is done.
     pub fn timer(&mut self, now: Time) -> bool {
+        self.note(Some(now), || What::Timer);
         self.queue.timer(now);
         self.queue.runs_after_timer()
     }
@@ -235,6 +261,7 @@ impl Driver {
 
     /// The queue is run once more, by the turn that follows.
     pub fn rerun(&mut self, now: Time) {
+        self.note(Some(now), || What::Rerun);
         self.rerun_at = None;
         if let (Rerun::DeviceIdle { drain_ns, .. }, Some(since)) = (self.rerun, self.idle_since)
             && now.since(since) >= drain_ns
@@ -264,6 +291,10 @@ impl Driver {
         if self.phase == Phase::Rest {
             self.is_multi_queue = self.queue.is_multi_queue();
             self.begin(if self.is_multi_queue { Phase::Wake } else { Phase::Run });
+            self.note(Some(now), || What::Turn);
+        } else if self.has_woken {
+            self.has_woken = false;
+            self.note(Some(now), || What::Turn);
         }
         loop {
             if self.phase == Phase::Run {
@@ -276,6 +307,7 @@ impl Driver {
                 self.phase = Phase::Wake;
             }
             if let Some(context) = self.queue.take_woken() {
+                self.has_woken = true;
                 if !self.is_multi_queue {
                     self.begin(Phase::Run);
                 }

@@ -39,13 +39,13 @@ fn turn(driver: &mut Driver, now: Time, mut room: usize) -> Vec<&'static str> {
 /// Fills the queue, and lets `more` processes find it full.
 fn full(elevator: &str, nr_requests: u32, more: u32) -> Driver {
     let (mut driver, context) = driver(elevator, Rerun::LINUX);
-    driver.queue_mut().set_attribute(NOW, "nr_requests", &nr_requests.to_string()).unwrap();
+    driver.set_attribute(NOW, "nr_requests", &nr_requests.to_string()).unwrap();
     let mut sector = 0;
     while !matches!(driver.submit(NOW, &read(context, sector)), Submit::Full) {
         sector += 100;
     }
     for pid in 0..more {
-        let other = driver.queue_mut().create_context(10 + pid, IoPriority::default(), CgroupId::ROOT);
+        let other = driver.create_context(10 + pid, IoPriority::default(), CgroupId::ROOT);
         assert!(matches!(driver.submit(NOW, &read(other, sector + 100)), Submit::Full));
     }
     driver
@@ -108,11 +108,11 @@ fn events_of_one_time_have_an_order() {
 #[test]
 fn what_waits_beside_an_idle_device_is_asked_for_again_and_released_in_the_end() {
     let (mut driver, context) = driver("mq-deadline", Rerun::SERVED);
-    driver.queue_mut().set_tunable(NOW, "read_expire", "60000").unwrap();
+    driver.set_tunable(NOW, "read_expire", "60000").unwrap();
     // Of another class, and dated a minute ahead of what is young by then.
-    driver.queue_mut().set_ioprio(context, "idle".parse().unwrap());
+    driver.set_ioprio(context, "idle".parse().unwrap());
     let _ = driver.submit(NOW, &read(context, 0));
-    driver.queue_mut().set_tunable(NOW, "read_expire", "1").unwrap();
+    driver.set_tunable(NOW, "read_expire", "1").unwrap();
     let mut now = NOW;
     let mut reruns = 0;
     let mut steps = turn(&mut driver, now, 1);

@@ -118,6 +118,7 @@ impl<'a> Run<'a> {
     fn new(elevator: u8, steps: &'a [u8]) -> Self {
         let names = iosched::Registry::linux().names();
         let settings = Settings {
+            recorded: false,
             name: "disk".to_owned(),
             scheduler: names[usize::from(elevator) % names.len()].to_owned(),
             card: Card {
@@ -195,9 +196,14 @@ impl<'a> Run<'a> {
     }
 
     fn start(&mut self) {
-        while let Some(command) = self.disk.next_command(self.now, &mut self.segments) {
-            self.commands.push(command.id);
-            self.segments.clear();
+        loop {
+            while let Some(command) = self.disk.next_command(self.now, &mut self.segments) {
+                self.commands.push(command.id);
+                self.segments.clear();
+            }
+            if !self.disk.arrive(self.now) {
+                break;
+            }
         }
         assert!(self.commands.len() as u32 <= self.disk.depth_max());
     }
@@ -211,9 +217,7 @@ impl<'a> Run<'a> {
     }
 
     fn time(&mut self) {
-        if self.disk.next_timer().is_some_and(|at| at <= self.now) {
-            self.disk.timer(self.now);
-        }
+        self.disk.timer(self.now);
     }
 
     fn take_answers(&mut self) {

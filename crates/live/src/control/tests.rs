@@ -110,6 +110,7 @@ fn a_disks_tree_is_reached_through_the_socket_while_it_is_served() {
         budget_bytes: 1 << 20,
         seed: 1,
         record: None,
+        recording: None,
         shared: false,
         messages: crate::Messages::to_nobody(),
     };

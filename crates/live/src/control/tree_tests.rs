@@ -12,6 +12,7 @@ const NOW: Time = Time::ZERO;
 
 fn disk() -> LiveDisk {
     let settings = Settings {
+        recorded: false,
         name: "disk".to_owned(),
         scheduler: "cfq".to_owned(),
         card: Card {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use iosched::{Cgroup, CgroupId, ContextId, IoPriority, RequestQueue, Time, WeightError};
+use iosched::{Cgroup, CgroupId, ContextId, Driver, IoPriority, Time, WeightError};
 use slab::Slab;
 
 use super::Action;
@@ -252,14 +252,14 @@ impl Clients {
     }
 
     /// The group of that name, made with the default weight if it is not there.
-    pub(super) fn cgroup(&mut self, queue: &mut RequestQueue, name: Option<&str>) -> CgroupId {
+    pub(super) fn cgroup(&mut self, driver: &mut Driver, name: Option<&str>) -> CgroupId {
         let Some(name) = name else { return CgroupId::ROOT };
         if let Some(&cgroup) = self.groups.get(name) {
             return cgroup;
         }
         let cgroup = Cgroup { name: name.to_owned(), parent: Some(CgroupId::ROOT), weight: None, leaf_weight: None };
         // Without a weight there is none that could be out of range.
-        let id = queue.create_cgroup(cgroup).unwrap_or(CgroupId::ROOT);
+        let id = driver.create_cgroup(cgroup).unwrap_or(CgroupId::ROOT);
         self.groups.insert(name.to_owned(), id);
         id
     }
@@ -267,12 +267,12 @@ impl Clients {
     /// Gives the group of that name a weight, and makes it if it is not there.
     pub(super) fn set_weight(
         &mut self,
-        queue: &mut RequestQueue,
+        driver: &mut Driver,
         name: &str,
         weight: Option<u32>,
     ) -> Result<(), WeightError> {
-        let cgroup = self.cgroup(queue, Some(name));
-        queue.set_weights(cgroup, weight, weight)
+        let cgroup = self.cgroup(driver, Some(name));
+        driver.set_weights(cgroup, weight, weight)
     }
 
     pub(super) fn groups(&self) -> impl Iterator<Item = (&str, CgroupId)> {

@@ -1,5 +1,6 @@
 //! Control of a live disk: what its tree shows and changes.
 
+use iosched::recording::Record;
 use iosched::{
     ContextId, IoPriority, Registry, RequestQueue, Spec, Stat, Time, TunableError, UnknownElevator, WeightError,
     WeightRange,
@@ -76,7 +77,7 @@ impl LiveDisk {
     /// # Errors
     /// If there is no such elevator.
     pub fn switch(&mut self, now: Time, name: &str) -> Result<(), UnknownElevator> {
-        self.driver.queue_mut().switch(now, Registry::linux().get(name)?);
+        self.driver.switch(now, Registry::linux().get(name)?);
         self.switching = true;
         self.follow_switch(now);
         self.feed_all(now);
@@ -119,7 +120,7 @@ impl LiveDisk {
         if let Some(spec) = RequestQueue::attribute_specs().find(|spec| nr_requests && spec.name == name) {
             attribute_spec(spec).parse(value)?;
         }
-        self.driver.queue_mut().set_attribute(now, name, value)?;
+        self.driver.set_attribute(now, name, value)?;
         if nr_requests {
             self.adopt_nr_requests();
             self.scale_requests(now);
@@ -133,7 +134,7 @@ impl LiveDisk {
     /// # Errors
     /// If the elevator has none of that name, or it does not take that value.
     pub fn set_tunable(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
-        self.driver.queue_mut().set_tunable(now, name, value)
+        self.driver.set_tunable(now, name, value)
     }
 
     /// What the queue has as `nr_requests` is what each client has from now on.
@@ -148,13 +149,13 @@ impl LiveDisk {
         let wanted = wanted.min(REQUESTS_MAX);
         if self.driver.queue().attribute("nr_requests").ok() != Some(wanted.to_string()) {
             // It takes every number from 1 on.
-            let _ = self.driver.queue_mut().set_attribute(now, "nr_requests", &wanted.to_string());
+            let _ = self.driver.set_attribute(now, "nr_requests", &wanted.to_string());
         }
     }
 
     /// The statistics of the queue up to now.
     pub fn stat(&mut self, now: Time) -> Stat {
-        *self.driver.queue_mut().stat(now)
+        *self.driver.stat(now)
     }
 
     /// Reads and writes in the back end.
@@ -191,6 +192,7 @@ impl LiveDisk {
     /// Changes how many commands the back end is given at once, within 1 and [`LiveDisk::depth_max`].
     pub fn set_depth(&mut self, depth: u32) {
         self.settings.card.depth = depth.clamp(1, self.settings.card.depth_max.max(1));
+        self.driver.note_depth(self.settings.card.depth);
     }
 
     /// All clients, in no order that means anything.
@@ -213,16 +215,16 @@ impl LiveDisk {
         if let Some(client) = self.clients.get_mut(id) {
             client.identity.ioprio = ioprio;
             let context: ContextId = client.context;
-            self.driver.queue_mut().set_ioprio(context, ioprio);
+            self.driver.set_ioprio(context, ioprio);
         }
     }
 
     /// Moves a client to a group, made if it is not there; `None` is the root. What it asks for from now on belongs there.
     pub fn set_client_group(&mut self, now: Time, id: ClientId, group: Option<String>) {
-        let cgroup = self.clients.cgroup(self.driver.queue_mut(), group.as_deref());
+        let cgroup = self.clients.cgroup(&mut self.driver, group.as_deref());
         if let Some(client) = self.clients.get_mut(id) {
             client.identity.group = group;
-            self.driver.queue_mut().move_context(now, client.context, cgroup);
+            self.driver.move_context(now, client.context, cgroup);
         }
     }
 
@@ -231,7 +233,7 @@ impl LiveDisk {
     /// # Errors
     /// If the present elevator does not take that weight.
     pub fn group(&mut self, name: &str, weight: Option<u32>) -> Result<(), WeightError> {
-        self.clients.set_weight(self.driver.queue_mut(), name, weight)
+        self.clients.set_weight(&mut self.driver, name, weight)
     }
 
     /// All groups by name, with the weights in force.
@@ -253,7 +255,7 @@ impl LiveDisk {
         for client in self.clients.iter() {
             watch.connected(now, client.trace_pid(), &client.identity.name);
         }
-        self.driver.queue_mut().record_decisions(true);
+        self.driver.record_decisions(true);
     }
 
     /// Counts what the elevator decides from now on.
@@ -266,14 +268,25 @@ impl LiveDisk {
     /// How often the elevator decided what since it is [watched](LiveDisk::watch); `None` if it is not.
     pub fn decision_counts(&mut self) -> Option<DecisionCounts> {
         let watch = self.watch.as_mut()?;
-        watch.look(self.driver.queue_mut());
+        watch.look(&mut self.driver);
         Some(watch.counts)
     }
 
     /// The block trace since the last call. Whoever has the disk [watched](LiveDisk::watch) asks often, or what is not looked at piles up.
     pub fn take_events(&mut self) -> Vec<BlkEvent> {
         let Some(watch) = &mut self.watch else { return Vec::new() };
-        watch.look(self.driver.queue_mut());
+        watch.look(&mut self.driver);
         watch.take_events()
+    }
+
+    /// What the disk's driver was told and what was decided since the last call, if the disk is recorded. Whoever has it recorded asks often,
+    /// or what is not taken piles up.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        let mut records = self.driver.take_records();
+        if let Some(watch) = &mut self.watch {
+            watch.look(&mut self.driver);
+            records.append(&mut watch.decisions);
+        }
+        records
     }
 }

@@ -6,9 +6,14 @@
 //! - *submit*: [`LiveDisk::submit`] takes an operation of any offset and length; [`LiveDisk::has_room`] says whether a front end should
 //!   take more from that client.
 //! - *commands*: `next_command` gives what the back end is to do next, [`LiveDisk::complete`] takes its result.
+//! - *arrivals*: [`LiveDisk::arrive`] hands in what completions have made possible.
 //! - *answers*: [`LiveDisk::take_done`].
 //! - *timer*: [`LiveDisk::next_timer`], [`LiveDisk::timer`].
 //! - *control*: elevator, attributes and tunables, at any moment.
+//!
+//! Each completion, each timer and all that arrives at one moment are an event of the [`Driver`], and after each event the host asks for
+//! commands until there is none: that is the event's turn. So a disk goes the way that the simulator's engine goes, which a recording of one
+//! shows when it is replayed there.
 //!
 //! What it promises: an operation is answered once, after all it asks for has been done by the back end, with its own errors and no other
 //! operation's; a flush covers every write answered before it was submitted. Memory is bounded: each client has `nr_requests` of
@@ -27,8 +32,8 @@ mod watch;
 use std::collections::VecDeque;
 
 use iosched::{
-    Bio, ContextId, Driver, IoError, Op, QueueConfig, Registry, RequestId, RequestQueue, Rerun, Sector, Step, Time,
-    UnknownElevator,
+    Bio, ContextId, Driver, Due, IoError, Op, QueueConfig, Registry, RequestId, RequestQueue, Rerun, Sector, Step,
+    Time, UnknownElevator,
 };
 use iosched_system::{Buffer, Pool, Segment};
 use slab::Slab;
@@ -49,6 +54,13 @@ use watch::{Extent, Watch};
 const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
 /// Most sectors that one bio trims or zeroes: a request of that size does not hold others up for long.
 const ZEROED_SECTORS_MAX: u64 = 65_536;
+/// Bits of a bio's cookie that are the key of its part; the others are its ordinal.
+const KEY_BITS: u32 = 28;
+
+/// The key of the part that a bio is.
+fn key(cookie: u64) -> u32 {
+    (cookie & ((1 << KEY_BITS) - 1)) as u32
+}
 
 /// What a live disk is made with.
 #[derive(Clone, Debug)]
@@ -61,6 +73,8 @@ pub struct Settings {
     pub card: Card,
     /// Bytes that front ends let all clients' operations, and answers that they do not take, hold together.
     pub budget_bytes: u64,
+    /// Whether what its driver is told, and what is decided, is recorded: see [`LiveDisk::take_records`].
+    pub recorded: bool,
 }
 
 /// What a client asked for is done.
@@ -139,8 +153,14 @@ pub struct LiveDisk {
     commands: Slab<CommandFor>,
     /// Requests that the elevator has given out and the back end has not been told of.
     started: VecDeque<RequestId>,
+    /// Bios so far.
+    bios: u64,
     /// Room was offered to clients that no longer want it.
     declined: bool,
+    /// Clients that may have room for more of what they asked for.
+    hungry: Vec<ClientId>,
+    /// A client has gone, and what the queue has room for is to follow.
+    rescale: bool,
     in_device: [u32; 2],
     conflicts: Conflicts,
     salvages: Salvages,
@@ -182,7 +202,10 @@ impl LiveDisk {
             settings,
             driver: Driver::new(queue, Rerun::SERVED),
             started: VecDeque::new(),
+            bios: 0,
             declined: false,
+            hungry: Vec::new(),
+            rescale: false,
             pool,
             clients: Clients::default(),
             owners: Vec::new(),
@@ -202,6 +225,11 @@ impl LiveDisk {
             connections: ConnectionCounts::default(),
         };
         disk.adopt_nr_requests();
+        if disk.settings.recorded {
+            disk.driver.record(now, config, disk.settings.card.depth);
+            disk.watch.get_or_insert_default().keep_decisions();
+            disk.driver.record_decisions(true);
+        }
         Ok(disk)
     }
 
@@ -212,13 +240,13 @@ impl LiveDisk {
     /// # Errors
     /// If there are too many.
     pub fn connect(&mut self, now: Time, identity: Identity) -> Result<ClientId, TooManyClients> {
-        let cgroup = self.clients.cgroup(self.driver.queue_mut(), identity.group.as_deref());
+        let cgroup = self.clients.cgroup(&mut self.driver, identity.group.as_deref());
         let pid = watch::trace_pid(identity.pid, self.clients.next_number());
-        let context = self.driver.queue_mut().create_context(pid, identity.ioprio, cgroup);
+        let context = self.driver.create_context(pid, identity.ioprio, cgroup);
         let id = match self.clients.add(identity, context) {
             Ok(id) => id,
             Err(error) => {
-                self.driver.queue_mut().exit(now, context);
+                self.driver.exit(now, context);
                 return Err(error);
             }
         };
@@ -252,16 +280,16 @@ impl LiveDisk {
             }
         }
         self.begin_free(now);
-        self.driver.queue_mut().exit(now, context);
-        self.forget_if_idle(now, id);
+        self.driver.exit(now, context);
+        self.forget_if_idle(id);
         // It may have been offered room that is another's now.
         self.settle(now);
     }
 
-    fn forget_if_idle(&mut self, now: Time, id: ClientId) {
+    fn forget_if_idle(&mut self, id: ClientId) {
         if self.clients.get(id).is_some_and(|client| client.leaving && client.operations == 0) {
             self.clients.remove(id);
-            self.scale_requests(now);
+            self.rescale = true;
         }
     }
 
@@ -370,9 +398,10 @@ impl LiveDisk {
             let key = self.parts.insert(part);
             let flags = running.flags(part.op);
             let Part { op, sector, nr_sectors, .. } = part;
-            let bio = Bio { op, flags, sector, nr_sectors, context, cookie: key as u64 };
+            self.bios += 1;
+            let bio = Bio { op, flags, sector, nr_sectors, context, cookie: self.bios << KEY_BITS | key as u64 };
             if let Some(watch) = &mut self.watch {
-                watch.look(self.driver.queue_mut());
+                watch.look(&mut self.driver);
                 let pid = self.driver.queue().env().contexts.get(context).pid;
                 watch.queued(now, &Extent { pid, op, flags, sector, nr_sectors });
             }
@@ -404,15 +433,13 @@ impl LiveDisk {
 
     // ---- commands
 
-    /// What the back end is to do next, if it has room and the elevator gives something. The places of the data are put into
-    /// `segments`; they stay until the command is complete.
+    /// What the back end is to do next, in the turn of the last event: if it has room and the elevator gives something. The places of the data
+    /// are put into `segments`; they stay until the command is complete.
     pub(crate) fn next_command(&mut self, now: Time, segments: &mut Vec<Segment>) -> Option<Command> {
         segments.clear();
-        if (self.commands.len() as u32) < self.settings.card.depth
-            && let Some((request, part)) = self.salvages.next()
-        {
+        if let Some((request, part)) = self.salvages.next() {
             let Part { op, sector, nr_sectors, .. } = self.parts[part as usize];
-            self.add_segment(u64::from(part), segments);
+            self.add_segment(part, segments);
             let fua = self.driver.queue().request(request).needs_fua();
             return Some(self.command(CommandFor { request, alone: Some(part) }, op, sector, nr_sectors, fua));
         }
@@ -420,17 +447,39 @@ impl LiveDisk {
             if let Some(request) = self.started.pop_front() {
                 return Some(self.command_for(request, segments));
             }
-            match self.driver.turn(now, self.back_end_has_room()) {
-                Some(Step::Start(request)) => self.started.push_back(request),
-                Some(Step::Wake(context)) => self.wake(now, context),
-                None if std::mem::take(&mut self.declined) => self.feed_all(now),
-                None => return None,
+            match self.driver.turn(now, self.back_end_has_room())? {
+                Step::Start(request) => self.started.push_back(request),
+                Step::Wake(context) => self.wake(now, context),
             }
         }
     }
 
+    /// Hands in what completions and the turns after them have made possible: an event. Whether there was anything; the host asks until there
+    /// is nothing.
+    pub fn arrive(&mut self, now: Time) -> bool {
+        let switched = self.switching && !self.driver.queue().is_switching();
+        let (rescale, declined) = (std::mem::take(&mut self.rescale), std::mem::take(&mut self.declined));
+        if !(switched || rescale || declined) && self.hungry.is_empty() && self.free.is_empty() {
+            return false;
+        }
+        self.follow_switch(now);
+        if rescale {
+            self.scale_requests(now);
+        }
+        let mut hungry = std::mem::take(&mut self.hungry);
+        for client in hungry.drain(..) {
+            self.feed(now, client);
+        }
+        self.hungry = hungry;
+        self.begin_free(now);
+        if declined {
+            self.feed_all(now);
+        }
+        true
+    }
+
     fn back_end_has_room(&self) -> bool {
-        self.commands.len() + self.started.len() < self.settings.card.depth as usize
+        self.driver.queue().in_driver() < self.settings.card.depth
     }
 
     fn command_for(&mut self, request: RequestId, segments: &mut Vec<Segment>) -> Command {
@@ -440,14 +489,14 @@ impl LiveDisk {
         if matches!(op, Op::Read | Op::Write) {
             let (parts, operations) = (&self.parts, &mut self.operations);
             for cookie in self.driver.queue().bios(request) {
-                let part = parts[cookie as usize];
+                let part = parts[key(cookie) as usize];
                 segments.extend(operations[part.operation as usize].segment(part.at, part.bytes()));
             }
         }
         self.command(CommandFor { request, alone: None }, op, sector, nr_sectors, fua)
     }
 
-    fn add_segment(&mut self, part: u64, segments: &mut Vec<Segment>) {
+    fn add_segment(&mut self, part: u32, segments: &mut Vec<Segment>) {
         let part = self.parts[part as usize];
         if matches!(part.op, Op::Read | Op::Write) {
             segments.extend(self.operations[part.operation as usize].segment(part.at, part.bytes()));
@@ -457,13 +506,13 @@ impl LiveDisk {
     fn command(&mut self, purpose: CommandFor, op: Op, sector: Sector, nr_sectors: u32, fua: bool) -> Command {
         self.in_device[usize::from(op.is_write())] += 1;
         let id = self.commands.insert(purpose) as u32;
-        let no_hole =
-            op == Op::WriteZeroes && self.driver.queue().bios(purpose.request).any(|part| self.needs_room(part));
+        let no_hole = op == Op::WriteZeroes
+            && self.driver.queue().bios(purpose.request).any(|cookie| self.needs_room(key(cookie)));
         let (offset, length) = (sector * SECTOR_BYTES, u64::from(nr_sectors) * SECTOR_BYTES);
         Command { id, op, offset, length, fua, no_hole }
     }
 
-    fn needs_room(&self, part: u64) -> bool {
+    fn needs_room(&self, part: u32) -> bool {
         self.operations[self.parts[part as usize].operation as usize].no_hole
     }
 
@@ -486,7 +535,7 @@ impl LiveDisk {
         }
         // Several operations share the request: each is to hear of its own errors only.
         if result.is_err() && self.driver.queue().request(request).op().has_data() {
-            let mut parts: Vec<u32> = self.driver.queue().bios(request).map(|cookie| cookie as u32).collect();
+            let mut parts: Vec<u32> = self.driver.queue().bios(request).map(key).collect();
             if parts.len() > 1 {
                 parts.reverse();
                 self.salvages.begin(request, parts);
@@ -501,18 +550,19 @@ impl LiveDisk {
         let salvages = &mut self.salvages;
         let result = result.map_err(|errno| IoError(errno.0));
         self.driver.complete(now, request, result, |bio, result| {
-            let alone = salvages.result(bio.cookie as u32);
+            let alone = salvages.result(key(bio.cookie));
             finished.push((bio.cookie, alone.unwrap_or(result.map_err(|IoError(errno)| Errno(errno)))));
         });
         for (cookie, result) in finished.drain(..) {
             let client = self.part_done(now, cookie, result);
-            self.feed(now, client);
+            if self.hungry.last() != Some(&client) {
+                self.hungry.push(client);
+            }
         }
         self.finished = finished;
-        self.settle(now);
     }
 
-    /// What has become possible is done.
+    /// What has become possible by what arrived is done.
     pub(super) fn settle(&mut self, now: Time) {
         self.follow_switch(now);
         self.begin_free(now);
@@ -524,7 +574,7 @@ impl LiveDisk {
         self.declined |= self.clients.get(id).is_none_or(|client| client.pending.is_empty());
         self.feed(now, id);
         // Its bio may have been merged since.
-        self.driver.queue_mut().decline(context);
+        self.driver.decline(context);
         self.begin_free(now);
     }
 
@@ -534,7 +584,7 @@ impl LiveDisk {
 
     /// A part of an operation is done. Whose it was.
     fn part_done(&mut self, now: Time, cookie: u64, result: Result<(), Errno>) -> ClientId {
-        let number = self.parts.remove(cookie as usize).operation;
+        let number = self.parts.remove(key(cookie) as usize).operation;
         let running = &mut self.operations[number as usize];
         let id = running.client;
         running.parts_under_way -= 1;
@@ -567,7 +617,7 @@ impl LiveDisk {
         }
         self.conflicts.ended(number, &running, &mut self.operations, &mut self.free);
         self.done.push(Done { client: id, cookie, result: running.into_result() });
-        self.forget_if_idle(now, id);
+        self.forget_if_idle(id);
     }
 
     /// Everything answered since the last call, in order.
@@ -589,11 +639,14 @@ impl LiveDisk {
         self.driver.next_due(None, None).map(|(at, _)| at)
     }
 
-    /// The time has come; commands may be due afterwards.
-    pub fn timer(&mut self, now: Time) {
-        self.driver.timer(now);
-        if self.driver.next_rerun().is_some_and(|at| at <= now) {
-            self.driver.rerun(now);
+    /// The time may have come: an event, if it has. Whether it had.
+    pub fn timer(&mut self, now: Time) -> bool {
+        match self.driver.next_due(None, None).filter(|&(at, _)| at <= now) {
+            // Every host runs the queue after every event.
+            Some((_, Due::Timer)) => _ = self.driver.timer(now),
+            Some(_) => self.driver.rerun(now),
+            None => return false,
         }
+        true
     }
 }

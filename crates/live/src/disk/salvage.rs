@@ -7,11 +7,19 @@ use iosched::RequestId;
 
 use crate::Errno;
 
+/// A request that is tried part by part, one at a time: it has one place in the device.
+#[derive(Debug)]
+struct Salvage {
+    /// Parts not tried yet, last first.
+    left: Vec<u32>,
+    /// A part is being tried.
+    trying: bool,
+}
+
 /// Requests that are tried part by part.
 #[derive(Debug, Default)]
 pub(super) struct Salvages {
-    /// Of each, the parts not tried yet, last first, and how many have no result yet.
-    requests: BTreeMap<RequestId, (Vec<u32>, usize)>,
+    requests: BTreeMap<RequestId, Salvage>,
     /// Of each part tried.
     results: BTreeMap<u32, Result<(), Errno>>,
 }
@@ -19,8 +27,7 @@ pub(super) struct Salvages {
 impl Salvages {
     /// `parts` of `request` are to be tried alone, the last of them first.
     pub(super) fn begin(&mut self, request: RequestId, parts: Vec<u32>) {
-        let count = parts.len();
-        self.requests.insert(request, (parts, count));
+        self.requests.insert(request, Salvage { left: parts, trying: false });
     }
 
     /// The next part to try.
@@ -29,15 +36,17 @@ impl Salvages {
         if self.requests.is_empty() {
             return None;
         }
-        self.requests.iter_mut().find_map(|(&request, (parts, _))| Some((request, parts.pop()?)))
+        let (&request, salvage) = self.requests.iter_mut().find(|(_, salvage)| !salvage.trying)?;
+        salvage.trying = true;
+        Some((request, salvage.left.pop()?))
     }
 
     /// A part has been tried. Whether it was the last of its request.
     pub(super) fn tried(&mut self, request: RequestId, part: u32, result: Result<(), Errno>) -> bool {
         self.results.insert(part, result);
-        let Some((_, left)) = self.requests.get_mut(&request) else { return false };
-        *left -= 1;
-        let last = *left == 0;
+        let Some(salvage) = self.requests.get_mut(&request) else { return false };
+        salvage.trying = false;
+        let last = salvage.left.is_empty();
         if last {
             self.requests.remove(&request);
         }

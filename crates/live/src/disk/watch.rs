@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use iosched::{Decision, Flags, MergeSide, Op, RequestQueue, Sector, Time};
+use super::KEY_BITS;
+use iosched::recording::{Record, What};
+use iosched::{Decision, Driver, Flags, MergeSide, Op, Sector, Time};
 use iosched_trace::{Action, BlkEvent, Payload, ProcessName};
 
 /// 8,0, as the kernel numbers devices in traces: the first disk.
@@ -46,6 +48,10 @@ pub(super) struct Watch {
     events: Option<Vec<BlkEvent>>,
     /// Requests that are not done, by founding bio.
     requests: BTreeMap<u64, Extent>,
+    /// Decisions are kept for a recording,
+    keeps_decisions: bool,
+    /// since it was last taken, with bios by their ordinals.
+    pub(super) decisions: Vec<Record>,
 }
 
 /// The process number that stands in a trace for a client.
@@ -53,11 +59,21 @@ pub(super) fn trace_pid(pid: u32, number: u32) -> u32 {
     if pid == 0 { UNKNOWN_PIDS + number } else { pid }
 }
 
+/// A moment as a trace has it: since the disk began.
+fn of_trace(now: Time) -> Time {
+    Time::from_ns(now.since(Time::BEGINNING))
+}
+
 impl Watch {
     /// Also keeps the events of a block trace from now on, or no longer.
     pub(super) fn trace(&mut self, on: bool) {
         self.events = on.then(Vec::new);
         self.requests.clear();
+    }
+
+    /// Also keeps the decisions from now on.
+    pub(super) fn keep_decisions(&mut self) {
+        self.keeps_decisions = true;
     }
 
     /// The trace since the last call.
@@ -69,7 +85,7 @@ impl Watch {
     pub(super) fn connected(&mut self, now: Time, pid: u32, name: &str) {
         if let Some(events) = &mut self.events {
             let payload = Payload::Name(ProcessName::new(name.as_bytes()));
-            events.push(BlkEvent { payload, ..BlkEvent::new(Action::NoteProcess, now, 0, pid) });
+            events.push(BlkEvent { payload, ..BlkEvent::new(Action::NoteProcess, of_trace(now), 0, pid) });
         }
     }
 
@@ -80,15 +96,19 @@ impl Watch {
 
     fn event(&mut self, action: Action, now: Time, io: &Extent) {
         if let Some(events) = &mut self.events {
-            let event = BlkEvent::new(action, now, DEVICE, io.pid);
+            let event = BlkEvent::new(action, of_trace(now), DEVICE, io.pid);
             events.push(event.with_extent(io.op, io.flags, io.sector, io.nr_sectors));
         }
     }
 
     /// Looks at what the queue decided since the last call.
-    pub(super) fn look(&mut self, queue: &mut RequestQueue) {
-        for (now, decision) in queue.take_decisions() {
+    pub(super) fn look(&mut self, driver: &mut Driver) {
+        for (now, decision) in driver.take_decisions() {
             self.decision(now, &decision);
+            if self.keeps_decisions {
+                let what = What::Decision(decision.with_cookies(|cookie| cookie >> KEY_BITS));
+                self.decisions.push(Record { at: now, what });
+            }
         }
     }
 

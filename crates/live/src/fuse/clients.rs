@@ -218,6 +218,7 @@ mod tests {
             budget_bytes: 1 << 20,
             seed: 1,
             record: None,
+            recording: None,
             messages,
         };
         start(&options, None).unwrap()

@@ -335,6 +335,7 @@ mod tests {
             budget_bytes: 1 << 20,
             seed: 1,
             record: None,
+            recording: None,
             shared: false,
             messages: Messages::to_nobody(),
         };

@@ -7,8 +7,10 @@ mod record;
 mod start;
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
+use iosched::recording::Record;
 use iosched::{IoPriority, Op, Time};
 use iosched_system::Segment;
 use slab::Slab;
@@ -49,6 +51,7 @@ struct Reactor {
     inbox: Arc<Inbox>,
     nbd: Option<nbd::Server>,
     recorder: Option<Recorder>,
+    recording: Option<SyncSender<Vec<Record>>>,
     notes: Messages,
     began: Instant,
     patience: Patience,
@@ -76,6 +79,7 @@ impl Reactor {
         inbox: Arc<Inbox>,
         nbd: Option<nbd::Server>,
         recorder: Option<Recorder>,
+        recording: Option<SyncSender<Vec<Record>>>,
         notes: Messages,
     ) -> Self {
         Self {
@@ -85,6 +89,7 @@ impl Reactor {
             inbox,
             nbd,
             recorder,
+            recording,
             notes,
             began: Instant::now(),
             patience: Patience::default(),
@@ -103,7 +108,7 @@ impl Reactor {
     }
 
     fn now(&self) -> Time {
-        Time::from_ns(self.began.elapsed().as_nanos() as u64)
+        Time::BEGINNING + self.began.elapsed().as_nanos() as u64
     }
 
     fn run(mut self) -> Ended {
@@ -118,9 +123,11 @@ impl Reactor {
             self.came = self.ring.completions(&mut self.completed);
             // First what has ended, so that the device has the next before more comes.
             self.take_ended(now);
-            if self.disk.next_timer().is_some_and(|at| at <= now) {
-                self.disk.timer(now);
-                self.run_queue(now);
+            // A timer and a rerun at most: what is due at once again is heard in the next round.
+            for _ in 0..2 {
+                if self.disk.timer(now) {
+                    self.start(now);
+                }
             }
             self.take_messages(now);
             self.take_arrived(now);
@@ -161,6 +168,13 @@ impl Reactor {
         let events = self.disk.take_events();
         if let Some(recorder) = &mut self.recorder {
             recorder.push(events);
+        }
+        if let Some(recording) = &self.recording {
+            let records = self.disk.take_records();
+            if !records.is_empty() && recording.send(records).is_err() {
+                // Nobody listens any more.
+                self.recording = None;
+            }
         }
     }
 
@@ -234,9 +248,7 @@ impl Reactor {
             }
         }
         self.backend.advance(now, ring, &mut self.done);
-        if !self.done.is_empty() {
-            self.run_queue(now);
-        }
+        self.take_done(now);
     }
 
     fn take_arrived(&mut self, now: Time) {
@@ -255,26 +267,38 @@ impl Reactor {
 
     /// Gives the back end what the elevator gives, and the live disk what the back end is done with, until neither has more.
     fn run_queue(&mut self, now: Time) {
-        loop {
+        self.start(now);
+        self.take_done(now);
+        while self.disk.arrive(now) {
+            self.start(now);
+            self.take_done(now);
+        }
+    }
+
+    /// Gives the live disk what the back end is done with. Each completion has a turn of its own, as in the simulator.
+    fn take_done(&mut self, now: Time) {
+        while !self.done.is_empty() {
             let mut done = std::mem::take(&mut self.done);
-            let idle = done.is_empty();
             for (id, result) in done.drain(..) {
                 if let Some(failed) = self.disk.complete(now, id, result) {
                     self.tell(&failed);
                 }
+                self.start(now);
             }
-            self.done = done;
-            let mut begun = false;
-            while let Some(command) = self.disk.next_command(now, &mut self.segments) {
-                let ring = &mut Submissions { ring: &mut self.ring, source: Source::Backend };
-                self.backend.start(now, &command, &mut self.segments, ring, &mut self.done);
-                // What it has not taken it is done with.
-                self.segments.clear();
-                begun = true;
+            // What was done at once meanwhile comes next; of the two, the one with room for it is kept.
+            if self.done.is_empty() {
+                self.done = done;
             }
-            if idle && !begun {
-                return;
-            }
+        }
+    }
+
+    /// Gives the back end what the elevator gives in the turn of an event.
+    fn start(&mut self, now: Time) {
+        while let Some(command) = self.disk.next_command(now, &mut self.segments) {
+            let ring = &mut Submissions { ring: &mut self.ring, source: Source::Backend };
+            self.backend.start(now, &command, &mut self.segments, ring, &mut self.done);
+            // What it has not taken it is done with.
+            self.segments.clear();
         }
     }
 

@@ -3,9 +3,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::{fmt, io};
 
+use iosched::recording::Record;
 use iosched::{Time, UnknownElevator};
 
 use super::handle::{Handle, Inbox};
@@ -35,6 +37,8 @@ pub struct Options {
     pub seed: u64,
     /// A file that a block trace of all that happens goes to.
     pub record: Option<PathBuf>,
+    /// Who is given the recording of all that the disk's driver is told and decides; the disk waits where they are slow.
+    pub recording: Option<SyncSender<Vec<Record>>>,
     /// Who is told what a person should know.
     pub messages: Messages,
 }
@@ -76,6 +80,7 @@ pub struct Opened {
     backend: Box<dyn Backend>,
     about: String,
     record: Option<PathBuf>,
+    recording: Option<SyncSender<Vec<Record>>>,
     messages: Messages,
 }
 
@@ -134,9 +139,11 @@ pub fn open(options: &Options) -> Result<Opened, StartError> {
         scheduler: options.scheduler.clone(),
         card,
         budget_bytes: options.budget_bytes,
+        recorded: options.recording.is_some(),
     };
-    let disk = LiveDisk::new(Time::ZERO, settings, Pool::within(options.budget_bytes))?;
-    Ok(Opened { disk, backend, about, record: options.record.clone(), messages: options.messages.clone() })
+    let disk = LiveDisk::new(Time::BEGINNING, settings, Pool::within(options.budget_bytes))?;
+    let (record, recording) = (options.record.clone(), options.recording.clone());
+    Ok(Opened { disk, backend, about, record, recording, messages: options.messages.clone() })
 }
 
 /// Begins to serve a disk: to whoever has its handle, and by NBD if that is asked for.
@@ -153,10 +160,10 @@ impl Opened {
     /// # Errors
     /// If the trace cannot be written, or the system does not let us begin.
     pub fn serve(self, nbd: Option<nbd::Config>) -> Result<Served, StartError> {
-        let Self { mut disk, backend, about, record, messages } = self;
+        let Self { mut disk, backend, about, record, recording, messages } = self;
         let recorder = record.map(|path| Recorder::create(&path, messages.clone())).transpose()?;
         if recorder.is_some() {
-            disk.watch(Time::ZERO, true);
+            disk.watch(Time::BEGINNING, true);
         }
         let nbd = nbd.map(|config| nbd::Server::new(config, &mut disk, messages.clone()));
         let inbox = Arc::new(Inbox::new().map_err(StartError::System)?);
@@ -168,7 +175,7 @@ impl Opened {
             match ring::new() {
                 Ok(ring) => {
                     let _ = ready.send(Ok(()));
-                    Reactor::new(ring, disk, backend, inbox, nbd, recorder, messages).run()
+                    Reactor::new(ring, disk, backend, inbox, nbd, recorder, recording, messages).run()
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));

@@ -1,7 +1,8 @@
 //! What all workloads share: submission with splitting, the queue run, completion, accounting.
 
 use iosched::{
-    Bio, CgroupId, ContextId, Decision, Driver, Flags, IoPriority, KyberEvent, Op, RequestId, SECTOR_BYTES, Step,
+    Bio, CgroupId, ContextId, Decision, Driver, Flags, IoError, IoPriority, KyberEvent, Op, RequestId, SECTOR_BYTES,
+    Step,
 };
 use iosched::{Submit, Time};
 use iosched_disk::{Command, Device};
@@ -11,7 +12,7 @@ use crate::observer::{Completed, Dispatched, Observer, Submitted, Taken};
 use iosched_workload::outcome::{Latencies, Note, QueueStat, RunResult, TaskResult};
 
 /// The queue's time at the start of a run: far enough from zero that no elevator mistakes a moment for "never".
-pub(crate) const ORIGIN: Time = Time::from_ns(1_000_000_000_000);
+pub(crate) const ORIGIN: Time = Time::BEGINNING;
 
 /// Bits of a cookie that name the I/O's slot; the rest is the bio's ordinal.
 const SLOT_BITS: u32 = 28;
@@ -131,29 +132,19 @@ pub(super) struct Core<D, O> {
     pub(super) tally: Tally,
 }
 
-fn replace_cookies(mut decision: Decision) -> Decision {
-    match &mut decision {
-        Decision::Insert { cookie, .. }
-        | Decision::Wait { cookie, .. }
-        | Decision::Dispatch { cookie, .. }
-        | Decision::Requeue { cookie }
-        | Decision::Complete { cookie } => {
-            *cookie >>= SLOT_BITS;
+/// A decision as observers are told of it: bios by their ordinals, time since the start.
+fn told(decision: Decision) -> Decision {
+    match decision.with_cookies(|cookie| cookie >> SLOT_BITS) {
+        Decision::Kyber(KyberEvent::TimerArm { at }) => {
+            Decision::Kyber(KyberEvent::TimerArm { at: Time::from_ns(at.since(ORIGIN)) })
         }
-        Decision::Merge { cookie, into, .. } | Decision::RequestMerge { cookie, into } => {
-            *cookie >>= SLOT_BITS;
-            *into >>= SLOT_BITS;
-        }
-        // Time is told since the start.
-        Decision::Kyber(KyberEvent::TimerArm { at }) => *at = Time::from_ns(at.since(ORIGIN)),
-        _ => {}
+        decision => decision,
     }
-    decision
 }
 
 impl<D: Device, O: Observer> Core<D, O> {
     pub(super) fn new(mut driver: Driver, device: D, observer: O) -> Self {
-        driver.queue_mut().record_decisions(O::DECISIONS);
+        driver.record_decisions(O::DECISIONS);
         let card = device.card();
         Self {
             now_ns: 0,
@@ -188,7 +179,7 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     /// Adds a task; tasks are numbered from 0. All are added before the first event.
     pub(super) fn add_task(&mut self, pid: u32, name: &str, ioprio: IoPriority, cgroup: CgroupId) {
-        let context = self.driver.queue_mut().create_context(pid, ioprio, cgroup);
+        let context = self.driver.create_context(pid, ioprio, cgroup);
         if self.task_of_context.len() <= context.index() {
             self.task_of_context.resize(context.index() + 1, NONE);
         }
@@ -232,7 +223,7 @@ impl<D: Device, O: Observer> Core<D, O> {
     #[cold]
     fn begin_to_count(&mut self, from_ns: u64) {
         let under_way_ns = if self.in_device > 0 { from_ns - self.busy_since_ns } else { 0 };
-        let stat = self.driver.queue_mut().stat(ORIGIN + from_ns).into();
+        let stat = self.driver.stat(ORIGIN + from_ns).into();
         self.tally.begin(from_ns, self.dispatched, self.device_busy_ns + under_way_ns, stat);
     }
 
@@ -398,6 +389,22 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.driver.plug(self.owners[task as usize].context);
     }
 
+    /// One step of [`unplug`](Self::unplug), as the recording of a driver has it.
+    pub(super) fn unplug_once(&mut self, task: u32) {
+        let _ = self.driver.unplug(self.now(), self.owners[task as usize].context);
+        self.attend();
+    }
+
+    /// The device takes so many requests at once from now on.
+    pub(super) fn set_depth(&mut self, depth: u32) {
+        self.depth = depth;
+    }
+
+    /// I/Os are of any length: who submits has split them.
+    pub(super) fn take_whole(&mut self) {
+        self.max_sectors = u32::MAX;
+    }
+
     /// Ends the plug of `task`.
     pub(super) fn unplug(&mut self, task: u32) {
         let context = self.owners[task as usize].context;
@@ -412,25 +419,28 @@ impl<D: Device, O: Observer> Core<D, O> {
     pub(super) fn yield_to(&mut self, from: u32, to: u32) {
         let (from, to) = (self.owners[from as usize].context, self.owners[to as usize].context);
         let now = self.now();
-        self.driver.queue_mut().yield_to(now, from, to);
+        self.driver.yield_to(now, from, to);
         self.report_decisions();
     }
 
-    /// `task` exits.
-    pub(super) fn exit(&mut self, task: u32) {
-        let owner = &mut self.owners[task as usize];
-        if let Some(left) = owner.partial.take() {
-            // What was not submitted never will be.
-            let unsent = left.nr_sectors.div_ceil(self.part_max(left.op));
+    /// What `task` could not submit when the queue was full never will be.
+    pub(super) fn give_up(&mut self, task: u32) {
+        if let Some(left) = self.owners[task as usize].partial.take() {
+            let unsent = left.nr_sectors.div_ceil(self.part_max(left.op)).max(1);
             let io = &mut self.ios[left.slot as usize];
             io.parts -= unsent;
             if io.parts == 0 {
                 self.release_io(left.slot);
             }
         }
+    }
+
+    /// `task` exits.
+    pub(super) fn exit(&mut self, task: u32) {
+        self.give_up(task);
         let context = self.owners[task as usize].context;
         let now = self.now();
-        self.driver.queue_mut().exit(now, context);
+        self.driver.exit(now, context);
         self.report_decisions();
     }
 
@@ -450,8 +460,8 @@ impl<D: Device, O: Observer> Core<D, O> {
     #[inline]
     pub(super) fn report_decisions(&mut self) {
         if O::DECISIONS {
-            for (at, decision) in self.driver.queue_mut().take_decisions() {
-                self.observer.decision(at.since(ORIGIN), &replace_cookies(decision));
+            for (at, decision) in self.driver.take_decisions() {
+                self.observer.decision(at.since(ORIGIN), &told(decision));
             }
         }
     }
@@ -503,7 +513,7 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     /// The device's next event is due: takes one completion, if it is one.
     #[inline]
-    pub(super) fn complete(&mut self) -> bool {
+    pub(super) fn complete(&mut self, result: Result<(), IoError>) -> bool {
         let Some(tag) = self.device.advance(Time::from_ns(self.now_ns)) else {
             return false;
         };
@@ -515,19 +525,27 @@ impl<D: Device, O: Observer> Core<D, O> {
             self.device_busy_ns += self.now_ns - self.busy_since_ns;
         }
         let done = &mut self.done;
-        self.driver.complete(ORIGIN + self.now_ns, id, Ok(()), |bio, _| done.push(bio.cookie));
+        self.driver.complete(ORIGIN + self.now_ns, id, result, |bio, _| done.push(bio.cookie));
         self.report_decisions();
+        true
+    }
+
+    /// The device gives a request back undone; `false`: it does not have it.
+    pub(super) fn requeue(&mut self, tag: u32) -> bool {
+        let Some(id) = self.started.get_mut(tag as usize).and_then(Option::take) else { return false };
+        self.in_device -= 1;
+        self.driver.requeue(self.now(), id);
         true
     }
 
     /// Writes a tunable of the elevator, or an attribute of the queue if it has none of that name.
     pub(super) fn write_tunable(&mut self, name: &str, value: &str) {
         // Refused: as a write to the file would be.
-        let (now, queue) = (self.now(), self.driver.queue_mut());
-        if queue.tunable(name).is_ok() {
-            let _ = queue.set_tunable(now, name, value);
+        let (now, driver) = (self.now(), &mut self.driver);
+        if driver.queue().tunable(name).is_ok() {
+            let _ = driver.set_tunable(now, name, value);
         } else {
-            let _ = queue.set_attribute(now, name, value);
+            let _ = driver.set_attribute(now, name, value);
         }
         self.report_decisions();
     }
@@ -625,7 +643,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             self.begin_to_count(self.now_ns);
         }
         let now = self.now();
-        let queue: QueueStat = self.driver.queue_mut().stat(now).into();
+        let queue: QueueStat = self.driver.stat(now).into();
         RunResult {
             finished_ns: self.finished_ns,
             ios: self.tasks.iter().map(|task| task.ios).sum(),

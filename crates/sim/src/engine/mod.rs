@@ -10,13 +10,14 @@ mod core;
 mod heap;
 mod jobs;
 mod open;
+mod recorded;
 mod system;
 mod tally;
 mod tasks;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iosched::{CgroupId, Driver, QueueConfig, Rerun, SECOND_NS, SECTOR_BYTES, Time};
+use iosched::{CgroupId, Driver, Due, IoError, QueueConfig, Rerun, SECOND_NS, SECTOR_BYTES, Time};
 use iosched_disk::Device;
 use iosched_machine::model::{DiskConfig, Model};
 use iosched_workload::fio::Jobs;
@@ -24,6 +25,7 @@ use iosched_workload::{Replay, TaskSet, Trace, Workload, app};
 
 use self::core::Core;
 pub(crate) use self::core::ORIGIN;
+pub use self::recorded::{RecordedError, Replayed, replay_recorded};
 pub(crate) use self::tasks::TunableWrite;
 use crate::observer::Observer;
 use crate::plan::{Limit, Plan, SimError};
@@ -65,6 +67,25 @@ trait Source<D: Device, O: Observer> {
     fn schedule_rerun(&mut self, at_ns: u64) {
         let _ = at_ns;
         unreachable!("only tasks are run with reruns among their events");
+    }
+
+    /// When a timer, or a rerun, that is due at `due_ns` is heard, ns: where it is a clock of its own, at once.
+    #[inline]
+    fn heard_ns(&self, due: Due, due_ns: u64) -> u64 {
+        let _ = due;
+        due_ns
+    }
+
+    /// It is heard.
+    #[inline]
+    fn heard(&mut self, now: Time) {
+        let _ = now;
+    }
+
+    /// What the device says of the request that it is done with next.
+    #[inline]
+    fn result(&self) -> Result<(), IoError> {
+        Ok(())
     }
 
     /// Adds what it has to say of the run.
@@ -179,7 +200,7 @@ pub(crate) fn run_tasks<D: Device>(
     observer: impl Observer,
 ) -> Result<RunResult, SimError> {
     let Machine { mut driver, device, plug, warm_up_ns, limit, reruns_among_tasks, interrupt, .. } = machine;
-    let cgroups = tasks::create_cgroups(driver.queue_mut(), set)?;
+    let cgroups = tasks::create_cgroups(&mut driver, set)?;
     let mut core = Core::new(driver, device, observer);
     core.tally.warm_up_ns = warm_up_ns;
     for task in &set.tasks {
@@ -222,7 +243,7 @@ pub(crate) fn run_trace<D: Device>(
 fn run_jobs<D: Device>(machine: Machine<'_, D>, set: &Jobs, observer: impl Observer) -> Result<RunResult, SimError> {
     let Machine { mut driver, device, plug, seed, warm_up_ns, limit, interrupt, .. } = machine;
     let layout = set.layout(device.card().capacity_sectors * SECTOR_BYTES)?;
-    let cgroups = jobs::create_cgroups(driver.queue_mut(), set)?;
+    let cgroups = jobs::create_cgroups(&mut driver, set)?;
     let names = set.names();
     let mut core = Core::new(driver, device, observer);
     core.tally.warm_up_ns = warm_up_ns;
@@ -252,8 +273,9 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
     loop {
         let device_ns = core.device.next_event().map_or(u64::MAX, Time::as_ns);
         let timer_ns = core.driver.next_timer().map_or(u64::MAX, |at| at.since(ORIGIN));
+        let timer_ns = source.heard_ns(Due::Timer, timer_ns);
         let rerun_at = core.driver.next_rerun().filter(|_| !reruns_among_tasks);
-        let rerun_ns = rerun_at.map_or(u64::MAX, |at| at.since(ORIGIN));
+        let rerun_ns = source.heard_ns(Due::Rerun, rerun_at.map_or(u64::MAX, |at| at.since(ORIGIN)));
         let mut source_ns = source.next_ns();
         if source_ns >= end_ns || core.is_exhausted() {
             if source_ns != u64::MAX && limited.is_none() {
@@ -268,14 +290,16 @@ fn drive<D: Device, O: Observer, S: Source<D, O>>(
         }
         core.pass_until(core.now_ns.max(at_ns));
         if device_ns == at_ns {
-            if !core.complete() {
+            if !core.complete(source.result()) {
                 continue;
             }
         } else if timer_ns == at_ns {
+            source.heard(core.now());
             let _ = core.timer();
         } else if source_ns == at_ns {
             source.event(&mut core);
         } else {
+            source.heard(core.now());
             core.rerun();
         }
         settle(&mut core, &mut source);

@@ -163,7 +163,7 @@ impl<D: Device, O: Observer> System<D, O> {
     fn event(&mut self, source: Source) {
         match source {
             Source::Device(disk) => {
-                self.to_run[disk] |= self.cores[disk].complete();
+                self.to_run[disk] |= self.cores[disk].complete(Ok(()));
             }
             Source::Timer(disk) => self.to_run[disk] |= self.cores[disk].timer(),
             Source::Rerun(disk) => {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use iosched::{CgroupId, Flags, IoPriority, Op, RequestQueue};
+use iosched::{CgroupId, Driver, Flags, IoPriority, Op};
 use iosched_disk::Device;
 use iosched_workload::{After, CgroupMove, CgroupRemoval, Task, TaskLoop, TaskNumbers, TaskSet};
 
@@ -29,7 +29,7 @@ pub(super) struct Group {
 }
 
 /// Makes the cgroups of a task set.
-pub(super) fn create_cgroups(queue: &mut RequestQueue, set: &TaskSet) -> Result<Vec<Group>, SimError> {
+pub(super) fn create_cgroups(driver: &mut Driver, set: &TaskSet) -> Result<Vec<Group>, SimError> {
     let given = |weight| (weight != 0).then_some(weight);
     let mut groups: Vec<Group> = Vec::new();
     for cgroup in &set.cgroups {
@@ -37,7 +37,7 @@ pub(super) fn create_cgroups(queue: &mut RequestQueue, set: &TaskSet) -> Result<
         let parent = parent.and_then(|index| groups.get(index)).map_or(CgroupId::ROOT, |group| group.id);
         let (weight, leaf_weight) = (given(cgroup.weight), given(cgroup.leaf_weight));
         let name = cgroup.name.clone();
-        let id = queue.create_cgroup(iosched::Cgroup { name, parent: Some(parent), weight, leaf_weight })?;
+        let id = driver.create_cgroup(iosched::Cgroup { name, parent: Some(parent), weight, leaf_weight })?;
         groups.push(Group { id, weight, leaf_weight });
     }
     Ok(groups)
@@ -149,7 +149,7 @@ impl<'a> Tasks<'a> {
                 if let Some(task) = self.task_of(change.pid) {
                     let ioprio = IoPriority::new(change.class.into(), change.level);
                     let context = core.context(task);
-                    core.driver.queue_mut().set_ioprio(context, ioprio);
+                    core.driver.set_ioprio(context, ioprio);
                     let now_ns = core.now_ns;
                     core.observer().change(now_ns, &Change::IoPriority { task: task as usize, ioprio });
                 }
@@ -188,7 +188,7 @@ impl<'a> Tasks<'a> {
         let now_ns = core.now_ns;
         core.observer().change(now_ns, &Change::CgroupMove { task: task as usize, cgroup });
         let (now, context) = (core.now(), core.context(task));
-        core.driver.queue_mut().move_context(now, context, id);
+        core.driver.move_context(now, context, id);
         core.report_decisions();
     }
 
@@ -199,7 +199,7 @@ impl<'a> Tasks<'a> {
         let now_ns = core.now_ns;
         core.observer().change(now_ns, &Change::CgroupRemoval { cgroup });
         let now = core.now();
-        core.driver.queue_mut().remove_cgroup(now, id);
+        core.driver.remove_cgroup(now, id);
         core.report_decisions();
     }
 
@@ -216,7 +216,7 @@ impl<'a> Tasks<'a> {
             group.weight = Some(change.weight);
         }
         let Group { id, weight, leaf_weight } = *group;
-        if core.driver.queue_mut().set_weights(id, weight, leaf_weight).is_err() {
+        if core.driver.set_weights(id, weight, leaf_weight).is_err() {
             // Refused: as a write to the file would be.
             (group.weight, group.leaf_weight) = before;
             return;

@@ -70,6 +70,7 @@ impl Run {
         let write_cache = random.chance(70);
         let depth_max = random.pick(&[1, 4, 32]);
         let settings = Settings {
+            recorded: random.chance(30),
             name: "disk".to_owned(),
             scheduler: scheduler.to_owned(),
             card: Card {
@@ -322,9 +323,14 @@ impl Run {
 
     fn pump(&mut self) {
         let mut segments = Vec::new();
-        while let Some(command) = self.disk.next_command(self.now, &mut segments) {
-            self.store.start(&mut self.random, command, &mut segments);
-            assert!(self.store.len() as u32 <= self.disk.depth_max());
+        loop {
+            while let Some(command) = self.disk.next_command(self.now, &mut segments) {
+                self.store.start(&mut self.random, command, &mut segments);
+                assert!(self.store.len() as u32 <= self.disk.depth_max());
+            }
+            if !self.disk.arrive(self.now) {
+                break;
+            }
         }
     }
 
@@ -434,7 +440,8 @@ impl Run {
         }
         assert_eq!(self.disk.inflight().iter().sum::<u32>() as usize, self.store.len());
         let queue = self.disk.queue();
-        if !queue.is_switching() {
+        // What a switch or a client's end changes comes with the next arrivals.
+        if !self.disk.switching && !self.disk.rescale {
             let room = u64::from(self.nr_requests) * self.disk.clients.len() as u64;
             assert_eq!(queue.attribute("nr_requests").unwrap(), room.to_string(), "each client has its requests");
         }

@@ -57,7 +57,13 @@ impl Run {
         let profile = Profile::named(profile).unwrap();
         let mut card = card(&profile, Some(CAPACITY_BYTES));
         card.depth = depth.unwrap_or(card.depth);
-        let settings = Settings { name: "disk".into(), scheduler: scheduler.into(), card, budget_bytes: 256 << 20 };
+        let settings = Settings {
+            name: "disk".into(),
+            scheduler: scheduler.into(),
+            card,
+            budget_bytes: 256 << 20,
+            recorded: false,
+        };
         let mut disk = LiveDisk::new(Time::ZERO, settings, Pool::default()).unwrap();
         for (name, value) in tunables {
             disk.set_tunable(Time::ZERO, name, value).unwrap();
@@ -93,20 +99,28 @@ impl Run {
         }
     }
 
+    fn start(&mut self) {
+        let mut segments = Vec::new();
+        while let Some(command) = self.disk.next_command(self.now, &mut segments) {
+            self.device.submit(self.now, device_command(&command));
+            segments.clear();
+        }
+    }
+
     fn serve(&mut self) {
         let now = self.now;
-        if self.disk.next_timer().is_some_and(|at| at <= now) {
-            self.disk.timer(now);
-        }
         while self.device.next_event().is_some_and(|at| at <= now) {
             while let Some(id) = self.device.advance(now) {
                 self.disk.complete(now, id, Ok(()));
+                self.start();
             }
         }
-        let mut segments = Vec::new();
-        while let Some(command) = self.disk.next_command(now, &mut segments) {
-            self.device.submit(now, device_command(&command));
-            segments.clear();
+        if self.disk.timer(now) {
+            self.start();
+        }
+        self.start();
+        while self.disk.arrive(now) {
+            self.start();
         }
         for done in self.disk.take_done() {
             let (client, sent) = self.sent[done.cookie as usize];

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use iosched::{CgroupId, Flags, Op, RequestQueue, SECTOR_BYTES};
+use iosched::{CgroupId, Driver, Flags, Op, SECTOR_BYTES};
 use iosched_disk::Device;
 use iosched_workload::fio::{Action, Crew, Direction, Job, JobIo, Jobs as JobSet, Layout, OpenSync, Order, Process};
 use iosched_workload::outcome::{JobResult, Note};
@@ -28,7 +28,7 @@ const RUN: u32 = 1;
 const COUNT: u32 = 2;
 
 /// Makes the cgroups of jobs; returns that of each job of the file.
-pub(super) fn create_cgroups(queue: &mut RequestQueue, jobs: &JobSet) -> Result<Vec<CgroupId>, SimError> {
+pub(super) fn create_cgroups(driver: &mut Driver, jobs: &JobSet) -> Result<Vec<CgroupId>, SimError> {
     let mut weights: BTreeMap<&str, Option<u32>> = BTreeMap::new();
     for member in jobs.file().jobs.iter().filter_map(|job| job.cgroup.as_ref()) {
         // The last job that sets a weight has it, as with a write to the file.
@@ -52,7 +52,7 @@ pub(super) fn create_cgroups(queue: &mut RequestQueue, jobs: &JobSet) -> Result<
                     let weight = weights.get(path.as_str()).copied().flatten();
                     let name = path.clone();
                     let group = iosched::Cgroup { name, parent: Some(id), weight, leaf_weight: weight };
-                    let new = queue.create_cgroup(group)?;
+                    let new = driver.create_cgroup(group)?;
                     made.insert(path.clone(), new);
                     new
                 }

@@ -1,0 +1,129 @@
+//! What a host changes: processes, cgroups, attributes, tunables and the elevator itself. Each is the queue's call of that name, told to
+//! the recording first.
+
+use super::Driver;
+use super::recording::{Record, What};
+use crate::context::{Cgroup, CgroupId, ContextId, IoPriority, WeightError};
+use crate::elevator::Registered;
+use crate::queue::QueueConfig;
+use crate::time::Time;
+use crate::tunable::TunableError;
+
+impl Driver {
+    /// See [`RequestQueue::create_context`](crate::RequestQueue::create_context).
+    pub fn create_context(&mut self, pid: u32, ioprio: IoPriority, cgroup: CgroupId) -> ContextId {
+        self.note(None, || What::Context { pid, ioprio, cgroup });
+        self.queue.create_context(pid, ioprio, cgroup)
+    }
+
+    /// See [`RequestQueue::set_ioprio`](crate::RequestQueue::set_ioprio).
+    pub fn set_ioprio(&mut self, context: ContextId, ioprio: IoPriority) {
+        self.note(None, || What::IoPriority(context, ioprio));
+        self.queue.set_ioprio(context, ioprio);
+    }
+
+    /// See [`RequestQueue::exit`](crate::RequestQueue::exit).
+    pub fn exit(&mut self, now: Time, context: ContextId) {
+        self.note(Some(now), || What::Exit(context));
+        self.queue.exit(now, context);
+    }
+
+    /// See [`RequestQueue::yield_to`](crate::RequestQueue::yield_to).
+    pub fn yield_to(&mut self, now: Time, from: ContextId, to: ContextId) {
+        self.note(Some(now), || What::Yield { from, to });
+        self.queue.yield_to(now, from, to);
+    }
+
+    /// See [`RequestQueue::decline`](crate::RequestQueue::decline).
+    pub fn decline(&mut self, context: ContextId) {
+        self.note(None, || What::Decline(context));
+        self.queue.decline(context);
+    }
+
+    /// See [`RequestQueue::create_cgroup`](crate::RequestQueue::create_cgroup).
+    ///
+    /// # Errors
+    /// If a weight is out of range.
+    pub fn create_cgroup(&mut self, cgroup: Cgroup) -> Result<CgroupId, WeightError> {
+        self.note(None, || What::Cgroup(cgroup.clone()));
+        self.queue.create_cgroup(cgroup)
+    }
+
+    /// See [`RequestQueue::set_weights`](crate::RequestQueue::set_weights).
+    ///
+    /// # Errors
+    /// If a weight is out of range; nothing has changed then.
+    pub fn set_weights(
+        &mut self,
+        cgroup: CgroupId,
+        weight: Option<u32>,
+        leaf_weight: Option<u32>,
+    ) -> Result<(), WeightError> {
+        self.note(None, || What::Weights { cgroup, weight, leaf_weight });
+        self.queue.set_weights(cgroup, weight, leaf_weight)
+    }
+
+    /// See [`RequestQueue::move_context`](crate::RequestQueue::move_context).
+    pub fn move_context(&mut self, now: Time, context: ContextId, cgroup: CgroupId) {
+        self.note(Some(now), || What::Move(context, cgroup));
+        self.queue.move_context(now, context, cgroup);
+    }
+
+    /// See [`RequestQueue::remove_cgroup`](crate::RequestQueue::remove_cgroup).
+    pub fn remove_cgroup(&mut self, now: Time, cgroup: CgroupId) {
+        self.note(Some(now), || What::Remove(cgroup));
+        self.queue.remove_cgroup(now, cgroup);
+    }
+
+    /// See [`RequestQueue::set_attribute`](crate::RequestQueue::set_attribute).
+    ///
+    /// # Errors
+    /// If there is none of that name, it is read-only, or it does not take that value.
+    pub fn set_attribute(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
+        self.note(Some(now), || What::Attribute { name: name.to_owned(), value: value.to_owned() });
+        self.queue.set_attribute(now, name, value)
+    }
+
+    /// See [`RequestQueue::set_tunable`](crate::RequestQueue::set_tunable).
+    ///
+    /// # Errors
+    /// If the elevator has none of that name, or it does not take that value.
+    pub fn set_tunable(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
+        self.note(Some(now), || What::Tunable { name: name.to_owned(), value: value.to_owned() });
+        self.queue.set_tunable(now, name, value)
+    }
+
+    /// See [`RequestQueue::switch`](crate::RequestQueue::switch).
+    pub fn switch(&mut self, now: Time, registered: Registered) {
+        self.note(Some(now), || What::Switch(registered.name.to_owned()));
+        self.queue.switch(now, registered);
+    }
+
+    // ---- recording
+
+    /// Records what this driver, of a queue that was just made of `config`, is told from now on; `depth`: how many requests
+    /// the device takes at once. The host [takes](Self::take_records) the records often.
+    pub fn record(&mut self, now: Time, config: QueueConfig, depth: u32) {
+        self.recording = Some(Box::default());
+        let (elevator, rerun) = (self.queue.scheduler().to_owned(), self.rerun);
+        self.note(Some(now), || What::Queue { config, elevator, rerun });
+        self.note_depth(depth);
+    }
+
+    /// The device takes so many requests at once from now on: a host that has its driver recorded says so.
+    pub fn note_depth(&mut self, depth: u32) {
+        self.note(None, || What::Depth(depth));
+    }
+
+    /// The records since the last call, if it is recorded.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        self.recording.as_mut().map(|recording| recording.take()).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(super) fn note(&mut self, at: Option<Time>, what: impl FnOnce() -> What) {
+        if let Some(recording) = &mut self.recording {
+            recording.note(at, what());
+        }
+    }
+}

@@ -1,0 +1,514 @@
+//! A recording of a live disk's driver, carried out by the engine: what was predicted is what was run.
+//!
+//! The engine goes its own way, event by event and turn by turn; the recording tells when the device was done with what, when timers were
+//! heard and what arrived. A turn after each completion, timer and rerun, and after all that arrived at one moment, is the engine's
+//! own rule: a recording in which that is otherwise diverges, as does one whose decisions are others.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
+
+use iosched::recording::{Record, What};
+use iosched::{Bio, CgroupId, ContextId, Decision, Driver, Due, IoError, KyberEvent, Registry, RequestQueue, Time};
+use iosched_disk::{Card, Command, Device};
+
+use super::core::{Core, NewIo};
+use super::{ORIGIN, Source, drive};
+use crate::observer::Observer;
+use crate::plan::{Limit, SimError};
+
+/// Decisions that one side may be ahead of the other.
+const AHEAD_MAX: usize = 1 << 20;
+
+/// What a recording came to in the engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// Records, decisions included.
+    pub records: u64,
+    /// Bios submitted.
+    pub bios: u64,
+    /// Requests that the device was done with.
+    pub requests: u64,
+    /// Decisions compared, all alike.
+    pub decisions: u64,
+}
+
+/// Why a recording cannot be carried out, or where it and the engine part.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordedError<E: std::error::Error + 'static> {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(E),
+    /// It is no recording from the beginning.
+    #[error("record {record}: a recording begins with the queue as it was made")]
+    Beginning {
+        /// Number of the record, from 1.
+        record: u64,
+    },
+    /// It tells of what cannot be.
+    #[error("record {record}: {problem}")]
+    Impossible {
+        /// Number of the record, from 1.
+        record: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The engine does otherwise.
+    #[error("record {record}, at {at_ns} ns: recorded is {recorded}; the engine has {found}")]
+    Diverged {
+        /// Number of the record, from 1.
+        record: u64,
+        /// When, ns since the beginning.
+        at_ns: u64,
+        /// What was recorded.
+        recorded: String,
+        /// What comes of it here.
+        found: String,
+    },
+}
+
+/// Where recording and engine part, until the engine can say so.
+enum Trouble<E> {
+    Read(E),
+    Beginning,
+    Impossible(String),
+    Diverged { at: Time, recorded: String, found: String },
+}
+
+/// The recording as it is carried out.
+struct Tape<I, D, E> {
+    records: I,
+    /// The next record that is no decision.
+    head: Option<Record<D>>,
+    replayed: Replayed,
+    /// Decisions recorded, and decisions taken, that the other side has not come to.
+    recorded: VecDeque<(Time, D)>,
+    taken: VecDeque<(Time, Decision)>,
+    trouble: Option<Trouble<E>>,
+}
+
+impl<D, E, I> Tape<I, D, E>
+where
+    D: PartialEq<Decision> + fmt::Debug,
+    I: Iterator<Item = Result<Record<D>, E>>,
+{
+    /// Goes on to the next record that is no decision.
+    fn advance(&mut self) {
+        self.head = None;
+        while self.trouble.is_none() {
+            match self.records.next() {
+                Some(Ok(Record { at, what: What::Decision(decision) })) => {
+                    self.replayed.records += 1;
+                    self.recorded.push_back((at, decision));
+                    self.compare();
+                }
+                Some(Ok(record)) => {
+                    self.replayed.records += 1;
+                    self.head = Some(record);
+                    return;
+                }
+                Some(Err(error)) => self.trouble = Some(Trouble::Read(error)),
+                None => return,
+            }
+        }
+    }
+
+    /// The engine has taken a decision.
+    fn taken(&mut self, at: Time, decision: Decision) {
+        self.taken.push_back((at, decision));
+        self.compare();
+    }
+
+    fn compare(&mut self) {
+        while let (Some((recorded_at, recorded)), Some((at, found))) = (self.recorded.front(), self.taken.front()) {
+            if recorded_at != at || recorded != found {
+                let recorded = format!("at {} ns {recorded:?}", recorded_at.since(ORIGIN));
+                self.diverge(*at, recorded, format!("{found:?}"));
+                return;
+            }
+            self.recorded.pop_front();
+            self.taken.pop_front();
+            self.replayed.decisions += 1;
+        }
+        if self.recorded.len().max(self.taken.len()) > AHEAD_MAX {
+            let (recorded, found) = (self.recorded.len(), self.taken.len());
+            self.diverge(ORIGIN, format!("{recorded} decisions more"), format!("{found} decisions more"));
+        }
+    }
+
+    fn diverge(&mut self, at: Time, recorded: String, found: String) {
+        self.trouble.get_or_insert(Trouble::Diverged { at, recorded, found });
+        self.head = None;
+    }
+
+    /// The recording is over. What is left of either side has no counterpart.
+    fn end(&mut self) {
+        if let Some(head) = self.head.take() {
+            self.diverge(head.at, format!("{:?}", head.what), "nothing of the kind due then".to_owned());
+        }
+        if self.trouble.is_none()
+            && let Some(at) = self.recorded.front().map(|&(at, _)| at).or(self.taken.front().map(|&(at, _)| at))
+        {
+            let first = |some: Option<String>| some.unwrap_or_else(|| "no decision more".to_owned());
+            let recorded = first(self.recorded.front().map(|(_, decision)| format!("{decision:?}")));
+            let found = first(self.taken.front().map(|(_, decision)| format!("{decision:?}")));
+            self.diverge(at, recorded, found);
+        }
+    }
+
+    fn impossible(&mut self, problem: impl Into<String>) {
+        self.trouble.get_or_insert(Trouble::Impossible(problem.into()));
+        self.head = None;
+    }
+
+    /// When the next record is due if it is one of `which`, ns since the beginning.
+    fn due_ns(&self, which: impl Fn(&What<D>) -> bool) -> u64 {
+        self.head.as_ref().filter(|head| which(&head.what)).map_or(u64::MAX, |head| head.at.since(ORIGIN))
+    }
+
+    /// A turn begins or goes on, which the recording has too.
+    fn turn(&mut self, at: Time) {
+        match &self.head {
+            Some(Record { what: What::Turn, .. }) => self.advance(),
+            Some(other) => {
+                let recorded = format!("{:?}", other.what);
+                self.diverge(at, recorded, "a turn".to_owned());
+            }
+            None => {}
+        }
+    }
+}
+
+type Shared<I, D, E> = Rc<RefCell<Tape<I, D, E>>>;
+
+/// The device: it is done with what it was done with.
+struct RecordedDevice<I, D, E> {
+    tape: Shared<I, D, E>,
+    card: Card,
+    has: Vec<bool>,
+}
+
+impl<D, E, I> Device for RecordedDevice<I, D, E>
+where
+    D: PartialEq<Decision> + fmt::Debug,
+    I: Iterator<Item = Result<Record<D>, E>>,
+{
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn submit(&mut self, _: Time, command: Command) {
+        let tag = command.tag as usize;
+        if self.has.len() <= tag {
+            self.has.resize(tag + 1, false);
+        }
+        self.has[tag] = true;
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let due_ns = self.tape.borrow().due_ns(|what| matches!(what, What::Complete { .. }));
+        (due_ns != u64::MAX).then(|| Time::from_ns(due_ns))
+    }
+
+    fn advance(&mut self, now: Time) -> Option<u32> {
+        let mut tape = self.tape.borrow_mut();
+        let Some(Record { at, what: What::Complete { request, .. } }) = tape.head else { return None };
+        if at.since(ORIGIN) > now.as_ns() {
+            return None;
+        }
+        if !self.has.get(request as usize).is_some_and(|&has| has) {
+            let found = format!("a device that does not have request {request}");
+            tape.diverge(at, format!("the completion of request {request}"), found);
+            return None;
+        }
+        self.has[request as usize] = false;
+        tape.replayed.requests += 1;
+        tape.advance();
+        tape.turn(at);
+        Some(request)
+    }
+}
+
+/// What arrives, and when timers are heard.
+struct Recorded<'a, I, D, E> {
+    tape: Shared<I, D, E>,
+    registry: &'a Registry,
+    /// Of each context, the task that it is now; `None`: it has exited.
+    tasks: Vec<Option<u32>>,
+    added: u32,
+    cgroups: u32,
+}
+
+/// What ends a group of arrivals, or the recording.
+enum Next {
+    Arrival,
+    Turn,
+    Nothing,
+}
+
+impl<D, E, I> Recorded<'_, I, D, E>
+where
+    D: PartialEq<Decision> + fmt::Debug,
+    I: Iterator<Item = Result<Record<D>, E>>,
+{
+    /// All that arrives before the turn that is recorded next.
+    fn arrivals<V: Device, O: Observer>(&mut self, core: &mut Core<V, O>) {
+        loop {
+            let next = match self.tape.borrow().head.as_ref().map(|head| &head.what) {
+                Some(What::Turn) => Next::Turn,
+                Some(What::Complete { .. } | What::Timer | What::Rerun | What::Queue { .. }) | None => Next::Nothing,
+                Some(_) => Next::Arrival,
+            };
+            match next {
+                Next::Arrival => {
+                    let Some(record) = self.tape.borrow_mut().head.take() else { return };
+                    core.pass_until(core.now_ns.max(record.at.since(ORIGIN)));
+                    if let Err(problem) = self.perform(core, record.what) {
+                        self.tape.borrow_mut().impossible(problem);
+                        return;
+                    }
+                    self.tape.borrow_mut().advance();
+                }
+                Next::Turn => {
+                    let at = self.tape.borrow().head.as_ref().map_or(core.now(), |head| head.at);
+                    core.pass_until(core.now_ns.max(at.since(ORIGIN)));
+                    self.tape.borrow_mut().advance();
+                    return;
+                }
+                Next::Nothing => {
+                    self.tape.borrow_mut().turn(core.now());
+                    return;
+                }
+            }
+        }
+    }
+
+    fn task(&self, context: ContextId) -> Result<u32, String> {
+        let task = self.tasks.get(context.index()).copied().flatten();
+        task.ok_or_else(|| format!("there is no process {}", context.index()))
+    }
+
+    fn cgroup(&self, cgroup: CgroupId) -> Result<CgroupId, String> {
+        let known = cgroup.index() < self.cgroups as usize;
+        known.then_some(cgroup).ok_or_else(|| format!("there is no cgroup {}", cgroup.index()))
+    }
+
+    fn perform<V: Device, O: Observer>(&mut self, core: &mut Core<V, O>, what: What<D>) -> Result<(), String> {
+        let now = core.now();
+        match what {
+            What::Submit(bio, ioprio) => self.submit(core, &bio, ioprio.is_some())?,
+            What::Plug(context) => core.plug(self.task(context)?),
+            What::Unplug(context) => core.unplug_once(self.task(context)?),
+            What::Decline(context) => core.driver.decline(core.context(self.task(context)?)),
+            What::Context { pid, ioprio, cgroup } => {
+                core.add_task(pid, "", ioprio, self.cgroup(cgroup)?);
+                let context = core.context(self.added).index();
+                if self.tasks.len() <= context {
+                    self.tasks.resize(context + 1, None);
+                }
+                self.tasks[context] = Some(self.added);
+                self.added += 1;
+            }
+            What::IoPriority(context, ioprio) => core.driver.set_ioprio(core.context(self.task(context)?), ioprio),
+            What::Exit(context) => {
+                core.exit(self.task(context)?);
+                self.tasks[context.index()] = None;
+            }
+            What::Yield { from, to } => core.yield_to(self.task(from)?, self.task(to)?),
+            What::Cgroup(cgroup) => {
+                self.cgroup(cgroup.parent.unwrap_or(CgroupId::ROOT))?;
+                if let Ok(id) = core.driver.create_cgroup(cgroup) {
+                    self.cgroups = self.cgroups.max(id.index() as u32 + 1);
+                }
+            }
+            What::Weights { cgroup, weight, leaf_weight } => {
+                // Refused here as there.
+                let _ = core.driver.set_weights(self.cgroup(cgroup)?, weight, leaf_weight);
+            }
+            What::Move(context, cgroup) => {
+                core.driver.move_context(now, core.context(self.task(context)?), self.cgroup(cgroup)?);
+            }
+            What::Remove(cgroup) => core.driver.remove_cgroup(now, self.cgroup(cgroup)?),
+            What::Attribute { name, value } => _ = core.driver.set_attribute(now, &name, &value),
+            What::Tunable { name, value } => _ = core.driver.set_tunable(now, &name, &value),
+            What::Switch(elevator) => {
+                core.driver.switch(now, self.registry.get(&elevator).map_err(|error| error.to_string())?);
+            }
+            What::Depth(depth) => core.set_depth(depth),
+            What::Requeue(request) => {
+                if !core.requeue(request) {
+                    return Err(format!("the device does not have request {request}"));
+                }
+            }
+            What::Queue { .. } | What::Complete { .. } | What::Timer | What::Rerun | What::Turn | What::Decision(_) => {
+                unreachable!("no arrival")
+            }
+        }
+        core.report_decisions();
+        Ok(())
+    }
+
+    fn submit<V: Device, O: Observer>(&mut self, core: &mut Core<V, O>, bio: &Bio, issued: bool) -> Result<(), String> {
+        let &Bio { op, flags, sector, nr_sectors, context, .. } = bio;
+        if op.has_data() != (nr_sectors > 0) || sector.checked_add(nr_sectors.into()).is_none() {
+            return Err(format!("a bio of {nr_sectors} sectors from {sector}"));
+        }
+        if issued {
+            return Err("a bio that was issued earlier: only simulations have these".to_owned());
+        }
+        let task = self.task(context)?;
+        let asked_ns = core.now_ns;
+        if !core.submit(task, &NewIo { op, flags, sector, nr_sectors, tag: 0, asked_ns, issued: None }) {
+            // What comes of it once there is room is recorded, too.
+            core.give_up(task);
+        }
+        self.tape.borrow_mut().replayed.bios += 1;
+        Ok(())
+    }
+}
+
+impl<V: Device, O: Observer, D, E, I> Source<V, O> for Recorded<'_, I, D, E>
+where
+    D: PartialEq<Decision> + fmt::Debug,
+    I: Iterator<Item = Result<Record<D>, E>>,
+{
+    fn next_ns(&self) -> u64 {
+        let others = |what: &What<D>| matches!(what, What::Complete { .. } | What::Timer | What::Rerun);
+        self.tape.borrow().due_ns(|what| !others(what))
+    }
+
+    fn event(&mut self, core: &mut Core<V, O>) {
+        self.arrivals(core);
+    }
+
+    fn completed(&mut self, _: &mut Core<V, O>, _: u32, _: u32) {}
+
+    fn woken(&mut self, core: &mut Core<V, O>, _: u32) {
+        self.arrivals(core);
+    }
+
+    fn heard_ns(&self, due: Due, due_ns: u64) -> u64 {
+        let kind = |what: &What<D>| match due {
+            Due::Timer => matches!(what, What::Timer),
+            _ => matches!(what, What::Rerun),
+        };
+        let heard_ns = self.tape.borrow().due_ns(kind);
+        if due_ns <= heard_ns { heard_ns } else { u64::MAX }
+    }
+
+    fn heard(&mut self, now: Time) {
+        let mut tape = self.tape.borrow_mut();
+        tape.advance();
+        tape.turn(now);
+    }
+
+    fn result(&self) -> Result<(), IoError> {
+        match self.tape.borrow().head {
+            Some(Record { what: What::Complete { result, .. }, .. }) => result,
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Tells the tape of every decision.
+struct Compared<I, D, E>(Shared<I, D, E>);
+
+impl<D, E, I> Observer for Compared<I, D, E>
+where
+    D: PartialEq<Decision> + fmt::Debug,
+    I: Iterator<Item = Result<Record<D>, E>>,
+{
+    const DECISIONS: bool = true;
+
+    fn decision(&mut self, now_ns: u64, decision: &Decision) {
+        let decision = match *decision {
+            Decision::Kyber(KyberEvent::TimerArm { at }) => {
+                Decision::Kyber(KyberEvent::TimerArm { at: ORIGIN + at.as_ns() })
+            }
+            decision => decision,
+        };
+        self.0.borrow_mut().taken(ORIGIN + now_ns, decision);
+    }
+}
+
+/// Carries out the recording of a driver, and compares what the engine decides with what was decided. Elevators are those of `registry`.
+///
+/// # Errors
+/// The recording cannot be read or carried out, or the engine decides otherwise.
+pub fn replay_recorded<D, E, I>(
+    records: I,
+    registry: &Registry,
+    interrupt: Option<&AtomicBool>,
+) -> Result<Replayed, RecordedError<E>>
+where
+    D: PartialEq<Decision> + fmt::Debug,
+    E: std::error::Error + 'static,
+    I: Iterator<Item = Result<Record<D>, E>>,
+{
+    let replayed = Replayed::default();
+    let (recorded, taken) = (VecDeque::new(), VecDeque::new());
+    let mut tape = Tape { records, head: None, replayed, recorded, taken, trouble: None };
+    tape.advance();
+    let begun = match tape.head.take() {
+        Some(Record { at, what: What::Queue { config, elevator, rerun } }) if at >= ORIGIN => {
+            Some((at, config, elevator, rerun))
+        }
+        _ => None,
+    };
+    let tape = Rc::new(RefCell::new(tape));
+    match begun {
+        Some((at, config, elevator, rerun)) => match registry.get(&elevator) {
+            Ok(elevator) => {
+                tape.borrow_mut().advance();
+                let queue = RequestQueue::new(at, &config, elevator);
+                carry_out(&tape, registry, Driver::new(queue, rerun), config.depth, interrupt);
+            }
+            Err(error) => tape.borrow_mut().impossible(error.to_string()),
+        },
+        None => _ = tape.borrow_mut().trouble.get_or_insert(Trouble::Beginning),
+    }
+    let mut tape = tape.borrow_mut();
+    tape.end();
+    let record = tape.replayed.records;
+    Err(match tape.trouble.take() {
+        None => return Ok(tape.replayed),
+        Some(Trouble::Read(error)) => RecordedError::Read(error),
+        Some(Trouble::Beginning) => RecordedError::Beginning { record },
+        Some(Trouble::Impossible(problem)) => RecordedError::Impossible { record, problem },
+        Some(Trouble::Diverged { at, recorded, found }) => {
+            RecordedError::Diverged { record, at_ns: at.since(ORIGIN), recorded, found }
+        }
+    })
+}
+
+fn carry_out<D, E, I>(
+    tape: &Shared<I, D, E>,
+    registry: &Registry,
+    driver: Driver,
+    depth: u32,
+    interrupt: Option<&AtomicBool>,
+) where
+    D: PartialEq<Decision> + fmt::Debug,
+    I: Iterator<Item = Result<Record<D>, E>>,
+{
+    let card = Card {
+        capacity_sectors: u64::MAX,
+        depth,
+        hw_queues: 1,
+        rotational: false,
+        write_cache: false,
+        fua: false,
+        max_hw_sectors_kb: u32::MAX,
+    };
+    let device = RecordedDevice { tape: Rc::clone(tape), card, has: Vec::new() };
+    let mut core = Core::new(driver, device, Compared(Rc::clone(tape)));
+    core.take_whole();
+    let source = Recorded { tape: Rc::clone(tape), registry, tasks: Vec::new(), added: 0, cgroups: 1 };
+    match drive(core, source, false, Limit::default(), interrupt) {
+        // A recording may end with something queued: whoever recorded was stopped.
+        Ok(_) | Err(SimError::Stuck { .. }) => {}
+        Err(error) => tape.borrow_mut().impossible(error.to_string()),
+    }
+}
