@@ -9,84 +9,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use common::{Mounted, Server, directory, has_fuse, has_program, image, output, verified_writes};
-use iosched::{RequestQueue, Spec};
+use common::{Mounted, Server, Shaker, directory, has_fuse, has_program, image, output, setting, verified_writes};
 use iosched_check::Random;
 use iosched_live::control::{ClientError, ControlClient};
 
-/// An elevator has so long.
-const PAUSE: Duration = Duration::from_millis(10);
 const DEPTHS: [u32; 3] = [1, 16, 64];
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: a number")))
-}
-
-/// Changes a disk at random.
-struct Shaker<'a> {
-    random: Random,
-    /// Writes a file of the control tree; whether the value was taken.
-    write: &'a mut dyn FnMut(&str, &str) -> bool,
-    /// Reads the directory of clients.
-    clients: &'a mut dyn FnMut() -> Vec<String>,
-    switched: u64,
-    taken: u64,
-    refused: u64,
-}
-
-impl Shaker<'_> {
-    fn shake(&mut self, done: &AtomicBool) {
-        while !done.load(Ordering::SeqCst) {
-            let elevator = self.random.pick(&iosched::Registry::linux().names());
-            assert!((self.write)("queue/scheduler", elevator), "{elevator} is not taken");
-            self.switched += 1;
-            for _ in 0..self.random.below(4) {
-                self.change(elevator);
-            }
-            thread::sleep(PAUSE);
-        }
-    }
-
-    fn change(&mut self, elevator: &str) {
-        let (path, value) = match self.random.below(8) {
-            0 => ("device/queue_depth".to_owned(), (1 + self.random.below(64)).to_string()),
-            1 => match (self.clients)() {
-                clients if clients.is_empty() => return,
-                clients => {
-                    let client = &clients[self.random.below(clients.len() as u64) as usize];
-                    let ioprio = self.random.pick(&["rt/0", "be/0", "be/4", "be/7", "idle"]);
-                    (format!("clients/{client}/ioprio"), ioprio.to_owned())
-                }
-            },
-            2..5 => {
-                let specs: Vec<&Spec> = RequestQueue::attribute_specs().collect();
-                let spec = self.random.pick(&specs);
-                (format!("queue/{}", spec.name), self.value(spec))
-            }
-            _ => {
-                let specs =
-                    iosched::Registry::linux().get(elevator).map(|elevator| (elevator.tunables)()).unwrap_or_default();
-                if specs.is_empty() {
-                    return;
-                }
-                let spec = self.random.pick(&specs);
-                (format!("queue/iosched/{}", spec.name), self.value(spec))
-            }
-        };
-        if (self.write)(&path, &value) {
-            self.taken += 1;
-        } else {
-            self.refused += 1;
-        }
-    }
-
-    fn value(&mut self, spec: &Spec) -> String {
-        let small = spec.min.saturating_add(self.random.below(30));
-        spec.number(self.random.pick(&[spec.min, spec.max, spec.default, small, small])).to_string()
-    }
-}
 
 /// Shakes while `verify` writes and verifies, which is given a depth and a seed, again and again until the time is over.
 fn shake(
@@ -101,7 +30,7 @@ fn shake(
     thread::scope(|scope| {
         let shaker = scope.spawn(|| {
             let (random, write, clients) = (Random::new(seed), &mut write, &mut clients);
-            let mut shaker = Shaker { random, write, clients, switched: 0, taken: 0, refused: 0 };
+            let mut shaker = Shaker::new(random, None, write, clients);
             shaker.shake(&done);
             let Shaker { switched, taken, refused, .. } = shaker;
             (switched, taken, refused)

@@ -7,6 +7,7 @@ mod installed;
 mod kernel;
 mod mounted;
 mod server;
+mod shaker;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ pub(crate) use installed::{available, has_program, output};
 pub(crate) use kernel::{Loop, Mount, is_root};
 pub(crate) use mounted::{Mounted, has_fuse};
 pub(crate) use server::Server;
+pub(crate) use shaker::{Shaker, setting};
 
 pub(crate) const IOSCHED: &str = env!("CARGO_BIN_EXE_iosched");
 /// Nothing takes as long.

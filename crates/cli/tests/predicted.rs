@@ -1,0 +1,186 @@
+//! Predicted is run: what a live disk's driver is told, in the simulator's engine, comes to the same decisions, event for event, for every
+//! elevator, while clients keep the disk busy and tunables, attributes, priorities and the depth of the device are changed at random; and
+//! while elevators are switched every 10 ms besides.
+//!
+//! `IOSCHED_PREDICTED_REQUESTS` says how many requests are compared at least in all (100,000), `IOSCHED_SHAKE_SEED` which changes are made (1),
+//! `IOSCHED_PREDICTED_ELEVATOR` the only elevator, or `switched`.
+
+mod common;
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{PATIENCE, Shaker, directory, image, setting};
+use iosched::{IoPriority, Registry};
+use iosched_check::Random;
+use iosched_live::control::Forest;
+use iosched_live::disk::{Action, ClientId, Identity, Operation};
+use iosched_live::reactor::{self, Options};
+use iosched_live::{Handle, Messages};
+use iosched_sim::{Replayed, replay_recorded};
+
+const CAPACITY_BYTES: u64 = 32 << 20;
+/// Operations that each client has under way.
+const DEPTHS: [u32; 4] = [1, 4, 16, 64];
+/// Batches of records that the replay may be behind: the disk waits for it then.
+const BEHIND_MAX: usize = 64;
+/// An elevator that lets the disk wait is watched no longer.
+const LONGEST: Duration = Duration::from_secs(40);
+
+/// Clients that ask again as soon as they are answered.
+struct Load {
+    handle: Handle,
+    random: Mutex<Random>,
+    answered: AtomicU64,
+    over: AtomicBool,
+    under_way: AtomicU64,
+}
+
+impl Load {
+    fn ask(self: &Arc<Self>, client: ClientId, next_offset: u64) {
+        let mut random = self.random.lock().unwrap();
+        let length = 512 * (1 + random.below(16));
+        let offset = if random.chance(50) { next_offset } else { random.below(CAPACITY_BYTES / 512) * 512 };
+        let offset = offset.min(CAPACITY_BYTES - length);
+        let action = match random.below(40) {
+            0..20 => Action::Read,
+            20..37 => Action::Write,
+            37 => Action::Trim,
+            38 => Action::WriteZeroes,
+            _ => Action::Flush,
+        };
+        let fua = random.chance(3);
+        drop(random);
+        let (offset, length) = if action == Action::Flush { (0, 0) } else { (offset, length) };
+        let data = (action == Action::Write).then(|| self.handle.buffer(length as usize));
+        let fua = fua && !matches!(action, Action::Read | Action::Flush);
+        let operation = Operation { fua, data, ..Operation::new(action, offset, length as u32) };
+        let load = Arc::clone(self);
+        let reply = Box::new(move |result: Result<_, _>| {
+            assert!(result.is_ok(), "{action:?} at {offset}: {result:?}");
+            load.answered.fetch_add(1, Ordering::Relaxed);
+            if load.over.load(Ordering::Relaxed) {
+                load.under_way.fetch_sub(1, Ordering::SeqCst);
+            } else {
+                load.ask(client, offset + length);
+            }
+        });
+        self.handle.submit(client, operation, reply);
+    }
+}
+
+/// Runs a disk under `elevator`, or under one after the other, until `operations` are answered, and its recording in the engine meanwhile.
+fn shaken(elevator: Option<&'static str>, backend: &str, operations: u64, seed: u64) -> Replayed {
+    let (recording, records) = sync_channel(BEHIND_MAX);
+    let options = Options {
+        name: "sda".to_owned(),
+        backend: backend.parse().unwrap(),
+        scheduler: elevator.unwrap_or("noop").to_owned(),
+        depth: None,
+        budget_bytes: 64 << 20,
+        seed: 1,
+        record: None,
+        recording: Some(recording),
+        shared: false,
+        messages: Messages::to_nobody(),
+    };
+    let replay = thread::spawn(move || {
+        replay_recorded(records.into_iter().flatten().map(Ok::<_, Infallible>), &Registry::linux(), None)
+    });
+    let served = reactor::start(&options, None).unwrap();
+    drop(options);
+    let under_way = AtomicU64::new(DEPTHS.iter().map(|&depth| u64::from(depth)).sum());
+    let load = Arc::new(Load {
+        handle: served.handle.clone(),
+        random: Mutex::new(Random::new(seed)),
+        answered: AtomicU64::new(0),
+        over: AtomicBool::new(false),
+        under_way,
+    });
+    for (number, depth) in (1..).zip(DEPTHS) {
+        let group = (number % 2 == 0).then(|| "shared".to_owned());
+        let identity = Identity {
+            name: format!("c{number}"),
+            pid: number,
+            ioprio: IoPriority::default(),
+            group,
+            read_only: false,
+        };
+        let client = served.handle.connect(identity).unwrap();
+        for _ in 0..depth {
+            load.ask(client, 0);
+        }
+    }
+    let forest = Forest::new(vec![served.handle.clone()]);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut write = |path: &str, value: &str| forest.write(&format!("sda/{path}"), value.to_owned()).is_ok();
+            let mut clients =
+                || forest.list("sda/clients").unwrap().into_iter().map(|entry| entry.name).collect::<Vec<_>>();
+            Shaker::new(Random::new(seed), elevator, &mut write, &mut clients).shake(&done);
+        });
+        let began = Instant::now();
+        while load.answered.load(Ordering::Relaxed) < operations && began.elapsed() < LONGEST && !replay.is_finished() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    // Values at random may let an elevator wait for hours.
+    forest.write("sda/queue/scheduler", "none".to_owned()).unwrap();
+    load.over.store(true, Ordering::Relaxed);
+    let ending = Instant::now();
+    while load.under_way.load(Ordering::SeqCst) > 0 && !replay.is_finished() {
+        thread::sleep(Duration::from_millis(1));
+        if ending.elapsed() > PATIENCE {
+            let state = served.handle.control(|disk, now| {
+                let queue = disk.queue();
+                let timer = disk.next_timer().map(|at| at.signed_since(now));
+                format!("{} wait, {} in the device, timer in {timer:?} ns", queue.waiting(), queue.in_driver())
+            });
+            panic!("{elevator:?} on {backend}: {} are not answered: {state:?}", load.under_way.load(Ordering::SeqCst));
+        }
+    }
+    served.handle.stop();
+    assert_eq!(served.wait().flushed, Ok(()));
+    match replay.join().unwrap() {
+        Ok(replayed) => replayed,
+        Err(error) => panic!("{} on {backend}: {error}", elevator.unwrap_or("one after the other")),
+    }
+}
+
+#[test]
+fn every_elevator_decides_in_the_simulator_what_it_decided_on_a_disk() {
+    let (wanted, seed) = (setting("IOSCHED_PREDICTED_REQUESTS", 100_000), setting("IOSCHED_SHAKE_SEED", 1));
+    let file = image(&directory("predicted"), "disk.img", CAPACITY_BYTES);
+    let backends = [format!("memory:{CAPACITY_BYTES}"), file.to_str().unwrap().to_owned()];
+    let mut elevators: Vec<Option<&'static str>> = Registry::linux().names().into_iter().map(Some).collect();
+    elevators.push(None);
+    if let Ok(only) = std::env::var("IOSCHED_PREDICTED_ELEVATOR") {
+        elevators.retain(|elevator| elevator.unwrap_or("switched") == only);
+    }
+    println!("{:>16} {:>12} {:>12} {:>12} {:>8}", "", "requests", "bios", "decisions", "s");
+    let (mut requests, mut decisions, mut round) = (0, 0, 0);
+    while requests < wanted {
+        let shares = 2 * elevators.len() as u64;
+        for (elevator, backend) in
+            elevators.iter().flat_map(|&elevator| backends.iter().map(move |backend| (elevator, backend)))
+        {
+            let began = Instant::now();
+            let replayed =
+                shaken(elevator, backend, (wanted - requests.min(wanted)).div_ceil(shares).max(1000), seed + round);
+            let Replayed { bios, decisions: compared, .. } = replayed;
+            let (name, took_s) = (elevator.unwrap_or("switched"), began.elapsed().as_secs_f64());
+            println!("{name:>16} {:>12} {bios:>12} {compared:>12} {took_s:>8.1}", replayed.requests);
+            assert!(replayed.requests > 0 && compared >= replayed.requests, "{name}: nothing was compared");
+            requests += replayed.requests;
+            decisions += compared;
+        }
+        round += 1;
+    }
+    println!("{requests} requests in {round} rounds, {decisions} decisions: identical in every event");
+}
