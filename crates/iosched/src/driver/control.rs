@@ -115,6 +115,11 @@ impl Driver {
         self.note(None, || What::Depth(depth));
     }
 
+    /// Nothing is recorded any more.
+    pub fn end_record(&mut self) {
+        self.recording = None;
+    }
+
     /// The records since the last call, if it is recorded.
     pub fn take_records(&mut self) -> Vec<Record> {
         self.recording.as_mut().map(|recording| recording.take()).unwrap_or_default()

@@ -279,6 +279,14 @@ impl LiveDisk {
         watch.take_events()
     }
 
+    /// The disk is recorded no longer.
+    pub fn end_records(&mut self) {
+        self.driver.end_record();
+        if let Some(watch) = &mut self.watch {
+            watch.keep_decisions(false);
+        }
+    }
+
     /// What the disk's driver was told and what was decided since the last call, if the disk is recorded. Whoever has it recorded asks often,
     /// or what is not taken piles up.
     pub fn take_records(&mut self) -> Vec<Record> {

@@ -227,7 +227,7 @@ impl LiveDisk {
         disk.adopt_nr_requests();
         if disk.settings.recorded {
             disk.driver.record(now, config, disk.settings.card.depth);
-            disk.watch.get_or_insert_default().keep_decisions();
+            disk.watch.get_or_insert_default().keep_decisions(true);
             disk.driver.record_decisions(true);
         }
         Ok(disk)

@@ -71,9 +71,10 @@ impl Watch {
         self.requests.clear();
     }
 
-    /// Also keeps the decisions from now on.
-    pub(super) fn keep_decisions(&mut self) {
-        self.keeps_decisions = true;
+    /// Also keeps the decisions from now on, or no longer.
+    pub(super) fn keep_decisions(&mut self, on: bool) {
+        self.keeps_decisions = on;
+        self.decisions.clear();
     }
 
     /// The trace since the last call.

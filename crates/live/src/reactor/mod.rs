@@ -7,10 +7,8 @@ mod record;
 mod start;
 
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use iosched::recording::Record;
 use iosched::{IoPriority, Op, Time};
 use iosched_system::Segment;
 use slab::Slab;
@@ -22,7 +20,7 @@ use crate::{Errno, Messages, sys};
 pub use handle::{ConnectError, Handle, Reply, Stopped};
 use handle::{Inbox, Message};
 use patience::Patience;
-use record::Recorder;
+use record::Recorders;
 pub use record::{RecordError, Recorded};
 pub use start::{Ended, Opened, Options, Served, StartError, open, start};
 
@@ -50,8 +48,7 @@ struct Reactor {
     backend: Box<dyn Backend>,
     inbox: Arc<Inbox>,
     nbd: Option<nbd::Server>,
-    recorder: Option<Recorder>,
-    recording: Option<SyncSender<Vec<Record>>>,
+    recorders: Recorders,
     notes: Messages,
     began: Instant,
     patience: Patience,
@@ -78,8 +75,7 @@ impl Reactor {
         backend: Box<dyn Backend>,
         inbox: Arc<Inbox>,
         nbd: Option<nbd::Server>,
-        recorder: Option<Recorder>,
-        recording: Option<SyncSender<Vec<Record>>>,
+        recorders: Recorders,
         notes: Messages,
     ) -> Self {
         Self {
@@ -88,8 +84,7 @@ impl Reactor {
             backend,
             inbox,
             nbd,
-            recorder,
-            recording,
+            recorders,
             notes,
             began: Instant::now(),
             patience: Patience::default(),
@@ -146,7 +141,7 @@ impl Reactor {
             if let Some(nbd) = &mut self.nbd {
                 nbd.go_on(&mut self.ring);
             }
-            self.record();
+            self.recorders.take(&mut self.disk);
             if self.ending != Ending::Ended {
                 self.wait();
             }
@@ -156,26 +151,12 @@ impl Reactor {
                 reply(Err(Errno::ESHUTDOWN));
             }
         }
-        self.record();
+        self.recorders.take(&mut self.disk);
         let gone = self.backend.gone();
-        let Self { ring, result, recorder, .. } = self;
+        let Self { ring, result, recorders, .. } = self;
         // It ends what is under way.
         drop(ring);
-        Ended { flushed: result, recorded: recorder.map(Recorder::finish), gone }
-    }
-
-    fn record(&mut self) {
-        let events = self.disk.take_events();
-        if let Some(recorder) = &mut self.recorder {
-            recorder.push(events);
-        }
-        if let Some(recording) = &self.recording {
-            let records = self.disk.take_records();
-            if !records.is_empty() && recording.send(records).is_err() {
-                // Nobody listens any more.
-                self.recording = None;
-            }
-        }
+        Ended { flushed: result, recorded: recorders.finish(), gone }
     }
 
     fn wait(&mut self) {

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
+use iosched::recording::Record;
 use iosched_trace::{BlkEvent, EventWriter, TraceError};
 
-use crate::Messages;
+use crate::{LiveDisk, Messages};
 
 /// Batches of events that wait for the file at most.
 const BATCHES_MAX: usize = 1024;
@@ -57,6 +58,37 @@ pub(super) fn check(path: &Path, backing: Option<&Path>) -> Result<(), RecordErr
         OpenOptions::new().append(true).open(path).map_err(failed)?;
     }
     Ok(())
+}
+
+/// Whoever keeps what happens to a disk.
+pub(super) struct Recorders {
+    /// A block trace of it.
+    pub(super) trace: Option<Recorder>,
+    /// All that its driver is told and decides.
+    pub(super) driver: Option<SyncSender<Vec<Record>>>,
+}
+
+impl Recorders {
+    /// Takes what has happened since the last call.
+    pub(super) fn take(&mut self, disk: &mut LiveDisk) {
+        // Whoever only counts decisions has them looked at, too.
+        let events = disk.take_events();
+        if let Some(trace) = &mut self.trace {
+            trace.push(events);
+        }
+        if let Some(driver) = &self.driver {
+            let records = disk.take_records();
+            if !records.is_empty() && driver.send(records).is_err() {
+                // Nobody listens any more.
+                disk.end_records();
+                self.driver = None;
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> Option<Recorded> {
+        self.trace.map(Recorder::finish)
+    }
 }
 
 /// What is known of a trace that is finished.

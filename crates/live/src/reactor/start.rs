@@ -11,7 +11,7 @@ use iosched::recording::Record;
 use iosched::{Time, UnknownElevator};
 
 use super::handle::{Handle, Inbox};
-use super::record::{self, RecordError, Recorded, Recorder};
+use super::record::{self, RecordError, Recorded, Recorder, Recorders};
 use super::{Reactor, nbd};
 use crate::backend::{Backend, Spec, SpecError};
 use crate::disk::{LiveDisk, Settings};
@@ -161,10 +161,11 @@ impl Opened {
     /// If the trace cannot be written, or the system does not let us begin.
     pub fn serve(self, nbd: Option<nbd::Config>) -> Result<Served, StartError> {
         let Self { mut disk, backend, about, record, recording, messages } = self;
-        let recorder = record.map(|path| Recorder::create(&path, messages.clone())).transpose()?;
-        if recorder.is_some() {
+        let trace = record.map(|path| Recorder::create(&path, messages.clone())).transpose()?;
+        if trace.is_some() {
             disk.watch(Time::BEGINNING, true);
         }
+        let recorders = Recorders { trace, driver: recording };
         let nbd = nbd.map(|config| nbd::Server::new(config, &mut disk, messages.clone()));
         let inbox = Arc::new(Inbox::new().map_err(StartError::System)?);
         let handle = Handle::new(Arc::clone(&inbox), &disk, messages.clone());
@@ -175,7 +176,7 @@ impl Opened {
             match ring::new() {
                 Ok(ring) => {
                     let _ = ready.send(Ok(()));
-                    Reactor::new(ring, disk, backend, inbox, nbd, recorder, recording, messages).run()
+                    Reactor::new(ring, disk, backend, inbox, nbd, recorders, messages).run()
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));

@@ -137,7 +137,7 @@ impl From<Decision> for DecisionText {
 
 impl PartialEq<Decision> for DecisionText {
     fn eq(&self, decision: &Decision) -> bool {
-        *self == Self::from(*decision)
+        *self.0 == *format!("{decision:?}")
     }
 }
 

@@ -1,0 +1,186 @@
+//! Recordings of a driver in the engine: the same decisions, and every change of a recording noticed.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+
+use iosched::recording::{DecisionText, Record, RecordError, What};
+use iosched::{
+    Bio, CgroupId, ContextId, Driver, Due, Flags, IoError, IoPriority, Op, QueueConfig, Registry, RequestId,
+    RequestQueue, Rerun, Step, Submit, Time,
+};
+use iosched_sim::{RecordedError, Replayed, replay_recorded};
+
+const DEPTH: usize = 2;
+const SERVICE_NS: u64 = 150_000;
+
+/// A host of a driver as a live disk is one: two readers in closed loops, and a device that takes two requests at once.
+struct Host {
+    driver: Driver,
+    now: Time,
+    device: VecDeque<(Time, RequestId)>,
+    asked: u64,
+    hungry: Vec<ContextId>,
+}
+
+impl Host {
+    fn recorded(elevator: &str, reads: u64) -> Vec<Record> {
+        let (now, config) = (Time::BEGINNING, QueueConfig { depth: DEPTH as u32, ..QueueConfig::default() });
+        let queue = RequestQueue::new(now, &config, Registry::linux().get(elevator).unwrap());
+        let mut driver = Driver::new(queue, Rerun::SERVED);
+        driver.record(now, config, DEPTH as u32);
+        driver.record_decisions(true);
+        let readers = [1, 2].map(|pid| driver.create_context(pid, IoPriority::default(), CgroupId::ROOT));
+        // One finds the queue full.
+        driver.set_attribute(now, "nr_requests", "4").unwrap();
+        let mut host = Self { driver, now, device: VecDeque::new(), asked: 0, hungry: readers.repeat(8) };
+        let mut records = Vec::new();
+        while host.asked < reads || host.driver.queue().waiting() > 0 || !host.device.is_empty() {
+            host.event(reads);
+            host.turn();
+            records.extend(host.driver.take_records());
+            let decisions =
+                host.driver.take_decisions().map(|(at, decision)| Record { at, what: What::Decision(decision) });
+            records.extend(decisions);
+        }
+        records
+    }
+
+    fn event(&mut self, reads: u64) {
+        let device = self.device.front().map(|&(at, _)| at);
+        let arrival = (!self.hungry.is_empty() && self.asked < reads).then_some(self.now);
+        let (at, due) = self.driver.next_due(device, arrival).expect("something is due");
+        self.now = self.now.max(at);
+        match due {
+            Due::Device => {
+                let (_, id) = self.device.pop_front().unwrap();
+                let reader = self.driver.queue().request(id).context();
+                let result = if id.index() == 3 { Err(IoError(5)) } else { Ok(()) };
+                let mut bios = 0;
+                self.driver.complete(self.now, id, result, |_, _| bios += 1);
+                self.hungry.extend(vec![reader; bios]);
+            }
+            Due::Timer => _ = self.driver.timer(self.now),
+            Due::Arrival => {
+                for reader in std::mem::take(&mut self.hungry) {
+                    if self.asked < reads {
+                        self.ask(reader);
+                    }
+                }
+                if self.asked == reads / 2 {
+                    self.driver.switch(self.now, Registry::linux().get("mq-deadline").unwrap());
+                }
+            }
+            Due::Rerun => self.driver.rerun(self.now),
+        }
+    }
+
+    fn ask(&mut self, context: ContextId) {
+        let sector = (self.asked * 7919 + self.asked / 3 * 8) % 100_000;
+        let cookie = self.asked + 1;
+        let bio = Bio { op: Op::Read, flags: Flags::empty(), sector, nr_sectors: 8, context, cookie };
+        // Names of bios are their ordinals: one that found the queue full has had its own.
+        self.asked += 1;
+        if !matches!(self.driver.submit(self.now, &bio), Submit::Full) {
+            while let Some(id) = self.driver.kicked(self.now, self.device.len() < DEPTH) {
+                self.start(id);
+            }
+        }
+    }
+
+    fn turn(&mut self) {
+        while let Some(step) = self.driver.turn(self.now, self.device.len() < DEPTH) {
+            match step {
+                Step::Start(id) => self.start(id),
+                Step::Wake(context) => self.ask(context),
+            }
+        }
+    }
+
+    fn start(&mut self, id: RequestId) {
+        let at = self.device.back().map_or(self.now, |&(at, _)| at.max(self.now)) + SERVICE_NS;
+        self.device.push_back((at, id));
+    }
+}
+
+fn replay(records: Vec<Record>) -> Result<Replayed, RecordedError<Infallible>> {
+    replay_recorded(records.into_iter().map(Ok), &Registry::linux(), None)
+}
+
+#[test]
+fn the_engine_decides_as_the_host_did() {
+    for elevator in Registry::linux().names() {
+        let records = Host::recorded(elevator, 400);
+        let replayed = replay(records.clone()).unwrap_or_else(|error| panic!("{elevator}: {error}"));
+        let bios = records.iter().filter(|record| matches!(record.what, What::Submit(..))).count();
+        assert_eq!((replayed.records, replayed.bios), (records.len() as u64, bios as u64), "{elevator}");
+        assert!(replayed.decisions > 800, "{elevator}: {replayed:?}");
+    }
+}
+
+#[test]
+fn a_recording_is_the_same_as_text() {
+    for elevator in Registry::linux().names() {
+        let records = Host::recorded(elevator, 200);
+        let text: Vec<String> = records.iter().map(ToString::to_string).collect();
+        let read: Result<Vec<_>, RecordError> = text.iter().map(|line| Record::parse(line)).collect();
+        let read = read.unwrap();
+        assert_eq!(read.iter().map(ToString::to_string).collect::<Vec<_>>(), text);
+        let replayed =
+            replay_recorded(read.into_iter().map(Ok::<Record<DecisionText>, Infallible>), &Registry::linux(), None);
+        assert_eq!(replayed.unwrap(), replay(records).unwrap(), "{elevator}");
+    }
+}
+
+/// What comes of a recording in which every record of that kind is left out.
+fn without(kind: fn(&What) -> bool) -> String {
+    let mut records = Host::recorded("cfq", 400);
+    let found = records.iter().position(|record| kind(&record.what)).expect("there is one");
+    records.remove(found);
+    replay(records).expect_err("a record is missing").to_string()
+}
+
+#[test]
+fn what_is_missing_from_a_recording_is_noticed() {
+    assert!(without(|what| matches!(what, What::Queue { .. })).contains("begins with the queue"));
+    let nothing = without(|what| matches!(what, What::Complete { .. }));
+    assert!(nothing.contains("recorded is"), "{nothing}");
+    for kind in [
+        |what: &What| matches!(what, What::Turn),
+        |what: &What| matches!(what, What::Submit(..)),
+        |what: &What| matches!(what, What::Attribute { .. }),
+        |what: &What| matches!(what, What::Switch(_)),
+        |what: &What| matches!(what, What::Decision(_)),
+    ] {
+        without(kind);
+    }
+    let nobody = without(|what| matches!(what, What::Context { .. }));
+    assert!(nobody.contains("there is no process"), "{nobody}");
+}
+
+#[test]
+fn a_completion_has_a_turn_of_its_own() {
+    let mut records = Host::recorded("deadline", 400);
+    let complete = records.iter().position(|record| matches!(record.what, What::Complete { .. })).unwrap();
+    assert_eq!(records[complete + 1].what, What::Turn);
+    let late = records.remove(complete + 1);
+    let next = complete + 1 + records[complete + 1..].iter().position(|r| matches!(r.what, What::Submit(..))).unwrap();
+    records.insert(next + 1, late);
+    let error = replay(records).unwrap_err().to_string();
+    assert!(error.contains("the engine has a turn"), "{error}");
+}
+
+#[test]
+fn lines_that_tell_nothing_are_named() {
+    for (line, problem) in [
+        ("", "\"\" is not a time in ns; a record is a time, what happened, and its parts"),
+        ("x turn", "\"x\" is not a time in ns"),
+        ("1 tern", "there is no record \"tern\"; there are queue, depth"),
+        ("1 complete", "complete: the request is missing"),
+        ("1 submit Q 0 0 8 0 1 -", "submit: \"Q\" is no operation (R, W, D, Z or F)"),
+        ("1 submit R 0 0 8 0 1 be/9", "submit: \"be/9\" is no ioprio"),
+        ("1 turn turn", "turn: \"turn\" is more than there is to say"),
+    ] {
+        let error = Record::parse(line).unwrap_err().to_string();
+        assert!(error.starts_with(problem), "{line}: {error}");
+    }
+}
