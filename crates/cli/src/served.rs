@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use clap::{Args, ValueHint};
 use iosched_live::backend::Spec;
 use iosched_live::metrics::Listening;
-use iosched_live::reactor::{Ended, Options, Recorded, Served, nbd};
+use iosched_live::reactor::{Ended, Options, Recorded, Recording, Served, nbd};
 use iosched_live::{OwnedListener, reactor};
 use iosched_sim::SchedulerSetting;
 
@@ -47,6 +47,11 @@ pub(crate) struct DiskArgs {
     /// Write a block trace of all that happens, which blkparse and iosched read; as BASE.blktrace.0 blkparse finds it by BASE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
+
+    /// Write all that the disk's queue is told and decides, for iosched replay: some 200 bytes for each request, and the disk
+    /// waits where the file is slow
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    record_driver: Option<PathBuf>,
 
     /// Tell metrics of the disk and its clients at http://ADDRESS:PORT/metrics, to Prometheus and whoever else asks
     #[arg(long, value_name = "ADDRESS")]
@@ -95,11 +100,11 @@ impl DiskArgs {
             budget_bytes: u64::from(self.budget_mib) << 20,
             seed: self.seed,
             record: self.record.clone(),
-            recording: None,
+            recording: self.record_driver.clone().map(Recording::File),
             messages: output::messages().clone(),
         };
         let mut disk = reactor::open(&options)?;
-        let now = iosched::Time::ZERO;
+        let now = iosched::Time::BEGINNING;
         for (name, value) in &self.scheduler.attributes {
             disk.disk.set_attribute(now, name, value)?;
         }
@@ -197,7 +202,7 @@ impl Ending {
 
 /// Waits until the disk has ended, and says what did not go well.
 pub(crate) fn wait(served: Served) -> Result<()> {
-    let Ended { flushed, recorded, gone } = served.wait();
+    let Ended { flushed, recorded, driver_recorded, gone } = served.wait();
     if let Some(path) = gone {
         let path = path.display();
         say!(
@@ -210,6 +215,10 @@ pub(crate) fn wait(served: Served) -> Result<()> {
         }
         result.map_err(|error| anyhow!("the trace ends early: {error}"))
     });
+    let recording = driver_recorded.map_or(Ok(()), |Recorded { result, .. }| {
+        result.map_err(|error| anyhow!("the recording for iosched replay ends early: {error}"))
+    });
+    let trace = trace.and(recording);
     let Err(errno) = flushed else { return trace };
     if let Err(error) = trace {
         say!("error: {error}");

@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{PATIENCE, Shaker, directory, image, setting};
+use common::{PATIENCE, Shaker, directory, image, run, setting};
 use iosched::{IoPriority, Registry};
 use iosched_check::Random;
 use iosched_live::control::Forest;
 use iosched_live::disk::{Action, ClientId, Identity, Operation};
-use iosched_live::reactor::{self, Options};
+use iosched_live::reactor::{self, Options, Recording};
 use iosched_live::{Handle, Messages};
 use iosched_sim::{Replayed, replay_recorded};
 
@@ -73,9 +73,15 @@ impl Load {
     }
 }
 
-/// Runs a disk under `elevator`, or under one after the other, until `operations` are answered, and its recording in the engine meanwhile.
-fn shaken(elevator: Option<&'static str>, backend: &str, operations: u64, seed: u64) -> Replayed {
-    let (recording, records) = sync_channel(BEHIND_MAX);
+/// Runs a disk under `elevator`, or under one after the other, until `operations` are answered or nobody listens to its recording.
+fn record(
+    elevator: Option<&'static str>,
+    backend: &str,
+    operations: u64,
+    seed: u64,
+    recording: Recording,
+    listens: &dyn Fn() -> bool,
+) {
     let options = Options {
         name: "sda".to_owned(),
         backend: backend.parse().unwrap(),
@@ -88,9 +94,6 @@ fn shaken(elevator: Option<&'static str>, backend: &str, operations: u64, seed: 
         shared: false,
         messages: Messages::to_nobody(),
     };
-    let replay = thread::spawn(move || {
-        replay_recorded(records.into_iter().flatten().map(Ok::<_, Infallible>), &Registry::linux(), None)
-    });
     let served = reactor::start(&options, None).unwrap();
     drop(options);
     let under_way = AtomicU64::new(DEPTHS.iter().map(|&depth| u64::from(depth)).sum());
@@ -125,7 +128,7 @@ fn shaken(elevator: Option<&'static str>, backend: &str, operations: u64, seed: 
             Shaker::new(Random::new(seed), elevator, &mut write, &mut clients).shake(&done);
         });
         let began = Instant::now();
-        while load.answered.load(Ordering::Relaxed) < operations && began.elapsed() < LONGEST && !replay.is_finished() {
+        while load.answered.load(Ordering::Relaxed) < operations && began.elapsed() < LONGEST && listens() {
             thread::sleep(Duration::from_millis(5));
         }
         done.store(true, Ordering::SeqCst);
@@ -134,7 +137,7 @@ fn shaken(elevator: Option<&'static str>, backend: &str, operations: u64, seed: 
     forest.write("sda/queue/scheduler", "none".to_owned()).unwrap();
     load.over.store(true, Ordering::Relaxed);
     let ending = Instant::now();
-    while load.under_way.load(Ordering::SeqCst) > 0 && !replay.is_finished() {
+    while load.under_way.load(Ordering::SeqCst) > 0 && listens() {
         thread::sleep(Duration::from_millis(1));
         if ending.elapsed() > PATIENCE {
             let state = served.handle.control(|disk, now| {
@@ -147,6 +150,16 @@ fn shaken(elevator: Option<&'static str>, backend: &str, operations: u64, seed: 
     }
     served.handle.stop();
     assert_eq!(served.wait().flushed, Ok(()));
+}
+
+/// Records a disk, and carries the recording out meanwhile.
+fn shaken(elevator: Option<&'static str>, backend: &str, operations: u64, seed: u64) -> Replayed {
+    let (recording, records) = sync_channel(BEHIND_MAX);
+    let replay = thread::spawn(move || {
+        replay_recorded(records.into_iter().flatten().map(Ok::<_, Infallible>), &Registry::linux(), None)
+    });
+    let listens = || !replay.is_finished();
+    record(elevator, backend, operations, seed, Recording::Channel(recording), &listens);
     match replay.join().unwrap() {
         Ok(replayed) => replayed,
         Err(error) => panic!("{} on {backend}: {error}", elevator.unwrap_or("one after the other")),
@@ -183,4 +196,39 @@ fn every_elevator_decides_in_the_simulator_what_it_decided_on_a_disk() {
         round += 1;
     }
     println!("{requests} requests in {round} rounds, {decisions} decisions: identical in every event");
+}
+
+#[test]
+fn a_recording_in_a_file_is_compared_and_a_change_of_it_named() {
+    let here = directory("predicted-file");
+    let file = here.join("queue.rec");
+    record(Some("cfq"), &format!("memory:{CAPACITY_BYTES}"), 2_000, 1, Recording::File(file.clone()), &|| true);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let path = file.to_str().unwrap();
+    let (code, out, err) = run(&["validate", "recording", path]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.ends_with(" decisions of the disk's queue, and the simulator takes the same\n"), "{out}");
+    let (code, out, _) = run(&["validate", "recording", "--json", path]);
+    assert!(code == 0 && out.contains("\"identical\": true"), "{out}");
+
+    let refused = |text: &str, code: i32, problem: &str| {
+        let changed = here.join("changed.rec");
+        std::fs::write(&changed, text).unwrap();
+        let (found, out, err) = run(&["validate", "recording", changed.to_str().unwrap()]);
+        assert!(found == code && out.is_empty() && err.contains(problem), "{found}: {err}");
+    };
+    // A decision that was not taken, a bio that was another, a line of nothing, the end of the file, no recording.
+    refused(&text.replacen("decision Complete", "decision Requeue", 1), 1, "recorded is at");
+    let submit = text.lines().find(|line| line.contains(" submit R ")).unwrap();
+    refused(&text.replacen(submit, &submit.replacen(" submit R ", " submit W ", 1), 1), 1, "the engine has");
+    refused(&text.replacen(" turn", " tern", 1), 1, "there is no record \"tern\"");
+    refused(&text[..text.len() / 2], 1, "changed.rec: ");
+    refused("timestamp,host\n", 2, "is no recording of a disk's queue");
+    let (code, _, err) = run(&["validate", "recording", "/nowhere"]);
+    assert!(code != 0 && err.contains("/nowhere: No such file"), "{err}");
+    // The disk's own data is not written over.
+    let image = image(&here, "disk.img", 1 << 20);
+    let image = image.to_str().unwrap();
+    let (code, _, err) = run(&["serve", image, "--record-driver", image]);
+    assert!(code != 0 && err.contains("what is recorded would replace that"), "{err}");
 }

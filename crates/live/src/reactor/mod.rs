@@ -21,7 +21,7 @@ pub use handle::{ConnectError, Handle, Reply, Stopped};
 use handle::{Inbox, Message};
 use patience::Patience;
 use record::Recorders;
-pub use record::{RecordError, Recorded};
+pub use record::{RECORDING_MARK, RecordError, Recorded, Recording};
 pub use start::{Ended, Opened, Options, Served, StartError, open, start};
 
 /// How long clients may take over their last answers, in ns.
@@ -156,7 +156,8 @@ impl Reactor {
         let Self { ring, result, recorders, .. } = self;
         // It ends what is under way.
         drop(ring);
-        Ended { flushed: result, recorded: recorders.finish(), gone }
+        let (recorded, driver_recorded) = recorders.finish();
+        Ended { flushed: result, recorded, driver_recorded, gone }
     }
 
     fn wait(&mut self) {

@@ -3,15 +3,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::{fmt, io};
 
-use iosched::recording::Record;
 use iosched::{Time, UnknownElevator};
 
 use super::handle::{Handle, Inbox};
-use super::record::{self, RecordError, Recorded, Recorder, Recorders};
+use super::record::{self, RecordError, Recorded, Recorders, Recording};
 use super::{Reactor, nbd};
 use crate::backend::{Backend, Spec, SpecError};
 use crate::disk::{LiveDisk, Settings};
@@ -37,8 +35,8 @@ pub struct Options {
     pub seed: u64,
     /// A file that a block trace of all that happens goes to.
     pub record: Option<PathBuf>,
-    /// Who is given the recording of all that the disk's driver is told and decides; the disk waits where they are slow.
-    pub recording: Option<SyncSender<Vec<Record>>>,
+    /// Who is given the recording of all that the disk's driver is told and decides.
+    pub recording: Option<Recording>,
     /// Who is told what a person should know.
     pub messages: Messages,
 }
@@ -80,7 +78,7 @@ pub struct Opened {
     backend: Box<dyn Backend>,
     about: String,
     record: Option<PathBuf>,
-    recording: Option<SyncSender<Vec<Record>>>,
+    recording: Option<Recording>,
     messages: Messages,
 }
 
@@ -106,6 +104,8 @@ pub struct Ended {
     pub flushed: Result<(), Errno>,
     /// What became of the trace, if there is one.
     pub recorded: Option<Recorded>,
+    /// What became of the file of the recording, if there is one.
+    pub driver_recorded: Option<Recorded>,
     /// The file that its data was found by, if it was deleted or replaced meanwhile.
     pub gone: Option<PathBuf>,
 }
@@ -114,7 +114,12 @@ impl Served {
     /// Waits until the disk has ended.
     #[must_use]
     pub fn wait(self) -> Ended {
-        self.thread.join().unwrap_or(Ended { flushed: Err(Errno::EIO), recorded: None, gone: None })
+        self.thread.join().unwrap_or(Ended {
+            flushed: Err(Errno::EIO),
+            recorded: None,
+            driver_recorded: None,
+            gone: None,
+        })
     }
 }
 
@@ -124,7 +129,8 @@ impl Served {
 /// If the back end, the elevator or the system do not allow it, or the trace would replace the disk.
 pub fn open(options: &Options) -> Result<Opened, StartError> {
     drop(ring::new()?);
-    if let Some(path) = &options.record {
+    let recording = options.recording.as_ref().and_then(Recording::path);
+    for path in options.record.as_deref().into_iter().chain(recording) {
         record::check(path, options.backend.path())?;
     }
     let backend = options.backend.open(options.seed, options.shared)?;
@@ -161,11 +167,10 @@ impl Opened {
     /// If the trace cannot be written, or the system does not let us begin.
     pub fn serve(self, nbd: Option<nbd::Config>) -> Result<Served, StartError> {
         let Self { mut disk, backend, about, record, recording, messages } = self;
-        let trace = record.map(|path| Recorder::create(&path, messages.clone())).transpose()?;
-        if trace.is_some() {
+        let recorders = Recorders::create(record.as_deref(), recording, &messages)?;
+        if recorders.traces() {
             disk.watch(Time::BEGINNING, true);
         }
-        let recorders = Recorders { trace, driver: recording };
         let nbd = nbd.map(|config| nbd::Server::new(config, &mut disk, messages.clone()));
         let inbox = Arc::new(Inbox::new().map_err(StartError::System)?);
         let handle = Handle::new(Arc::clone(&inbox), &disk, messages.clone());
@@ -180,7 +185,7 @@ impl Opened {
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
-                    Ended { flushed: Err(Errno::EIO), recorded: None, gone: None }
+                    Ended { flushed: Err(Errno::EIO), recorded: None, driver_recorded: None, gone: None }
                 }
             }
         };

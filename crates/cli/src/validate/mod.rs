@@ -1,4 +1,6 @@
-//! `iosched validate`: models against what was measured.
+//! `iosched validate`: models against what was measured, and the simulator against what was decided.
+
+mod recording;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -24,6 +26,12 @@ pub(crate) enum ValidateCommand {
     /// completion of the one before. The measure is the root mean square of the distance between the two
     /// distributions of response times (Ruemmler and Wilkes, 1994); the last line says it.
     Disk(DiskArgs),
+    /// Carry out in the simulator what a live disk recorded, and compare every decision
+    ///
+    /// `iosched serve --record-driver FILE` (mount and ublk, too) writes all that the disk's request queue is told, with times: what was
+    /// submitted and completed, timers, every change; and all that it decided. The simulator's engine is told the same. Where it decides
+    /// otherwise, the first difference is named, and the exit code is 1.
+    Recording(recording::RecordingArgs),
 }
 
 #[derive(Args, Debug)]
@@ -48,7 +56,10 @@ pub(crate) struct DiskArgs {
 }
 
 pub(crate) fn run(command: &ValidateCommand) -> Result<()> {
-    let ValidateCommand::Disk(args) = command;
+    let args = match command {
+        ValidateCommand::Disk(args) => args,
+        ValidateCommand::Recording(args) => return recording::run(args),
+    };
     let profile = device::load(&args.device)?;
     let name = args.trace.display().to_string();
     let text = import::read(&args.trace)?;

@@ -1,0 +1,126 @@
+//! `iosched validate recording`: what a live disk's queue decided, against the simulator.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use clap::{Args, ValueHint};
+use iosched::Registry;
+use iosched::recording::{DecisionText, Record, RecordError};
+use iosched_lab::grouped;
+use iosched_live::reactor::RECORDING_MARK;
+use iosched_sim::{RecordedError, Replayed, replay_recorded};
+use serde_json::json;
+
+use crate::fail::{is_wrong_file, usage};
+use crate::output;
+
+/// Bytes of a line at most: decisions and names are short.
+const LINE_BYTES_MAX: u64 = 1 << 16;
+
+#[derive(Args, Debug)]
+pub(crate) struct RecordingArgs {
+    /// What --record-driver of serve, mount or ublk left
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// Print everything as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// A recording that cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: io::Error },
+    #[error("{}: line {line}: {error}", path.display())]
+    Line { path: PathBuf, line: u64, error: RecordError },
+    #[error("{}: line {line} is longer than {LINE_BYTES_MAX} bytes: this is no recording", path.display())]
+    Long { path: PathBuf, line: u64 },
+}
+
+/// The records of a file, line by line.
+struct Lines {
+    path: PathBuf,
+    file: BufReader<File>,
+    line: u64,
+    text: String,
+}
+
+impl Lines {
+    /// Opens a recording; the mark that it begins with.
+    fn open(path: &Path) -> Result<(Self, String)> {
+        let failed = |error: io::Error| {
+            let wrong = is_wrong_file(&error);
+            let error = anyhow!("{}: {error}", path.display());
+            if wrong { usage(error) } else { error }
+        };
+        let file = BufReader::new(File::open(path).map_err(failed)?);
+        let mut lines = Self { path: path.to_owned(), file, line: 0, text: String::new() };
+        let mark = match lines.next_line() {
+            Some(Ok(())) => lines.text.trim_end().to_owned(),
+            _ => String::new(),
+        };
+        let kind = RECORDING_MARK.rsplit_once(' ').map_or(RECORDING_MARK, |(kind, _)| kind);
+        if !mark.starts_with(kind) {
+            let problem = format!("is no recording of a disk's queue, which begins with {kind:?}");
+            return Err(usage(format!("{}: {problem}: iosched serve --record-driver FILE makes one", path.display())));
+        }
+        Ok((lines, mark))
+    }
+
+    fn next_line(&mut self) -> Option<Result<(), ReadError>> {
+        self.line += 1;
+        self.text.clear();
+        let (path, line) = (|| self.path.clone(), self.line);
+        match self.file.by_ref().take(LINE_BYTES_MAX).read_line(&mut self.text) {
+            Ok(0) => None,
+            Ok(bytes) if bytes as u64 == LINE_BYTES_MAX => Some(Err(ReadError::Long { path: path(), line })),
+            Ok(_) => Some(Ok(())),
+            Err(error) => Some(Err(ReadError::Io { path: path(), error })),
+        }
+    }
+}
+
+impl Iterator for Lines {
+    type Item = Result<Record<DecisionText>, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let read = self.next_line()?;
+        Some(read.and_then(|()| {
+            let wrong = |error| ReadError::Line { path: self.path.clone(), line: self.line, error };
+            Record::parse(self.text.trim_end_matches('\n')).map_err(wrong)
+        }))
+    }
+}
+
+pub(super) fn run(args: &RecordingArgs) -> Result<()> {
+    let (lines, mark) = Lines::open(&args.file)?;
+    let replayed = replay_recorded(lines, &Registry::linux(), None).map_err(|error| {
+        let other = match &error {
+            RecordedError::Diverged { .. } if mark != RECORDING_MARK => {
+                format!("; it begins with {mark:?}, and this is {RECORDING_MARK:?}: versions may decide otherwise")
+            }
+            _ => String::new(),
+        };
+        match error {
+            RecordedError::Read(error) => anyhow!(error),
+            error => anyhow!("{}: {error}{other}", args.file.display()),
+        }
+    })?;
+    let Replayed { records, bios, requests, decisions } = replayed;
+    if args.json {
+        let file = args.file.display().to_string();
+        return output::json(&json!({
+            "file": file, "records": records, "bios": bios, "requests": requests, "decisions": decisions, "identical": true,
+        }));
+    }
+    let of = [(records, "records"), (bios, "bios"), (requests, "requests")];
+    let of = of.map(|(count, what)| format!("{} {what}", grouped(count))).join(", ");
+    output::print(&format!(
+        "{}: {of}\n{} decisions of the disk's queue, and the simulator takes the same\n",
+        args.file.display(),
+        grouped(decisions)
+    ))
+}
