@@ -1,6 +1,7 @@
 //! Tasks about this repository: `cargo xtask COMMAND`. One module per command.
 #![forbid(unsafe_code)]
 
+mod api;
 mod cost;
 mod crash;
 mod devices;
@@ -40,6 +41,8 @@ enum Command {
     /// Kill a served disk at random moments under load, and look whether what it acknowledged is there.
     Crash(crash::Args),
     Guest(guest::Args),
+    /// Write the public surface of the policy library, as rustdoc tells it.
+    Api(api::Args),
     /// Check the rules of this house.
     Rules,
     /// Write the reference pages from the declarations of tunables, trace formats and fio's options.
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Soak(args) => soak::run_soak(&args),
         Command::Crash(args) => crash::run(&args),
         Command::Guest(args) => guest::run(&args),
+        Command::Api(args) => api::run(&args),
         Command::Rules => rules::run(),
         Command::Reference(args) => reference::run(&args),
         Command::Devices(args) => devices::run(&args),
