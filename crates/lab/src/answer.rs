@@ -152,7 +152,8 @@ pub fn sure_sentence<'r>(header: &Header, devices: impl IntoIterator<Item = &'r 
 }
 
 /// "of 8 comparisons 3 show a difference, 4 are equal within 5 % and 1 cannot be told"; `None` of none.
-pub(crate) fn verdicts_in_words(verdicts: &[Verdict], equal_within_percent: f64) -> Option<String> {
+#[must_use]
+pub fn verdicts_in_words(verdicts: &[Verdict], equal_within_percent: f64) -> Option<String> {
     let count = |wanted: fn(Verdict) -> bool| verdicts.iter().filter(|&&verdict| wanted(verdict)).count();
     let parts: Vec<String> = [
         (count(Verdict::differs), "show a difference".to_owned()),
@@ -192,7 +193,8 @@ impl Group {
 }
 
 /// "99.8 %", of a utilisation in per cent; never more than it was.
-pub(crate) fn idle_in_words(utilisation_percent: f64) -> String {
+#[must_use]
+pub fn idle_in_words(utilisation_percent: f64) -> String {
     format!("{} %", ((100.0 - utilisation_percent) * 10.0).floor() / 10.0)
 }
 

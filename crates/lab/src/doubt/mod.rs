@@ -205,7 +205,8 @@ pub enum Doubt {
 }
 
 /// "a", "a and b", "a, b and c".
-pub(crate) fn listed(names: &[String]) -> String {
+#[must_use]
+pub fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),
@@ -239,7 +240,8 @@ impl Doubt {
 }
 
 /// What is missing of a recording, in a sentence.
-pub(crate) fn incomplete(missing: &[MissingRecord]) -> String {
+#[must_use]
+pub fn incomplete(missing: &[MissingRecord]) -> String {
     let certain = missing.iter().any(|own| own.certain);
     let whole = if certain { "this is not the whole recording" } else { "this may not be the whole recording" };
     let problems: Vec<&str> = missing.iter().map(|own| own.problem.as_str()).collect();
