@@ -48,7 +48,7 @@ fn the_page_says_what_to_set_and_how_and_how_to_undo_it() {
     // The device is the model: its runs are simulated, and what was set there is the first setting.
     let tried = candidates(&predicted, true, 4).into_iter().filter(|own| own.name != "none");
     let mut on_device = experiment([SchedulerSetting::defaults("none")].into_iter().chain(tried).collect());
-    on_device.runs = 5;
+    on_device.runs = 12;
     let mut records = execute(&on_device, &Control::new(2), |_| Ok(())).unwrap().records;
     records.header.settings[0].label = PRESENT.to_owned();
     let confirmed = Confirmed::of(&search.header, &records);
