@@ -4,6 +4,8 @@
 //! among all settings that were confirmed (Holm). Of settings that are as good as the best, the one that changes least is
 //! taken: so what makes no difference is left at its default.
 
+use std::collections::BTreeMap;
+
 use iosched_lab::{Bounds, Comparison, Direction, SIGNIFICANCE, Verdict, compare, stat};
 
 use super::history::History;
@@ -59,11 +61,10 @@ impl<'h, 'a> Judge<'h, 'a> {
         self.comparisons(number).is_some_and(|own| own.iter().any(worse))
     }
 
-    /// Goals in which it cannot be told whether the candidate is better than the baseline by more than what matters.
-    pub(super) fn may_be_better(&self, number: usize) -> Vec<usize> {
-        let goals = self.comparisons(number).into_iter().flatten().enumerate();
-        let may = |(goal, own): &(usize, &Comparison)| {
-            let measure = &self.history.header.measures[*goal];
+    /// The first goal in which it cannot be told whether the candidate is better than the baseline by more than what matters.
+    fn may_be_better(&self, number: usize) -> Option<usize> {
+        let may = |(goal, own): (usize, &Comparison)| {
+            let measure = &self.history.header.measures[goal];
             let unsure = own.verdict == Verdict::CannotTell || (own.verdict == Verdict::Better && !own.survives_all);
             // What cannot be told without an interval may be anything.
             let reach = |(low, high): (f64, f64)| {
@@ -72,16 +73,17 @@ impl<'h, 'a> Judge<'h, 'a> {
             };
             unsure && own.interval_percent.is_none_or(reach)
         };
-        goals.filter(may).map(|(goal, _)| goal).collect()
+        self.comparisons(number)?.iter().enumerate().position(may)
     }
 
     /// Of what keeps the constraints and is worse in no goal, the candidate that looks best of those that may be
     /// better: with the first goal in which it may.
     pub(super) fn unsure(&self) -> Option<(usize, usize)> {
         let worth_it = |&number: &usize| number != 0 && self.allowed(number) && !self.is_worse(number);
-        let may = self.confirmed.iter().copied().filter(worth_it).filter(|&own| !self.may_be_better(own).is_empty());
-        let number = self.least(may)?;
-        Some((number, *self.may_be_better(number).first()?))
+        let may = self.confirmed.iter().copied().filter(worth_it);
+        let goals: BTreeMap<usize, usize> = may.filter_map(|own| Some((own, self.may_be_better(own)?))).collect();
+        let number = self.least(goals.keys().copied())?;
+        Some((number, goals[&number]))
     }
 
     /// Whether `number` is as good in all goals as `other`.
