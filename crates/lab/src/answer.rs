@@ -168,7 +168,7 @@ pub fn verdicts_in_words(verdicts: &[Verdict], equal_within_percent: f64) -> Opt
     })
     .collect();
     let comparisons = if verdicts.len() == 1 { "comparison" } else { "comparisons" };
-    (!parts.is_empty()).then(|| format!("of {} {comparisons} {}", verdicts.len(), listed(&parts)))
+    (!parts.is_empty()).then(|| format!("of {} {comparisons} {}", verdicts.len(), listed(&parts, "and")))
 }
 
 impl Group {
@@ -179,11 +179,10 @@ impl Group {
 
     /// "cfq for sync p99", "cfq or noop for finish (cannot tell which; 34 runs would)".
     fn words(&self, header: &Header) -> String {
-        let settings = labels(header, &self.settings);
+        let settings = labels(header, &self.settings, if self.told { "and" } else { "or" });
         if self.told {
             return format!("{settings} for {}", names(&self.figures));
         }
-        let settings = settings.replacen(" and ", " or ", 1);
         format!("{settings} for {} (cannot tell which{})", names(&self.figures), self.would_tell("; "))
     }
 
@@ -206,7 +205,7 @@ fn join(group: &mut Option<Group>, other: Group) {
 }
 
 fn names(figures: &[Figure]) -> String {
-    listed(&figures.iter().map(|figure| figure.name().to_owned()).collect::<Vec<_>>())
+    listed(&figures.iter().map(|figure| figure.name().to_owned()).collect::<Vec<_>>(), "and")
 }
 
 /// Over all settings; `None` if it is not known of each.

@@ -78,7 +78,7 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
 /// What is compared on which workload.
 pub(crate) fn title(header: &Header) -> String {
     let labels: Vec<String> = header.settings.iter().map(|setting| setting.label.clone()).collect();
-    format!("{} on {}", listed(&labels), header.workload.name)
+    format!("{} on {}", listed(&labels, "and"), header.workload.name)
 }
 
 /// The answer, before anything else.

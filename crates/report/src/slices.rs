@@ -43,7 +43,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
         @for (setting, timeline, turns) in &with { (one(view, setting, timeline, turns)) }
         @if !without.is_empty() {
             p .quiet {
-                (listed(&without.iter().map(|(setting, ..)| setting.label.to_owned()).collect::<Vec<_>>()))
+                (listed(&without.iter().map(|(setting, ..)| setting.label.to_owned()).collect::<Vec<_>>(), "and"))
                 @if without.len() == 1 { " gives" } @else { " give" }
                 " processes no turns: there is nothing of this kind to show."
             }
