@@ -288,7 +288,6 @@ pub const fn equal_within_default() -> f64 {
 }
 
 /// Whether a header need not say what counts as equal.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 #[must_use]
 pub fn is_equal_within_default(percent: &f64) -> bool {
     *percent == EQUAL_WITHIN_PERCENT
