@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use iosched::Registry;
 use iosched_disk::Profile;
-use iosched_lab::report::ServiceFigure;
+use iosched_report::ServiceFigure;
 use iosched_sim::{Plan, RunResult, SchedulerSetting, ServiceLog, run as simulate};
 use iosched_workload::Workload;
 

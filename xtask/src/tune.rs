@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
+use iosched_advise::tune::{Goal, Measure, Point, Selection, Space, TuneResults, Tuning, tune};
 use iosched_disk::Profile;
-use iosched_lab::tune::{Goal, Measure, Point, Selection, Space, TuneResults, Tuning, tune};
 use iosched_lab::{Control, Direction, Experiment};
 use iosched_sim::{Plan, Replay, SchedulerSetting, run};
 use iosched_workload::Workload;

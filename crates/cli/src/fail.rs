@@ -4,11 +4,11 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use iosched_advise::calibrate::CalibrateError;
+use iosched_advise::tune::TuneError;
 use iosched_kernel::ExecuteError;
 use iosched_kernel::file::FileError;
 use iosched_lab::LabError;
-use iosched_lab::calibrate::CalibrateError;
-use iosched_lab::tune::TuneError;
 use iosched_lab::verify::VerifyError;
 use iosched_live::backend::{OpenError, SpecError};
 use iosched_live::fuse::MountError;

@@ -108,7 +108,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     }
     let results: Vec<ExperimentResults<'_>> =
         experiments.iter().map(|own| ExperimentResults::of(own, &finished.runs)).collect();
-    let reported = report.map(|out| out.text(&iosched_lab::report::experiments_html(&finished.header, &results)));
+    let reported = report.map(|out| out.text(&iosched_report::experiments_html(&finished.header, &results)));
     let printed = output::print(&if args.json {
         json(&results)?
     } else {

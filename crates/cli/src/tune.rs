@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched_lab::tune::{Constraint, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read, tune};
+use iosched_advise::tune::{Constraint, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read, tune};
 use iosched_lab::{Control, Experiment, LabError};
 use iosched_sim::SchedulerSetting;
 
@@ -180,7 +180,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     };
     let elapsed_s = started.elapsed().as_secs_f64();
     let results = TuneResults::of(&header, &runs);
-    let reported = report.map(|out| out.text(&iosched_lab::report::tuning_html(&results)));
+    let reported = report.map(|out| out.text(&iosched_report::tuning_html(&results)));
     let printed = output::print(&if args.json {
         serde_json::to_string_pretty(&results)? + "\n"
     } else {
@@ -200,7 +200,7 @@ pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
     let name = records.display().to_string();
     let reader = BufReader::new(File::open(records).map_err(|source| LabError::Io { file: name.clone(), source })?);
     let (header, runs) = read(reader, &name)?;
-    Ok(Some(iosched_lab::report::tuning_html(&TuneResults::of(&header, &runs))))
+    Ok(Some(iosched_report::tuning_html(&TuneResults::of(&header, &runs))))
 }
 
 /// Everything is checked before anything runs, but for what only a run can tell.

@@ -152,7 +152,8 @@ pub fn sure_sentence<'r>(header: &Header, devices: impl IntoIterator<Item = &'r 
 }
 
 /// "of 8 comparisons 3 show a difference, 4 are equal within 5 % and 1 cannot be told"; `None` of none.
-pub(crate) fn verdicts_in_words(verdicts: &[Verdict], equal_within_percent: f64) -> Option<String> {
+#[must_use]
+pub fn verdicts_in_words(verdicts: &[Verdict], equal_within_percent: f64) -> Option<String> {
     let count = |wanted: fn(Verdict) -> bool| verdicts.iter().filter(|&&verdict| wanted(verdict)).count();
     let parts: Vec<String> = [
         (count(Verdict::differs), "show a difference".to_owned()),
@@ -167,7 +168,7 @@ pub(crate) fn verdicts_in_words(verdicts: &[Verdict], equal_within_percent: f64)
     })
     .collect();
     let comparisons = if verdicts.len() == 1 { "comparison" } else { "comparisons" };
-    (!parts.is_empty()).then(|| format!("of {} {comparisons} {}", verdicts.len(), listed(&parts)))
+    (!parts.is_empty()).then(|| format!("of {} {comparisons} {}", verdicts.len(), listed(&parts, "and")))
 }
 
 impl Group {
@@ -178,11 +179,10 @@ impl Group {
 
     /// "cfq for sync p99", "cfq or noop for finish (cannot tell which; 34 runs would)".
     fn words(&self, header: &Header) -> String {
-        let settings = labels(header, &self.settings);
+        let settings = labels(header, &self.settings, if self.told { "and" } else { "or" });
         if self.told {
             return format!("{settings} for {}", names(&self.figures));
         }
-        let settings = settings.replacen(" and ", " or ", 1);
         format!("{settings} for {} (cannot tell which{})", names(&self.figures), self.would_tell("; "))
     }
 
@@ -192,7 +192,8 @@ impl Group {
 }
 
 /// "99.8 %", of a utilisation in per cent; never more than it was.
-pub(crate) fn idle_in_words(utilisation_percent: f64) -> String {
+#[must_use]
+pub fn idle_in_words(utilisation_percent: f64) -> String {
     format!("{} %", ((100.0 - utilisation_percent) * 10.0).floor() / 10.0)
 }
 
@@ -204,7 +205,7 @@ fn join(group: &mut Option<Group>, other: Group) {
 }
 
 fn names(figures: &[Figure]) -> String {
-    listed(&figures.iter().map(|figure| figure.name().to_owned()).collect::<Vec<_>>())
+    listed(&figures.iter().map(|figure| figure.name().to_owned()).collect::<Vec<_>>(), "and")
 }
 
 /// Over all settings; `None` if it is not known of each.

@@ -143,7 +143,7 @@ fn carry_out(experiment: &Experiment, control: &Control, job: Job<'_>) -> Result
 ///
 /// # Errors
 /// It is not.
-pub(crate) const fn counts(result: &RunResult, warm_up_ns: u64) -> Result<(), LabError> {
+pub const fn counts(result: &RunResult, warm_up_ns: u64) -> Result<(), LabError> {
     if warm_up_ns > 0 && result.counted_ns() == 0 {
         return Err(LabError::OnlyWarmUp { warm_up_ns, finished_ns: result.finished_ns });
     }

@@ -230,7 +230,8 @@ impl Experiment {
     }
 
     /// The other disks of an application on the first device, all under `setting`.
-    pub(crate) fn more_disks(&self, setting: &SchedulerSetting) -> Vec<(Profile, SchedulerSetting)> {
+    #[must_use]
+    pub fn more_disks(&self, setting: &SchedulerSetting) -> Vec<(Profile, SchedulerSetting)> {
         let own = &self.devices[0];
         vec![(own.profile.clone(), setting.clone()); own.more_disks[0].len()]
     }

@@ -120,7 +120,7 @@ struct Spec {
 /// Below this, per cent, nobody should change a setting, however sure the difference is: a model's own error is larger.
 const RELEVANT_PERCENT: f64 = 0.5;
 /// From this quantile on a figure is about the few slowest I/Os.
-pub(crate) const TAIL: f64 = 0.9;
+pub const TAIL: f64 = 0.9;
 /// Names of tasks for which each has figures of its own, at most: beyond, nobody reads them.
 const TASK_NAMES_MAX: usize = 6;
 /// Names of tasks for which closing sentences speak of each, at most.
@@ -193,7 +193,8 @@ impl Figure {
     }
 
     /// A figure that is measured by whoever asks for it, of that name, unit, direction and smallest relevant difference.
-    pub(crate) fn measured(name: &str, unit: &str, direction: Direction, relevant_percent: f64) -> Self {
+    #[must_use]
+    pub fn measured(name: &str, unit: &str, direction: Direction, relevant_percent: f64) -> Self {
         let (id, unit) = (name.to_owned(), unit.to_owned());
         let (name, doc) = (id.clone(), "as it is asked for");
         Self::Application(declared(Declaration { id, name, unit, direction, relevant_percent, headline: true, doc }))

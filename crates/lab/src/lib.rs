@@ -1,18 +1,27 @@
-//! The lab: what to run, what it gave, what that says.
+//! Experiments: what to run, what it gave, what that says.
 //!
-//! An [`Experiment`] (workload x devices x settings x runs) is executed by [`execute`] and gives [`Record`]s: raw
-//! figures, JSON lines, never changed. [`Results::of`] computes everything that is told to people of a device from records
-//! alone: means and deviations, paired comparisons against the baseline, verdicts, doubts, and the answer;
-//! [`Overview::of`] computes which setting wins where. So a report can be
-//! made again at any time without running anything.
+//! The lowest of three rooms. This one runs and judges; [`iosched-advise`](../iosched_advise) fits models and searches
+//! for settings with it; [`iosched-report`](../iosched_report) draws what either found. They share records and results.
 //!
-//! Runs are simulations: a function of their plan. Records are the same bytes whatever the number of threads.
+//! | to | use |
+//! |---|---|
+//! | plan runs in simulation, and make them | [`Experiment`] (workload x devices x settings x runs), [`execute`] |
+//! | make the same runs on a real device | [`verify`](mod@verify) |
+//! | keep and read what they gave | [`Record`], [`RecordWriter`], [`RecordReader`], [`Records`]: raw figures, JSON lines, never changed |
+//! | know what that says of a device | [`Results`]: means, paired comparisons with the baseline, verdicts, doubts, the [`Answer`] |
+//! | know which setting wins where | [`Overview`] |
+//! | run experiments that others published | [`reproduce`] |
+//! | hold a model against a recorded disk | [`validate`] |
+//! | hand runs on to others | [`write_blktrace`], [`write_decisions`], [`fio_json`] |
+//!
+//! Everything that people are told is computed from records alone, so it can be told again at any time without running
+//! anything. A simulated run is a function of its plan; records are the same bytes whatever the number of threads.
+//!
+//! The lab never fits a model, never searches for settings, and never decides how something looks.
 #![forbid(unsafe_code)]
 
-pub mod advise;
 mod answer;
 mod blktrace;
-pub mod calibrate;
 mod compare;
 mod decisions;
 mod doubt;
@@ -27,27 +36,25 @@ pub mod foreign;
 mod machine;
 mod number;
 mod overview;
-mod pool;
+pub mod pool;
 mod record;
-pub mod report;
 pub mod reproduce;
 mod results;
 pub mod stat;
 pub mod sure;
-pub mod tune;
 pub mod validate;
 pub mod verify;
 
-pub use answer::{Answer, Group, NOTHING_WAITS_PERCENT, sure_sentence};
+pub use answer::{Answer, Group, NOTHING_WAITS_PERCENT, idle_in_words, sure_sentence, verdicts_in_words};
 pub use blktrace::write_blktrace;
 pub use compare::{Bounds, Comparison, EQUAL_WITHIN_PERCENT, SIGNIFICANCE, Verdict, compare};
 pub use decisions::write_decisions;
-pub use doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED};
+pub use doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED, incomplete, listed};
 pub use error::LabError;
-pub use execute::{Finished, Progress, execute};
+pub use execute::{Finished, Progress, counts, execute};
 pub use experiment::{Alone, Experiment, command_record, workload_record};
 pub use fairness::{ALONE_IOS_MIN, ALONE_TASKS_MAX, Fairness};
-pub use figure::{Direction, Figure, Reported, TaskFigure};
+pub use figure::{Direction, Figure, Reported, TAIL, TaskFigure};
 pub use file::{RecordReader, RecordWriter};
 pub use fio_json::fio_json;
 pub use machine::MachineProfile;
@@ -57,6 +64,6 @@ pub use pool::Control;
 pub use record::{
     AloneRecord, DeviceRecord, Header, JobRecord, MachineRecord, MeasuredRecord, MissingRecord, OnDevice,
     RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord, TimelineRecord, ValueRecord, WorkloadKind,
-    WorkloadRecord,
+    WorkloadRecord, equal_within_default, is_equal_within_default,
 };
 pub use results::{FigureResults, Results, SettingFigure, figures_of, runs_in_words};

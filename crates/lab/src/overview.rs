@@ -117,10 +117,11 @@ impl Overview {
             }
         }
         safe.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.len()));
-        let names = |figures: &[Figure]| listed(&figures.iter().map(|f| f.name().to_owned()).collect::<Vec<_>>());
+        let names =
+            |figures: &[Figure]| listed(&figures.iter().map(|f| f.name().to_owned()).collect::<Vec<_>>(), "and");
         let mut parts: Vec<String> = safe
             .iter()
-            .map(|(settings, figures)| format!("{} for {}", labels(header, settings), names(figures)))
+            .map(|(settings, figures)| format!("{} for {}", labels(header, settings, "and"), names(figures)))
             .collect();
         if !parts.is_empty() {
             parts = vec![format!("among the best on every device: {}", parts.join("; "))];
@@ -140,10 +141,10 @@ impl Overview {
     }
 }
 
-/// The labels of settings, in words.
+/// The labels of settings, in words, as [`listed`].
 #[must_use]
-pub fn labels(header: &Header, settings: &[usize]) -> String {
-    listed(&settings.iter().map(|&setting| header.settings[setting].label.clone()).collect::<Vec<_>>())
+pub fn labels(header: &Header, settings: &[usize], word: &str) -> String {
+    listed(&settings.iter().map(|&setting| header.settings[setting].label.clone()).collect::<Vec<_>>(), word)
 }
 
 /// `None` if nothing is known of the figure on any device.

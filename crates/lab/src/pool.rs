@@ -47,7 +47,8 @@ impl Control {
     }
 
     /// Becomes true when what runs is to end.
-    pub(crate) const fn aborted(&self) -> &AtomicBool {
+    #[must_use]
+    pub const fn aborted(&self) -> &AtomicBool {
         &self.abort
     }
 
@@ -59,7 +60,7 @@ impl Control {
 
 /// What happens while runs are made.
 #[derive(Debug)]
-pub(crate) enum Event<T> {
+pub enum Event<T> {
     /// So many runs are done, in the order they finish.
     Done {
         /// Runs done.
@@ -73,7 +74,7 @@ pub(crate) enum Event<T> {
 ///
 /// # Errors
 /// The first of `carry_out` or `observe`.
-pub(crate) fn in_order<J: Sync, T: Send>(
+pub fn in_order<J: Sync, T: Send>(
     control: &Control,
     jobs: &[J],
     carry_out: impl Fn(&J) -> Result<Option<T>, LabError> + Sync,
@@ -147,7 +148,7 @@ impl<T> Gathered<T> {
 
 /// What a run gave; `None` if it was ended early. What fails is told with its name, number and seed, and a panic is the
 /// simulator's own fault.
-pub(crate) fn settled<T>(
+pub fn settled<T>(
     name: impl Fn() -> String,
     run: u32,
     seed: u64,

@@ -281,12 +281,15 @@ pub struct ValueRecord {
     pub set: bool,
 }
 
-pub(crate) const fn equal_within_default() -> f64 {
+/// What counts as equal where a header does not say so, per cent.
+#[must_use]
+pub const fn equal_within_default() -> f64 {
     EQUAL_WITHIN_PERCENT
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-pub(crate) fn is_equal_within_default(percent: &f64) -> bool {
+/// Whether a header need not say what counts as equal.
+#[must_use]
+pub fn is_equal_within_default(percent: &f64) -> bool {
     *percent == EQUAL_WITHIN_PERCENT
 }
 

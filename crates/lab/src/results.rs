@@ -123,7 +123,7 @@ impl Results {
         let of = |verdict: Verdict| same.iter().filter(move |(_, c)| c.verdict == verdict);
         let equal: Vec<String> = of(Verdict::Equal).map(|(figure, _)| figure.name().to_owned()).collect();
         if !equal.is_empty() {
-            parts.push(format!("{} equal within {} %", listed(&equal), header.equal_within_percent));
+            parts.push(format!("{} equal within {} %", listed(&equal, "and"), header.equal_within_percent));
         }
         parts.extend(of(Verdict::CannotTell).map(|(figure, c)| format!("{}: {}", figure.name(), c.describe(""))));
         Some(if parts.is_empty() { "nothing to compare".to_owned() } else { parts.join("; ") })

@@ -30,6 +30,22 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
             "iosched-kernel",
         ]),
     ),
+    (
+        "iosched-advise",
+        Some(&["iosched", "iosched-disk", "iosched-workload", "iosched-sim", "iosched-kernel", "iosched-lab"]),
+    ),
+    (
+        "iosched-report",
+        Some(&[
+            "iosched",
+            "iosched-disk",
+            "iosched-workload",
+            "iosched-sim",
+            "iosched-kernel",
+            "iosched-lab",
+            "iosched-advise",
+        ]),
+    ),
     ("iosched-system", Some(&[])),
     ("iosched-live", Some(&["iosched", "iosched-check", "iosched-disk", "iosched-system", "iosched-trace"])),
     ("iosched-kernel", Some(&["iosched", "iosched-system", "iosched-trace", "iosched-workload"])),

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use iosched_advise::tune::{Constraint, Goal};
 use iosched_kernel::settings::{Lasting, Session};
 use iosched_kernel::{Setting, StateDirectory};
 use iosched_lab::Control;
-use iosched_lab::tune::{Constraint, Goal};
 use iosched_lab::verify::of_kernel;
 
 use crate::args::{ReplayMode, VerdictArgs, speed};

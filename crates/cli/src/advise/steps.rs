@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
+use iosched_advise::calibrate::{Calibration, Device, Measurements, Measurer as _, Pace};
+use iosched_advise::tune::{Measure, Selection, TuneResults, Tuned, Tuning};
+use iosched_advise::{Advice, Confirmed, candidates, searchable, simulated};
 use iosched_disk::Profile;
 use iosched_kernel::settings::{Lasting, Recorded, Session};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, Setting, StateDirectory, execute};
-use iosched_lab::advise::{Advice, Confirmed, candidates, searchable, simulated};
-use iosched_lab::calibrate::{Calibration, Device, Measurements, Measurer as _, Pace};
-use iosched_lab::tune::{Measure, Selection, TuneResults, Tuned, Tuning};
 use iosched_lab::verify::{KernelBench, Limits, PRESENT, Verification, VerifyError, Work, for_records, verify};
 use iosched_lab::{Control, Experiment, Figure, LabError, Progress, Records, Results, workload_record};
 use iosched_sim::{Replay, SchedulerSetting};
@@ -72,7 +72,7 @@ impl Found {
     /// The page.
     pub(crate) fn page(&self, advice: &Advice<'_>, lasting: Option<&Lasting>) -> String {
         let calibration = self.calibration.as_ref().map(|(measurements, calibration)| (measurements, calibration));
-        iosched_lab::report::advice_html(advice, &self.records, calibration, lasting)
+        iosched_report::advice_html(advice, &self.records, calibration, lasting)
     }
 }
 

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched_disk::Profile;
-use iosched_lab::calibrate::{
+use iosched_advise::calibrate::{
     CalibrateError, Calibration, Measurements, Measurer, Pace, Progress, Simulated, measure, write_header, write_sample,
 };
+use iosched_disk::Profile;
 
 use crate::compare::quoted;
 use crate::device;
@@ -145,7 +145,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
     let shown =
         if args.json { show::json(&measurements, &calibration)? } else { as_text(next, &measurements, &calibration) };
     written.extend(made);
-    written.extend(report.map(|out| out.text(&iosched_lab::report::calibration_html(&measurements, &calibration))));
+    written.extend(report.map(|out| out.text(&iosched_report::calibration_html(&measurements, &calibration))));
     written.push(output::print(&shown));
     all_of(written)?;
     Ok(match (interrupted, calibration.verdict.fits) {
@@ -176,7 +176,7 @@ pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
         eprintln!("warning: {warning}");
     }
     let calibration = Calibration::of(&measurements, NAME_DEFAULT)?;
-    Ok(Some(iosched_lab::report::calibration_html(&measurements, &calibration)))
+    Ok(Some(iosched_report::calibration_html(&measurements, &calibration)))
 }
 
 fn read(file: &Path) -> Result<Measurements> {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
+use iosched_advise::calibrate::Device;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, Target as Place, consent};
-use iosched_lab::calibrate::Device;
 
 use super::CalibrateArgs;
 use crate::fail::usage;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use iosched_lab::calibrate::{Calibration, Header, Measurements, NOISY, Pair, Residual, Spread};
+use iosched_advise::calibrate::{Calibration, Header, Measurements, NOISY, Pair, Residual, Spread};
 use iosched_lab::grouped;
 use serde_json::{Value, json};
 

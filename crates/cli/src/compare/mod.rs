@@ -170,7 +170,7 @@ pub(crate) fn report(path: Option<&Path>, page: Option<&Path>, args: WriteArgs) 
 /// The page; it names the file of records, unless that is another's with the next comparison.
 fn html(records: &iosched_lab::Records, path: Option<&Path>) -> String {
     let name = path.map(|path| path.display().to_string());
-    iosched_lab::report::html(records, name.as_deref())
+    iosched_report::html(records, name.as_deref())
 }
 
 /// The workload; the sample if none is named. What is missing of a recording is the first that is said.

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use iosched_advise::Advice;
 use iosched_kernel::settings::Lasting;
-use iosched_lab::advise::Advice;
 use iosched_lab::grouped;
 use serde_json::{Value, json};
 

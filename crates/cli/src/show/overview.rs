@@ -78,8 +78,7 @@ fn cells(header: &Header, own: &FigureOverview, device: usize) -> [(String, Tone
             [("cannot tell".to_owned(), Tone::Faint), (would, Tone::Faint)]
         }
         Outcome::Best { settings, told, margin } => {
-            let best = labels(header, settings);
-            let best = if *told { best } else { best.replacen(" and ", " or ", 1) };
+            let best = labels(header, settings, if *told { "and" } else { "or" });
             [(best, Tone::Plain), (ahead(header, own, margin), Tone::Good)]
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use iosched_lab::tune::{PutBack, Standing, TuneResults, commands};
+use iosched_advise::tune::{PutBack, Standing, TuneResults, commands};
 use iosched_lab::{Comparison, significant};
 
 use super::closing::{doubts, three_lines};

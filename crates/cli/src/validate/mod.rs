@@ -67,7 +67,7 @@ pub(crate) fn run(command: &ValidateCommand) -> Result<()> {
     let mut outputs = Outputs::new(args.write).prints("the figures").reads(&args.device).reads(&args.trace);
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let validation = validate(&profile, &name, &services, args.seed);
-    let reported = report.map(|out| out.text(&iosched_lab::report::validation_html(&validation)));
+    let reported = report.map(|out| out.text(&iosched_report::validation_html(&validation)));
     let printed = output::print(&if args.json { as_json(&validation)? } else { as_text(&validation) });
     all_of(reported.into_iter().chain([printed]))
 }

@@ -204,12 +204,13 @@ pub enum Doubt {
     },
 }
 
-/// "a", "a and b", "a, b and c".
-pub(crate) fn listed(names: &[String]) -> String {
+/// "a", "a and b", "a, b and c", with `word` before the last: "and" or "or".
+#[must_use]
+pub fn listed(names: &[String], word: &str) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        [first @ .., last] => format!("{} {word} {last}", first.join(", ")),
     }
 }
 
@@ -239,7 +240,8 @@ impl Doubt {
 }
 
 /// What is missing of a recording, in a sentence.
-pub(crate) fn incomplete(missing: &[MissingRecord]) -> String {
+#[must_use]
+pub fn incomplete(missing: &[MissingRecord]) -> String {
     let certain = missing.iter().any(|own| own.certain);
     let whole = if certain { "this is not the whole recording" } else { "this may not be the whole recording" };
     let problems: Vec<&str> = missing.iter().map(|own| own.problem.as_str()).collect();
@@ -300,7 +302,7 @@ impl fmt::Display for Doubt {
                 write!(
                     f,
                     "{}: the device has work for at most {} % of the time, so this says little about a busier one; ",
-                    listed(settings),
+                    listed(settings, "and"),
                     significant(*utilisation_percent, 2)
                 )?;
                 match speed {
@@ -311,14 +313,14 @@ impl fmt::Display for Doubt {
             Self::Overload { settings, arrivals_s, finish_s } => write!(
                 f,
                 "{}: the device cannot keep up; what arrived in {} s took up to {} s, and latencies depend on how long the recording is; use --replay closed, a lower --speed or a faster device",
-                listed(settings),
+                listed(settings, "and"),
                 significant(*arrivals_s, 3),
                 significant(*finish_s, 3)
             ),
             Self::NoVariance { settings, runs } => write!(
                 f,
                 "{}: all {runs} runs are the same whatever their seeds, so the deviation of 0 says nothing about a slightly different workload; one run tells as much: --runs 1, or vary the workload",
-                listed(settings)
+                listed(settings, "and")
             ),
             Self::ChangedNothing { setting, same_as } => write!(
                 f,
@@ -343,7 +345,7 @@ impl fmt::Display for Doubt {
                 write!(
                     f,
                     "of {comparisons} comparisons at 95 %, some differ by chance; these do not stand among so many (Holm): {}; take more --runs to make sure",
-                    listed(&names)
+                    listed(&names, "and")
                 )
             }
             Self::Found { finding } => match finding.remedy() {
@@ -351,7 +353,7 @@ impl fmt::Display for Doubt {
                 None => write!(f, "{finding}"),
             },
             Self::Inert { settings, knob } if settings.is_empty() => write!(f, "{knob}"),
-            Self::Inert { settings, knob } => write!(f, "{}: {knob}", listed(settings)),
+            Self::Inert { settings, knob } => write!(f, "{}: {knob}", listed(settings, "and")),
             Self::Drift { figure, percent } => write!(
                 f,
                 "{} {} by {} % from the first run to the last, whatever the setting: something else changed meanwhile; settings took turns, so they are still compared fairly, but look for other load, heat, or a disk that fills up",
@@ -386,11 +388,11 @@ impl fmt::Display for Doubt {
             Self::Starved { settings, task, percent } => write!(
                 f,
                 "{}{task} is starved: it always has I/O to do, and gets {} % of what the one that gets most gets",
-                if settings.is_empty() { String::new() } else { format!("{}: ", listed(settings)) },
+                if settings.is_empty() { String::new() } else { format!("{}: ", listed(settings, "and")) },
                 significant(*percent, 2)
             ),
             Self::Simulated { settings, note } if settings.is_empty() => write!(f, "{note}"),
-            Self::Simulated { settings, note } => write!(f, "{}: {note}", listed(settings)),
+            Self::Simulated { settings, note } => write!(f, "{}: {note}", listed(settings, "and")),
             Self::TraceIncomplete { missing } => f.write_str(&incomplete(missing)),
             Self::SeveralDevices { devices } => write!(
                 f,

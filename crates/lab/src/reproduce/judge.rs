@@ -72,12 +72,12 @@ pub fn judge(direction: Direction, own: Known, base: Known, single: bool) -> Jud
     if difference == 0.0 || touching || difference.abs() < least {
         return Judgement::NoDifference;
     }
-    match (direction, difference > 0.0) {
-        (Direction::Higher, true) | (Direction::Lower, false) => Judgement::Better,
-        (Direction::Higher, false) | (Direction::Lower, true) => Judgement::Worse,
-        (Direction::Neither, true) => Judgement::More,
-        (Direction::Neither, false) => Judgement::Less,
-    }
+    let (risen, fallen) = match direction {
+        Direction::Higher => (Judgement::Better, Judgement::Worse),
+        Direction::Lower => (Judgement::Worse, Judgement::Better),
+        Direction::Neither => (Judgement::More, Judgement::Less),
+    };
+    if difference > 0.0 { risen } else { fallen }
 }
 
 /// Which way a figure of that unit is better: times and shares of waiting are better the lower, rates the higher.

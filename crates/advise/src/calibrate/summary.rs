@@ -1,0 +1,105 @@
+//! What the runs of a probe say together.
+
+use iosched_sim::Histogram;
+use serde::Serialize;
+
+use super::probe::Span;
+use super::records::{Measurements, Sample};
+use iosched_lab::stat::{mean, standard_deviation};
+
+/// A figure over several runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// Standard deviation over mean; `None` of one run.
+    pub variation: Option<f64>,
+}
+
+impl Spread {
+    fn of(mut values: Vec<f64>) -> Self {
+        let variation = standard_deviation(&values).map(|deviation| deviation / mean(&values).max(f64::MIN_POSITIVE));
+        values.sort_unstable_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        let median = match values.len() {
+            0 => 0.0,
+            n if n % 2 == 1 => values[middle],
+            _ => f64::midpoint(values[middle - 1], values[middle]),
+        };
+        Self { median, variation }
+    }
+}
+
+/// What is read off the runs of a probe.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// I/Os a second.
+    pub iops: Spread,
+    /// Mean latency, ns.
+    pub mean_ns: Spread,
+    /// Median latency, ns.
+    pub p50_ns: Spread,
+    /// Latency that one I/O in a hundred exceeds, ns.
+    pub p99_ns: Spread,
+    /// Latencies of all runs.
+    pub latency: Histogram,
+    /// Latencies of flushes of all runs.
+    pub flushes: Histogram,
+    /// How long was measured in all, ns.
+    pub counted_ns: u64,
+    /// How long the first run was.
+    pub span: Span,
+    /// Rate of the last runs over that of the first; `None` of fewer than three.
+    pub drift: Option<f64>,
+}
+
+impl Summary {
+    /// Of runs in the order of time; `None` of none.
+    #[must_use]
+    pub fn of(samples: &[&Sample]) -> Option<Self> {
+        let first = samples.first()?;
+        let iops = |sample: &Sample| sample.ios() as f64 * 1e9 / sample.counted_ns as f64;
+        let latencies: Vec<Histogram> = samples.iter().map(|sample| sample.latency()).collect();
+        let spread = |of: &dyn Fn(&Histogram) -> f64| Spread::of(latencies.iter().map(of).collect());
+        let quantile = |q: f64| spread(&move |latency: &Histogram| latency.quantile_ns(q) as f64);
+        let mut latency = Histogram::default();
+        let mut flushes = Histogram::default();
+        latencies.iter().for_each(|own| latency.merge(own));
+        samples.iter().for_each(|sample| flushes.merge(&sample.flushes));
+        let last = samples.last().filter(|_| samples.len() >= 3);
+        Some(Self {
+            iops: Spread::of(samples.iter().map(|sample| iops(sample)).collect()),
+            mean_ns: spread(&Histogram::mean_ns),
+            p50_ns: quantile(0.5),
+            p99_ns: quantile(0.99),
+            latency,
+            flushes,
+            span: Span { warm_up_ns: first.warm_up_ns, measured_ns: first.counted_ns },
+            counted_ns: samples.iter().map(|sample| sample.counted_ns).sum(),
+            drift: last.map(|last| iops(last) / iops(first)),
+        })
+    }
+}
+
+impl Measurements {
+    /// What the runs of each probe say, in the order of the probes; `None` of one that was not run.
+    #[must_use]
+    pub fn summaries(&self) -> Vec<Option<Summary>> {
+        let of = |probe| self.samples.iter().filter(|sample| sample.probe == probe).collect::<Vec<_>>();
+        (0..self.header.probes.len()).map(|probe| Summary::of(&of(probe))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_run_that_went_wrong_changes_little() {
+        let spread = Spread::of(vec![100.0, 102.0, 5.0]);
+        assert_eq!(spread.median, 100.0);
+        assert!(spread.variation.unwrap() > 0.5, "and is seen");
+        assert_eq!(Spread::of(vec![1.0, 2.0]).median, 1.5);
+        assert_eq!(Spread::of(vec![1.0]).variation, None);
+    }
+}

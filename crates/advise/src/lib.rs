@@ -1,0 +1,28 @@
+//! The advisor: which model is this device, which settings serve a workload best on it, and does the device agree.
+//!
+//! The middle of three rooms: its runs, records and verdicts are those of [`iosched_lab`], and its results are drawn by
+//! the report. It decides three things, each from records alone:
+//!
+//! | question | module | main types |
+//! |---|---|---|
+//! | Which model and which parameters are this device? | [`calibrate`] | [`Measurer`](calibrate::Measurer), [`Measurements`](calibrate::Measurements), [`Calibration`](calibrate::Calibration) |
+//! | Which setting is best on that model? | [`tune`](mod@tune) | [`Tuning`](tune::Tuning), [`Goal`](tune::Goal), [`TuneResults`](tune::TuneResults) |
+//! | Is it also best on the device itself? | this page | [`candidates`], [`Confirmed`], [`Advice`] |
+//!
+//! The judge is the same in the last two: confirming runs against a baseline, by the house's verdict. In the search the
+//! baseline is a setting and runs are simulated; in advice it is what is set on the device, and runs are real ones.
+//!
+//! The advisor never changes a device: whoever gives it a bench or a measurer does. It never draws, and it never
+//! recommends by the model alone what the device was asked about and denied.
+#![forbid(unsafe_code)]
+
+mod advice;
+pub mod calibrate;
+mod candidates;
+mod confirm;
+pub mod tune;
+mod words;
+
+pub use advice::{Advice, Prediction, searchable, simulated};
+pub use candidates::candidates;
+pub use confirm::Confirmed;

@@ -1,0 +1,370 @@
+//! Goals and constraints as a person writes them: `p99(sync)`, `throughput >= 95%`, `worst(reader) <= 20 ms`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use iosched_lab::Figure;
+
+use super::measure::{Measure, Statistic, WHOSE, Whose};
+
+/// What is to be as good as possible. Which way that is follows from the figure: latencies short, throughput high.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goal {
+    /// The figure.
+    pub measure: Measure,
+}
+
+/// What must hold of a setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Constraint {
+    /// The figure.
+    pub measure: Measure,
+    /// Whether the bound is its least value; else its greatest.
+    pub at_least: bool,
+    /// The bound.
+    pub bound: Bound,
+}
+
+/// A bound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// In per cent of what the baseline has.
+    Percent(f64),
+    /// A value, and the unit it was written in.
+    Value(f64, Option<BoundUnit>),
+}
+
+/// A unit of a bound: its name, what it measures, and how many of the unit that figures of that kind are told in.
+pub type BoundUnit = (&'static str, Kind, f64);
+
+/// What a unit measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Time.
+    Time,
+    /// Bytes per second.
+    Bandwidth,
+    /// A number per second.
+    Rate,
+}
+
+const UNITS: &[BoundUnit] = &[
+    ("ns", Kind::Time, 1e-9),
+    ("us", Kind::Time, 1e-6),
+    ("ms", Kind::Time, 1e-3),
+    ("s", Kind::Time, 1.0),
+    ("kB/s", Kind::Bandwidth, 1e-3),
+    ("MB/s", Kind::Bandwidth, 1.0),
+    ("GB/s", Kind::Bandwidth, 1e3),
+    ("KiB/s", Kind::Bandwidth, 1024e-6),
+    ("MiB/s", Kind::Bandwidth, 1.048_576),
+    ("1/s", Kind::Rate, 1.0),
+    ("IOPS", Kind::Rate, 1.0),
+];
+
+/// What is wrong with a goal or a constraint, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}: {problem}\n  {text}\n  {:1$}^", "", .at)]
+pub struct GoalError {
+    /// What was given.
+    text: String,
+    /// The place, in characters from its start.
+    at: usize,
+    /// What is wrong, and what would be right.
+    problem: String,
+}
+
+impl FromStr for Goal {
+    type Err = GoalError;
+
+    fn from_str(text: &str) -> Result<Self, GoalError> {
+        let mut reader = Reader { text, at: 0 };
+        let measure = reader.measure()?;
+        reader.skip_space();
+        match reader.rest() {
+            "" => Ok(Self { measure }),
+            rest if rest.starts_with(['<', '>', '=']) => {
+                Err(reader.error(reader.at, "a goal has no bound; bounds go to --subject-to"))
+            }
+            _ => Err(reader.error(reader.at, "nothing may follow; write each goal as a --goal of its own")),
+        }
+    }
+}
+
+impl FromStr for Constraint {
+    type Err = GoalError;
+
+    fn from_str(text: &str) -> Result<Self, GoalError> {
+        let mut reader = Reader { text, at: 0 };
+        let measure = reader.measure()?;
+        reader.skip_space();
+        let at_least = match reader.rest() {
+            rest if rest.starts_with(">=") => true,
+            rest if rest.starts_with("<=") => false,
+            _ => {
+                let example = format!("here comes >= or <=, as in \"{measure} >= 95%\"");
+                return Err(reader.error(reader.at, &example));
+            }
+        };
+        reader.at += 2;
+        let bound = reader.bound(&measure)?;
+        Ok(Self { measure, at_least, bound })
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.measure.fmt(f)
+    }
+}
+
+impl fmt::Display for Constraint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ", self.measure, if self.at_least { ">=" } else { "<=" })?;
+        match self.bound {
+            Bound::Percent(percent) => write!(f, "{percent}%"),
+            Bound::Value(value, None) => write!(f, "{value}"),
+            Bound::Value(value, Some((unit, ..))) => write!(f, "{value} {unit}"),
+        }
+    }
+}
+
+impl Bound {
+    /// The bound in `unit`, that of a figure; a bound in per cent is left alone. `Err` if it was written in a unit of another kind.
+    pub(super) fn in_unit(self, unit: &str) -> Result<Self, String> {
+        let Self::Value(value, Some((own, kind, scale))) = self else { return Ok(self) };
+        let figures = UNITS.iter().find(|known| known.0 == unit);
+        match figures {
+            _ if own == unit => Ok(self),
+            Some(known) if known.1 == kind => Ok(Self::Value(value * scale / known.2, Some(*known))),
+            _ if unit == "0..1" || unit.is_empty() => Err(format!("the figure has no unit, and {own} was given")),
+            _ => Err(format!("the figure is in {unit}, which {own} cannot be turned into")),
+        }
+    }
+}
+
+/// Reads from left to right.
+struct Reader<'t> {
+    text: &'t str,
+    /// Bytes read.
+    at: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    fn skip_space(&mut self) {
+        self.at += self.rest().len() - self.rest().trim_start().len();
+    }
+
+    fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'t str {
+        let rest = self.rest();
+        let end = rest.find(|c| !wanted(c)).unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
+    fn error(&self, at: usize, problem: &str) -> GoalError {
+        let at = self.text[..at].chars().count();
+        GoalError { text: self.text.to_owned(), at, problem: problem.to_owned() }
+    }
+
+    fn measure(&mut self) -> Result<Measure, GoalError> {
+        self.skip_space();
+        let start = self.at;
+        let name = self.take_while(|c| c.is_alphanumeric() || "_.-/:".contains(c));
+        if name.is_empty() {
+            return Err(self.error(start, "here comes a figure, such as p99(sync), throughput or finish"));
+        }
+        if !self.rest().trim_start().starts_with('(') {
+            return self.bare(name, start);
+        }
+        self.skip_space();
+        self.at += 1;
+        let inside = self.at;
+        let whose = self.take_while(|c| c != ')').trim();
+        if !self.rest().starts_with(')') {
+            return Err(self.error(self.at, "a ) is missing"));
+        }
+        self.at += 1;
+        if whose.is_empty() {
+            return Err(self.error(inside, &format!("here comes whose: {WHOSE}, or the name of a task")));
+        }
+        self.of_whom(name, start, whose)
+    }
+
+    /// A name without parentheses.
+    fn bare(&self, name: &str, start: usize) -> Result<Measure, GoalError> {
+        Ok(match name.to_ascii_lowercase().as_str() {
+            "throughput" => Measure::Figure(Figure::Throughput),
+            "iops" => Measure::Figure(Figure::Iops),
+            "finish" => Measure::Figure(Figure::Finish),
+            "fairness" => Measure::Figure(Figure::Fairness),
+            "utilisation" | "utilization" => {
+                let problem = "utilisation is neither good nor bad; take throughput, iops or a latency";
+                return Err(self.error(start, problem));
+            }
+            lower => match statistic(lower) {
+                Some(found) => {
+                    let statistic = found.map_err(|problem| self.error(start, problem))?;
+                    let problem = format!("whose? write {statistic}(sync); there are {WHOSE} and the names of tasks");
+                    return Err(self.error(self.at, &problem));
+                }
+                None => Measure::Reported(name.to_owned()),
+            },
+        })
+    }
+
+    fn of_whom(&self, name: &str, start: usize, whose: &str) -> Result<Measure, GoalError> {
+        let of = match whose.to_ascii_lowercase().as_str() {
+            "sync" => Whose::Sync,
+            "async" => Whose::Async,
+            "reads" | "read" => Whose::Reads,
+            "writes" | "write" => Whose::Writes,
+            "all" => Whose::All,
+            _ => Whose::Task(whose.to_owned()),
+        };
+        let lower = name.to_ascii_lowercase();
+        match (lower.as_str(), &of) {
+            ("throughput", Whose::Task(task)) => return Ok(Measure::Throughput(task.clone())),
+            ("iops", Whose::Task(task)) => return Ok(Measure::Iops(task.clone())),
+            ("throughput" | "iops", _) => {
+                let problem = format!("{lower} is known of all together, {lower}, or of a task by its name");
+                return Err(self.error(start, &problem));
+            }
+            _ => {}
+        }
+        match statistic(&lower) {
+            Some(Ok(statistic)) => Ok(Measure::Latency(statistic, of)),
+            Some(Err(problem)) => Err(self.error(start, problem)),
+            None => {
+                let problem = format!(
+                    "{name} is nothing that is known of {whose}; there are p50, p99, p99.9 and so on, mean, worst, throughput and iops"
+                );
+                Err(self.error(start, &problem))
+            }
+        }
+    }
+
+    fn bound(&mut self, measure: &Measure) -> Result<Bound, GoalError> {
+        self.skip_space();
+        let start = self.at;
+        let digits = self.take_while(|c| c.is_ascii_digit() || c == '.');
+        let value = digits.parse::<f64>().ok().filter(|value| value.is_finite());
+        let Some(value) = value else {
+            return Err(self.error(start, &format!("here comes a number, as in \"{measure} >= 95%\"")));
+        };
+        self.skip_space();
+        let unit_at = self.at;
+        let unit = self.take_while(|_| true).trim_end();
+        match unit {
+            "" => Ok(Bound::Value(value, None)),
+            "%" => Ok(Bound::Percent(value)),
+            _ => match UNITS.iter().find(|known| known.0.eq_ignore_ascii_case(unit)) {
+                Some(known) => Ok(Bound::Value(value, Some(*known))),
+                None => {
+                    let known: Vec<&str> = UNITS.iter().map(|unit| unit.0).collect();
+                    let problem = format!("{unit} is no unit; there are % of the baseline's, {}", known.join(", "));
+                    Err(self.error(unit_at, &problem))
+                }
+            },
+        }
+    }
+}
+
+/// `None` if it is the name of no statistic.
+fn statistic(name: &str) -> Option<Result<Statistic, &'static str>> {
+    match name {
+        "mean" => return Some(Ok(Statistic::Mean)),
+        "worst" | "max" => return Some(Ok(Statistic::Worst)),
+        "median" => return Some(Ok(Statistic::Quantile(0.5))),
+        _ => {}
+    }
+    let percent = name.strip_prefix('p')?.parse::<f64>().ok()?;
+    let in_range = percent > 0.0 && percent < 100.0;
+    Some(if in_range {
+        Ok(Statistic::Quantile(percent / 100.0))
+    } else {
+        Err("a percentile is above 0 and below 100, such as p99 or p99.9; the longest of all is worst")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_are_read_and_shown_again() {
+        for (text, shown) in [
+            ("p99(sync)", "p99(sync)"),
+            (" P99.9 ( async ) ", "p99.9(async)"),
+            ("median(reads)", "p50(reads)"),
+            ("max(all)", "worst(all)"),
+            ("mean(my reader)", "mean(my reader)"),
+            ("throughput", "throughput"),
+            ("Throughput(backup)", "throughput(backup)"),
+            ("fairness", "fairness"),
+            ("tps", "tps"),
+            ("file_create", "file_create"),
+        ] {
+            assert_eq!(text.parse::<Goal>().unwrap().to_string(), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn constraints_are_read_and_shown_again() {
+        for (text, shown) in [
+            ("throughput >= 95%", "throughput >= 95%"),
+            ("throughput>=80MB/s", "throughput >= 80 MB/s"),
+            ("p99(sync) <= 20 ms", "p99(sync) <= 20 ms"),
+            ("fairness >= 0.9", "fairness >= 0.9"),
+            ("iops(reader) >= 100 IOPS", "iops(reader) >= 100 IOPS"),
+        ] {
+            let constraint = text.parse::<Constraint>().unwrap();
+            assert_eq!(constraint.to_string(), shown);
+            assert_eq!(shown.parse::<Constraint>().unwrap(), constraint);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_pointed_at() {
+        #[track_caller]
+        fn wrong<T: FromStr<Err = GoalError> + fmt::Debug>(text: &str, at: usize, says: &str) {
+            let error = text.parse::<T>().unwrap_err();
+            assert_eq!(error.at, at, "{error}");
+            assert!(error.problem.contains(says), "{error}");
+            assert!(error.to_string().ends_with(&format!("\n  {}^", " ".repeat(at))), "{error}");
+        }
+        wrong::<Goal>("", 0, "p99(sync)");
+        wrong::<Goal>("p99", 3, "whose? write p99(sync)");
+        wrong::<Goal>("p99(sync", 8, ") is missing");
+        wrong::<Goal>("p99()", 4, "name of a task");
+        wrong::<Goal>("p100(sync)", 0, "below 100");
+        wrong::<Goal>("p99(sync) throughput", 10, "--goal of its own");
+        wrong::<Goal>("throughput >= 5", 11, "--subject-to");
+        wrong::<Goal>("speed(sync)", 0, "p99.9");
+        wrong::<Goal>("iops(sync)", 0, "of all together");
+        wrong::<Goal>("utilisation", 0, "neither good nor bad");
+        wrong::<Constraint>("throughput", 10, ">= or <=");
+        wrong::<Constraint>("throughput > 5", 11, ">= or <=");
+        wrong::<Constraint>("throughput >= much", 14, "a number");
+        wrong::<Constraint>("throughput >= 5 parsecs", 16, "MB/s");
+    }
+
+    #[test]
+    fn bounds_are_turned_into_the_unit_of_their_figure() {
+        let bound = |text: &str| text.parse::<Constraint>().unwrap().bound;
+        let in_unit = |text: &str, unit: &str| match bound(text).in_unit(unit) {
+            Ok(Bound::Value(value, _)) => value,
+            other => panic!("{other:?}"),
+        };
+        assert!((in_unit("p99(sync) <= 1.5 s", "ms") - 1500.0).abs() < 1e-9);
+        assert!((in_unit("throughput >= 2 GB/s", "MB/s") - 2000.0).abs() < 1e-9);
+        assert!((in_unit("finish <= 90", "s") - 90.0).abs() < 1e-9);
+        assert!(bound("throughput >= 5 ms").in_unit("MB/s").unwrap_err().contains("MB/s"));
+        assert!(bound("fairness >= 5 ms").in_unit("0..1").is_err());
+        assert_eq!(bound("throughput >= 95%").in_unit("MB/s"), Ok(Bound::Percent(95.0)));
+    }
+}

@@ -1,0 +1,312 @@
+//! What a goal or a constraint speaks of: a figure of a run, by the name a person writes.
+
+use std::fmt;
+
+use iosched_lab::{Comparison, Direction, Figure, TAIL};
+use iosched_sim::{Histogram, RunResult, TaskResult};
+use serde::{Deserialize, Serialize};
+
+use super::goal::Goal;
+
+const MS: f64 = 1e6;
+/// Whom figures can be of, beside the names of tasks.
+pub(super) const WHOSE: &str = "sync, async, reads, writes, all";
+
+/// What of a distribution of latencies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Statistic {
+    /// The latency that this share of I/Os, above 0 and below 1, does not exceed.
+    Quantile(f64),
+    /// The mean.
+    Mean,
+    /// The longest.
+    Worst,
+}
+
+/// Whose I/Os.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Reads and sync writes: what somebody waits for.
+    Sync,
+    /// Async writes.
+    Async,
+    /// Reads.
+    Reads,
+    /// Writes.
+    Writes,
+    /// Everything.
+    All,
+    /// Those of all tasks of that name.
+    Task(String),
+}
+
+/// A figure of a run, as a goal names it: `p99(sync)`, `throughput`, `mean(backup)`, `tps`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Measure {
+    /// One of every run.
+    Figure(Figure),
+    /// A latency, ms.
+    Latency(Statistic, Whose),
+    /// Bytes per second of a task's own time, MB/s.
+    Throughput(String),
+    /// I/Os per second of a task's own time.
+    Iops(String),
+    /// What the application reports under that name; of several units the first.
+    Reported(String),
+}
+
+impl fmt::Display for Statistic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            // Rounded: 0.999 * 100 is not 99.9.
+            Self::Quantile(q) => write!(f, "p{}", (q * 1e8).round() / 1e6),
+            Self::Mean => f.write_str("mean"),
+            Self::Worst => f.write_str("worst"),
+        }
+    }
+}
+
+impl fmt::Display for Whose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sync => "sync",
+            Self::Async => "async",
+            Self::Reads => "reads",
+            Self::Writes => "writes",
+            Self::All => "all",
+            Self::Task(name) => name,
+        })
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Figure(figure) => f.write_str(figure.id()),
+            Self::Latency(statistic, whose) => write!(f, "{statistic}({whose})"),
+            Self::Throughput(task) => write!(f, "throughput({task})"),
+            Self::Iops(task) => write!(f, "iops({task})"),
+            Self::Reported(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A measure that the workload is known to have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasureRecord {
+    /// How it is written.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// Which way it is better.
+    pub direction: Direction,
+    /// Smallest difference that is worth a verdict, per cent.
+    pub relevant_percent: f64,
+}
+
+impl MeasureRecord {
+    /// The figure that comparisons are made in.
+    #[must_use]
+    pub fn figure(&self) -> Figure {
+        Figure::measured(&self.name, &self.unit, self.direction, self.relevant_percent)
+    }
+
+    /// Whether it is about the few slowest I/Os: see [`Figure::is_tail`].
+    #[must_use]
+    pub fn is_tail(&self) -> bool {
+        match self.name.parse::<Goal>().map(|goal| goal.measure) {
+            Ok(Measure::Latency(Statistic::Worst, _)) => true,
+            Ok(Measure::Latency(Statistic::Quantile(q), _)) => q >= TAIL,
+            Ok(Measure::Figure(figure)) => figure.is_tail(),
+            _ => false,
+        }
+    }
+
+    /// A comparison in words: "better by 12 % (8 to 15 %)".
+    #[must_use]
+    pub fn describe(&self, comparison: &Comparison) -> String {
+        comparison.describe(&self.unit)
+    }
+
+    /// Whether a difference from the baseline is to the good.
+    #[must_use]
+    pub fn is_better(&self, difference: f64) -> bool {
+        if self.direction == Direction::Higher { difference > 0.0 } else { difference < 0.0 }
+    }
+}
+
+impl From<(&Measure, Figure)> for MeasureRecord {
+    fn from((measure, figure): (&Measure, Figure)) -> Self {
+        Self {
+            name: measure.to_string(),
+            unit: figure.unit().to_owned(),
+            direction: figure.direction(),
+            relevant_percent: figure.relevant_percent(),
+        }
+    }
+}
+
+impl Measure {
+    /// What is told of every run that has it.
+    pub(super) fn usual() -> impl Iterator<Item = Self> {
+        let named = Figure::ALL.iter().filter(|figure| !matches!(figure, Figure::Fairness | Figure::Utilisation));
+        named.map(|&figure| Self::of_figure(figure))
+    }
+
+    /// The name that goals have for a figure.
+    fn of_figure(figure: Figure) -> Self {
+        let Some(sync) = figure.is_latency_of_sync() else { return Self::Figure(figure) };
+        let statistic = match figure {
+            Figure::SyncMean | Figure::AsyncMean => Statistic::Mean,
+            Figure::SyncWorst | Figure::AsyncWorst => Statistic::Worst,
+            _ => Statistic::Quantile(figure.quantile().map_or(0.5, |(q, _)| q)),
+        };
+        Self::Latency(statistic, if sync { Whose::Sync } else { Whose::Async })
+    }
+
+    /// Unit, direction and what is relevant, learnt from a run that has it; `None` if `run` does not.
+    #[must_use]
+    pub fn resolve(&self, run: &RunResult) -> Option<MeasureRecord> {
+        let like = match self {
+            Self::Figure(figure) => *figure,
+            Self::Latency(Statistic::Quantile(_), _) => Figure::SyncP99,
+            Self::Latency(..) => Figure::SyncMean,
+            Self::Throughput(_) => Figure::Throughput,
+            Self::Iops(_) => Figure::Iops,
+            Self::Reported(name) => {
+                let figures = run.app.as_ref().map(Figure::reported).unwrap_or_default();
+                figures.into_iter().find(|figure| figure.id() == name)?
+            }
+        };
+        // Fairness needs runs of tasks alone, too: see [`super::run`].
+        let has = matches!(self, Self::Figure(Figure::Fairness)) || self.of(run).is_some();
+        has.then(|| (self, like).into())
+    }
+
+    /// Its value in a run; `None` if the run has no such I/O or task, and of fairness.
+    #[must_use]
+    pub fn of(&self, run: &RunResult) -> Option<f64> {
+        match self {
+            Self::Figure(figure) => figure.of(run),
+            Self::Latency(statistic, whose) => statistic.of(&latencies(run, whose)?),
+            Self::Throughput(task) => rate(run, task, |own| (own.bytes_read + own.bytes_written) as f64 / 1e6),
+            Self::Iops(task) => rate(run, task, |own| own.ios as f64),
+            Self::Reported(name) => {
+                let mut figures = run.app.iter().flat_map(|report| &report.figures);
+                figures.find(|own| own.name == *name).map(|own| own.value)
+            }
+        }
+    }
+
+    /// What a workload has instead of what it does not have, for a message.
+    pub(super) fn there_is(&self, run: &RunResult) -> String {
+        let mut known: Vec<&str> = match self {
+            Self::Reported(_) => {
+                run.app.iter().flat_map(|app| app.figures.iter().map(|own| own.name.as_str())).collect()
+            }
+            _ => named(run).filter(|task| task.ios > 0).map(|task| task.name.as_str()).collect(),
+        };
+        known.sort_unstable();
+        known.dedup();
+        known.truncate(12);
+        let known = known.join(", ");
+        match (self, known.is_empty()) {
+            (Self::Reported(_), true) => {
+                "there are p99(sync) and other latencies, throughput, iops, finish and fairness".to_owned()
+            }
+            (Self::Reported(_), false) => format!("the application reports {known}"),
+            (_, true) => format!("its tasks have no names; there are {WHOSE}, as far as it has such I/O"),
+            (_, false) => format!("there are the tasks {known}, and {WHOSE}, as far as it has such I/O"),
+        }
+    }
+}
+
+impl Statistic {
+    fn of(self, latency: &Histogram) -> Option<f64> {
+        if latency.is_empty() {
+            return None;
+        }
+        Some(
+            match self {
+                Self::Quantile(q) => latency.quantile_ns(q) as f64,
+                Self::Mean => latency.mean_ns(),
+                Self::Worst => latency.max_ns() as f64,
+            } / MS,
+        )
+    }
+}
+
+fn named(run: &RunResult) -> impl Iterator<Item = &TaskResult> {
+    run.tasks.iter().filter(|task| !task.name.is_empty())
+}
+
+fn latencies(run: &RunResult, whose: &Whose) -> Option<Histogram> {
+    Some(match whose {
+        Whose::Sync => run.latency.sync(),
+        Whose::Async => run.latency.writes_async.clone(),
+        Whose::Reads => run.latency.reads.clone(),
+        Whose::Writes => run.latency.writes(),
+        Whose::All => run.latency.all(),
+        Whose::Task(name) => {
+            let mut own = named(run).filter(|task| task.name == *name);
+            let mut all = own.next()?.latency.clone();
+            own.for_each(|task| all.merge(&task.latency));
+            all
+        }
+    })
+}
+
+/// So much per second from the first submission to the last completion of the tasks called `name`.
+fn rate(run: &RunResult, name: &str, amount: impl Fn(&TaskResult) -> f64) -> Option<f64> {
+    let own: Vec<&TaskResult> = named(run).filter(|task| task.name == name).collect();
+    let from = own.iter().filter_map(|task| task.first_submit_ns).min()?;
+    let to = own.iter().filter_map(|task| task.last_completion_ns).max()?;
+    let seconds = to.saturating_sub(from) as f64 / 1e9;
+    (seconds > 0.0).then(|| own.iter().map(|task| amount(task)).sum::<f64>() / seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(name: &str, ns: u64) -> TaskResult {
+        let mut task = TaskResult {
+            name: name.to_owned(),
+            ios: 1,
+            bytes_read: 4_000_000,
+            first_submit_ns: Some(1_000_000_000),
+            last_completion_ns: Some(3_000_000_000),
+            ..TaskResult::default()
+        };
+        task.latency.record(ns);
+        task
+    }
+
+    #[test]
+    fn tasks_of_one_name_are_measured_together_over_their_own_time() {
+        let run = RunResult {
+            tasks: vec![task("reader", 1_000_000), task("reader", 3_000_000), task("backup", 9_000_000)],
+            finished_ns: 100_000_000_000,
+            ..RunResult::default()
+        };
+        let of = |measure: Measure| measure.of(&run);
+        let reader = || Whose::Task("reader".to_owned());
+        assert_eq!(of(Measure::Latency(Statistic::Mean, reader())), Some(2.0));
+        assert_eq!(of(Measure::Latency(Statistic::Worst, reader())), Some(3.0));
+        assert_eq!(of(Measure::Throughput("reader".to_owned())), Some(4.0));
+        assert_eq!(of(Measure::Iops("backup".to_owned())), Some(0.5));
+        assert_eq!(of(Measure::Iops("writer".to_owned())), None);
+        let missing = Measure::Iops("writer".to_owned());
+        assert_eq!(missing.resolve(&run), None);
+        assert!(missing.there_is(&run).contains("backup, reader"));
+    }
+
+    #[test]
+    fn usual_figures_have_the_names_that_goals_have() {
+        let names: Vec<String> = Measure::usual().map(|measure| measure.to_string()).collect();
+        assert!(["throughput", "p99.9(sync)", "worst(async)"].iter().all(|name| names.contains(&(*name).to_owned())));
+        for name in names {
+            assert_eq!(name.parse::<super::super::Goal>().unwrap().measure.to_string(), name);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What is tuned, for what, and at what cost; and the whole of it from the first run to the last.
+
+use std::collections::BTreeMap;
+
+use iosched_lab::{Control, Experiment, Figure, LabError};
+use iosched_sim::{RunResult, SchedulerSetting};
+use iosched_workload::SplitMix64;
+
+use super::goal::{Bound, Constraint, Goal};
+use super::history::History;
+use super::measure::{Measure, MeasureRecord};
+use super::record::{ConstraintRecord, TuneHeader, TuneRecord, TuneRun};
+use super::run::{Halt, Progress, Runner};
+use super::search::{Allotment, Search};
+use super::space::{Selection, Space, SpaceError};
+
+/// The least budget: with fewer runs nothing can be both found and confirmed.
+pub const BUDGET_MIN: u32 = 30;
+/// The stream of the seed that the search draws from: no run has that number.
+const SEARCH_STREAM: u64 = u64::MAX;
+/// Runs of the baseline that show what is measured, and whether seeds matter.
+const PROBES: u32 = 2;
+
+/// What is tuned, for what, and at what cost.
+#[derive(Clone, Debug)]
+pub struct Tuning {
+    /// Workload, device, machine, replay and seed; its settings, runs and baseline are without meaning here.
+    pub experiment: Experiment,
+    /// What is searched.
+    pub space: Space,
+    /// What is to be as good as possible; several give a front.
+    pub goals: Vec<Goal>,
+    /// What must hold.
+    pub constraints: Vec<Constraint>,
+    /// What others are compared with. It need not lie in the space: the present setting of a device, say.
+    pub baseline: SchedulerSetting,
+    /// Runs of the workload that may be made, at least [`BUDGET_MIN`].
+    pub budget: u32,
+}
+
+/// Why nothing can be tuned so.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TuneError {
+    /// The space.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// No goal.
+    #[error("there is no goal: say what is to be good, as in --goal \"p99(sync)\"")]
+    NoGoal,
+    /// A goal or constraint that the workload has no figure for.
+    #[error("{measure}: {workload} has no such figure; {there_is}")]
+    NoSuchFigure {
+        /// As it is written.
+        measure: String,
+        /// The workload.
+        workload: String,
+        /// What there is.
+        there_is: String,
+    },
+    /// The unit of a bound.
+    #[error("{constraint}: {problem}")]
+    Bound {
+        /// As it is written.
+        constraint: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Too little.
+    #[error("a budget of {budget} runs is too small to find and to confirm anything; take at least {BUDGET_MIN}")]
+    Budget {
+        /// What was given.
+        budget: u32,
+    },
+    /// Several devices, or none.
+    #[error("one device is tuned at a time; {devices} are given")]
+    Devices {
+        /// How many.
+        devices: usize,
+    },
+    /// A run, or the records.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+}
+
+/// What a search gave.
+#[derive(Clone, Debug)]
+pub struct Tuned {
+    /// The plan.
+    pub header: TuneHeader,
+    /// All runs, in the order of the search.
+    pub runs: Vec<TuneRun>,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+}
+
+impl Tuning {
+    /// The settings of `experiment` are the elevators, each with what is fixed of it; the first is the baseline. 200 runs.
+    ///
+    /// # Errors
+    /// Not one device, or what `selection` names cannot be varied.
+    pub fn new(experiment: Experiment, selection: &Selection, goals: Vec<Goal>) -> Result<Self, TuneError> {
+        let devices = experiment.profiles().len();
+        let config = experiment.profiles().next().map(|profile| experiment.block_layer.queue_config(profile));
+        let config = config.filter(|_| devices == 1).ok_or(TuneError::Devices { devices })?;
+        let schedulers: Vec<SchedulerSetting> = experiment.settings().iter().map(|own| own.setting.clone()).collect();
+        let space = Space::of(&schedulers, selection, &config)?;
+        let baseline = space.elevators[0].defaults.clone();
+        Ok(Self { space, goals, constraints: Vec::new(), baseline, budget: 200, experiment })
+    }
+
+    /// Everything that is measured: goals, what constraints speak of, what is usual; each once.
+    fn measures(&self) -> Vec<Measure> {
+        let asked = self.goals.iter().map(|goal| &goal.measure);
+        let asked = asked.chain(self.constraints.iter().map(|constraint| &constraint.measure)).cloned();
+        let mut all: Vec<Measure> = Vec::new();
+        for measure in asked.chain(Measure::usual()) {
+            if !all.contains(&measure) {
+                all.push(measure);
+            }
+        }
+        all
+    }
+
+    /// How many of the measures must be there.
+    fn asked(&self) -> usize {
+        let mut asked: Vec<&Measure> = Vec::new();
+        let all = self.goals.iter().map(|goal| &goal.measure);
+        for measure in all.chain(self.constraints.iter().map(|constraint| &constraint.measure)) {
+            if !asked.contains(&measure) {
+                asked.push(measure);
+            }
+        }
+        asked.len()
+    }
+
+    /// What of `measures` the workload has, and what is to be known of each.
+    fn resolved(&self, measures: Vec<Measure>, run: &RunResult) -> Result<Vec<(Measure, MeasureRecord)>, TuneError> {
+        let asked = self.asked();
+        let mut all = Vec::new();
+        for (number, measure) in measures.into_iter().enumerate() {
+            let no_company = measure == Measure::Figure(Figure::Fairness) && self.experiment.alone_tasks().is_empty();
+            match measure.resolve(run).filter(|_| !no_company) {
+                Some(record) => all.push((measure, record)),
+                None if number < asked => {
+                    let there_is = if no_company {
+                        "fairness needs two tasks or more that can run alone, with 30 I/Os each".to_owned()
+                    } else {
+                        measure.there_is(run)
+                    };
+                    let workload = self.experiment.header().workload.name;
+                    return Err(TuneError::NoSuchFigure { measure: measure.to_string(), workload, there_is });
+                }
+                None => {}
+            }
+        }
+        Ok(all)
+    }
+
+    fn constraints(&self, measures: &[(Measure, MeasureRecord)]) -> Result<Vec<ConstraintRecord>, TuneError> {
+        let record = |own: &Constraint| {
+            let number = measures.iter().position(|(measure, _)| *measure == own.measure).unwrap_or(0);
+            let bound: Result<Bound, String> = own.bound.in_unit(&measures[number].1.unit);
+            let bound = bound.map_err(|problem| TuneError::Bound { constraint: own.to_string(), problem })?;
+            Ok(ConstraintRecord::new(own, bound, number))
+        };
+        self.constraints.iter().map(record).collect()
+    }
+
+    fn header(&self, measures: &[(Measure, MeasureRecord)], seeds_matter: bool) -> Result<TuneHeader, TuneError> {
+        let mut plan = self.experiment.header();
+        let mut device = plan.devices.swap_remove(0);
+        // Those of the defaults, which the space tells, too.
+        device.values.clear();
+        let goals: Vec<&Measure> = self.goals.iter().map(|goal| &goal.measure).collect();
+        Ok(TuneHeader {
+            version: plan.version,
+            command: plan.command,
+            workload: plan.workload,
+            device,
+            replay: plan.replay,
+            block_layer: plan.block_layer,
+            machine: plan.machine,
+            baseline: self.baseline.clone(),
+            space: self.space.clone(),
+            measures: measures.iter().map(|(_, record)| record.clone()).collect(),
+            goals: measures.iter().take_while(|(measure, _)| goals.contains(&measure)).count(),
+            constraints: self.constraints(measures)?,
+            budget: self.budget,
+            seed: self.experiment.seed,
+            seeds_matter,
+            equal_within_percent: self.experiment.equal_within_percent,
+        })
+    }
+}
+
+/// Searches, handing `observe` what happens. Stops early if `control` is interrupted; what is there then is in the order of
+/// the search, and may not be confirmed.
+///
+/// # Errors
+/// Nothing can be tuned so, a run fails, or `observe` does.
+pub fn tune(
+    tuning: &Tuning,
+    control: &Control,
+    mut observe: impl FnMut(Progress<'_>) -> Result<(), LabError>,
+) -> Result<Tuned, TuneError> {
+    if tuning.goals.is_empty() {
+        return Err(TuneError::NoGoal);
+    }
+    if tuning.budget < BUDGET_MIN {
+        return Err(TuneError::Budget { budget: tuning.budget });
+    }
+    let experiment = &tuning.experiment;
+    let mut runner = Runner { experiment, control, measures: &[], alone: Vec::new() };
+    let first = runner.probe(&tuning.baseline, PROBES)?.ok_or(LabError::NothingRun)?;
+    let measures = tuning.resolved(tuning.measures(), &first[0])?;
+    let told = |run: &RunResult| measures.iter().map(|(measure, _)| measure.of(run)).collect::<Vec<_>>();
+    let header = tuning.header(&measures, told(&first[0]) != told(&first[1]))?;
+    observe(Progress::Record(&TuneRecord::Tune(Box::new(header.clone()))))?;
+    let measures: Vec<Measure> = measures.into_iter().map(|(measure, _)| measure).collect();
+    runner.measures = &measures;
+    if measures.contains(&Measure::Figure(Figure::Fairness)) {
+        runner.alone = experiment.alone_tasks().into_iter().filter_map(|task| experiment.alone(task)).collect();
+    }
+    let mut search = Search {
+        runner: &runner,
+        history: History::new(&header),
+        runs: Vec::new(),
+        observe,
+        random: SplitMix64::entity(header.seed, SEARCH_STREAM),
+        allotment: Allotment::of(header.budget, header.goals, header.space.elevators.len(), header.seeds_matter),
+        first: BTreeMap::new(),
+    };
+    let interrupted = match search.go() {
+        Ok(()) => false,
+        Err(Halt::Interrupted) => true,
+        Err(Halt::Failed(error)) => return Err(error.into()),
+    };
+    let runs = search.runs;
+    Ok(Tuned { header, runs, interrupted })
+}

@@ -1,0 +1,173 @@
+//! Makes the runs of a search, several at a time, and keeps what they gave.
+
+use iosched_disk::Profile;
+use iosched_lab::pool::{Event, in_order, settled};
+use iosched_lab::{Alone, Control, Experiment, Figure, LabError, counts, stat};
+use iosched_sim::{Plan, RunResult, SchedulerSetting, SimError, run};
+
+use super::history::History;
+use super::measure::Measure;
+use super::record::{Phase, TuneRecord, TuneRun};
+
+/// The number of the first run to confirm with: no search comes so far.
+const CONFIRM_FIRST: u32 = 1 << 20;
+
+/// What happens during a search.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// A record, in the order of the search; the header is the first.
+    Record(&'a TuneRecord),
+    /// So many of the runs that may be made are done.
+    Done {
+        /// Runs done.
+        done: usize,
+        /// Runs that may be made.
+        of: usize,
+    },
+}
+
+/// Why a search does not go on.
+pub(super) enum Halt {
+    /// Somebody wants it to end.
+    Interrupted,
+    /// Something failed.
+    Failed(LabError),
+}
+
+impl From<LabError> for Halt {
+    fn from(error: LabError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Makes runs.
+pub(super) struct Runner<'a> {
+    pub(super) experiment: &'a Experiment,
+    pub(super) measures: &'a [Measure],
+    pub(super) control: &'a Control,
+    /// Tasks that are run alone for fairness; none if nobody asks for it.
+    pub(super) alone: Vec<Alone>,
+}
+
+/// One run to be made.
+struct Job {
+    setting: SchedulerSetting,
+    more_disks: Vec<(Profile, SchedulerSetting)>,
+    run: u32,
+}
+
+impl Runner<'_> {
+    /// The first runs of a setting, before it is known what is measured; `None` if they were ended early.
+    pub(super) fn probe(&self, setting: &SchedulerSetting, runs: u32) -> Result<Option<Vec<RunResult>>, LabError> {
+        let jobs: Vec<Job> = (0..runs).map(|number| self.job(setting, number)).collect();
+        let mut results = Vec::new();
+        let finished = in_order(
+            self.control,
+            &jobs,
+            |job| {
+                let plan = self.plan(job);
+                settled(|| setting.to_string(), job.run, plan.seed, || run(&plan, ()))
+            },
+            |event| {
+                if let Event::Taken(result) = event {
+                    results.push(result);
+                }
+                Ok(())
+            },
+        )?;
+        for result in &results {
+            counts(result, self.experiment.warm_up_ns)?;
+        }
+        Ok(finished.then_some(results))
+    }
+
+    fn job(&self, setting: &SchedulerSetting, run: u32) -> Job {
+        Job { more_disks: self.experiment.more_disks(setting), setting: setting.clone(), run }
+    }
+
+    fn plan<'p>(&'p self, job: &'p Job) -> Plan<'p> {
+        Plan {
+            scheduler: job.setting.clone(),
+            more_disks: &job.more_disks,
+            interrupt: Some(self.control.aborted()),
+            ..self.experiment.plan(0, 0, job.run)
+        }
+    }
+
+    fn carry_out(&self, job: &Job, phase: Phase) -> Result<Option<TuneRun>, LabError> {
+        let plan = self.plan(job);
+        settled(
+            || job.setting.to_string(),
+            job.run,
+            plan.seed,
+            || {
+                let result = run(&plan, ())?;
+                let fairness = if self.alone.is_empty() { None } else { self.fairness(&plan, &result)? };
+                let value = |measure: &Measure| match measure {
+                    Measure::Figure(Figure::Fairness) => fairness,
+                    measure => measure.of(&result),
+                };
+                Ok(TuneRun {
+                    phase,
+                    setting: job.setting.to_string(),
+                    run: job.run,
+                    seed: plan.seed,
+                    simulated_ns: result.finished_ns,
+                    utilisation_percent: Figure::Utilisation.of(&result),
+                    values: self.measures.iter().map(value).collect(),
+                })
+            },
+        )
+    }
+
+    /// Jain's index of the tasks' slowdowns, each against itself alone with the run's own seed.
+    fn fairness(&self, plan: &Plan<'_>, company: &RunResult) -> Result<Option<f64>, SimError> {
+        let mut slowdowns = Vec::new();
+        for Alone { task, workload } in &self.alone {
+            let alone = run(&Plan { workload, ..plan.clone() }, ())?;
+            let mean =
+                |result: &RunResult, task: usize| result.tasks.get(task).map_or(0.0, |own| own.latency.mean_ns());
+            let (own, before) = (mean(company, *task), mean(&alone, 0));
+            slowdowns.extend((before > 0.0 && own > 0.0).then(|| own / before));
+        }
+        Ok(stat::jain(&slowdowns))
+    }
+
+    /// Runs what of `wanted` (candidates with the numbers of their runs, from 0) was not run in that phase, and
+    /// keeps it in `history`.
+    pub(super) fn evaluate(
+        &self,
+        history: &mut History<'_>,
+        runs: &mut Vec<TuneRun>,
+        phase: Phase,
+        wanted: impl Iterator<Item = (usize, u32)>,
+        observe: &mut impl FnMut(Progress<'_>) -> Result<(), LabError>,
+    ) -> Result<(), Halt> {
+        let first = if phase == Phase::Confirm { CONFIRM_FIRST } else { 0 };
+        let numbered = wanted.map(|(candidate, run)| (candidate, first + run));
+        let missing =
+            numbered.filter(|&(candidate, run)| !history.candidates[candidate].runs(phase).contains_key(&run));
+        let jobs: Vec<Job> =
+            missing.map(|(candidate, run)| self.job(&history.candidates[candidate].setting, run)).collect();
+        let before = runs.len();
+        let of = (history.header.budget as usize).max(before + jobs.len());
+        let finished = in_order(
+            self.control,
+            &jobs,
+            |job| self.carry_out(job, phase),
+            |event| match event {
+                Event::Done { done } => observe(Progress::Done { done: before + done, of }),
+                Event::Taken(own) => {
+                    history.add(&own);
+                    let record = TuneRecord::Trial(Box::new(own));
+                    observe(Progress::Record(&record))?;
+                    if let TuneRecord::Trial(own) = record {
+                        runs.push(*own);
+                    }
+                    Ok(())
+                }
+            },
+        )?;
+        if finished { Ok(()) } else { Err(Halt::Interrupted) }
+    }
+}

@@ -1,0 +1,221 @@
+//! What is said at the end of a search: the answer, what is doubtful about it, and how to set what is recommended.
+
+use iosched_lab::{Doubt, idle_in_words, significant, verdicts_in_words};
+use iosched_sim::SchedulerSetting;
+
+use super::results::{Finding, Standing, TuneResults};
+
+impl TuneResults<'_> {
+    /// The answer in a sentence.
+    #[must_use]
+    pub fn answer(&self) -> String {
+        let baseline = self.header.baseline.to_string();
+        let goals = self.goal_names();
+        match (self.finding, self.recommended()) {
+            (Finding::Better, Some(best)) => format!("recommended: {}: {}", best.label, self.against_baseline(best)),
+            (Finding::Allowed, Some(best)) => {
+                let kept = self.broken_by_baseline();
+                format!(
+                    "recommended: {}: it keeps {kept}, which {baseline} does not; {}",
+                    best.label,
+                    self.against_baseline(best)
+                )
+            }
+            (Finding::NothingBetter, _) => {
+                let tried = self.settings.saturating_sub(1);
+                if tried == 0 {
+                    return format!("nothing that can be set of {baseline} is worth trying; it stays as it is");
+                }
+                let within = self.header.equal_within_percent;
+                format!(
+                    "leave it as it is: none of {tried} other settings tried serves {goals} better than {baseline} by more than {within} %"
+                )
+            }
+            (Finding::CannotTell, _) => {
+                let unsure = self.unsure_words().unwrap_or_default();
+                format!(
+                    "cannot tell: nothing is better than {baseline} for sure, and {unsure}; until that is known leave it as it is"
+                )
+            }
+            (Finding::Idle, _) => format!("{}: leave it as it is ({baseline})", self.idle_words()),
+            (Finding::NothingAllowed, _) => {
+                let wanted: Vec<&str> = self.header.constraints.iter().map(|own| own.text.as_str()).collect();
+                format!("no setting that was confirmed keeps {}: there is nothing to recommend", wanted.join(" and "))
+            }
+            _ => match &self.leading {
+                Some(leading) => format!("stopped early: {leading} leads, but nothing was confirmed yet"),
+                None => "stopped early: nothing can be said yet".to_owned(),
+            },
+        }
+    }
+
+    /// How sure it is, in a sentence: what the confirmed settings' goals came to against the baseline's.
+    #[must_use]
+    pub fn sure_sentence(&self) -> String {
+        let goals = self.standings.iter().flat_map(|own| &own.figures[..self.header.goals]);
+        let verdicts: Vec<_> = goals.flatten().filter_map(|own| own.comparison.map(|found| found.verdict)).collect();
+        let runs = self.baseline().map_or(0, |own| own.runs);
+        let confirmed = format!("{runs} confirming runs of each setting, 95 % confidence");
+        match verdicts_in_words(&verdicts, self.header.equal_within_percent) {
+            Some(words) => format!("{confirmed}; {words}"),
+            None => "nothing was confirmed, so nothing is sure".to_owned(),
+        }
+    }
+
+    /// Whether something else than the baseline is recommended.
+    #[must_use]
+    pub const fn recommends(&self) -> bool {
+        matches!(self.finding, Finding::Better | Finding::Allowed)
+    }
+
+    /// The goals by name: "p99(sync) and throughput".
+    #[must_use]
+    pub fn goal_names(&self) -> String {
+        let names: Vec<&str> = self.header.measures[..self.header.goals].iter().map(|own| own.name.as_str()).collect();
+        names.join(" and ")
+    }
+
+    /// The goals of a setting against the baseline's: "p99(sync) better by 12 % (8 to 15 %)".
+    #[must_use]
+    pub fn against_baseline(&self, standing: &Standing) -> String {
+        let said = |goal: usize| {
+            let comparison = standing.figures[goal].as_ref()?.comparison.as_ref()?;
+            let measure = &self.header.measures[goal];
+            Some(format!("{} {}", measure.name, measure.describe(comparison)))
+        };
+        let all: Vec<String> = (0..self.header.goals).filter_map(said).collect();
+        all.join(", ")
+    }
+
+    /// What a reader should know before believing it, in sentences.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if !self.header.workload.missing.is_empty() {
+            doubts.push(iosched_lab::incomplete(&self.header.workload.missing));
+        }
+        if !self.header.seeds_matter {
+            doubts.push(
+                "runs are the same whatever their seeds: differences are exact, but say nothing about a slightly \
+                 different workload"
+                    .to_owned(),
+            );
+        }
+        doubts.extend(self.model_error());
+        if self.finding == Finding::CannotTell {
+            doubts
+                .push("more runs may tell what these do not: a larger --budget, or iosched compare --runs".to_owned());
+        }
+        if let Some(best) = self.recommended() {
+            doubts.extend(self.unsure_constraints(best));
+            doubts.extend(self.at_the_end(best));
+        }
+        if self.recommends() && self.put_back.iter().any(|own| own.comparisons.is_empty()) {
+            doubts.push(format!(
+                "the budget did not reach for trying whether every change is needed; take more: --budget {}",
+                self.header.budget * 2
+            ));
+        }
+        doubts
+    }
+
+    /// What may be better, by how much, and how many runs would tell: "noop may be: p99(sync) between -30 and +12 %;
+    /// 40 runs would tell".
+    pub(crate) fn unsure_words(&self) -> Option<String> {
+        let (number, goal) = self.unsure?;
+        let own = &self.standings[number];
+        let comparison = own.figures[goal].as_ref()?.comparison.as_ref()?;
+        let told = self.header.measures[goal].describe(comparison);
+        let ends = told.split_once(" (").map_or(String::new(), |(_, ends)| format!(" ({ends}"));
+        Some(format!("{} may be: {}{ends}", own.label, self.header.measures[goal].name))
+    }
+
+    /// That nothing waited.
+    pub(crate) fn idle_words(&self) -> String {
+        format!(
+            "no setting is named: the device was idle at least {} of the time, so hardly an I/O waited for another",
+            idle_in_words(self.idle_percent.unwrap_or(0.0))
+        )
+    }
+
+    /// That the model is not the device, where it is known by how much.
+    pub(crate) fn model_error(&self) -> Option<String> {
+        self.header.device.fit.map(|fit| Doubt::ModelError { name: self.header.device.name.clone(), fit }.to_string())
+    }
+
+    /// Constraints that it keeps on average only.
+    pub(crate) fn unsure_constraints(&self, best: &Standing) -> Vec<String> {
+        let constraints = self.header.constraints.iter().zip(&best.constraints);
+        let unsure = constraints.filter(|(_, own)| own.kept && !own.sure);
+        unsure
+            .map(|(record, own)| {
+                let unit = &self.header.measures[record.measure].unit;
+                format!(
+                    "{} holds on average ({} against {} {unit}), but not for sure",
+                    record.text,
+                    significant(own.value, 3),
+                    significant(own.limit, 3)
+                )
+            })
+            .collect()
+    }
+
+    /// Recommended values at an end of what was tried.
+    fn at_the_end(&self, best: &Standing) -> Option<String> {
+        let point = self.header.space.point(&best.setting)?;
+        let dimensions = &self.header.space.elevators[point.elevator].dimensions;
+        let at_end = dimensions.iter().zip(&point.levels).filter(|(own, level)| {
+            let is_switch = own.values.len() == 2;
+            // 0 is no end: there is nothing below.
+            let last = **level + 1 == own.values.len();
+            let first = **level == 0 && own.values[0] > 1;
+            **level != own.default && !is_switch && (first || last)
+        });
+        let names: Vec<String> = at_end.map(|(own, &level)| format!("{}={}", own.name, own.values[level])).collect();
+        if names.is_empty() {
+            return None;
+        }
+        Some(format!(
+            "{} is at the end of the values worth trying: beyond it may be more of the same",
+            names.join(", ")
+        ))
+    }
+
+    fn broken_by_baseline(&self) -> String {
+        let Some(baseline) = self.baseline() else { return String::new() };
+        let broken = self.header.constraints.iter().zip(&baseline.constraints).filter(|(_, own)| !own.kept);
+        broken.map(|(record, _)| record.text.as_str()).collect::<Vec<_>>().join(" and ")
+    }
+}
+
+/// The commands that set it on a disk whose name is in `$DEV`, as root.
+#[must_use]
+pub fn commands(setting: &SchedulerSetting) -> Vec<String> {
+    // Older CFQs are told apart by their kernel here, and there are just cfq.
+    let elevator = setting.name.split_once("-2.6.").map_or(setting.name.as_str(), |(name, _)| name);
+    let mut commands = vec![format!("echo {elevator} > /sys/block/$DEV/queue/scheduler")];
+    let tunables = setting.tunables.iter().map(|(name, value)| (format!("iosched/{name}"), value));
+    let attributes = setting.attributes.iter().map(|(name, value)| (name.clone(), value));
+    commands
+        .extend(tunables.chain(attributes).map(|(name, value)| format!("echo {value} > /sys/block/$DEV/queue/{name}")));
+    commands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_set_what_the_setting_says() {
+        let setting = "cfq-2.6.34:slice_idle=0,nr_requests=512".parse().unwrap();
+        assert_eq!(
+            commands(&setting),
+            [
+                "echo cfq > /sys/block/$DEV/queue/scheduler",
+                "echo 0 > /sys/block/$DEV/queue/iosched/slice_idle",
+                "echo 512 > /sys/block/$DEV/queue/nr_requests"
+            ]
+        );
+        assert_eq!(commands(&SchedulerSetting::defaults("none")), ["echo none > /sys/block/$DEV/queue/scheduler"]);
+    }
+}

@@ -1,0 +1,195 @@
+//! Advice on a device that is played by a model: what is tried on it, what is advised, and what is said where the search was wrong.
+
+use std::sync::atomic::AtomicBool;
+
+use iosched_advise::tune::{Finding, Selection, TuneResults, Tuned, Tuning, tune};
+use iosched_advise::{Advice, Confirmed, candidates, simulated};
+use iosched_disk::Profile;
+use iosched_kernel::settings::Recorded;
+use iosched_lab::verify::{Bench, PRESENT, Verification, VerifyError, for_records, of_kernel, verify};
+use iosched_lab::{Control, DeviceRecord, Experiment, MeasuredRecord, Records, Results, ValueRecord, workload_record};
+use iosched_sim::{Limit, Plan, Replay, RunResult, SchedulerSetting};
+use iosched_workload::{TaskSet, Workload};
+
+/// A reader beside a writer that always has 16 writes under way.
+const TASKS: &str = r#"
+name = "lookups beside a backup"
+end_ns = 1_500_000_000
+[[tasks]]
+pid = 1
+name = "lookup"
+pattern = "random"
+range = [0, 400_000_000]
+think_ns = [0, 2000000]
+[[tasks]]
+pid = 2
+name = "backup"
+op = "write"
+pattern = "random"
+range = [800_000_000, 1_200_000_000]
+iodepth = 64
+"#;
+
+/// One reader: nothing to schedule.
+const LONELY: &str = r#"
+name = "lonely"
+end_ns = 1_000_000_000
+[[tasks]]
+pid = 1
+name = "lookup"
+pattern = "random"
+range = [0, 400_000_000]
+"#;
+
+fn workload(tasks: &str) -> Workload {
+    Workload::Tasks(TaskSet::parse("tasks.toml", tasks).unwrap().into())
+}
+
+/// A device that is a model, with a scheduler that was set.
+struct Played {
+    workload: Workload,
+    profile: Profile,
+    present: SchedulerSetting,
+    set: SchedulerSetting,
+}
+
+impl Bench for Played {
+    fn device(&self) -> DeviceRecord {
+        let settings = vec![self.present.clone()];
+        let experiment = Experiment::new(self.workload.clone(), self.profile.clone(), settings).unwrap();
+        let mut device = experiment.header().devices.swap_remove(0);
+        device.measured = Some(MeasuredRecord { target: "/dev/sda".into(), ..MeasuredRecord::default() });
+        device
+    }
+
+    fn set(&mut self, setting: &SchedulerSetting) -> Result<Vec<ValueRecord>, VerifyError> {
+        self.set = if setting.name == PRESENT { self.present.clone() } else { setting.clone() };
+        Ok(Vec::new())
+    }
+
+    fn run(&mut self, seed: u64, _: &AtomicBool) -> Result<Option<RunResult>, VerifyError> {
+        let plan = Plan { seed, ..Plan::new(&self.workload, &self.profile, self.set.clone()) };
+        Ok(Some(iosched_sim::run(&plan, ()).unwrap()))
+    }
+
+    fn finish(&mut self) -> Result<(), VerifyError> {
+        Ok(())
+    }
+}
+
+fn search(tasks: &str, profile: &str, present: &str, goal: &str) -> Tuned {
+    let schedulers = ["none", "mq-deadline", "bfq"].map(SchedulerSetting::defaults).to_vec();
+    let experiment = Experiment::new(workload(tasks), Profile::named(profile).unwrap(), schedulers).unwrap();
+    let mut tuning = Tuning::new(experiment, &Selection::default(), vec![goal.parse().unwrap()]).unwrap();
+    tuning.baseline = present.parse().unwrap();
+    tuning.budget = 60;
+    tune(&tuning, &Control::new(2), |_| Ok(())).unwrap()
+}
+
+fn on_device(tasks: &str, profile: &str, present: &str, tried: &[SchedulerSetting]) -> Records {
+    let present: SchedulerSetting = present.parse().unwrap();
+    let (workload, profile) = (workload(tasks), Profile::named(profile).unwrap());
+    let all = [SchedulerSetting::defaults(PRESENT)].into_iter().chain(tried.iter().cloned());
+    let verification = Verification {
+        workload: workload_record(&workload),
+        settings: all.map(|own| for_records(&of_kernel(&own))).collect(),
+        baseline: 0,
+        runs: 5,
+        seed: 3,
+        replay: Replay::Closed,
+        warm_up_ns: 0,
+        limit: Limit::default(),
+        until_sure_percent: None,
+        equal_within_percent: iosched_lab::EQUAL_WITHIN_PERCENT,
+        command: "iosched advise /dev/sda".to_owned(),
+    };
+    let mut bench = Played { workload, profile, set: present.clone(), present };
+    verify(&verification, &mut bench, &Control::new(1), |_| Ok(())).unwrap().records
+}
+
+/// Advice on `device`, searched on `model`.
+fn with_advice(tasks: &str, model: &str, device: &str, present: &str, check: impl FnOnce(&Advice<'_>)) {
+    let search = search(tasks, model, present, "mean(lookup)");
+    let predicted = TuneResults::of(&search.header, &search.runs);
+    let tried = candidates(&predicted, true, 4);
+    let records = on_device(tasks, device, present, &tried);
+    let confirmed = Confirmed::of(&search.header, &records);
+    let of_device = Results::of(records.on(0).unwrap());
+    let advice = Advice::of(present.to_owned(), Some(true), predicted, &confirmed, Some(&of_device));
+    check(&advice);
+}
+
+#[test]
+fn what_is_better_on_the_device_is_advised_with_its_evidence() {
+    with_advice(TASKS, "sata-7200", "sata-7200", "none", |advice| {
+        assert_eq!(advice.measured.finding, Finding::Better, "{}", advice.answer());
+        let best = advice.recommended().unwrap();
+        assert_ne!(best.name, "none");
+        let answer = advice.answer();
+        assert!(answer.starts_with(&format!("set {best}: mean(lookup) better by ")), "{answer}");
+        assert!(answer.ends_with(" than with none, which was set"), "{answer}");
+        // Every setting was tried as often as the present one, and the model is the device: it saw what would come.
+        assert!(advice.measured.standings.iter().all(|own| own.runs == 5));
+        let best = advice.predictions.iter().find(|own| own.label == best.to_string()).unwrap();
+        let (predicted, measured) = (best.predicted[0].unwrap(), best.measured[0].unwrap());
+        assert!((predicted.percent.unwrap() - measured.percent.unwrap()).abs() < 15.0, "{best:?}");
+    });
+}
+
+#[test]
+fn where_nothing_can_be_better_it_is_left_as_it_is() {
+    with_advice(LONELY, "sata-7200", "sata-7200", "mq-deadline", |advice| {
+        assert_eq!(advice.recommended(), None);
+        assert_eq!(advice.measured.finding, Finding::NothingBetter);
+        let answer = advice.answer();
+        assert!(answer.starts_with("leave it as it is (mq-deadline): none of "), "{answer}");
+        assert!(answer.ends_with(" serves mean(lookup) better by more than 5 %"), "{answer}");
+    });
+}
+
+#[test]
+fn the_device_has_the_last_word_over_the_model() {
+    // A model on which the order of commands is worth much, and a device on which it is not.
+    with_advice(TASKS, "sata-7200", "nvme", "none", |advice| {
+        let predicted = advice.predicted.recommended().unwrap();
+        assert_ne!(predicted.label, "none");
+        let measured = advice.predictions.iter().find(|own| own.label == predicted.label).unwrap().measured[0].unwrap();
+        let promised =
+            advice.predictions.iter().find(|own| own.label == predicted.label).unwrap().predicted[0].unwrap();
+        assert!(promised.percent.unwrap() < -8.0, "{promised:?}");
+        assert!(measured.percent.unwrap() > promised.percent.unwrap() / 2.0, "{measured:?}");
+    });
+}
+
+#[test]
+fn candidates_are_the_best_and_the_best_of_every_other_scheduler() {
+    let search = search(TASKS, "sata-7200", "none", "mean(lookup)");
+    let results = TuneResults::of(&search.header, &search.runs);
+    let best = results.recommended().unwrap().setting.clone();
+    let names = |all: &[SchedulerSetting]| all.iter().map(|own| own.name.clone()).collect::<Vec<_>>();
+    let few = candidates(&results, true, 1);
+    assert_eq!(few, std::slice::from_ref(&best));
+    let all = candidates(&results, true, 9);
+    assert_eq!(all[0], best);
+    assert!(!all.contains(&search.header.baseline), "{all:?}");
+    for name in ["mq-deadline", "bfq"] {
+        assert!(names(&all).contains(&name.to_owned()), "{all:?}");
+    }
+    // Where the model is not to be believed, every scheduler gets its chance as it is, also beyond the number.
+    let blind = candidates(&results, false, 1);
+    for name in ["mq-deadline", "bfq"] {
+        assert!(blind.contains(&SchedulerSetting::defaults(name)), "{blind:?}");
+    }
+}
+
+#[test]
+fn what_was_set_is_simulated_as_far_as_it_can_be() {
+    let recorded = |scheduler: &str, name: &str, value: &str| Recorded {
+        scheduler: scheduler.to_owned(),
+        values: vec![(name.to_owned(), value.to_owned()), ("nr_requests".to_owned(), "64".to_owned())],
+    };
+    let of = |recorded: &Recorded| simulated(recorded).map(|own| own.to_string());
+    assert_eq!(of(&recorded("bfq", "iosched/low_latency", "0")).as_deref(), Some("bfq:low_latency=0"));
+    assert_eq!(of(&recorded("bfq", "iosched/low_latency", "1")).as_deref(), Some("bfq"));
+    assert_eq!(of(&recorded("another", "iosched/depth", "1")), None);
+}

@@ -1,0 +1,141 @@
+//! The page of advice: the answer and how to set it, what was measured on the device, what was predicted, and what the model is.
+
+use iosched_advise::calibrate::{Calibration, Measurements};
+use iosched_advise::{Advice, Prediction};
+use iosched_kernel::settings::Lasting;
+use iosched_lab::Records;
+use maud::{Markup, html};
+
+use super::page::{document, section, sections, sentence, unbroken};
+use super::view::View;
+use super::{calibrate, context, reproduce, tune};
+
+/// All of it on one page.
+pub(super) fn page(
+    advice: &Advice<'_>,
+    records: &Records,
+    calibration: Option<(&Measurements, &Calibration)>,
+    lasting: Option<&Lasting>,
+) -> Markup {
+    let header = advice.measured.header;
+    let title = format!("What to set on {} for {}", header.device.name, header.workload.name);
+    let view = records.on(0).map(View::of);
+    let doubts = advice.doubts();
+    document(
+        &header.version,
+        &title,
+        &html! {
+            header {
+                h1 { (title) }
+                p .lead { (unbroken(&sentence(&advice.answer()))) }
+                @if let Some(lasting) = lasting { pre { @for command in &lasting.commands { (command) "\n" } } }
+                @if !doubts.is_empty() { ul .doubts { @for doubt in doubts { li { (sentence(&doubt)) } } } }
+            }
+            @if let Some(lasting) = lasting { (section("set", "How to set it, and to undo it", &how(lasting))) }
+            (section("confirmed", "What was confirmed on the device", &confirmed(advice)))
+            @if let Some(view) = &view {
+                @for (id, title, body) in sections(view) { (section(id, title, &body)) }
+                (section("compared", "What was compared", &context::section(std::slice::from_ref(view))))
+            }
+            (section("predicted", "What was predicted", &predicted(advice)))
+            @if let Some((measurements, calibration)) = calibration {
+                (section("model", "The model of the device", &model(measurements, calibration)))
+            }
+            @if let Some(view) = &view {
+                (section("reproduce", "How to reproduce this", &reproduce::section(std::slice::from_ref(view), None)))
+            }
+        },
+    )
+}
+
+fn how(lasting: &Lasting) -> Markup {
+    let lines = |lines: &[String]| html! { pre { @for line in lines { (line) "\n" } } };
+    html! {
+        p { "Until the next start, as root:" }
+        (lines(&lasting.commands))
+        p { "For good, as " code { (lasting.rule_path) } ", and then " code { "udevadm control --reload && udevadm trigger" } ":" }
+        pre { (lasting.rule) }
+        p {
+            "Or with tuned, as " code { (lasting.profile_path) } ", and then " code { "tuned-adm profile " (lasting.profile_name) } ":"
+        }
+        pre { (lasting.profile) }
+        p { "What was set before comes back with:" }
+        (lines(&lasting.undo))
+    }
+}
+
+fn confirmed(advice: &Advice<'_>) -> Markup {
+    html! {
+        p {
+            "Means and standard deviations of " (advice.measured.confirm_runs) " runs on the device, against what was set there: "
+            (advice.present) "."
+        }
+        (tune::table(&advice.measured, &tune::asked(&advice.measured)))
+        (beside(advice))
+    }
+}
+
+/// Predicted and measured, setting by setting.
+fn beside(advice: &Advice<'_>) -> Markup {
+    let goals = || 0..advice.measured.header.goals;
+    let told = |own: &Prediction| goals().any(|goal| advice.predicted_and_measured(own, goal).is_some());
+    html! {
+        @if advice.predictions.iter().any(told) {
+            h3 { "Predicted and measured" }
+            div .scroll tabindex="0" {
+                table {
+                    thead {
+                        tr {
+                            th scope="col" { "Against " (advice.present) }
+                            @for goal in goals() {
+                                @let name = &advice.measured.header.measures[goal].name;
+                                th scope="col" .number { (name) ", predicted" }
+                                th scope="col" .number { (name) ", measured" }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for own in advice.predictions.iter().filter(|own| told(own)) {
+                            tr {
+                                th scope="row" { (own.label) }
+                                @for goal in goals() {
+                                    @let (predicted, measured) = advice.predicted_and_measured(own, goal).unwrap_or_default();
+                                    td .number { (unbroken(&predicted)) }
+                                    td .number { (unbroken(&measured)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn predicted(advice: &Advice<'_>) -> Markup {
+    let results = &advice.predicted;
+    html! {
+        p { "In simulation on the model: " (unbroken(&results.answer())) "." }
+        @if results.put_back.iter().any(|own| !own.comparisons.is_empty()) {
+            h3 { "What each change is worth" }
+            (tune::worth(results))
+        }
+        @if !results.shares.is_empty() {
+            h3 { "What matters" }
+            (tune::matters(results))
+        }
+        @if !results.standings.is_empty() { (tune::table(results, &tune::asked(results))) }
+        (tune::searched(results))
+    }
+}
+
+fn model(measurements: &Measurements, calibration: &Calibration) -> Markup {
+    html! {
+        p { (calibrate::answer(calibration)) }
+        (calibrate::reservations(measurements, calibration))
+        @for (id, title, body) in calibrate::sections(measurements, calibration) {
+            h3 id=(id) { (title) }
+            (body)
+        }
+    }
+}

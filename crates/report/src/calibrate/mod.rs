@@ -1,0 +1,160 @@
+//! The page of a calibration: whether a model is like the device, beside what was measured.
+//!
+//! Its sections stand by themselves as well: whoever measures a device on the way to something else puts them into a page of theirs.
+
+mod plots;
+mod table;
+
+use iosched_lab::{grouped, significant};
+use maud::{Markup, html};
+
+use super::page::{document, section, sentence, unbroken};
+use super::units::{counted, time};
+use iosched_advise::calibrate::{Calibration, Measurements, NOISY, WITHIN};
+
+/// The page as HTML.
+pub(super) fn page(measurements: &Measurements, calibration: &Calibration) -> Markup {
+    let header = &measurements.header;
+    let title = format!("{} and a model of it", header.target.name);
+    document(
+        &header.version,
+        &title,
+        &html! {
+            header {
+                h1 { (title) }
+                p .lead { (answer(calibration)) }
+                (reservations(measurements, calibration))
+            }
+            @for (id, title, body) in sections(measurements, calibration) { (section(id, title, &body)) }
+        },
+    )
+}
+
+/// Whether a model fits, in a sentence.
+pub(super) fn answer(calibration: &Calibration) -> String {
+    unbroken(&sentence(&calibration.verdict.to_string()))
+}
+
+/// What goes with these figures, if anything does.
+pub(super) fn reservations(measurements: &Measurements, calibration: &Calibration) -> Markup {
+    let reservations: Vec<String> = measurements.warnings.iter().cloned().chain(calibration.drift()).collect();
+    html! {
+        @if !reservations.is_empty() {
+            ul .doubts { @for reservation in &reservations { li { (unbroken(&sentence(reservation))) } } }
+        }
+    }
+}
+
+/// What there is to be told: name of the place, title, body. Names begin with "calibration", so that they are their own in a larger page.
+pub(super) fn sections(
+    measurements: &Measurements,
+    calibration: &Calibration,
+) -> Vec<(&'static str, &'static str, Markup)> {
+    let mut sections = Vec::new();
+    if !calibration.held_out.is_empty() {
+        sections.push(("calibration-held-out", "Workloads that the fit did not see", held_out(calibration)));
+    }
+    let figures = plots::figures(&measurements.header.target, calibration);
+    if !figures.is_empty() {
+        sections.push(("calibration-plots", "Measured, and of the model", plots::section(&figures)));
+    }
+    sections.push(("calibration-probes", "What the fit saw", probes(calibration)));
+    sections.push(("calibration-models", "Models that were tried", models(measurements, calibration)));
+    sections.push(("calibration-conditions", "How it was measured", conditions(measurements)));
+    sections
+}
+
+fn held_out(calibration: &Calibration) -> Markup {
+    html! {
+        p {
+            "These were measured with the rest, but the model is not made from them: as near as it comes here it may be expected to come \
+             to other workloads."
+        }
+        (table::table(&calibration.held_out))
+        p .legend {
+            "Medians of the runs. ± is the standard deviation from run to run; above " (percent(NOISY)) " it has a !, since no model can meet \
+             what does not repeat; of one run it is not known. What is off by more than " (percent(WITHIN)) " is bold."
+        }
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}\u{a0}%", share * 100.0)
+}
+
+fn probes(calibration: &Calibration) -> Markup {
+    let (met, all) = calibration.verdict.met;
+    html! {
+        p {
+            (counted(all as u64, "probe", "probes")) ", each a closed loop of equal I/Os; the model's rate is within "
+            (percent(WITHIN)) " of " (met) "."
+        }
+        details {
+            summary { "Every probe, measured and of the model" }
+            (table::table(&calibration.residuals))
+        }
+    }
+}
+
+fn models(measurements: &Measurements, calibration: &Calibration) -> Markup {
+    let profile = calibration.to_toml(&measurements.header).ok();
+    html! {
+        table {
+            thead { tr { th scope="col" { "Kind" } th scope="col" { "How far its best is from the probes on average" } } }
+            tbody {
+                @for (kind, fit) in &calibration.kinds {
+                    tr {
+                        th scope="row" { @if *kind == calibration.verdict.kind { b { (kind) } } @else { (kind) } }
+                        td {
+                            @match fit {
+                                Ok(off) => { (significant(off * 100.0, 2)) "\u{a0}%" },
+                                Err(reason) => span .quiet { "not tried: " (reason) },
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @if let Some(profile) = profile {
+            details {
+                summary { "The profile, to be used with --device" }
+                pre { (profile) }
+            }
+        }
+    }
+}
+
+fn conditions(measurements: &Measurements) -> Markup {
+    let header = &measurements.header;
+    let target = &header.target;
+    let rounds = measurements.samples.iter().map(|sample| sample.round + 1).max().unwrap_or(0);
+    let counted_ns: u64 = measurements.samples.iter().map(|sample| sample.counted_ns).sum();
+    html! {
+        dl .facts {
+            dt { "Device" }
+            dd {
+                strong { (target.name) } ", " (significant(target.capacity_sectors as f64 * 512.0 / 1e9, 3)) " GB; "
+                (counted(target.depth.into(), "command", "commands")) " at once, each of "
+                (grouped(target.max_sectors_kb.into())) " KiB at most"
+            }
+            dt { "Access" }
+            dd { @if target.writable { "read and written" } @else { "only read" } }
+            @if !target.conditions.is_empty() {
+                dt { "Conditions" }
+                @for condition in &target.conditions { dd { (condition) } }
+            }
+            dt { "Runs" }
+            dd {
+                (counted(header.probes.len() as u64, "probe", "probes")) " in " (counted(rounds.into(), "round", "rounds")) ", "
+                (time(counted_ns as f64, 3)) " that count, in another order each round; seed " (header.seed)
+            }
+            dt { "Measure again" }
+            dd { pre { (header.command) } }
+            dt { "Version" }
+            dd { "iosched " (header.version) ", measurements of format " (header.format) }
+        }
+        p .legend {
+            "The model is a function of the measurements: " code { "iosched calibrate --from RECORDS" } " fits it again and measures nothing."
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! What was measured and what the model has, over depth, size, place and distance.
+
+use maud::{Markup, html};
+
+use crate::svg::{Margin, Path, Plot, Tick, nice_end, picture, px};
+use crate::units::{SECTOR, bytes_unit, linear_ticks, log_time_ticks, time};
+use iosched_advise::calibrate::{Calibration, Pair, Probe, Residual, Role, Target};
+
+const SIZE: (f64, f64) = (340.0, 240.0);
+const MARGIN: Margin = Margin { top: 26.0, right: 12.0, bottom: 40.0, left: 52.0 };
+/// The colour of what was measured, and of the model.
+const MEASURED: &str = "s0";
+const MODEL: &str = "s1";
+/// How far the scales reach beyond what they show: a share of it, of logarithmic ones a factor.
+const ROOM: f64 = 0.04;
+const ROOM_FACTOR: f64 = 1.3;
+/// A logarithmic scale spans such a factor at least: what hardly differs is to look like that.
+const SPAN_MIN: f64 = 10.0;
+
+/// What is plotted upwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Upward {
+    /// I/Os a second, from 0.
+    Iops,
+    /// Bytes a second, from 0.
+    Bytes,
+    /// Nanoseconds, on a logarithmic scale.
+    Latency,
+}
+
+/// A probe in a plot.
+struct Point {
+    /// Where it is, as the scale has it.
+    across: f64,
+    /// Factor to what is plotted.
+    times: f64,
+    pair: Pair,
+    /// Whether the fit did not see it.
+    held_out: bool,
+    probe: Probe,
+}
+
+impl Point {
+    fn measured(&self) -> f64 {
+        self.pair.measured.median * self.times
+    }
+
+    fn model(&self) -> f64 {
+        self.pair.model * self.times
+    }
+
+    /// One standard deviation to either side.
+    fn range(&self) -> Option<(f64, f64)> {
+        let variation = self.pair.measured.variation?;
+        Some((self.measured() * (1.0 - variation).max(0.0), self.measured() * (1.0 + variation)))
+    }
+}
+
+/// A plot: its name, title, what is across it, and its probes from left to right.
+pub(super) struct Figure {
+    id: &'static str,
+    title: &'static str,
+    across: &'static str,
+    ticks: Vec<Tick>,
+    upward: Upward,
+    points: Vec<Point>,
+}
+
+/// What can be drawn: plots of two probes and more.
+pub(super) fn figures(target: &Target, calibration: &Calibration) -> Vec<Figure> {
+    let all: Vec<&Residual> = calibration.residuals.iter().chain(&calibration.held_out).collect();
+    let whole = |probe: &Probe| probe.sectors == target.capacity_sectors && !probe.writes() && probe.think_ns == 0;
+    let random_4k = |probe: &Probe| whole(probe) && !probe.sequential && probe.bytes == 4096;
+    let single = |probe: &Probe, sequential| whole(probe) && probe.sequential == sequential && probe.depth == 1;
+    let depth = |probe: &Probe| f64::from(probe.depth).log2();
+    let size = |probe: &Probe| f64::from(probe.bytes).log2();
+    let depths = |id, title, upward, pair: fn(&Residual) -> Pair| {
+        let points = points(&all, |probe| random_4k(probe).then(|| depth(probe)), upward, pair);
+        Figure { id, title, across: "depth: reads under way", ticks: power_ticks(&points, 0), upward, points }
+    };
+    let sizes = |id, title, sequential| {
+        let across = |probe: &Probe| single(probe, sequential).then(|| size(probe));
+        let points = points(&all, across, Upward::Bytes, |own| own.iops);
+        let ticks = power_ticks(&points, 10);
+        Figure { id, title, across: "size of a read, KiB", ticks, upward: Upward::Bytes, points }
+    };
+    let mut figures = vec![
+        depths("depth-iops", "Random reads of 4 KiB: IOPS", Upward::Iops, |own| own.iops),
+        depths("depth-p50", "Random reads of 4 KiB: median latency", Upward::Latency, |own| own.p50_ns),
+        depths("depth-p99", "Random reads of 4 KiB: p99", Upward::Latency, |own| own.p99_ns),
+        sizes("size-random", "Random reads, one at a time", false),
+        sizes("size-sequential", "Sequential reads, one at a time", true),
+        places(&all),
+        distances(&all),
+    ];
+    figures.retain(|figure| figure.points.len() >= 2);
+    figures
+}
+
+/// Rates of sequential reads by place.
+fn places(all: &[&Residual]) -> Figure {
+    let place = |probe: &Probe| (probe.role == Role::Place).then_some(probe.start_sector as f64 * SECTOR);
+    let points = points(all, place, Upward::Bytes, |own| own.iops);
+    let end = points.last().map_or(1.0, |last| last.across);
+    let ticks = linear_ticks(0.0, end, 4, ("GB", 1e9));
+    Figure {
+        id: "place",
+        title: "Sequential reads of 256 KiB by place",
+        across: "where, GB",
+        ticks,
+        upward: Upward::Bytes,
+        points,
+    }
+}
+
+/// Latencies of random reads by the width of where they go.
+fn distances(all: &[&Residual]) -> Figure {
+    let width = |probe: &Probe| (probe.role == Role::Distance).then(|| (probe.sectors as f64 * SECTOR).log2());
+    let points = points(all, width, Upward::Latency, |own| own.p50_ns);
+    let ticks = power_ticks(&points, 20);
+    Figure {
+        id: "distance",
+        title: "Random reads of 4 KiB within a part: median latency",
+        across: "size of the part, MiB",
+        ticks,
+        upward: Upward::Latency,
+        points,
+    }
+}
+
+/// The probes that have a place, from left to right.
+fn points(
+    all: &[&Residual],
+    across: impl Fn(&Probe) -> Option<f64>,
+    upward: Upward,
+    pair: fn(&Residual) -> Pair,
+) -> Vec<Point> {
+    let mut points: Vec<Point> = all
+        .iter()
+        .filter_map(|own| {
+            let times = if upward == Upward::Bytes { f64::from(own.probe.bytes) } else { 1.0 };
+            let held_out = own.probe.role == Role::HeldOut;
+            Some(Point { across: across(&own.probe)?, times, pair: pair(own), held_out, probe: own.probe })
+        })
+        .collect();
+    points.sort_by(|a, b| a.across.total_cmp(&b.across));
+    points
+}
+
+/// Marks at the powers of two among logarithms of base two, told in units of two to the `unit`.
+fn power_ticks(points: &[Point], unit: i32) -> Vec<Tick> {
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
+    let (from, to) = (first.across.ceil() as i32, last.across.floor() as i32);
+    // Few enough to be read.
+    let step = usize::try_from((to - from) / 6 + 1).unwrap_or(1);
+    let powers = (from..=to).step_by(step);
+    powers.map(|power| Tick { at: power.into(), label: format!("{}", 2f64.powi(power - unit)) }).collect()
+}
+
+/// All plots, with what their marks mean.
+pub(super) fn section(figures: &[Figure]) -> Markup {
+    let repeated = figures.iter().flat_map(|figure| &figure.points).any(|point| point.range().is_some());
+    html! {
+        p .legend {
+            "Dots are what was " span .(MEASURED) { span .own-name { "measured" } } ", hollow if the fit did not see it"
+            @if repeated { ", with a line of one standard deviation from run to run to either side" }
+            "; the line is " span .(MODEL) { span .own-name { "the model" } } "."
+        }
+        div .facets { @for figure in figures { (draw(figure)) } }
+    }
+}
+
+fn draw(figure: &Figure) -> Markup {
+    let ends = |of: fn(&Point) -> f64| figure.points.iter().map(of).collect::<Vec<f64>>();
+    let highs = ends(|point| point.model().max(point.range().map_or(point.measured(), |range| range.1)));
+    let lows = ends(|point| point.model().min(point.measured()));
+    let high = highs.into_iter().fold(f64::MIN_POSITIVE, f64::max);
+    let low = lows.into_iter().fold(f64::INFINITY, f64::min);
+    let (first, last) = (figure.points.first(), figure.points.last());
+    let (from, to) = (first.map_or(0.0, |point| point.across), last.map_or(1.0, |point| point.across));
+    let room = (to - from) * ROOM;
+    let across = (from - room, to + room);
+    let (plot, ticks, unit) = match figure.upward {
+        Upward::Latency => {
+            let factor = ROOM_FACTOR.max((SPAN_MIN * low / high).sqrt());
+            let domain = (low / factor, high * factor);
+            (Plot::log(SIZE, MARGIN, across, domain), log_time_ticks(domain.0, domain.1), String::new())
+        }
+        Upward::Iops | Upward::Bytes => {
+            let end = nice_end(high, 5);
+            let (name, size) = if figure.upward == Upward::Bytes { bytes_unit(end) } else { thousands(end) };
+            let unit = if figure.upward == Upward::Bytes { format!("{name}/s") } else { name.to_owned() };
+            (Plot::linear(SIZE, MARGIN, across, (0.0, end)), linear_ticks(0.0, end, 5, (name, size)), unit)
+        }
+    };
+    let id = format!("calibration-{}", figure.id);
+    html! {
+        figure .facet {
+            figcaption { (figure.title) }
+            (picture(&id, SIZE, figure.title, &about(figure), &body(figure, &plot, &ticks, &unit)))
+        }
+    }
+}
+
+/// The unit of an axis of I/Os a second.
+fn thousands(end: f64) -> (&'static str, f64) {
+    if end >= 10_000.0 { ("thousand", 1e3) } else { ("", 1.0) }
+}
+
+fn body(figure: &Figure, plot: &Plot, ticks: &[Tick], unit: &str) -> Markup {
+    let (left, _, _, bottom) = plot.inner();
+    let mut line = Path::default();
+    figure.points.iter().for_each(|point| line.line_to(plot.x.at(point.across), plot.y.at(point.model())));
+    html! {
+        (plot.y_axis(ticks, ""))
+        @if !unit.is_empty() { text .tick x="0" y="12" { (unit) } }
+        (plot.x_axis(&figure.ticks, false))
+        text .tick x=(px(left)) y=(px(bottom + 34.0)) { (figure.across) }
+        path .line .(MODEL) d=(line.data()) {}
+        @for point in &figure.points {
+            @let (x, y) = (px(plot.x.at(point.across)), px(plot.y.at(point.measured())));
+            g .(MEASURED) {
+                @if let Some((low, high)) = point.range() {
+                    line .interval x1=(x) x2=(x) y1=(px(plot.y.at(low))) y2=(px(plot.y.at(high))) {}
+                }
+                circle .(if point.held_out { "hollow" } else { "dot" }) cx=(x) cy=(y) r="4" {
+                    title { (point.probe) ": " (told(figure.upward, point.measured())) ", model " (told(figure.upward, point.model())) }
+                }
+            }
+        }
+    }
+}
+
+/// A value with its unit.
+fn told(upward: Upward, value: f64) -> String {
+    match upward {
+        Upward::Iops => format!("{} IOPS", iosched_lab::grouped(value.round() as u64)),
+        Upward::Bytes => format!("{}/s", crate::units::bytes(value)),
+        Upward::Latency => time(value, 3),
+    }
+}
+
+/// For those who do not see it.
+fn about(figure: &Figure) -> String {
+    let parts = figure.points.iter().map(|point| {
+        let (measured, model) = (told(figure.upward, point.measured()), told(figure.upward, point.model()));
+        format!("{}: measured {measured}, model {model}", point.probe)
+    });
+    parts.collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,124 @@
+//! The verdicts as a picture: how far each setting is from the baseline, and how sure that is.
+
+use iosched_lab::{Comparison, Figure, significant};
+use maud::{Markup, html};
+
+use super::page::{name, unbroken};
+use super::svg::{Margin, Plot, Tick, nice_end, picture, px, ticks};
+use super::view::{Setting, View};
+
+const WIDTH: f64 = 720.0;
+const ROW: f64 = 15.0;
+const GAP: f64 = 12.0;
+/// Differences beyond this are drawn at the edge and told by their label, per cent.
+const PERCENT_MAX: f64 = 100.0;
+
+/// A setting's difference in one figure.
+struct Mark<'a> {
+    setting: &'a Setting<'a>,
+    comparison: &'a Comparison,
+    percent: f64,
+    interval: Option<(f64, f64)>,
+}
+
+/// Nothing if there is nothing to compare.
+pub(crate) fn section(view: &View<'_>) -> Markup {
+    let rows: Vec<(Figure, Vec<Mark<'_>>)> = view
+        .results
+        .figures
+        .iter()
+        .filter(|results| results.headline)
+        .map(|results| (results.figure, marks(view, &results.settings)))
+        .filter(|(_, marks)| !marks.is_empty())
+        .collect();
+    let Some(baseline) = view.baseline().filter(|_| !rows.is_empty()) else { return html! {} };
+    let title = format!("Difference from {} in per cent", baseline.label);
+    html! {
+        figure .wide .narrow {
+            figcaption { "Difference from " (name(baseline)) " in per cent, with its 95 % confidence interval" }
+            div .scroll tabindex="0" { (plot(view, &rows, &title)) }
+        }
+    }
+}
+
+fn marks<'a>(view: &'a View<'_>, figures: &'a [Option<iosched_lab::SettingFigure>]) -> Vec<Mark<'a>> {
+    let marks = view.settings.iter().zip(figures).filter_map(|(setting, own)| {
+        let comparison = own.as_ref()?.comparison.as_ref()?;
+        let percent = comparison.percent.filter(|percent| percent.is_finite())?;
+        Some(Mark { setting, comparison, percent, interval: comparison.interval_percent })
+    });
+    marks.collect()
+}
+
+fn plot(view: &View<'_>, rows: &[(Figure, Vec<Mark<'_>>)], title: &str) -> Markup {
+    let marks = || rows.iter().flat_map(|(_, marks)| marks);
+    let ends = || marks().flat_map(|m| [m.percent, m.interval.map_or(0.0, |i| i.0), m.interval.map_or(0.0, |i| i.1)]);
+    let limit = |value: f64| nice_end(value.min(PERCENT_MAX), 4);
+    let low = -limit(ends().fold(0.0, |a: f64, b| a.max(-b)).max(0.5));
+    let high = limit(ends().fold(0.0, f64::max).max(0.5));
+    let count = marks().count() as f64;
+    let height = 26.0 + count * ROW + rows.len() as f64 * GAP + 28.0;
+    let margin = Margin { top: 26.0, right: 190.0, bottom: 28.0, left: 86.0 };
+    let plot = Plot::linear((WIDTH, height), margin, (low, high), (0.0, 1.0));
+    let (values, decimals) = ticks(low, high, 6);
+    let ticks: Vec<Tick> = values.iter().map(|&at| Tick { at, label: signed(at, decimals) }).collect();
+    let mut y = margin.top + GAP / 2.0;
+    let body = html! {
+        (plot.x_axis(&ticks, true))
+        line .zero x1=(px(plot.x.at(0.0))) x2=(px(plot.x.at(0.0))) y1=(px(margin.top)) y2=(px(height - margin.bottom)) {}
+        @for (figure, marks) in rows {
+            text .row x=(px(margin.left - 10.0)) y=(px(y + ROW * marks.len() as f64 / 2.0)) dy=".35em" text-anchor="end" {
+                (figure.name())
+            }
+            @for (i, mark) in marks.iter().enumerate() {
+                (whisker(&plot, mark, y + (i as f64 + 0.5) * ROW))
+            }
+            ({ y += ROW * marks.len() as f64 + GAP; "" })
+        }
+    };
+    let about: Vec<String> = marks().map(|mark| described(mark)).collect();
+    picture(
+        &view.id("differences"),
+        (WIDTH, height),
+        title,
+        &format!("The table below has all of it. {}", about.join("; ")),
+        &body,
+    )
+}
+
+fn signed(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$} %", value.abs());
+    match value {
+        v if v > 1e-9 => format!("+{text}"),
+        v if v < -1e-9 => format!("−{text}"),
+        _ => "0".to_owned(),
+    }
+}
+
+fn described(mark: &Mark<'_>) -> String {
+    format!("{} {} %", mark.setting.label, significant(mark.percent, 2))
+}
+
+fn whisker(plot: &Plot, mark: &Mark<'_>, y: f64) -> Markup {
+    let (low, high) = mark.interval.unwrap_or((mark.percent, mark.percent));
+    let differs = mark.comparison.verdict.differs();
+    let (_, _, right, _) = plot.inner();
+    let said = mark.comparison.describe("");
+    let word = unbroken(said.split(" (").next().unwrap_or_default());
+    let at = (plot.x.at(high).max(plot.x.at(mark.percent)) + 8.0).min(right + 8.0);
+    html! {
+        g .(mark.setting.class) {
+            line .interval x1=(px(plot.x.at(low))) x2=(px(plot.x.at(high))) y1=(px(y)) y2=(px(y)) {}
+            @if mark.percent > plot.x.domain().1 || mark.percent < plot.x.domain().0 {
+                path .line d={ "M" (px(plot.x.at(mark.percent) - if mark.percent < 0.0 { -16.0 } else { 16.0 })) " " (px(y)) "H" (px(plot.x.at(mark.percent))) } {}
+            }
+            circle .(if differs { "dot" } else { "hollow" }) cx=(px(plot.x.at(mark.percent))) cy=(px(y)) r="4" {
+                title { (mark.setting.label) ": " (word) }
+            }
+            text .halo x=(px(at)) y=(px(y)) dy=".35em" {
+                tspan .own { (mark.setting.short) }
+                tspan .tick dx="6" { (word) }
+            }
+        }
+    }
+}

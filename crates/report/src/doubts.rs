@@ -1,0 +1,61 @@
+//! What makes figures doubtful, numbered, so that tables can point at it.
+
+use iosched_lab::{Doubt, Figure};
+use maud::{Markup, html};
+
+use super::view::View;
+
+/// The list of all doubts.
+pub(crate) fn section(view: &View<'_>) -> Markup {
+    let doubts = &view.doubts;
+    html! {
+        @if doubts.is_empty() {
+            p .quiet {
+                @if view.several { "No reservations but those that hold on every device." }
+                @else { "No reservations: nothing found that makes these figures doubtful." }
+            }
+        } @else {
+            (heading(view, &view.id("doubts")))
+            ol .doubts {
+                @for (number, doubt) in doubts.iter().enumerate() {
+                    li id=(view.id(&format!("doubt-{}", number + 1))) { (doubt) "." }
+                }
+            }
+        }
+    }
+}
+
+fn heading(view: &View<'_>, id: &str) -> Markup {
+    const TITLE: &str = "Reservations, and what to do about them";
+    html! { @if view.several { h4 id=(id) { (TITLE) } } @else { h3 id=(id) { (TITLE) } } }
+}
+
+/// Numbers of the doubts that are about `figure` in particular, under setting number `setting` or under all (`None`).
+pub(crate) fn about(view: &View<'_>, figure: Figure, setting: Option<usize>) -> Vec<usize> {
+    let label = setting.map(|number| view.header().settings[number].label.as_str());
+    let concerns = |doubt: &Doubt| match (doubt, label) {
+        (Doubt::ThinTail { figure: of, .. }, None) => *of == figure,
+        (Doubt::NoFairness { .. } | Doubt::FairnessPartial { .. }, None) => figure == Figure::Fairness,
+        (Doubt::Incomplete { alone_missing, .. }, None) => figure == Figure::Fairness && *alone_missing > 0,
+        (Doubt::ManyComparisons { fragile, .. }, Some(label)) => {
+            fragile.iter().any(|(of, about)| of == label && *about == figure)
+        }
+        _ => false,
+    };
+    let doubts = view.doubts.iter().enumerate();
+    doubts.filter(|(_, doubt)| concerns(doubt)).map(|(number, _)| number + 1).collect()
+}
+
+/// Points at doubts by their numbers.
+pub(crate) fn marks(view: &View<'_>, numbers: &[usize]) -> Markup {
+    html! {
+        @if !numbers.is_empty() {
+            sup .marks {
+                @for (i, number) in numbers.iter().enumerate() {
+                    @if i > 0 { "," }
+                    a href={ "#" (view.id(&format!("doubt-{number}"))) } title="see the reservation of this number" { (number) }
+                }
+            }
+        }
+    }
+}

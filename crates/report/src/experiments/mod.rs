@@ -1,0 +1,209 @@
+//! The page of reproduced experiments: published figures and ours, as the documents' readers would want to see them.
+
+mod bars;
+mod processes;
+mod table;
+mod time;
+
+use iosched_lab::reproduce::{
+    ExperimentResults, Goal, GoalOutcome, Measure, ReproductionHeader, SeriesRecord, Summary,
+};
+use iosched_lab::{MachineProfile, grouped, significant};
+use maud::{Markup, html};
+
+use super::page::{document, name, sentence, unbroken};
+use super::units::{counted, time as duration};
+use super::view::Setting;
+
+/// The page.
+pub(crate) fn page(header: &ReproductionHeader, results: &[ExperimentResults<'_>]) -> Markup {
+    let summary = Summary::of(results);
+    document(
+        &header.version,
+        "The published experiments, reproduced",
+        &html! {
+            header {
+                h1 { "The published experiments, reproduced" }
+                p .lead { (unbroken(&sentence(&summary.sentence()))) }
+                @if results.len() > 1 { (navigation(results)) }
+                (goals(results))
+            }
+            @for own in results { (experiment(header, own, results.len() > 1)) }
+            (method(header, &summary))
+        },
+    )
+}
+
+/// The wanted series of the first runs, each once: number of the case and name.
+fn series_names<'a>(
+    results: &ExperimentResults<'a>,
+    settings: &[Setting<'_>],
+    is_wanted: impl Fn(&SeriesRecord) -> bool,
+) -> Vec<(usize, &'a str)> {
+    let mut names = Vec::new();
+    for case in 0..results.experiment.cases.len() {
+        for setting in settings {
+            for series in results.series(case, setting.number).filter(|series| is_wanted(series)) {
+                if !names.contains(&(case, series.name.as_str())) {
+                    names.push((case, series.name.as_str()));
+                }
+            }
+        }
+    }
+    names
+}
+
+fn navigation(results: &[ExperimentResults<'_>]) -> Markup {
+    html! {
+        nav aria-label="Experiments" {
+            ul .devices {
+                @for own in results { li { a href={ "#" (own.experiment.name) } { (own.experiment.title) } } }
+                li { a href="#method" { "How to read and repeat this" } }
+            }
+        }
+    }
+}
+
+fn goals(results: &[ExperimentResults<'_>]) -> Markup {
+    let all: Vec<_> = results.iter().filter(|own| !own.goals.is_empty()).collect();
+    html! {
+        @if !all.is_empty() {
+            div .scroll tabindex="0" {
+                table .figures {
+                    thead {
+                        tr {
+                            th scope="col" { "What is to come out" }
+                            th scope="col" { "Wanted" }
+                            th scope="col" .number { "Published" }
+                            th scope="col" .number { "Ours" }
+                            th scope="col" {}
+                        }
+                    }
+                    tbody {
+                        @for own in all {
+                            @for (number, (goal, outcome)) in own.goals.iter().enumerate() {
+                                tr .begins[number == 0] { (goal_cells(goal, outcome)) }
+                            }
+                        }
+                    }
+                }
+            }
+            p .legend { "Ratios of means, and where it says so of standard deviations." }
+        }
+    }
+}
+
+fn goal_cells(goal: &Goal, outcome: &GoalOutcome) -> Markup {
+    let ratio = |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| significant(ratio, 2));
+    html! {
+        td {
+            (goal.about)
+            @if goal.measure == Measure::Deviation { span .quiet { " (deviations)" } }
+        }
+        td .quiet { (goal.bounds()) }
+        td .number { (ratio(outcome.published)) }
+        td .number { (ratio(outcome.simulated)) }
+        td {
+            @match outcome.met {
+                Some(true) => "met",
+                Some(false) => strong { "missed" },
+                None => span .quiet { "not run" },
+            }
+        }
+    }
+}
+
+/// How the settings of an experiment are shown.
+fn settings<'a>(results: &ExperimentResults<'a>) -> Vec<Setting<'a>> {
+    let setting = |(number, own): (usize, &'a iosched_lab::reproduce::Setting)| Setting {
+        number,
+        label: &own.label,
+        short: own.label.clone(),
+        class: format!("s{}", number % 8),
+    };
+    results.experiment.settings.iter().enumerate().map(setting).collect()
+}
+
+fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, several: bool) -> Markup {
+    let own = results.experiment;
+    let settings = settings(results);
+    html! {
+        section .device id=(own.name) {
+            h2 { (own.title) }
+            p .quiet { (own.about) }
+            @if several { p .lead { (unbroken(&sentence(&Summary::of(std::slice::from_ref(results)).sentence()))) } }
+            (facts(header, results, &settings))
+            (processes::pictures(results, &settings))
+            (time::pictures(results, &settings))
+            section {
+                h3 { "Published and ours" }
+                (bars::pictures(results, &settings))
+            }
+            section {
+                h3 { "All figures" }
+                (table::table(results, &settings))
+            }
+        }
+    }
+}
+
+fn facts(header: &ReproductionHeader, results: &ExperimentResults<'_>, settings: &[Setting<'_>]) -> Markup {
+    let own = results.experiment;
+    let mut disks: Vec<&str> = own.cases.iter().flat_map(|case| &case.devices).map(String::as_str).collect();
+    disks.sort_unstable();
+    disks.dedup();
+    let about = |name: &str| iosched_disk::Profile::named(name).map(|profile| profile.about().to_owned());
+    html! {
+        dl .facts {
+            dt { "Machine" }
+            dd { strong { (own.machine) } @if let Ok(machine) = MachineProfile::named(&own.machine) { ", " (machine.machine.about) } }
+            dt { @if disks.len() == 1 { "Disk" } @else { "Disks" } }
+            @for disk in disks { dd { strong { (disk) } @if let Ok(about) = about(disk) { ", " (about) } } }
+            dt { "Settings" }
+            @for (setting, own) in settings.iter().zip(&own.settings) {
+                dd {
+                    (name(setting))
+                    @if let Some(about) = &own.about { ", " (about) }
+                    " " span .quiet { (schedulers(own)) }
+                }
+            }
+            dt { "Runs" }
+            dd {
+                (grouped(results.rounds() as u64)) " of each case under each setting"
+                @if (results.rounds() as u64) < u64::from(header.runs) { ", of " (header.runs) " planned" }
+                "; " (duration(results.simulated_ns() as f64, 3)) " simulated"
+            }
+        }
+    }
+}
+
+/// What a setting is made of.
+fn schedulers(setting: &iosched_lab::reproduce::Setting) -> String {
+    let all: Vec<String> = setting.schedulers.iter().map(ToString::to_string).collect();
+    all.join(" and ")
+}
+
+fn method(header: &ReproductionHeader, summary: &Summary) -> Markup {
+    html! {
+        section id="method" {
+            h2 { "How to read and repeat this" }
+            ul .method {
+                li {
+                    "Every case is run " (counted(header.runs.into(), "time", "times")) " under each setting, by turns; the runs of \
+                     one number share a seed, which decides where the platters are, where files come to lie and when periodic \
+                     threads begin."
+                }
+                li {
+                    "Two settings differ only where the difference of the means is outside the standard deviations (the first \
+                     document's method), and of ours at least 0.5 %. Where a document prints no deviations, a tenth is no \
+                     difference, neither of its figures nor of ours."
+                }
+                li {
+                    "Tests shorter than a minute are marked ◦: the first document does not consider such tests."
+                }
+                li { (duration(summary.simulated_ns as f64, 3)) " of virtual time were simulated altogether." }
+            }
+            pre { (header.command) }
+        }
+    }
+}

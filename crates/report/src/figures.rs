@@ -1,0 +1,127 @@
+//! The table of figures: mean and deviation of every setting, the verdict, and the published rule beside it.
+
+use iosched_lab::{Comparison, Decimals, Direction, Figure, FigureResults, SettingFigure};
+use maud::{Markup, html};
+
+use super::doubts::{about, marks};
+use super::page::{name, unbroken};
+use super::view::View;
+
+pub(crate) fn section(view: &View<'_>) -> Markup {
+    if view.results.rounds == 0 {
+        return html! { p .quiet { "No round is complete, so there are no figures." } };
+    }
+    html! {
+        div .scroll tabindex="0" {
+            table .figures .many[view.settings.len() > 4] {
+                (head(view))
+                tbody {
+                    @for results in &view.results.figures { (row(view, results)) }
+                }
+            }
+        }
+        (legend(view))
+    }
+}
+
+fn head(view: &View<'_>) -> Markup {
+    html! {
+        thead {
+            tr {
+                th scope="col" { "Figure" }
+                th scope="col" { "Unit" }
+                @for setting in &view.settings {
+                    th scope="col" .number {
+                        (name(setting))
+                        @if setting.number == view.header().baseline && view.settings.len() > 1 {
+                            br; span .quiet { "baseline" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a rule above sets the figure apart from those before it.
+const fn begins_group(figure: Figure) -> bool {
+    matches!(figure, Figure::SyncMean | Figure::AsyncMean | Figure::Utilisation)
+}
+
+fn row(view: &View<'_>, results: &FigureResults) -> Markup {
+    let figure = results.figure;
+    let cells: Vec<(f64, Option<f64>)> = results.settings.iter().flatten().map(|own| (own.mean, own.sd)).collect();
+    let decimals = Decimals::of(&cells);
+    let arrow = match figure.direction() {
+        Direction::Higher => "higher is better",
+        Direction::Lower => "lower is better",
+        Direction::Neither => "neither way is better",
+    };
+    html! {
+        tr .begins[begins_group(figure)] {
+            th scope="row" title={ (figure.doc()) "; " (arrow) } { (figure.name()) (marks(view, &about(view, figure, None))) }
+            td .unit { (figure.unit()) }
+            @for (setting, own) in results.settings.iter().enumerate() {
+                td .number {
+                    @match own {
+                        Some(own) => (cell(view, figure, setting, own, decimals)),
+                        None => span .quiet { "–" },
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn cell(view: &View<'_>, figure: Figure, setting: usize, own: &SettingFigure, decimals: Decimals) -> Markup {
+    html! {
+        span .value { (decimals.show(own.mean)) }
+        @if let Some(sd) = own.sd { span .sd { " ± " (decimals.show(sd)) } }
+        @if let Some(comparison) = &own.comparison {
+            br;
+            (verdict(comparison, figure))
+            (published(comparison))
+            (marks(view, &about(view, figure, Some(setting))))
+        }
+    }
+}
+
+/// The verdict; its interval goes to a line of its own where columns are narrow.
+fn verdict(comparison: &Comparison, figure: Figure) -> Markup {
+    let said = comparison.describe(figure.unit());
+    let (what, interval) = said.split_once(" (").unwrap_or((&said, ""));
+    html! {
+        span .verdict .(comparison.verdict.id()) {
+            span { (unbroken(what)) }
+            @if !interval.is_empty() { " " span .interval { "(" (unbroken(interval)) } }
+        }
+    }
+}
+
+/// What the published rule says: a star where it finds a difference.
+fn published(comparison: &Comparison) -> Markup {
+    html! {
+        @if comparison.published == Some(true) {
+            span .published title="the published rule finds a difference, too" { " ∗" }
+        }
+    }
+}
+
+fn legend(view: &View<'_>) -> Markup {
+    let rounds = view.results.rounds;
+    html! {
+        p .legend {
+            @if rounds > 1 {
+                "Mean ± standard deviation of " (rounds) " runs. "
+            } @else {
+                "One run: no deviation, no verdicts. "
+            }
+            @if view.settings.len() > 1 && rounds > 1 {
+                "In brackets the 95 % confidence interval of the mean paired difference from the baseline. A difference is \
+                 told where that interval leaves no doubt that there is one and it is worth speaking of (0.5 % of the \
+                 baseline; 2 % for quantiles). ∗ marks where the published rule finds a difference: means whose \
+                 standard deviations do not reach each other."
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Latency distributions: percentile plots, of what somebody waits for and of what nobody does.
+//!
+//! Across: percentiles, each further nine as wide as the last, so that the tail is seen. Upward: latency, logarithmic.
+//! A line is of all runs of a setting together; the band around it reaches from the lowest to the highest run.
+
+use iosched_lab::grouped;
+use iosched_sim::{Histogram, Latencies};
+use maud::{Markup, html};
+
+use super::page::name;
+use super::svg::{Margin, Path, Plot, Tick, picture, px, spread, width_of};
+use super::units::{log_time_ticks, time};
+use super::view::{Setting, View};
+
+const SIZE: (f64, f64) = (500.0, 330.0);
+/// Points of a line.
+const POINTS: usize = 160;
+/// Percentiles that are marked and listed, with the number of nines of their rank.
+const QUANTILES: [(&str, f64); 7] =
+    [("p50", 0.5), ("p75", 0.75), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
+const DOTS: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+
+/// A setting's latencies of one kind.
+struct Distribution<'a> {
+    setting: &'a Setting<'a>,
+    /// All runs together.
+    all: Histogram,
+    /// Each run.
+    runs: Vec<Histogram>,
+}
+
+pub(crate) fn section(view: &View<'_>) -> Markup {
+    let sync = distributions(view, Latencies::sync);
+    let nobody_waits = distributions(view, |latency| latency.writes_async.clone());
+    html! {
+        p .legend {
+            "How long I/Os took from submission to completion: that share of them took at most so long. Lines are of all \
+             runs together, bands from the lowest to the highest run. The lower line is the faster one."
+        }
+        div .pair {
+            (kind(&view.id("latency-sync"), "Sync: reads, and writes that somebody waits for", &sync))
+            (kind(&view.id("latency-async"), "Async: writes that nobody waits for", &nobody_waits))
+        }
+        @if sync.is_empty() { p .quiet { "No I/O that anybody waits for was completed." } }
+        @if nobody_waits.is_empty() { p .quiet { "There is no async I/O in this workload." } }
+    }
+}
+
+fn distributions<'a>(view: &'a View<'_>, of: impl Fn(&Latencies) -> Histogram) -> Vec<Distribution<'a>> {
+    let of_setting = |setting: &'a Setting<'a>| {
+        let runs = view.records.complete_runs(setting.number);
+        let runs: Vec<Histogram> = runs.iter().map(|run| of(&run.result.latency)).filter(|h| !h.is_empty()).collect();
+        let mut all = Histogram::default();
+        runs.iter().for_each(|run| all.merge(run));
+        Distribution { setting, all, runs }
+    };
+    view.settings.iter().map(of_setting).filter(|distribution| !distribution.all.is_empty()).collect()
+}
+
+fn kind(id: &str, title: &str, distributions: &[Distribution<'_>]) -> Markup {
+    html! {
+        @if !distributions.is_empty() {
+            figure {
+                figcaption { (title) }
+                (plot(id, title, distributions))
+                (table(distributions))
+            }
+        }
+    }
+}
+
+/// The place of a quantile on the axis: the number of its nines.
+fn nines(q: f64) -> f64 {
+    -(1.0 - q).log10()
+}
+
+fn plot(id: &str, title: &str, distributions: &[Distribution<'_>]) -> Markup {
+    let label = |d: &Distribution<'_>| format!("{} {}", d.setting.short, time(d.all.max_ns() as f64, 2));
+    // Bold.
+    let widest = distributions.iter().map(|d| width_of(&label(d), 12.0) * 1.1).fold(0.0, f64::max);
+    let margin = Margin { top: 14.0, right: widest + 16.0, bottom: 40.0, left: 50.0 };
+    let most = distributions.iter().map(|d| d.all.count()).max().unwrap_or(1);
+    let end = (most as f64).log10().clamp(1.0, 6.0);
+    let low = distributions.iter().map(|d| d.all.min_ns()).min().unwrap_or(1).max(1) as f64;
+    let high = distributions.iter().map(|d| d.all.max_ns()).max().unwrap_or(10) as f64;
+    // Half a factor of room, and never less than a decade.
+    let (low, high) = (low / 1.3, (high * 1.3).max(low * 10.0));
+    let plot = Plot::log(SIZE, margin, (0.0, end), (low, high));
+    let (.., bottom) = plot.inner();
+    let body = html! {
+        (plot.y_axis(&log_time_ticks(low, high), ""))
+        (plot.x_axis(&percentiles(end), true))
+        text .tick x=(px(margin.left)) y=(px(bottom + 34.0)) { "per cent of I/Os" }
+        @for d in distributions { (band(&plot, d, end)) }
+        @for (number, d) in distributions.iter().enumerate() {
+            (line(&plot, d, end, distributions[..number].iter().any(|other| coincide(&plot, d, other, end))))
+        }
+        (ends(&plot, distributions, label))
+    };
+    let about: Vec<String> = distributions
+        .iter()
+        .map(|d| {
+            let at = |q| time(d.all.quantile_ns(q) as f64, 2);
+            format!(
+                "{}: median {}, p99 {}, worst {}",
+                d.setting.label,
+                at(0.5),
+                at(0.99),
+                time(d.all.max_ns() as f64, 2)
+            )
+        })
+        .collect();
+    picture(id, SIZE, title, &about.join("; "), &body)
+}
+
+/// 0, 50, 90, 99, 99.9 … up to `end` nines.
+fn percentiles(end: f64) -> Vec<Tick> {
+    let mut ticks = vec![Tick { at: 0.0, label: "0".to_owned() }, Tick { at: nines(0.5), label: "50".to_owned() }];
+    for nine in 1..=end.floor() as i32 {
+        let decimals = usize::try_from(nine - 2).unwrap_or(0);
+        let label = format!("{:.decimals$}", 100.0 - 10f64.powi(2 - nine));
+        ticks.push(Tick { at: f64::from(nine), label });
+    }
+    ticks
+}
+
+/// Places across, up to the rank of the last but one of `count`.
+fn places(count: u64, end: f64) -> impl Iterator<Item = f64> {
+    let last = (count as f64).log10().clamp(0.0, end);
+    (0..=POINTS).map(move |i| last * i as f64 / POINTS as f64)
+}
+
+fn quantile(histogram: &Histogram, place: f64) -> f64 {
+    histogram.quantile_ns(1.0 - 10f64.powf(-place)) as f64
+}
+
+/// Whether two lines lie upon each other for the most part: then the upper one is dashed, so that both are seen.
+fn coincide(plot: &Plot, a: &Distribution<'_>, b: &Distribution<'_>, end: f64) -> bool {
+    let place = |d: &Distribution<'_>, at| plot.y.at(quantile(&d.all, at));
+    let (mut same, mut all) = (0, 0);
+    for at in places(a.all.count().min(b.all.count()), end) {
+        all += 1;
+        same += usize::from((place(a, at) - place(b, at)).abs() < 1.0);
+    }
+    same * 2 > all
+}
+
+fn line(plot: &Plot, d: &Distribution<'_>, end: f64, is_shared: bool) -> Markup {
+    let points: Vec<(f64, f64)> =
+        places(d.all.count(), end).map(|place| (plot.x.at(place), plot.y.at(quantile(&d.all, place)))).collect();
+    let mut path = Path::default();
+    for (i, &(x, y)) in points.iter().enumerate() {
+        // The inner points of a level stretch say nothing.
+        let level = |other: Option<&(f64, f64)>| other.is_some_and(|&(_, other)| px(other) == px(y));
+        if i == 0 || !level(points.get(i - 1)) || !level(points.get(i + 1)) {
+            path.line_to(x, y);
+        }
+    }
+    let dots = DOTS.iter().filter(|&&q| nines(q) <= (d.all.count() as f64).log10());
+    // The last I/O is the worst.
+    if let Some(&(x, _)) = points.last() {
+        path.line_to(x, plot.y.at(d.all.max_ns() as f64));
+    }
+    html! {
+        g .(d.setting.class) {
+            path .line .shared[is_shared] d=(path.data()) {}
+            @for &q in dots {
+                @let value = d.all.quantile_ns(q) as f64;
+                circle .dot cx=(px(plot.x.at(nines(q)))) cy=(px(plot.y.at(value))) r="3.2" {
+                    title { (d.setting.label) ": " (q * 100.0) " % took at most " (time(value, 3)) }
+                }
+            }
+        }
+    }
+}
+
+/// From the lowest run to the highest, as far as the shortest run has ranks.
+fn band(plot: &Plot, d: &Distribution<'_>, end: f64) -> Markup {
+    if d.runs.len() < 2 {
+        return html! {};
+    }
+    let fewest = d.runs.iter().map(Histogram::count).min().unwrap_or(1);
+    let x: Vec<f64> = places(fewest, end).collect();
+    let of_runs = |place: f64, start: f64, pick: fn(f64, f64) -> f64| {
+        plot.y.at(d.runs.iter().map(|run| quantile(run, place)).fold(start, pick))
+    };
+    let mut path = Path::default();
+    for &place in &x {
+        path.line_to(plot.x.at(place), of_runs(place, 0.0, f64::max));
+    }
+    for &place in x.iter().rev() {
+        path.line_to(plot.x.at(place), of_runs(place, f64::INFINITY, f64::min));
+    }
+    path.close();
+    html! { path .band .(d.setting.class) d=(path.data()) {} }
+}
+
+/// Names at the ends of lines, with the worst latency.
+fn ends(plot: &Plot, distributions: &[Distribution<'_>], label: impl Fn(&Distribution<'_>) -> String) -> Markup {
+    let (_, top, right, bottom) = plot.inner();
+    let (_, end) = plot.x.domain();
+    let wanted: Vec<f64> = distributions.iter().map(|d| plot.y.at(d.all.max_ns() as f64)).collect();
+    let placed = spread(&wanted, 15.0, top, bottom);
+    html! {
+        @for ((d, &from), &to) in distributions.iter().zip(&wanted).zip(&placed) {
+            @let last = plot.x.at((d.all.count() as f64).log10().clamp(0.0, end));
+            g .(d.setting.class) {
+                @if (from - to).abs() > 1.0 || right - last > 1.0 {
+                    line .leader x1=(px(last)) y1=(px(from)) x2=(px(right + 6.0)) y2=(px(to)) {}
+                }
+                text .own x=(px(right + 8.0)) y=(px(to)) dy=".35em" { (label(d)) }
+            }
+        }
+    }
+}
+
+fn table(distributions: &[Distribution<'_>]) -> Markup {
+    let most = distributions.iter().map(|d| d.all.count()).max().unwrap_or(1);
+    // A quantile that not one I/O lies above is the worst.
+    let listed: Vec<(&str, f64)> = QUANTILES.into_iter().filter(|(_, q)| nines(*q) <= (most as f64).log10()).collect();
+    super::page::as_table(&html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { "Setting" }
+                    th scope="col" .number { "I/Os" }
+                    @for (label, _) in &listed { th scope="col" .number { (label) } }
+                    th scope="col" .number { "worst" }
+                }
+            }
+            tbody {
+                @for d in distributions {
+                    tr {
+                        th scope="row" { (name(d.setting)) }
+                        td .number { (grouped(d.all.count())) }
+                        @for &(_, q) in &listed { td .number { (time(d.all.quantile_ns(q) as f64, 2)) } }
+                        td .number { (time(d.all.max_ns() as f64, 2)) }
+                    }
+                }
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_axis_of_percentiles_is_labelled_with_as_many_nines_as_it_has() {
+        let labels: Vec<String> = percentiles(4.2).into_iter().map(|tick| tick.label).collect();
+        assert_eq!(labels, ["0", "50", "90", "99", "99.9", "99.99"]);
+    }
+}

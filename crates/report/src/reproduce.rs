@@ -1,0 +1,98 @@
+//! How to make this again, and how it was computed.
+
+use iosched_lab::{ALONE_IOS_MIN, ALONE_TASKS_MAX, grouped};
+use maud::{Markup, html};
+
+use super::view::View;
+
+/// Of one device, or of all of them.
+pub(crate) fn section(views: &[View<'_>], file: Option<&str>) -> Markup {
+    let Some(first) = views.first() else { return html! {} };
+    let header = first.header();
+    html! {
+        dl .facts {
+            @if !header.command.is_empty() {
+                dt { "Run again" }
+                dd { pre { (header.command) } }
+            }
+            @if let Some(file) = file {
+                dt { "This page" }
+                dd { "is computed from the records in " code { (file) } " and from nothing else: " code { "iosched report " (file) } }
+            }
+            dt { "Version" }
+            dd { "iosched " (header.version) ", records of format " (header.format) }
+            dt { "Seed" }
+            dd { (header.seed) }
+            dt { "Workload" }
+            dd { (header.workload.name) ", fingerprint " code { (header.workload.fingerprint) } }
+            dt { @if first.several { "Devices" } @else { "Device" } }
+            @for device in &header.devices {
+                dd { (device.name) ", fingerprint " code { (device.fingerprint) } }
+            }
+        }
+        @for device in &header.devices {
+            @if let Some(profile) = &device.profile {
+                details {
+                    summary { "Profile of " @if first.several { (device.name) } @else { "the device" } }
+                    pre { (profile) }
+                }
+            }
+        }
+        (runs(first))
+        (method())
+    }
+}
+
+/// Every run with its seed.
+fn runs(view: &View<'_>) -> Markup {
+    let rounds = view.records.all().rounds();
+    let planned = view.header().runs;
+    html! {
+        @if !rounds.is_empty() {
+            details {
+                summary { "Seeds of the runs" }
+                p {
+                    (grouped(rounds.len() as u64)) " of " (grouped(planned.into())) " rounds are complete: "
+                    @for (i, &run) in rounds.iter().enumerate() {
+                        @if i > 0 { ", " }
+                        (run) ": " @if let Some(run) = view.records.run(run, 0) { code { (run.seed) } }
+                    }
+                    "."
+                }
+            }
+        }
+    }
+}
+
+fn method() -> Markup {
+    html! {
+        h3 { "Method" }
+        ul .method {
+            li {
+                "Runs are simulations: a function of workload, device, setting, seed and version. What chance decides (where \
+                 the platters stand at the start, arrivals within the recording's resolution) comes from the seed, and run "
+                i { "i" } " of every setting has the same one. So differences are taken run by run, and what chance did to \
+                 both drops out."
+            }
+            li {
+                "The confidence interval is Student's t over the paired differences, 95 %. \"No difference\" is a verdict: \
+                 either the interval holds zero, or the difference is too small to be worth anything. It is not a proof \
+                 that two settings are equal."
+            }
+            li {
+                "Of many comparisons, a few differ by chance. Verdicts that would not stand among all comparisons made here \
+                 (Holm's correction) are named among the reservations."
+            }
+            li {
+                "Latency is counted from submission, before any wait for allocation, to completion. Quantiles come from \
+                 histograms that are exact to 0.8 %."
+            }
+            li {
+                "Fairness is Jain's index of slowdowns: a process' mean latency in company over its mean latency alone on \
+                 the same device under the same setting; of the " (ALONE_TASKS_MAX) " busiest processes with "
+                (ALONE_IOS_MIN) " I/Os or more. 1 says that company slows all of them down alike."
+            }
+            li { "Everything over time is of the first run of each setting; all other figures are of all complete rounds." }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Runs of a real device in the order in which they were made: drifts, groups and odd runs are seen at once.
+
+use iosched_lab::FigureResults;
+use maud::{Markup, html};
+
+use super::page::{facets, name};
+use super::svg::{Margin, Plot, Tick, nice_end, picture, px, ticks};
+use super::view::View;
+
+const SIZE: (f64, f64) = (330.0, 190.0);
+const MARGIN: Margin = Margin { top: 26.0, right: 10.0, bottom: 34.0, left: 58.0 };
+
+/// A run's place in the order and its value.
+type Point = (f64, f64);
+
+pub(crate) fn section(view: &View<'_>) -> Markup {
+    let shown: Vec<&FigureResults> = view.results.figures.iter().filter(|results| results.concludes()).collect();
+    html! {
+        p .legend {
+            "Each dot is a run, from left to right in the order in which they were made; a line is the mean of its setting. "
+            @for setting in &view.settings { (name(setting)) " " }
+        }
+        div .(facets(shown.len())) {
+            @for results in shown {
+                figure .facet {
+                    figcaption { (results.figure.name()) }
+                    (plot(view, results))
+                }
+            }
+        }
+    }
+}
+
+/// The runs of a setting, in order.
+fn points(view: &View<'_>, results: &FigureResults, setting: usize) -> Vec<Point> {
+    let values = results.settings[setting].iter().flat_map(|own| own.values.iter().copied());
+    let turns = view.records.complete_runs(setting).into_iter().map(|run| f64::from(run.turn.unwrap_or(run.run)) + 1.0);
+    let mut points: Vec<Point> = turns.zip(values).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
+fn plot(view: &View<'_>, results: &FigureResults) -> Markup {
+    let all: Vec<Vec<Point>> = (0..view.settings.len()).map(|setting| points(view, results, setting)).collect();
+    let flat = || all.iter().flatten();
+    let last = flat().map(|point| point.0).fold(1.0, f64::max);
+    let top = nice_end(flat().map(|point| point.1).fold(0.0, f64::max), 4);
+    let plot = Plot::linear(SIZE, MARGIN, (0.5, last + 0.5), (0.0, top));
+    let marks = |low: f64, high: f64, wanted: usize| -> Vec<Tick> {
+        let (values, decimals) = ticks(low, high, wanted);
+        values.into_iter().map(|at| Tick { at, label: format!("{at:.decimals$}") }).collect()
+    };
+    let (left, _, right, bottom) = plot.inner();
+    let body = html! {
+        (plot.y_axis(&marks(0.0, top, 4), results.figure.unit()))
+        @for ((setting, own), points) in view.settings.iter().zip(&results.settings).zip(&all) {
+            g .(setting.class) {
+                @if let Some(own) = own {
+                    @let y = plot.y.at(own.mean);
+                    line .line .thin x1=(px(left)) x2=(px(right)) y1=(px(y)) y2=(px(y)) {}
+                }
+                @for (turn, value) in points {
+                    circle .dot cx=(px(plot.x.at(*turn))) cy=(px(plot.y.at(*value))) r="3.2" {}
+                }
+            }
+        }
+        (plot.x_axis(&marks(1.0, last, 5), false))
+        text .tick x=(px(right)) y=(px(bottom + 30.0)) text-anchor="end" { "run" }
+    };
+    let means = view
+        .settings
+        .iter()
+        .zip(&results.settings)
+        .filter_map(|(setting, own)| Some(format!("{}: mean {:.3}", setting.label, own.as_ref()?.mean)));
+    let about = means.collect::<Vec<_>>().join("; ");
+    picture(&view.id(&format!("runs-{}", results.figure.id())), SIZE, results.figure.name(), &about, &body)
+}

@@ -1,0 +1,190 @@
+//! The page of several devices: who wins where, then each device in the manner of a page of its own.
+
+use iosched_lab::{Decimals, Figure, Margin, Outcome, Overview, Records, Results, figures_of, runs_in_words};
+use maud::{Markup, html};
+
+use super::page::{against, document, name, section, sections, sentence, title, unbroken};
+use super::view::{View, device_id};
+use super::{context, reproduce};
+
+pub(crate) fn page(records: &Records, views: &mut [View<'_>], file: Option<&str>) -> Markup {
+    let header = &records.header;
+    let results: Vec<Results> = views.iter().map(|view| view.results.clone()).collect();
+    let overview = Overview::of(records, &results);
+    for view in views.iter_mut() {
+        view.doubts = overview.own_doubts(&view.results).cloned().collect();
+    }
+    let title = format!("{}, {} devices", title(header), views.len());
+    document(
+        &header.version,
+        &title,
+        &html! {
+            header {
+                h1 { (title) }
+                p .lead { (unbroken(&sentence(&overview.sentence(header)))) }
+                (navigation(views))
+                @if header.settings.len() > 1 { (wins(views, &overview)) } @else { (by_device(views)) }
+            }
+            (shared_doubts(&overview))
+            (section("compared", "What was compared", &context::section(views)))
+            @for view in views.iter() { (device(view)) }
+            (section("reproduce", "How to reproduce this", &reproduce::section(views, file)))
+        },
+    )
+}
+
+fn navigation(views: &[View<'_>]) -> Markup {
+    html! {
+        nav aria-label="Devices" {
+            ul .devices {
+                @for view in views {
+                    li { a href={ "#" (device_id(view.records.number())) } { (view.device().name) } }
+                }
+                li { a href="#compared" { "What was compared" } }
+                li { a href="#reproduce" { "How to reproduce this" } }
+            }
+        }
+    }
+}
+
+/// A row per device, a column per figure: who wins and by how much.
+fn wins(views: &[View<'_>], overview: &Overview) -> Markup {
+    let Some(baseline) = views.first().and_then(View::baseline).filter(|_| !overview.figures.is_empty()) else {
+        return html! {};
+    };
+    html! {
+        div .scroll tabindex="0" {
+            table .wins {
+                thead {
+                    tr {
+                        th scope="col" { "Best on" }
+                        @for own in &overview.figures { th scope="col" { (own.figure.name()) } }
+                    }
+                }
+                tbody {
+                    @for (number, view) in views.iter().enumerate() {
+                        tr {
+                            th scope="row" { a href={ "#" (device_id(number)) } { (view.device().name) } }
+                            @for own in &overview.figures { td { (win(view, own.figure, &own.devices[number])) } }
+                        }
+                    }
+                }
+            }
+        }
+        p .legend {
+            "The settings than which no other is better for sure, and how much better the one of the best mean is than " (name(baseline)) ", or than the next best where " (name(baseline))
+            " is among the best; with the 95 % confidence interval."
+        }
+    }
+}
+
+fn win(view: &View<'_>, figure: Figure, outcome: &Outcome) -> Markup {
+    match outcome {
+        Outcome::Unknown => html! { span .quiet { "–" } },
+        Outcome::Equal => html! { span .quiet { "equal" } },
+        Outcome::Idle => html! { span .quiet { "idle" } },
+        Outcome::CannotTell { runs_needed } => html! {
+            span .quiet {
+                "cannot tell"
+                @if let Some(runs) = runs_needed { br; (unbroken(&runs_in_words(*runs))) " would" }
+            }
+        },
+        Outcome::Best { settings, told, margin } => html! {
+            @for &setting in settings { span .winner { (name(&view.settings[setting])) } " " }
+            @if !told { span .quiet { "cannot tell which" } }
+            br;
+            (ahead(view, figure, margin))
+        },
+    }
+}
+
+fn ahead(view: &View<'_>, figure: Figure, margin: &Margin) -> Markup {
+    let said = margin.comparison.describe(figure.unit());
+    let (what, interval) = said.split_once(" (").unwrap_or((&said, ""));
+    html! {
+        span .verdict {
+            span { (unbroken(what)) }
+            @if margin.than != view.header().baseline { " than " (view.settings[margin.than].label) }
+            @if !interval.is_empty() { " " span .interval .quiet { "(" (unbroken(interval)) } }
+        }
+    }
+}
+
+/// The figures of one setting: a row per figure, a column per device.
+fn by_device(views: &[View<'_>]) -> Markup {
+    let own = |view: &View<'_>, figure| {
+        let own = view.results.figure(figure)?.settings.first()?.as_ref()?;
+        Some((own.mean, own.sd))
+    };
+    let row = |figure: Figure| {
+        let cells: Vec<Option<(f64, Option<f64>)>> = views.iter().map(|view| own(view, figure)).collect();
+        let known: Vec<_> = cells.iter().copied().flatten().collect();
+        let mut decimals = Decimals::row(&known).into_iter();
+        html! {
+            @if !known.is_empty() {
+                tr {
+                    th scope="row" { (figure.name()) }
+                    td .unit { (figure.unit()) }
+                    @for cell in cells {
+                        td .number {
+                            @match cell.zip(cell.and_then(|_| decimals.next())) {
+                                Some(((mean, sd), decimals)) => {
+                                    (decimals.show(mean))
+                                    @if let Some(sd) = sd { span .sd { " ± " (decimals.show(sd)) } }
+                                }
+                                None => span .quiet { "–" },
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        div .scroll tabindex="0" {
+            table .figures {
+                thead {
+                    tr {
+                        th scope="col" { "Figure" }
+                        th scope="col" { "Unit" }
+                        @for view in views {
+                            th scope="col" .number { a href={ "#" (device_id(view.records.number())) } { (view.device().name) } }
+                        }
+                    }
+                }
+                tbody { @for figure in figures_of(views.iter().map(|view| &view.results)) { (row(figure)) } }
+            }
+        }
+    }
+}
+
+fn shared_doubts(overview: &Overview) -> Markup {
+    html! {
+        @if !overview.shared_doubts.is_empty() {
+            section id="doubts" {
+                h2 { "Reservations on every device" }
+                ol .doubts { @for doubt in &overview.shared_doubts { li { (doubt) "." } } }
+            }
+        }
+    }
+}
+
+/// All of one device.
+fn device(view: &View<'_>) -> Markup {
+    let record = view.device();
+    html! {
+        section .device id=(device_id(view.records.number())) {
+            h2 { (record.name) }
+            p .quiet { (context::device(record)) }
+            p .lead { (unbroken(&sentence(&view.results.answer_sentence(view.header())))) }
+            (against(view))
+            (context::values(view))
+            @for (id, title, body) in sections(view) {
+                section id=(view.id(id)) {
+                    h3 { (title) }
+                    (body)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Throughput over time: one small plot per setting, with the same axes.
+
+use iosched_lab::significant;
+use iosched_sim::{Bin, Timeline};
+use maud::{Markup, html};
+
+use super::page::{as_table, facet, facets, name, no_timelines};
+use super::svg::{Margin, Path, Plot, nice_end, picture, px, steps_between, width_of};
+use super::units::{Unit, bytes, bytes_unit, linear_ticks, time, time_ticks, width};
+use super::view::{Setting, View, rebin, shared_width_ns};
+
+pub(crate) const SIZE: (f64, f64) = (340.0, 190.0);
+pub(crate) const MARGIN: Margin = Margin { top: 24.0, right: 12.0, bottom: 26.0, left: 46.0 };
+const BINS_MAX: usize = 120;
+/// Bins so many times higher than 19 of 20 are cut, so that the others can be seen.
+const CUT_FACTOR: f64 = 4.0;
+/// Rows of the table.
+const ROWS_MAX: usize = 16;
+
+/// Bytes per second read and written, by bin.
+struct Rates {
+    read: Vec<f64>,
+    all: Vec<f64>,
+}
+
+/// The sums of bins `width_ns` wide, as rates. What ends within the last bin is not stretched over it.
+fn rates(timeline: &Timeline, width_ns: u64, horizon_ns: u64) -> Rates {
+    let sums = rebin(&timeline.bins, timeline.bin_ns, width_ns, |bins: &[Bin]| {
+        bins.iter().fold((0, 0), |sum, bin| (sum.0 + bin.bytes_read, sum.1 + bin.bytes_written))
+    });
+    let seconds = width_ns.min(horizon_ns) as f64 / 1e9;
+    let rate = |bytes: u64| bytes as f64 / seconds;
+    Rates {
+        read: sums.iter().map(|&(read, _)| rate(read)).collect(),
+        all: sums.iter().map(|&(read, written)| rate(read + written)).collect(),
+    }
+}
+
+/// Edges of `count` bins, ns; the last at the horizon at most.
+pub(crate) fn edges(count: usize, width_ns: u64, horizon_ns: u64) -> Vec<f64> {
+    (0..=count as u64).map(|i| (i * width_ns).min(horizon_ns) as f64).collect()
+}
+
+pub(crate) fn section(view: &View<'_>) -> Markup {
+    let timelines = view.timelines();
+    if timelines.is_empty() {
+        return no_timelines();
+    }
+    let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| *timeline), BINS_MAX);
+    let horizon_ns = view.horizon_ns();
+    let all: Vec<(&Setting<'_>, Rates)> =
+        timelines.iter().map(|&(setting, timeline)| (setting, rates(timeline, width_ns, horizon_ns))).collect();
+    if all.iter().all(|(_, rates)| peak(rates).1 == 0.0) {
+        return html! { p .quiet { "Nothing was read or written." } };
+    }
+    let top = top_of(all.iter().flat_map(|(_, rates)| &rates.all).copied().collect());
+    let unit = bytes_unit(top);
+    let top = nice_end(top / unit.1, 4) * unit.1;
+    html! {
+        p .legend {
+            "Bytes completed per second in the first run of each setting, in bins of " (width(width_ns))
+            ". Dark: reads; light, on top of them: writes. A plot ends where the run did."
+            @if all.iter().any(|(_, rates)| peak(rates).1 > top) {
+                " A few bins are much higher than all others: they are cut, and the highest is told above."
+            }
+        }
+        div .(facets(timelines.len())) {
+            @for (setting, rates) in &all {
+                (facet(setting, &plot(view, setting, rates, (width_ns, horizon_ns), (top, unit)), &html! {}))
+            }
+        }
+        (as_table(&table(&timelines)))
+    }
+}
+
+/// The highest bin, and its rate.
+fn peak(rates: &Rates) -> (usize, f64) {
+    rates.all.iter().copied().enumerate().fold((0, 0.0), |best, own| if own.1 > best.1 { own } else { best })
+}
+
+/// What the axis should reach to: the highest rate, unless that is far above nearly all others.
+fn top_of(mut rates: Vec<f64>) -> f64 {
+    rates.retain(|&rate| rate > 0.0);
+    rates.sort_by(f64::total_cmp);
+    let Some(&highest) = rates.last() else { return 1.0 };
+    let usual = rates[(rates.len() - 1) * 19 / 20];
+    if highest > usual * CUT_FACTOR { usual * 1.5 } else { highest }.max(1.0)
+}
+
+/// The peak in figures where it is cut: above the plot, clear of `ends` at its right.
+fn cut(plot: &Plot, x: &[f64], (bin, rate): (usize, f64), ends: &str) -> Markup {
+    let (left, top, right, _) = plot.inner();
+    let label = format!("↑ {}/s", bytes(rate));
+    let half = width_of(&label, 12.0) * 0.55;
+    let last = right + 8.0 - width_of(ends, 12.0) * 1.1 - 8.0 - half;
+    html! {
+        @if rate > plot.y.domain().1 {
+            @let middle = f64::midpoint(x[bin], x[bin + 1]).min(last).max(left + half);
+            text .own x=(px(middle)) y=(px(top - 10.0)) text-anchor="middle" { (label) }
+        }
+    }
+}
+
+fn plot(view: &View<'_>, setting: &Setting<'_>, rates: &Rates, time_ns: (u64, u64), up: (f64, Unit)) -> Markup {
+    let ((width_ns, horizon_ns), (top, unit)) = (time_ns, up);
+    let plot = Plot::linear(SIZE, MARGIN, view.time_axis(), (0.0, top));
+    let x: Vec<f64> = edges(rates.all.len(), width_ns, horizon_ns).iter().map(|&at| plot.x.at(at)).collect();
+    let up = |values: &[f64]| values.iter().map(|&value| plot.y.at(value)).collect::<Vec<_>>();
+    let (read, all) = (up(&rates.read), up(&rates.all));
+    let finished_ns = view.finished_ns(setting.number);
+    let zero = vec![plot.y.at(0.0); all.len()];
+    let (mut reads, mut writes) = (Path::default(), Path::default());
+    steps_between(&mut reads, &x, &zero, &read);
+    steps_between(&mut writes, &x, &read, &all);
+    let unit_name = format!("{}/s", unit.0);
+    let body = html! {
+        (plot.y_axis(&linear_ticks(0.0, top, 4, unit), &unit_name))
+        path .area d=(writes.data()) {}
+        path .solid d=(reads.data()) {}
+        (plot.x_axis(&time_ticks(plot.x.domain().0, plot.x.domain().1, 5), false))
+        (cut(&plot, &x, peak(rates), &ended(finished_ns)))
+        (end(&plot, finished_ns))
+    };
+    let (_, peak) = peak(rates);
+    let about = format!("highest {}/s; ended after {}", bytes(peak), time(finished_ns as f64, 3));
+    let title = format!("Throughput over time, {}", setting.label);
+    picture(&view.id(&format!("throughput-{}", setting.number)), SIZE, &title, &about, &body)
+}
+
+fn ended(finished_ns: u64) -> String {
+    format!("done in {}", time(finished_ns as f64, 3))
+}
+
+/// Where the run ended, if there is room to say it.
+fn end(plot: &Plot, finished_ns: u64) -> Markup {
+    let (_, top, right, _) = plot.inner();
+    let label = ended(finished_ns);
+    let at = plot.x.at(finished_ns as f64);
+    let half = width_of(&label, 12.0) * 0.55;
+    let middle = at.min(right + 8.0 - half);
+    html! {
+        @if finished_ns > 0 {
+            line .axis x1=(px(at)) x2=(px(at)) y1=(px(top - 4.0)) y2=(px(top + 2.0)) {}
+            text .own x=(px(middle)) y=(px(top - 10.0)) text-anchor="middle" { (label) }
+        }
+    }
+}
+
+/// A row per stretch of time, a column per setting.
+fn table(timelines: &[(&Setting<'_>, &Timeline)]) -> Markup {
+    let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| *timeline), ROWS_MAX);
+    let seconds = width_ns as f64 / 1e9;
+    let columns: Vec<Vec<f64>> = timelines
+        .iter()
+        .map(|(_, timeline)| {
+            let sum = |bins: &[Bin]| bins.iter().map(|bin| bin.bytes_read + bin.bytes_written).sum::<u64>();
+            rebin(&timeline.bins, timeline.bin_ns, width_ns, |bins| sum(bins) as f64 / 1e6 / seconds)
+        })
+        .collect();
+    let rows = columns.iter().map(Vec::len).max().unwrap_or(0);
+    html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { "From" }
+                    @for (setting, _) in timelines { th scope="col" .number { (name(setting)) ", MB/s" } }
+                }
+            }
+            tbody {
+                @for row in 0..rows {
+                    tr {
+                        th scope="row" { (time((row as u64 * width_ns) as f64, 3)) }
+                        @for column in &columns {
+                            td .number { @if let Some(&rate) = column.get(row) { (significant(rate, 3)) } @else { "–" } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The page of a search: the answer, the front, what tunables are worth, everything that was confirmed.
+
+use iosched_lab::{Comparison, Decimals, grouped, significant};
+use maud::{Markup, html};
+
+use super::page::{document, section, sentence, unbroken};
+use super::svg::{Margin, Plot, Tick, nice_end, picture, px, ticks};
+use iosched_advise::tune::{Standing, TuneResults, commands};
+
+const WIDTH: f64 = 720.0;
+const ROW: f64 = 26.0;
+/// The colour of what is recommended, and of all else.
+const BEST: &str = "s0";
+const OTHER: &str = "s7";
+
+pub(super) fn page(results: &TuneResults<'_>) -> Markup {
+    let header = results.header;
+    let title = format!("{} of {} on {}", results.goal_names(), header.workload.name, header.device.name);
+    document(
+        &header.version,
+        &title,
+        &html! {
+            header {
+                h1 { (title) }
+                p .lead { (unbroken(&sentence(&results.answer()))) }
+                @if let Some(best) = results.recommended().filter(|_| results.recommends()) {
+                    pre { @for command in commands(&best.setting) { (command) "\n" } }
+                }
+                (doubts(results))
+            }
+            @if results.front.len() > 1 { (section("front", "Between the goals", &front(results))) }
+            @if results.put_back.iter().any(|own| !own.comparisons.is_empty()) {
+                (section("worth", "What each change is worth", &worth(results)))
+            }
+            @if !results.shares.is_empty() { (section("matters", "What matters", &matters(results))) }
+            @if !results.standings.is_empty() { (section("confirmed", "What was confirmed", &confirmed(results))) }
+            (section("searched", "What was searched", &searched(results)))
+        },
+    )
+}
+
+fn doubts(results: &TuneResults<'_>) -> Markup {
+    let doubts = results.doubts();
+    html! {
+        @if !doubts.is_empty() { ul .doubts { @for doubt in doubts { li { (sentence(&doubt)) } } } }
+    }
+}
+
+const fn class(is_best: bool) -> &'static str {
+    if is_best { BEST } else { OTHER }
+}
+
+/// A mean and how far up the next round number is.
+fn axis(values: &[f64]) -> ((f64, f64), Vec<Tick>) {
+    let end = nice_end(values.iter().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE), 5);
+    let (at, decimals) = ticks(0.0, end, 5);
+    ((0.0, end), at.into_iter().map(|at| Tick { at, label: format!("{at:.decimals$}") }).collect())
+}
+
+/// The first two goals of every confirmed setting; those of the front are filled and joined.
+fn front(results: &TuneResults<'_>) -> Markup {
+    const HEIGHT: f64 = 380.0;
+    let measures = &results.header.measures;
+    let point = |standing: &Standing| Some((standing.figures[0].as_ref()?.mean, standing.figures[1].as_ref()?.mean));
+    let points: Vec<(usize, (f64, f64))> =
+        results.standings.iter().enumerate().filter_map(|(number, own)| Some((number, point(own)?))).collect();
+    let (x, x_ticks) = axis(&points.iter().map(|(_, at)| at.0).collect::<Vec<_>>());
+    let (y, y_ticks) = axis(&points.iter().map(|(_, at)| at.1).collect::<Vec<_>>());
+    let margin = Margin { top: 26.0, right: 200.0, bottom: 48.0, left: 60.0 };
+    let plot = Plot::linear((WIDTH, HEIGHT), margin, x, y);
+    let (left, _, _, bottom) = plot.inner();
+    let on_front = |number: usize| results.front.contains(&number);
+    let named = |number: usize| on_front(number) || number == 0 || Some(number) == results.best;
+    let body = html! {
+        (plot.y_axis(&y_ticks, ""))
+        text .tick x="0" y="12" { (measures[1].name) ", " (measures[1].unit) }
+        (plot.x_axis(&x_ticks, true))
+        text .tick x=(px(left)) y=(px(bottom + 36.0)) { (measures[0].name) ", " (measures[0].unit) }
+        @for &(number, at) in &points {
+            g .(class(Some(number) == results.best)) {
+                circle .(if on_front(number) { "dot" } else { "hollow" }) cx=(px(plot.x.at(at.0))) cy=(px(plot.y.at(at.1))) r="5" {
+                    title { (results.standings[number].label) }
+                }
+                @if named(number) {
+                    text .halo x=(px(plot.x.at(at.0) + 9.0)) y=(px(plot.y.at(at.1))) dy=".35em" { (results.standings[number].label) }
+                }
+            }
+        }
+    };
+    let told: Vec<String> = results.front.iter().map(|&number| results.standings[number].label.clone()).collect();
+    html! {
+        figure .wide .narrow {
+            figcaption { "Means of the confirming runs; filled: no other setting is better in all goals" }
+            div .scroll tabindex="0" { (picture("front-plot", (WIDTH, HEIGHT), "The front", &told.join("; "), &body)) }
+        }
+        dl .sentences {
+            @for &number in &results.front {
+                dt { (results.standings[number].label) }
+                dd {
+                    @if number == 0 { "the baseline" } @else { (unbroken(&results.against_baseline(&results.standings[number]))) }
+                }
+            }
+        }
+    }
+}
+
+/// A bar with its interval.
+struct Bar {
+    name: String,
+    value: f64,
+    interval: (f64, f64),
+    said: String,
+}
+
+fn bars(id: &str, title: &str, bars: &[Bar]) -> Markup {
+    let ends = bars.iter().flat_map(|bar| [bar.value, bar.interval.1, -bar.interval.0]);
+    let end = nice_end(ends.fold(1.0, f64::max), 5);
+    let low = bars.iter().map(|bar| bar.value.min(bar.interval.0)).fold(0.0, f64::min);
+    let low = if low < 0.0 { -nice_end(-low, 3) } else { 0.0 };
+    let height = 40.0 + bars.len() as f64 * ROW + 28.0;
+    let margin = Margin { top: 26.0, right: 190.0, bottom: 28.0, left: 130.0 };
+    let plot = Plot::linear((WIDTH, height), margin, (low, end), (0.0, 1.0));
+    let (at, decimals) = ticks(low, end, 5);
+    let ticks: Vec<Tick> = at.into_iter().map(|at| Tick { at, label: format!("{at:.decimals$} %") }).collect();
+    let body = html! {
+        (plot.x_axis(&ticks, true))
+        @for (number, bar) in bars.iter().enumerate() {
+            @let y = margin.top + 8.0 + number as f64 * ROW;
+            @let (from, to) = (plot.x.at(bar.value.min(0.0)), plot.x.at(bar.value.max(0.0)));
+            g .(BEST) {
+                text .row x=(px(margin.left - 10.0)) y=(px(y + 8.0)) dy=".35em" text-anchor="end" { (bar.name) }
+                rect .range x=(px(from)) y=(px(y)) width=(px(to - from)) height="16" {}
+                line .interval x1=(px(plot.x.at(bar.interval.0))) x2=(px(plot.x.at(bar.interval.1))) y1=(px(y + 8.0)) y2=(px(y + 8.0)) {}
+                text .halo x=(px(plot.x.at(bar.interval.1.max(bar.value)) + 8.0)) y=(px(y + 8.0)) dy=".35em" { (bar.said) }
+            }
+        }
+    };
+    let about: Vec<String> = bars.iter().map(|bar| format!("{} {}", bar.name, bar.said)).collect();
+    html! {
+        figure .wide .narrow {
+            figcaption { (title) }
+            div .scroll tabindex="0" { (picture(id, (WIDTH, height), title, &about.join("; "), &body)) }
+        }
+    }
+}
+
+pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
+    let of_goal = |goal: usize| {
+        let measure = &results.header.measures[goal];
+        let own = results.put_back.iter().filter_map(|own| {
+            let comparison = own.comparisons.get(goal)?;
+            let (percent, (low, high)) = (comparison.percent?, comparison.interval_percent?);
+            // To the right is what is lost.
+            let turned = measure.is_better(1.0);
+            let (value, interval) = if turned { (-percent, (-high, -low)) } else { (percent, (low, high)) };
+            let said = short(&measure.describe(comparison));
+            Some(Bar { name: format!("{}={}", own.name, own.default), value, interval, said })
+        });
+        own.collect::<Vec<_>>()
+    };
+    html! {
+        p { "Each change of the recommended setting put back to its default, the others left as they are, against the whole." }
+        @for goal in 0..results.header.goals {
+            @let own = of_goal(goal);
+            @if !own.is_empty() {
+                (bars(&format!("worth-{goal}"), &format!("How much worse {} is then", results.header.measures[goal].name), &own))
+            }
+        }
+    }
+}
+
+/// Without the interval, which is drawn.
+fn short(said: &str) -> String {
+    unbroken(said.split(" (").next().unwrap_or(said))
+}
+
+pub(super) fn matters(results: &TuneResults<'_>) -> Markup {
+    html! {
+        p {
+            "The share of what differs between the settings tried that goes with the value of a tunable, then with that of the \
+             one that explains most of the rest, and so on (main effects, omega squared, with 95 % bootstrap intervals). Tunables \
+             that are not here explain no more than chance would. Shares are of what the search tried, not of all there is."
+        }
+        @for goal in 0..results.header.goals {
+            @let own: Vec<Bar> = results.shares.iter().filter(|share| share.goal == goal).map(|share| Bar {
+                name: share.name.clone(),
+                value: share.percent,
+                interval: share.interval_percent,
+                said: format!("{:.0}\u{a0}%", share.percent),
+            }).collect();
+            @if !own.is_empty() { (bars(&format!("matters-{goal}"), &results.header.measures[goal].name, &own)) }
+        }
+    }
+}
+
+/// Measures that were asked for: goals, and those of constraints.
+pub(super) fn asked(results: &TuneResults<'_>) -> Vec<usize> {
+    let header = results.header;
+    let constrained = |measure: usize| header.constraints.iter().any(|constraint| constraint.measure == measure);
+    (0..header.measures.len()).filter(|&measure| measure < header.goals || constrained(measure)).collect()
+}
+
+fn confirmed(results: &TuneResults<'_>) -> Markup {
+    let header = results.header;
+    let asked = asked(results);
+    let others: Vec<usize> = (0..header.measures.len()).filter(|measure| !asked.contains(measure)).collect();
+    html! {
+        p { "Means and standard deviations of runs with seeds that nothing was chosen by, against " (header.baseline) "." }
+        (table(results, &asked))
+        details {
+            summary { "All figures" }
+            div .scroll tabindex="0" { (table(results, &others)) }
+        }
+    }
+}
+
+pub(super) fn table(results: &TuneResults<'_>, measures: &[usize]) -> Markup {
+    let decimals: Vec<Decimals> = measures
+        .iter()
+        .map(|&measure| {
+            let figures = results.standings.iter().filter_map(|own| own.figures[measure].as_ref());
+            Decimals::of(&figures.map(|own| (own.mean, own.sd)).collect::<Vec<_>>())
+        })
+        .collect();
+    html! {
+        div .scroll tabindex="0" {
+            table .figures .many[measures.len() > 4] {
+                thead {
+                    tr {
+                        th scope="col" { "Setting" }
+                        @for &measure in measures {
+                            th scope="col" .number {
+                                (results.header.measures[measure].name) br; span .quiet { (results.header.measures[measure].unit) }
+                            }
+                        }
+                    }
+                }
+                tbody {
+                    @for (number, standing) in results.standings.iter().enumerate() {
+                        tr {
+                            th scope="row" {
+                                (standing.label)
+                                @if number == 0 { " " span .quiet { "baseline" } }
+                                @if Some(number) == results.best { " " span .quiet { "recommended" } }
+                                @if standing.constraints.iter().any(|own| !own.kept) { " " span .quiet { "breaks a constraint" } }
+                            }
+                            @for (&measure, decimals) in measures.iter().zip(&decimals) {
+                                td .number { (cell(results, standing, measure, *decimals)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn cell(results: &TuneResults<'_>, standing: &Standing, measure: usize, decimals: Decimals) -> Markup {
+    let said = |comparison: &Comparison| short(&results.header.measures[measure].describe(comparison));
+    html! {
+        @if let Some(own) = &standing.figures[measure] {
+            span { (decimals.show(own.mean)) @if let Some(sd) = own.sd { span .sd { " ± " (decimals.show(sd)) } } }
+            @if let Some(comparison) = own.comparison.as_ref().filter(|own| own.interval.is_some()) {
+                br; span .verdict .(comparison.verdict.id()) { (said(comparison)) }
+            }
+        } @else { span .quiet { "–" } }
+    }
+}
+
+pub(super) fn searched(results: &TuneResults<'_>) -> Markup {
+    let header = results.header;
+    html! {
+        dl .facts {
+            dt { "Tried" } dd {
+                (grouped(results.settings as u64)) " settings in " (grouped(results.search_runs as u64)) " runs; "
+                (grouped(results.confirm_runs as u64)) " runs to confirm; "
+                (significant(results.simulated_ns as f64 / 1e9, 3)) " s of disk time"
+            }
+            @for constraint in &header.constraints { dt { "Subject to" } dd { (constraint.text) } }
+            dt { "Run again" } dd { pre { (header.command) } }
+            dt { "Version" } dd { "iosched " (header.version) }
+            dt { "Workload" } dd { (header.workload.name) ", fingerprint " code { (header.workload.fingerprint) } }
+            dt { "Device" } dd { (header.device.name) ", " (header.device.about) ", fingerprint " code { (header.device.fingerprint) } }
+        }
+        @for elevator in &header.space.elevators {
+            h3 { (elevator.defaults) }
+            @if elevator.dimensions.is_empty() { p .quiet { "Nothing was varied." } } @else {
+                table {
+                    thead { tr { th { "Tunable" } th { "Unit" } th { "Values tried" } } }
+                    tbody {
+                        @for dimension in &elevator.dimensions {
+                            tr {
+                                th scope="row" { (dimension.name) }
+                                td .unit { (dimension.unit) }
+                                td {
+                                    @for (level, value) in dimension.values.iter().enumerate() {
+                                        @if level > 0 { ", " }
+                                        @if level == dimension.default { b { (value) } } @else { (value) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        p .legend { "Defaults are bold." }
+    }
+}

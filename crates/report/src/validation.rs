@@ -1,0 +1,215 @@
+//! The page of a validation: the two distributions, and where they differ.
+
+use iosched::Op;
+use iosched_lab::validate::{Closeness, Served, Validation};
+use iosched_lab::{Decimals, grouped};
+use maud::{Markup, html};
+
+use super::page::{self, section, unbroken};
+use super::svg::{Margin, Path, Plot, Tick, nice_end, picture, px, ticks};
+
+const SIZE: (f64, f64) = (500.0, 300.0);
+/// Points of a line.
+const POINTS: usize = 200;
+const MARGIN: Margin = Margin { top: 24.0, right: 14.0, bottom: 40.0, left: 44.0 };
+
+/// The page as HTML.
+pub(crate) fn document(validation: &Validation) -> Markup {
+    let title = format!("{} against {}", last_part(&validation.device), last_part(&validation.trace));
+    let overall = validation.overall();
+    let body = html! {
+        header {
+            h1 { (title) }
+            p .lead { (unbroken(&answer(&overall))) }
+        }
+        (section("compared", "What was compared", &compared(validation)))
+        (section("distributions", "Response times", &distributions(validation)))
+        (section("kinds", "By kind of request", &kinds(validation, &overall)))
+    };
+    page::document(env!("CARGO_PKG_VERSION"), &title, &body)
+}
+
+/// A path's name without its folders.
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn ms(value: f64) -> String {
+    Decimals(3).show(value)
+}
+
+fn answer(overall: &Closeness) -> String {
+    format!(
+        "The distributions of response times are {} ms apart (root mean square); the mean is {} ms, measured were {} ms.",
+        ms(overall.rms_ms),
+        ms(overall.mean_ms),
+        ms(overall.measured_mean_ms)
+    )
+}
+
+fn compared(validation: &Validation) -> Markup {
+    let reads = validation.served.iter().filter(|served| served.service.op == Op::Read).count();
+    html! {
+        dl .facts {
+            dt { "Trace" }
+            dd {
+                (validation.trace) ", " (grouped(validation.served.len() as u64)) " requests, "
+                (grouped(reads as u64)) " of them reads"
+            }
+            dt { "Model" } dd { (validation.device) ", " (validation.about) }
+            dt { "Seed" } dd { (validation.seed) }
+        }
+        p .legend {
+            "The requests were sent to the real disk one at a time. The model gets the same ones, each as long after the \
+             completion of the one before as it was sent then. Where the platters were is not known, so \
+             distributions are compared, not single requests: the distance is taken between equal ranks of both."
+        }
+    }
+}
+
+type Choice = fn(&Served) -> bool;
+
+fn distributions(validation: &Validation) -> Markup {
+    let parts: [(&str, &str, Choice); 4] = [
+        ("all", "All requests", |_| true),
+        ("reads", "Reads", |served| served.service.op == Op::Read),
+        ("writes", "Writes", |served| served.service.op != Op::Read),
+        ("medium", "Reads that the model took from the medium", |served| {
+            served.service.op == Op::Read && served.from_medium == Some(true)
+        }),
+    ];
+    let drawn = parts.iter().filter_map(|&(id, title, is_in)| {
+        let (measured, simulated) = validation.sorted_ns(is_in);
+        (!measured.is_empty()).then(|| figure(id, title, &measured, &simulated))
+    });
+    html! {
+        p .legend {
+            "Above, that share of the requests took at most so long: " span .s0 { span .own-name { "measured" } } ", "
+            span .s1 { span .own-name { "simulated" } } ". Below, how much longer (up) or shorter (down) the request of each rank \
+            took in the simulation; where the line is at the edge, the difference is larger."
+        }
+        div .pair { @for figure in drawn { (figure) } }
+    }
+}
+
+fn figure(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Markup {
+    html! {
+        figure {
+            figcaption { (title) }
+            (curves(id, title, measured, simulated))
+            (differences(id, title, measured, simulated))
+        }
+    }
+}
+
+/// A value of every rank that is drawn, in ms, with its share of all.
+fn points(sorted: &[u64]) -> impl Iterator<Item = (f64, f64)> {
+    let last = sorted.len() - 1;
+    let count = POINTS.min(sorted.len());
+    (0..count).map(move |i| {
+        let rank = if count == 1 { last } else { i * last / (count - 1) };
+        ((rank + 1) as f64 / sorted.len() as f64, sorted[rank] as f64 / 1e6)
+    })
+}
+
+fn marks(low: f64, high: f64, wanted: usize) -> Vec<Tick> {
+    let (values, decimals) = ticks(low, high, wanted);
+    values.into_iter().map(|at| Tick { at, label: format!("{at:.decimals$}") }).collect()
+}
+
+fn shares() -> Vec<Tick> {
+    [0.0, 0.25, 0.5, 0.75, 1.0].map(|at| Tick { at, label: format!("{:.0}", at * 100.0) }).to_vec()
+}
+
+fn curves(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Markup {
+    let longest = measured.last().max(simulated.last()).map_or(1.0, |&ns| ns as f64 / 1e6);
+    let end = nice_end(longest, 6);
+    let plot = Plot::linear(SIZE, MARGIN, (0.0, end), (0.0, 1.0));
+    let line = |sorted: &[u64]| {
+        let mut path = Path::default();
+        points(sorted).for_each(|(share, ms)| path.line_to(plot.x.at(ms), plot.y.at(share)));
+        path
+    };
+    let (left, _, _, bottom) = plot.inner();
+    let body = html! {
+        (plot.y_axis(&shares(), "per cent"))
+        (plot.x_axis(&marks(0.0, end, 6), true))
+        text .tick x=(px(left)) y=(px(bottom + 34.0)) { "response time, ms" }
+        path .line.s0 d=(line(measured).data()) {}
+        path .line.thin.s1 d=(line(simulated).data()) {}
+    };
+    let about = format!("measured median {} ms, simulated {} ms", middle(measured), middle(simulated));
+    picture(&format!("curves-{id}"), SIZE, title, &about, &body)
+}
+
+fn middle(sorted: &[u64]) -> String {
+    ms(sorted[sorted.len() / 2] as f64 / 1e6)
+}
+
+fn differences(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Markup {
+    const SIZE: (f64, f64) = (500.0, 170.0);
+    let by_rank: Vec<(f64, f64)> = points(measured)
+        .zip(points(simulated))
+        .map(|((share, measured), (_, simulated))| (share, simulated - measured))
+        .collect();
+    let mut apart: Vec<f64> = by_rank.iter().map(|(_, ms)| ms.abs()).collect();
+    apart.sort_by(f64::total_cmp);
+    // The few that took longest would hide all others.
+    let reach = nice_end(apart[(apart.len() - 1) * 98 / 100].max(0.01), 2);
+    let plot = Plot::linear(SIZE, MARGIN, (0.0, 1.0), (-reach, reach));
+    let mut path = Path::default();
+    by_rank.iter().for_each(|&(share, ms)| path.line_to(plot.x.at(share), plot.y.at(ms.clamp(-reach, reach))));
+    let (left, _, right, bottom) = plot.inner();
+    let zero = px(plot.y.at(0.0));
+    let body = html! {
+        (plot.y_axis(&marks(-reach, reach, 4), "ms"))
+        (plot.x_axis(&shares(), true))
+        line .zero x1=(px(left)) x2=(px(right)) y1=(zero) y2=(zero) {}
+        text .tick x=(px(left)) y=(px(bottom + 34.0)) { "rank, per cent" }
+        path .line.thin.s1 d=(path.data()) {}
+    };
+    picture(&format!("differences-{id}"), SIZE, title, "simulated less measured, by rank", &body)
+}
+
+fn kinds(validation: &Validation, overall: &Closeness) -> Markup {
+    let kinds = validation.kinds();
+    let rows = std::iter::once(("all", overall)).chain(kinds.iter().map(|kind| (kind.name.as_str(), &kind.closeness)));
+    html! {
+        p .legend {
+            "Cache and medium are as the model has it, for both sides: where it takes from the cache what the disk did not, \
+             the row's distance is large."
+        }
+        div .scroll tabindex="0" {
+            table .figures.many {
+                thead {
+                    tr {
+                        th { "requests" }
+                        th .number { "number" }
+                        th .number { "distance, ms" }
+                        th .number { "mean measured, ms" }
+                        th .number { "simulated, ms" }
+                        @for pair in &overall.quantiles {
+                            th .number { "p" (pair.quantile * 100.0) " measured, ms" }
+                            th .number { "simulated, ms" }
+                        }
+                    }
+                }
+                tbody {
+                    @for (name, closeness) in rows {
+                        tr {
+                            th { (name.replace("  ", "\u{2003}")) }
+                            td .number { (grouped(closeness.requests as u64)) }
+                            td .number { (ms(closeness.rms_ms)) }
+                            td .number { (ms(closeness.measured_mean_ms)) }
+                            td .number { (ms(closeness.mean_ms)) }
+                            @for pair in &closeness.quantiles {
+                                td .number { (ms(pair.measured_ms)) }
+                                td .number { (ms(pair.simulated_ms)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

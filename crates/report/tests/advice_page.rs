@@ -1,0 +1,73 @@
+//! The page of advice, of a device that is played by the model it was searched on.
+
+mod common;
+
+use iosched_advise::tune::{Selection, TuneResults, Tuning, tune};
+use iosched_advise::{Advice, Confirmed, candidates};
+use iosched_disk::Profile;
+use iosched_kernel::settings::Lasting;
+use iosched_lab::verify::PRESENT;
+use iosched_lab::{Control, Experiment, execute};
+use iosched_report::advice_html;
+use iosched_sim::SchedulerSetting;
+use iosched_workload::{TaskSet, Workload};
+
+/// A reader beside a writer that always has 16 writes under way.
+const TASKS: &str = r#"
+name = "lookups beside a backup"
+end_ns = 1_500_000_000
+[[tasks]]
+pid = 1
+name = "lookup"
+pattern = "random"
+range = [0, 400_000_000]
+think_ns = [0, 2000000]
+[[tasks]]
+pid = 2
+name = "backup"
+op = "write"
+pattern = "random"
+range = [800_000_000, 1_200_000_000]
+iodepth = 64
+"#;
+
+fn experiment(settings: Vec<SchedulerSetting>) -> Experiment {
+    let workload = Workload::Tasks(TaskSet::parse("tasks.toml", TASKS).unwrap().into());
+    Experiment::new(workload, Profile::named("sata-7200").unwrap(), settings).unwrap()
+}
+
+#[test]
+fn the_page_says_what_to_set_and_how_and_how_to_undo_it() {
+    let schedulers = ["none", "mq-deadline", "bfq"].map(SchedulerSetting::defaults).to_vec();
+    let goals = vec!["mean(lookup)".parse().unwrap()];
+    let mut tuning = Tuning::new(experiment(schedulers), &Selection::default(), goals).unwrap();
+    tuning.baseline = "none".parse().unwrap();
+    tuning.budget = 60;
+    let search = tune(&tuning, &Control::new(2), |_| Ok(())).unwrap();
+    let predicted = TuneResults::of(&search.header, &search.runs);
+    // The device is the model: its runs are simulated, and what was set there is the first setting.
+    let tried = candidates(&predicted, true, 4).into_iter().filter(|own| own.name != "none");
+    let mut on_device = experiment([SchedulerSetting::defaults("none")].into_iter().chain(tried).collect());
+    on_device.runs = 12;
+    let mut records = execute(&on_device, &Control::new(2), |_| Ok(())).unwrap().records;
+    records.header.settings[0].label = PRESENT.to_owned();
+    let confirmed = Confirmed::of(&search.header, &records);
+    let advice = Advice::of("none".to_owned(), Some(true), predicted, &confirmed, None);
+    let lasting = Lasting {
+        commands: vec!["echo bfq > /sys/block/sda/queue/scheduler".to_owned()],
+        rule_path: "/etc/udev/rules.d/90-iosched-sda.rules".to_owned(),
+        rule: "KERNEL==\"sda\"".to_owned(),
+        profile_name: "iosched-sda".to_owned(),
+        profile_path: "/etc/tuned/iosched-sda/tuned.conf".to_owned(),
+        profile: "[main]".to_owned(),
+        undo: vec!["echo none > /sys/block/sda/queue/scheduler".to_owned()],
+    };
+    let page = advice_html(&advice, &records, None, Some(&lasting));
+    common::whole_page(&page);
+    assert!(page.contains("<h1>What to set on ") && page.contains("than with none, which was set."), "{page}");
+    for text in
+        ["90-iosched-sda.rules", "[main]", "echo none &gt; /sys", "lookups beside a backup", "mean(lookup), predicted"]
+    {
+        assert!(page.contains(text), "{text} is not in {page}");
+    }
+}

@@ -1,0 +1,90 @@
+//! The page of a calibration: whole, the same every time, with everything that was measured.
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use iosched_advise::calibrate::{Calibration, Measurements, Pace, Progress, Role, Simulated, measure};
+use iosched_disk::Profile;
+use iosched_report::calibration_html;
+
+/// Short, since what comes out is not judged here.
+const PACE: Pace = Pace { probe_ns: 50_000_000, ios: 100, ios_max: 300, ..Pace::SIMULATED };
+
+/// Measures a device of that profile until `samples` runs are there.
+fn measured(profile: &str, samples: usize) -> Measurements {
+    let mut device = Simulated::new(Profile::named(profile).unwrap());
+    let interrupt = AtomicBool::new(false);
+    let mut count = 0;
+    let measurements = measure(&mut device, PACE, 1, "iosched calibrate mine", &interrupt, |progress| {
+        count += usize::from(matches!(progress, Progress::Sample(_)));
+        interrupt.store(count >= samples, Ordering::Relaxed);
+        Ok(())
+    });
+    measurements.unwrap()
+}
+
+/// The page of `measurements` beside `profile`, checked.
+#[track_caller]
+fn page(measurements: &Measurements, profile: &str) -> (String, Calibration) {
+    let calibration = Calibration::check(measurements, &Profile::named(profile).unwrap()).unwrap();
+    let html = calibration_html(measurements, &calibration);
+    assert_eq!(html, calibration_html(measurements, &calibration), "another page of the same");
+    common::whole_page(&html);
+    (html, calibration)
+}
+
+#[test]
+fn the_verdict_comes_first_and_everything_measured_is_there() {
+    let mut measurements = measured("nvme", usize::MAX);
+    measurements.header.target.conditions = vec!["/dev/x, scheduler none".to_owned()];
+    measurements.warnings = vec!["line 9 is cut short".to_owned()];
+    let (html, calibration) = page(&measurements, "nvme");
+    let verdict = calibration.verdict.to_string().replace(" %", "\u{a0}%");
+    let at = html.find(&verdict[1..]).expect("the verdict");
+    assert!(at < html.find("<section").unwrap() && html.contains("<li>Line 9 is cut short.</li>"));
+    for probe in measurements.header.probes.iter().filter(|probe| probe.role != Role::Pilot) {
+        assert!(html.contains(&format!(">{probe}<")), "{probe}");
+    }
+    let places = common::whole_page(&html);
+    for id in [
+        "held-out",
+        "probes",
+        "models",
+        "conditions",
+        "plots",
+        "depth-iops-t",
+        "depth-p99-t",
+        "size-random-t",
+        "place-t",
+    ] {
+        assert!(places.contains(&format!("calibration-{id}")), "{id}: {places:?}");
+    }
+    for part in ["/dev/x, scheduler none", "<pre>iosched calibrate mine</pre>", "# A model of nvme", "2 rounds"] {
+        assert!(html.contains(part), "{part}");
+    }
+    // Random reads of 4 KiB at all eight depths, those that the fit did not see hollow.
+    let from = html.find("aria-labelledby=\"calibration-depth-iops-t").unwrap();
+    let plot = &html[from..from + html[from..].find("</svg>").unwrap()];
+    assert_eq!([r#"class="dot""#, r#"class="hollow""#].map(|mark| plot.matches(mark).count()), [5, 3], "{plot}");
+}
+
+#[test]
+fn a_model_that_is_far_off_is_said_to_be_and_its_figures_are_bold() {
+    let measurements = measured("sata-7200", usize::MAX);
+    let (near, _) = page(&measurements, "sata-7200");
+    let (far, calibration) = page(&measurements, "nvme");
+    assert!(!calibration.verdict.fits && far.contains("No model fits: ssd comes nearest"));
+    let bold = |html: &str| html.matches("%</b>").count();
+    assert!(bold(&far) > bold(&near) + 50, "{} {}", bold(&far), bold(&near));
+}
+
+#[test]
+fn what_was_not_measured_is_left_out() {
+    let mut measurements = measured("nvme", 1);
+    measurements.header.target.name = "<&\"mine\">".to_owned();
+    let (html, _) = page(&measurements, "nvme");
+    let places = common::whole_page(&html);
+    assert!(!places.contains("calibration-held-out") && !places.contains("calibration-plots"), "{places:?}");
+    assert!(html.contains("&lt;&amp;&quot;mine&quot;&gt; and a model of it"));
+}

@@ -1,0 +1,264 @@
+//! The report: a page that is well-formed, the same every time, and whole whatever was run.
+//!
+//! The golden page is made again with `RECORD_GOLDEN=1 cargo test -p iosched-report --test report`, the records it is made
+//! of with `RECORD_GOLDEN=records`.
+
+mod common;
+
+use std::path::Path;
+
+use iosched_disk::Profile;
+use iosched_lab::{Control, Experiment, Overview, Record, RecordReader, RecordWriter, Records, Results, execute};
+use iosched_sim::SchedulerSetting;
+use iosched_workload::{TaskSet, Workload};
+
+fn records_of(tasks: &str, settings: &[&str], runs: u32, profile: &str) -> Records {
+    records_on(tasks, settings, runs, &[profile])
+}
+
+fn records_on(tasks: &str, settings: &[&str], runs: u32, profiles: &[&str]) -> Records {
+    let set = TaskSet::parse("tasks.toml", tasks).unwrap();
+    let settings: Vec<SchedulerSetting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    let profile = |name: &str| Profile::named(name).unwrap();
+    let mut experiment = Experiment::new(Workload::Tasks(set.into()), profile(profiles[0]), settings).unwrap();
+    profiles[1..].iter().for_each(|name| experiment.add_device(profile(name)).unwrap());
+    experiment.runs = runs;
+    execute(&experiment, &Control::new(1), |_| Ok(())).unwrap().records
+}
+
+/// Two readers and a writer that nobody waits for.
+const MIXED: &str = r#"
+    name = "mixed"
+    end_ns = 400_000_000
+    [[tasks]]
+    pid = 11
+    name = "reader"
+    pattern = "random"
+    range = [0, 100_000_000]
+    think_ns = 200_000
+    [[tasks]]
+    pid = 12
+    name = "scan"
+    pattern = "seq"
+    nr_sectors = 64
+    start_sector = 500_000_000
+    [[tasks]]
+    pid = 13
+    name = "flusher"
+    op = "write"
+    sync = false
+    iodepth = 8
+    pattern = "random"
+    range = [700_000_000, 900_000_000]
+"#;
+
+/// Everything that every page has to be.
+#[track_caller]
+fn check(records: &Records) -> String {
+    let html = iosched_report::html(records, Some("last.jsonl"));
+    assert_eq!(html, iosched_report::html(records, Some("last.jsonl")), "another page of the same records");
+    let unique = common::whole_page(&html);
+    let devices = records.header.devices.len();
+    let place =
+        |device: usize, id: &str| if devices > 1 { format!("device{}-{id}", device + 1) } else { id.to_owned() };
+    for id in ["figures", "latency", "throughput", "shares", "turns", "head", "processes"] {
+        for device in 0..devices {
+            assert!(unique.contains(&place(device, id)), "no section {}", place(device, id));
+        }
+    }
+    assert!(unique.contains("compared") && unique.contains("reproduce"));
+    html
+}
+
+fn section<'h>(html: &'h str, id: &str) -> &'h str {
+    let from = html.find(&format!("<section id=\"{id}\">")).unwrap();
+    let to = html[from..].find("</section>").unwrap();
+    &html[from..from + to]
+}
+
+#[test]
+fn the_answer_comes_first_and_everything_is_there() {
+    let records = records_of(MIXED, &["deadline", "cfq", "cfq:slice_idle=0"], 3, "sata-7200");
+    let html = check(&records);
+    let results = Results::of(records.on(0).unwrap());
+    let answer = results.answer_sentence(&records.header);
+    let at = html.find(&answer[answer.len() - 20..].replace(" %", "\u{a0}%")).expect("the answer");
+    assert!(at < html.find("<section").unwrap());
+    for (id, word) in [
+        ("figures", "async p99"),
+        ("latency", "99.9"),
+        ("throughput", "MB/s"),
+        ("shares", "flusher"),
+        ("turns", "in vain"),
+        ("turns", "deadline gives processes no turns"),
+        ("head", "GB"),
+        ("processes", "slowdown"),
+        ("reproduce", &records.header.workload.fingerprint),
+        ("reproduce", "last.jsonl"),
+    ] {
+        assert!(section(&html, id).contains(word), "{id} has no {word}");
+    }
+    assert!(html.len() < 400_000, "{} bytes", html.len());
+}
+
+#[test]
+fn of_several_devices_it_is_told_who_wins_where_before_each_has_its_section() {
+    let records = records_on(MIXED, &["deadline", "cfq"], 3, &["sata-7200", "sata-ssd"]);
+    let html = check(&records);
+    let results: Vec<Results> = records.devices().map(Results::of).collect();
+    let answer = Overview::of(&records, &results).sentence(&records.header);
+    let said = html.find(&answer[answer.len() - 20..].replace(" %", "\u{a0}%")).expect("the answer");
+    let wins = html.find("<table class=\"wins\">").expect("the overview");
+    let devices =
+        ["device1", "device2"].map(|id| html.find(&format!("<section class=\"device\" id=\"{id}\">")).unwrap());
+    assert!(said < wins && wins < devices[0] && devices[0] < devices[1]);
+    let table = &html[wins..wins + html[wins..].find("</table>").unwrap()];
+    for (device, own) in ["sata-7200", "sata-ssd"].iter().zip(&results) {
+        let row = &table[table.find(device).expect("a row")..];
+        for settings in own.answer.best.iter().map(|group| &group.settings) {
+            let label = &records.header.settings[settings[0]].label;
+            assert!(row.contains(&format!("</svg>{label}<wbr>")), "{device} {label}");
+        }
+    }
+    assert_eq!(html.matches("Position on the device over time, cfq").count(), 2);
+    // Of one setting there is no winner, and its figures stand side by side.
+    let html = check(&records_on(MIXED, &["cfq"], 2, &["sata-7200", "sata-ssd"]));
+    assert!(!html.contains("<table class=\"wins\">"));
+    assert!(html.find("<table class=\"figures\">").unwrap() < html.find("id=\"device1\"").unwrap());
+}
+
+#[test]
+fn several_devices_of_which_nothing_is_complete_still_make_a_page() {
+    let mut records = records_on(MIXED, &["noop", "cfq"], 2, &["sata-7200", "sata-ssd"]);
+    records.runs.retain(|run| run.device == 0);
+    records.timelines.retain(|own| own.device == 0);
+    records.alone.clear();
+    check(&records);
+    records.runs.clear();
+    check(&records);
+}
+
+#[test]
+fn a_setting_has_one_colour_throughout() {
+    let records = records_of(MIXED, &["noop", "cfq"], 2, "sata-7200");
+    let html = check(&records);
+    for (number, label) in [(0, "noop"), (1, "cfq")] {
+        let mut found = 0;
+        for (at, _) in html.match_indices(&format!("</svg>{label}<wbr>")) {
+            let from = html[..at].rfind("<span class=\"name").unwrap();
+            assert!(
+                html[from..].starts_with(&format!("<span class=\"name s{number}\">")),
+                "{}",
+                &html[from..from + 40]
+            );
+            found += 1;
+        }
+        assert!(found > 8, "{label} is named {found} times");
+        for id in ["throughput", "shares", "head"] {
+            let picture = html.find(&format!("aria-labelledby=\"{id}-{number}-t")).unwrap();
+            let figure = html[..picture].rfind("<figure").unwrap();
+            assert!(html[figure..].starts_with(&format!("<figure class=\"facet s{number}\">")), "{id}");
+        }
+    }
+}
+
+#[test]
+fn hostile_names_are_text() {
+    let evil = r#"</title><script>alert(1)</script>&"'"#;
+    let mut records = records_of(MIXED, &["deadline", "cfq"], 2, "sata-7200");
+    records.header.workload.name = evil.to_owned();
+    records.header.command = evil.to_owned();
+    records.header.devices[0].profile = Some(evil.to_owned());
+    records.header.settings[1].label = format!("cfq:{evil}");
+    for run in &mut records.runs {
+        run.result.tasks[0].name = evil.to_owned();
+    }
+    let html = check(&records);
+    assert!(html.contains("&lt;script&gt;"));
+}
+
+#[test]
+fn one_run_of_one_setting() {
+    let html = check(&records_of(MIXED, &["cfq"], 1, "sata-7200"));
+    assert!(section(&html, "figures").contains("One run"));
+    assert!(!section(&html, "figures").contains("Difference from"));
+}
+
+#[test]
+fn one_process_without_async_writes() {
+    let tasks = "name = \"one\"\n[[tasks]]\npid = 7\npattern = \"seq\"\ntotal = 40\n";
+    let html = check(&records_of(tasks, &["noop", "cfq"], 2, "sata-7200"));
+    assert!(section(&html, "latency").contains("no async I/O"));
+    assert!(section(&html, "shares").contains("pid 7, had the device to itself"));
+}
+
+#[test]
+fn a_single_request() {
+    check(&records_of("[[tasks]]\npid = 7\npattern = \"seq\"\ntotal = 1\n", &["noop", "cfq"], 2, "sata-ssd"));
+}
+
+#[test]
+fn a_run_in_which_nothing_happens() {
+    let html = check(&records_of("name = \"nothing\"\n[[tasks]]\npid = 7\n", &["noop", "cfq"], 2, "sata-7200"));
+    assert!(section(&html, "throughput").contains("Nothing was read or written"));
+}
+
+#[test]
+fn forty_processes_and_ten_settings() {
+    let task = |i: u32| format!("[[tasks]]\npid = {}\npattern = \"random\"\nthink_ns = {}\n", 100 + i, i * 10_000);
+    let tasks: String = (0..40).map(task).collect();
+    let settings: Vec<String> = (1..=10).map(|quantum| format!("cfq:quantum={quantum}")).collect();
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let html = check(&records_of(&format!("end_ns = 200_000_000\n{tasks}"), &settings, 2, "sata-7200"));
+    assert!(section(&html, "shares").contains("33 others"));
+    assert!(html.contains("s1 dashed"), "colours begin again with dashes");
+    assert!(html.len() < 1_500_000, "{} bytes", html.len());
+}
+
+#[test]
+fn records_without_a_complete_round_still_make_a_page() {
+    let mut records = records_of(MIXED, &["noop", "cfq"], 2, "sata-7200");
+    records.runs.retain(|run| run.setting == 0);
+    records.timelines.clear();
+    records.alone.clear();
+    check(&records);
+    records.runs.clear();
+    check(&records);
+}
+
+/// Records of a small run, kept in a file, so that devices and elevators may change without the page.
+fn small() -> Records {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report-golden.jsonl");
+    if std::env::var_os("RECORD_GOLDEN").is_some_and(|what| what == "records") {
+        let tasks = "name = \"small\"\nend_ns = 12_000_000\n\
+            [[tasks]]\npid = 1\nname = \"a\"\npattern = \"random\"\nrange = [0, 1_000_000]\nthink_ns = 500_000\n\
+            [[tasks]]\npid = 2\nname = \"b\"\nop = \"write\"\nsync = false\npattern = \"seq\"\nnr_sectors = 32\n\
+            think_ns = 500_000\n";
+        let records = records_of(tasks, &["noop", "cfq"], 1, "sata-ssd");
+        let mut writer = RecordWriter::new(std::fs::File::create(&file).unwrap());
+        let mut write = |record: Record| writer.write(&record).unwrap();
+        write(Record::Header(Box::new(records.header)));
+        records.runs.into_iter().for_each(|run| write(Record::Run(Box::new(run))));
+        records.timelines.into_iter().for_each(|timeline| write(Record::Timeline(Box::new(timeline))));
+    }
+    RecordReader::open(&file).unwrap()
+}
+
+#[test]
+fn the_plots_of_a_small_run_are_those_that_were_looked_at() {
+    let html = check(&small());
+    let found = ["latency", "throughput", "shares", "turns", "head"].map(|id| section(&html, id).replace("><", ">\n<"));
+    let found = format!("{}\n", found.join("\n"));
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report-golden.html");
+    if std::env::var_os("RECORD_GOLDEN").is_some() {
+        std::fs::write(&golden, &found).unwrap();
+    }
+    let expected = std::fs::read_to_string(&golden).unwrap();
+    let differ = found.lines().zip(expected.lines()).position(|(found, expected)| found != expected);
+    assert_eq!(
+        differ.map(|line| (line + 1, found.lines().nth(line), expected.lines().nth(line))),
+        None,
+        "first line that differs; RECORD_GOLDEN=1 records it again"
+    );
+    assert_eq!(found.len(), expected.len());
+}
