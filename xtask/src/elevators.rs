@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use iosched::Registry;
+use iosched::{Registry, Setting};
 use iosched_disk::Profile;
 use iosched_report::ServiceFigure;
-use iosched_sim::{Plan, RunResult, SchedulerSetting, ServiceLog, run as simulate};
+use iosched_sim::{Plan, RunResult, ServiceLog, run as simulate};
 use iosched_workload::Workload;
 
 use crate::page;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
 
 fn one(workload: &Workload, elevator: &str) -> anyhow::Result<(RunResult, ServiceLog)> {
     let profile = Profile::named(DEVICE)?;
-    let plan = Plan::new(workload, &profile, SchedulerSetting::defaults(elevator));
+    let plan = Plan::new(workload, &profile, Setting::defaults(elevator));
     let mut log = ServiceLog::new(WINDOW_NS.1);
     let result = simulate(&plan, &mut log)?;
     Ok((result, log))

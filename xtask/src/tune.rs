@@ -8,10 +8,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
+use iosched::Setting;
 use iosched_advise::tune::{Goal, Measure, Point, Selection, Space, TuneResults, Tuning, tune};
 use iosched_disk::Profile;
 use iosched_lab::{Control, Direction, Experiment};
-use iosched_sim::{Plan, Replay, SchedulerSetting, run};
+use iosched_sim::{Plan, Replay, run};
 use iosched_workload::Workload;
 
 /// What to measure.
@@ -154,7 +155,7 @@ impl Case {
         let goal: Goal = self.goal.parse()?;
         let tuning = self.tuning(1)?;
         let points = all_points(&tuning.space);
-        let settings: Vec<SchedulerSetting> = points.iter().map(|point| tuning.space.setting(point)).collect();
+        let settings: Vec<Setting> = points.iter().map(|point| tuning.space.setting(point)).collect();
         let measure = &goal.measure;
         let direction = measure_direction(&tuning, measure)?;
         let grid = means(&tuning.experiment, GRID_SEED, &settings, GRID_RUNS, measure)?;
@@ -197,7 +198,7 @@ impl Case {
     fn tuning(&self, seed: u64) -> Result<Tuning> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let workload = Workload::open(root.join(self.workload))?;
-        let scheduler = SchedulerSetting::defaults(self.scheduler);
+        let scheduler = Setting::defaults(self.scheduler);
         let mut experiment = Experiment::new(workload, Profile::load(self.device)?, vec![scheduler])?;
         experiment.seed = seed;
         experiment.replay = Replay::Closed;
@@ -235,17 +236,11 @@ fn all_points(space: &Space) -> Vec<Point> {
 }
 
 /// The mean of a measure by setting, over so many runs with seeds that follow from `seed`.
-fn means(
-    experiment: &Experiment,
-    seed: u64,
-    settings: &[SchedulerSetting],
-    runs: u32,
-    measure: &Measure,
-) -> Result<Vec<f64>> {
+fn means(experiment: &Experiment, seed: u64, settings: &[Setting], runs: u32, measure: &Measure) -> Result<Vec<f64>> {
     let mut experiment = experiment.clone();
     experiment.seed = seed;
     let next = AtomicUsize::new(0);
-    let mean = |setting: &SchedulerSetting| -> Result<f64> {
+    let mean = |setting: &Setting| -> Result<f64> {
         let mut sum = 0.0;
         for number in 0..runs {
             let plan = Plan { scheduler: setting.clone(), ..experiment.plan(0, 0, number) };

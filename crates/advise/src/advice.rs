@@ -1,8 +1,8 @@
 //! Advice for a real device: what a search in simulation proposes, confirmed on the device itself.
 
+use iosched::Setting;
 use iosched_kernel::settings::Recorded;
 use iosched_lab::{Comparison, Doubt, Results};
-use iosched_sim::SchedulerSetting;
 use serde::Serialize;
 
 use crate::confirm::Confirmed;
@@ -73,7 +73,7 @@ impl<'a> Advice<'a> {
 
     /// What is to be set; `None` if what is set is to stay, or nothing can be said.
     #[must_use]
-    pub fn recommended(&self) -> Option<&SchedulerSetting> {
+    pub fn recommended(&self) -> Option<&Setting> {
         let best = self.measured.recommended()?;
         matches!(self.measured.finding, Finding::Better | Finding::Allowed).then_some(&best.setting)
     }
@@ -81,12 +81,12 @@ impl<'a> Advice<'a> {
 
 /// What was set, as our elevators have it; `None` if none of them is that scheduler, or takes those values.
 #[must_use]
-pub fn simulated(recorded: &Recorded) -> Option<SchedulerSetting> {
+pub fn simulated(recorded: &Recorded) -> Option<Setting> {
     recorded.setting().ok()?.to_string().parse().ok()
 }
 
 /// Those of the device's schedulers that can be simulated, with their defaults.
 #[must_use]
-pub fn searchable(schedulers: &[String]) -> Vec<SchedulerSetting> {
+pub fn searchable(schedulers: &[String]) -> Vec<Setting> {
     schedulers.iter().filter_map(|name| name.parse().ok()).collect()
 }

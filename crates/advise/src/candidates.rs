@@ -1,33 +1,33 @@
 //! Which settings are worth the device's time.
 
-use iosched_sim::SchedulerSetting;
-
 use crate::tune::TuneResults;
+use iosched::Setting;
 
 /// At most `most` settings beside what is set, in the order of hope: what the search recommends, that scheduler with its defaults, the
 /// best of every other scheduler. Of a model that does not fit only its recommendation is taken, and after it all schedulers with their defaults: then there
 /// may be more than `most`, one for each.
 #[must_use]
-pub fn candidates(search: &TuneResults<'_>, model_fits: bool, most: usize) -> Vec<SchedulerSetting> {
+pub fn candidates(search: &TuneResults<'_>, model_fits: bool, most: usize) -> Vec<Setting> {
     let header = search.header;
     let elevators = &header.space.elevators;
-    let defaults = |name: &str| elevators.iter().find(|own| own.defaults.name == name).map(|own| own.defaults.clone());
+    let defaults =
+        |name: &str| elevators.iter().find(|own| own.defaults.name() == name).map(|own| own.defaults.clone());
     let best = search.recommended().map(|own| own.setting.clone());
-    let of_best = best.as_ref().and_then(|best| defaults(&best.name));
+    let of_best = best.as_ref().and_then(|best| defaults(best.name()));
     let best_of_each = elevators.iter().filter_map(|elevator| {
         let mut confirmed = search.standings.iter().skip(1);
-        confirmed.find(|own| own.setting.name == elevator.defaults.name).map(|own| own.setting.clone())
+        confirmed.find(|own| own.setting.name() == elevator.defaults.name()).map(|own| own.setting.clone())
     });
     let all_defaults = elevators.iter().map(|own| own.defaults.clone());
-    let (others, most): (Vec<SchedulerSetting>, usize) = if model_fits {
+    let (others, most): (Vec<Setting>, usize) = if model_fits {
         // In the order of the standings: the best first.
-        let mut others: Vec<SchedulerSetting> = best_of_each.collect();
+        let mut others: Vec<Setting> = best_of_each.collect();
         others.sort_by_key(|own| search.standings.iter().position(|standing| standing.setting == *own));
         (others.into_iter().chain(all_defaults).collect(), most)
     } else {
         (all_defaults.collect(), most.max(elevators.len()))
     };
-    let mut chosen: Vec<SchedulerSetting> = Vec::new();
+    let mut chosen: Vec<Setting> = Vec::new();
     for setting in best.into_iter().chain(of_best).chain(others) {
         let is_new = setting != header.baseline && !chosen.contains(&setting);
         if is_new && chosen.len() < most {

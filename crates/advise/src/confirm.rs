@@ -1,8 +1,7 @@
 //! Runs on the device as confirming runs of the search, so that the same judge judges them.
 
-use iosched_lab::verify::PRESENT;
+use iosched::Setting;
 use iosched_lab::{Figure, Records, RunRecord};
-use iosched_sim::SchedulerSetting;
 
 use crate::tune::{Goal, Measure, Phase, TuneHeader, TuneRun};
 
@@ -16,7 +15,7 @@ pub struct Confirmed {
 }
 
 impl Confirmed {
-    /// Of `records`, in which one setting is [`PRESENT`].
+    /// Of `records`, in which one setting is [`Setting::present`].
     #[must_use]
     pub fn of(search: &TuneHeader, records: &Records) -> Self {
         let plan = &records.header;
@@ -25,7 +24,7 @@ impl Confirmed {
         header.device.clone_from(&plan.devices[0]);
         // Those of the settings, which the records hold.
         header.device.values.clear();
-        header.baseline = SchedulerSetting::defaults(PRESENT);
+        header.baseline = Setting::present();
         header.budget = plan.runs * plan.settings.len() as u32;
         header.seed = plan.seed;
         header.equal_within_percent = plan.equal_within_percent;

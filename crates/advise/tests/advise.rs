@@ -2,13 +2,14 @@
 
 use std::sync::atomic::AtomicBool;
 
+use iosched::Setting;
 use iosched_advise::tune::{Finding, Selection, TuneResults, Tuned, Tuning, tune};
 use iosched_advise::{Advice, Confirmed, candidates, simulated};
 use iosched_disk::Profile;
 use iosched_kernel::settings::Recorded;
-use iosched_lab::verify::{Bench, PRESENT, Verification, VerifyError, for_records, of_kernel, verify};
+use iosched_lab::verify::{Bench, Verification, VerifyError, for_records, verify};
 use iosched_lab::{Control, DeviceRecord, Experiment, MeasuredRecord, Records, Results, ValueRecord, workload_record};
-use iosched_sim::{Limit, Plan, Replay, RunResult, SchedulerSetting};
+use iosched_sim::{Limit, Plan, Replay, RunResult};
 use iosched_workload::{TaskSet, Workload};
 
 /// A reader beside a writer that always has 16 writes under way.
@@ -49,8 +50,8 @@ fn workload(tasks: &str) -> Workload {
 struct Played {
     workload: Workload,
     profile: Profile,
-    present: SchedulerSetting,
-    set: SchedulerSetting,
+    present: Setting,
+    set: Setting,
 }
 
 impl Bench for Played {
@@ -62,8 +63,8 @@ impl Bench for Played {
         device
     }
 
-    fn set(&mut self, setting: &SchedulerSetting) -> Result<Vec<ValueRecord>, VerifyError> {
-        self.set = if setting.name == PRESENT { self.present.clone() } else { setting.clone() };
+    fn set(&mut self, setting: &Setting) -> Result<Vec<ValueRecord>, VerifyError> {
+        self.set = if setting.is_present() { self.present.clone() } else { setting.clone() };
         Ok(Vec::new())
     }
 
@@ -78,7 +79,7 @@ impl Bench for Played {
 }
 
 fn search(tasks: &str, profile: &str, present: &str, goal: &str) -> Tuned {
-    let schedulers = ["none", "mq-deadline", "bfq"].map(SchedulerSetting::defaults).to_vec();
+    let schedulers = ["none", "mq-deadline", "bfq"].map(Setting::defaults).to_vec();
     let experiment = Experiment::new(workload(tasks), Profile::named(profile).unwrap(), schedulers).unwrap();
     let mut tuning = Tuning::new(experiment, &Selection::default(), vec![goal.parse().unwrap()]).unwrap();
     tuning.baseline = present.parse().unwrap();
@@ -86,13 +87,13 @@ fn search(tasks: &str, profile: &str, present: &str, goal: &str) -> Tuned {
     tune(&tuning, &Control::new(2), |_| Ok(())).unwrap()
 }
 
-fn on_device(tasks: &str, profile: &str, present: &str, tried: &[SchedulerSetting]) -> Records {
-    let present: SchedulerSetting = present.parse().unwrap();
+fn on_device(tasks: &str, profile: &str, present: &str, tried: &[Setting]) -> Records {
+    let present: Setting = present.parse().unwrap();
     let (workload, profile) = (workload(tasks), Profile::named(profile).unwrap());
-    let all = [SchedulerSetting::defaults(PRESENT)].into_iter().chain(tried.iter().cloned());
+    let all = [Setting::present()].into_iter().chain(tried.iter().cloned());
     let verification = Verification {
         workload: workload_record(&workload),
-        settings: all.map(|own| for_records(&of_kernel(&own))).collect(),
+        settings: all.map(for_records).collect(),
         baseline: 0,
         runs: 5,
         seed: 3,
@@ -124,7 +125,7 @@ fn what_is_better_on_the_device_is_advised_with_its_evidence() {
     with_advice(TASKS, "sata-7200", "sata-7200", "none", |advice| {
         assert_eq!(advice.measured.finding, Finding::Better, "{}", advice.answer());
         let best = advice.recommended().unwrap();
-        assert_ne!(best.name, "none");
+        assert_ne!(best.name(), "none");
         let answer = advice.answer();
         assert!(answer.starts_with(&format!("set {best}: mean(lookup) better by ")), "{answer}");
         assert!(answer.ends_with(" than with none, which was set"), "{answer}");
@@ -166,7 +167,7 @@ fn candidates_are_the_best_and_the_best_of_every_other_scheduler() {
     let search = search(TASKS, "sata-7200", "none", "mean(lookup)");
     let results = TuneResults::of(&search.header, &search.runs);
     let best = results.recommended().unwrap().setting.clone();
-    let names = |all: &[SchedulerSetting]| all.iter().map(|own| own.name.clone()).collect::<Vec<_>>();
+    let names = |all: &[Setting]| all.iter().map(|own| own.name().to_owned()).collect::<Vec<_>>();
     let few = candidates(&results, true, 1);
     assert_eq!(few, std::slice::from_ref(&best));
     let all = candidates(&results, true, 9);
@@ -178,7 +179,7 @@ fn candidates_are_the_best_and_the_best_of_every_other_scheduler() {
     // Where the model is not to be believed, every scheduler gets its chance as it is, also beyond the number.
     let blind = candidates(&results, false, 1);
     for name in ["mq-deadline", "bfq"] {
-        assert!(blind.contains(&SchedulerSetting::defaults(name)), "{blind:?}");
+        assert!(blind.contains(&Setting::defaults(name)), "{blind:?}");
     }
 }
 

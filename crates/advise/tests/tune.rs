@@ -2,12 +2,12 @@
 
 use std::io::BufReader;
 
+use iosched::Setting;
 use iosched_advise::tune::{
     Finding, Phase, Progress, Selection, TuneError, TuneRecord, TuneResults, Tuned, Tuning, read, tune,
 };
 use iosched_disk::Profile;
 use iosched_lab::{Control, Experiment};
-use iosched_sim::SchedulerSetting;
 use iosched_workload::{TaskSet, Workload};
 
 /// A random reader beside two sequential ones that think: CFQ waits for these, and the random one for it.
@@ -63,8 +63,8 @@ fn run(tuning: &Tuning) -> Tuned {
     tuned
 }
 
-fn set(setting: &SchedulerSetting, name: &str) -> Option<String> {
-    setting.tunables.iter().find(|own| own.0 == name).map(|own| own.1.clone())
+fn set(setting: &Setting, name: &str) -> Option<String> {
+    setting.tunables().iter().find(|own| own.name() == name).map(iosched::Assignment::text)
 }
 
 #[test]

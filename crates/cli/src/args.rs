@@ -4,9 +4,8 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
-use iosched::{Registered, Registry};
+use iosched::{Registered, Registry, Setting};
 use iosched_lab::EQUAL_WITHIN_PERCENT;
-use iosched_sim::SchedulerSetting;
 
 use crate::device::DeviceCommand;
 use crate::output::WriteArgs;
@@ -311,11 +310,11 @@ pub(crate) enum ElevatorCommand {
 }
 
 /// What one --scheduler names: a setting, or several elevators with their defaults.
-pub(crate) fn settings(text: &str) -> Result<Vec<SchedulerSetting>, String> {
+pub(crate) fn settings(text: &str) -> Result<Vec<Setting>, String> {
     let defaults = |wanted: fn(&Registered) -> bool| {
         let linux = Registry::linux();
         let elevators = linux.elevators().iter().filter(|elevator| wanted(elevator));
-        elevators.map(|elevator| SchedulerSetting::defaults(elevator.name)).collect()
+        elevators.map(|elevator| Setting::defaults(elevator.name)).collect()
     };
     match text {
         "all" => Ok(defaults(|_| true)),
@@ -324,8 +323,8 @@ pub(crate) fn settings(text: &str) -> Result<Vec<SchedulerSetting>, String> {
     }
 }
 
-pub(crate) fn setting(text: &str) -> Result<SchedulerSetting, String> {
-    text.parse().map_err(|error: iosched_sim::SettingError| error.to_string())
+pub(crate) fn setting(text: &str) -> Result<Setting, String> {
+    text.parse().map_err(|error: iosched::SettingError| error.to_string())
 }
 
 /// A whole number in `range`. One below 0 is out of range, as any other.

@@ -6,11 +6,11 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueHint};
+use iosched::{Registry, Setting};
 use iosched_live::backend::Spec;
 use iosched_live::metrics::Listening;
 use iosched_live::reactor::{Ended, Options, Recorded, Recording, Served, nbd};
 use iosched_live::{OwnedListener, reactor};
-use iosched_sim::SchedulerSetting;
 
 use crate::backing;
 use crate::fail::usage;
@@ -34,7 +34,7 @@ pub(crate) struct DiskArgs {
 
     /// The elevator, with tunables and attributes: cfq or cfq:slice_idle=0,nr_requests=64
     #[arg(short, long, value_name = "SETTING", default_value = "cfq")]
-    scheduler: SchedulerSetting,
+    scheduler: Setting,
 
     /// Commands that the backing is given at once; what is beyond waits in the elevator [default: 32, of models their own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -95,7 +95,8 @@ impl DiskArgs {
             name: self.name(),
             backend: self.backing.clone(),
             shared: self.force,
-            scheduler: self.scheduler.name.clone(),
+            setting: self.scheduler.clone(),
+            registry: Registry::linux(),
             depth: self.depth,
             budget_bytes: u64::from(self.budget_mib) << 20,
             seed: self.seed,
@@ -103,14 +104,7 @@ impl DiskArgs {
             recording: self.record_driver.clone().map(Recording::File),
             messages: output::messages().clone(),
         };
-        let mut disk = reactor::open(&options)?;
-        let now = iosched::Time::BEGINNING;
-        for (name, value) in &self.scheduler.attributes {
-            disk.disk.set_attribute(now, name, value)?;
-        }
-        for (name, value) in &self.scheduler.tunables {
-            disk.disk.set_tunable(now, name, value)?;
-        }
+        let disk = reactor::open(&options)?;
         let metrics = self.metrics.as_deref().map(Listening::at).transpose();
         let metrics = metrics.map_err(|error| usage(format!("--metrics {error}")))?;
         Ok(Opened { disk, metrics })

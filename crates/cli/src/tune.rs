@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use iosched::Setting;
 use iosched_advise::tune::{Constraint, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read, tune};
 use iosched_lab::{Control, Experiment, LabError};
-use iosched_sim::SchedulerSetting;
 
 use crate::args::{ReplayMode, VerdictArgs, speed};
 use crate::compare::{self, on_interrupt, or_cpus, quoted};
@@ -67,7 +67,7 @@ pub(crate) struct TuneArgs {
 
     /// The setting others are compared with [default: the first scheduler with its defaults]
     #[arg(short, long, value_name = "SETTING")]
-    baseline: Option<SchedulerSetting>,
+    baseline: Option<Setting>,
 
     /// Runs of the workload to make at most
     #[arg(long, value_name = "RUNS", default_value_t = 200)]
@@ -135,7 +135,7 @@ Examples:
 
 /// What one --scheduler names.
 #[derive(Clone, Debug)]
-struct Schedulers(Vec<SchedulerSetting>);
+struct Schedulers(Vec<Setting>);
 
 /// Commas separate schedulers and what is set of them; an assignment belongs to the scheduler before it.
 fn schedulers(text: &str) -> Result<Schedulers, String> {
@@ -149,7 +149,7 @@ fn schedulers(text: &str) -> Result<Schedulers, String> {
             _ => settings.push(part.to_owned()),
         }
     }
-    let parsed = settings.iter().map(|text| text.parse::<SchedulerSetting>().map_err(|error| error.to_string()));
+    let parsed = settings.iter().map(|text| text.parse::<Setting>().map_err(|error| error.to_string()));
     parsed.collect::<Result<_, _>>().map(Schedulers)
 }
 
@@ -208,7 +208,7 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     let workload = compare::open_workload(args.workload.as_deref(), &args.reading)?;
     let replay = compare::replay(args.replay, args.speed, &workload)?;
     let machine = compare::machine(args.machine.as_deref(), &workload)?;
-    let settings: Vec<SchedulerSetting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
+    let settings: Vec<Setting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
     let mut experiment = Experiment::new(workload, device::load(&args.device)?, settings)?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
     if compare::is_file(&args.device)

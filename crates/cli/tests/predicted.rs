@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{PATIENCE, Shaker, directory, image, run, setting};
-use iosched::{IoPriority, Registry};
+use iosched::{IoPriority, Registry, Setting};
 use iosched_check::Random;
 use iosched_live::control::Forest;
 use iosched_live::disk::{Action, ClientId, Identity, Operation};
@@ -85,7 +85,8 @@ fn record(
     let options = Options {
         name: "sda".to_owned(),
         backend: backend.parse().unwrap(),
-        scheduler: elevator.unwrap_or("noop").to_owned(),
+        setting: Setting::defaults(elevator.unwrap_or("noop")),
+        registry: Registry::linux(),
         depth: None,
         budget_bytes: 64 << 20,
         seed: 1,

@@ -51,7 +51,7 @@ impl Elevator for Sedf {
     }
 }
 
-const SEDF: Registered = Registered {
+pub(crate) const SEDF: Registered = Registered {
     about: "shortest expected deadline first",
     tunables: || DECLARATIONS.specs().collect(),
     ..Registered::new("sedf", |_| {

@@ -125,6 +125,7 @@ mod parts;
 mod queue;
 mod registry;
 mod request;
+mod setting;
 mod time;
 mod tunable;
 
@@ -144,5 +145,6 @@ pub use parts::tags::TagLayout;
 pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit};
 pub use registry::{Registry, RegistryError, UnknownElevator};
 pub use request::{Bio, BioDone, Flags, MergeSide, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
+pub use setting::{Assignment, Setting, SettingError};
 pub use time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
 pub use tunable::{Declarations, Kept, Span, Spec, Tunable, TunableError, TunableSet, Tuned, Unit, Value};

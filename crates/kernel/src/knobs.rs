@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::attribute::{Declaration, declaration};
-use crate::settings::Setting;
+use iosched::Setting;
 
 /// What a workload asks of a device, as far as knobs depend on it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -113,9 +113,9 @@ impl fmt::Display for Inert {
 #[must_use]
 pub fn inert(setting: &Setting, supply: &Supply, demand: &Demand) -> Vec<Inert> {
     let of_workload = of_workload(&supply.scheduler, demand);
-    let of_setting = setting.values.iter().filter_map(|(name, value)| {
-        let reason = of_value(name, value, supply, demand)?;
-        Some(Inert { knob: name.clone(), reason })
+    let of_setting = setting.assignments().filter_map(|own| {
+        let reason = of_value(own.name(), &own.text(), supply, demand)?;
+        Some(Inert { knob: own.name().to_owned(), reason })
     });
     of_workload.into_iter().chain(of_setting).collect()
 }
@@ -221,8 +221,8 @@ mod tests {
     use super::*;
 
     fn told(setting: &str, depth: u32, demand: Demand) -> Vec<String> {
-        let setting: Setting = setting.parse().unwrap();
-        let supply = Supply { scheduler: setting.scheduler.clone().unwrap(), driver_depth: Some(depth) };
+        let setting = Setting::parse_of_kernel(setting).unwrap();
+        let supply = Supply { scheduler: setting.name().to_owned(), driver_depth: Some(depth) };
         inert(&setting, &supply, &demand).iter().map(Inert::to_string).collect()
     }
 

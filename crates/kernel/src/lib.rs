@@ -47,6 +47,6 @@ pub use consent::{Consent, Refusal};
 pub use directory::OwnDirectory;
 pub use execute::{ExecuteError, Options, Prepared};
 pub use roots::Roots;
-pub use settings::{Session, Setting, SettingsError};
+pub use settings::{Session, SettingsError};
 pub use state::{StateDirectory, StateError};
 pub use target::Target;

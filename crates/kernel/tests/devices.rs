@@ -7,15 +7,16 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use iosched::Setting;
 use iosched_kernel::attribute::AttributeError;
 use iosched_kernel::block::Usage;
 use iosched_kernel::settings::{self, Change, Recorded, Restoration};
-use iosched_kernel::{BlockDevice, Refusal, Roots, Session, Setting, SettingsError, StateDirectory, consent};
+use iosched_kernel::{BlockDevice, Refusal, Roots, Session, SettingsError, StateDirectory, consent};
 use loops::Loop;
 use loops::installed::{available, has_program, output};
 
 fn setting(text: &str) -> Setting {
-    text.parse().unwrap()
+    Setting::parse_of_kernel(text).unwrap()
 }
 
 fn values(device: &BlockDevice, names: &[&str]) -> Vec<String> {

@@ -39,7 +39,7 @@ pub fn write_blktrace(
 ) -> Result<(), LabError> {
     let plan = experiment.plan(device, setting, 0);
     let seed = plan.seed;
-    let mut tracer = Tracer::new(EventWriter::new(out), &plan.scheduler.name);
+    let mut tracer = Tracer::new(EventWriter::new(out), plan.scheduler.name());
     run(&plan, &mut tracer).map_err(|source| LabError::Run {
         name: experiment.name(device, setting),
         run: 0,

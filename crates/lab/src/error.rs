@@ -1,6 +1,7 @@
 //! What goes wrong in the lab.
 
-use iosched_sim::{SettingError, SimError};
+use iosched::SettingError;
+use iosched_sim::SimError;
 use iosched_trace::TraceError;
 
 use crate::record::RECORDS_FORMAT;

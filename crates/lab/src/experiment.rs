@@ -1,8 +1,8 @@
 //! An experiment: what is compared, on what, how often.
 
-use iosched::{QueueConfig, RequestQueue, Time};
+use iosched::{QueueConfig, RequestQueue, Setting, SettingError, Time};
 use iosched_disk::Profile;
-use iosched_sim::{BlockLayer, Limit, Plan, Replay, SchedulerSetting, SettingError};
+use iosched_sim::{BlockLayer, Limit, Plan, Replay};
 use iosched_trace::Gap;
 use iosched_workload::{SplitMix64, TaskSet, Trace, Workload};
 
@@ -54,7 +54,7 @@ struct Tried {
     /// What is in effect under each setting.
     values: Vec<Vec<ValueRecord>>,
     /// For applications that use several disks, the others under each setting: of the same profile, and set alike.
-    more_disks: Vec<Vec<(Profile, SchedulerSetting)>>,
+    more_disks: Vec<Vec<(Profile, Setting)>>,
 }
 
 /// A task of the workload by itself.
@@ -71,7 +71,7 @@ impl Experiment {
     ///
     /// # Errors
     /// No setting, one given twice, or one that is not possible on the device; a workload that cannot be put on it.
-    pub fn new(workload: Workload, profile: Profile, settings: Vec<SchedulerSetting>) -> Result<Self, LabError> {
+    pub fn new(workload: Workload, profile: Profile, settings: Vec<Setting>) -> Result<Self, LabError> {
         if settings.is_empty() {
             return Err(LabError::NoSettings);
         }
@@ -231,7 +231,7 @@ impl Experiment {
 
     /// The other disks of an application on the first device, all under `setting`.
     #[must_use]
-    pub fn more_disks(&self, setting: &SchedulerSetting) -> Vec<(Profile, SchedulerSetting)> {
+    pub fn more_disks(&self, setting: &Setting) -> Vec<(Profile, Setting)> {
         let own = &self.devices[0];
         vec![(own.profile.clone(), setting.clone()); own.more_disks[0].len()]
     }
@@ -326,10 +326,10 @@ fn task_ios(set: &TaskSet) -> Vec<u64> {
 }
 
 /// All tunables and attributes with their values in effect.
-fn values(setting: &SchedulerSetting, config: &QueueConfig) -> Result<Vec<ValueRecord>, SettingError> {
+fn values(setting: &Setting, config: &QueueConfig) -> Result<Vec<ValueRecord>, SettingError> {
     let queue = setting.build(Time::ZERO, config)?;
-    let registered = iosched::Registry::linux().get(&setting.name)?;
-    let is_set = |name: &str| setting.tunables.iter().chain(&setting.attributes).any(|(known, _)| known == name);
+    let registered = setting.registered()?;
+    let is_set = |name: &str| setting.assignments().any(|own| own.name() == name);
     let record = |spec: &iosched::Spec, value: String, attribute| ValueRecord {
         name: spec.name.to_owned(),
         value,

@@ -6,11 +6,12 @@
 //!
 //! Format 2 holds any number of devices. Files of format 1, which held one, are read as well.
 
+use iosched::Setting;
 use iosched_disk::Fit;
 use iosched_kernel::checks::Finding;
 use iosched_kernel::facts::Facts;
 use iosched_kernel::knobs::Inert;
-use iosched_sim::{BlockLayer, Limit, Replay, RunResult, SchedulerSetting, TaskResult, Timeline};
+use iosched_sim::{BlockLayer, Limit, Replay, RunResult, TaskResult, Timeline};
 use serde::{Deserialize, Serialize};
 
 use crate::compare::EQUAL_WITHIN_PERCENT;
@@ -263,7 +264,7 @@ pub struct SettingRecord {
     /// How it is called in tables: as the user wrote it.
     pub label: String,
     /// Elevator and what was set of it.
-    pub setting: SchedulerSetting,
+    pub setting: Setting,
 }
 
 /// One tunable or attribute with its value in effect.

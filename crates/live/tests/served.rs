@@ -15,7 +15,8 @@ fn recorded(backend: &str, record: Option<std::path::PathBuf>) -> Served {
     let options = Options {
         name: "test".to_owned(),
         backend: backend.parse().unwrap(),
-        scheduler: "cfq".to_owned(),
+        setting: iosched::Setting::defaults("cfq"),
+        registry: iosched::Registry::linux(),
         depth: None,
         budget_bytes: 64 << 20,
         seed: 1,
@@ -112,7 +113,8 @@ fn a_file_is_served_once() {
     let options = Options {
         name: "again".to_owned(),
         backend: path.parse().unwrap(),
-        scheduler: "noop".to_owned(),
+        setting: iosched::Setting::defaults("noop"),
+        registry: iosched::Registry::linux(),
         depth: None,
         budget_bytes: 1 << 20,
         seed: 1,
@@ -192,4 +194,33 @@ fn a_recorded_disk_can_be_replayed() {
         assert_eq!((request.op, request.sector, request.nr_sectors), expected, "request {number}");
         assert!(request.latency_ns.is_some(), "request {number} completes");
     }
+}
+
+#[test]
+fn the_first_request_is_served_under_the_setting() {
+    let options = |setting: &str| Options {
+        setting: iosched::Setting::parse_of_kernel(setting).unwrap(),
+        registry: iosched::Registry::linux(),
+        name: "test".to_owned(),
+        backend: "memory:1M".parse().unwrap(),
+        depth: None,
+        budget_bytes: 1 << 20,
+        seed: 1,
+        record: None,
+        recording: None,
+        shared: false,
+        messages: Messages::to_nobody(),
+    };
+    let disk = reactor::open(&options("cfq:slice_idle=0,nr_requests=7")).unwrap().disk;
+    assert_eq!(disk.queue().tunable("slice_idle"), Ok(0));
+    assert_eq!(disk.attribute("nr_requests").unwrap(), "7");
+    let wrong = |setting: &str| reactor::open(&options(setting)).unwrap_err().to_string();
+    assert!(wrong("present").starts_with("\"present\" is not an elevator"), "{}", wrong("present"));
+    assert_eq!(wrong("noop:nr_requests=0"), "noop: nr_requests: 0 is out of range 1..=65536 requests");
+    assert!(
+        wrong("noop:wbt_lat_usec=0").contains("wbt_lat_usec: there is no such attribute"),
+        "{}",
+        wrong("noop:wbt_lat_usec=0")
+    );
+    assert_eq!(wrong("noop:max_sectors_kb=1048576").split(':').next(), Some("noop"));
 }

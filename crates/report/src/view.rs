@@ -46,7 +46,7 @@ impl<'a> View<'a> {
                 short: if label.chars().count() <= SHORT_MAX {
                     label.to_owned()
                 } else {
-                    format!("{} #{}", setting.setting.name, number + 1)
+                    format!("{} #{}", setting.setting.name(), number + 1)
                 },
                 class: format!("s{}{dashes}", number % COLOURS),
             }

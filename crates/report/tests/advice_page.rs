@@ -2,14 +2,13 @@
 
 mod common;
 
+use iosched::Setting;
 use iosched_advise::tune::{Selection, TuneResults, Tuning, tune};
 use iosched_advise::{Advice, Confirmed, candidates};
 use iosched_disk::Profile;
 use iosched_kernel::settings::Lasting;
-use iosched_lab::verify::PRESENT;
 use iosched_lab::{Control, Experiment, execute};
 use iosched_report::advice_html;
-use iosched_sim::SchedulerSetting;
 use iosched_workload::{TaskSet, Workload};
 
 /// A reader beside a writer that always has 16 writes under way.
@@ -31,14 +30,14 @@ range = [800_000_000, 1_200_000_000]
 iodepth = 64
 "#;
 
-fn experiment(settings: Vec<SchedulerSetting>) -> Experiment {
+fn experiment(settings: Vec<Setting>) -> Experiment {
     let workload = Workload::Tasks(TaskSet::parse("tasks.toml", TASKS).unwrap().into());
     Experiment::new(workload, Profile::named("sata-7200").unwrap(), settings).unwrap()
 }
 
 #[test]
 fn the_page_says_what_to_set_and_how_and_how_to_undo_it() {
-    let schedulers = ["none", "mq-deadline", "bfq"].map(SchedulerSetting::defaults).to_vec();
+    let schedulers = ["none", "mq-deadline", "bfq"].map(Setting::defaults).to_vec();
     let goals = vec!["mean(lookup)".parse().unwrap()];
     let mut tuning = Tuning::new(experiment(schedulers), &Selection::default(), goals).unwrap();
     tuning.baseline = "none".parse().unwrap();
@@ -46,11 +45,11 @@ fn the_page_says_what_to_set_and_how_and_how_to_undo_it() {
     let search = tune(&tuning, &Control::new(2), |_| Ok(())).unwrap();
     let predicted = TuneResults::of(&search.header, &search.runs);
     // The device is the model: its runs are simulated, and what was set there is the first setting.
-    let tried = candidates(&predicted, true, 4).into_iter().filter(|own| own.name != "none");
-    let mut on_device = experiment([SchedulerSetting::defaults("none")].into_iter().chain(tried).collect());
+    let tried = candidates(&predicted, true, 4).into_iter().filter(|own| own.name() != "none");
+    let mut on_device = experiment([Setting::defaults("none")].into_iter().chain(tried).collect());
     on_device.runs = 12;
     let mut records = execute(&on_device, &Control::new(2), |_| Ok(())).unwrap().records;
-    records.header.settings[0].label = PRESENT.to_owned();
+    records.header.settings[0].label = Setting::present().to_string();
     let confirmed = Confirmed::of(&search.header, &records);
     let advice = Advice::of("none".to_owned(), Some(true), predicted, &confirmed, None);
     let lasting = Lasting {

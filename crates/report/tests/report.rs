@@ -7,9 +7,9 @@ mod common;
 
 use std::path::Path;
 
+use iosched::Setting;
 use iosched_disk::Profile;
 use iosched_lab::{Control, Experiment, Overview, Record, RecordReader, RecordWriter, Records, Results, execute};
-use iosched_sim::SchedulerSetting;
 use iosched_workload::{TaskSet, Workload};
 
 fn records_of(tasks: &str, settings: &[&str], runs: u32, profile: &str) -> Records {
@@ -18,7 +18,7 @@ fn records_of(tasks: &str, settings: &[&str], runs: u32, profile: &str) -> Recor
 
 fn records_on(tasks: &str, settings: &[&str], runs: u32, profiles: &[&str]) -> Records {
     let set = TaskSet::parse("tasks.toml", tasks).unwrap();
-    let settings: Vec<SchedulerSetting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
     let profile = |name: &str| Profile::named(name).unwrap();
     let mut experiment = Experiment::new(Workload::Tasks(set.into()), profile(profiles[0]), settings).unwrap();
     profiles[1..].iter().for_each(|name| experiment.add_device(profile(name)).unwrap());

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use iosched::{Flags, Op, Time};
+use iosched::{Flags, Op, Setting, Time};
 use iosched_disk::Profile;
-use iosched_sim::{Histogram, Plan, Replay, SchedulerSetting, Timeline, run};
+use iosched_sim::{Histogram, Plan, Replay, Timeline, run};
 use iosched_trace::TraceRequest;
 use iosched_workload::{SplitMix64, TaskSet, Trace, Workload};
 
@@ -63,7 +63,7 @@ fn main() {
     let scheduler = args.next().unwrap_or_else(|| "noop".to_owned());
     let device = args.next().unwrap_or_else(|| "fixed".to_owned());
     let input = args.next().unwrap_or_else(|| "1000000".to_owned());
-    let setting: SchedulerSetting = scheduler.parse().unwrap_or_else(|error| panic!("{error}"));
+    let setting: Setting = scheduler.parse().unwrap_or_else(|error| panic!("{error}"));
     let profile = profile(&device);
     println!("{setting} on {device}, {input}");
     histogram();
@@ -93,7 +93,7 @@ fn histogram() {
     println!("a histogram records in {ns:.1} ns");
 }
 
-fn measure(name: &str, setting: &SchedulerSetting, profile: &Profile, workload: &Workload, replay: Replay) {
+fn measure(name: &str, setting: &Setting, profile: &Profile, workload: &Workload, replay: Replay) {
     let plan = Plan { replay, ..Plan::new(workload, profile, setting.clone()) };
     let started = Instant::now();
     let result = run(&plan, ()).unwrap_or_else(|error| panic!("{error}"));

@@ -20,7 +20,6 @@ mod observer;
 mod plan;
 mod scenario;
 mod service_log;
-mod setting;
 mod timeline;
 
 pub use engine::{RecordedError, Replayed, check, replay_recorded, run};
@@ -33,5 +32,4 @@ pub use observer::{Change, Completed, Decisions, Dispatched, Observer, Submitted
 pub use plan::{BlockLayer, Limit, Plan, SimError};
 pub use scenario::{ScenarioError, run_scenario};
 pub use service_log::{Service, ServiceLog, Wait};
-pub use setting::{SchedulerSetting, SettingError};
 pub use timeline::{Bin, HeadBin, QueueTotal, Span, SpanKind, TaskBins, Timeline};

@@ -8,7 +8,7 @@ use iosched_machine::description::Machine;
 use iosched_workload::{Replay, Workload, app};
 use serde::{Deserialize, Serialize};
 
-use crate::setting::{SchedulerSetting, SettingError};
+use iosched::{Setting, SettingError};
 
 /// One run. The result is a function of it: the same plan gives the same result.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Plan<'a> {
     /// The device it is done to.
     pub profile: &'a Profile,
     /// The elevator in between, and what is set of it and of the queue.
-    pub scheduler: SchedulerSetting,
+    pub scheduler: Setting,
     /// Decides everything that is left to chance: where the platters are at the start, the jitter of arrivals.
     pub seed: u64,
     /// How a trace is replayed; without meaning for tasks.
@@ -28,7 +28,7 @@ pub struct Plan<'a> {
     /// The machine that applications run on; they need one; without meaning for other workloads.
     pub machine: Option<&'a Machine>,
     /// Disks that an application uses besides the first, and their elevators.
-    pub more_disks: &'a [(Profile, SchedulerSetting)],
+    pub more_disks: &'a [(Profile, Setting)],
     /// An application that runs beside the workload, if that is one, as long as it does.
     pub company: Option<&'a app::Spec>,
     /// What is done in this time from the workload's start does not count, ns.
@@ -42,7 +42,7 @@ pub struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// A plan with seed 0, open replay at the recorded speed, the usual block layer and no limit.
     #[must_use]
-    pub fn new(workload: &'a Workload, profile: &'a Profile, scheduler: SchedulerSetting) -> Self {
+    pub fn new(workload: &'a Workload, profile: &'a Profile, scheduler: Setting) -> Self {
         Self {
             workload,
             profile,

@@ -1,6 +1,6 @@
 //! Recorded scenarios through the engine, under the conditions they were recorded under.
 
-use iosched::{Driver, QueueConfig, Registry, RequestQueue, Rerun, TagLayout, UnknownElevator};
+use iosched::{Driver, QueueConfig, Registry, RequestQueue, Rerun, Setting, SettingError, TagLayout, UnknownElevator};
 use iosched_disk::{AnyDevice, ConfigError, Device, Disk, DiskConfig, Fixed, FixedConfig};
 use iosched_workload::{Scenario, TagMap, TunableChange};
 use serde::Deserialize;
@@ -8,7 +8,6 @@ use serde::Deserialize;
 use crate::engine::{Machine, TunableWrite, run_tasks};
 use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
-use crate::setting::{SchedulerSetting, SettingError};
 use iosched_workload::outcome::RunResult;
 
 /// Why a scenario cannot be run.
@@ -88,7 +87,7 @@ fn rerun(scenario: &Scenario) -> Result<(Rerun, bool), UnknownElevator> {
 
 /// What is written to tunables while the scenario runs, every value checked.
 fn tunable_writes(scenario: &Scenario) -> Result<Vec<TunableWrite>, SettingError> {
-    let mut all = SchedulerSetting::defaults(&scenario.sched);
+    let mut all = Setting::defaults(&scenario.sched);
     let write = |change: &TunableChange| {
         let (t_ns, name, value) = (change.t_ns, change.name.clone(), change.text());
         all.set(&name, &value)?;
@@ -126,6 +125,10 @@ fn queue(scenario: &Scenario, device: &AnyDevice) -> Result<RequestQueue, SimErr
     if scenario.nomerge {
         attributes.push(("nomerges".to_owned(), "2".to_owned()));
     }
-    let setting = SchedulerSetting { name: scenario.sched.clone(), tunables: scenario.tunables(), attributes };
+    let mut setting = Setting::defaults(&scenario.sched);
+    for (name, value) in scenario.tunables().iter().chain(&attributes) {
+        // Also what an elevator takes the nearest value for.
+        setting.set_of_kernel(name, value);
+    }
     Ok(setting.build(crate::engine::ORIGIN, &config)?)
 }

@@ -1,16 +1,16 @@
 //! What the field's literature says of elevators, on modelled devices. Each test names its source; figures are printed with
 //! `cargo test -p iosched-sim --test literature -- --nocapture`.
 
-use iosched::Decision;
+use iosched::{Decision, Setting};
 use iosched_disk::Profile;
-use iosched_sim::{Decisions, Plan, RunResult, SchedulerSetting, TaskResult, run};
+use iosched_sim::{Decisions, Plan, RunResult, TaskResult, run};
 use iosched_workload::{TaskSet, Workload};
 
 /// What one scheduler setting makes of tasks on a device.
 fn on(device: &str, scheduler: &str, tasks: &str) -> RunResult {
     let workload = Workload::Tasks(Box::new(TaskSet::parse("tasks.toml", tasks).expect("the tasks are right")));
     let profile = Profile::named(device).expect("the profile comes with the crate");
-    let setting: SchedulerSetting = scheduler.parse().expect("the setting exists");
+    let setting: Setting = scheduler.parse().expect("the setting exists");
     run(&Plan::new(&workload, &profile, setting), ()).expect("the plan can be run")
 }
 

@@ -1,7 +1,8 @@
 //! Who runs a workload on the device that is calibrated.
 
+use iosched::Setting;
 use iosched_disk::Profile;
-use iosched_sim::{Plan, RunResult, SchedulerSetting, SimError, run};
+use iosched_sim::{Plan, RunResult, SimError, run};
 use iosched_workload::Workload;
 
 use super::target::Target;
@@ -51,5 +52,5 @@ impl Measurer for Simulated {
 
 /// A run on a model, without a scheduler.
 pub(super) fn simulate(profile: &Profile, workload: &Workload, seed: u64) -> Result<RunResult, SimError> {
-    run(&Plan { seed, ..Plan::new(workload, profile, SchedulerSetting::defaults("none")) }, ())
+    run(&Plan { seed, ..Plan::new(workload, profile, Setting::defaults("none")) }, ())
 }

@@ -91,14 +91,15 @@ impl TryRng for Random<'_> {
 #[cfg(test)]
 mod tests {
     use iosched::QueueConfig;
-    use iosched_sim::SchedulerSetting;
 
     use super::super::space::Selection;
+    use iosched::Setting;
+
     use super::*;
 
     #[test]
     fn proposals_come_to_lie_where_trials_were_good() {
-        let schedulers = ["cfq", "deadline"].map(SchedulerSetting::defaults);
+        let schedulers = ["cfq", "deadline"].map(Setting::defaults);
         let space = Space::of(&schedulers, &Selection::default(), &QueueConfig::default()).unwrap();
         // Only the first tunable of deadline matters, and is best where it is smallest.
         let loss = |point: &Point| if point.elevator == 0 { 9.0 } else { point.levels[0] as f64 };
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn where_nothing_can_be_set_there_is_one_proposal() {
-        let space = Space::of(&[SchedulerSetting::defaults("noop")], &Selection::default(), &QueueConfig::default());
+        let space = Space::of(&[Setting::defaults("noop")], &Selection::default(), &QueueConfig::default());
         let space = space.unwrap();
         let point = propose(&space, &[], &mut SplitMix64::new(1)).unwrap();
         assert_eq!(point, space.defaults().next().unwrap());

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use iosched::Setting;
 use iosched_lab::{Direction, stat};
-use iosched_sim::SchedulerSetting;
 
 use super::record::{ConstraintRecord, Phase, TuneHeader, TuneRun};
 use super::space::Point;
@@ -19,7 +19,7 @@ pub(super) type Values = Vec<Option<f64>>;
 /// A setting that was run.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
-    pub(super) setting: SchedulerSetting,
+    pub(super) setting: Setting,
     /// Where it is in the space; `None` of a baseline that is not in it.
     pub(super) point: Option<Point>,
     /// How many tunables are not at their default.
@@ -75,13 +75,13 @@ impl<'a> History<'a> {
     }
 
     /// The number of a setting, which may be new.
-    pub(super) fn number(&mut self, setting: &SchedulerSetting) -> usize {
+    pub(super) fn number(&mut self, setting: &Setting) -> usize {
         let label = setting.to_string();
         if let Some(&number) = self.known.get(&label) {
             return number;
         }
         let point = self.header.space.point(setting);
-        let fixed = setting.tunables.len() + setting.attributes.len();
+        let fixed = setting.assignments().count();
         let changes = point.as_ref().map_or(fixed, |point| self.header.space.changes(point));
         let setting = setting.clone();
         let (search, confirm) = (BTreeMap::new(), BTreeMap::new());
@@ -91,7 +91,7 @@ impl<'a> History<'a> {
     }
 
     /// Whether a setting was run, or is to be.
-    pub(super) fn knows(&self, setting: &SchedulerSetting) -> bool {
+    pub(super) fn knows(&self, setting: &Setting) -> bool {
         self.known.contains_key(&setting.to_string())
     }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use iosched::Setting;
 use iosched_lab::{Control, Experiment, Figure, LabError};
-use iosched_sim::{RunResult, SchedulerSetting};
+use iosched_sim::RunResult;
 use iosched_workload::SplitMix64;
 
 use super::goal::{Bound, Constraint, Goal};
@@ -33,7 +34,7 @@ pub struct Tuning {
     /// What must hold.
     pub constraints: Vec<Constraint>,
     /// What others are compared with. It need not lie in the space: the present setting of a device, say.
-    pub baseline: SchedulerSetting,
+    pub baseline: Setting,
     /// Runs of the workload that may be made, at least [`BUDGET_MIN`].
     pub budget: u32,
 }
@@ -103,7 +104,7 @@ impl Tuning {
         let devices = experiment.profiles().len();
         let config = experiment.profiles().next().map(|profile| experiment.block_layer.queue_config(profile));
         let config = config.filter(|_| devices == 1).ok_or(TuneError::Devices { devices })?;
-        let schedulers: Vec<SchedulerSetting> = experiment.settings().iter().map(|own| own.setting.clone()).collect();
+        let schedulers: Vec<Setting> = experiment.settings().iter().map(|own| own.setting.clone()).collect();
         let space = Space::of(&schedulers, selection, &config)?;
         let baseline = space.elevators[0].defaults.clone();
         Ok(Self { space, goals, constraints: Vec::new(), baseline, budget: 200, experiment })

@@ -4,10 +4,11 @@
 
 use std::io::BufRead;
 
+use iosched::Setting;
 use iosched_lab::{
     DeviceRecord, LabError, MachineRecord, WorkloadRecord, equal_within_default, is_equal_within_default,
 };
-use iosched_sim::{BlockLayer, Replay, SchedulerSetting};
+use iosched_sim::{BlockLayer, Replay};
 use serde::{Deserialize, Serialize};
 
 use super::goal::{Bound, Constraint};
@@ -44,7 +45,7 @@ pub struct TuneHeader {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineRecord>,
     /// The setting that others are compared with.
-    pub baseline: SchedulerSetting,
+    pub baseline: Setting,
     /// What was searched.
     pub space: Space,
     /// What is measured of every run: first the goals, then what constraints speak of, then what else there is to tell.

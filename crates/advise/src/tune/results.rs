@@ -1,7 +1,7 @@
 //! What the records of a search say: what is recommended, how sure that is, and what each tunable is worth.
 
+use iosched::Setting;
 use iosched_lab::{Comparison, NOTHING_WAITS_PERCENT, stat};
-use iosched_sim::SchedulerSetting;
 use serde::Serialize;
 
 use super::history::History;
@@ -51,7 +51,7 @@ pub struct TuneResults<'a> {
     /// How much tunables of the recommended elevator matter; what is within noise is not in it.
     pub shares: Vec<Share>,
     /// The best of the search if nothing was confirmed.
-    pub leading: Option<SchedulerSetting>,
+    pub leading: Option<Setting>,
     /// Settings that were tried.
     pub settings: usize,
     /// Runs to search.
@@ -68,7 +68,7 @@ pub struct Standing {
     /// How it is written.
     pub label: String,
     /// The setting.
-    pub setting: SchedulerSetting,
+    pub setting: Setting,
     /// What of it is not at its default.
     pub changes: usize,
     /// Confirming runs.

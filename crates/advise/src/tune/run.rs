@@ -1,9 +1,10 @@
 //! Makes the runs of a search, several at a time, and keeps what they gave.
 
+use iosched::Setting;
 use iosched_disk::Profile;
 use iosched_lab::pool::{Event, in_order, settled};
 use iosched_lab::{Alone, Control, Experiment, Figure, LabError, counts, stat};
-use iosched_sim::{Plan, RunResult, SchedulerSetting, SimError, run};
+use iosched_sim::{Plan, RunResult, SimError, run};
 
 use super::history::History;
 use super::measure::Measure;
@@ -51,14 +52,14 @@ pub(super) struct Runner<'a> {
 
 /// One run to be made.
 struct Job {
-    setting: SchedulerSetting,
-    more_disks: Vec<(Profile, SchedulerSetting)>,
+    setting: Setting,
+    more_disks: Vec<(Profile, Setting)>,
     run: u32,
 }
 
 impl Runner<'_> {
     /// The first runs of a setting, before it is known what is measured; `None` if they were ended early.
-    pub(super) fn probe(&self, setting: &SchedulerSetting, runs: u32) -> Result<Option<Vec<RunResult>>, LabError> {
+    pub(super) fn probe(&self, setting: &Setting, runs: u32) -> Result<Option<Vec<RunResult>>, LabError> {
         let jobs: Vec<Job> = (0..runs).map(|number| self.job(setting, number)).collect();
         let mut results = Vec::new();
         let finished = in_order(
@@ -81,7 +82,7 @@ impl Runner<'_> {
         Ok(finished.then_some(results))
     }
 
-    fn job(&self, setting: &SchedulerSetting, run: u32) -> Job {
+    fn job(&self, setting: &Setting, run: u32) -> Job {
         Job { more_disks: self.experiment.more_disks(setting), setting: setting.clone(), run }
     }
 

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
+use iosched::Setting;
 use iosched_lab::LabError;
-use iosched_sim::SchedulerSetting;
 use iosched_workload::SplitMix64;
 
 use super::adapter;
@@ -375,7 +375,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     }
 
     /// Whether the search knows a setting, and that it is within chance of another.
-    fn search_says_harmless(&self, setting: &SchedulerSetting, than: usize) -> bool {
+    fn search_says_harmless(&self, setting: &Setting, than: usize) -> bool {
         let known = self.history.candidates.iter().position(|own| own.setting == *setting);
         let weights = vec![1.0; self.history.header.goals];
         known.is_some_and(|number| self.is_as_good(number, than, &weights))
@@ -392,7 +392,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let Some(point) = &self.history.candidates[best].point else { return Vec::new() };
         let without = |dimensions: &[usize]| space.setting(&space.put_back(point, dimensions));
         let changed: Vec<usize> = space.changed(point).collect();
-        let confirmed = |setting: &SchedulerSetting| {
+        let confirmed = |setting: &Setting| {
             judge.confirmed.iter().copied().find(|&number| self.history.candidates[number].setting == *setting)
         };
         let without_one = |own: usize| without(&[own]);

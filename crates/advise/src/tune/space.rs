@@ -6,8 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use iosched::{QueueConfig, RequestQueue, Span, Spec, Time};
-use iosched_sim::{SchedulerSetting, SettingError};
+use iosched::{QueueConfig, RequestQueue, Setting, SettingError, Span, Spec, Time};
 use serde::{Deserialize, Serialize};
 
 /// More values than this in steps of two, and steps are of four.
@@ -24,7 +23,7 @@ pub struct Space {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ElevatorSpace {
     /// The elevator with what is fixed of it; all else at its default.
-    pub defaults: SchedulerSetting,
+    pub defaults: Setting,
     /// What is varied.
     pub dimensions: Vec<Dimension>,
 }
@@ -97,11 +96,7 @@ impl Space {
     ///
     /// # Errors
     /// A setting that is not possible, or a name that cannot be varied.
-    pub fn of(
-        schedulers: &[SchedulerSetting],
-        selection: &Selection,
-        config: &QueueConfig,
-    ) -> Result<Self, SpaceError> {
+    pub fn of(schedulers: &[Setting], selection: &Selection, config: &QueueConfig) -> Result<Self, SpaceError> {
         check_names(schedulers, selection)?;
         let elevators = schedulers.iter().map(|scheduler| ElevatorSpace::of(scheduler, selection, config));
         Ok(Self { elevators: elevators.collect::<Result<_, _>>()? })
@@ -114,7 +109,7 @@ impl Space {
 
     /// The setting that a point stands for: what is at its default is not set.
     #[must_use]
-    pub fn setting(&self, point: &Point) -> SchedulerSetting {
+    pub fn setting(&self, point: &Point) -> Setting {
         let own = &self.elevators[point.elevator];
         let mut setting = own.defaults.clone();
         for (dimension, &level) in own.dimensions.iter().zip(&point.levels) {
@@ -129,14 +124,14 @@ impl Space {
 
     /// The point of a setting of this space; `None` if it is not in it.
     #[must_use]
-    pub fn point(&self, setting: &SchedulerSetting) -> Option<Point> {
-        let fits =
-            |own: &ElevatorSpace, point: &Point| own.defaults.name == setting.name && self.setting(point) == *setting;
+    pub fn point(&self, setting: &Setting) -> Option<Point> {
+        let fits = |own: &ElevatorSpace, point: &Point| {
+            own.defaults.name() == setting.name() && self.setting(point) == *setting
+        };
         let found = self.elevators.iter().enumerate().filter_map(|(elevator, own)| {
             let level = |dimension: &Dimension| {
-                let all = || setting.tunables.iter().chain(&setting.attributes);
-                let value = all().find(|(name, _)| *name == dimension.name)?;
-                dimension.values.iter().position(|known| known.to_string() == value.1)
+                let own = setting.assignments().find(|own| own.name() == dimension.name)?;
+                dimension.values.iter().position(|known| Some(*known) == own.number())
             };
             let levels = own.dimensions.iter().map(|dimension| level(dimension).unwrap_or(dimension.default)).collect();
             let point = Point { elevator, levels };
@@ -177,8 +172,8 @@ impl Space {
 }
 
 impl ElevatorSpace {
-    fn of(scheduler: &SchedulerSetting, selection: &Selection, config: &QueueConfig) -> Result<Self, SpaceError> {
-        let registered = iosched::Registry::linux().get(&scheduler.name).map_err(SettingError::from)?;
+    fn of(scheduler: &Setting, selection: &Selection, config: &QueueConfig) -> Result<Self, SpaceError> {
+        let registered = scheduler.registered().map_err(SettingError::from)?;
         let tunables = (registered.tunables)();
         let mut defaults = scheduler.clone();
         for (name, value) in &selection.fix {
@@ -187,8 +182,7 @@ impl ElevatorSpace {
             }
         }
         defaults.build(Time::ZERO, config)?;
-        let fixed: BTreeSet<&str> =
-            defaults.tunables.iter().chain(&defaults.attributes).map(|(name, _)| name.as_str()).collect();
+        let fixed: BTreeSet<&str> = defaults.assignments().map(iosched::Assignment::name).collect();
         let wanted = |spec: &&Spec| {
             let is_tunable = tunables.iter().any(|own| own.name == spec.name);
             let chosen =
@@ -208,8 +202,8 @@ impl ElevatorSpace {
 
 impl Dimension {
     /// `None` if there is nothing to choose.
-    fn of(spec: &Spec, span: Span, defaults: &SchedulerSetting, config: &QueueConfig) -> Option<Self> {
-        let effect = |setting: &SchedulerSetting| in_effect(setting, spec.name, config);
+    fn of(spec: &Spec, span: Span, defaults: &Setting, config: &QueueConfig) -> Option<Self> {
+        let effect = |setting: &Setting| in_effect(setting, spec.name, config);
         let default = effect(defaults)?;
         let mut values: Vec<u64> = ladder(span, spec.default)
             .into_iter()
@@ -235,7 +229,7 @@ fn declared<'a>(tunables: &'a [&'static Spec]) -> impl Iterator<Item = &'static 
 }
 
 /// What a queue with `setting` has for `name`; `None` if it is not possible.
-fn in_effect(setting: &SchedulerSetting, name: &str, config: &QueueConfig) -> Option<u64> {
+fn in_effect(setting: &Setting, name: &str, config: &QueueConfig) -> Option<u64> {
     let queue = setting.build(Time::ZERO, config).ok()?;
     queue.tunable(name).ok().or_else(|| queue.attribute(name).ok()?.parse().ok())
 }
@@ -257,10 +251,10 @@ fn ladder(span: Span, default: u64) -> Vec<u64> {
 }
 
 /// Names that no elevator has, or that cannot be varied.
-fn check_names(schedulers: &[SchedulerSetting], selection: &Selection) -> Result<(), SpaceError> {
+fn check_names(schedulers: &[Setting], selection: &Selection) -> Result<(), SpaceError> {
     let mut specs: Vec<&'static Spec> = Vec::new();
     for scheduler in schedulers {
-        let registered = iosched::Registry::linux().get(&scheduler.name).map_err(SettingError::from)?;
+        let registered = scheduler.registered().map_err(SettingError::from)?;
         specs.extend(declared(&(registered.tunables)()));
     }
     let named = selection.vary.iter().map(|name| ("--vary", name, true));
@@ -273,7 +267,7 @@ fn check_names(schedulers: &[SchedulerSetting], selection: &Selection) -> Result
             return Err(SpaceError::Unknown {
                 option,
                 name: name.clone(),
-                elevators: schedulers.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(", "),
+                elevators: schedulers.iter().map(|own| own.name()).collect::<Vec<_>>().join(", "),
                 known: known.into_iter().collect::<Vec<_>>().join(", "),
             });
         }
@@ -289,7 +283,7 @@ mod tests {
     use super::*;
 
     fn space(schedulers: &[&str], selection: &Selection, config: &QueueConfig) -> Result<Space, SpaceError> {
-        let schedulers: Vec<SchedulerSetting> = schedulers.iter().map(|text| text.parse().unwrap()).collect();
+        let schedulers: Vec<Setting> = schedulers.iter().map(|text| text.parse().unwrap()).collect();
         Space::of(&schedulers, selection, config)
     }
 

@@ -1,7 +1,7 @@
 //! What is said at the end of a search: the answer, what is doubtful about it, and how to set what is recommended.
 
+use iosched::Setting;
 use iosched_lab::{Doubt, idle_in_words, significant, verdicts_in_words};
-use iosched_sim::SchedulerSetting;
 
 use super::results::{Finding, Standing, TuneResults};
 
@@ -190,12 +190,12 @@ impl TuneResults<'_> {
 
 /// The commands that set it on a disk whose name is in `$DEV`, as root.
 #[must_use]
-pub fn commands(setting: &SchedulerSetting) -> Vec<String> {
+pub fn commands(setting: &Setting) -> Vec<String> {
     // Older CFQs are told apart by their kernel here, and there are just cfq.
-    let elevator = setting.name.split_once("-2.6.").map_or(setting.name.as_str(), |(name, _)| name);
+    let elevator = setting.name().split_once("-2.6.").map_or(setting.name(), |(name, _)| name);
     let mut commands = vec![format!("echo {elevator} > /sys/block/$DEV/queue/scheduler")];
-    let tunables = setting.tunables.iter().map(|(name, value)| (format!("iosched/{name}"), value));
-    let attributes = setting.attributes.iter().map(|(name, value)| (name.clone(), value));
+    let tunables = setting.tunables().iter().map(|own| (format!("iosched/{}", own.name()), own.text()));
+    let attributes = setting.attributes().iter().map(|own| (own.name().to_owned(), own.text()));
     commands
         .extend(tunables.chain(attributes).map(|(name, value)| format!("echo {value} > /sys/block/$DEV/queue/{name}")));
     commands
@@ -216,6 +216,6 @@ mod tests {
                 "echo 512 > /sys/block/$DEV/queue/nr_requests"
             ]
         );
-        assert_eq!(commands(&SchedulerSetting::defaults("none")), ["echo none > /sys/block/$DEV/queue/scheduler"]);
+        assert_eq!(commands(&Setting::defaults("none")), ["echo none > /sys/block/$DEV/queue/scheduler"]);
     }
 }

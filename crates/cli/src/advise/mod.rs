@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use iosched::Setting;
 use iosched_advise::tune::{Constraint, Goal};
+use iosched_kernel::StateDirectory;
 use iosched_kernel::settings::{Lasting, Session};
-use iosched_kernel::{Setting, StateDirectory};
 use iosched_lab::Control;
-use iosched_lab::verify::of_kernel;
 
 use crate::args::{ReplayMode, VerdictArgs, speed};
 use crate::compare::{self, on_interrupt};
@@ -163,10 +163,10 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let advice = found.advice();
-    let lasting = advice.recommended().map(|best| Lasting::of(plan.disk(), &of_kernel(best), &found.present));
+    let lasting = advice.recommended().map(|best| Lasting::of(plan.disk(), best, &found.present));
     let applied = match advice.recommended() {
         Some(best) if args.apply && !found.interrupted => {
-            apply(&plan, &of_kernel(best))?;
+            apply(&plan, best)?;
             true
         }
         _ => false,

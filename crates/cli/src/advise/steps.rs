@@ -4,16 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
+use iosched::Setting;
 use iosched_advise::calibrate::{Calibration, Device, Measurements, Measurer as _, Pace};
 use iosched_advise::tune::{Measure, Selection, TuneResults, Tuned, Tuning};
 use iosched_advise::{Advice, Confirmed, candidates, searchable, simulated};
 use iosched_disk::Profile;
 use iosched_kernel::settings::{Lasting, Recorded, Session};
 use iosched_kernel::target::Target;
-use iosched_kernel::{BlockDevice, Roots, Setting, StateDirectory, execute};
-use iosched_lab::verify::{KernelBench, Limits, PRESENT, Verification, VerifyError, Work, for_records, verify};
+use iosched_kernel::{BlockDevice, Roots, StateDirectory, execute};
+use iosched_lab::verify::{KernelBench, Limits, Verification, VerifyError, Work, for_records, verify};
 use iosched_lab::{Control, Experiment, Figure, LabError, Progress, Records, Results, workload_record};
-use iosched_sim::{Replay, SchedulerSetting};
+use iosched_sim::Replay;
 use iosched_workload::Workload;
 
 use super::AdviseArgs;
@@ -36,7 +37,7 @@ pub(super) struct Plan<'a> {
     /// The same, for the device.
     work: Work,
     disk: BlockDevice,
-    schedulers: Vec<SchedulerSetting>,
+    schedulers: Vec<Setting>,
     profile: Option<Profile>,
     replay: Replay,
     limits: Limits,
@@ -124,7 +125,7 @@ impl<'a> Plan<'a> {
         for (name, path) in [("--profile", &args.profile), ("--destroy-data", &args.destroy_data)] {
             path.iter().for_each(|path| option(name, path.display().to_string()));
         }
-        option("--scheduler", self.schedulers.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(","));
+        option("--scheduler", self.schedulers.iter().map(|own| own.name()).collect::<Vec<_>>().join(","));
         for (name, value) in [("--budget", args.budget), ("--confirm", args.confirm.into()), ("--runs", args.runs)] {
             option(name, value.to_string());
         }
@@ -142,7 +143,7 @@ fn of_file(path: &Path) -> String {
 }
 
 /// Those that were named, or all that the device has now and that can be simulated.
-fn schedulers(disk: &BlockDevice, named: &[String]) -> Result<Vec<SchedulerSetting>> {
+fn schedulers(disk: &BlockDevice, named: &[String]) -> Result<Vec<Setting>> {
     let there = disk.schedulers();
     let all = if named.is_empty() { &there } else { named };
     if let Some(unknown) = all.iter().find(|name| !there.contains(name)) {
@@ -177,7 +178,7 @@ fn model(plan: &Plan<'_>, mut session: Session, kept: &mut Kept, control: &Contr
         return Ok(Some((None, profile.clone())));
     }
     if plan.disk.schedulers().iter().any(|name| name == NO_SCHEDULER) {
-        session.apply(&Setting { scheduler: Some(NO_SCHEDULER.to_owned()), values: Vec::new() })?;
+        session.apply(&Setting::defaults(NO_SCHEDULER))?;
     }
     let (target, name) = (plan.target()?, plan.args.on.display().to_string());
     let (target, bytes) = if target.is_directory() {
@@ -236,16 +237,10 @@ fn search(
 }
 
 /// Runs on the device, and whether they were ended early; `None` if that was before there was anything to compare.
-fn confirm(
-    plan: &Plan<'_>,
-    best: &[SchedulerSetting],
-    kept: &mut Kept,
-    control: &Control,
-) -> Result<Option<(Records, bool)>> {
+fn confirm(plan: &Plan<'_>, best: &[Setting], kept: &mut Kept, control: &Control) -> Result<Option<(Records, bool)>> {
     let target = plan.target()?;
-    let all = [SchedulerSetting::defaults(PRESENT)].into_iter().chain(best.iter().cloned());
-    let settings: Vec<_> =
-        all.map(|own| own.to_string().parse().map(|own: Setting| for_records(&own))).collect::<Result<_, _>>()?;
+    let all = [Setting::present()].into_iter().chain(best.iter().cloned());
+    let settings: Vec<_> = all.map(for_records).collect();
     let mut record = workload_record(&plan.workload);
     record.timed |= plan.limits.run_for_ns.is_some();
     let verification = Verification {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use iosched::Setting;
 use iosched_kernel::target::Target;
-use iosched_kernel::{BlockDevice, Roots, Setting, StateDirectory, consent, execute};
+use iosched_kernel::{BlockDevice, Roots, StateDirectory, consent, execute};
 use iosched_lab::verify::{ForeignCommand, KernelBench, Limits, Verification, VerifyError, Work, for_records, verify};
 use iosched_lab::{Control, LabError, SettingRecord, command_record, workload_record};
 
@@ -190,8 +191,8 @@ pub(crate) fn target(
 fn settings(args: &CompareArgs, device: &BlockDevice) -> Result<Vec<SettingRecord>> {
     let mut settings: Vec<SettingRecord> = Vec::new();
     let mut add = |text: &str| {
-        let setting: Setting = text.parse().map_err(|error| usage(format!("--scheduler {error}")))?;
-        let record = for_records(&setting);
+        let setting = Setting::parse_of_kernel(text).map_err(|error| usage(format!("--scheduler {error}")))?;
+        let record = for_records(setting);
         if settings.iter().any(|known| known.label == record.label) {
             return Err(usage(format!("the scheduler setting {} is given twice; give each once", record.label)));
         }
@@ -219,7 +220,7 @@ fn baseline(args: &CompareArgs, settings: &[SettingRecord], device: &BlockDevice
         let present = device.scheduler().filter(|_| args.schedulers.is_empty());
         return Ok(present.and_then(|name| number(&name)).unwrap_or(0));
     };
-    let setting: Setting = named.parse().map_err(|error| usage(format!("--baseline {error}")))?;
+    let setting = Setting::parse_of_kernel(named).map_err(|error| usage(format!("--baseline {error}")))?;
     number(&setting.to_string()).ok_or_else(|| {
         let labels: Vec<&str> = settings.iter().map(|setting| setting.label.as_str()).collect();
         usage(format!("the baseline {setting} is not one of the settings compared; those are {}", labels.join(", ")))

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
+use iosched::Setting;
 use iosched_lab::{Control, Experiment, MachineProfile, execute};
-use iosched_sim::{Replay, SchedulerSetting};
+use iosched_sim::Replay;
 use iosched_workload::Workload;
 
 use super::{Comparing, Written, on_interrupt, open_workload, or_cpus, outputs, quoted, replay};
@@ -57,7 +58,7 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
         args.baseline.as_ref().map(|text| setting(text).map_err(|problem| wrong("--baseline", text, problem)));
     let mut baseline = baseline.transpose()?.map(|baseline| baseline.to_string());
     if settings.is_empty() {
-        settings = SCHEDULERS_DEFAULT.into_iter().map(SchedulerSetting::defaults).collect();
+        settings = SCHEDULERS_DEFAULT.into_iter().map(Setting::defaults).collect();
         baseline.get_or_insert_with(|| BASELINE_DEFAULT.to_owned());
     }
     let workload = open_workload(args.workload.as_deref(), &args.reading)?;

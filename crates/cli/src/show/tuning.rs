@@ -54,7 +54,7 @@ fn heading(results: &TuneResults<'_>, elapsed_s: f64, look: Look) -> String {
     }
     let _ = writeln!(text, "{}", look.wrap(&wanted, "  "));
     let tunables: usize = header.space.elevators.iter().map(|own| own.dimensions.len()).sum();
-    let elevators: Vec<&str> = header.space.elevators.iter().map(|own| own.defaults.name.as_str()).collect();
+    let elevators: Vec<&str> = header.space.elevators.iter().map(|own| own.defaults.name()).collect();
     let tried = format!(
         "{} of {} settings ({tunables} tunables of {}) tried in {} runs, the best confirmed in {} with fresh seeds; {} s of disk time \
          simulated in {} s",
@@ -164,8 +164,8 @@ pub(super) fn verdicts(results: &TuneResults<'_>, shown: &[usize], look: Look) -
 
 /// The best that was confirmed of each elevator.
 fn by_elevator(results: &TuneResults<'_>, look: Look) -> String {
-    let elevators: Vec<&str> = results.header.space.elevators.iter().map(|own| own.defaults.name.as_str()).collect();
-    let best = |name: &&str| results.standings.iter().skip(1).find(|own| own.setting.name == **name);
+    let elevators: Vec<&str> = results.header.space.elevators.iter().map(|own| own.defaults.name()).collect();
+    let best = |name: &&str| results.standings.iter().skip(1).find(|own| own.setting.name() == *name);
     let found: Vec<&Standing> = elevators.iter().filter_map(best).collect();
     if elevators.len() < 2 || found.is_empty() {
         return String::new();

@@ -8,10 +8,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::recorded::{Recorded, shell};
-use super::{Setting, SettingError};
 use crate::attribute::{Declaration, declaration, is_same};
 use crate::block::BlockDevice;
 use crate::roots::{read, value};
+use iosched::{Setting, SettingError};
 
 /// The kernel sets it anew with every scheduler.
 const NR_REQUESTS: &str = "nr_requests";
@@ -72,7 +72,7 @@ impl Recorded {
             text.push_str(value);
             separator = ',';
         }
-        text.parse()
+        Setting::parse_of_kernel(&text)
     }
 
     /// Whether it is a declared tunable with another value than its default.
@@ -89,17 +89,22 @@ impl Recorded {
 /// Attributes below `queue` with their values, in the order they are to be written.
 type Assignments = Vec<(String, String)>;
 
+/// The scheduler there is under `setting`.
+fn scheduler<'s>(setting: &'s Setting, recorded: &'s Recorded) -> &'s str {
+    if setting.is_present() { &recorded.scheduler } else { setting.name() }
+}
+
 fn assignments(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignments {
-    let scheduler = setting.scheduler.as_ref().unwrap_or(&recorded.scheduler);
-    let own = setting.values.iter().map(|(name, value)| (full_name(device, name, scheduler), value.clone()));
-    [(SCHEDULER.to_owned(), scheduler.clone())].into_iter().chain(own).collect()
+    let scheduler = scheduler(setting, recorded);
+    let own = setting.assignments().map(|own| (full_name(device, own.name(), scheduler), own.text()));
+    [(SCHEDULER.to_owned(), scheduler.to_owned())].into_iter().chain(own).collect()
 }
 
 /// What undoes `setting`: tunables that are not at their default, for switching brings those back, and what else it has changed.
 fn undo(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignments {
-    let scheduler = setting.scheduler.as_ref().unwrap_or(&recorded.scheduler);
-    let touched: Vec<String> = setting.values.iter().map(|(name, _)| full_name(device, name, scheduler)).collect();
-    let is_switched = *scheduler != recorded.scheduler;
+    let scheduler = scheduler(setting, recorded);
+    let touched: Vec<String> = setting.assignments().map(|own| full_name(device, own.name(), scheduler)).collect();
+    let is_switched = scheduler != recorded.scheduler;
     let is_wanted = |name: &str, value: &str| {
         let declared = declaration(name, &recorded.scheduler).is_some();
         let is_tunable = name.starts_with(ELEVATOR);
@@ -193,7 +198,7 @@ mod tests {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .to_vec(),
         };
-        Lasting::of(&device, &setting.parse().unwrap(), &recorded)
+        Lasting::of(&device, &Setting::parse_of_kernel(setting).unwrap(), &recorded)
     }
 
     #[test]

@@ -15,9 +15,7 @@ mod recorded;
 mod restore;
 mod session;
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -32,51 +30,6 @@ pub use session::Session;
 
 /// The kind of entries in the state directory that journals are.
 const JOURNALS: &str = "settings";
-
-/// What is set on a device. Written `bfq:low_latency=0,nr_requests=64`; `present:wbt_lat_usec=0` begins with what the device had.
-#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Setting {
-    /// The scheduler, with the kernel's own defaults; `None`: the one that was there, with its tunables as they were.
-    pub scheduler: Option<String>,
-    /// Attributes of the queue and tunables of the scheduler, in the order they are written.
-    pub values: Vec<(String, String)>,
-}
-
-/// Stands for the scheduler that was there.
-const PRESENT: &str = "present";
-
-/// What is no setting.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{text}: {part:?} is not name=value; write it like bfq:low_latency=0,nr_requests=64")]
-pub struct SettingError {
-    text: String,
-    part: String,
-}
-
-impl FromStr for Setting {
-    type Err = SettingError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (scheduler, values) = text.split_once(':').unwrap_or((text, ""));
-        let scheduler = Some(scheduler.trim().to_owned()).filter(|name| name != PRESENT);
-        let parts = values.split(',').map(str::trim).filter(|part| !part.is_empty());
-        let value = |part: &str| match part.split_once('=') {
-            Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
-            None => Err(SettingError { text: text.to_owned(), part: part.to_owned() }),
-        };
-        Ok(Self { scheduler, values: parts.map(value).collect::<Result<_, _>>()? })
-    }
-}
-
-impl fmt::Display for Setting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.scheduler.as_deref().unwrap_or(PRESENT))?;
-        for (index, (name, value)) in self.values.iter().enumerate() {
-            write!(f, "{}{name}={value}", if index == 0 { ':' } else { ',' })?;
-        }
-        Ok(())
-    }
-}
 
 /// What is on the disk before anything is changed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -155,20 +108,4 @@ pub enum SettingsError {
 
 fn those_below(below: &[String]) -> String {
     if below.is_empty() { String::new() } else { format!("; below it {} have one", below.join(", ")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_setting_reads_as_it_is_written() {
-        for text in ["bfq", "bfq:low_latency=0,nr_requests=64", "present", "present:wbt_lat_usec=0"] {
-            assert_eq!(text.parse::<Setting>().unwrap().to_string(), text);
-        }
-        assert_eq!("present".parse::<Setting>().unwrap(), Setting::default());
-        assert_eq!("none: a = 1 ,".parse::<Setting>().unwrap().to_string(), "none:a=1");
-        let error = "bfq:low_latency".parse::<Setting>().unwrap_err().to_string();
-        assert!(error.contains("\"low_latency\" is not name=value"), "{error}");
-    }
 }

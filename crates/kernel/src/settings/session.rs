@@ -3,10 +3,11 @@
 use std::fs::OpenOptions;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{Change, JOURNALS, Journal, Recorded, Setting, SettingsError, VERSION};
+use super::{Change, JOURNALS, Journal, Recorded, SettingsError, VERSION};
 use crate::attribute::AttributeError;
 use crate::block::BlockDevice;
 use crate::state::{Entry, Locked, StateDirectory, parse};
+use iosched::Setting;
 
 const WBT: &str = "wbt_lat_usec";
 /// Schedulers under which the kernel throttles no writeback, unless the latency was ever written: that it remembers as long as it knows
@@ -89,22 +90,22 @@ impl Session {
         while let Some((name, value)) = self.changed.pop() {
             self.device.write_raw(&name, &value)?;
         }
-        if self.wbt_under.is_none() && setting.values.iter().any(|(name, _)| name == WBT) {
+        if self.wbt_under.is_none() && setting.assignments().any(|own| own.name() == WBT) {
             self.wbt_under = Some(self.look_at_wbt()?);
         }
-        match &setting.scheduler {
-            Some(scheduler) => {
+        match setting.name() {
+            _ if setting.is_present() => {
+                self.recorded.put_back(&self.device)?;
+            }
+            scheduler => {
                 self.switch(scheduler)?;
                 let known = self.wbt_under.iter().flatten().find(|(under, _)| under == scheduler);
                 if let Some((_, value)) = known.cloned() {
                     self.change(WBT, &value)?;
                 }
             }
-            None => {
-                self.recorded.put_back(&self.device)?;
-            }
         }
-        setting.values.iter().try_for_each(|(name, value)| self.change(name, value))
+        setting.assignments().try_for_each(|own| self.change(own.name(), &own.text()))
     }
 
     fn change(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {

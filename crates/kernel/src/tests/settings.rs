@@ -2,14 +2,15 @@
 
 use super::*;
 use crate::recorded::Recorded as Machine;
-use crate::settings::{Session, Setting};
+use crate::settings::Session;
+use iosched::Setting;
 
 fn state(machine: &Machine) -> StateDirectory {
     StateDirectory::at(&machine.path().join("state"))
 }
 
 fn setting(text: &str) -> Setting {
-    text.parse().unwrap()
+    Setting::parse_of_kernel(text).unwrap()
 }
 
 /// A session that was killed after it applied `text`.

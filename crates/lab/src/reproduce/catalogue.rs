@@ -2,8 +2,8 @@
 //!
 //! One TOML file each, and one CSV file with the published figures. Nothing is set per case but what the case is.
 
+use iosched::Setting;
 use iosched_disk::Profile;
-use iosched_sim::SchedulerSetting;
 use serde::{Deserialize, Deserializer};
 
 use super::goal::Goal;
@@ -44,7 +44,7 @@ pub struct Experiment {
     /// Label of the setting that the others are compared with.
     pub baseline: String,
     /// What is compared.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<Variant>,
     /// What is run under each setting.
     pub cases: Vec<Case>,
     /// What is to come out, beside the figures.
@@ -61,14 +61,14 @@ pub struct Experiment {
 /// A setting under comparison.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Setting {
+pub struct Variant {
     /// How the document calls it.
     pub label: String,
     /// What that stands for, where the label does not say.
     pub about: Option<String>,
     /// The scheduler of each disk, in the order of [`Case::devices`].
     #[serde(deserialize_with = "schedulers")]
-    pub schedulers: Vec<SchedulerSetting>,
+    pub schedulers: Vec<Setting>,
 }
 
 /// What is run under each setting.
@@ -87,7 +87,7 @@ pub struct Case {
     pub test_kib: Option<u64>,
 }
 
-fn schedulers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SchedulerSetting>, D::Error> {
+fn schedulers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Setting>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     texts.iter().map(|text| text.parse().map_err(serde::de::Error::custom)).collect()
 }

@@ -12,7 +12,7 @@ mod record;
 mod results;
 mod run;
 
-pub use catalogue::{Case, Experiment, Setting};
+pub use catalogue::{Case, Experiment, Variant};
 pub use goal::{Goal, GoalOutcome, Measure, Other, Place};
 pub use judge::{Judgement, Known, NOISE_SHARE, RELEVANT_SHARE, direction_of, judge};
 pub use published::{PublishedFigure, PublishedSeries};

@@ -3,12 +3,13 @@
 //! A round runs each case once under each of its settings, with one seed, and the next round begins with another setting. So
 //! what is there when somebody stops it is a whole of fewer runs.
 
+use iosched::Setting;
 use iosched_disk::Profile;
 use iosched_machine::description::Machine;
-use iosched_sim::{BlockLayer, Plan, SchedulerSetting, check, run};
+use iosched_sim::{BlockLayer, Plan, check, run};
 use iosched_workload::{Workload, app};
 
-use super::catalogue::{Case, Experiment, Setting};
+use super::catalogue::{Case, Experiment, Variant};
 use super::record::{CaseRun, ReproductionHeader, ReproductionRecord};
 use crate::error::LabError;
 use crate::experiment::run_seed;
@@ -59,7 +60,7 @@ struct Prepared<'a> {
     company: Option<app::Spec>,
     first: Profile,
     /// The other disks, by setting.
-    more: Vec<Vec<(Profile, SchedulerSetting)>>,
+    more: Vec<Vec<(Profile, Setting)>>,
 }
 
 /// One run to be made.
@@ -146,7 +147,7 @@ impl<'a> Prepared<'a> {
             return Err(no_disk());
         }
         let first = profiles.remove(0);
-        let more = |setting: &Setting| -> Vec<(Profile, SchedulerSetting)> {
+        let more = |setting: &Variant| -> Vec<(Profile, Setting)> {
             profiles.iter().cloned().zip(setting.schedulers.iter().skip(1).cloned()).collect()
         };
         Ok(Self {
@@ -160,7 +161,7 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    fn setting(&self, setting: usize) -> &'a Setting {
+    fn setting(&self, setting: usize) -> &'a Variant {
         &self.experiment.settings[setting]
     }
 

@@ -4,21 +4,20 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use iosched::Setting;
 use iosched_kernel::checks::{self, Finding, Severity, Wanted};
 use iosched_kernel::execute::{self, ExecuteError, Options, Prepared};
 use iosched_kernel::facts::Facts;
 use iosched_kernel::knobs::{Demand, Supply, inert};
 use iosched_kernel::target::Target;
-use iosched_kernel::{BlockDevice, Session, Setting, StateDirectory, command, quiet};
-use iosched_sim::{Limit, Replay, RunResult, SchedulerSetting};
+use iosched_kernel::{BlockDevice, Session, StateDirectory, command, quiet};
+use iosched_sim::{Limit, Replay, RunResult};
 use iosched_workload::Workload;
 
 use super::{Bench, VerifyError};
 use crate::foreign::Benchmark;
 use crate::record::{DeviceRecord, MeasuredRecord, SettingRecord, ValueRecord};
 
-/// What is called the scheduler that was there, with its tunables as they were.
-pub const PRESENT: &str = "present";
 /// How long others are watched before the first run.
 const WATCH: Duration = Duration::from_millis(1000);
 /// How long what is under way is waited for before a run.
@@ -102,12 +101,16 @@ impl<'t> KernelBench<'t> {
             Work::Command(_) => Demand::UNKNOWN,
         };
         let wanted = Wanted {
-            schedulers: settings.iter().map(|own| own.setting.name.clone()).filter(|name| name != PRESENT).collect(),
+            schedulers: settings
+                .iter()
+                .filter(|own| !own.setting.is_present())
+                .map(|own| own.setting.name().to_owned())
+                .collect(),
             buffered: demand.buffered_reads,
             io_uring: matches!(work, Work::Workload(_)) && demand.outstanding_max.is_none_or(|most| most > 1),
             weights: demand.weights,
         };
-        let changes = settings.iter().any(|own| own.setting != SchedulerSetting::defaults(PRESENT));
+        let changes = settings.iter().any(|own| own.setting != Setting::present());
         let failed = |error: iosched_kernel::SettingsError| VerifyError::Run { problem: error.to_string() };
         let session = changes.then(|| Session::begin(&device, state)).transpose().map_err(failed)?;
         let disk = session.as_ref().map_or_else(|| device.disk(), |session| session.device().clone());
@@ -127,12 +130,11 @@ impl<'t> KernelBench<'t> {
     }
 
     /// What can be set, as it is now.
-    fn values(&self, setting: &SchedulerSetting) -> Vec<ValueRecord> {
+    fn values(&self, setting: &Setting) -> Vec<ValueRecord> {
         let attributes = self.disk.attributes().unwrap_or_default().into_iter();
-        let given = || setting.tunables.iter().chain(&setting.attributes);
         let value = |attribute: iosched_kernel::attribute::Attribute| {
             let name = attribute.name.strip_prefix("iosched/").unwrap_or(&attribute.name).to_owned();
-            let set = given().any(|(known, _)| *known == name || *known == attribute.name);
+            let set = setting.assignments().any(|own| own.name() == name || own.name() == attribute.name);
             let unit = attribute.unit().unwrap_or_default();
             let is_attribute = !attribute.is_tunable();
             ValueRecord { name, value: attribute.value, unit, attribute: is_attribute, set }
@@ -215,22 +217,10 @@ fn told(finding: &Finding) -> String {
     finding.remedy().map_or_else(|| finding.to_string(), |remedy| format!("{finding}; {remedy}"))
 }
 
-/// A setting as the kernel's side knows it.
+/// A setting of the kernel's as records keep it.
 #[must_use]
-pub fn of_kernel(setting: &SchedulerSetting) -> Setting {
-    let scheduler = Some(setting.name.clone()).filter(|name| name != PRESENT);
-    Setting { scheduler, values: setting.tunables.iter().chain(&setting.attributes).cloned().collect() }
-}
-
-/// A setting of the kernel's as records know it. Names that the elevator does not declare are attributes.
-#[must_use]
-pub fn for_records(setting: &Setting) -> SettingRecord {
-    let name = setting.scheduler.clone().unwrap_or_else(|| PRESENT.to_owned());
-    let declared = iosched::Registry::linux().get(&name).map(|elevator| (elevator.tunables)()).unwrap_or_default();
-    let is_tunable =
-        |given: &str| declared.iter().any(|spec| spec.name == given.strip_prefix("iosched/").unwrap_or(given));
-    let (tunables, attributes) = setting.values.iter().cloned().partition(|(given, _)| is_tunable(given));
-    SettingRecord { label: setting.to_string(), setting: SchedulerSetting { name, tunables, attributes } }
+pub fn for_records(setting: Setting) -> SettingRecord {
+    SettingRecord { label: setting.to_string(), setting }
 }
 
 impl Bench for KernelBench<'_> {
@@ -243,9 +233,9 @@ impl Bench for KernelBench<'_> {
             None => self.disk.scheduler().unwrap_or_default(),
         };
         let inert_of = |own: &SettingRecord| {
-            let scheduler = if own.setting.name == PRESENT { &present } else { &own.setting.name };
-            let supply = Supply { scheduler: scheduler.clone(), driver_depth: card.driver_depth };
-            inert(&of_kernel(&own.setting), &supply, &self.demand)
+            let scheduler = if own.setting.is_present() { &present } else { own.setting.name() };
+            let supply = Supply { scheduler: scheduler.to_owned(), driver_depth: card.driver_depth };
+            inert(&own.setting, &supply, &self.demand)
         };
         let target = self.target.to_string();
         DeviceRecord {
@@ -268,10 +258,10 @@ impl Bench for KernelBench<'_> {
         }
     }
 
-    fn set(&mut self, setting: &SchedulerSetting) -> Result<Vec<ValueRecord>, VerifyError> {
+    fn set(&mut self, setting: &Setting) -> Result<Vec<ValueRecord>, VerifyError> {
         if let Some(session) = &mut self.session {
             session
-                .apply(&of_kernel(setting))
+                .apply(setting)
                 .map_err(|error| VerifyError::Setting { setting: setting.to_string(), problem: error.to_string() })?;
         }
         Ok(self.values(setting))

@@ -8,11 +8,12 @@ mod kernel;
 
 use std::sync::atomic::AtomicBool;
 
-use iosched_sim::{Limit, Replay, RunResult, SchedulerSetting};
+use iosched::Setting;
+use iosched_sim::{Limit, Replay, RunResult};
 use iosched_workload::SplitMix64;
 
 pub use error::VerifyError;
-pub use kernel::{ForeignCommand, KernelBench, Limits, PRESENT, Work, for_records, of_kernel};
+pub use kernel::{ForeignCommand, KernelBench, Limits, Work, for_records};
 
 use crate::error::LabError;
 use crate::execute::{Finished, Progress, counts};
@@ -36,7 +37,7 @@ pub trait Bench {
     ///
     /// # Errors
     /// The device does not take it.
-    fn set(&mut self, setting: &SchedulerSetting) -> Result<Vec<ValueRecord>, VerifyError>;
+    fn set(&mut self, setting: &Setting) -> Result<Vec<ValueRecord>, VerifyError>;
 
     /// Makes a run, with nothing in caches that an earlier one left. `None` if it was ended by `interrupt`, which becomes true when
     /// runs are to end at once.

@@ -38,13 +38,13 @@ impl Bench for Mock {
         }
     }
 
-    fn set(&mut self, setting: &SchedulerSetting) -> Result<Vec<ValueRecord>, VerifyError> {
-        if !self.ms.iter().any(|(name, ..)| *name == setting.name) {
+    fn set(&mut self, setting: &Setting) -> Result<Vec<ValueRecord>, VerifyError> {
+        if !self.ms.iter().any(|(name, ..)| *name == setting.name()) {
             let problem = "the kernel has no such scheduler".to_owned();
             return Err(VerifyError::Setting { setting: setting.to_string(), problem });
         }
-        self.present.clone_from(&setting.name);
-        self.log.push(format!("set {}", setting.name));
+        self.present = setting.name().to_owned();
+        self.log.push(format!("set {}", setting.name()));
         Ok(Vec::new())
     }
 
@@ -77,7 +77,7 @@ impl Bench for Mock {
 }
 
 fn verification(names: &[&str], runs: u32) -> Verification {
-    let setting = |name: &&str| SettingRecord { label: (*name).into(), setting: SchedulerSetting::defaults(name) };
+    let setting = |name: &&str| SettingRecord { label: (*name).into(), setting: Setting::defaults(name) };
     Verification {
         workload: WorkloadRecord {
             name: "mock".into(),

@@ -120,7 +120,8 @@ impl<'a> Run<'a> {
         let settings = Settings {
             recorded: false,
             name: "disk".to_owned(),
-            scheduler: names[usize::from(elevator) % names.len()].to_owned(),
+            setting: iosched::Setting::defaults(names[usize::from(elevator) % names.len()]),
+            registry: iosched::Registry::linux(),
             card: Card {
                 about: "nothing".to_owned(),
                 capacity_bytes: CAPACITY_BYTES,

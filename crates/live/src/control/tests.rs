@@ -105,7 +105,8 @@ fn a_disks_tree_is_reached_through_the_socket_while_it_is_served() {
     let options = crate::reactor::Options {
         name: "sda".to_owned(),
         backend: crate::backend::Spec::Memory(1 << 20),
-        scheduler: "cfq".to_owned(),
+        setting: iosched::Setting::defaults("cfq"),
+        registry: iosched::Registry::linux(),
         depth: None,
         budget_bytes: 1 << 20,
         seed: 1,

@@ -14,7 +14,7 @@
 
 use std::fmt::Write as _;
 
-use iosched::{IoPriority, Registry, RequestQueue, SECTOR_BYTES, Spec, Time, TunableError, WeightRange};
+use iosched::{IoPriority, RequestQueue, SECTOR_BYTES, Spec, Time, TunableError, WeightRange};
 
 use super::ControlError;
 use crate::LiveDisk;
@@ -154,7 +154,7 @@ impl Node {
                 children
             }
             Self::Iosched => {
-                let tunables = Registry::linux().get(disk.queue().scheduler()).map(|present| (present.tunables)());
+                let tunables = disk.registry().get(disk.queue().scheduler()).map(|present| (present.tunables)());
                 tunables.unwrap_or_default().into_iter().map(|spec| named(spec.name, Self::Tunable(spec))).collect()
             }
             Self::Groups => disk.groups().map(|(name, _)| (file_name(name), Self::Group(name.to_owned()))).collect(),

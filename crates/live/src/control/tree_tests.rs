@@ -14,7 +14,8 @@ fn disk() -> LiveDisk {
     let settings = Settings {
         recorded: false,
         name: "disk".to_owned(),
-        scheduler: "cfq".to_owned(),
+        setting: iosched::Setting::defaults("cfq"),
+        registry: iosched::Registry::linux(),
         card: Card {
             about: "nothing".to_owned(),
             capacity_bytes: 1 << 20,

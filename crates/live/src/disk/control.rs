@@ -72,12 +72,19 @@ impl LiveDisk {
         self.driver.queue()
     }
 
+    /// The elevators that it can be switched to.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.settings.registry
+    }
+
     /// Changes the elevator. What is queued under the present one is served first. `nr_requests` stays as it is.
     ///
     /// # Errors
     /// If there is no such elevator.
     pub fn switch(&mut self, now: Time, name: &str) -> Result<(), UnknownElevator> {
-        self.driver.switch(now, Registry::linux().get(name)?);
+        let registered = self.settings.registry.get(name)?;
+        self.driver.switch(now, registered);
         self.switching = true;
         self.follow_switch(now);
         self.feed_all(now);
@@ -107,8 +114,17 @@ impl LiveDisk {
     pub fn attribute(&self, name: &str) -> Result<String, TunableError> {
         match name {
             "nr_requests" => Ok(self.nr_requests.to_string()),
+            "scheduler" => Ok(self.schedulers()),
             _ => self.driver.queue().attribute(name),
         }
+    }
+
+    /// All elevators, with the present one in brackets.
+    fn schedulers(&self) -> String {
+        let present = self.queue().scheduler();
+        let all = self.settings.registry.names();
+        let shown = all.iter().map(|&name| if name == present { format!("[{name}]") } else { name.to_owned() });
+        shown.collect::<Vec<_>>().join(" ")
     }
 
     /// Writes an attribute of the queue, other than `scheduler`. On error nothing has changed.

@@ -32,8 +32,8 @@ mod watch;
 use std::collections::VecDeque;
 
 use iosched::{
-    Bio, ContextId, Driver, Due, IoError, Op, QueueConfig, Registry, RequestId, RequestQueue, Rerun, Sector, Step,
-    Time, UnknownElevator,
+    Bio, ContextId, Driver, Due, IoError, Op, QueueConfig, Registry, RequestId, RequestQueue, Rerun, Sector, Setting,
+    SettingError, Step, Time,
 };
 use iosched_system::{Buffer, Pool, Segment};
 use slab::Slab;
@@ -67,8 +67,10 @@ fn key(cookie: u64) -> u32 {
 pub struct Settings {
     /// What it is called.
     pub name: String,
-    /// The elevator it begins with.
-    pub scheduler: String,
+    /// The setting that is in force from the first request on.
+    pub setting: Setting,
+    /// The elevators that it can be switched to.
+    pub registry: Registry,
     /// What it is on; its `depth` is how many commands that is given at once.
     pub card: Card,
     /// Bytes that front ends let all clients' operations, and answers that they do not take, hold together.
@@ -185,8 +187,8 @@ impl LiveDisk {
     /// A disk without clients, made at `now`.
     ///
     /// # Errors
-    /// If there is no such elevator.
-    pub fn new(now: Time, settings: Settings, pool: Pool) -> Result<Self, UnknownElevator> {
+    /// If there is no such elevator, or it or the queue does not take what is set.
+    pub fn new(now: Time, settings: Settings, pool: Pool) -> Result<Self, SettingError> {
         let config = QueueConfig {
             rotational: settings.card.rotational,
             groups: true,
@@ -197,7 +199,7 @@ impl LiveDisk {
             depth: settings.card.depth,
             ..QueueConfig::default()
         };
-        let queue = RequestQueue::new(now, &config, Registry::linux().get(&settings.scheduler)?);
+        let queue = RequestQueue::new(now, &config, settings.setting.registered()?);
         let mut disk = Self {
             settings,
             driver: Driver::new(queue, Rerun::SERVED),
@@ -230,7 +232,21 @@ impl LiveDisk {
             disk.watch.get_or_insert_default().keep_decisions(true);
             disk.driver.record_decisions(true);
         }
+        disk.adopt(now)?;
         Ok(disk)
+    }
+
+    /// Sets what it was made with.
+    fn adopt(&mut self, now: Time) -> Result<(), SettingError> {
+        let setting = self.settings.setting.clone();
+        let refused = |source| SettingError::Value { elevator: setting.name().to_owned(), source };
+        for own in setting.attributes() {
+            self.set_attribute(now, own.name(), &own.text()).map_err(refused)?;
+        }
+        for own in setting.tunables() {
+            self.set_tunable(now, own.name(), &own.text()).map_err(refused)?;
+        }
+        Ok(())
     }
 
     // ---- clients

@@ -207,13 +207,14 @@ mod tests {
     use crate::reactor::{Options, Served, start};
 
     fn served() -> Served {
-        let (name, backend, scheduler) = ("disk".to_owned(), Spec::Memory(1 << 20), "cfq".to_owned());
+        let (name, backend, setting) = ("disk".to_owned(), Spec::Memory(1 << 20), iosched::Setting::defaults("cfq"));
         let messages = crate::Messages::to_nobody();
         let options = Options {
             name,
             backend,
             shared: false,
-            scheduler,
+            setting,
+            registry: iosched::Registry::linux(),
             depth: None,
             budget_bytes: 1 << 20,
             seed: 1,

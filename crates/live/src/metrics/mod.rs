@@ -330,7 +330,8 @@ mod tests {
         let options = Options {
             name: "test".to_owned(),
             backend: "memory:1M".parse().unwrap(),
-            scheduler: "cfq".to_owned(),
+            setting: iosched::Setting::defaults("cfq"),
+            registry: iosched::Registry::linux(),
             depth: None,
             budget_bytes: 1 << 20,
             seed: 1,

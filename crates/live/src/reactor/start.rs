@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::{fmt, io};
 
-use iosched::{Time, UnknownElevator};
+use iosched::{Registry, Setting, SettingError, Time};
 
 use super::handle::{Handle, Inbox};
 use super::record::{self, RecordError, Recorded, Recorders, Recording};
@@ -25,8 +25,10 @@ pub struct Options {
     pub backend: Spec,
     /// Whether somebody else may use the back end, too.
     pub shared: bool,
-    /// Its elevator.
-    pub scheduler: String,
+    /// Its elevator, and what is set of it and the queue, from the first request on.
+    pub setting: Setting,
+    /// The elevators that it can be switched to.
+    pub registry: Registry,
     /// Commands the back end is given at once; `None`: as many as it likes best.
     pub depth: Option<u32>,
     /// Bytes that clients' operations, and answers that they have not taken, hold together.
@@ -47,9 +49,9 @@ pub enum StartError {
     /// Its back end cannot be had.
     #[error(transparent)]
     Backend(#[from] SpecError),
-    /// There is no such elevator.
+    /// There is no such elevator, or a value is not taken.
     #[error(transparent)]
-    Elevator(#[from] UnknownElevator),
+    Setting(#[from] SettingError),
     /// The back end does not take so many commands.
     #[error("depth {depth} is out of range 1..={max} for {about}")]
     Depth {
@@ -142,7 +144,8 @@ pub fn open(options: &Options) -> Result<Opened, StartError> {
     }
     let settings = Settings {
         name: options.name.clone(),
-        scheduler: options.scheduler.clone(),
+        setting: options.setting.clone(),
+        registry: options.registry.clone(),
         card,
         budget_bytes: options.budget_bytes,
         recorded: options.recording.is_some(),

@@ -115,7 +115,7 @@ fn goal_cells(goal: &Goal, outcome: &GoalOutcome) -> Markup {
 
 /// How the settings of an experiment are shown.
 fn settings<'a>(results: &ExperimentResults<'a>) -> Vec<Setting<'a>> {
-    let setting = |(number, own): (usize, &'a iosched_lab::reproduce::Setting)| Setting {
+    let setting = |(number, own): (usize, &'a iosched_lab::reproduce::Variant)| Setting {
         number,
         label: &own.label,
         short: own.label.clone(),
@@ -178,7 +178,7 @@ fn facts(header: &ReproductionHeader, results: &ExperimentResults<'_>, settings:
 }
 
 /// What a setting is made of.
-fn schedulers(setting: &iosched_lab::reproduce::Setting) -> String {
+fn schedulers(setting: &iosched_lab::reproduce::Variant) -> String {
     let all: Vec<String> = setting.schedulers.iter().map(ToString::to_string).collect();
     all.join(" and ")
 }

@@ -72,7 +72,8 @@ impl Run {
         let settings = Settings {
             recorded: random.chance(30),
             name: "disk".to_owned(),
-            scheduler: scheduler.to_owned(),
+            setting: iosched::Setting::defaults(scheduler),
+            registry: iosched::Registry::linux(),
             card: Card {
                 about: "a store".to_owned(),
                 capacity_bytes,

@@ -59,7 +59,8 @@ impl Run {
         card.depth = depth.unwrap_or(card.depth);
         let settings = Settings {
             name: "disk".into(),
-            scheduler: scheduler.into(),
+            setting: iosched::Setting::defaults(scheduler),
+            registry: iosched::Registry::linux(),
             card,
             budget_bytes: 256 << 20,
             recorded: false,

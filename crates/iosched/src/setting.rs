@@ -1,0 +1,427 @@
+//! A scheduler setting: an elevator, its tunables, attributes of the queue; as a user writes it, for a simulation, a live disk and the
+//! kernel's own disks alike.
+//!
+//! Written `cfq:slice_idle=0,quantum=32,nr_requests=512`: names that are no tunables of the elevator are attributes of the queue. `present`
+//! in place of an elevator stands for the one that is there.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::elevator::Registered;
+use crate::queue::{QueueConfig, RequestQueue};
+use crate::registry::{Registry, UnknownElevator};
+use crate::time::Time;
+use crate::tunable::{Spec, TunableError};
+
+/// Stands for the elevator that is there.
+const PRESENT: &str = "present";
+/// What a tunable's name may begin with, as in sysfs.
+const ELEVATOR: &str = "iosched/";
+
+/// An elevator and what is set of it. See the module page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Setting {
+    elevator: Choice,
+    tunables: Vec<Assignment>,
+    attributes: Vec<Assignment>,
+}
+
+/// The elevator of a setting.
+#[derive(Clone, Debug, Default)]
+enum Choice {
+    /// The one that is there, with its tunables as they are.
+    #[default]
+    Present,
+    /// An entry of a registry.
+    Registered(Registered),
+    /// One that only a kernel has, or a record tells of.
+    Other(String),
+}
+
+impl Choice {
+    fn name(&self) -> &str {
+        match self {
+            Self::Present => PRESENT,
+            Self::Registered(registered) => registered.name,
+            Self::Other(name) => name,
+        }
+    }
+
+    fn of(name: &str, registry: &Registry) -> Self {
+        match registry.get(name) {
+            Ok(registered) => Self::Registered(registered),
+            Err(_) if name == PRESENT => Self::Present,
+            Err(_) => Self::Other(name.to_owned()),
+        }
+    }
+
+    /// The declaration of the tunable `name`.
+    fn tunable(&self, name: &str) -> Option<&'static Spec> {
+        let Self::Registered(registered) = self else { return None };
+        (registered.tunables)().into_iter().find(|spec| spec.name == name)
+    }
+}
+
+impl PartialEq for Choice {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Choice {}
+
+/// What is written to one tunable or attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    name: String,
+    value: Assigned,
+}
+
+/// A value that is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Assigned {
+    /// As its declaration takes it.
+    Number(&'static Spec, u64),
+    /// What only a kernel knows to read.
+    Text(String),
+}
+
+impl Assignment {
+    fn of(name: &str, spec: &'static Spec, text: &str) -> Result<Self, TunableError> {
+        Ok(Self { name: name.to_owned(), value: Assigned::Number(spec, spec.parse_exactly(text)?) })
+    }
+
+    /// The name of the tunable or attribute.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The value in the unit of the declaration; `None`: none that we know declares it.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        match self.value {
+            Assigned::Number(_, number) => Some(number),
+            Assigned::Text(_) => None,
+        }
+    }
+
+    /// The value as it is written to a file.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match &self.value {
+            Assigned::Number(spec, number) => spec.number(*number).to_string(),
+            Assigned::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// What is wrong with a setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// No such elevator.
+    #[error(transparent)]
+    UnknownElevator(#[from] UnknownElevator),
+    /// A part without `=`.
+    #[error("{setting}: {part:?} is not name=value; write it like {elevator}:name=value,name=value")]
+    NotAnAssignment {
+        /// The whole setting.
+        setting: String,
+        /// The part.
+        part: String,
+        /// The elevator.
+        elevator: String,
+    },
+    /// Neither a tunable of the elevator nor an attribute of the queue.
+    #[error(
+        "{elevator}: there is no {name:?}; tunables of {elevator}: {tunables}; attributes of the queue: {attributes}"
+    )]
+    UnknownName {
+        /// The elevator.
+        elevator: String,
+        /// The name given.
+        name: String,
+        /// The elevator's tunables.
+        tunables: String,
+        /// The queue's attributes.
+        attributes: String,
+    },
+    /// A value that is not taken.
+    #[error("{elevator}: {source}")]
+    Value {
+        /// The elevator.
+        elevator: String,
+        /// What is wrong with it.
+        source: TunableError,
+    },
+}
+
+fn list(names: impl Iterator<Item = &'static str>) -> String {
+    let names: Vec<_> = names.collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+impl From<Registered> for Setting {
+    /// The elevator with its defaults.
+    fn from(registered: Registered) -> Self {
+        Self { elevator: Choice::Registered(registered), ..Self::default() }
+    }
+}
+
+impl Setting {
+    /// What there is, unchanged.
+    #[must_use]
+    pub fn present() -> Self {
+        Self::default()
+    }
+
+    /// The elevator of that name with its defaults: one of Linux' that we have, or one that only a kernel has.
+    #[must_use]
+    pub fn defaults(name: &str) -> Self {
+        Self { elevator: Choice::of(name, &Registry::linux()), ..Self::default() }
+    }
+
+    /// Reads a setting of an elevator of `registry`, every name and value checked.
+    ///
+    /// # Errors
+    /// No such elevator or name, or a value out of its declared range.
+    pub fn parse(text: &str, registry: &Registry) -> Result<Self, SettingError> {
+        let (elevator, values) = text.split_once(':').unwrap_or((text, ""));
+        let mut setting = Self::from(registry.get(elevator.trim())?);
+        for part in parts(values) {
+            let (name, value) = setting.assignment(text, part)?;
+            setting.set(name, value)?;
+        }
+        Ok(setting)
+    }
+
+    /// Reads a setting of a kernel's disk, which may have schedulers, tunables and attributes that nobody declared here. What
+    /// its values may be is for the kernel to say.
+    ///
+    /// # Errors
+    /// A part that is not `name=value`.
+    pub fn parse_of_kernel(text: &str) -> Result<Self, SettingError> {
+        let (elevator, values) = text.split_once(':').unwrap_or((text, ""));
+        let mut setting = Self::defaults(elevator.trim());
+        for part in parts(values) {
+            let (name, value) = setting.assignment(text, part)?;
+            setting.set_of_kernel(name, value);
+        }
+        Ok(setting)
+    }
+
+    fn assignment<'t>(&self, text: &str, part: &'t str) -> Result<(&'t str, &'t str), SettingError> {
+        let (name, value) = part.split_once('=').ok_or_else(|| SettingError::NotAnAssignment {
+            setting: text.to_owned(),
+            part: part.to_owned(),
+            elevator: self.name().to_owned(),
+        })?;
+        Ok((name.trim(), value.trim()))
+    }
+
+    /// The elevator's name; `present` stands for the one that is there.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.elevator.name()
+    }
+
+    /// Whether the elevator is the one that is there.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        matches!(self.elevator, Choice::Present)
+    }
+
+    /// The elevator's entry.
+    ///
+    /// # Errors
+    /// It is in no registry: only a kernel may have it.
+    pub fn registered(&self) -> Result<Registered, UnknownElevator> {
+        match &self.elevator {
+            Choice::Registered(registered) => Ok(*registered),
+            other => Registry::linux().get(other.name()),
+        }
+    }
+
+    /// What is set of the elevator, in the order it is written.
+    #[must_use]
+    pub fn tunables(&self) -> &[Assignment] {
+        &self.tunables
+    }
+
+    /// What is set of the queue, likewise.
+    #[must_use]
+    pub fn attributes(&self) -> &[Assignment] {
+        &self.attributes
+    }
+
+    /// All that is set: first of the elevator, then of the queue.
+    pub fn assignments(&self) -> impl Iterator<Item = &Assignment> {
+        self.tunables.iter().chain(&self.attributes)
+    }
+
+    /// Adds one value: to the tunables if the elevator has one of that name, else to the attributes.
+    ///
+    /// # Errors
+    /// No such elevator or name, or a value out of its declared range.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
+        let registered = self.registered()?;
+        let refused = |source| SettingError::Value { elevator: registered.name.to_owned(), source };
+        if let Some(spec) = self.elevator.tunable(name) {
+            self.tunables.push(Assignment::of(name, spec, value).map_err(refused)?);
+        } else if let Some(spec) = RequestQueue::attribute_specs().find(|spec| spec.name == name) {
+            self.attributes.push(Assignment::of(name, spec, value).map_err(refused)?);
+        } else {
+            return Err(SettingError::UnknownName {
+                elevator: registered.name.to_owned(),
+                name: name.to_owned(),
+                tunables: list((registered.tunables)().iter().map(|spec| spec.name)),
+                attributes: list(RequestQueue::attribute_specs().filter(|s| !s.read_only).map(|spec| spec.name)),
+            });
+        }
+        Ok(())
+    }
+
+    /// Adds one value as [`set`](Self::set) does; what no declaration takes is kept as it is written. Names that the elevator does not
+    /// declare are attributes.
+    pub fn set_of_kernel(&mut self, name: &str, value: &str) {
+        let text = || Assignment { name: name.to_owned(), value: Assigned::Text(value.to_owned()) };
+        let assigned = |spec| Assignment::of(name, spec, value).unwrap_or_else(|_| text());
+        if let Some(spec) = self.elevator.tunable(name.strip_prefix(ELEVATOR).unwrap_or(name)) {
+            self.tunables.push(assigned(spec));
+        } else {
+            let spec = RequestQueue::attribute_specs().find(|spec| spec.name == name);
+            self.attributes.push(spec.map_or_else(text, assigned));
+        }
+    }
+
+    /// A queue with this setting, made at `now`.
+    ///
+    /// # Errors
+    /// No such elevator, tunable or attribute, or a value that is not taken on such a device.
+    pub fn build(&self, now: Time, config: &QueueConfig) -> Result<RequestQueue, SettingError> {
+        let refused = |source| SettingError::Value { elevator: self.name().to_owned(), source };
+        let mut queue = RequestQueue::new(now, config, self.registered()?);
+        for assignment in &self.attributes {
+            queue.set_attribute(now, &assignment.name, &assignment.text()).map_err(refused)?;
+        }
+        for assignment in &self.tunables {
+            queue.set_tunable(now, &assignment.name, &assignment.text()).map_err(refused)?;
+        }
+        Ok(queue)
+    }
+}
+
+fn parts(values: &str) -> impl Iterator<Item = &str> {
+    values.split(',').map(str::trim).filter(|part| !part.is_empty())
+}
+
+impl FromStr for Setting {
+    type Err = SettingError;
+
+    /// [`Setting::parse`] of the elevators of Linux.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text, &Registry::linux())
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        for (i, assignment) in self.assignments().enumerate() {
+            write!(f, "{}{}={}", if i == 0 { ':' } else { ',' }, assignment.name, assignment.text())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "serde")]
+mod form {
+    //! As records keep it: the elevator's name, and names with values as text.
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Assignment, Setting};
+
+    #[derive(Serialize, Deserialize)]
+    struct Form {
+        name: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tunables: Vec<(String, String)>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attributes: Vec<(String, String)>,
+    }
+
+    impl Serialize for Setting {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let pairs = |all: &[Assignment]| all.iter().map(|own| (own.name.clone(), own.text())).collect();
+            let (tunables, attributes) = (pairs(&self.tunables), pairs(&self.attributes));
+            Form { name: self.name().to_owned(), tunables, attributes }.serialize(serializer)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Setting {
+        /// Of whatever was recorded: whether it can be run is asked when it is.
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let Form { name, tunables, attributes } = Form::deserialize(deserializer)?;
+            let mut setting = Self::defaults(&name);
+            for (name, value) in tunables.iter().chain(&attributes) {
+                setting.set_of_kernel(name, value);
+            }
+            Ok(setting)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_and_elevator_are_told_apart_and_shown_again() {
+        let setting: Setting = "noop: nr_requests=512, nomerges = 1 ".parse().unwrap();
+        assert_eq!((setting.tunables().len(), setting.attributes().len()), (0, 2));
+        assert_eq!(setting.attributes()[0].number(), Some(512));
+        assert_eq!(setting.to_string(), "noop:nr_requests=512,nomerges=1");
+        let queue = setting.build(Time::ZERO, &QueueConfig::default()).unwrap();
+        assert_eq!(queue.attribute("nr_requests").unwrap(), "512");
+        assert_eq!("noop".parse::<Setting>().unwrap(), Setting::defaults("noop"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_before_anything_runs() {
+        let wrong = |text: &str| text.parse::<Setting>().unwrap_err().to_string();
+        assert!(wrong("nop").starts_with("\"nop\" is not an elevator; there are noop"), "{}", wrong("nop"));
+        assert!(wrong("present").starts_with("\"present\" is not an elevator"), "{}", wrong("present"));
+        assert!(wrong("noop:quantum").contains("is not name=value"));
+        assert!(wrong("noop:quantumm=3").contains("attributes of the queue: nr_requests"));
+        assert_eq!(wrong("noop:nr_requests=0"), "noop: nr_requests: 0 is out of range 1..=4294967295 requests");
+        assert!(wrong("noop:rotational=0").contains("read-only"));
+        // What the file would take as the nearest value is not what was asked for.
+        assert!(wrong("deadline:read_expire=-5").contains("read_expire: -5 is out of range 0..="));
+    }
+
+    #[test]
+    fn what_only_this_device_refuses_is_said_when_the_queue_is_built() {
+        let setting: Setting = "noop:max_sectors_kb=4096".parse().unwrap();
+        assert!(setting.build(Time::ZERO, &QueueConfig::default()).is_err());
+        let of_kernel = Setting::parse_of_kernel("noop:wbt_lat_usec=0").unwrap();
+        assert!(of_kernel.build(Time::ZERO, &QueueConfig::default()).is_err(), "no queue of ours has it");
+        assert!(Setting::defaults("scx").build(Time::ZERO, &QueueConfig::default()).is_err());
+    }
+
+    #[test]
+    fn a_setting_of_a_kernel_reads_as_it_is_written() {
+        let read = |text: &str| Setting::parse_of_kernel(text).unwrap();
+        for text in ["bfq", "bfq:low_latency=0,nr_requests=64", "present", "present:wbt_lat_usec=0", "scx:a=b"] {
+            assert_eq!(read(text).to_string(), text);
+        }
+        assert_eq!(read("present"), Setting::present());
+        assert_eq!(read("none: a = 1 ,").to_string(), "none:a=1");
+        // By the declaration where there is one that takes it.
+        assert_eq!(read("bfq:low_latency=0").tunables()[0].number(), Some(0));
+        assert_eq!(read("bfq:iosched/low_latency=0").tunables()[0].name(), "iosched/low_latency");
+        assert_eq!(read("bfq:low_latency=2").tunables()[0].number(), None);
+        let error = Setting::parse_of_kernel("bfq:low_latency").unwrap_err().to_string();
+        assert!(error.contains("\"low_latency\" is not name=value"), "{error}");
+    }
+}
