@@ -17,7 +17,7 @@ use iosched_trace::TraceError;
 use iosched_workload::WorkloadError;
 use iosched_workload::fio::JobError;
 
-use crate::output::{Unread, say};
+use crate::output::said::say;
 
 /// Ended by Ctrl-C: as a shell says of a program that SIGINT ended.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -35,6 +35,11 @@ impl fmt::Display for Usage {
 }
 
 impl std::error::Error for Usage {}
+
+/// Whoever read standard output has seen enough.
+#[derive(Debug, thiserror::Error)]
+#[error("nobody reads standard output any more")]
+pub(crate) struct Unread;
 
 /// An error of usage.
 pub(crate) fn usage(problem: impl fmt::Display) -> anyhow::Error {

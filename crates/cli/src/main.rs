@@ -2,10 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod advise;
-mod args;
 mod backing;
 mod blktrace;
 mod calibrate;
+mod command;
 mod compare;
 mod device;
 mod exports;
@@ -16,8 +16,9 @@ mod job;
 mod ls;
 mod man;
 mod mount;
+mod options;
 mod output;
-mod reading;
+mod report;
 mod reproduce;
 mod restore;
 mod sample;
@@ -40,10 +41,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use args::{Cli, Command};
+use command::{Cli, Command};
 
 fn main() -> ExitCode {
-    let cli = Cli::from_arg_matches(&args::command().get_matches()).unwrap_or_else(|error| error.exit());
+    let cli = Cli::from_arg_matches(&command::command().get_matches()).unwrap_or_else(|error| error.exit());
     let code = carry_out(cli).unwrap_or_else(|error| fail::report(&error));
     output::finish();
     code
@@ -66,12 +67,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Reproduce(args) => return reproduce::run(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Top(args) => top::run(&args)?,
-        Command::Report { records: None, last: false, .. } => {
-            return Err(fail::usage("name a file of records, or say --last for those of the last comparison"));
-        }
-        Command::Report { records, last: _, output, write } => {
-            compare::report(records.as_deref(), output.as_deref(), write)?;
-        }
+        Command::Report(args) => report::run(&args)?,
         Command::Trace(command) => trace::trace(&command)?,
         Command::Device(command) => device::device(&command)?,
         Command::Elevator(command) => tell::elevator(&command)?,
@@ -89,7 +85,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
             clap_complete::generate(shell, &mut Cli::command(), "iosched", &mut text);
             output::print(&String::from_utf8_lossy(&text))?;
         }
-        Command::Man(args) => man::run(&args)?,
+        Command::Man(args) => man::run(&args, Cli::command())?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -147,7 +143,7 @@ mod tests {
                 let Some(example) = whole.strip_prefix("  ").filter(|own| own.starts_with("iosched ")) else {
                     continue;
                 };
-                let parsed = args::command().try_get_matches_from(words(example));
+                let parsed = command::command().try_get_matches_from(words(example));
                 assert!(parsed.is_ok(), "{name}: {example}: {}", parsed.unwrap_err());
                 tried += 1;
             }
@@ -158,7 +154,7 @@ mod tests {
     #[test]
     fn a_number_below_0_is_a_value_everywhere() {
         let mut all = Vec::new();
-        every_command(&args::command(), "iosched", &mut all);
+        every_command(&command::command(), "iosched", &mut all);
         for (name, command) in &all {
             for own in command.get_arguments().filter(|own| own.get_action().takes_values()) {
                 assert!(own.is_allow_negative_numbers_set(), "{name}: {}", own.get_id());
@@ -168,6 +164,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_declared_without_contradictions() {
-        args::command().debug_assert();
+        command::command().debug_assert();
     }
 }

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
-use clap::{Args, Command, CommandFactory, ValueHint};
+use clap::{Args, Command, ValueHint};
 use clap_mangen::Man;
 
-use crate::args::Cli;
 use crate::fail::usage;
 use crate::output::{self, Kind, Output, Outputs, WriteArgs, all_of};
 
@@ -23,8 +22,8 @@ pub(crate) struct ManArgs {
     write: WriteArgs,
 }
 
-pub(crate) fn run(args: &ManArgs) -> Result<()> {
-    let mut root = Cli::command().disable_help_subcommand(true);
+pub(crate) fn run(args: &ManArgs, root: Command) -> Result<()> {
+    let mut root = root.disable_help_subcommand(true);
     root.build();
     match &args.dir {
         Some(directory) => write_all(root, directory, args.write),

@@ -13,10 +13,11 @@ use iosched_lab::reproduce::{
 };
 use iosched_lab::{Control, grouped};
 
-use crate::compare::{on_interrupt, or_cpus, quoted};
 use crate::fail::INTERRUPTED;
+use crate::options::{or_cpus, quoted};
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
 use crate::show::{Look, reproduction};
+use crate::watched::on_interrupt;
 use crate::watched::progress_bar;
 
 /// Stands for every experiment.
@@ -50,7 +51,7 @@ pub(crate) struct ReproduceArgs {
     runs: u32,
 
     /// Decides everything that is left to chance; the same seed gives the same figures
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
 
     /// Runs at a time; changes nothing but the time it takes [default: one per CPU]
@@ -210,8 +211,8 @@ mod tests {
     fn args(words: &[&str]) -> ReproduceArgs {
         use clap::Parser;
         let words = ["iosched", "reproduce"].iter().chain(words);
-        match crate::args::Cli::parse_from(words).command {
-            Some(crate::args::Command::Reproduce(args)) => args,
+        match crate::command::Cli::parse_from(words).command {
+            Some(crate::command::Command::Reproduce(args)) => args,
             other => panic!("{other:?}"),
         }
     }

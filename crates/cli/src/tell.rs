@@ -3,10 +3,22 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
+use clap::Subcommand;
 use iosched::{Layer, Registered, RequestQueue, Spec};
 
-use crate::args::ElevatorCommand;
 use crate::output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ElevatorCommand {
+    /// List the schedulers
+    List,
+    /// Say what can be set of a scheduler and of its queue
+    Show {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+}
 
 pub(crate) fn elevator(command: &ElevatorCommand) -> Result<()> {
     let mut text = String::new();

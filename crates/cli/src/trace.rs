@@ -13,8 +13,8 @@ use iosched_trace::{
 };
 
 use crate::fail::usage;
+use crate::options::reading::{self, Reading};
 use crate::output::{self, Kind, Output, Outputs, WriteArgs};
-use crate::reading::{self, Reading};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
@@ -58,7 +58,7 @@ pub(crate) enum TraceCommand {
         #[command(flatten)]
         files: Files,
         /// How many times faster than recorded
-        #[arg(long, value_name = "FACTOR", value_parser = crate::args::speed)]
+        #[arg(long, value_name = "FACTOR", value_parser = crate::options::speed)]
         speed: f64,
     },
     /// Write a trace as it is replayed on a smaller device
@@ -276,7 +276,7 @@ fn write_from(source: &Source, files: &Files, steps: Vec<Step>, options: &ReadOp
         Some(format) => format,
         None => return Err(no_format(&files.output)),
     };
-    let mut outputs = Outputs::new(files.write).reads_all(crate::compare::files(&files.input));
+    let mut outputs = Outputs::new(files.write).reads_all(crate::options::files(&files.input));
     let out = outputs.output("", &files.output, Kind::Trace)?;
     let chain = Chain::new(steps);
     if !out.is_file() && !options.partial {

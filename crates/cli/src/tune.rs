@@ -13,13 +13,13 @@ use iosched::Setting;
 use iosched_advise::tune::{Constraint, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read, tune};
 use iosched_lab::{Control, Experiment, LabError};
 
-use crate::args::{ReplayMode, VerdictArgs, speed};
-use crate::compare::{self, on_interrupt, or_cpus, quoted};
 use crate::device;
 use crate::fail::{INTERRUPTED, usage};
+use crate::options::{self, ReplayMode, VerdictArgs, speed};
+use crate::options::{or_cpus, quoted};
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
 use crate::show::{Look, tuning};
-use crate::watched::{RUNS, Watched};
+use crate::watched::{RUNS, Watched, on_interrupt};
 
 /// Search for the settings that serve a workload best on a modelled device
 ///
@@ -42,10 +42,10 @@ pub(crate) struct TuneArgs {
     workload: Option<PathBuf>,
 
     #[command(flatten)]
-    reading: crate::reading::Reading,
+    reading: crate::options::Reading,
 
     /// The device to do it to: a profile of `iosched device list`, or a file (with a / or *.toml)
-    #[arg(short, long, value_name = "PROFILE|FILE", default_value = compare::DEVICE_DEFAULT)]
+    #[arg(short, long, value_name = "PROFILE|FILE", default_value = options::DEVICE_DEFAULT)]
     device: String,
 
     /// The machine that an application runs on [default: server-2010]
@@ -86,7 +86,7 @@ pub(crate) struct TuneArgs {
     fix: Vec<(String, String)>,
 
     /// Decides everything that is left to chance; the same seed gives the same records
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
 
     /// Runs at a time; changes nothing but the time it takes [default: one per CPU]
@@ -105,7 +105,7 @@ pub(crate) struct TuneArgs {
     verdicts: VerdictArgs,
 
     #[command(flatten)]
-    length: compare::RunLength,
+    length: options::RunLength,
 
     /// Print everything as one JSON document
     #[arg(long)]
@@ -161,7 +161,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     let tuning = plan(args)?;
     let mut outputs = Outputs::new(args.write).prints("what was found").reads(&args.device).reads_all(&args.machine);
-    outputs = outputs.reads_all(args.workload.iter().flat_map(|own| compare::files(own)));
+    outputs = outputs.reads_all(args.workload.iter().flat_map(|own| options::files(own)));
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let records = match &args.records {
         Some(path) => outputs.records(path, Kind::Search)?,
@@ -205,13 +205,13 @@ pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
 
 /// Everything is checked before anything runs, but for what only a run can tell.
 fn plan(args: &TuneArgs) -> Result<Tuning> {
-    let workload = compare::open_workload(args.workload.as_deref(), &args.reading)?;
-    let replay = compare::replay(args.replay, args.speed, &workload)?;
-    let machine = compare::machine(args.machine.as_deref(), &workload)?;
+    let workload = options::open_workload(args.workload.as_deref(), &args.reading)?;
+    let replay = options::replay(args.replay, args.speed, &workload)?;
+    let machine = options::machine(args.machine.as_deref(), &workload)?;
     let settings: Vec<Setting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
     let mut experiment = Experiment::new(workload, device::load(&args.device)?, settings)?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
-    if compare::is_file(&args.device)
+    if options::is_file(&args.device)
         && let Ok(text) = std::fs::read_to_string(&args.device)
     {
         experiment.keep_profile_text(0, text);
@@ -264,7 +264,7 @@ fn subject_options(args: &TuneArgs, experiment: &Experiment, words: &mut Vec<Str
     }
     option("--device", args.device.clone());
     args.length.options(&mut option);
-    compare::replay_options(experiment, &mut option);
+    options::replay_options(experiment, &mut option);
 }
 
 /// The command line that makes the same records, every choice spelled out.
@@ -307,8 +307,8 @@ mod tests {
     fn args(words: &[&str]) -> TuneArgs {
         use clap::Parser;
         let words = ["iosched", "tune"].iter().chain(words);
-        match crate::args::Cli::parse_from(words).command {
-            Some(crate::args::Command::Tune(args)) => *args,
+        match crate::command::Cli::parse_from(words).command {
+            Some(crate::command::Command::Tune(args)) => *args,
             other => panic!("{other:?}"),
         }
     }

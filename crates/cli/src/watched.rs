@@ -1,9 +1,14 @@
-//! Long work that is watched: a bar on a terminal, and records in a file as they are made.
+//! Long work that is watched: a bar on a terminal, records in a file as they are made, and the signal that ends it early.
 
+use std::sync::Arc;
+
+use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use iosched_lab::Control;
 use serde::Serialize;
 
-use crate::output::Records;
+use crate::output::{Records, say};
+use crate::signals::on_signal;
 
 /// The bar of work that consists of runs.
 pub(crate) const RUNS: &str = "{bar:30} {pos} of {len} runs, {eta} to go";
@@ -51,4 +56,13 @@ pub(crate) fn progress_bar(template: &str) -> ProgressBar {
         bar.set_style(style.progress_chars("=> "));
     }
     bar
+}
+
+/// Runs end after the current ones at the first signal.
+pub(crate) fn on_interrupt(control: &Arc<Control>) -> Result<()> {
+    let control = Arc::clone(control);
+    on_signal(move |_| {
+        control.interrupt();
+        say!("\nending after the current runs; Ctrl-C again ends those, too");
+    })
 }

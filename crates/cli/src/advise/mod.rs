@@ -1,5 +1,6 @@
 //! `iosched advise`: what to set on a device for a workload, and how one knows.
 
+pub(crate) mod found;
 mod kept;
 mod steps;
 
@@ -15,13 +16,12 @@ use iosched_kernel::StateDirectory;
 use iosched_kernel::settings::{Lasting, Session};
 use iosched_lab::Control;
 
-use crate::args::{ReplayMode, VerdictArgs, speed};
-use crate::compare::{self, on_interrupt};
 use crate::fail::{INTERRUPTED, usage};
+use crate::options::{self, ReplayMode, VerdictArgs, speed};
 use crate::output::{self, Kind, Outputs, WriteArgs, all_of};
 use crate::show::{Look, advice};
+use crate::watched::on_interrupt;
 use kept::Kept;
-pub(crate) use steps::Found;
 use steps::Plan;
 
 /// Say what to set on a device for a workload, with the evidence
@@ -48,7 +48,7 @@ pub(crate) struct AdviseArgs {
     workload: PathBuf,
 
     #[command(flatten)]
-    reading: crate::reading::Reading,
+    reading: crate::options::Reading,
 
     /// What is to be good, as in "p99(sync)" or "throughput"; once for each goal [default: p99(sync)]
     #[arg(short, long = "goal", value_name = "GOAL")]
@@ -84,18 +84,18 @@ pub(crate) struct AdviseArgs {
     runs: u32,
 
     /// Make runs on the device until each difference is beyond doubt, or known to within so many per cent of what it is now; --runs is the most
-    #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = compare::UNTIL_SURE_PERCENT, value_parser = compare::percent)]
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = options::UNTIL_SURE_PERCENT, value_parser = options::percent)]
     until_sure: Option<f64>,
 
     #[command(flatten)]
-    length: compare::RunLength,
+    length: options::RunLength,
 
     /// Let the workload, and what measures the device, write to it, which destroys what is on it; the name is typed again
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
 
     /// In a directory: size of the file that is measured for the model, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::args::whole(64..=16_777_216))]
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(64..=16_777_216))]
     file_size: u64,
 
     /// The machine that an application is simulated on [default: server-2010]
@@ -111,7 +111,7 @@ pub(crate) struct AdviseArgs {
     speed: Option<f64>,
 
     /// Decides what is left to chance, and the order of runs
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
 
     /// Set what is recommended, now; it stays until the next start or until it is undone
@@ -148,11 +148,11 @@ Examples:
 
 pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     // Before anything is made or set that is to be put back.
-    let control = Arc::new(Control::new(compare::or_cpus(None)));
+    let control = Arc::new(Control::new(options::or_cpus(None)));
     on_interrupt(&control)?;
     let plan = Plan::of(args)?;
     let mut outputs = Outputs::new(args.write).prints("the advice").reads_all(&args.profile).reads_all(&args.machine);
-    outputs = outputs.reads_all(compare::files(&args.workload));
+    outputs = outputs.reads_all(options::files(&args.workload));
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let is_measured = args.profile.is_none();
     let mut kept = Kept::open(args.output.as_deref(), plan.disk().name(), is_measured, &mut outputs)?;
@@ -171,14 +171,15 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
         }
         _ => false,
     };
-    let told = advice::Told { advice: &advice, found: &found, lasting: lasting.as_ref(), applied };
+    let (set, kept_in) = ((args.apply, applied), args.output.as_deref());
+    let told = advice::Told { advice: &advice, found: &found, lasting: lasting.as_ref(), set, kept_in };
     let page = found.page(&advice, lasting.as_ref());
     let reported = report.map(|out| out.text(&page));
     let kept = kept.finish(&page, lasting.as_ref());
     let printed = if args.json {
         output::json(&advice::json(&told))
     } else {
-        output::print(&advice::text(&told, args, Look::of_standard_output().with_details(args.verdicts.details)))
+        output::print(&advice::text(&told, Look::of_standard_output().with_details(args.verdicts.details)))
     };
     all_of(reported.into_iter().chain([kept, printed]))?;
     Ok(if found.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
@@ -198,15 +199,5 @@ impl AdviseArgs {
             return Ok(vec!["p99(sync)".parse::<Goal>().map_err(usage)?]);
         }
         Ok(self.goals.clone())
-    }
-
-    /// Where everything is kept, if it is.
-    pub(crate) fn kept_in(&self) -> Option<&std::path::Path> {
-        self.output.as_deref()
-    }
-
-    /// Whether what is recommended is to be set.
-    pub(crate) const fn is_to_apply(&self) -> bool {
-        self.apply
     }
 }

@@ -7,22 +7,24 @@ use anyhow::Result;
 use iosched::Setting;
 use iosched_advise::calibrate::{Calibration, Device, Measurements, Measurer as _, Pace};
 use iosched_advise::tune::{Measure, Selection, TuneResults, Tuned, Tuning};
-use iosched_advise::{Advice, Confirmed, candidates, searchable, simulated};
+use iosched_advise::{Confirmed, candidates, searchable, simulated};
 use iosched_disk::Profile;
-use iosched_kernel::settings::{Lasting, Recorded, Session};
+use iosched_kernel::settings::{Recorded, Session};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, execute};
 use iosched_lab::verify::{KernelBench, Limits, Verification, VerifyError, Work, for_records, verify};
-use iosched_lab::{Control, Experiment, Figure, LabError, Progress, Records, Results, workload_record};
+use iosched_lab::{Control, Experiment, Figure, LabError, Progress, Records, workload_record};
 use iosched_sim::Replay;
 use iosched_workload::Workload;
 
 use super::AdviseArgs;
+use super::found::Found;
 use super::kept::Kept;
 use crate::calibrate::measure_watched;
-use crate::compare::{self, quoted};
+use crate::compare;
 use crate::device::load;
 use crate::fail::usage;
+use crate::options::{self, quoted};
 use crate::watched::{RUNS, Watched};
 
 /// What the device is measured under, if it has it: nothing comes between.
@@ -43,46 +45,12 @@ pub(super) struct Plan<'a> {
     limits: Limits,
 }
 
-/// What was found, step by step.
-pub(crate) struct Found {
-    /// What was set on the device.
-    pub(crate) present: Recorded,
-    /// What the model was made of; `None` if it was given.
-    pub(crate) calibration: Option<(Measurements, Calibration)>,
-    /// The model.
-    pub(crate) profile: Profile,
-    /// The search on it.
-    pub(crate) search: Tuned,
-    /// Runs on the device.
-    pub(crate) records: Records,
-    confirmed: Confirmed,
-    /// Whether it was ended early.
-    pub(crate) interrupted: bool,
-}
-
-impl Found {
-    /// What follows from it.
-    pub(crate) fn advice(&self) -> Advice<'_> {
-        let present = self.present.setting().map_or_else(|_| self.present.scheduler.clone(), |own| own.to_string());
-        let fits = self.profile.fit().map(|fit| fit.fits);
-        let predicted = TuneResults::of(&self.search.header, &self.search.runs);
-        let of_device = self.records.on(0).map(Results::of);
-        Advice::of(present, fits, predicted, &self.confirmed, of_device.as_ref())
-    }
-
-    /// The page.
-    pub(crate) fn page(&self, advice: &Advice<'_>, lasting: Option<&Lasting>) -> String {
-        let calibration = self.calibration.as_ref().map(|(measurements, calibration)| (measurements, calibration));
-        iosched_report::advice_html(advice, &self.records, calibration, lasting)
-    }
-}
-
 impl<'a> Plan<'a> {
     /// Everything is checked before anything runs, but for what only a run can tell.
     pub(super) fn of(args: &'a AdviseArgs) -> Result<Self> {
         let (roots, state) = (Roots::default(), StateDirectory::usual()?);
-        let workload = compare::open_workload(Some(&args.workload), &args.reading)?;
-        let replay = compare::replay(args.replay, args.speed, &workload)?;
+        let workload = options::open_workload(Some(&args.workload), &args.reading)?;
+        let replay = options::replay(args.replay, args.speed, &workload)?;
         let fairness = |measure: &Measure| *measure == Measure::Figure(Figure::Fairness);
         let mut measures = args.goals.iter().map(|own| &own.measure);
         if measures.any(fairness) || args.constraints.iter().any(|own| fairness(&own.measure)) {
@@ -139,7 +107,7 @@ impl<'a> Plan<'a> {
 /// A name without a slash would be looked for among the profiles.
 fn of_file(path: &Path) -> String {
     let name = path.display().to_string();
-    if compare::is_file(&name) { name } else { format!("./{name}") }
+    if options::is_file(&name) { name } else { format!("./{name}") }
 }
 
 /// Those that were named, or all that the device has now and that can be simulated.
@@ -213,7 +181,7 @@ fn search(
     control: &Control,
 ) -> Result<Option<Tuned>> {
     let args = plan.args;
-    let machine = compare::machine(args.machine.as_deref(), &plan.workload)?;
+    let machine = options::machine(args.machine.as_deref(), &plan.workload)?;
     let mut experiment = Experiment::new(plan.workload.clone(), profile.clone(), plan.schedulers.clone())?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
     experiment.keep_profile_text(0, profile.to_toml()?);

@@ -17,9 +17,9 @@ use iosched_advise::calibrate::{
 };
 use iosched_disk::Profile;
 
-use crate::compare::quoted;
 use crate::device;
 use crate::fail::{FAILED, INTERRUPTED, usage};
+use crate::options::quoted;
 use crate::output::{self, Kind, Output, Outputs, Records, WriteArgs, all_of, say};
 use crate::signals::on_signal;
 use crate::watched::progress_bar;
@@ -61,7 +61,7 @@ pub(crate) struct CalibrateArgs {
     destroy_data: Option<PathBuf>,
 
     /// In a directory: size of the file that is measured, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::args::whole(64..=16_777_216))]
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(64..=16_777_216))]
     file_size: u64,
 
     /// Where measurements go, line by line as they are made
@@ -77,7 +77,7 @@ pub(crate) struct CalibrateArgs {
     check: Option<String>,
 
     /// Decides where random reads go, and the order of probes
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
 
     /// Print everything as one JSON document

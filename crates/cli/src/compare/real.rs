@@ -9,15 +9,13 @@ use clap::{Args, ValueHint};
 use iosched::Setting;
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, consent, execute};
-use iosched_lab::verify::{ForeignCommand, KernelBench, Limits, Verification, VerifyError, Work, for_records, verify};
+use iosched_lab::verify::{ForeignCommand, KernelBench, Verification, VerifyError, Work, for_records, verify};
 use iosched_lab::{Control, LabError, SettingRecord, command_record, workload_record};
 
-use super::{Comparing, Written, on_interrupt, open_workload, outputs, quoted, replay};
-use crate::args::CompareArgs;
+use super::{CompareArgs, Comparing, Written, outputs};
 use crate::fail::usage;
-
-/// How well differences are to be known if nothing else is said, per cent.
-pub(crate) const UNTIL_SURE_PERCENT: &str = "3";
+use crate::options::{RunLength, UNTIL_SURE_PERCENT, open_workload, percent, quoted, replay};
+use crate::watched::on_interrupt;
 
 /// What is asked of a real device.
 #[derive(Args, Debug)]
@@ -49,53 +47,6 @@ pub(crate) struct RealArgs {
     /// Instead of a workload of ours, a command that is run and timed; it finds the target in $IOSCHED_TARGET
     #[arg(last = true, value_name = "COMMAND", requires = "on", conflicts_with = "workload")]
     command: Vec<String>,
-}
-
-/// How long each run is, and from when it counts, in simulation and on real devices.
-#[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct RunLength {
-    /// End each run after so long, warm-up aside [default: the workload decides]
-    #[arg(long, value_name = "SECONDS", help_heading = None, value_parser = seconds)]
-    run_for: Option<f64>,
-
-    /// The first seconds of each run do not count: neither what is done in them, nor their time
-    #[arg(long, value_name = "SECONDS", help_heading = None, default_value = "0", value_parser = seconds)]
-    warm_up: f64,
-}
-
-impl RunLength {
-    /// The same, ns.
-    pub(crate) fn limits(self) -> Limits {
-        Limits { warm_up_ns: ns(self.warm_up), run_for_ns: self.run_for.map(ns) }
-    }
-
-    /// As it is given on a command line.
-    pub(crate) fn options(self, option: &mut impl FnMut(&str, String)) {
-        if let Some(seconds) = self.run_for {
-            option("--run-for", seconds.to_string());
-        }
-        if self.warm_up > 0.0 {
-            option("--warm-up", self.warm_up.to_string());
-        }
-    }
-
-    const fn is_default(self) -> bool {
-        self.run_for.is_none() && self.warm_up == 0.0
-    }
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.0..=1e6).contains(seconds));
-    seconds.ok_or_else(|| "takes seconds from 0 to 1000000, such as 60 or 0.5".to_owned())
-}
-
-pub(crate) fn percent(text: &str) -> Result<f64, String> {
-    let percent = text.parse::<f64>().ok().filter(|percent| (0.01..=100.0).contains(percent));
-    percent.ok_or_else(|| "takes per cent from 0.01 to 100, such as 3".to_owned())
-}
-
-fn ns(seconds: f64) -> u64 {
-    (seconds * 1e9) as u64
 }
 
 pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {

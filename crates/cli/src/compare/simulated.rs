@@ -5,22 +5,19 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use iosched::Setting;
-use iosched_lab::{Control, Experiment, MachineProfile, execute};
-use iosched_sim::Replay;
+use iosched_lab::{Control, Experiment, execute};
 use iosched_workload::Workload;
 
-use super::{Comparing, Written, on_interrupt, open_workload, or_cpus, outputs, quoted, replay};
-use crate::args::{CompareArgs, OutputFormat, setting, settings};
+use super::{CompareArgs, Comparing, OutputFormat, Written, outputs};
 use crate::blktrace;
 use crate::device::load;
 use crate::fail::usage;
+use crate::options::{is_file, machine, open_workload, or_cpus, quoted, replay, replay_options, setting, settings};
+use crate::watched::on_interrupt;
 
 /// The schedulers if none is named, and their baseline.
 const SCHEDULERS_DEFAULT: [&str; 3] = ["noop", "deadline", "cfq"];
 const BASELINE_DEFAULT: &str = "deadline";
-/// The machine that applications run on if none is named.
-const MACHINE_DEFAULT: &str = "server-2010";
-
 pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     let experiment = experiment(args)?;
     let mut outputs = outputs(args);
@@ -90,10 +87,6 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
     Ok(experiment)
 }
 
-pub(crate) fn is_file(device: &str) -> bool {
-    device.contains('/') || device.ends_with(".toml")
-}
-
 /// The command line that makes the same records, every choice spelled out.
 fn command(args: &CompareArgs, experiment: &Experiment) -> String {
     let mut words = vec!["iosched".to_owned(), "compare".to_owned()];
@@ -119,25 +112,4 @@ fn command(args: &CompareArgs, experiment: &Experiment) -> String {
     args.real.length.options(&mut option);
     replay_options(experiment, &mut option);
     words.join(" ")
-}
-
-/// The machine that an application runs on; `None` of other workloads.
-pub(crate) fn machine(name: Option<&str>, workload: &Workload) -> Result<Option<MachineProfile>> {
-    match (workload, name) {
-        (Workload::Application(_), name) => Ok(Some(MachineProfile::load(name.unwrap_or(MACHINE_DEFAULT))?)),
-        (_, Some(_)) => Err(usage("--machine is for applications; other workloads go to the device itself")),
-        (_, None) => Ok(None),
-    }
-}
-
-/// How a trace is replayed, as options.
-pub(crate) fn replay_options(experiment: &Experiment, option: &mut impl FnMut(&str, String)) {
-    match experiment.replay {
-        _ if !matches!(experiment.workload(), Workload::Trace(_)) => {}
-        Replay::Closed => option("--replay", "closed".to_owned()),
-        Replay::Open { speed } => {
-            option("--replay", "open".to_owned());
-            option("--speed", speed.to_string());
-        }
-    }
 }

@@ -9,13 +9,14 @@ mod last;
 mod place;
 mod plan;
 mod records;
-mod said;
+pub(crate) mod said;
 mod whole;
 
 use std::io::{self, Write};
 
 use anyhow::{Result, anyhow};
 
+use crate::fail::Unread;
 pub(crate) use args::WriteArgs;
 pub(crate) use kind::{Kind, MARK};
 pub(crate) use last::{LAST_PAGE, last_records};
@@ -25,11 +26,6 @@ pub(crate) use said::{announce, exit, finish, messages, say, say_line};
 
 /// As people and command lines call it.
 const STANDARD_OUTPUT: &str = "-";
-
-/// Whoever read standard output has seen enough.
-#[derive(Debug, thiserror::Error)]
-#[error("nobody reads standard output any more")]
-pub(crate) struct Unread;
 
 /// What came of writing to standard output.
 fn of_standard_output(written: io::Result<()>) -> Result<()> {

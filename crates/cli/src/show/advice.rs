@@ -1,6 +1,7 @@
 //! Advice as text: what the model is, what was confirmed on the device, what is doubtful, the answer and how to set it last.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use iosched_advise::Advice;
 use iosched_kernel::settings::Lasting;
@@ -11,7 +12,7 @@ use super::closing::{doubts, three_lines};
 use super::grid::Look;
 use super::text::{seconds, subject};
 use super::tuning::{figures, many, shown, verdicts};
-use crate::advise::{AdviseArgs, Found};
+use crate::advise::found::Found;
 
 /// What is told.
 pub(crate) struct Told<'a> {
@@ -19,12 +20,14 @@ pub(crate) struct Told<'a> {
     pub(crate) found: &'a Found,
     /// How it is set; `None` if nothing is to be.
     pub(crate) lasting: Option<&'a Lasting>,
-    /// Whether it was.
-    pub(crate) applied: bool,
+    /// Whether it was to be, and was.
+    pub(crate) set: (bool, bool),
+    /// Where everything is kept, if it is.
+    pub(crate) kept_in: Option<&'a Path>,
 }
 
 /// The whole page.
-pub(crate) fn text(told: &Told<'_>, args: &AdviseArgs, look: Look) -> String {
+pub(crate) fn text(told: &Told<'_>, look: Look) -> String {
     let Told { advice, found, .. } = told;
     let mut text = heading(told, look);
     let measured = &advice.measured;
@@ -50,11 +53,11 @@ pub(crate) fn text(told: &Told<'_>, args: &AdviseArgs, look: Look) -> String {
     text.push_str(&doubts("doubtful:", &all, look));
     let _ = write!(text, "\n{}", three_lines(&advice.answer(), &advice.measured.sure_sentence(), &all, look));
     if let Some(lasting) = told.lasting {
-        text.push_str(&how(lasting, told.applied));
-    } else if args.is_to_apply() {
+        text.push_str(&how(lasting, told.set.1));
+    } else if told.set.0 {
         text.push_str("nothing was set\n");
     }
-    if let Some(directory) = args.kept_in() {
+    if let Some(directory) = told.kept_in {
         let _ = writeln!(text, "everything it rests on: {}", directory.join("advice.html").display());
     }
     text
@@ -134,7 +137,8 @@ fn how(lasting: &Lasting, applied: bool) -> String {
 
 /// Everything as one document.
 pub(crate) fn json(told: &Told<'_>) -> Value {
-    let Told { advice, found, lasting, applied } = told;
+    let Told { advice, found, lasting, set, .. } = told;
+    let (_, applied) = set;
     let verdict = found.calibration.as_ref().map(|(_, own)| &own.verdict);
     json!({
         "answer": advice.answer(),

@@ -2,6 +2,7 @@
 
 pub(crate) mod advice;
 mod closing;
+mod columns;
 mod grid;
 mod machine;
 mod overview;

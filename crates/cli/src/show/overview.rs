@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use iosched_lab::{Figure, FigureOverview, Header, Margin, Outcome, Overview, figures_of, labels, runs_in_words};
 
+use super::columns::{figures_column, heads};
 use super::grid::{Column, Look, Tone, set};
-use super::text::{figures_column, heads};
 use super::{Cell, Page, Sheet, row};
 
 /// A table of who wins, a sentence per device, and the answer.

@@ -7,8 +7,8 @@ use iosched_lab::reproduce::{Cell, ExperimentResults, GoalOutcome, Known, Reprod
 use iosched_lab::{Decimals, grouped, significant};
 
 use super::Cell as Shown;
+use super::columns::figures_column;
 use super::grid::{Column, Look, Tone, set};
-use super::text::figures_column;
 
 /// Everything, experiment after experiment, and what they say together.
 pub(crate) fn text(

@@ -9,6 +9,7 @@ use iosched_lab::{
 use iosched_sim::Replay;
 
 use super::closing::{doubts, three_lines};
+use super::columns::{figures_column, heads};
 use super::grid::{Column, Look, Tone, set};
 use super::overview::{by_device, closing};
 use super::{Cell, Page, Sheet, cells};
@@ -143,13 +144,6 @@ fn row_heads(told: &[&FigureResults]) -> Vec<String> {
     heads(&told.iter().map(|results| results.figure).collect::<Vec<_>>())
 }
 
-/// "sync p99        ms".
-pub(super) fn heads(figures: &[Figure]) -> Vec<String> {
-    let names = figures.iter().map(|figure| figure.name().len()).max().unwrap_or(0);
-    let units = figures.iter().map(|figure| figure.unit().len()).max().unwrap_or(0);
-    figures.iter().map(|figure| format!("{:names$}   {:>units$}", figure.name(), figure.unit())).collect()
-}
-
 fn head_of(header: &Header, setting: usize) -> (String, Option<String>) {
     let baseline = (setting == header.baseline && header.settings.len() > 1).then(|| "(baseline)".to_owned());
     (header.settings[setting].label.clone(), baseline)
@@ -164,28 +158,6 @@ fn figures(sheet: &Sheet<'_>, look: Look) -> String {
     };
     let columns: Vec<Column> = (0..sheet.header.settings.len()).map(column).collect();
     set(&row_heads(&told), &columns, look)
-}
-
-/// A column of figures; decimal points stand below each other.
-pub(super) fn figures_column<'c>(
-    head: String,
-    note: Option<String>,
-    cells: impl Iterator<Item = Option<&'c (String, Option<String>)>> + Clone,
-) -> Column {
-    let before = |text: &str| text.find('.').unwrap_or(text.len());
-    let widest = cells.clone().flatten().map(|(mean, _)| before(mean)).max().unwrap_or(0);
-    let after = cells.clone().flatten().map(|(mean, _)| mean.len() - before(mean)).max().unwrap_or(0);
-    let show = |cell: Option<&(String, Option<String>)>| match cell {
-        None => " ".repeat(widest.saturating_sub(1)) + "-",
-        Some((mean, sd)) => {
-            let mean = format!("{}{mean}", " ".repeat(widest - before(mean)));
-            match sd {
-                Some(sd) => format!("{mean:0$} ± {sd}", widest + after),
-                None => mean,
-            }
-        }
-    };
-    Column { head, note, cells: cells.map(|cell| (show(cell), Tone::Plain)).collect() }
 }
 
 fn verdicts(sheet: &Sheet<'_>, look: Look) -> String {

@@ -6,8 +6,9 @@ use iosched_advise::tune::{PutBack, Standing, TuneResults, commands};
 use iosched_lab::{Comparison, significant};
 
 use super::closing::{doubts, three_lines};
+use super::columns::figures_column;
 use super::grid::{Column, Look, set};
-use super::text::{figures_column, seconds, subject, verdict, verdicts_title};
+use super::text::{seconds, subject, verdict, verdicts_title};
 use super::{Cell, row};
 
 /// What is told beside the goals if it differs.

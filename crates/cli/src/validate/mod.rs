@@ -43,7 +43,7 @@ pub(crate) struct DiskArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     trace: PathBuf,
     /// Decides where the platters are at the start
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
     /// Print everything as one JSON document
     #[arg(long)]

@@ -1,87 +1,12 @@
-//! The command line, declared once: parsing, help, man pages and completions come from here.
+//! What `iosched compare` takes.
 
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
-use iosched::{Registered, Registry, Setting};
-use iosched_lab::EQUAL_WITHIN_PERCENT;
+use clap::{Args, ValueEnum, ValueHint};
 
-use crate::device::DeviceCommand;
+use super::RealArgs;
+use crate::options::{DEVICE_DEFAULT, Reading, ReplayMode, VerdictArgs, speed, whole};
 use crate::output::WriteArgs;
-
-/// Choose, tune and run I/O schedulers, with evidence.
-///
-/// Without a command, compares noop, deadline and cfq on a recorded pgbench run that comes with iosched, on a modelled
-/// 7200 rpm SATA disk: what `iosched compare` does without options.
-///
-/// Exit status: 0 if all went well; 1 if something failed; 2 if the command line, a setting or a file's format is wrong;
-/// 130 if Ctrl-C ended it early.
-#[derive(Debug, Parser)]
-#[command(name = "iosched", version, max_term_width = 100)]
-pub(crate) struct Cli {
-    #[command(subcommand)]
-    pub(crate) command: Option<Command>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Compare(Box<CompareArgs>),
-    Calibrate(Box<crate::calibrate::CalibrateArgs>),
-    Tune(Box<crate::tune::TuneArgs>),
-    Advise(Box<crate::advise::AdviseArgs>),
-    Reproduce(crate::reproduce::ReproduceArgs),
-    Serve(Box<crate::serve::ServeArgs>),
-    Top(crate::top::TopArgs),
-    /// Make a report of records, without running anything again
-    ///
-    /// The report is one HTML page that needs nothing else: tables and verdicts, latency distributions, throughput and
-    /// shares over time, slices, and how to make the records again. The same records give the same page.
-    Report {
-        /// A file that `iosched compare`, `tune` or `calibrate` left
-        #[arg(value_name = "RECORDS", value_hint = ValueHint::FilePath)]
-        records: Option<PathBuf>,
-        /// Of the last comparison that was given no --records
-        #[arg(long, conflicts_with = "records")]
-        last: bool,
-        /// The page to write; - for standard output [default: the name of RECORDS, ending in .html; last.html with
-        /// --last]
-        #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-        output: Option<PathBuf>,
-        #[command(flatten)]
-        write: WriteArgs,
-    },
-    /// Read, convert and change traces
-    #[command(subcommand)]
-    Trace(crate::trace::TraceCommand),
-    /// Tell about modelled devices
-    #[command(subcommand)]
-    Device(DeviceCommand),
-    /// Tell about schedulers and what can be set of them
-    #[command(subcommand)]
-    Elevator(ElevatorCommand),
-    /// Make profiles of what others know of devices
-    #[command(subcommand)]
-    Import(crate::import::ImportCommand),
-    /// Compare models with what was measured of real devices
-    #[command(subcommand)]
-    Validate(crate::validate::ValidateCommand),
-    /// Check fio job files
-    #[command(subcommand)]
-    Job(crate::job::JobCommand),
-    Mount(crate::mount::MountArgs),
-    Ublk(Box<crate::ublk::UblkArgs>),
-    Ls(crate::ls::LsArgs),
-    Get(crate::get::GetArgs),
-    Set(crate::set::SetArgs),
-    Restore(crate::restore::RestoreArgs),
-    /// Print completions for a shell
-    Completions {
-        /// Which shell
-        shell: clap_complete::Shell,
-    },
-    Man(crate::man::ManArgs),
-}
 
 /// Runs of each setting if nothing is said, and at most if they end when it is sure.
 const RUNS: u32 = 10;
@@ -117,7 +42,7 @@ pub(crate) struct CompareArgs {
     pub(crate) workload: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) reading: crate::reading::Reading,
+    pub(crate) reading: Reading,
 
     /// The device to do it to: a profile of `iosched device list`, or a file (with a / or *.toml); once per device, to
     /// see which setting wins where [default: sata-7200]
@@ -141,7 +66,7 @@ pub(crate) struct CompareArgs {
     pub(crate) baseline: Option<String>,
 
     #[command(flatten)]
-    pub(crate) real: crate::compare::RealArgs,
+    pub(crate) real: RealArgs,
 
     /// Runs of each setting on each device; in simulation they differ in where the platters are at the start and in arrivals within the
     /// recording's resolution [default: 10; with --until-sure at most 60]
@@ -149,7 +74,7 @@ pub(crate) struct CompareArgs {
     pub(crate) runs: Option<u32>,
 
     /// Decides everything that is left to chance; the same seed gives the same figures
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::whole(0..=u64::MAX))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
 
     /// Runs at a time; changes nothing but the time it takes [default: one per CPU]
@@ -210,7 +135,7 @@ impl CompareArgs {
     /// The modelled devices.
     pub(crate) fn devices(&self) -> Vec<String> {
         let given = &self.given_devices;
-        if given.is_empty() { vec![crate::compare::DEVICE_DEFAULT.to_owned()] } else { given.clone() }
+        if given.is_empty() { vec![DEVICE_DEFAULT.to_owned()] } else { given.clone() }
     }
 
     /// Runs of each setting.
@@ -225,28 +150,6 @@ impl CompareArgs {
             (_, true, _) => OutputFormat::Csv,
             (.., true) => OutputFormat::Markdown,
             _ => self.output_format,
-        }
-    }
-}
-
-/// How differences are judged, and how much is told of them.
-#[derive(Args, Debug)]
-pub(crate) struct VerdictArgs {
-    /// Differences within so many per cent of the baseline matter to nobody: settings that are no further apart for
-    /// sure are equal
-    #[arg(long, value_name = "PERCENT", default_value_t = EQUAL_WITHIN_PERCENT, value_parser = crate::compare::percent)]
-    pub(crate) equal_within: f64,
-
-    /// Print everything: all figures, every doubt, what is said of each setting and each device
-    #[arg(long)]
-    pub(crate) details: bool,
-}
-
-impl VerdictArgs {
-    /// As options of the command that makes the same records.
-    pub(crate) fn options(&self, option: &mut impl FnMut(&str, String)) {
-        if self.equal_within != EQUAL_WITHIN_PERCENT {
-            option("--equal-within", self.equal_within.to_string());
         }
     }
 }
@@ -285,70 +188,3 @@ Examples:
       --warm-up 5
   iosched compare --on /srv/test --scheduler mq-deadline --scheduler bfq \\
       -- fs_mark -d /srv/test/f -n 1000 -s 65536";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReplayMode {
-    /// Each process keeps its order and its think times: an I/O is sent its recorded think time after the completion of
-    /// the one that its process waited for. Right where the recorded device and this one are not equally fast, since
-    /// processes that wait for I/O send the next one later on a slower device
-    Closed,
-    /// I/Os arrive when they did in the recording, however fast the device is. Right where load comes from outside and
-    /// waits for nothing, on a device about as fast as the recorded one; a slower one is buried in requests
-    Open,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ElevatorCommand {
-    /// List the schedulers
-    List,
-    /// Say what can be set of a scheduler and of its queue
-    Show {
-        /// Its name
-        #[arg(value_name = "NAME")]
-        name: String,
-    },
-}
-
-/// What one --scheduler names: a setting, or several elevators with their defaults.
-pub(crate) fn settings(text: &str) -> Result<Vec<Setting>, String> {
-    let defaults = |wanted: fn(&Registered) -> bool| {
-        let linux = Registry::linux();
-        let elevators = linux.elevators().iter().filter(|elevator| wanted(elevator));
-        elevators.map(|elevator| Setting::defaults(elevator.name)).collect()
-    };
-    match text {
-        "all" => Ok(defaults(|_| true)),
-        "today" => Ok(defaults(|elevator| elevator.until.is_none())),
-        _ => setting(text).map(|setting| vec![setting]),
-    }
-}
-
-pub(crate) fn setting(text: &str) -> Result<Setting, String> {
-    text.parse().map_err(|error: iosched::SettingError| error.to_string())
-}
-
-/// A whole number in `range`. One below 0 is out of range, as any other.
-pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync {
-    move |text| match text.parse::<i128>() {
-        Ok(number) => {
-            let found = u64::try_from(number).ok().filter(|number| range.contains(number));
-            found.ok_or_else(|| format!("{text} is not in {}..={}", range.start(), range.end()))
-        }
-        Err(_) => Err(format!("is no whole number in {}..={}", range.start(), range.end())),
-    }
-}
-
-/// The command line. A negative number is a value, which is then out of range, and no option that does not exist.
-pub(crate) fn command() -> clap::Command {
-    fn numbers(command: clap::Command) -> clap::Command {
-        let takes = |argument: &clap::Arg| argument.get_action().takes_values();
-        let command = command.mut_args(|own| if takes(&own) { own.allow_negative_numbers(true) } else { own });
-        command.mut_subcommands(numbers)
-    }
-    numbers(Cli::command())
-}
-
-pub(crate) fn speed(text: &str) -> Result<f64, String> {
-    let speed = text.parse::<f64>().ok().filter(|speed| speed.is_finite() && (1e-6..=1e6).contains(speed));
-    speed.ok_or_else(|| "a speed is a number from 0.000001 to 1000000, such as 2 or 0.5".to_owned())
-}

@@ -3,7 +3,7 @@
 use clap::Args;
 use iosched_trace::{Columns, Completeness, Format, Gap, ReadOptions};
 
-use crate::compare::quoted;
+use super::quoted;
 
 /// How to read a trace.
 #[derive(Args, Debug, Default)]

@@ -1,0 +1,70 @@
+//! All commands. What each takes is declared in its own file; what several take in `options`. Parsing, help, man pages and
+//! completions come from there.
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// Choose, tune and run I/O schedulers, with evidence.
+///
+/// Without a command, compares noop, deadline and cfq on a recorded pgbench run that comes with iosched, on a modelled
+/// 7200 rpm SATA disk: what `iosched compare` does without options.
+///
+/// Exit status: 0 if all went well; 1 if something failed; 2 if the command line, a setting or a file's format is wrong;
+/// 130 if Ctrl-C ended it early.
+#[derive(Debug, Parser)]
+#[command(name = "iosched", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Compare(Box<crate::compare::CompareArgs>),
+    Calibrate(Box<crate::calibrate::CalibrateArgs>),
+    Tune(Box<crate::tune::TuneArgs>),
+    Advise(Box<crate::advise::AdviseArgs>),
+    Reproduce(crate::reproduce::ReproduceArgs),
+    Serve(Box<crate::serve::ServeArgs>),
+    Top(crate::top::TopArgs),
+    Report(crate::report::ReportArgs),
+    /// Read, convert and change traces
+    #[command(subcommand)]
+    Trace(crate::trace::TraceCommand),
+    /// Tell about modelled devices
+    #[command(subcommand)]
+    Device(crate::device::DeviceCommand),
+    /// Tell about schedulers and what can be set of them
+    #[command(subcommand)]
+    Elevator(crate::tell::ElevatorCommand),
+    /// Make profiles of what others know of devices
+    #[command(subcommand)]
+    Import(crate::import::ImportCommand),
+    /// Compare models with what was measured of real devices
+    #[command(subcommand)]
+    Validate(crate::validate::ValidateCommand),
+    /// Check fio job files
+    #[command(subcommand)]
+    Job(crate::job::JobCommand),
+    Mount(crate::mount::MountArgs),
+    Ublk(Box<crate::ublk::UblkArgs>),
+    Ls(crate::ls::LsArgs),
+    Get(crate::get::GetArgs),
+    Set(crate::set::SetArgs),
+    Restore(crate::restore::RestoreArgs),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    Man(crate::man::ManArgs),
+}
+
+/// The command line. A negative number is a value, which is then out of range, and no option that does not exist.
+pub(crate) fn command() -> clap::Command {
+    fn numbers(command: clap::Command) -> clap::Command {
+        let takes = |argument: &clap::Arg| argument.get_action().takes_values();
+        let command = command.mut_args(|own| if takes(&own) { own.allow_negative_numbers(true) } else { own });
+        command.mut_subcommands(numbers)
+    }
+    numbers(Cli::command())
+}

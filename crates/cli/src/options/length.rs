@@ -1,0 +1,43 @@
+//! How long runs are.
+
+use clap::Args;
+use iosched_lab::verify::Limits;
+
+use super::seconds;
+
+/// How long each run is, and from when it counts, in simulation and on real devices.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct RunLength {
+    /// End each run after so long, warm-up aside [default: the workload decides]
+    #[arg(long, value_name = "SECONDS", help_heading = None, value_parser = seconds)]
+    run_for: Option<f64>,
+
+    /// The first seconds of each run do not count: neither what is done in them, nor their time
+    #[arg(long, value_name = "SECONDS", help_heading = None, default_value = "0", value_parser = seconds)]
+    warm_up: f64,
+}
+
+impl RunLength {
+    /// The same, ns.
+    pub(crate) fn limits(self) -> Limits {
+        Limits { warm_up_ns: ns(self.warm_up), run_for_ns: self.run_for.map(ns) }
+    }
+
+    /// As it is given on a command line.
+    pub(crate) fn options(self, option: &mut impl FnMut(&str, String)) {
+        if let Some(seconds) = self.run_for {
+            option("--run-for", seconds.to_string());
+        }
+        if self.warm_up > 0.0 {
+            option("--warm-up", self.warm_up.to_string());
+        }
+    }
+
+    pub(crate) const fn is_default(self) -> bool {
+        self.run_for.is_none() && self.warm_up == 0.0
+    }
+}
+
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}

@@ -1,0 +1,34 @@
+//! Columns of figures.
+
+use iosched_lab::Figure;
+
+use super::grid::{Column, Tone};
+
+/// "sync p99        ms".
+pub(super) fn heads(figures: &[Figure]) -> Vec<String> {
+    let names = figures.iter().map(|figure| figure.name().len()).max().unwrap_or(0);
+    let units = figures.iter().map(|figure| figure.unit().len()).max().unwrap_or(0);
+    figures.iter().map(|figure| format!("{:names$}   {:>units$}", figure.name(), figure.unit())).collect()
+}
+
+/// A column of figures; decimal points stand below each other.
+pub(super) fn figures_column<'c>(
+    head: String,
+    note: Option<String>,
+    cells: impl Iterator<Item = Option<&'c (String, Option<String>)>> + Clone,
+) -> Column {
+    let before = |text: &str| text.find('.').unwrap_or(text.len());
+    let widest = cells.clone().flatten().map(|(mean, _)| before(mean)).max().unwrap_or(0);
+    let after = cells.clone().flatten().map(|(mean, _)| mean.len() - before(mean)).max().unwrap_or(0);
+    let show = |cell: Option<&(String, Option<String>)>| match cell {
+        None => " ".repeat(widest.saturating_sub(1)) + "-",
+        Some((mean, sd)) => {
+            let mean = format!("{}{mean}", " ".repeat(widest - before(mean)));
+            match sd {
+                Some(sd) => format!("{mean:0$} ± {sd}", widest + after),
+                None => mean,
+            }
+        }
+    };
+    Column { head, note, cells: cells.map(|cell| (show(cell), Tone::Plain)).collect() }
+}
