@@ -1,4 +1,15 @@
 //! The command `iosched`: arguments in, answers out. What it knows is in the libraries.
+//!
+//! # Inside
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `command.rs` | all commands; a file or folder each declares what its command takes, and does it |
+//! | `options/` | what several commands take: numbers, schedulers, workloads, replay, how long runs are, how differences are judged |
+//! | `output/` | the one way to write: beside its place and put there whole, through links, into devices and pipes; what is said while something goes on |
+//! | `show/` | pages of text: tables, verdicts, closing sentences; JSON, CSV, Markdown |
+//! | `tree/` | attribute trees: of the kernel's disks, of live disks, of a mount |
+//! | `fail.rs`, `signals.rs`, `watched.rs` | exit codes, signals, progress |
 #![forbid(unsafe_code)]
 
 mod advise;

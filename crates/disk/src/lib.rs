@@ -25,6 +25,18 @@
 //! }
 //! # Ok::<(), iosched_disk::ProfileError>(())
 //! ```
+//!
+//! # Inside
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `hdd/` | the rotating disk: `geometry` (where a sector is), `seek`, `spindle`, `queue` (which command next), `read_cache`, `write_cache`, `arm` (what the arm does) |
+//! | `ssd/` | flash: dies, write buffer, translation with garbage collection |
+//! | `array/` | members in stripes behind a controller's memory |
+//! | `server/` | servers behind one queue, with a measured spread: virtual disks and those over a network |
+//! | `measure/` | the figures a device is known by, and how they are measured of a model: for anchors, cards and pages alike |
+//! | `profile.rs` | a model, its parameters and its anchors, from TOML |
+//! | `disksim/` | DiskSim's descriptions of real disks, and what was measured of them |
 #![forbid(unsafe_code)]
 
 mod any;

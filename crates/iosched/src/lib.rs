@@ -104,6 +104,41 @@
 //!
 //! The same calls give the same answers: nothing here reads a clock, iterates in hash order or keeps global state. CFQ,
 //! deadline and noop take the decisions that Linux 4.19 took, event for event, in every run recorded of it.
+//!
+//! # Inside
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `registry.rs` | which elevators there are: those of Linux, and those that a program adds |
+//! | `queue/` | the request queues of both layers behind one face: merging, plugs, flush, statistics, attributes, switching; `single/` who may allocate by limits, `multi/` by tags, and each layer's way of a bio |
+//! | `elevator.rs` | what an elevator is: the trait, and an entry of the registry |
+//! | `layer.rs` | the two layers, and what an elevator of blk-mq leaves to its queue |
+//! | `env/` | what the queue shows its elevator (`Env`), and what they share: the merge hash, the dispatch list |
+//! | `noop.rs`, `deadline.rs`, `none.rs`, `mq_deadline/`, `kyber/` | one elevator each |
+//! | `anticipatory/`, `cfq/`, `bfq/` | one elevator or family each; a file decides one thing, see the top of their `mod.rs`; `data/` is what they work on |
+//! | `parts/` | what elevators share: requests by sector and by age, the better request by head position, think times, seeks, what an ioprio means, jiffies, tags |
+//! | `request.rs` | requests and bios, and the one arena they live in; elevators hold ids |
+//! | `context.rs` | who asks: processes, ioprio, cgroups |
+//! | `driver/` | when the queue is run and who is heard first, sans-IO: the simulator's engines, the live disk, the checker and the measurement of costs are hosts of it; what it is told can be recorded, and `crates/sim` carries recordings out |
+//! | `tunable.rs` | declarations of tunables and attributes |
+//! | `setting.rs` | an elevator with what is set of it and of the queue, as users write it: for simulations, live disks, the kernel's disks and records alike |
+//! | `decision/` | what was decided and why, as typed events; a file for what only one family decides |
+//! | `collections/` | intrusive containers over arenas: list, red-black tree |
+//!
+//! Imports go one way: driver, registry and queue above the elevators, `elevator`, `env`, `layer` and `decision` below them, requests and
+//! collections at the bottom. `cargo xtask rules` refuses circles of more than five files.
+//!
+//! A layer follows the elevator: the elevators of Linux up to 4.20 stand in the single request queue with its limits for sync and async, today's in
+//! blk-mq with its tags. Switching from one to the other at run time changes both.
+//!
+//! CFQ is a family. `Cfq<G>` is generic over its *generation*: `linux_4_19.rs`, `linux_2_6_34.rs` and `linux_2_6_30.rs` hold what each does in its
+//! own way, as constants and functions of one trait; what most share is the trait's default and stands in the file of what it decides. All of it is known at
+//! compile time, so a rule that a generation lacks costs nothing. The CFQ of 2.6.16 has hardly a rule in common with them and is an elevator of its own
+//! (`cfq/linux_2_6_16/`) from the same parts.
+//!
+//! Requests are in one arena; elevators sort and link them by number. A tree's links stand apart from what it orders
+//! (`SortNode`, `ServiceNode`, `CooperatorNode`), so that a descent touches little memory. The red-black tree is the textbook's node for
+//! node, because CFQ's choice of a cooperator depends on its shape.
 #![forbid(unsafe_code)]
 
 mod anticipatory;

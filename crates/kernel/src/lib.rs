@@ -3,7 +3,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`host`] | where the kernel tells about itself: the roots of `/sys`, `/proc` and `/dev` |
+//! | [`roots`] | where the kernel tells about itself: the roots of `/sys`, `/proc` and `/dev` |
 //! | [`block`] | block devices: which they are, what they are made of, who uses them, how busy they are |
 //! | [`attribute`] | what stands in `/sys/block/<dev>/queue`: listed, read, written and read back |
 //! | [`command`] | commands of others, run and timed |

@@ -2,6 +2,20 @@
 //!
 //! A [`JobFile`] holds jobs of which every option is resolved and every copy (`numjobs`) stands by itself. What a
 //! language does not say is fio's default, as of fio 3.33's HOWTO.
+//!
+//! # Inside
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `language/` | job files: sections, values, arithmetic, one table of all options; what is honoured, what is ignored and what is refused |
+//! | `job.rs` | a job once every option is resolved |
+//! | `layout.rs` | where the files of jobs lie on the device |
+//! | `generator.rs`, `distribution.rs`, `random_map.rs` | the sequence of a job's I/Os |
+//! | `process/` | a job at work: what it does next, given what is done; its pace and its figures |
+//! | `crew.rs` | which jobs start and end because of others |
+//!
+//! All of it is sans-IO, as are `task_loop.rs` (a task's closed loop) and `replay.rs` (a process in closed replay): `crates/sim/src/engine` and
+//! `crates/kernel/src/execute` carry out what they ask for, one in virtual time, the other with system calls. `outcome/` is what both give.
 
 mod crew;
 mod distribution;
