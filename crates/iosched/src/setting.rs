@@ -71,14 +71,14 @@ impl PartialEq for Choice {
 impl Eq for Choice {}
 
 /// What is written to one tunable or attribute.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Assignment {
     name: String,
     value: Assigned,
 }
 
 /// A value that is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 enum Assigned {
     /// As its declaration takes it.
     Number(&'static Spec, u64),
@@ -86,7 +86,22 @@ enum Assigned {
     Text(String),
 }
 
+impl PartialEq for Assignment {
+    /// The same is written, whoever knows what it is.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.text() == other.text()
+    }
+}
+
+impl Eq for Assignment {}
+
 impl Assignment {
+    /// As it was written before: by the declaration, if that is how it writes the value.
+    fn recorded(name: &str, spec: Option<&'static Spec>, text: &str) -> Self {
+        let declared = spec.and_then(|spec| Self::of(name, spec, text).ok()).filter(|own| own.text() == text);
+        declared.unwrap_or_else(|| Self { name: name.to_owned(), value: Assigned::Text(text.to_owned()) })
+    }
+
     fn of(name: &str, spec: &'static Spec, text: &str) -> Result<Self, TunableError> {
         Ok(Self { name: name.to_owned(), value: Assigned::Number(spec, spec.parse_exactly(text)?) })
     }
@@ -268,7 +283,7 @@ impl Setting {
         let refused = |source| SettingError::Value { elevator: registered.name.to_owned(), source };
         if let Some(spec) = self.elevator.tunable(name) {
             self.tunables.push(Assignment::of(name, spec, value).map_err(refused)?);
-        } else if let Some(spec) = RequestQueue::attribute_specs().find(|spec| spec.name == name) {
+        } else if let Some(spec) = attribute(name) {
             self.attributes.push(Assignment::of(name, spec, value).map_err(refused)?);
         } else {
             return Err(SettingError::UnknownName {
@@ -284,13 +299,10 @@ impl Setting {
     /// Adds one value as [`set`](Self::set) does; what no declaration takes is kept as it is written. Names that the elevator does not
     /// declare are attributes.
     pub fn set_of_kernel(&mut self, name: &str, value: &str) {
-        let text = || Assignment { name: name.to_owned(), value: Assigned::Text(value.to_owned()) };
-        let assigned = |spec| Assignment::of(name, spec, value).unwrap_or_else(|_| text());
         if let Some(spec) = self.elevator.tunable(name.strip_prefix(ELEVATOR).unwrap_or(name)) {
-            self.tunables.push(assigned(spec));
+            self.tunables.push(Assignment::recorded(name, Some(spec), value));
         } else {
-            let spec = RequestQueue::attribute_specs().find(|spec| spec.name == name);
-            self.attributes.push(spec.map_or_else(text, assigned));
+            self.attributes.push(Assignment::recorded(name, attribute(name), value));
         }
     }
 
@@ -309,6 +321,11 @@ impl Setting {
         }
         Ok(queue)
     }
+}
+
+/// The declaration of an attribute of the queue.
+fn attribute(name: &str) -> Option<&'static Spec> {
+    RequestQueue::attribute_specs().find(|spec| spec.name == name)
 }
 
 fn parts(values: &str) -> impl Iterator<Item = &str> {
@@ -340,7 +357,7 @@ mod form {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{Assignment, Setting};
+    use super::{Assignment, ELEVATOR, Setting, attribute};
 
     #[derive(Serialize, Deserialize)]
     struct Form {
@@ -364,9 +381,11 @@ mod form {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             let Form { name, tunables, attributes } = Form::deserialize(deserializer)?;
             let mut setting = Self::defaults(&name);
-            for (name, value) in tunables.iter().chain(&attributes) {
-                setting.set_of_kernel(name, value);
-            }
+            let tunable = |name: &str| setting.elevator.tunable(name.strip_prefix(ELEVATOR).unwrap_or(name));
+            let own = |(name, value): &(String, String)| Assignment::recorded(name, tunable(name), value);
+            setting.tunables = tunables.iter().map(own).collect();
+            let own = |(name, value): &(String, String)| Assignment::recorded(name, attribute(name), value);
+            setting.attributes = attributes.iter().map(own).collect();
             Ok(setting)
         }
     }

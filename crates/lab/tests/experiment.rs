@@ -322,3 +322,16 @@ fn decisions_are_lines_of_json_for_every_setting() {
     assert!(count("cfq", "active") > 0);
     assert_eq!(count("noop", "active"), 0);
 }
+
+#[test]
+fn a_setting_comes_back_from_a_record_as_it_was() {
+    for form in [
+        r#"{"name":"cfq","tunables":[["slice_idle","0"]],"attributes":[["nr_requests","64"]]}"#,
+        r#"{"name":"sedf","tunables":[["read_expire","5"]],"attributes":[["nr_requests","064"]]}"#,
+        r#"{"name":"bfq","tunables":[["iosched/of_tomorrow","on"],["low_latency","08"]]}"#,
+        r#"{"name":"present","attributes":[["wbt_lat_usec","0"]]}"#,
+    ] {
+        let setting: iosched::Setting = serde_json::from_str(form).unwrap();
+        assert_eq!(serde_json::to_string(&setting).unwrap(), form);
+    }
+}

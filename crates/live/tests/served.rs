@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use iosched::{IoPriority, Op};
+use iosched::{Elevator, Env, IoPriority, Op, Registered, Registry, RequestId, Setting, Time};
 use iosched_live::disk::{Action, ClientId, Identity, Operation};
 use iosched_live::reactor::{self, Options, Served};
 use iosched_live::{Buffer, Errno, Handle, Messages};
@@ -15,8 +15,8 @@ fn recorded(backend: &str, record: Option<std::path::PathBuf>) -> Served {
     let options = Options {
         name: "test".to_owned(),
         backend: backend.parse().unwrap(),
-        setting: iosched::Setting::defaults("cfq"),
-        registry: iosched::Registry::linux(),
+        setting: Setting::defaults("cfq"),
+        registry: Registry::linux(),
         depth: None,
         budget_bytes: 64 << 20,
         seed: 1,
@@ -113,8 +113,8 @@ fn a_file_is_served_once() {
     let options = Options {
         name: "again".to_owned(),
         backend: path.parse().unwrap(),
-        setting: iosched::Setting::defaults("noop"),
-        registry: iosched::Registry::linux(),
+        setting: Setting::defaults("noop"),
+        registry: Registry::linux(),
         depth: None,
         budget_bytes: 1 << 20,
         seed: 1,
@@ -199,8 +199,8 @@ fn a_recorded_disk_can_be_replayed() {
 #[test]
 fn the_first_request_is_served_under_the_setting() {
     let options = |setting: &str| Options {
-        setting: iosched::Setting::parse_of_kernel(setting).unwrap(),
-        registry: iosched::Registry::linux(),
+        setting: Setting::parse_of_kernel(setting).unwrap(),
+        registry: Registry::linux(),
         name: "test".to_owned(),
         backend: "memory:1M".parse().unwrap(),
         depth: None,
@@ -211,9 +211,14 @@ fn the_first_request_is_served_under_the_setting() {
         shared: false,
         messages: Messages::to_nobody(),
     };
-    let disk = reactor::open(&options("cfq:slice_idle=0,nr_requests=7")).unwrap().disk;
-    assert_eq!(disk.queue().tunable("slice_idle"), Ok(0));
-    assert_eq!(disk.attribute("nr_requests").unwrap(), "7");
+    let served = reactor::start(&options("cfq:slice_idle=0,max_sectors_kb=4"), None).unwrap();
+    let client = client(&served.handle, "first");
+    write(&served.handle, client, 0, &[7; 65_536]).unwrap();
+    let (writes, slice_idle) =
+        served.handle.control(|disk, now| (disk.stat(now).writes.ios, disk.queue().tunable("slice_idle"))).unwrap();
+    assert_eq!((writes, slice_idle), (16, Ok(0)), "in requests of 4 KiB");
+    served.handle.stop();
+    served.wait().flushed.unwrap();
     let wrong = |setting: &str| reactor::open(&options(setting)).unwrap_err().to_string();
     assert!(wrong("present").starts_with("\"present\" is not an elevator"), "{}", wrong("present"));
     assert_eq!(wrong("noop:nr_requests=0"), "noop: nr_requests: 0 is out of range 1..=65536 requests");
@@ -223,4 +228,44 @@ fn the_first_request_is_served_under_the_setting() {
         wrong("noop:wbt_lat_usec=0")
     );
     assert_eq!(wrong("noop:max_sectors_kb=1048576").split(':').next(), Some("noop"));
+}
+
+#[derive(Default)]
+struct Newest(Vec<RequestId>);
+
+impl Elevator for Newest {
+    fn insert(&mut self, _: &mut Env, id: RequestId) {
+        self.0.push(id);
+    }
+
+    fn dispatch(&mut self, _: &mut Env) -> Option<RequestId> {
+        self.0.pop()
+    }
+
+    fn absorb(&mut self, _: &mut Env, _: RequestId, absorbed: RequestId) {
+        self.0.retain(|&id| id != absorbed);
+    }
+}
+
+#[test]
+fn an_elevator_that_comes_with_the_setting_can_be_come_back_to() {
+    let newest = Registered::new("newest", |_| Box::new(Newest::default()));
+    let options = Options {
+        setting: Setting::from(newest),
+        registry: Registry::linux(),
+        name: "test".to_owned(),
+        backend: "memory:1M".parse().unwrap(),
+        depth: None,
+        budget_bytes: 1 << 20,
+        seed: 1,
+        record: None,
+        recording: None,
+        shared: false,
+        messages: Messages::to_nobody(),
+    };
+    let mut disk = reactor::open(&options).unwrap().disk;
+    assert!(disk.attribute("scheduler").unwrap().ends_with(" [newest]"));
+    disk.switch(Time::BEGINNING, "cfq").unwrap();
+    disk.switch(Time::BEGINNING, "newest").unwrap();
+    assert!(disk.switch(Time::BEGINNING, "oldest").is_err());
 }

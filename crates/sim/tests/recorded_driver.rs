@@ -158,6 +158,36 @@ fn what_is_missing_from_a_recording_is_noticed() {
 }
 
 #[test]
+fn what_cannot_be_is_said_and_harms_nobody() {
+    let records = Host::recorded("cfq", 20);
+    let with = |place: usize, at: Time, what: What| {
+        let mut records = records.clone();
+        records.insert(place, Record { at, what });
+        replay(records).unwrap_err().to_string()
+    };
+    let mut beginning = records.clone();
+    let What::Queue { config, .. } = &mut beginning[0].what else { panic!("it begins with the queue") };
+    (config.hz, config.depth) = (0, 0);
+    assert!(replay(beginning).unwrap_err().to_string().contains("a queue of 0 jiffies a second"));
+    let (at, late) = (records[1].at, Time::from_ns(u64::MAX));
+    assert!(with(1, at, What::Depth(0)).contains("a device of depth 0"));
+    assert!(with(1, late, What::Depth(1)).contains("later than any disk has run"));
+    assert!(with(1, at, What::Switch("nop".to_owned())).contains("\"nop\" is not an elevator"));
+    assert!(with(1, at, What::Requeue(7)).contains("does not have request 7"));
+    let turn = records.iter().position(|record| record.what == What::Turn).unwrap();
+    let completed = with(turn + 1, records[turn].at, What::Complete { request: 7, result: Ok(()) });
+    assert!(completed.contains("the completion of request 7"), "{completed}");
+    assert!(with(1, at, What::Remove(another_cgroup())).contains("there is no cgroup"));
+}
+
+/// A cgroup that the recording does not have.
+fn another_cgroup() -> CgroupId {
+    let mut queue = RequestQueue::new(Time::BEGINNING, &QueueConfig::default(), Registry::linux().get("cfq").unwrap());
+    let cgroup = iosched::Cgroup { name: "a".to_owned(), parent: None, weight: None, leaf_weight: None };
+    queue.create_cgroup(cgroup).unwrap()
+}
+
+#[test]
 fn a_completion_has_a_turn_of_its_own() {
     let mut records = Host::recorded("deadline", 400);
     let complete = records.iter().position(|record| matches!(record.what, What::Complete { .. })).unwrap();

@@ -63,7 +63,7 @@ impl Disks {
     fn wrong_live(&mut self, file: &Named, scheduler: &str, value: &str) -> Option<String> {
         let parts: Vec<&str> = file.of_disk().split('/').collect();
         match parts.as_slice() {
-            ["queue", "scheduler"] => Registry::linux().get(value).err().map(|error| error.to_string()),
+            ["queue", "scheduler"] => self.is_none_of(file, value),
             ["device", "queue_depth"] => {
                 let is_depth = value.parse::<u32>().is_ok_and(|depth| depth > 0);
                 (!is_depth).then(|| format!("{value:?} is not a depth; it takes commands at once, 1 or more"))
@@ -74,6 +74,13 @@ impl Disks {
             ["clients", _, "group"] if value != "/" => check_group_name(value).err(),
             _ => None,
         }
+    }
+
+    /// A disk may have elevators that are not of Linux: it lists them.
+    fn is_none_of(&mut self, file: &Named, value: &str) -> Option<String> {
+        let listed = self.tree.read(&file.path).ok()?.replace(['[', ']'], "");
+        let known: Vec<&str> = listed.split_whitespace().collect();
+        (!known.contains(&value)).then(|| format!("{value:?} is not an elevator; there are {}", known.join(", ")))
     }
 
     fn is_in_no_group(&mut self, file: &Named, client: &str) -> bool {

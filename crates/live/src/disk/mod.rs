@@ -188,7 +188,10 @@ impl LiveDisk {
     ///
     /// # Errors
     /// If there is no such elevator, or it or the queue does not take what is set.
-    pub fn new(now: Time, settings: Settings, pool: Pool) -> Result<Self, SettingError> {
+    pub fn new(now: Time, mut settings: Settings, pool: Pool) -> Result<Self, SettingError> {
+        let registered = settings.setting.registered()?;
+        // What it begins with can be come back to, and has its tunables in the tree.
+        let _ = settings.registry.add(registered);
         let config = QueueConfig {
             rotational: settings.card.rotational,
             groups: true,
@@ -199,7 +202,7 @@ impl LiveDisk {
             depth: settings.card.depth,
             ..QueueConfig::default()
         };
-        let queue = RequestQueue::new(now, &config, settings.setting.registered()?);
+        let queue = RequestQueue::new(now, &config, registered);
         let mut disk = Self {
             settings,
             driver: Driver::new(queue, Rerun::SERVED),

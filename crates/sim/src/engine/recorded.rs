@@ -21,6 +21,10 @@ use crate::plan::{Limit, SimError};
 
 /// Decisions that one side may be ahead of the other.
 const AHEAD_MAX: usize = 1 << 20;
+/// Requests in a device at most, whatever a recording says.
+const DEPTH_MAX: u32 = 1 << 20;
+/// A recording that gets here in time is none: elevators count in 64 bits.
+const END_OF_TIME: Time = Time::from_ns(1 << 62);
 
 /// What a recording came to in the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,6 +110,10 @@ where
                 }
                 Some(Ok(record)) => {
                     self.replayed.records += 1;
+                    if record.at > END_OF_TIME {
+                        self.impossible("it is later than any disk has run");
+                        return;
+                    }
                     self.head = Some(record);
                     return;
                 }
@@ -241,6 +249,12 @@ struct Recorded<'a, I, D, E> {
     cgroups: u32,
 }
 
+/// How many requests a device takes at once, if it can be so many.
+fn checked(depth: u32) -> Result<u32, String> {
+    let possible = (1..=DEPTH_MAX).contains(&depth);
+    possible.then_some(depth).ok_or_else(|| format!("a device of depth {depth}; it is 1 to {DEPTH_MAX}"))
+}
+
 /// What ends a group of arrivals, or the recording.
 enum Next {
     Arrival,
@@ -336,7 +350,7 @@ where
             What::Switch(elevator) => {
                 core.driver.switch(now, self.registry.get(&elevator).map_err(|error| error.to_string())?);
             }
-            What::Depth(depth) => core.set_depth(depth),
+            What::Depth(depth) => core.set_depth(checked(depth)?),
             What::Requeue(request) => {
                 if !core.requeue(request) {
                     return Err(format!("the device does not have request {request}"));
@@ -459,6 +473,13 @@ where
     };
     let tape = Rc::new(RefCell::new(tape));
     match begun {
+        Some((_, config, ..)) if !(1..=1_000_000).contains(&config.hz) || config.hw_queues == 0 => {
+            let problem = format!("a queue of {} jiffies a second and {} hardware queues", config.hz, config.hw_queues);
+            tape.borrow_mut().impossible(problem);
+        }
+        Some((_, config, ..)) if checked(config.depth).is_err() => {
+            tape.borrow_mut().impossible(checked(config.depth).unwrap_err());
+        }
         Some((at, config, elevator, rerun)) => match registry.get(&elevator) {
             Ok(elevator) => {
                 tape.borrow_mut().advance();
