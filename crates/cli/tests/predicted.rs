@@ -171,7 +171,8 @@ fn shaken(elevator: Option<&'static str>, backend: &str, operations: u64, seed: 
 fn every_elevator_decides_in_the_simulator_what_it_decided_on_a_disk() {
     let (wanted, seed) = (setting("IOSCHED_PREDICTED_REQUESTS", 100_000), setting("IOSCHED_SHAKE_SEED", 1));
     let file = image(&directory("predicted"), "disk.img", CAPACITY_BYTES);
-    let backends = [format!("memory:{CAPACITY_BYTES}"), file.to_str().unwrap().to_owned()];
+    // Of sixteen parts of the load; a file takes its time to flush.
+    let backends = [(15, format!("memory:{CAPACITY_BYTES}")), (1, file.to_str().unwrap().to_owned())];
     let mut elevators: Vec<Option<&'static str>> = Registry::linux().names().into_iter().map(Some).collect();
     elevators.push(None);
     if let Ok(only) = std::env::var("IOSCHED_PREDICTED_ELEVATOR") {
@@ -180,13 +181,12 @@ fn every_elevator_decides_in_the_simulator_what_it_decided_on_a_disk() {
     println!("{:>16} {:>12} {:>12} {:>12} {:>8}", "", "requests", "bios", "decisions", "s");
     let (mut requests, mut decisions, mut round) = (0, 0, 0);
     while requests < wanted {
-        let shares = 2 * elevators.len() as u64;
-        for (elevator, backend) in
+        let of_elevator = (wanted - requests).div_ceil(elevators.len() as u64);
+        for (elevator, (parts, backend)) in
             elevators.iter().flat_map(|&elevator| backends.iter().map(move |backend| (elevator, backend)))
         {
             let began = Instant::now();
-            let replayed =
-                shaken(elevator, backend, (wanted - requests.min(wanted)).div_ceil(shares).max(1000), seed + round);
+            let replayed = shaken(elevator, backend, (of_elevator * parts / 16).max(1000), seed + round);
             let Replayed { bios, decisions: compared, .. } = replayed;
             let (name, took_s) = (elevator.unwrap_or("switched"), began.elapsed().as_secs_f64());
             println!("{name:>16} {:>12} {bios:>12} {compared:>12} {took_s:>8.1}", replayed.requests);
