@@ -1,5 +1,5 @@
-//! The public surface of the policy library, as rustdoc tells it: `crates/iosched/public-api.txt` keeps it, so that it is looked at
-//! whenever it changes.
+//! The public surface of the policy library, as rustdoc tells it: `crates/iosched/public-api.txt` keeps it, so that it
+//! is looked at whenever it changes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

@@ -191,5 +191,5 @@ fn tell(failure: &Failure) {
     if let Err(violation) = run(&config, fewest, watch) {
         println!("  {violation}");
     }
-    println!("again: cargo xtask soak --elevator {} --seed {seed} --requests 1 --jobs 1", elevators()[home].name);
+    println!("again: cargo soak --elevator {} --seed {seed} --requests 1 --jobs 1", elevators()[home].name);
 }

@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use iosched::{Flags, Op, Time};
 use iosched_disk::Profile;
+use iosched_numbers::SplitMix64;
 use iosched_sim::{Plan, Replay, run as simulate};
 use iosched_trace::TraceRequest;
-use iosched_workload::{SplitMix64, Trace, Workload};
+use iosched_workload::{Trace, Workload};
 
 /// What to measure.
 #[derive(clap::Args)]

@@ -6,7 +6,7 @@
 //! with a [`Violation`]. An operation is one 64-bit word, so a seed, a fuzzer's bytes and a list that shrinks all make
 //! them alike; a run follows from its [`Config`] and its operations alone.
 //!
-//! `cargo test` does short lists on every elevator of the registry; `cargo xtask soak` long ones for as long as asked;
+//! `cargo test` does short lists on every elevator of the registry; `cargo soak` long ones for as long as asked;
 //! `fuzz/` has a target.
 //!
 //! # What the host does for its part
@@ -41,7 +41,7 @@ mod violation;
 pub use config::{Config, Preset, elevator_index, elevators};
 pub use coverage::Coverage;
 pub use host::Host;
-pub use operation::{Mix, Near, Operation, Place, Theme, Value};
+pub use operation::{Mix, Near, Operation, SectorChoice, Theme, Value};
 pub use random::{Digest, Random};
 pub use run::{Outcome, Watch, operations, run, run_alike, shrink};
 pub use violation::{Checked, Property, Violation};

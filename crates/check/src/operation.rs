@@ -17,7 +17,7 @@ pub enum Operation {
         /// How.
         flags: Flags,
         /// Where.
-        place: Place,
+        place: SectorChoice,
         /// Length in sectors: the host splits what is too long for the queue.
         nr_sectors: u16,
         /// Whether the queue is run afterwards, wanted or not.
@@ -147,7 +147,7 @@ pub enum Operation {
 
 /// Where a bio is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SectorChoice {
     /// Anywhere.
     At(u32),
     /// Where the task's last one ended.
@@ -412,9 +412,9 @@ impl Operation {
         let nr_sectors = LENGTHS[bits.take(4) as usize];
         let flush = bits.byte() < mix.flush_in_256;
         let place = match bits.take(3) {
-            0 => Place::At(bits.take(22) as u32),
-            1 | 2 => Place::Onward,
-            _ => Place::Near {
+            0 => SectorChoice::At(bits.take(22) as u32),
+            1 | 2 => SectorChoice::Onward,
+            _ => SectorChoice::Near {
                 how: match bits.take(3) {
                     0..=2 => Near::Behind,
                     3 | 4 => Near::Before,
@@ -460,10 +460,10 @@ impl Operation {
 }
 
 /// A number that differs from place to place.
-fn word_of(place: Place) -> u32 {
+fn word_of(place: SectorChoice) -> u32 {
     match place {
-        Place::At(sector) => sector,
-        Place::Onward => 1,
-        Place::Near { recent, own, .. } => u32::from(recent) + u32::from(own),
+        SectorChoice::At(sector) => sector,
+        SectorChoice::Onward => 1,
+        SectorChoice::Near { recent, own, .. } => u32::from(recent) + u32::from(own),
     }
 }

@@ -1,26 +1,22 @@
-//! The pseudo-random numbers that operations are made of.
+//! The random choices that operations are made of.
 
-/// A splitmix64 stream: the same seed gives the same numbers for ever.
+use iosched_numbers::SplitMix64;
+
+/// Choices from a stream of random numbers: the same seed gives the same ones for ever.
 #[derive(Clone, Copy, Debug)]
-pub struct Random {
-    state: u64,
-}
+pub struct Random(SplitMix64);
 
 impl Random {
     /// The stream that begins at `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self { state: seed }
+        Self(SplitMix64::new(seed))
     }
 
     /// The next number.
     #[inline]
     pub const fn next_word(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = self.state;
-        let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// A number below `bound`, which is not 0.

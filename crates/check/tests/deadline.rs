@@ -8,6 +8,7 @@ struct Reads {
     queue: RequestQueue,
     context: ContextId,
     next: u64,
+    now: Time,
 }
 
 impl Reads {
@@ -19,7 +20,7 @@ impl Reads {
             queue.set_tunable(Time::ZERO, name, &value.to_string()).unwrap();
         }
         let context = queue.create_context(1, IoPriority::default(), CgroupId::ROOT);
-        let mut reads = Self { queue, context, next: 0 };
+        let mut reads = Self { queue, context, next: 0, now: Time::ZERO };
         (0..40).for_each(|_| reads.submit_read());
         reads
     }
@@ -31,7 +32,7 @@ impl Reads {
 
     fn submit(&mut self, op: Op, sector: u64) {
         let bio = Bio { op, flags: Flags::empty(), sector, nr_sectors: 8, context: self.context, cookie: sector };
-        assert!(self.queue.submit(Time::ZERO, &bio).accepted());
+        assert!(self.queue.submit(self.now, &bio).accepted());
     }
 
     /// Serves one request at `now` and replaces it; says what it was.
@@ -84,6 +85,7 @@ proptest! {
             sector
         };
         let late = Time::from_ns(200_000_000);
+        reads.now = late;
         let passed_over = (0..).take_while(|_| served_at(&mut reads, late) != 1 << 30).count() as u64;
         // The oldest of all begins each batch, and it is the next in order anyway: 40 pass it over, and what is left of
         // the batch in which the last of them is.

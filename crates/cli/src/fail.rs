@@ -61,9 +61,14 @@ pub(crate) fn tell(error: &anyhow::Error) {
 }
 
 /// Whether another name would do: there is nothing of that name, or something that holds no such data.
-pub(crate) fn is_wrong_file(error: &io::Error) -> bool {
+fn is_wrong_file(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, IsADirectory, NotADirectory, NotFound};
     matches!(error.kind(), NotFound | IsADirectory | NotADirectory | InvalidData | InvalidInput)
+}
+
+/// What is wrong with a file: of usage, if another name would do.
+pub(crate) fn of_file(problem: String, error: &io::Error) -> anyhow::Error {
+    if is_wrong_file(error) { usage(problem) } else { anyhow::Error::msg(problem) }
 }
 
 /// The options that help.

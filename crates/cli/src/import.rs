@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueHint};
 use iosched_disk::Profile;
 use iosched_disk::disksim::{Description, Sources};
 
-use crate::fail::{is_wrong_file, usage};
+use crate::fail::{of_file, usage};
 use crate::output::{Kind, Outputs, WriteArgs};
 
 /// Larger files are no descriptions of disks.
@@ -65,8 +65,6 @@ pub(crate) fn import(command: &ImportCommand) -> Result<()> {
 
 /// A text, compressed or not. A file that is not there or is no text is an error of usage.
 pub(crate) fn read(path: &Path) -> Result<String> {
-    iosched_trace::read_text(path, BYTES_MAX).map_err(|error| {
-        let message = format!("{}: cannot be read: {error}", path.display());
-        if is_wrong_file(&error) { usage(message) } else { anyhow::Error::msg(message) }
-    })
+    iosched_trace::read_text(path, BYTES_MAX)
+        .map_err(|error| of_file(format!("{}: cannot be read: {error}", path.display()), &error))
 }

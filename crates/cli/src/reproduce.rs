@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_lab::reproduce::{
-    Experiment, ExperimentResults, Options, Progress, Reproduced, ReproductionRecord, reproduce,
+    Experiment, ExperimentResults, Progress, ReproduceOptions, Reproduced, ReproductionRecord, reproduce,
 };
 use iosched_lab::{Control, grouped};
 
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
         output::print(&list(&experiments))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let options = Options { runs: args.runs, seed: args.seed, command: command(args) };
+    let options = ReproduceOptions { runs: args.runs, seed: args.seed, command: command(args) };
     let mut outputs = Outputs::new(args.write).prints("what was found");
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let records = match &args.records {
@@ -139,7 +139,7 @@ fn chosen(args: &ReproduceArgs) -> Result<Vec<Experiment>> {
 /// Runs them; also, whether all records were kept.
 fn carry_out(
     experiments: &[Experiment],
-    options: &Options,
+    options: &ReproduceOptions,
     control: &Control,
     mut records: Records,
 ) -> Result<(Reproduced, Result<()>)> {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_kernel::directory::{self, Cleared};
-use iosched_kernel::settings::{self, Change, Kept, Options, Restoration};
+use iosched_kernel::settings::{self, Change, LeftAlone, Restoration, RestoreOptions};
 use iosched_kernel::{BlockDevice, Roots, StateDirectory};
 
 use crate::fail::usage;
@@ -56,14 +56,14 @@ Examples:
 pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
     let state = StateDirectory::usual()?;
     let roots = Roots::default();
-    let options = Options { dry_run: args.dry_run, force: args.force, forget: args.forget };
+    let options = RestoreOptions { dry_run: args.dry_run, force: args.force, forget: args.forget };
     let is_all = args.devices.is_empty();
     let devices = if is_all {
         settings::left_over(&state)
     } else {
         args.devices.iter().map(|device| name(&roots, &state, device)).collect::<Result<_>>()?
     };
-    let mut told = Told { all_well: true, lines: 0 };
+    let mut told = Messages { all_well: true, lines: 0 };
     for device in &devices {
         match settings::restore(&roots, &state, device, options) {
             Ok(done) => told.device(device, &done, options, is_all)?,
@@ -101,12 +101,12 @@ fn name(roots: &Roots, state: &StateDirectory, device: &Path) -> Result<String> 
 }
 
 /// What was said.
-struct Told {
+struct Messages {
     all_well: bool,
     lines: u32,
 }
 
-impl Told {
+impl Messages {
     fn say(&mut self, line: &str) -> Result<()> {
         self.lines += 1;
         output::print(&format!("{line}\n"))
@@ -118,7 +118,7 @@ impl Told {
         eprintln!("error: {error}");
     }
 
-    fn device(&mut self, device: &str, done: &Restoration, options: Options, is_all: bool) -> Result<()> {
+    fn device(&mut self, device: &str, done: &Restoration, options: RestoreOptions, is_all: bool) -> Result<()> {
         let text = match done {
             Restoration::PutBack { changes } if changes.is_empty() => "is as it was".to_owned(),
             Restoration::PutBack { changes } => {
@@ -140,14 +140,14 @@ impl Told {
             Restoration::Nothing => "nothing to put back".to_owned(),
             Restoration::Kept { reason } => {
                 // What is at work is no left-over.
-                self.all_well &= is_all && matches!(reason, Kept::InUse { .. });
+                self.all_well &= is_all && matches!(reason, LeftAlone::InUse { .. });
                 format!("left alone: {}", why(reason))
             }
         };
         self.say(&format!("{device}: {text}"))
     }
 
-    fn directory(&mut self, name: &str, done: &Cleared, options: Options) -> Result<()> {
+    fn directory(&mut self, name: &str, done: &Cleared, options: RestoreOptions) -> Result<()> {
         let text = match done {
             Cleared::Removed { path } => {
                 format!("{}: {}", path.display(), if options.dry_run { "would be removed" } else { "removed" })
@@ -167,11 +167,11 @@ fn list(changes: &[Change]) -> String {
     changes.iter().map(Change::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn why(reason: &Kept) -> String {
+fn why(reason: &LeftAlone) -> String {
     match reason {
-        Kept::InUse { pid } => format!("process {pid} changes its settings at the moment"),
-        Kept::Gone => "there is no such device now; --forget forgets it".to_owned(),
-        Kept::Another { then, now } => {
+        LeftAlone::InUse { pid } => format!("process {pid} changes its settings at the moment"),
+        LeftAlone::Gone => "there is no such device now; --forget forgets it".to_owned(),
+        LeftAlone::Another { then, now } => {
             let of = |identity: &iosched_kernel::block::Identity| {
                 let size = crate::served::size(identity.size_bytes);
                 let named = identity.backing_file.as_ref().map(|file| file.display().to_string());
@@ -184,7 +184,7 @@ fn why(reason: &Kept) -> String {
                 of(now)
             )
         }
-        Kept::Damaged { path } => {
+        LeftAlone::Damaged { path } => {
             format!("what is written in {} cannot be understood; remove it once its settings are right", path.display())
         }
     }

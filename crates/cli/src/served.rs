@@ -9,7 +9,7 @@ use clap::{Args, ValueHint};
 use iosched::{Registry, Setting};
 use iosched_live::backend::Spec;
 use iosched_live::metrics::Listening;
-use iosched_live::reactor::{Ended, Options, Recorded, Recording, Served, nbd};
+use iosched_live::reactor::{Ended, Recorded, Recording, ServeOptions, Served, nbd};
 use iosched_live::{OwnedListener, reactor};
 
 use crate::backing;
@@ -48,8 +48,8 @@ pub(crate) struct DiskArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
 
-    /// Write all that the disk's queue is told and decides, for iosched replay: some 200 bytes for each request, and the disk
-    /// waits where the file is slow
+    /// Write all that the disk's queue is told and decides, for iosched validate recording: some 200 bytes for each request;
+    /// the disk waits where the file is slow
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record_driver: Option<PathBuf>,
 
@@ -91,7 +91,7 @@ impl DiskArgs {
     pub(crate) fn open(&self) -> Result<Opened> {
         self.check_name()?;
         backing::check(&self.backing, self.force)?;
-        let options = Options {
+        let options = ServeOptions {
             name: self.name(),
             backend: self.backing.clone(),
             shared: self.force,
@@ -210,7 +210,7 @@ pub(crate) fn wait(served: Served) -> Result<()> {
         result.map_err(|error| anyhow!("the trace ends early: {error}"))
     });
     let recording = driver_recorded.map_or(Ok(()), |Recorded { result, .. }| {
-        result.map_err(|error| anyhow!("the recording for iosched replay ends early: {error}"))
+        result.map_err(|error| anyhow!("the recording of the queue ends early: {error}"))
     });
     let trace = trace.and(recording);
     let Err(errno) = flushed else { return trace };

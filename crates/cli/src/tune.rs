@@ -211,7 +211,7 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     let settings: Vec<Setting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
     let mut experiment = Experiment::new(workload, device::load(&args.device)?, settings)?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
-    if options::is_file(&args.device)
+    if iosched_disk::is_path(&args.device)
         && let Ok(text) = std::fs::read_to_string(&args.device)
     {
         experiment.keep_profile_text(0, text);

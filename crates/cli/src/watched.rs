@@ -1,4 +1,5 @@
-//! Long work that is watched: a bar on a terminal, records in a file as they are made, and the signal that ends it early.
+//! Long work that is watched: a bar on a terminal, records in a file as they are made, and the signal that ends it
+//! early.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Predicted is run: what a live disk's driver is told, in the simulator's engine, comes to the same decisions, event for event, for every
-//! elevator, while clients keep the disk busy and tunables, attributes, priorities and the depth of the device are changed at random; and
-//! while elevators are switched every 10 ms besides.
+//! Predicted is run: what a live disk's driver is told, in the simulator's engine, comes to the same decisions, event
+//! for event, for every elevator, while clients keep the disk busy and tunables, attributes, priorities and the depth
+//! of the device are changed at random; and while elevators are switched every 10 ms besides.
 //!
 //! `IOSCHED_PREDICTED_REQUESTS` says how many requests are compared at least in all (100,000), `IOSCHED_SHAKE_SEED` which changes are made (1),
 //! `IOSCHED_PREDICTED_ELEVATOR` the only elevator, or `switched`.
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use common::{PATIENCE, Shaker, directory, image, run, setting};
 use iosched::{IoPriority, Registry, Setting};
 use iosched_check::Random;
+use iosched_live::Handle;
 use iosched_live::control::Forest;
 use iosched_live::disk::{Action, ClientId, Identity, Operation};
-use iosched_live::reactor::{self, Options, Recording};
-use iosched_live::{Handle, Messages};
+use iosched_live::reactor::{self, Recording, ServeOptions};
 use iosched_sim::{Replayed, replay_recorded};
 
 const CAPACITY_BYTES: u64 = 32 << 20;
@@ -73,7 +73,8 @@ impl Load {
     }
 }
 
-/// Runs a disk under `elevator`, or under one after the other, until `operations` are answered or nobody listens to its recording.
+/// Runs a disk under `elevator`, or under one after the other, until `operations` are answered or nobody listens to its
+/// recording.
 fn record(
     elevator: Option<&'static str>,
     backend: &str,
@@ -82,19 +83,9 @@ fn record(
     recording: Recording,
     listens: &dyn Fn() -> bool,
 ) {
-    let options = Options {
-        name: "sda".to_owned(),
-        backend: backend.parse().unwrap(),
-        setting: Setting::defaults(elevator.unwrap_or("noop")),
-        registry: Registry::linux(),
-        depth: None,
-        budget_bytes: 64 << 20,
-        seed: 1,
-        record: None,
-        recording: Some(recording),
-        shared: false,
-        messages: Messages::to_nobody(),
-    };
+    let setting = Setting::defaults(elevator.unwrap_or("noop"));
+    let options =
+        ServeOptions { recording: Some(recording), ..ServeOptions::new("sda", backend.parse().unwrap(), setting) };
     let served = reactor::start(&options, None).unwrap();
     drop(options);
     let under_way = AtomicU64::new(DEPTHS.iter().map(|&depth| u64::from(depth)).sum());

@@ -6,10 +6,10 @@ use crate::array::Array;
 use crate::disk::Disk;
 use crate::fixed::Fixed;
 use crate::hdd::Hdd;
-use crate::random::Random;
 use crate::server::Server;
 use crate::ssd::Ssd;
 use crate::{Card, Command, Device};
+use iosched_numbers::SplitMix64;
 
 /// One of the models. Calls go through a `match`, not through a table of functions.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ impl AnyDevice {
 
 /// Makes unlike numbers of like ones.
 const fn scramble(seed: u64) -> u64 {
-    Random(seed).next()
+    SplitMix64::new(seed).next_u64()
 }
 
 impl Device for AnyDevice {

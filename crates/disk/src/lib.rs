@@ -51,7 +51,6 @@ mod link;
 pub mod measure;
 mod profile;
 mod profile_file;
-mod random;
 pub mod server;
 pub mod ssd;
 
@@ -61,7 +60,7 @@ pub use config::ConfigError;
 pub use disk::{Disk, DiskConfig};
 pub use fixed::{Fixed, FixedConfig, FixedStep};
 pub use hdd::{Hdd, HddConfig};
-pub use profile::{Anchor, Fit, Model, Profile, ProfileError, StartState};
+pub use profile::{Anchor, Fit, Model, Profile, ProfileError, StartState, is_path};
 pub use server::{Server, ServerConfig};
 pub use ssd::{Ssd, SsdConfig};
 

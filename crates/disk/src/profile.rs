@@ -220,6 +220,12 @@ pub struct Profile {
     tags: u32,
 }
 
+/// Whether a name is a file's, and not that of something that comes with iosched: it holds a `/`, or ends in `.toml`.
+#[must_use]
+pub fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".toml")
+}
+
 impl Profile {
     /// Reads a profile's text; `name` is for display and for errors. Members of an array are [`named`](Self::named).
     ///
@@ -325,7 +331,7 @@ impl Profile {
         if let Some((name_or_path, variant)) = split_variant(name_or_path) {
             return Self::load(name_or_path)?.varied(variant);
         }
-        if !name_or_path.contains('/') && !name_or_path.ends_with(".toml") {
+        if !is_path(name_or_path) {
             return Self::named(name_or_path);
         }
         let text = read(name_or_path)?;
@@ -335,7 +341,7 @@ impl Profile {
     /// A member of the array in the file `array`. A path is seen from there; that it leads back to the array is no danger, since
     /// arrays are no members.
     fn load_member(array: &str, member: &str) -> Result<Self, ProfileError> {
-        if !member.contains('/') && !member.ends_with(".toml") {
+        if !is_path(member) {
             return Self::named(member);
         }
         let path = Path::new(array).with_file_name("").join(member).to_string_lossy().into_owned();

@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{Outcome, Random, at_once, closed_loop};
+use common::{Outcome, at_once, closed_loop};
 use iosched::Op::{self, Flush, Read, Write};
 use iosched_disk::array::{Array, ArrayConfig};
 use iosched_disk::{AnyDevice, Command, Device, Model, Profile};
+use iosched_numbers::SplitMix64;
 use proptest::prelude::*;
 
 fn config() -> ArrayConfig {
@@ -28,7 +29,7 @@ fn list(device: &mut Array, depth: u32, commands: &[(u64, Command)]) -> Vec<Outc
 
 /// 4 KiB commands anywhere; commands a second.
 fn random_rate(device: &mut Array, op: Op, depth: u32, count: u64) -> f64 {
-    let (mut random, mut left, blocks) = (Random(3), count, device.card().capacity_sectors / 8);
+    let (mut random, mut left, blocks) = (SplitMix64::new(3), count, device.card().capacity_sectors / 8);
     let outcomes = closed_loop(device, depth, || {
         left = left.checked_sub(1)?;
         Some(at_once(op, random.below(blocks) * 8, 8))
@@ -41,7 +42,7 @@ fn writes_are_acknowledged_from_memory_until_it_is_full() {
     let mut config = config();
     config.write_cache.sectors = 8 * 1000;
     config.write_cache.destage_percent = 100;
-    let mut random = Random(5);
+    let mut random = SplitMix64::new(5);
     let commands: Vec<_> = (0..3000).map(|_| at_once(Write, random.below(1 << 30) * 8 % 3_900_000_000, 8)).collect();
     let mut device = array(&config);
     let outcomes = list(&mut device, 1, &commands);
@@ -72,7 +73,7 @@ fn everything_is_written_back_in_the_end() {
     let mut config = config();
     config.write_cache.destage_after_ns = 1_000_000_000;
     let mut device = array(&config);
-    let mut random = Random(8);
+    let mut random = SplitMix64::new(8);
     let mut commands: Vec<_> = (0..500).map(|_| at_once(Write, random.below(400_000_000) * 8, 9)).collect();
     commands.push((20_000_000_000, at_once(Flush, 0, 0).1));
     list(&mut device, 4, &commands);
@@ -180,7 +181,7 @@ proptest! {
         config.read_cache.read_ahead_sectors = 512;
         config.members[0].count = 3;
         let mut device = array(&config);
-        let (mut random, mut left, mut follows) = (Random(seed), 300, 0);
+        let (mut random, mut left, mut follows) = (SplitMix64::new(seed), 300, 0);
         let outcomes = closed_loop(&mut device, depth, || {
             left -= 1;
             let op = [Read, Read, Write, Write, Flush][random.below(5) as usize];

@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{Outcome, Random, at_once, closed_loop};
+use common::{Outcome, at_once, closed_loop};
 use iosched::Op::{self, Flush, Read, Write};
 use iosched_disk::{AnyDevice, Command, Hdd, HddConfig, Model, Profile};
+use iosched_numbers::SplitMix64;
 
 fn config() -> HddConfig {
     match Profile::named("sata-7200").unwrap().model() {
@@ -61,7 +62,7 @@ fn two_sequential_readers_do_better_than_random_ones_and_worse_than_one() {
 
 #[test]
 fn cached_writes_are_acknowledged_at_once_and_a_flush_waits_for_the_medium() {
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3);
     let mut commands: Vec<_> = (0..20).map(|_| at_once(Write, random.below(1 << 30), 8)).collect();
     commands.push(at_once(Flush, 0, 0));
     commands.push(at_once(Flush, 0, 0));
@@ -76,7 +77,7 @@ fn cached_writes_are_acknowledged_at_once_and_a_flush_waits_for_the_medium() {
 fn a_full_cache_makes_writes_wait_for_the_medium() {
     let mut config = config();
     config.write_cache.extents = 16;
-    let (mut random, mut left) = (Random(4), 300);
+    let (mut random, mut left) = (SplitMix64::new(4), 300);
     let outcomes = closed_loop(&mut Hdd::new(&config).unwrap(), 1, || {
         left -= 1;
         (left >= 0).then(|| at_once(Write, random.below(1 << 30), 8))
@@ -121,7 +122,7 @@ fn what_is_dirty_is_read_from_the_cache() {
 #[test]
 fn an_idle_disk_writes_back_by_itself() {
     let mut device = Hdd::new(&config()).unwrap();
-    let mut random = Random(9);
+    let mut random = SplitMix64::new(9);
     let mut commands: Vec<_> = (0..50).map(|_| at_once(Write, random.below(1 << 30), 8)).collect();
     commands.push((2_000_000_000, at_once(Flush, 0, 0).1));
     let outcomes = list(&mut device, 1, &commands);
@@ -161,7 +162,7 @@ fn wrong_parameters_are_named() {
 
 /// Latency of the last command of `far`, in ns, while `near` others at a time are kept waiting on a narrow band.
 fn latency_beside_neighbours(config: &HddConfig, far: &[Command], near: u32, total: u32) -> u64 {
-    let (mut random, mut issued) = (Random(21), 0);
+    let (mut random, mut issued) = (SplitMix64::new(21), 0);
     let outcomes = closed_loop(&mut Hdd::new(config).unwrap(), near + 1, || {
         issued += 1;
         let (_, neighbour) = at_once(Read, random.below(2_000_000) * 8, 8);

@@ -217,7 +217,7 @@ proptest! {
     fn a_real_size_takes_any_command(seed in any::<u64>(), depth in 1u32..=31) {
         let profile = Profile::named("sata-7200").unwrap();
         let capacity = profile.card().capacity_sectors;
-        let mut random = common::Random(seed);
+        let mut random = iosched_numbers::SplitMix64::new(seed);
         let mut left = 60;
         let mut device = profile.device(seed);
         let outcomes = closed_loop(&mut device, depth, || {

@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{Outcome, Random, at_once, closed_loop};
+use common::{Outcome, at_once, closed_loop};
 use iosched::Op::{self, Discard, Flush, Read, Write};
 use iosched_disk::ssd::{Ssd, SsdConfig, SsdStartConfig};
 use iosched_disk::{Command, Device, Model, Profile};
+use iosched_numbers::SplitMix64;
 
 fn config() -> SsdConfig {
     match Profile::named("sata-ssd").unwrap().model() {
@@ -31,7 +32,7 @@ fn list(device: &mut Ssd, depth: u32, commands: &[(u64, Command)]) -> Vec<Outcom
 
 /// 4 KiB commands anywhere, as many as `count`, `depth` at a time; ns per command.
 fn random_ns(device: &mut Ssd, op: Op, depth: u32, count: u64) -> u64 {
-    let (mut random, mut left, blocks) = (Random(3), count, device.card().capacity_sectors / 8);
+    let (mut random, mut left, blocks) = (SplitMix64::new(3), count, device.card().capacity_sectors / 8);
     let outcomes = closed_loop(device, depth, || {
         left = left.checked_sub(1)?;
         Some(at_once(op, random.below(blocks) * 8, 8))
@@ -119,7 +120,7 @@ fn reads_interrupt_programs_and_programs_still_end() {
         config.flash.suspends_max = suspends_max;
         config.start = SsdStartConfig::STEADY;
         let mut device = Ssd::new(&config).unwrap();
-        let (mut random, mut i) = (Random(9), 0);
+        let (mut random, mut i) = (SplitMix64::new(9), 0);
         let outcomes = closed_loop(&mut device, 8, || {
             i += 1;
             let op = if i % 4 == 0 { Write } else { Read };
@@ -179,7 +180,7 @@ fn devices_of_one_profile_start_alike_and_do_not_share_what_follows() {
     assert_eq!((profile.name(), profile.about().ends_with("steady")), ("sata-ssd:steady", true));
     let run = |count| {
         let mut device = profile.device(1);
-        let (mut random, mut left) = (Random(3), count);
+        let (mut random, mut left) = (SplitMix64::new(3), count);
         closed_loop(&mut device, 32, || {
             left -= 1;
             (left >= 0).then(|| at_once(Write, random.below(1 << 20) * 8, 8))

@@ -157,6 +157,7 @@ impl Deadline {
         }
         sorted.remove(&mut env.requests, id);
         fifo.remove(env.requests.list_nodes(), id);
+        debug_assert_eq!(sorted.is_empty(), fifo.is_empty(), "what is sorted is in line");
     }
 }
 
@@ -212,6 +213,8 @@ impl Elevator for Deadline {
         self.batching += 1;
         self.next = Some((direction, id));
         self.remove(env, id);
+        debug_assert!(self.batching <= self.tunables.fifo_batch.max(1), "a batch ends");
+        debug_assert!(self.next.is_none_or(|(direction, next)| direction_of(env, next) == direction));
         Some(id)
     }
 

@@ -12,10 +12,11 @@
 //! | timer | [`RequestQueue::next_timer`], [`RequestQueue::timer`]: the one deadline the elevator asked for |
 //! | control | tunables and attributes, [`RequestQueue::switch`], [`RequestQueue::set_ioprio`], [`RequestQueue::exit`], weights, [`RequestQueue::yield_to`] |
 //!
-//! When the queue is run, and who is heard first, is the same for every host: a [`Driver`] owns it, and tells the host what to do next.
+//! When the queue is run, and who is heard first, is the same for every host: a [`Driver`] owns it, and tells the host
+//! what to do next.
 //!
-//! What is decided, and why, can be read as [`Decision`] events: off at first, and free when off. An elevator of your own is a
-//! type with the trait [`Elevator`] and an entry in a [`Registry`]; `docs/elevator-howto.md` writes one.
+//! What is decided, and why, can be read as [`Decision`] events: off at first, and free when off. An elevator of your
+//! own is a type with the trait [`Elevator`] and an entry in a [`Registry`]; `docs/elevator-howto.md` writes one.
 //!
 //! # Submit, dispatch, complete, timer
 //!
@@ -125,20 +126,21 @@
 //! | `decision/` | what was decided and why, as typed events; a file for what only one family decides |
 //! | `collections/` | intrusive containers over arenas: list, red-black tree |
 //!
-//! Imports go one way: driver, registry and queue above the elevators, `elevator`, `env`, `layer` and `decision` below them, requests and
-//! collections at the bottom. `cargo xtask rules` refuses circles of more than five files.
+//! Imports go one way: driver, registry and queue above the elevators, `elevator`, `env`, `layer` and `decision` below
+//! them, requests and collections at the bottom. `cargo xtask rules` refuses circles of more than five files.
 //!
-//! A layer follows the elevator: the elevators of Linux up to 4.20 stand in the single request queue with its limits for sync and async, today's in
-//! blk-mq with its tags. Switching from one to the other at run time changes both.
+//! A layer follows the elevator: the elevators of Linux up to 4.20 stand in the single request queue with its limits
+//! for sync and async, today's in blk-mq with its tags. Switching from one to the other at run time changes both.
 //!
-//! CFQ is a family. `Cfq<G>` is generic over its *generation*: `linux_4_19.rs`, `linux_2_6_34.rs` and `linux_2_6_30.rs` hold what each does in its
-//! own way, as constants and functions of one trait; what most share is the trait's default and stands in the file of what it decides. All of it is known at
-//! compile time, so a rule that a generation lacks costs nothing. The CFQ of 2.6.16 has hardly a rule in common with them and is an elevator of its own
+//! CFQ is a family. `Cfq<G>` is generic over its *generation*: `linux_4_19.rs`, `linux_2_6_34.rs` and `linux_2_6_30.rs`
+//! hold what each does in its own way, as constants and functions of one trait; what most share is the trait's default
+//! and stands in the file of what it decides. All of it is known at compile time, so a rule that a generation lacks
+//! costs nothing. The CFQ of 2.6.16 has hardly a rule in common with them and is an elevator of its own
 //! (`cfq/linux_2_6_16/`) from the same parts.
 //!
 //! Requests are in one arena; elevators sort and link them by number. A tree's links stand apart from what it orders
-//! (`SortNode`, `ServiceNode`, `CooperatorNode`), so that a descent touches little memory. The red-black tree is the textbook's node for
-//! node, because CFQ's choice of a cooperator depends on its shape.
+//! (`SortNode`, `ServiceNode`, `CooperatorNode`), so that a descent touches little memory. The red-black tree is the
+//! textbook's node for node, because CFQ's choice of a cooperator depends on its shape.
 #![forbid(unsafe_code)]
 
 mod anticipatory;
@@ -180,6 +182,6 @@ pub use parts::tags::TagLayout;
 pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit};
 pub use registry::{Registry, RegistryError, UnknownElevator};
 pub use request::{Bio, BioDone, Flags, MergeSide, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
-pub use setting::{Assignment, Setting, SettingError};
+pub use setting::{Assignment, Owner, Setting, SettingError};
 pub use time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
-pub use tunable::{Declarations, Kept, Span, Spec, Tunable, TunableError, TunableSet, Tuned, Unit, Value};
+pub use tunable::{Declarations, Span, Spec, StoredAs, Tunable, TunableError, TunableSet, Tuned, Unit, Value};

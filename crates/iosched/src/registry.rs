@@ -110,6 +110,19 @@ impl Registry {
         &self.elevators
     }
 
+    /// Their names as `queue/scheduler` reads, with the present one in brackets; behind the others, if it is none of them.
+    #[must_use]
+    pub fn listed(&self, present: &str) -> String {
+        let mut names = self.names();
+        let at = names.iter().position(|&name| name == present);
+        let present = format!("[{present}]");
+        match at {
+            Some(at) => names[at] = &present,
+            None => names.push(&present),
+        }
+        names.join(" ")
+    }
+
     /// Their names.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {

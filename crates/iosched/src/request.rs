@@ -143,7 +143,7 @@ pub enum MergeSide {
 
 /// Where a request is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Stage {
+pub(crate) enum RequestStage {
     /// Its slot is free.
     Free,
     /// Waits while elevators are switched, or for its flush.
@@ -166,7 +166,7 @@ pub struct Request {
     pub(crate) nr_sectors: u32,
     pub(crate) op: Op,
     pub(crate) flags: Flags,
-    pub(crate) stage: Stage,
+    pub(crate) stage: RequestStage,
     pub(crate) mergeable: bool,
     pub(crate) hashed: bool,
     pub(crate) in_elevator: bool,
@@ -450,12 +450,14 @@ impl Requests {
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = RequestId> + '_ {
-        self.slots.iter().enumerate().filter(|(_, rq)| rq.stage != Stage::Free).map(|(i, _)| RequestId(i as u32))
+        self.slots.iter().enumerate().filter(|(_, rq)| rq.stage != RequestStage::Free).map(|(i, _)| RequestId(i as u32))
     }
 
     /// Changes every request alive.
     pub(crate) fn for_each_id(&mut self, mut change: impl FnMut(RequestId, &mut Request)) {
-        for (request, number) in self.slots.iter_mut().zip(0..).filter(|(request, _)| request.stage != Stage::Free) {
+        for (request, number) in
+            self.slots.iter_mut().zip(0..).filter(|(request, _)| request.stage != RequestStage::Free)
+        {
             change(RequestId(number), request);
         }
     }
@@ -472,7 +474,7 @@ impl Requests {
         request.nr_sectors = bio.nr_sectors;
         request.op = bio.op;
         request.flags = bio.flags;
-        request.stage = Stage::Held;
+        request.stage = RequestStage::Held;
         request.mergeable = bio.op.has_data() && !bio.flags.intersects(Flags::FUA | Flags::PREFLUSH);
         request.in_elevator = false;
         request.context = bio.context;
@@ -492,7 +494,7 @@ impl Requests {
             nr_sectors: 0,
             op: Op::Read,
             flags: Flags::empty(),
-            stage: Stage::Free,
+            stage: RequestStage::Free,
             mergeable: false,
             hashed: false,
             in_elevator: false,
@@ -517,8 +519,8 @@ impl Requests {
 
     #[inline]
     pub(crate) fn release(&mut self, id: RequestId) {
-        debug_assert_ne!(self[id].stage, Stage::Free);
-        self[id].stage = Stage::Free;
+        debug_assert_ne!(self[id].stage, RequestStage::Free);
+        self[id].stage = RequestStage::Free;
         self.free.push(id.0);
     }
 

@@ -1,8 +1,8 @@
-//! A scheduler setting: an elevator, its tunables, attributes of the queue; as a user writes it, for a simulation, a live disk and the
-//! kernel's own disks alike.
+//! A scheduler setting: an elevator, its tunables, attributes of the queue; as a user writes it, for a simulation, a
+//! live disk and the kernel's own disks alike.
 //!
-//! Written `cfq:slice_idle=0,quantum=32,nr_requests=512`: names that are no tunables of the elevator are attributes of the queue. `present`
-//! in place of an elevator stands for the one that is there.
+//! Written `cfq:slice_idle=0,quantum=32,nr_requests=512`: names that are no tunables of the elevator are attributes of
+//! the queue. `present` in place of an elevator stands for the one that is there.
 
 use std::fmt;
 use std::str::FromStr;
@@ -131,6 +131,15 @@ impl Assignment {
     }
 }
 
+/// Whose value it is that is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Owner {
+    /// An attribute of the queue.
+    Queue,
+    /// A tunable of its elevator.
+    Elevator,
+}
+
 /// What is wrong with a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
@@ -210,8 +219,8 @@ impl Setting {
         Ok(setting)
     }
 
-    /// Reads a setting of a kernel's disk, which may have schedulers, tunables and attributes that nobody declared here. What
-    /// its values may be is for the kernel to say.
+    /// Reads a setting of a kernel's disk, which may have schedulers, tunables and attributes that nobody declared
+    /// here. What its values may be is for the kernel to say.
     ///
     /// # Errors
     /// A part that is not `name=value`.
@@ -296,8 +305,8 @@ impl Setting {
         Ok(())
     }
 
-    /// Adds one value as [`set`](Self::set) does; what no declaration takes is kept as it is written. Names that the elevator does not
-    /// declare are attributes.
+    /// Adds one value as [`set`](Self::set) does; what no declaration takes is kept as it is written. Names that the
+    /// elevator does not declare are attributes.
     pub fn set_of_kernel(&mut self, name: &str, value: &str) {
         if let Some(spec) = self.elevator.tunable(name.strip_prefix(ELEVATOR).unwrap_or(name)) {
             self.tunables.push(Assignment::recorded(name, Some(spec), value));
@@ -311,15 +320,28 @@ impl Setting {
     /// # Errors
     /// No such elevator, tunable or attribute, or a value that is not taken on such a device.
     pub fn build(&self, now: Time, config: &QueueConfig) -> Result<RequestQueue, SettingError> {
-        let refused = |source| SettingError::Value { elevator: self.name().to_owned(), source };
         let mut queue = RequestQueue::new(now, config, self.registered()?);
-        for assignment in &self.attributes {
-            queue.set_attribute(now, &assignment.name, &assignment.text()).map_err(refused)?;
-        }
-        for assignment in &self.tunables {
-            queue.set_tunable(now, &assignment.name, &assignment.text()).map_err(refused)?;
-        }
+        self.write(|of, name, value| match of {
+            Owner::Queue => queue.set_attribute(now, name, value),
+            Owner::Elevator => queue.set_tunable(now, name, value),
+        })?;
         Ok(queue)
+    }
+
+    /// Writes all that is set, first of the queue, then of the elevator.
+    ///
+    /// # Errors
+    /// A value that `write` does not take; what is behind it is not written.
+    pub fn write(
+        &self,
+        mut write: impl FnMut(Owner, &str, &str) -> Result<(), TunableError>,
+    ) -> Result<(), SettingError> {
+        let attributes = self.attributes.iter().map(|own| (Owner::Queue, own));
+        for (of, own) in attributes.chain(self.tunables.iter().map(|own| (Owner::Elevator, own))) {
+            let refused = |source| SettingError::Value { elevator: self.name().to_owned(), source };
+            write(of, &own.name, &own.text()).map_err(refused)?;
+        }
+        Ok(())
     }
 }
 

@@ -328,7 +328,7 @@ impl Value for bool {
 }
 
 /// What a value is kept in.
-pub enum Kept<T> {
+pub enum StoredAs<T> {
     /// So many base units for one of the declaration: 1,000,000 for ms kept in ns.
     Scaled(u64),
     /// Milliseconds as jiffies, rounded up.
@@ -346,7 +346,7 @@ pub struct Tunable<T> {
     /// What a user sees.
     pub spec: Spec,
     /// What the value is kept in.
-    pub kept: Kept<T>,
+    pub kept: StoredAs<T>,
     /// Reads the kept value.
     pub get: fn(&T) -> u64,
     /// Changes it.
@@ -363,16 +363,16 @@ pub struct Tunable<T> {
 #[macro_export]
 macro_rules! tunable {
     ($owner:ident . $field:ident, $name:literal, $unit:ident, $scale:expr, $default:expr, $($rest:tt)*) => {
-        $crate::tunable!(@ $owner, $field, $name, $unit, $crate::Kept::Scaled($scale), false, $default, $($rest)*)
+        $crate::tunable!(@ $owner, $field, $name, $unit, $crate::StoredAs::Scaled($scale), false, $default, $($rest)*)
     };
     ($owner:ident . $field:ident, $name:literal, Jiffies(HZ / $fraction:literal), $($rest:tt)*) => {
         $crate::tunable!(@ $owner, $field, $name, Milliseconds,
-            $crate::Kept::Jiffies { hz: |owner| owner.hz, default_fraction: Some($fraction) },
+            $crate::StoredAs::Jiffies { hz: |owner| owner.hz, default_fraction: Some($fraction) },
             true, 1000 / $fraction, $($rest)*)
     };
     ($owner:ident . $field:ident, $name:literal, Jiffies($default:expr), $($rest:tt)*) => {
         $crate::tunable!(@ $owner, $field, $name, Milliseconds,
-            $crate::Kept::Jiffies { hz: |owner| owner.hz, default_fraction: None },
+            $crate::StoredAs::Jiffies { hz: |owner| owner.hz, default_fraction: None },
             true, $default, $($rest)*)
     };
     (@ $owner:ident, $field:ident, $name:literal, $unit:ident, $kept:expr, $in_jiffies:literal, $default:expr,
@@ -421,15 +421,15 @@ pub struct Declarations<T: 'static> {
 impl<T> Tunable<T> {
     fn write(&self, values: &mut T, value: u64) {
         let kept = match self.kept {
-            Kept::Scaled(scale) => value.wrapping_mul(scale),
-            Kept::Jiffies { hz, .. } => jiffies(value, hz(values)),
+            StoredAs::Scaled(scale) => value.wrapping_mul(scale),
+            StoredAs::Jiffies { hz, .. } => jiffies(value, hz(values)),
         };
         (self.set)(values, kept);
     }
 
     fn write_default(&self, values: &mut T) {
         match self.kept {
-            Kept::Jiffies { hz, default_fraction: Some(fraction) } => {
+            StoredAs::Jiffies { hz, default_fraction: Some(fraction) } => {
                 let jiffies = (u64::from(hz(values)) / fraction).max(1);
                 (self.set)(values, jiffies);
             }
@@ -440,8 +440,8 @@ impl<T> Tunable<T> {
     fn read(&self, values: &T) -> u64 {
         let kept = (self.get)(values);
         match self.kept {
-            Kept::Scaled(scale) => kept / scale,
-            Kept::Jiffies { hz, .. } => milliseconds(kept, hz(values)),
+            StoredAs::Scaled(scale) => kept / scale,
+            StoredAs::Jiffies { hz, .. } => milliseconds(kept, hz(values)),
         }
     }
 }

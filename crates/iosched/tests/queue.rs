@@ -401,7 +401,7 @@ fn an_unknown_elevator_is_refused_and_named() {
 fn tunables_out_of_range_or_unknown_are_refused_and_nothing_changes() {
     let mut queue = queue("cfq", &QueueConfig::default());
     let refusal = |queue: &mut RequestQueue, name: &str, value: &str| {
-        queue.set_tunable(Time::ZERO, name, value).unwrap_err().to_string()
+        queue.set_tunable(NOW, name, value).unwrap_err().to_string()
     };
     assert_eq!(refusal(&mut queue, "quantum", "0"), "quantum: 0 is out of range 1..=4294967295 requests");
     assert_eq!(
@@ -413,7 +413,7 @@ fn tunables_out_of_range_or_unknown_are_refused_and_nothing_changes() {
             .starts_with("max_depth: there is no such tunable of cfq; there are quantum, ")
     );
     assert_eq!(queue.tunable("quantum"), Ok(8));
-    queue.set_tunable(Time::ZERO, "slice_idle_us", "7500\n").unwrap();
+    queue.set_tunable(NOW, "slice_idle_us", "7500\n").unwrap();
     assert_eq!((queue.tunable("slice_idle"), queue.tunable("slice_idle_us")), (Ok(7), Ok(7500)));
 }
 

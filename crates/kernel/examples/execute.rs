@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use iosched_kernel::{BlockDevice, Options, Roots, StateDirectory, Target, consent, execute};
+use iosched_kernel::{BlockDevice, ExecuteOptions, Roots, StateDirectory, Target, consent, execute};
 use iosched_workload::{Replay, Workload};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (Some(workload), Some(target)) = (arguments.next(), arguments.next()) else {
         return Err("say a workload and a target".into());
     };
-    let mut options = Options::default();
+    let mut options = ExecuteOptions::default();
     let (mut disk_bytes, mut typed) = (None, None);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument}: a value is missing"));

@@ -45,7 +45,7 @@ pub mod target;
 pub use block::{BlockDevice, DeviceNumber, FindError};
 pub use consent::{Consent, Refusal};
 pub use directory::OwnDirectory;
-pub use execute::{ExecuteError, Options, Prepared};
+pub use execute::{ExecuteError, ExecuteOptions, Prepared};
 pub use roots::Roots;
 pub use settings::{Session, SettingsError};
 pub use state::{StateDirectory, StateError};

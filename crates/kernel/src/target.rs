@@ -15,11 +15,11 @@ use crate::state::StateDirectory;
 /// What a workload is run on.
 #[derive(Debug)]
 pub struct Target {
-    pub(crate) place: Place,
+    pub(crate) place: OpenTarget,
 }
 
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum OpenTarget {
     /// A device that is only read.
     ReadOnly(BlockDevice),
     /// A device whose data may be destroyed.
@@ -46,13 +46,13 @@ impl Target {
     /// A block device that is only read.
     #[must_use]
     pub const fn read_only(device: BlockDevice) -> Self {
-        Self { place: Place::ReadOnly(device) }
+        Self { place: OpenTarget::ReadOnly(device) }
     }
 
     /// A block device whose data is destroyed if the workload writes.
     #[must_use]
     pub const fn writable(consent: Consent) -> Self {
-        Self { place: Place::Writable(consent) }
+        Self { place: OpenTarget::Writable(consent) }
     }
 
     /// The file `path`, which is only read, past the page cache, and is there with all its data.
@@ -60,7 +60,7 @@ impl Target {
     /// # Errors
     /// It is no regular file, is too small to tell of a disk, has holes, or cannot be read past the page cache.
     pub fn file(roots: &Roots, path: &Path) -> Result<Self, FileError> {
-        Ok(Self { place: Place::File(FileTarget::open(roots, path)?) })
+        Ok(Self { place: OpenTarget::File(FileTarget::open(roots, path)?) })
     }
 
     /// Files of our own in the directory `path`. They are in a directory of their own there, which `state` keeps in mind and which is
@@ -73,7 +73,7 @@ impl Target {
         let device = BlockDevice::find(roots, path).ok();
         let next = AtomicU32::new(0);
         Ok(Self {
-            place: Place::Directory(DirectoryTarget {
+            place: OpenTarget::Directory(DirectoryTarget {
                 given: path.to_owned(),
                 own,
                 device,
@@ -88,7 +88,7 @@ impl Target {
     /// reaches to, at most 1 GiB and half of the room there is.
     #[must_use]
     pub fn with_disk_bytes(mut self, bytes: u64) -> Self {
-        if let Place::Directory(directory) = &mut self.place {
+        if let OpenTarget::Directory(directory) = &mut self.place {
             directory.disk_bytes = Some(bytes);
         }
         self
@@ -98,7 +98,7 @@ impl Target {
     /// It has the size that [`with_disk_bytes`](Self::with_disk_bytes) says, or that the first workload needs.
     #[must_use]
     pub fn keeping_disk(mut self) -> Self {
-        if let Place::Directory(directory) = &mut self.place {
+        if let OpenTarget::Directory(directory) = &mut self.place {
             directory.kept_disk = Some(directory.fresh());
         }
         self
@@ -108,17 +108,17 @@ impl Target {
     #[must_use]
     pub const fn block_device(&self) -> Option<&BlockDevice> {
         match &self.place {
-            Place::ReadOnly(device) => Some(device),
-            Place::Writable(consent) => Some(consent.device()),
-            Place::File(file) => file.device(),
-            Place::Directory(directory) => directory.device.as_ref(),
+            OpenTarget::ReadOnly(device) => Some(device),
+            OpenTarget::Writable(consent) => Some(consent.device()),
+            OpenTarget::File(file) => file.device(),
+            OpenTarget::Directory(directory) => directory.device.as_ref(),
         }
     }
 
     /// Whether a workload that writes may run on it.
     #[must_use]
     pub const fn is_writable(&self) -> bool {
-        !matches!(self.place, Place::ReadOnly(_) | Place::File(_))
+        !matches!(self.place, OpenTarget::ReadOnly(_) | OpenTarget::File(_))
     }
 
     /// Size of the device or file that is only read, or may be written to; `None` of a directory, in which files have the size that a
@@ -126,34 +126,34 @@ impl Target {
     #[must_use]
     pub fn size_bytes(&self) -> Option<u64> {
         match &self.place {
-            Place::ReadOnly(device) => Some(device.size_bytes()),
-            Place::Writable(consent) => Some(consent.device().size_bytes()),
-            Place::File(file) => Some(file.bytes()),
-            Place::Directory(_) => None,
+            OpenTarget::ReadOnly(device) => Some(device.size_bytes()),
+            OpenTarget::Writable(consent) => Some(consent.device().size_bytes()),
+            OpenTarget::File(file) => Some(file.bytes()),
+            OpenTarget::Directory(_) => None,
         }
     }
 
     /// Whether it is a directory, so that programs that work on files may run on it.
     #[must_use]
     pub const fn is_directory(&self) -> bool {
-        matches!(self.place, Place::Directory(_))
+        matches!(self.place, OpenTarget::Directory(_))
     }
 }
 
 impl Target {
     /// Whether the file that stands for a device stays for the next workload.
     pub(crate) fn keeps_disk(&self) -> bool {
-        matches!(&self.place, Place::Directory(directory) if directory.kept_disk.is_some())
+        matches!(&self.place, OpenTarget::Directory(directory) if directory.kept_disk.is_some())
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
-            Place::ReadOnly(device) => device.path().display().fmt(f),
-            Place::Writable(consent) => consent.device().path().display().fmt(f),
-            Place::File(file) => file.path().display().fmt(f),
-            Place::Directory(directory) => directory.given.display().fmt(f),
+            OpenTarget::ReadOnly(device) => device.path().display().fmt(f),
+            OpenTarget::Writable(consent) => consent.device().path().display().fmt(f),
+            OpenTarget::File(file) => file.path().display().fmt(f),
+            OpenTarget::Directory(directory) => directory.given.display().fmt(f),
         }
     }
 }

@@ -144,7 +144,8 @@ fn what_a_killed_process_left_is_put_back() {
     child.wait().unwrap();
     assert_eq!(values(&device, &["scheduler", "fifo_batch", "nr_requests"]), ["mq-deadline", "1", "32"]);
     assert!(matches!(Session::begin(&device, &state), Err(SettingsError::LeftOver { .. })));
-    let restored = settings::restore(&Roots::default(), &state, device.name(), settings::Options::default()).unwrap();
+    let restored =
+        settings::restore(&Roots::default(), &state, device.name(), settings::RestoreOptions::default()).unwrap();
     let Restoration::PutBack { changes } = restored else { panic!("{restored:?}") };
     assert_eq!(changes.first().map(Change::to_string).as_deref(), Some("scheduler mq-deadline -> none"));
     assert_eq!(Recorded::of(&device).unwrap(), recorded);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iosched::{Flags, Op, Time};
-use iosched_kernel::{BlockDevice, ExecuteError, Options, Roots, StateDirectory, Target, execute};
+use iosched_kernel::{BlockDevice, ExecuteError, ExecuteOptions, Roots, StateDirectory, Target, execute};
 use iosched_trace::TraceRequest;
 use iosched_workload::app::Spec;
 use iosched_workload::fio::{JobFile, Jobs, NoVariables};
@@ -16,9 +16,9 @@ use iosched_workload::{Arrival, Hints, Pattern, Replay, Task, TaskOp, TaskSet, T
 const MIB: u64 = 1 << 20;
 
 /// A directory for a target.
-struct Place(tempfile::TempDir);
+struct TargetDirectory(tempfile::TempDir);
 
-impl Place {
+impl TargetDirectory {
     fn new() -> Self {
         let here = tempfile::tempdir().unwrap();
         std::fs::create_dir(here.path().join("data")).unwrap();
@@ -55,9 +55,9 @@ fn reader(pid: u32) -> Task {
 
 /// Runs a workload on files that are removed.
 fn run(workload: &Workload) -> RunResult {
-    let place = Place::new();
+    let place = TargetDirectory::new();
     let target = place.target().with_disk_bytes(8 * MIB);
-    let result = execute::run(workload, &target, &Options::default()).unwrap();
+    let result = execute::run(workload, &target, &ExecuteOptions::default()).unwrap();
     drop(target);
     assert!(place.is_clean());
     for task in &result.tasks {
@@ -184,13 +184,13 @@ fn trace(reads: u64) -> Workload {
 
 #[test]
 fn a_trace_is_replayed_at_its_times_and_tells_how_late_it_was() {
-    let place = Place::new();
+    let place = TargetDirectory::new();
     let target = place.target().with_disk_bytes(8 * MIB);
     let workload = trace(40);
     let prepared = execute::prepare(&workload, &target, None).unwrap();
     let open = |speed| Replay::Open { speed };
     for (replay, least_ns) in [(open(1.0), 39_000_000), (open(2.0), 19_500_000), (Replay::Closed, 0)] {
-        let result = prepared.run(&Options { replay, ..Options::default() }).unwrap();
+        let result = prepared.run(&ExecuteOptions { replay, ..ExecuteOptions::default() }).unwrap();
         assert_eq!([result.tasks[0].ios, result.tasks[1].ios, result.bytes_read], [20, 20, 40 * 4096]);
         assert!(result.finished_ns >= least_ns, "{replay:?}");
         assert_eq!(result.lateness.as_ref().unwrap().count(), 40);
@@ -236,10 +236,10 @@ fn a_program_that_works_on_files_needs_a_directory() {
 
 #[test]
 fn a_run_is_limited_and_its_warm_up_does_not_count() {
-    let place = Place::new();
+    let place = TargetDirectory::new();
     let target = place.target().with_disk_bytes(MIB);
     let endless = set(vec![Task { total: None, ..reader(1) }]);
-    let options = Options { warm_up_ns: 30_000_000, run_for_ns: Some(50_000_000), ..Options::default() };
+    let options = ExecuteOptions { warm_up_ns: 30_000_000, run_for_ns: Some(50_000_000), ..ExecuteOptions::default() };
     let result = execute::run(&endless, &target, &options).unwrap();
     assert_eq!(result.counted_from_ns, 30_000_000);
     assert!(result.finished_ns >= 30_000_000 && result.events > result.ios && result.ios > 0);
@@ -252,7 +252,7 @@ fn a_run_is_limited_and_its_warm_up_does_not_count() {
 
 #[test]
 fn an_interrupt_ends_it_and_leaves_nothing_behind() {
-    let place = Place::new();
+    let place = TargetDirectory::new();
     let endless = set(vec![Task { total: None, ..reader(1) }]);
     let late = jobs("[a]\nrw=read\nsize=1m\nstartdelay=1h\n");
     let program = Workload::Application(Box::new(Spec::parse("dd if=/dev/zero of=out bs=1 count=1G").unwrap()));
@@ -264,7 +264,7 @@ fn an_interrupt_ends_it_and_leaves_nothing_behind() {
                 std::thread::sleep(Duration::from_millis(200));
                 interrupt.store(true, Ordering::Relaxed);
             });
-            let options = Options { interrupt: Some(&interrupt), ..Options::default() };
+            let options = ExecuteOptions { interrupt: Some(&interrupt), ..ExecuteOptions::default() };
             let error = execute::run(&workload, &target, &options).unwrap_err();
             assert!(matches!(error, ExecuteError::Interrupted { .. }), "{error}");
         });
@@ -275,15 +275,15 @@ fn an_interrupt_ends_it_and_leaves_nothing_behind() {
 
 #[test]
 fn what_cannot_be_run_is_told_before_the_clock_starts() {
-    let place = Place::new();
-    let run = |workload: &Workload, disk_bytes, options: &Options<'_>| {
+    let place = TargetDirectory::new();
+    let run = |workload: &Workload, disk_bytes, options: &ExecuteOptions<'_>| {
         execute::run(workload, &place.target().with_disk_bytes(disk_bytes), options).unwrap_err()
     };
-    let options = Options::default();
+    let options = ExecuteOptions::default();
     assert!(matches!(run(&set(vec![reader(1)]), 1 << 60, &options), ExecuteError::NoRoom { .. }));
     let long = set(vec![Task { nr_sectors: Some(u32::MAX), ..reader(1) }]);
     assert!(matches!(run(&long, MIB, &options), ExecuteError::TooLong { .. }));
-    let speed = Options { replay: Replay::Open { speed: 0.0 }, ..options };
+    let speed = ExecuteOptions { replay: Replay::Open { speed: 0.0 }, ..options };
     assert!(matches!(run(&trace(1), MIB, &speed), ExecuteError::Speed { .. }));
 }
 
@@ -310,7 +310,7 @@ fn a_device_is_not_written_without_consent() {
 
 #[test]
 fn a_disk_that_is_kept_is_made_once_and_removed_with_the_target() {
-    let place = Place::new();
+    let place = TargetDirectory::new();
     let target = place.target().with_disk_bytes(2 * MIB).keeping_disk();
     let disk = || {
         let own = std::fs::read_dir(place.data()).unwrap().next().unwrap().unwrap().path();
@@ -321,11 +321,11 @@ fn a_disk_that_is_kept_is_made_once_and_removed_with_the_target() {
     };
     for kind in ["read", "randread"] {
         let text = format!("[a]\nfilename=/dev/target\nrw={kind}\nsize=1m\n");
-        execute::run(&jobs(&text), &target, &Options::default()).unwrap();
+        execute::run(&jobs(&text), &target, &ExecuteOptions::default()).unwrap();
         assert_eq!(disk().1, 2 * MIB);
     }
     let before = disk();
-    execute::run(&set(vec![reader(1)]), &target, &Options::default()).unwrap();
+    execute::run(&set(vec![reader(1)]), &target, &ExecuteOptions::default()).unwrap();
     assert_eq!(disk(), before, "nothing was made or filled again");
     drop(target);
     assert!(place.is_clean());

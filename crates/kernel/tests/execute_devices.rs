@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use iosched_kernel::{Options, Session, Target, consent, execute};
+use iosched_kernel::{ExecuteOptions, Session, Target, consent, execute};
 use iosched_workload::outcome::{Note, RunResult};
 use iosched_workload::{Cgroup, CgroupMove, Class, Pattern, Task, TaskOp, TaskSet, Workload};
 use loops::Loop;
@@ -22,7 +22,7 @@ fn reader(pid: u32) -> Task {
 }
 
 /// Runs a workload that may destroy what is on the disk.
-fn run(disk: &Loop, workload: &Workload, options: &Options<'_>) -> RunResult {
+fn run(disk: &Loop, workload: &Workload, options: &ExecuteOptions<'_>) -> RunResult {
     let consent = consent::to_write(&disk.device(), Some(&disk.path)).unwrap();
     execute::run(workload, &Target::writable(consent), options).unwrap()
 }
@@ -33,12 +33,13 @@ fn a_device_is_read_and_written_and_what_the_kernel_counted_is_told() {
     let read = Task { total: Some(200), ..reader(1) };
     let write = Task { op: TaskOp::Write, nr_sectors: Some(64), ..Task { total: Some(100), ..reader(2) } };
     let discard = Task { op: TaskOp::Discard, total: Some(10), ..reader(3) };
-    let result = run(&disk, &set(vec![read.clone(), write, discard]), &Options::default());
+    let result = run(&disk, &set(vec![read.clone(), write, discard]), &ExecuteOptions::default());
     assert_eq!((result.bytes_read, result.bytes_written), (200 * 4096, 100 * 32768));
     assert_eq!((result.queue.reads.sectors, result.queue.writes.sectors), (200 * 8, 100 * 64));
     assert_eq!(result.queue.discards.ios, 10);
     assert!(result.requests_dispatched >= 300 && result.requests_dispatched <= 310);
-    let only_read = execute::run(&set(vec![read]), &Target::read_only(disk.device()), &Options::default()).unwrap();
+    let only_read =
+        execute::run(&set(vec![read]), &Target::read_only(disk.device()), &ExecuteOptions::default()).unwrap();
     assert_eq!((only_read.ios, only_read.queue.reads.ios), (200, 200));
 }
 
@@ -66,7 +67,7 @@ fn tasks_are_in_their_cgroups_which_are_removed() {
         ..TaskSet::default()
     }));
     std::thread::scope(|scope| {
-        let options = Options { run_for_ns: Some(800_000_000), ..Options::default() };
+        let options = ExecuteOptions { run_for_ns: Some(800_000_000), ..ExecuteOptions::default() };
         let (disk, workload) = (&disk, &workload);
         let ran = scope.spawn(move || run(disk, workload, &options));
         let threads = |below: &str| {
@@ -136,7 +137,8 @@ fn an_idle_reader_starves_beside_a_best_effort_one_where_the_scheduler_looks_at_
     if let Some(disk) = Loop::over(here, &path.join("mount/nbd"), "on") {
         let deep = |pid, class| Task { class, iodepth: 64, ..reader(pid) };
         let workload = set(vec![deep(1, Class::Be), deep(2, Class::Be), deep(3, Class::Idle), deep(4, Class::Idle)]);
-        let options = Options { warm_up_ns: 500_000_000, run_for_ns: Some(1_500_000_000), ..Options::default() };
+        let options =
+            ExecuteOptions { warm_up_ns: 500_000_000, run_for_ns: Some(1_500_000_000), ..ExecuteOptions::default() };
         let mut session = Session::begin(&disk.device(), &disk.state()).unwrap();
         let mut share = |scheduler: &str| {
             session.apply(&scheduler.parse().unwrap()).unwrap();

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use iosched_kernel::file::FileError;
-use iosched_kernel::{ExecuteError, Options, Roots, Target, execute};
+use iosched_kernel::{ExecuteError, ExecuteOptions, Roots, Target, execute};
 use iosched_workload::app::Spec;
 use iosched_workload::fio::{JobFile, Jobs, NoVariables};
 use iosched_workload::{Pattern, Task, TaskOp, TaskSet, Workload};
@@ -42,12 +42,12 @@ fn a_file_is_read_to_its_end_and_never_written() {
     assert!(!target.is_writable() && !target.is_directory());
     assert_eq!((target.size_bytes(), target.to_string()), (Some(64 * MIB + 4096), path.display().to_string()));
     let whole = jobs("[a]\nfilename=/dev/x\nrw=read\nbs=1m\ndirect=1\n");
-    let result = execute::run(&whole, &target, &Options::default()).unwrap();
+    let result = execute::run(&whole, &target, &ExecuteOptions::default()).unwrap();
     assert_eq!(result.jobs[0].read.bytes, 64 * MIB, "whole blocks of 1 MiB");
     let reader = Task { pattern: Some(Pattern::Random), range: Some([0, 1000]), total: Some(50), ..Task::new(1) };
     let tasks =
         |task| Workload::Tasks(Box::new(TaskSet { name: "t".to_owned(), tasks: vec![task], ..TaskSet::default() }));
-    assert_eq!(execute::run(&tasks(reader.clone()), &target, &Options::default()).unwrap().ios, 50);
+    assert_eq!(execute::run(&tasks(reader.clone()), &target, &ExecuteOptions::default()).unwrap().ios, 50);
 
     for text in ["[a]\nrw=randrw\nfilename=/dev/x\n", "[a]\nrw=randtrim\nsize=1m\n"] {
         let error = execute::prepare(&jobs(text), &target, None).unwrap_err();

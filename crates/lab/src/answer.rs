@@ -4,11 +4,10 @@
 use serde::Serialize;
 
 use crate::compare::{SIGNIFICANCE, Verdict, compare, runs_to_tell};
-use crate::doubt::listed;
 use crate::figure::{Direction, Figure};
-use crate::overview::labels;
 use crate::record::{Header, OnDevice};
 use crate::results::{FigureResults, Results, SettingFigure, bounds, runs_in_words};
+use crate::words::{labels, listed};
 
 /// Below this utilisation under every setting no best is named, per cent: an I/O that comes at any time finds the
 /// device busy in fewer than one case of twenty, so there is hardly ever a choice of what to do first.

@@ -130,7 +130,7 @@ pub enum LabError {
     },
     /// Settings cannot be compared on a real device.
     #[error(transparent)]
-    Verify(#[from] crate::verify::VerifyError),
+    Verify(#[from] crate::verify::error::VerifyError),
     /// A block trace cannot be written.
     #[error(transparent)]
     Trace(Box<TraceError>),

@@ -2,9 +2,10 @@
 
 use iosched::{QueueConfig, RequestQueue, Setting, SettingError, Time};
 use iosched_disk::Profile;
+use iosched_numbers::SplitMix64;
 use iosched_sim::{BlockLayer, Limit, Plan, Replay};
 use iosched_trace::Gap;
-use iosched_workload::{SplitMix64, TaskSet, Trace, Workload};
+use iosched_workload::{TaskSet, Trace, Workload};
 
 use crate::compare::EQUAL_WITHIN_PERCENT;
 use crate::error::LabError;

@@ -44,12 +44,13 @@ pub mod stat;
 pub mod sure;
 pub mod validate;
 pub mod verify;
+mod words;
 
 pub use answer::{Answer, Group, NOTHING_WAITS_PERCENT, idle_in_words, sure_sentence, verdicts_in_words};
 pub use blktrace::write_blktrace;
 pub use compare::{Bounds, Comparison, EQUAL_WITHIN_PERCENT, SIGNIFICANCE, Verdict, compare};
 pub use decisions::write_decisions;
-pub use doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED, incomplete, listed};
+pub use doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED, incomplete};
 pub use error::LabError;
 pub use execute::{Finished, Progress, counts, execute};
 pub use experiment::{Alone, Experiment, command_record, workload_record};
@@ -59,7 +60,7 @@ pub use file::{RecordReader, RecordWriter};
 pub use fio_json::fio_json;
 pub use machine::MachineProfile;
 pub use number::{Decimals, grouped, significant};
-pub use overview::{FigureOverview, Margin, Outcome, Overview, labels};
+pub use overview::{FigureOverview, Margin, Outcome, Overview};
 pub use pool::Control;
 pub use record::{
     AloneRecord, DeviceRecord, Header, JobRecord, MachineRecord, MeasuredRecord, MissingRecord, OnDevice,
@@ -67,3 +68,4 @@ pub use record::{
     WorkloadRecord, equal_within_default, is_equal_within_default,
 };
 pub use results::{FigureResults, Results, SettingFigure, figures_of, runs_in_words};
+pub use words::{labels, listed};

@@ -49,7 +49,7 @@ impl MachineProfile {
     /// # Errors
     /// There is none of that name; the file cannot be read or is no profile.
     pub fn load(name: &str) -> Result<Self, LabError> {
-        if !name.contains('/') && !name.ends_with(".toml") {
+        if !iosched_disk::is_path(name) {
             return Self::named(name);
         }
         let text = iosched_trace::read_plain(Path::new(name))

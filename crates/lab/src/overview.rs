@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use crate::Direction;
 use crate::compare::{Bounds, Comparison, compare};
-use crate::doubt::{Doubt, listed};
+use crate::doubt::Doubt;
 use crate::figure::Figure;
 use crate::record::{DeviceRecord, Header, Records};
 use crate::results::{FigureResults, Results, SettingFigure, figures_of};
+use crate::words::{labels, listed};
 
 /// How far the best setting is ahead.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -139,12 +140,6 @@ impl Overview {
         }
         if parts.is_empty() { "no best can be named".to_owned() } else { parts.join("; ") }
     }
-}
-
-/// The labels of settings, in words, as [`listed`].
-#[must_use]
-pub fn labels(header: &Header, settings: &[usize], word: &str) -> String {
-    listed(&settings.iter().map(|&setting| header.settings[setting].label.clone()).collect::<Vec<_>>(), word)
 }
 
 /// `None` if nothing is known of the figure on any device.

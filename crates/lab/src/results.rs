@@ -4,12 +4,13 @@ use serde::Serialize;
 
 use crate::answer::Answer;
 use crate::compare::{Bounds, Comparison, SIGNIFICANCE, Verdict, compare, runs_to_tell};
-use crate::doubt::{Doubt, Finder, listed};
+use crate::doubt::{Doubt, Finder};
 use crate::fairness::Fairness;
 use crate::figure::Figure;
 use crate::number::significant;
 use crate::record::{Header, OnDevice, RunRecord, WorkloadKind};
 use crate::stat;
+use crate::words::listed;
 
 /// Latencies of fewer I/Os in a run are shown but nothing is concluded from them.
 pub(crate) const FEW_IOS: u64 = 30;

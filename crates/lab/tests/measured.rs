@@ -2,8 +2,9 @@
 
 use iosched_disk::Profile;
 use iosched_lab::{Doubt, Experiment, Figure, MeasuredRecord, Record, Records, Results, RunRecord, Verdict, sure};
+use iosched_numbers::SplitMix64;
 use iosched_sim::{RunResult, TaskResult};
-use iosched_workload::{SplitMix64, TaskSet, Workload};
+use iosched_workload::{TaskSet, Workload};
 
 const TASKS: &str = r#"
     name = "two"

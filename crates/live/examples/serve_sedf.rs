@@ -7,29 +7,17 @@ mod sedf;
 use std::os::unix::net::UnixListener;
 
 use iosched::{Registry, Setting};
-use iosched_live::Messages;
 use iosched_live::nbd::Exports;
 use iosched_live::reactor::nbd::{Config, Limits, Listener};
-use iosched_live::reactor::{self, Options, Served};
+use iosched_live::reactor::{self, ServeOptions, Served};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn serve(file: &str, socket: &str) -> Result<Served> {
     let mut registry = Registry::linux();
     registry.add(sedf::SEDF)?;
-    let options = Options {
-        name: "disk".to_owned(),
-        backend: file.parse()?,
-        shared: false,
-        setting: Setting::parse("sedf:read_expire=20", &registry)?,
-        registry,
-        depth: Some(1),
-        budget_bytes: 64 << 20,
-        seed: 1,
-        record: None,
-        recording: None,
-        messages: Messages::to_nobody(),
-    };
+    let setting = Setting::parse("sedf:read_expire=20", &registry)?;
+    let options = ServeOptions { registry, depth: Some(1), ..ServeOptions::new("disk", file.parse()?, setting) };
     let listeners = vec![Listener::Unix(UnixListener::bind(socket)?)];
     let nbd = Config {
         listeners,

@@ -1,7 +1,9 @@
 //! What an operation fails with.
 
 /// An errno of Linux: what a client of the disk is told.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, thiserror::Error)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, thiserror::Error, serde::Serialize, serde::Deserialize,
+)]
 #[error("{}", std::io::Error::from_raw_os_error(self.0))]
 pub struct Errno(pub i32);
 

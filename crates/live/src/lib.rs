@@ -12,8 +12,8 @@
 //! | [`nbd`] | the NBD protocol, sans-IO |
 //! | [`ublk`] | a disk as block devices |
 //!
-//! Between front ends and [`disk`] goes an operation with a cookie, between [`disk`] and a back end a command with segments of memory: neither side
-//! knows the other.
+//! Between front ends and [`disk`] goes an operation with a cookie, between [`disk`] and a back end a command with
+//! segments of memory: neither side knows the other.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -6,7 +6,8 @@ mod fuzzing;
 use fuzzing::{bytes, damage, inputs, replay_corpus};
 use iosched::RequestQueue;
 use iosched_check::Random;
-use iosched_live::control::fuzz::{Told, fuzz_control};
+use iosched_live::control::fuzz::{ConversationTally, fuzz_control};
+use iosched_live::control::wire::Request;
 
 /// Memory that a disk and its clients take, and what each byte of a conversation may take beside it.
 const BYTES_MAX: u64 = 1 << 20;
@@ -67,11 +68,11 @@ fn input(number: u64) -> Vec<u8> {
     for _ in 0..1 + random.index(12) {
         let path = path(&mut random);
         let line = match random.index(6) {
-            0 => format!("list {path}\n"),
-            1 => format!("read {path}\n"),
-            _ => format!("write {path} {}\n", value(&path, &mut random)),
+            0 => Request::List { path },
+            1 => Request::Read { path },
+            _ => Request::Write { value: value(&path, &mut random), path },
         };
-        data.extend(line.into_bytes());
+        data.extend(line.encode().unwrap());
     }
     if random.index(3) == 0 {
         damage(&mut data, &mut random);
@@ -81,11 +82,11 @@ fn input(number: u64) -> Vec<u8> {
 
 #[test]
 fn random_and_damaged_conversations() {
-    let mut all = Told::default();
+    let mut all = ConversationTally::default();
     let inputs = inputs(10_000);
     for number in 0..inputs {
         let data = input(number);
-        let mut told = Told::default();
+        let mut told = ConversationTally::default();
         let used = allocation_counter::measure(|| told = fuzz_control(&data)).bytes_max;
         let most = BYTES_MAX + BYTES_PER_BYTE_MAX * data.len() as u64;
         assert!(used <= most, "input {number}: {used} bytes of memory for {} of input", data.len());

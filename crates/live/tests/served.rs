@@ -2,30 +2,18 @@
 
 use std::sync::mpsc;
 
-use iosched::{Elevator, Env, IoPriority, Op, Registered, Registry, RequestId, Setting, Time};
+use iosched::{Elevator, Env, IoPriority, Op, Registered, RequestId, Setting, Time};
 use iosched_live::disk::{Action, ClientId, Identity, Operation};
-use iosched_live::reactor::{self, Options, Served};
-use iosched_live::{Buffer, Errno, Handle, Messages};
+use iosched_live::reactor::{self, ServeOptions, Served};
+use iosched_live::{Buffer, Errno, Handle};
 
 fn served(backend: &str) -> Served {
     recorded(backend, None)
 }
 
 fn recorded(backend: &str, record: Option<std::path::PathBuf>) -> Served {
-    let options = Options {
-        name: "test".to_owned(),
-        backend: backend.parse().unwrap(),
-        setting: Setting::defaults("cfq"),
-        registry: Registry::linux(),
-        depth: None,
-        budget_bytes: 64 << 20,
-        seed: 1,
-        record,
-        recording: None,
-        shared: false,
-        messages: Messages::to_nobody(),
-    };
-    reactor::start(&options, None).unwrap()
+    let options = ServeOptions::new("test", backend.parse().unwrap(), Setting::defaults("cfq"));
+    reactor::start(&ServeOptions { record, ..options }, None).unwrap()
 }
 
 fn client(handle: &Handle, name: &str) -> ClientId {
@@ -110,19 +98,7 @@ fn a_file_is_served_once() {
     file.as_file().set_len(1 << 20).unwrap();
     let path = file.path().to_str().unwrap();
     let first = served(path);
-    let options = Options {
-        name: "again".to_owned(),
-        backend: path.parse().unwrap(),
-        setting: Setting::defaults("noop"),
-        registry: Registry::linux(),
-        depth: None,
-        budget_bytes: 1 << 20,
-        seed: 1,
-        record: None,
-        recording: None,
-        shared: false,
-        messages: Messages::to_nobody(),
-    };
+    let options = ServeOptions::new("again", path.parse().unwrap(), Setting::defaults("noop"));
     let Err(error) = reactor::start(&options, None) else { panic!("it is served twice") };
     assert!(error.to_string().contains("served already"), "{error}");
     first.handle.stop();
@@ -196,22 +172,13 @@ fn a_recorded_disk_can_be_replayed() {
     }
 }
 
+fn under(setting: &str) -> ServeOptions {
+    ServeOptions::new("test", "memory:1M".parse().unwrap(), Setting::parse_of_kernel(setting).unwrap())
+}
+
 #[test]
 fn the_first_request_is_served_under_the_setting() {
-    let options = |setting: &str| Options {
-        setting: Setting::parse_of_kernel(setting).unwrap(),
-        registry: Registry::linux(),
-        name: "test".to_owned(),
-        backend: "memory:1M".parse().unwrap(),
-        depth: None,
-        budget_bytes: 1 << 20,
-        seed: 1,
-        record: None,
-        recording: None,
-        shared: false,
-        messages: Messages::to_nobody(),
-    };
-    let served = reactor::start(&options("cfq:slice_idle=0,max_sectors_kb=4"), None).unwrap();
+    let served = reactor::start(&under("cfq:slice_idle=0,max_sectors_kb=4"), None).unwrap();
     let client = client(&served.handle, "first");
     write(&served.handle, client, 0, &[7; 65_536]).unwrap();
     let (writes, slice_idle) =
@@ -219,7 +186,7 @@ fn the_first_request_is_served_under_the_setting() {
     assert_eq!((writes, slice_idle), (16, Ok(0)), "in requests of 4 KiB");
     served.handle.stop();
     served.wait().flushed.unwrap();
-    let wrong = |setting: &str| reactor::open(&options(setting)).unwrap_err().to_string();
+    let wrong = |setting: &str| reactor::open(&under(setting)).unwrap_err().to_string();
     assert!(wrong("present").starts_with("\"present\" is not an elevator"), "{}", wrong("present"));
     assert_eq!(wrong("noop:nr_requests=0"), "noop: nr_requests: 0 is out of range 1..=65536 requests");
     assert!(
@@ -250,19 +217,7 @@ impl Elevator for Newest {
 #[test]
 fn an_elevator_that_comes_with_the_setting_can_be_come_back_to() {
     let newest = Registered::new("newest", |_| Box::new(Newest::default()));
-    let options = Options {
-        setting: Setting::from(newest),
-        registry: Registry::linux(),
-        name: "test".to_owned(),
-        backend: "memory:1M".parse().unwrap(),
-        depth: None,
-        budget_bytes: 1 << 20,
-        seed: 1,
-        record: None,
-        recording: None,
-        shared: false,
-        messages: Messages::to_nobody(),
-    };
+    let options = ServeOptions::new("test", "memory:1M".parse().unwrap(), Setting::from(newest));
     let mut disk = reactor::open(&options).unwrap().disk;
     assert!(disk.attribute("scheduler").unwrap().ends_with(" [newest]"));
     disk.switch(Time::BEGINNING, "cfq").unwrap();

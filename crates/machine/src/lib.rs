@@ -1,7 +1,7 @@
 //! The modelled machine, or what a kernel does above the request queue: system calls turn into the right requests.
 //!
-//! Page cache, readahead, writeback, file system layout and journal, enough of Linux 2.6 to 4.19 for that. The caller owns
-//! time, the request queue and the device; nothing here knows them.
+//! Page cache, readahead, writeback, file system layout and journal, enough of Linux 2.6 to 4.19 for that. The caller
+//! owns time, the request queue and the device; nothing here knows them.
 //!
 //! # Inside
 //!
@@ -14,10 +14,11 @@
 //! | `journal/` | jbd as a state machine: transactions, the steps of a commit, room in the log |
 //! | `model/` | tasks in system calls, the writeback and journal threads of each disk, and the I/O they ask for |
 //!
-//! A kernel's task is a stack of frames, as a real one's is: the frame on top runs, may push what must be done first, and pops itself; each
-//! frame is a file (`read`, `write`, `direct`, `sync`, `writeback`, `throttle`, `metadata`, `commit`, `flusher`). None of them knows time or the request queue: the
-//! engine's `system.rs` lets CPU time pass, hands bios over and tells what is done. An application (`workload/src/app`) is asked for its next system call and told
-//! the time, and measures itself with it.
+//! A kernel's task is a stack of frames, as a real one's is: the frame on top runs, may push what must be done first,
+//! and pops itself; each frame is a file (`read`, `write`, `direct`, `sync`, `writeback`, `throttle`, `metadata`,
+//! `commit`, `flusher`). None of them knows time or the request queue: the engine's `system.rs` lets CPU time pass,
+//! hands bios over and tells what is done. An application (`workload/src/app`) is asked for its next system call and
+//! told the time, and measures itself with it.
 #![forbid(unsafe_code)]
 
 pub mod cache;

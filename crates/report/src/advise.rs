@@ -6,7 +6,8 @@ use iosched_kernel::settings::Lasting;
 use iosched_lab::Records;
 use maud::{Markup, html};
 
-use super::page::{document, section, sections, sentence, unbroken};
+use super::page::sections;
+use super::parts::{document, section, sentence, unbroken};
 use super::view::View;
 use super::{calibrate, context, reproduce, tune};
 

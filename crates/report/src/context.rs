@@ -5,7 +5,7 @@ use iosched_lab::{DeviceRecord, Header, ValueRecord, WorkloadKind, grouped};
 use iosched_sim::Replay;
 use maud::{Markup, html};
 
-use super::page::name;
+use super::parts::name;
 use super::units::{SECTOR, bytes, counted, time};
 use super::view::View;
 

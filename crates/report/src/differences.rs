@@ -3,7 +3,7 @@
 use iosched_lab::{Comparison, Figure, significant};
 use maud::{Markup, html};
 
-use super::page::{name, unbroken};
+use super::parts::{name, unbroken};
 use super::svg::{Margin, Plot, Tick, nice_end, picture, px, ticks};
 use super::view::{Setting, View};
 

@@ -4,7 +4,7 @@ use iosched_lab::{Comparison, Decimals, Direction, Figure, FigureResults, Settin
 use maud::{Markup, html};
 
 use super::doubts::{about, marks};
-use super::page::{name, unbroken};
+use super::parts::{name, unbroken};
 use super::view::View;
 
 pub(crate) fn section(view: &View<'_>) -> Markup {

@@ -3,7 +3,7 @@
 use iosched_sim::{HeadBin, Timeline};
 use maud::{Markup, html};
 
-use super::page::{facet, facets, no_timelines};
+use super::parts::{facet, facets, no_timelines};
 use super::svg::{Path, Plot, nice_end, picture};
 use super::throughput::{MARGIN, SIZE, edges};
 use super::units::{SECTOR, Unit, bytes, bytes_unit, linear_ticks, time_ticks, width};

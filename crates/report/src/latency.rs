@@ -7,7 +7,7 @@ use iosched_lab::grouped;
 use iosched_sim::{Histogram, Latencies};
 use maud::{Markup, html};
 
-use super::page::name;
+use super::parts::name;
 use super::svg::{Margin, Path, Plot, Tick, picture, px, spread, width_of};
 use super::units::{log_time_ticks, time};
 use super::view::{Setting, View};
@@ -218,7 +218,7 @@ fn table(distributions: &[Distribution<'_>]) -> Markup {
     let most = distributions.iter().map(|d| d.all.count()).max().unwrap_or(1);
     // A quantile that not one I/O lies above is the worst.
     let listed: Vec<(&str, f64)> = QUANTILES.into_iter().filter(|(_, q)| nines(*q) <= (most as f64).log10()).collect();
-    super::page::as_table(&html! {
+    super::parts::as_table(&html! {
         table {
             thead {
                 tr {

@@ -29,6 +29,7 @@ mod figures;
 mod head;
 mod latency;
 mod page;
+mod parts;
 mod processes;
 mod reproduce;
 mod runs;

@@ -4,7 +4,7 @@ use iosched_lab::{grouped, significant, stat};
 use iosched_sim::Histogram;
 use maud::{Markup, html};
 
-use super::page::name;
+use super::parts::name;
 use super::units::bytes;
 use super::view::View;
 

@@ -3,7 +3,7 @@
 use iosched_lab::FigureResults;
 use maud::{Markup, html};
 
-use super::page::{facets, name};
+use super::parts::{facets, name};
 use super::svg::{Margin, Plot, Tick, nice_end, picture, px, ticks};
 use super::view::View;
 

@@ -3,7 +3,8 @@
 use iosched_lab::{Decimals, Figure, Margin, Outcome, Overview, Records, Results, figures_of, runs_in_words};
 use maud::{Markup, html};
 
-use super::page::{against, document, name, section, sections, sentence, title, unbroken};
+use super::page::{against, sections, title};
+use super::parts::{document, name, section, sentence, unbroken};
 use super::view::{View, device_id};
 use super::{context, reproduce};
 

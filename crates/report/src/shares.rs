@@ -3,7 +3,7 @@
 use iosched_sim::Timeline;
 use maud::{Markup, html};
 
-use super::page::{facet, facets, no_timelines};
+use super::parts::{facet, facets, no_timelines};
 use super::svg::{Path, Plot, Tick, picture, px, shorten, steps_between, width_of};
 use super::throughput::{MARGIN, SIZE, edges};
 use super::units::{counted, percent, time_ticks, width};

@@ -4,7 +4,7 @@ use iosched_lab::{grouped, listed};
 use iosched_sim::Timeline;
 use maud::{Markup, html};
 
-use super::page::{name, no_timelines};
+use super::parts::{name, no_timelines};
 use super::svg::{Margin, Path, Plot, picture, px, shorten};
 use super::turns::{Queue, Total, Turns, Wait};
 use super::units::{counted, percent, time, time_ticks};

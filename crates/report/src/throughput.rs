@@ -4,7 +4,7 @@ use iosched_lab::significant;
 use iosched_sim::{Bin, Timeline};
 use maud::{Markup, html};
 
-use super::page::{as_table, facet, facets, name, no_timelines};
+use super::parts::{as_table, facet, facets, name, no_timelines};
 use super::svg::{Margin, Path, Plot, nice_end, picture, px, steps_between, width_of};
 use super::units::{Unit, bytes, bytes_unit, linear_ticks, time, time_ticks, width};
 use super::view::{Setting, View, rebin, shared_width_ns};

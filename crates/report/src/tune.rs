@@ -3,7 +3,7 @@
 use iosched_lab::{Comparison, Decimals, grouped, significant};
 use maud::{Markup, html};
 
-use super::page::{document, section, sentence, unbroken};
+use super::parts::{document, section, sentence, unbroken};
 use super::svg::{Margin, Plot, Tick, nice_end, picture, px, ticks};
 use iosched_advise::tune::{Standing, TuneResults, commands};
 

@@ -5,7 +5,8 @@ use iosched_lab::validate::{Closeness, Served, Validation};
 use iosched_lab::{Decimals, grouped};
 use maud::{Markup, html};
 
-use super::page::{self, section, unbroken};
+use super::parts;
+use super::parts::{section, unbroken};
 use super::svg::{Margin, Path, Plot, Tick, nice_end, picture, px, ticks};
 
 const SIZE: (f64, f64) = (500.0, 300.0);
@@ -26,7 +27,7 @@ pub(crate) fn document(validation: &Validation) -> Markup {
         (section("distributions", "Response times", &distributions(validation)))
         (section("kinds", "By kind of request", &kinds(validation, &overall)))
     };
-    page::document(env!("CARGO_PKG_VERSION"), &title, &body)
+    parts::document(env!("CARGO_PKG_VERSION"), &title, &body)
 }
 
 /// A path's name without its folders.

@@ -10,9 +10,10 @@ use std::time::Instant;
 
 use iosched::{Flags, Op, Setting, Time};
 use iosched_disk::Profile;
+use iosched_numbers::SplitMix64;
 use iosched_sim::{Histogram, Plan, Replay, Timeline, run};
 use iosched_trace::TraceRequest;
-use iosched_workload::{SplitMix64, TaskSet, Trace, Workload};
+use iosched_workload::{TaskSet, Trace, Workload};
 
 const FIXED: &str = "kind = \"fixed\"\n[fixed]\ndepth = 32\nparallel = 4\nlat_ns = 50000\nns_per_sector = 100\n";
 

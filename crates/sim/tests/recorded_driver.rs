@@ -38,9 +38,10 @@ impl Host {
             host.event(reads);
             host.turn();
             records.extend(host.driver.take_records());
-            let decisions =
-                host.driver.take_decisions().map(|(at, decision)| Record { at, what: What::Decision(decision) });
-            records.extend(decisions);
+            records.extend(host.driver.take_decisions().map(|(at, decision)| {
+                let what = What::Decision(decision.told(Time::BEGINNING, |cookie| cookie));
+                Record { at, what }
+            }));
         }
         records
     }

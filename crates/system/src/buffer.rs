@@ -131,13 +131,13 @@ impl Drop for Block {
     }
 }
 
-struct Kept {
+struct FreeBlocks {
     classes: [Vec<Arc<Block>>; CLASSES],
     bytes: usize,
     bytes_max: usize,
 }
 
-impl Default for Kept {
+impl Default for FreeBlocks {
     fn default() -> Self {
         Self { classes: Default::default(), bytes: 0, bytes_max: KEPT_BYTES_MAX }
     }
@@ -145,7 +145,7 @@ impl Default for Kept {
 
 /// Where buffers come from and go back to. Cloning gives another handle to the same pool.
 #[derive(Clone, Default)]
-pub struct Pool(Arc<Mutex<Kept>>);
+pub struct Pool(Arc<Mutex<FreeBlocks>>);
 
 /// The class of a buffer of `length` bytes.
 fn class_of(length: usize) -> u8 {
@@ -157,7 +157,7 @@ impl Pool {
     #[must_use]
     pub fn within(budget_bytes: u64) -> Self {
         let bytes_max = usize::try_from(budget_bytes / 4).map_or(KEPT_BYTES_MAX, |bytes| bytes.min(KEPT_BYTES_MAX));
-        Self(Arc::new(Mutex::new(Kept { bytes_max, ..Kept::default() })))
+        Self(Arc::new(Mutex::new(FreeBlocks { bytes_max, ..FreeBlocks::default() })))
     }
 
     /// Memory that a buffer of `length` bytes takes once it is full, in bytes.

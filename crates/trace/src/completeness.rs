@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::Format;
-use crate::error::{Place, Warning, WarningKind};
+use crate::error::{TracePlace, Warning, WarningKind};
 use crate::summary::display::grouped;
 
 /// Of what was recorded, so much may be lost or damaged before the rest no longer passes for the whole, per cent.
@@ -22,7 +22,7 @@ pub enum Gap {
     /// The data end inside a record, a line or a compressed stream.
     Cut {
         /// Where.
-        place: Place,
+        place: TracePlace,
         /// How it shows.
         cause: WarningKind,
     },
@@ -83,7 +83,7 @@ pub enum Gap {
     /// The last line has no end: nobody knows whether it is whole.
     NoLineEnd {
         /// Where it begins.
-        place: Place,
+        place: TracePlace,
     },
     /// Files of a fio log that were opened and not closed.
     Unclosed {

@@ -37,7 +37,7 @@ pub(crate) fn plain(reader: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + 
     };
     Ok(match compression {
         None => (Box::new(reader), false),
-        Some(Compression::Gzip) => (Box::new(Told(flate2::bufread::MultiGzDecoder::new(reader))), true),
+        Some(Compression::Gzip) => (Box::new(Explained(flate2::bufread::MultiGzDecoder::new(reader))), true),
         Some(Compression::Zstd) => (Box::new(ZstdReader::new(reader)), true),
     })
 }
@@ -47,9 +47,9 @@ const ENDS_EARLY: &str = "the compressed data end before their end";
 const DAMAGED: &str = "the compressed data are damaged";
 
 /// A decompressor whose errors are for people.
-struct Told<R>(R);
+struct Explained<R>(R);
 
-impl<R: Read> Read for Told<R> {
+impl<R: Read> Read for Explained<R> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         self.0.read(target).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), ENDS_EARLY),

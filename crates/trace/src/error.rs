@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use crate::Format;
 use crate::completeness::{Completeness, Gap};
-use crate::detect::Misfit;
 
 /// A place in a trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TracePlace {
     /// The file, as it was named when opened.
     pub file: Arc<str>,
-    /// Byte offset from the file's start; of the decompressed data if [`Place::decompressed`].
+    /// Byte offset from the file's start; of the decompressed data if [`TracePlace::decompressed`].
     pub offset_bytes: u64,
     /// Line number from 1, for text formats.
     pub line: Option<u64>,
@@ -22,7 +21,7 @@ pub struct Place {
     pub decompressed: bool,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TracePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.file)?;
         if let Some(line) = self.line {
@@ -33,6 +32,29 @@ impl fmt::Display for Place {
             f.write_str(" of the decompressed data")?;
         }
         Ok(())
+    }
+}
+
+/// Why a file is not in a format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The format that was tried.
+    pub format: Format,
+    /// The first line that is not of it, from 1; `None` of binary formats.
+    pub line: Option<u64>,
+    /// How it begins.
+    pub found: String,
+    /// What would be right.
+    pub expected: &'static str,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.format)?;
+        match self.line {
+            Some(line) => write!(f, "line {line}: found {:?}, expected {}", self.found, self.expected),
+            None => write!(f, "it does not begin with {}", self.expected),
+        }
     }
 }
 
@@ -133,7 +155,7 @@ pub enum TraceError {
     #[error("{place}: {problem}; no record could be read")]
     Unreadable {
         /// Where the first damage was met.
-        place: Place,
+        place: TracePlace,
         /// What was wrong and what would be right.
         problem: WarningKind,
     },
@@ -254,7 +276,7 @@ pub enum WarningKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// Where.
-    pub place: Place,
+    pub place: TracePlace,
     /// What.
     pub kind: WarningKind,
 }
@@ -290,7 +312,7 @@ pub(crate) struct Tally {
     late: u64,
     late_most_ns: u64,
     cut: Vec<Warning>,
-    open_end: Option<Place>,
+    open_end: Option<TracePlace>,
     /// Files of a log that were opened and not closed.
     pub(crate) unclosed: u64,
 }
@@ -325,7 +347,7 @@ impl Warnings {
         self.total == 0
     }
 
-    pub(crate) fn push(&mut self, place: Place, kind: WarningKind) {
+    pub(crate) fn push(&mut self, place: TracePlace, kind: WarningKind) {
         let warning = Warning { place, kind };
         self.tally.count(&warning);
         self.total += 1;

@@ -1,22 +1,22 @@
-//! Block traces as streams of events, and what readers of any kind share: inputs, formats, what they accept.
+//! Block traces as streams of events.
 
 use std::io::Read;
 use std::path::Path;
 
 use iosched::Time;
 
-use crate::blkparse::{BlkparseReader, NAMES_MAX};
 use crate::blktrace::binary::BinaryReader;
 use crate::blktrace::follow::Follower;
 use crate::blktrace::merge::Merge;
 use crate::blktrace::{BlkEvent, EventSource, Payload};
 use crate::completeness::{Completeness, Gap, Unmatched};
-use crate::detect::detect;
 use crate::error::{TraceError, WarningKind, Warnings};
+use crate::format::Format;
+use crate::formats::BlkparseReader;
 use crate::input::Input;
-use crate::reader::{ProcessNames, ReadOptions};
+use crate::names::{NAMES_MAX, ProcessNames};
+use crate::reading::{Accept, ReadOptions, cpu_of_name, format_of, input_of, unreadable};
 use crate::source::Source;
-use crate::{Format, open};
 
 /// The events of a block trace in the order they happened: blktrace's records merged, or blkparse's lines.
 ///
@@ -169,62 +169,4 @@ impl Iterator for EventReader {
         let nothing = if self.count == 0 { unreadable(&self.warnings) } else { None };
         nothing.or_else(|| self.accept.refusal(self.completeness())).map(Err)
     }
-}
-
-/// What less than the whole will do.
-pub(crate) struct Accept {
-    file: String,
-    partial: bool,
-    /// The format was given, not guessed.
-    given: bool,
-}
-
-impl Accept {
-    pub(crate) fn of(inputs: &[Input], options: &ReadOptions) -> Self {
-        let file = inputs.first().map_or_else(String::new, |input| input.name().to_owned());
-        Self { file, partial: options.partial, given: options.format.is_some() || options.columns.is_some() }
-    }
-
-    /// The error of what does not do.
-    pub(crate) fn refusal(&self, completeness: Completeness) -> Option<TraceError> {
-        let file = || self.file.clone();
-        let cut = completeness.certain().any(|gap| matches!(gap, Gap::Cut { .. }));
-        if cut && !self.partial {
-            return Some(TraceError::Partial { file: file(), completeness });
-        }
-        let bad_lines = completeness.certain().find(|gap| matches!(gap, Gap::BadLines { .. }));
-        if let Some(gap) = bad_lines.filter(|_| !(self.partial && self.given)) {
-            return Some(TraceError::BadLines { file: file(), gap: Box::new(gap.clone()) });
-        }
-        (completeness.is_partial() && !self.partial).then(|| TraceError::Partial { file: file(), completeness })
-    }
-}
-
-/// The CPU whose file is called so.
-fn cpu_of_name(name: &str) -> Option<u32> {
-    let (base, cpu) = open::split_cpu(Path::new(name).file_name()?.to_str()?)?;
-    base.ends_with(".blktrace").then_some(cpu)
-}
-
-pub(crate) fn unreadable(warnings: &Warnings) -> Option<TraceError> {
-    let first = warnings.kept().first()?;
-    Some(TraceError::Unreadable { place: first.place.clone(), problem: first.kind.clone() })
-}
-
-pub(crate) fn input_of(reader: impl Read + Send + 'static, name: &str) -> Result<Input, TraceError> {
-    Input::new(Box::new(reader), name).map_err(|source| TraceError::Io { file: name.to_owned(), source })
-}
-
-pub(crate) fn format_of(inputs: &mut [Input], options: &ReadOptions) -> Result<Format, TraceError> {
-    inputs.iter_mut().for_each(Input::skip_byte_order_mark);
-    let given = if options.columns.is_some() { Some(Format::Csv) } else { options.format };
-    let format = match given {
-        Some(_) if inputs.is_empty() => return Err(TraceError::NoFile),
-        Some(format) => format,
-        None => return detect(inputs),
-    };
-    if inputs.len() > 1 && format != Format::Blktrace {
-        return Err(TraceError::SeveralFiles { file: inputs[1].name().to_owned(), format });
-    }
-    Ok(format)
 }

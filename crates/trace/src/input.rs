@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use crate::decompress::plain;
-use crate::error::{Place, TraceError, WarningKind, Warnings};
+use crate::error::{TraceError, TracePlace, WarningKind, Warnings};
 
 /// A window on the file: the longest record and the longest line fit, with room to read well ahead.
 const BUFFER_BYTES: usize = 128 * 1024;
@@ -88,17 +88,17 @@ impl Input {
     }
 
     /// Where the next byte is.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> TracePlace {
         self.place_at(self.offset_bytes)
     }
 
-    pub(crate) fn place_at(&self, offset_bytes: u64) -> Place {
-        Place { file: Arc::clone(&self.name), offset_bytes, line: None, decompressed: self.decompressed }
+    pub(crate) fn place_at(&self, offset_bytes: u64) -> TracePlace {
+        TracePlace { file: Arc::clone(&self.name), offset_bytes, line: None, decompressed: self.decompressed }
     }
 
     /// The start of the line last given out.
-    pub(crate) fn line_place(&self, length_bytes: usize) -> Place {
-        Place { line: Some(self.line), ..self.place_at(self.offset_bytes.saturating_sub(length_bytes as u64)) }
+    pub(crate) fn line_place(&self, length_bytes: usize) -> TracePlace {
+        TracePlace { line: Some(self.line), ..self.place_at(self.offset_bytes.saturating_sub(length_bytes as u64)) }
     }
 
     /// Whether the line last given out has an end, as all have but perhaps the last.
@@ -170,7 +170,7 @@ impl Input {
 
     fn skip_long_line(&mut self, warnings: &mut Warnings) {
         self.line += 1;
-        let place = Place { line: Some(self.line), ..self.place() };
+        let place = TracePlace { line: Some(self.line), ..self.place() };
         let mut length_bytes = 0;
         loop {
             let head = self.peek(1);

@@ -29,54 +29,45 @@
 //! name of one of them or by what their names begin with.
 #![forbid(unsafe_code)]
 
-mod alibaba;
-mod blkparse;
-mod blkreplay;
 mod blktrace;
-mod columns;
 mod completeness;
-mod csv;
 mod decompress;
-mod detect;
 mod error;
 mod events;
-mod fio;
-mod fiu;
 mod format;
+mod formats;
 pub mod fuzz;
 mod input;
-mod mqsim;
-mod msr;
+mod names;
 mod open;
 mod placement;
 mod plain;
 mod reader;
+mod reading;
 mod record;
 mod reorder;
 mod source;
-mod spc;
 mod stages;
 mod summary;
-mod tencent;
 mod text;
 mod transform;
-mod vscsi;
 mod write;
 
 pub use blktrace::pass::convert_events;
 pub use blktrace::writer::EventWriter;
 pub use blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
-pub use columns::Columns;
 pub use completeness::{Completeness, Gap, LOST_PERCENT_MAX, UNMATCHED_MIN, Unmatched};
 pub use decompress::read_text;
-pub use detect::Misfit;
-pub use error::{Place, TraceError, WARNINGS_MAX, Warning, WarningKind, Warnings};
+pub use error::{Misfit, TraceError, TracePlace, WARNINGS_MAX, Warning, WarningKind, Warnings};
 pub use events::EventReader;
 pub use format::{Format, FormatSpec, Holds};
+pub use formats::Columns;
+pub use names::{DeviceNames, ProcessNames};
 pub use open::resolve as files;
 pub use placement::{Extent, Fit, Placement};
 pub use plain::{open_plain, read_plain};
-pub use reader::{ProcessNames, ReadOptions, TraceReader};
+pub use reader::TraceReader;
+pub use reading::ReadOptions;
 pub use record::{DeviceName, TraceRequest};
 pub use source::Source;
 pub use stages::{
@@ -88,6 +79,5 @@ pub use summary::{
     BINS_MAX, Count, DEVICES_MAX, DeviceSummary, LatencySummary, PROCESSES_MAX, ProcessSummary, SizeBucket, Summarizer,
     TimeBin, TraceSummary, summarize,
 };
-pub use text::DeviceNames;
 pub use transform::{Chain, Filter, Step};
 pub use write::{TraceWriter, WriteReport, convert, convert_with};

@@ -1,53 +1,26 @@
 //! Traces as streams of requests ([`TraceReader`]), in any format.
 
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use iosched::Time;
 
-use crate::blktrace::ProcessName;
 use crate::blktrace::convert::Converter;
-use crate::columns::Columns;
 use crate::completeness::Completeness;
 use crate::error::{TraceError, WarningKind, Warnings};
-use crate::events::{Accept, EventReader, format_of, input_of, unreadable};
-use crate::input::{HEAD_BYTES, Input};
+use crate::events::EventReader;
+use crate::format::Format;
+use crate::formats;
+use crate::input::Input;
+use crate::names::{DeviceNames, Names, ProcessNames};
+use crate::reading::{Accept, ReadOptions, format_of, input_of, unreadable};
+use crate::record::TraceRequest;
 use crate::reorder::Reorder;
 use crate::source::Source;
-use crate::text::{DeviceNames, Names, RequestSource, TextReader};
-use crate::vscsi::{self, VscsiReader};
-use crate::{Format, TraceRequest, alibaba, blkreplay, csv, fio, fiu, mqsim, msr, spc, tencent};
+use crate::text::RequestSource;
 
 /// Requests held to mend disorder, in formats that are written in the order of completion or by several writers.
 const WINDOW_REQUESTS: usize = 4_096;
-
-/// How to read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadOptions {
-    /// The format; `None` to tell it by content, then by name.
-    pub format: Option<Format>,
-    /// Only requests to this device. `None`: in a block trace, all that were not passed on from another traced
-    /// device; in others, all.
-    pub device: Option<u32>,
-    /// Whether to look for completions in block traces. Without, requests are not held for them and
-    /// [`TraceRequest::latency_ns`] is `None`.
-    pub latencies: bool,
-    /// Read as a table with these columns ([`Format::Csv`]), whatever its first line says.
-    pub columns: Option<Columns>,
-    /// Whether less than the whole recording will do. Without, the last item of a part is [`TraceError::Partial`].
-    /// Where more than a small share of the lines are bad ([`TraceError::BadLines`]), the format must be given, too.
-    pub partial: bool,
-}
-
-impl Default for ReadOptions {
-    fn default() -> Self {
-        Self { format: None, device: None, latencies: true, columns: None, partial: false }
-    }
-}
-
-/// Names of processes by pid: the last one each had, of the first 65,536 pids.
-pub type ProcessNames = BTreeMap<u32, ProcessName>;
 
 /// The requests of a trace, in the order they were submitted.
 ///
@@ -269,33 +242,9 @@ impl Iterator for TraceReader {
 
 impl Requests {
     fn new(mut input: Input, format: Format, options: &ReadOptions) -> Self {
-        let (as_written, resolution_ns) = match format {
-            Format::Csv => csv::times(input.peek(HEAD_BYTES), options.columns.as_ref()),
-            _ => (!format.spec().from_first, format.resolution_ns()),
-        };
-        let source: Box<dyn RequestSource> = match format {
-            Format::Vscsi => {
-                let version = vscsi::sniff(input.peek(HEAD_BYTES)).unwrap_or(vscsi::Version::One);
-                Box::new(VscsiReader::new(input, version))
-            }
-            Format::FioV2 => Box::new(TextReader::new(input, fio::Fio::new(fio::Version::Two))),
-            Format::FioV3 => Box::new(TextReader::new(input, fio::Fio::new(fio::Version::Three))),
-            Format::Msr => Box::new(TextReader::new(input, msr::Msr)),
-            Format::Spc => Box::new(TextReader::new(input, spc::Spc)),
-            Format::Fiu => Box::new(TextReader::new(input, fiu::Fiu)),
-            Format::Alibaba => Box::new(TextReader::new(input, alibaba::Alibaba)),
-            Format::Tencent => Box::new(TextReader::new(input, tencent::Tencent)),
-            Format::Mqsim => Box::new(TextReader::new(input, mqsim::Mqsim)),
-            Format::Csv => {
-                let table = options.columns.clone().map_or_else(csv::Csv::new, csv::Csv::of);
-                Box::new(TextReader::new(input, table))
-            }
-            Format::Blktrace | Format::Blkparse | Format::Blkreplay => {
-                Box::new(TextReader::new(input, blkreplay::Blkreplay::new()))
-            }
-        };
+        let (as_written, resolution_ns) = formats::times(&mut input, format, options.columns.as_ref());
         Self {
-            source,
+            source: formats::reader(input, format, options.columns.as_ref()),
             window: Reorder::new(WINDOW_REQUESTS),
             device: options.device,
             origin: as_written.then_some(Time::ZERO),

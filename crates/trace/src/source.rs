@@ -11,7 +11,8 @@ use crate::error::TraceError;
 use crate::events::EventReader;
 use crate::input::Input;
 use crate::open;
-use crate::reader::{ReadOptions, TraceReader};
+use crate::reader::TraceReader;
+use crate::reading::ReadOptions;
 
 /// Stands for standard input.
 const STANDARD_INPUT: &str = "-";
@@ -25,14 +26,14 @@ pub struct Source {
 #[derive(Clone, Debug)]
 struct Part {
     name: String,
-    place: Place,
+    place: Content,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum Content {
     File(PathBuf),
     /// What came through a pipe.
-    Kept(Arc<File>),
+    Spooled(Arc<File>),
 }
 
 impl Source {
@@ -65,7 +66,7 @@ impl Source {
     /// Exactly these files: one, or one per CPU.
     #[must_use]
     pub fn of_files(paths: &[PathBuf]) -> Self {
-        let part = |path: &PathBuf| Part { name: path.display().to_string(), place: Place::File(path.clone()) };
+        let part = |path: &PathBuf| Part { name: path.display().to_string(), place: Content::File(path.clone()) };
         Self { parts: paths.iter().map(part).collect() }
     }
 
@@ -74,7 +75,7 @@ impl Source {
         let failed = |source| TraceError::Io { file: name.to_owned(), source };
         let mut file = tempfile::tempfile().map_err(failed)?;
         io::copy(&mut reader, &mut file).map_err(failed)?;
-        Ok(Self { parts: vec![Part { name: name.to_owned(), place: Place::Kept(Arc::new(file)) }] })
+        Ok(Self { parts: vec![Part { name: name.to_owned(), place: Content::Spooled(Arc::new(file)) }] })
     }
 
     /// The requests.
@@ -124,8 +125,8 @@ impl Source {
     fn inputs(&self) -> Result<Vec<Input>, TraceError> {
         let open = |part: &Part| {
             let reader: io::Result<Box<dyn Read + Send>> = match &part.place {
-                Place::File(path) => File::open(path).map(|file| Box::new(file) as _),
-                Place::Kept(file) => Ok(Box::new(Kept { file: Arc::clone(file), at: 0 })),
+                Content::File(path) => File::open(path).map(|file| Box::new(file) as _),
+                Content::Spooled(file) => Ok(Box::new(Spooled { file: Arc::clone(file), at: 0 })),
             };
             let input = reader.and_then(|reader| Input::new(reader, &part.name));
             input.map_err(|source| TraceError::Io { file: part.name.clone(), source })
@@ -135,12 +136,12 @@ impl Source {
 }
 
 /// A file that others read, too.
-struct Kept {
+struct Spooled {
     file: Arc<File>,
     at: u64,
 }
 
-impl Read for Kept {
+impl Read for Spooled {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         let bytes = self.file.read_at(target, self.at)?;
         self.at += bytes as u64;

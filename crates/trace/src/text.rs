@@ -1,15 +1,13 @@
-//! What line formats share: numbers, fields, names, and the loop from lines to requests.
+//! What line formats share: numbers, fields, and the loop from lines to requests.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use iosched::{Op, SECTOR_BYTES, Time};
 
-use crate::blkparse::NAMES_MAX;
-use crate::blktrace::ProcessName;
-use crate::error::{Place, WarningKind, Warnings};
+use crate::error::{TracePlace, WarningKind, Warnings};
 use crate::input::{Input, excerpt};
-use crate::{Format, ProcessNames, TraceRequest};
+use crate::names::{Labels, Names};
+use crate::record::TraceRequest;
 
 /// What a line is.
 pub(crate) enum Line {
@@ -33,49 +31,6 @@ pub(crate) trait LineFormat: Send {
     }
 }
 
-/// Names that a trace gives to numbers; of at most [`NAMES_MAX`] processes and as many devices.
-#[derive(Debug, Default)]
-pub(crate) struct Names {
-    pub(crate) processes: ProcessNames,
-    pub(crate) devices: DeviceNames,
-    numbers: BTreeMap<Box<str>, u32>,
-}
-
-/// Names of devices by number, of the first 65,536.
-pub type DeviceNames = BTreeMap<u32, Box<str>>;
-
-/// Longest name of a device, bytes: a path of fio's.
-const DEVICE_NAME_MAX_BYTES: usize = 4096;
-
-impl Names {
-    pub(crate) fn process(&mut self, pid: u32, name: ProcessName) {
-        if self.processes.len() < NAMES_MAX || self.processes.contains_key(&pid) {
-            self.processes.insert(pid, name);
-        }
-    }
-
-    /// The number of the device called `name`: the first is 0. `None` if the name is no text or there are too many.
-    pub(crate) fn device(&mut self, name: &[u8]) -> Option<u32> {
-        let name = std::str::from_utf8(name).ok().filter(|name| name.len() <= DEVICE_NAME_MAX_BYTES)?;
-        if let Some(&number) = self.numbers.get(name) {
-            return Some(number);
-        }
-        let number = self.devices.len() as u32;
-        (self.devices.len() < NAMES_MAX).then(|| {
-            self.devices.insert(number, name.into());
-            self.numbers.insert(name.into(), number);
-            number
-        })
-    }
-}
-
-/// What a request is called beside its numbers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Labels<'a> {
-    pub(crate) process: Option<ProcessName>,
-    pub(crate) device: Option<&'a str>,
-}
-
 /// Writes requests in a format of one record each. Requests are only those that the format holds, with the operation
 /// they are to be written as.
 pub(crate) trait RecordFormat {
@@ -92,30 +47,12 @@ pub(crate) trait RecordFormat {
     }
 }
 
-/// The writer of such a format; `None` of one that has none.
-pub(crate) fn record_format(format: Format) -> Option<Box<dyn RecordFormat>> {
-    Some(match format {
-        Format::Blktrace | Format::Blkparse => return None,
-        Format::FioV2 => Box::new(crate::fio::FioWriter::new(crate::fio::Version::Two)),
-        Format::FioV3 => Box::new(crate::fio::FioWriter::new(crate::fio::Version::Three)),
-        Format::Msr => Box::new(crate::msr::Msr),
-        Format::Spc => Box::new(crate::spc::Spc),
-        Format::Fiu => Box::new(crate::fiu::Fiu),
-        Format::Alibaba => Box::new(crate::alibaba::Alibaba),
-        Format::Tencent => Box::new(crate::tencent::Tencent),
-        Format::Blkreplay => Box::new(crate::blkreplay::Blkreplay::new()),
-        Format::Vscsi => Box::new(crate::vscsi::VscsiWriter::default()),
-        Format::Mqsim => Box::new(crate::mqsim::Mqsim),
-        Format::Csv => Box::new(crate::csv::Csv::new()),
-    })
-}
-
 /// Gives requests one by one as they are in the file; damage goes to the warnings.
 pub(crate) trait RequestSource: Send {
     fn next_request(&mut self, warnings: &mut Warnings, names: &mut Names) -> Option<TraceRequest>;
 
     /// How far it has read.
-    fn place(&self) -> Place;
+    fn place(&self) -> TracePlace;
 }
 
 /// Requests from the lines of a file.
@@ -131,7 +68,7 @@ impl<F: LineFormat> TextReader<F> {
 }
 
 impl<F: LineFormat> RequestSource for TextReader<F> {
-    fn place(&self) -> Place {
+    fn place(&self) -> TracePlace {
         self.input.line_place(0)
     }
 

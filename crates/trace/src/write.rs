@@ -10,7 +10,9 @@ use iosched::{Op, Time};
 use crate::blktrace::writer::EventWriter;
 use crate::blktrace::{Action, BlkEvent, Category, ProcessName};
 use crate::error::TraceError;
-use crate::text::{Labels, RecordFormat, record_format};
+use crate::formats;
+use crate::names::Labels;
+use crate::text::RecordFormat;
 use crate::transform::next_kept;
 use crate::{Chain, Format, FormatSpec, Holds, TraceReader, TraceRequest};
 
@@ -79,7 +81,7 @@ impl<W: Write> TraceWriter<W> {
     pub fn new(out: W, format: Format) -> Result<Self, TraceError> {
         let FormatSpec { holds, resolution_ns, .. } = format.spec();
         let holds = holds.ok_or(TraceError::NotWritable { format })?;
-        let body = match record_format(format) {
+        let body = match formats::writer(format) {
             None => Body::Events(BlktraceWriter::new(out)),
             Some(mut records) => {
                 let mut out = BufWriter::new(out);

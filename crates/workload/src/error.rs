@@ -42,7 +42,7 @@ pub enum WorkloadError {
     },
     /// A fio job file cannot be read.
     #[error(transparent)]
-    JobFile(#[from] crate::fio::JobError),
+    JobFile(#[from] crate::fio::language::error::JobError),
     /// A job of a fio job file cannot be run.
     #[error("{file}: line {line}: job {job}: {problem}; {remedy}")]
     Job {

@@ -15,7 +15,6 @@ mod fit;
 pub mod outcome;
 mod program;
 mod replay;
-mod rng;
 mod scenario;
 mod task_loop;
 mod tasks;
@@ -26,7 +25,6 @@ pub use error::WorkloadError;
 pub use iosched_trace::{Fit, ReadOptions};
 pub use program::Program;
 pub use replay::{Followers, Replay};
-pub use rng::SplitMix64;
 pub use scenario::{Brief, Scenario, TagMap, TunableChange};
 pub use task_loop::{After, TaskLoop, TaskNumbers};
 pub use tasks::{

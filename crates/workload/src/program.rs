@@ -1,7 +1,7 @@
 //! A task's program at work: where its next I/O goes, how long it thinks.
 
-use crate::rng::SplitMix64;
 use crate::tasks::{Pattern, Task, Think};
+use iosched_numbers::SplitMix64;
 
 /// Added to a task's seed for its think times.
 const THINK_SEED: u64 = 0x5_DEEC_E66D;

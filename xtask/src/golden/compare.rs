@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::fixture::Minimal;
+use iosched_golden::fixture::Minimal;
 
 /// Lines shown before and after the first difference.
 const CONTEXT: usize = 4;

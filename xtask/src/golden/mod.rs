@@ -1,14 +1,6 @@
 //! `golden`: recorded runs through our elevators, event by event.
 
 mod compare;
-#[path = "../../../crates/sim/tests/golden/event/mod.rs"]
-mod event;
-#[path = "../../../crates/sim/tests/golden/exceptions.rs"]
-mod exceptions;
-// Reading archives is the tests' part of it.
-#[allow(dead_code)]
-#[path = "../../../crates/sim/tests/golden/fixture.rs"]
-mod fixture;
 mod record;
 mod summary;
 
@@ -20,12 +12,12 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use flate2::read::GzDecoder;
+use iosched_golden::fixture::Minimal;
+use iosched_golden::{Events, lines, reason};
 use iosched_sim::run_scenario;
 use iosched_workload::Scenario;
 
 use compare::{Side, Verdict};
-use event::Events;
-use fixture::Minimal;
 use summary::{Outcome, Summary};
 
 /// Differences that are shown with the events around them.
@@ -70,7 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut archive = record::Archive::thinned(args.thin);
     for name in &names {
         let (sched, outcome) = one(args, name, &mut archive)?;
-        let known = exceptions::reason(&sched, name);
+        let known = reason(&sched, name);
         match &outcome {
             Outcome::Identical if !args.verbose => {}
             Outcome::Differs(difference) if known.is_none() && summary.unexpected() < SHOWN_IN_FULL => {
@@ -126,7 +118,7 @@ fn one(args: &Args, name: &str, archive: &mut record::Archive) -> anyhow::Result
         return Ok((sched, Outcome::Failed(error.to_string())));
     }
     let recorded = Side { minimal: record::minimal(&recorded).with_context(|| name.to_owned())?, lines: recorded };
-    let lines = event::lines(&scenario, &events.events);
+    let lines = lines(&scenario, &events.events);
     let ours =
         Side { minimal: Minimal::all(&scenario, &events.events), lines: lines.iter().map(String::as_str).collect() };
     let outcome = match compare::compare(&recorded, &ours, args.events == Which::All) {

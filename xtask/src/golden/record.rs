@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Deserialize;
 
-use super::fixture::{BioFields, Encoder, LineHash, Minimal, Run, put};
+use iosched_golden::fixture::{BioFields, Encoder, LineHash, Minimal, Run, put};
 
 /// A line of a recording, as far as minimal events go.
 #[derive(Deserialize)]

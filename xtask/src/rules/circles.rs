@@ -8,14 +8,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Breach, SourceFile};
 
-/// The sources that are looked at. The frames of a modelled kernel's task (`crates/machine`) push one another, so its circle is the model's.
+/// The sources that are looked at. The frames of a modelled kernel's task (`crates/machine`) push one another, so its
+/// circle is the model's.
 const FOLDERS: &[&str] = &[
-    "crates/iosched/src/",
-    "crates/sim/src/",
-    "crates/kernel/src/",
     "crates/advise/src/",
-    "crates/disk/src/",
+    "crates/check/src/",
     "crates/cli/src/",
+    "crates/disk/src/",
+    "crates/golden/src/",
+    "crates/iosched/src/",
+    "crates/kernel/src/",
+    "crates/lab/src/",
+    "crates/live/src/",
+    "crates/report/src/",
+    "crates/sim/src/",
+    "crates/system/src/",
+    "crates/trace/src/",
+    "crates/workload/src/",
+    "xtask/src/",
 ];
 /// Files that may be in one circle: a folder's face and the few files that extend it.
 const FILES_MAX: usize = 5;

@@ -12,16 +12,21 @@ use super::Breach;
 /// What a crate may depend on, tests included, of our own; `None`: on any. As in ARCHITECTURE.md.
 const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
     ("iosched", Some(&[])),
-    ("iosched-disk", Some(&["iosched"])),
-    ("iosched-trace", Some(&["iosched"])),
-    ("iosched-check", Some(&["iosched"])),
-    ("iosched-workload", Some(&["iosched", "iosched-trace"])),
-    ("iosched-machine", Some(&["iosched", "iosched-workload"])),
-    ("iosched-sim", Some(&["iosched", "iosched-disk", "iosched-trace", "iosched-workload", "iosched-machine"])),
+    ("iosched-numbers", Some(&[])),
+    ("iosched-disk", Some(&["iosched", "iosched-numbers"])),
+    ("iosched-trace", Some(&["iosched", "iosched-numbers"])),
+    ("iosched-check", Some(&["iosched", "iosched-numbers"])),
+    ("iosched-workload", Some(&["iosched", "iosched-numbers", "iosched-trace"])),
+    ("iosched-machine", Some(&["iosched", "iosched-numbers", "iosched-workload"])),
+    (
+        "iosched-sim",
+        Some(&["iosched", "iosched-numbers", "iosched-disk", "iosched-trace", "iosched-workload", "iosched-machine"]),
+    ),
     (
         "iosched-lab",
         Some(&[
             "iosched",
+            "iosched-numbers",
             "iosched-disk",
             "iosched-trace",
             "iosched-workload",
@@ -32,7 +37,15 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
     ),
     (
         "iosched-advise",
-        Some(&["iosched", "iosched-disk", "iosched-workload", "iosched-sim", "iosched-kernel", "iosched-lab"]),
+        Some(&[
+            "iosched",
+            "iosched-numbers",
+            "iosched-disk",
+            "iosched-workload",
+            "iosched-sim",
+            "iosched-kernel",
+            "iosched-lab",
+        ]),
     ),
     (
         "iosched-report",
@@ -46,9 +59,10 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
             "iosched-advise",
         ]),
     ),
+    ("iosched-golden", Some(&["iosched", "iosched-workload", "iosched-sim"])),
     ("iosched-system", Some(&[])),
     ("iosched-live", Some(&["iosched", "iosched-check", "iosched-disk", "iosched-system", "iosched-trace"])),
-    ("iosched-kernel", Some(&["iosched", "iosched-system", "iosched-trace", "iosched-workload"])),
+    ("iosched-kernel", Some(&["iosched", "iosched-numbers", "iosched-system", "iosched-trace", "iosched-workload"])),
     ("iosched-cli", None),
     ("xtask", None),
 ];

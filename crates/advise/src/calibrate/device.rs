@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicBool;
 
 use iosched_kernel::execute::{self, ExecuteError};
-use iosched_kernel::target::Target as Place;
-use iosched_kernel::{BlockDevice, Options};
+use iosched_kernel::target::Target as KernelTarget;
+use iosched_kernel::{BlockDevice, ExecuteOptions};
 use iosched_sim::RunResult;
 use iosched_workload::Workload;
 
@@ -18,7 +18,7 @@ const MAX_SECTORS_KB_DEFAULT: u32 = 1280;
 /// Measures a real device, under the scheduler that is set.
 #[derive(Debug)]
 pub struct Device<'i> {
-    place: Place,
+    place: KernelTarget,
     target: Target,
     interrupt: &'i AtomicBool,
 }
@@ -26,7 +26,7 @@ pub struct Device<'i> {
 impl<'i> Device<'i> {
     /// The first `bytes` of what is called `name`. Runs end early once `interrupt` is true.
     #[must_use]
-    pub fn new(place: Place, name: &str, bytes: u64, interrupt: &'i AtomicBool) -> Self {
+    pub fn new(place: KernelTarget, name: &str, bytes: u64, interrupt: &'i AtomicBool) -> Self {
         let device = place.block_device();
         let target = Target {
             name: name.to_owned(),
@@ -68,7 +68,7 @@ impl Measurer for Device<'_> {
     }
 
     fn measure(&mut self, workload: &Workload, seed: u64) -> Result<RunResult, ExecuteError> {
-        let options = Options { seed, interrupt: Some(self.interrupt), ..Options::default() };
+        let options = ExecuteOptions { seed, interrupt: Some(self.interrupt), ..ExecuteOptions::default() };
         execute::run(workload, &self.place, &options)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use iosched_workload::SplitMix64;
+use iosched_numbers::SplitMix64;
 
 use super::error::CalibrateError;
 use super::measurer::Measurer;

@@ -6,7 +6,7 @@
 
 use std::convert::Infallible;
 
-use iosched_workload::SplitMix64;
+use iosched_numbers::SplitMix64;
 use rand::TryRng;
 use tpe::density_estimation::DefaultEstimatorBuilder;
 use tpe::{TpeOptimizer, TpeOptimizerBuilder};

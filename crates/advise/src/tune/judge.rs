@@ -1,8 +1,8 @@
 //! What confirming runs say: which settings are as good as the best, and which of them is worth recommending.
 //!
-//! A setting is recommended over the baseline only if the house's verdict says that it is better in a goal and worse in none, also
-//! among all settings that were confirmed (Holm). Of settings that are as good as the best, the one that changes least is
-//! taken: so what makes no difference is left at its default.
+//! A setting is recommended over the baseline only if the house's verdict says that it is better in a goal and worse in
+//! none, also among all settings that were confirmed (Holm). Of settings that are as good as the best, the one that
+//! changes least is taken: so what makes no difference is left at its default.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use iosched_lab::{Bounds, Comparison, Direction, SIGNIFICANCE, Verdict, compare,
 use super::history::History;
 use super::record::Phase;
 
-/// A setting that loses no more than this, per cent, and not for sure, is as good as another: or what is relevant, or the standard
-/// error of the loss, if that is more (Breiman's rule: the simplest within an error of the best),
+/// A setting that loses no more than this, per cent, and not for sure, is as good as another: or what is relevant, or
+/// the standard error of the loss, if that is more (Breiman's rule: the simplest within an error of the best),
 const AS_GOOD_PERCENT: f64 = 1.0;
 /// but no more than this, however little is known.
 const ERROR_PERCENT_MAX: f64 = 4.0;
@@ -61,7 +61,8 @@ impl<'h, 'a> Judge<'h, 'a> {
         self.comparisons(number).is_some_and(|own| own.iter().any(worse))
     }
 
-    /// The first goal in which it cannot be told whether the candidate is better than the baseline by more than what matters.
+    /// The first goal in which it cannot be told whether the candidate is better than the baseline by more than what
+    /// matters.
     fn may_be_better(&self, number: usize) -> Option<usize> {
         let may = |(goal, own): (usize, &Comparison)| {
             let measure = &self.history.header.measures[goal];
@@ -131,8 +132,8 @@ impl<'h, 'a> Judge<'h, 'a> {
         as_good.min_by(|&a, &b| changes(a).cmp(&changes(b)).then(self.loss(a).total_cmp(&self.loss(b))).then(a.cmp(&b)))
     }
 
-    /// Settings of which none is better than another in all goals, the constraints kept; one of several that do not differ. In the
-    /// order of the first goal, best first.
+    /// Settings of which none is better than another in all goals, the constraints kept; one of several that do not
+    /// differ. In the order of the first goal, best first.
     pub(super) fn front(&self) -> Vec<usize> {
         let ratios = |number: usize| self.history.ratios(Phase::Confirm, number).unwrap_or_default();
         let allowed: Vec<usize> = self.confirmed.iter().copied().filter(|&number| self.allowed(number)).collect();

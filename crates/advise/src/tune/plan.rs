@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use iosched::Setting;
 use iosched_lab::{Control, Experiment, Figure, LabError};
+use iosched_numbers::SplitMix64;
 use iosched_sim::RunResult;
-use iosched_workload::SplitMix64;
 
 use super::goal::{Bound, Constraint, Goal};
 use super::history::History;

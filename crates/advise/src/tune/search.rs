@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use iosched::Setting;
 use iosched_lab::LabError;
-use iosched_workload::SplitMix64;
+use iosched_numbers::SplitMix64;
 
 use super::adapter;
 use super::history::History;

@@ -6,7 +6,7 @@
 //! logarithm of their ratio to the baseline, run by run; intervals are a bootstrap over settings.
 
 use iosched_lab::{SIGNIFICANCE, stat};
-use iosched_workload::SplitMix64;
+use iosched_numbers::SplitMix64;
 use serde::Serialize;
 
 use super::history::History;

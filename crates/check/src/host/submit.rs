@@ -4,7 +4,7 @@ use iosched::{Bio, ContextId, Flags, Op, Submit};
 
 use super::{Host, PLUG_MAX};
 use crate::model::{Conditions, Layer, Ordering, Sequence};
-use crate::operation::{Near, Place};
+use crate::operation::{Near, SectorChoice};
 use crate::violation::{Checked, Violation, ensure};
 
 /// Largest room between two bios that is filled, in sectors.
@@ -74,7 +74,7 @@ impl Host {
         task: u8,
         op: Op,
         flags: Flags,
-        place: Place,
+        place: SectorChoice,
         nr_sectors: u16,
     ) -> Result<bool, Violation> {
         let task = usize::from(task) % self.tasks.len();
@@ -96,19 +96,19 @@ impl Host {
     }
 
     #[inline]
-    fn place(&self, task: usize, op: Op, flags: Flags, place: Place, nr_sectors: u32) -> Remainder {
+    fn place(&self, task: usize, op: Op, flags: Flags, place: SectorChoice, nr_sectors: u32) -> Remainder {
         if op == Op::Flush {
             return Remainder { op, flags, sector: 0, nr_sectors: 0 };
         }
         let machinery = Flags::FUA | Flags::PREFLUSH;
         let length = u64::from(nr_sectors);
         match place {
-            Place::At(sector) => {
+            SectorChoice::At(sector) => {
                 let sector = self.config.first_sector + u64::from(sector) % self.config.nr_sectors;
                 Remainder { op, flags, sector, nr_sectors }
             }
-            Place::Onward => Remainder { op, flags, sector: self.tasks[task].last_end, nr_sectors },
-            Place::Near { recent, own, how, alike } => {
+            SectorChoice::Onward => Remainder { op, flags, sector: self.tasks[task].last_end, nr_sectors },
+            SectorChoice::Near { recent, own, how, alike } => {
                 let ring = if own { &self.tasks[task].recent } else { &self.recent };
                 let past = ring.get(recent);
                 let room = ring.next_behind(past.end).map(|next| next - past.end).filter(|&room| room <= FILL_MAX);

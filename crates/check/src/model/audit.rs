@@ -16,7 +16,7 @@ pub(crate) fn keeps_sync_apart(elevator: &str) -> bool {
 
 /// Where a request is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum AuditStage {
     /// Nothing of the kind.
     None,
     /// Allocated: on a plug, held, or waiting for a flush.
@@ -37,10 +37,10 @@ struct Extent {
     end: Sector,
     op: Op,
     sync: bool,
-    stage: Stage,
+    stage: AuditStage,
 }
 
-const NO_EXTENT: Extent = Extent { cookie: 0, sector: 0, end: 0, op: Op::Read, sync: false, stage: Stage::None };
+const NO_EXTENT: Extent = Extent { cookie: 0, sector: 0, end: 0, op: Op::Read, sync: false, stage: AuditStage::None };
 
 /// The audit of one queue's decisions.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl Audit {
         &mut self.extents[slot]
     }
 
-    fn known(&mut self, cookie: u64, stages: &[Stage]) -> Result<Extent, super::super::Violation> {
+    fn known(&mut self, cookie: u64, stages: &[AuditStage]) -> Result<Extent, super::super::Violation> {
         let extent = *self.extent(cookie);
         ensure!(
             extent.cookie == cookie && stages.contains(&extent.stage),
@@ -119,7 +119,7 @@ impl Audit {
         }
         let Some(bio) = model.bio(cookie) else { return Ok(()) };
         let (sector, end, op, sync) = (bio.sector, bio.sector + u64::from(bio.nr_sectors), bio.op, bio.is_sync());
-        *self.extent(cookie) = Extent { cookie, sector, end, op, sync, stage: Stage::Allocated };
+        *self.extent(cookie) = Extent { cookie, sector, end, op, sync, stage: AuditStage::Allocated };
         let allocated = &mut self.allocated[usize::from(sync)];
         *allocated += 1;
         ensure!(
@@ -144,7 +144,7 @@ impl Audit {
     /// A request that the host submitted ended.
     pub(crate) fn finished(&mut self, cookie: u64) {
         let extent = self.extent(cookie);
-        if extent.cookie == cookie && extent.stage != Stage::None {
+        if extent.cookie == cookie && extent.stage != AuditStage::None {
             let sync = extent.sync;
             *extent = NO_EXTENT;
             self.allocated[usize::from(sync)] -= 1;
@@ -166,18 +166,18 @@ impl Audit {
                     // A request may be gone again before the host hears of it.
                     self.founded(model, cookie, layer, u32::MAX)?;
                 }
-                let extent = self.known(cookie, &[Stage::Allocated])?;
+                let extent = self.known(cookie, &[AuditStage::Allocated])?;
                 let end = sector + u64::from(nr_sectors);
                 ensure!(
                     (extent.sector, extent.end, extent.op, extent.sync) == (sector, end, op, sync),
                     WholeBios,
                     "{cookie:x} was inserted as {op:?} {sector}+{nr_sectors}; it is {extent:?}"
                 );
-                self.extent(cookie).stage = Stage::Inserted;
+                self.extent(cookie).stage = AuditStage::Inserted;
                 self.insert(now, cookie, op);
             }
             Decision::Merge { cookie, sector, nr_sectors, op, sync, into, side, .. } => {
-                let extent = self.known(into, &[Stage::Allocated, Stage::Inserted])?;
+                let extent = self.known(into, &[AuditStage::Allocated, AuditStage::Inserted])?;
                 let end = sector + u64::from(nr_sectors);
                 let meets = if side == MergeSide::Back { extent.end == sector } else { end == extent.sector };
                 ensure!(
@@ -204,8 +204,8 @@ impl Audit {
                 self.dispatch(now, cookie, sector, nr_sectors)?;
             }
             Decision::Requeue { cookie } => {
-                self.known(cookie, &[Stage::Dispatched])?;
-                self.extent(cookie).stage = Stage::GivenBack;
+                self.known(cookie, &[AuditStage::Dispatched])?;
+                self.extent(cookie).stage = AuditStage::GivenBack;
             }
             Decision::Switch { elevator } => {
                 ensure!(
@@ -234,8 +234,8 @@ impl Audit {
     }
 
     fn absorb(&mut self, model: &Model, cookie: u64, into: u64, max_sectors: u32) -> Checked {
-        let absorbed = self.known(cookie, &[Stage::Inserted])?;
-        let survivor = self.known(into, &[Stage::Inserted])?;
+        let absorbed = self.known(cookie, &[AuditStage::Inserted])?;
+        let survivor = self.known(into, &[AuditStage::Inserted])?;
         ensure!(
             survivor.end == absorbed.sector && survivor.op == absorbed.op && model.bio(cookie).is_some(),
             WholeBios,
@@ -258,14 +258,14 @@ impl Audit {
     }
 
     fn dispatch(&mut self, now: Time, cookie: u64, sector: Sector, nr_sectors: u32) -> Checked {
-        let extent = self.known(cookie, &[Stage::Allocated, Stage::Inserted, Stage::GivenBack])?;
+        let extent = self.known(cookie, &[AuditStage::Allocated, AuditStage::Inserted, AuditStage::GivenBack])?;
         ensure!(
             (extent.sector, extent.end) == (sector, sector + u64::from(nr_sectors)),
             WholeBios,
             "{cookie:x} was dispatched as {sector}+{nr_sectors}; it is {extent:?}"
         );
-        self.extent(cookie).stage = Stage::Dispatched;
-        if extent.stage != Stage::Inserted {
+        self.extent(cookie).stage = AuditStage::Dispatched;
+        if extent.stage != AuditStage::Inserted {
             // The data of a flush sequence, or what was given back: it passes the elevator by.
             return Ok(());
         }

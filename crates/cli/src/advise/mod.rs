@@ -1,7 +1,7 @@
 //! `iosched advise`: what to set on a device for a workload, and how one knows.
 
+mod directory;
 pub(crate) mod found;
-mod kept;
 mod steps;
 
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::options::{self, ReplayMode, VerdictArgs, speed};
 use crate::output::{self, Kind, Outputs, WriteArgs, all_of};
 use crate::show::{Look, advice};
 use crate::watched::on_interrupt;
-use kept::Kept;
+use directory::AdviceDirectory;
 use steps::Plan;
 
 /// Say what to set on a device for a workload, with the evidence
@@ -155,7 +155,7 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     outputs = outputs.reads_all(options::files(&args.workload));
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let is_measured = args.profile.is_none();
-    let mut kept = Kept::open(args.output.as_deref(), plan.disk().name(), is_measured, &mut outputs)?;
+    let mut kept = AdviceDirectory::open(args.output.as_deref(), plan.disk().name(), is_measured, &mut outputs)?;
     let Some(found) = steps::carry_out(&plan, &mut kept, &control)? else {
         let kept =
             kept.directory().map_or_else(String::new, |own| format!("; what was measured is in {}", own.display()));
@@ -172,7 +172,7 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
         _ => false,
     };
     let (set, kept_in) = ((args.apply, applied), args.output.as_deref());
-    let told = advice::Told { advice: &advice, found: &found, lasting: lasting.as_ref(), set, kept_in };
+    let told = advice::AdviceView { advice: &advice, found: &found, lasting: lasting.as_ref(), set, kept_in };
     let page = found.page(&advice, lasting.as_ref());
     let reported = report.map(|out| out.text(&page));
     let kept = kept.finish(&page, lasting.as_ref());

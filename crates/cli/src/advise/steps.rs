@@ -18,8 +18,8 @@ use iosched_sim::Replay;
 use iosched_workload::Workload;
 
 use super::AdviseArgs;
+use super::directory::AdviceDirectory;
 use super::found::Found;
-use super::kept::Kept;
 use crate::calibrate::measure_watched;
 use crate::compare;
 use crate::device::load;
@@ -107,7 +107,7 @@ impl<'a> Plan<'a> {
 /// A name without a slash would be looked for among the profiles.
 fn of_file(path: &Path) -> String {
     let name = path.display().to_string();
-    if options::is_file(&name) { name } else { format!("./{name}") }
+    if iosched_disk::is_path(&name) { name } else { format!("./{name}") }
 }
 
 /// Those that were named, or all that the device has now and that can be simulated.
@@ -125,7 +125,7 @@ fn schedulers(disk: &BlockDevice, named: &[String]) -> Result<Vec<Setting>> {
 }
 
 /// All of it; `None` if it was ended before there was anything to advise by.
-pub(super) fn carry_out(plan: &Plan<'_>, kept: &mut Kept, control: &Arc<Control>) -> Result<Option<Found>> {
+pub(super) fn carry_out(plan: &Plan<'_>, kept: &mut AdviceDirectory, control: &Arc<Control>) -> Result<Option<Found>> {
     // That settings may be changed is known before minutes are spent.
     let session = Session::begin(&plan.disk, &plan.state)?;
     let present = session.recorded().clone();
@@ -141,7 +141,12 @@ pub(super) fn carry_out(plan: &Plan<'_>, kept: &mut Kept, control: &Arc<Control>
 /// A model of the device, and what it was made of.
 type Model = (Option<(Measurements, Calibration)>, Profile);
 
-fn model(plan: &Plan<'_>, mut session: Session, kept: &mut Kept, control: &Control) -> Result<Option<Model>> {
+fn model(
+    plan: &Plan<'_>,
+    mut session: Session,
+    kept: &mut AdviceDirectory,
+    control: &Control,
+) -> Result<Option<Model>> {
     if let Some(profile) = &plan.profile {
         return Ok(Some((None, profile.clone())));
     }
@@ -177,7 +182,7 @@ fn search(
     plan: &Plan<'_>,
     profile: &Profile,
     present: &Recorded,
-    kept: &mut Kept,
+    kept: &mut AdviceDirectory,
     control: &Control,
 ) -> Result<Option<Tuned>> {
     let args = plan.args;
@@ -205,7 +210,12 @@ fn search(
 }
 
 /// Runs on the device, and whether they were ended early; `None` if that was before there was anything to compare.
-fn confirm(plan: &Plan<'_>, best: &[Setting], kept: &mut Kept, control: &Control) -> Result<Option<(Records, bool)>> {
+fn confirm(
+    plan: &Plan<'_>,
+    best: &[Setting],
+    kept: &mut AdviceDirectory,
+    control: &Control,
+) -> Result<Option<(Records, bool)>> {
     let target = plan.target()?;
     let all = [Setting::present()].into_iter().chain(best.iter().cloned());
     let settings: Vec<_> = all.map(for_records).collect();

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use iosched_advise::calibrate::Device;
-use iosched_kernel::{BlockDevice, Roots, StateDirectory, Target as Place, consent};
+use iosched_kernel::{BlockDevice, Roots, StateDirectory, Target, consent};
 
 use super::CalibrateArgs;
 use crate::fail::usage;
@@ -19,7 +19,7 @@ pub(super) fn open<'i>(args: &CalibrateArgs, name: &str, interrupt: &'i AtomicBo
         }
         let bytes = args.file_size << 20;
         let state = StateDirectory::usual()?;
-        let place = Place::directory(&roots, path, &state)?.with_disk_bytes(bytes).keeping_disk();
+        let place = Target::directory(&roots, path, &state)?.with_disk_bytes(bytes).keeping_disk();
         return Ok(Device::new(place, name, bytes, interrupt));
     }
     if path.is_file() {
@@ -28,15 +28,15 @@ pub(super) fn open<'i>(args: &CalibrateArgs, name: &str, interrupt: &'i AtomicBo
                 "{name}: is a file, which is only read; --destroy-data is for block devices"
             )));
         }
-        let place = Place::file(&roots, path)?;
+        let place = Target::file(&roots, path)?;
         let bytes = place.size_bytes().unwrap_or(0);
         return Ok(Device::new(place, name, bytes, interrupt));
     }
     let device = BlockDevice::itself(&roots, path)?;
     let bytes = device.size_bytes();
     let place = match &args.destroy_data {
-        Some(typed) => Place::writable(consent::to_write(&device, Some(typed))?),
-        None => Place::read_only(device),
+        Some(typed) => Target::writable(consent::to_write(&device, Some(typed))?),
+        None => Target::read_only(device),
     };
     Ok(Device::new(place, name, bytes, interrupt))
 }

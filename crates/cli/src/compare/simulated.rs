@@ -12,7 +12,7 @@ use super::{CompareArgs, Comparing, OutputFormat, Written, outputs};
 use crate::blktrace;
 use crate::device::load;
 use crate::fail::usage;
-use crate::options::{is_file, machine, open_workload, or_cpus, quoted, replay, replay_options, setting, settings};
+use crate::options::{machine, open_workload, or_cpus, quoted, replay, replay_options, setting, settings};
 use crate::watched::on_interrupt;
 
 /// The schedulers if none is named, and their baseline.
@@ -69,7 +69,7 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
     let mut experiment = Experiment::new(workload, first, settings)?;
     profiles.try_for_each(|profile| experiment.add_device(profile))?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
-    for (number, device) in args.devices().iter().enumerate().filter(|(_, device)| is_file(device)) {
+    for (number, device) in args.devices().iter().enumerate().filter(|(_, device)| iosched_disk::is_path(device)) {
         if let Ok(text) = std::fs::read_to_string(device) {
             experiment.keep_profile_text(number, text);
         }

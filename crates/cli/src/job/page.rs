@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use iosched_lab::grouped;
-use iosched_workload::fio::{CheckedJobs, Files, Job, Place};
+use iosched_workload::fio::{CheckedJobs, Files, Job, JobLine};
 use serde_json::{Value, json};
 
 use super::describe;
@@ -89,8 +89,8 @@ fn assignment(option: &str, value: &str) -> String {
 const LINES_MAX: usize = 6;
 
 /// What is to be said of options: the same of several lines once.
-fn notes<'a>(text: &mut String, title: &str, look: Look, all: impl Iterator<Item = (&'a Place, String, String)>) {
-    let mut grouped: Vec<(Vec<&Place>, String, String)> = Vec::new();
+fn notes<'a>(text: &mut String, title: &str, look: Look, all: impl Iterator<Item = (&'a JobLine, String, String)>) {
+    let mut grouped: Vec<(Vec<&JobLine>, String, String)> = Vec::new();
     for (place, option, why) in all {
         match grouped.iter_mut().find(|(_, known, reason)| *known == option && *reason == why) {
             Some((places, ..)) => places.push(place),
@@ -106,8 +106,8 @@ fn notes<'a>(text: &mut String, title: &str, look: Look, all: impl Iterator<Item
     }
 }
 
-fn lines(places: &[&Place]) -> String {
-    let line = |place: &&Place| match &place.included_at {
+fn lines(places: &[&JobLine]) -> String {
+    let line = |place: &&JobLine| match &place.included_at {
         None => place.line.to_string(),
         Some(_) => place.to_string(),
     };

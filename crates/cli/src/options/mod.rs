@@ -16,6 +16,6 @@ pub(crate) use replay::{ReplayMode, replay, replay_options};
 pub(crate) use scheduler::{setting, settings};
 pub(crate) use verdicts::VerdictArgs;
 pub(crate) use words::quoted;
-pub(crate) use workload::{DEVICE_DEFAULT, files, is_file, machine, open_workload};
+pub(crate) use workload::{DEVICE_DEFAULT, files, machine, open_workload};
 
 use number::seconds;

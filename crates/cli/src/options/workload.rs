@@ -34,11 +34,6 @@ pub(crate) fn open_workload(path: Option<&Path>, reading: &Reading) -> Result<Wo
     Ok(workload)
 }
 
-/// Whether a name is a file's, and not that of something that comes with iosched.
-pub(crate) fn is_file(device: &str) -> bool {
-    device.contains('/') || device.ends_with(".toml")
-}
-
 /// The machine that an application runs on; `None` of other workloads.
 pub(crate) fn machine(name: Option<&str>, workload: &Workload) -> Result<Option<MachineProfile>> {
     match (workload, name) {

@@ -5,17 +5,17 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 
 use super::STANDARD_OUTPUT;
-use crate::fail::{is_wrong_file, usage};
+use crate::fail::{of_file, usage};
 
 /// Links that are followed at most, as the kernel does.
 const LINKS_MAX: usize = 40;
 
 /// Where something is written to.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum Destination {
     /// Standard output.
     StandardOutput,
     /// Standard error.
@@ -26,7 +26,7 @@ pub(super) enum Place {
     File(PathBuf),
 }
 
-impl Place {
+impl Destination {
     /// What `path` stands for. A pipe is opened, which waits for whoever reads it.
     ///
     /// # Errors
@@ -66,19 +66,18 @@ impl Place {
 }
 
 fn cannot(path: &Path, error: &io::Error) -> anyhow::Error {
-    let problem = format!("{}: cannot be written: {error}", path.display());
-    if is_wrong_file(error) { usage(problem) } else { anyhow!(problem) }
+    of_file(format!("{}: cannot be written: {error}", path.display()), error)
 }
 
 /// A file that is not there yet, at the end of links; its directory must be.
-fn new_file(path: &Path, end: PathBuf) -> Result<Place> {
+fn new_file(path: &Path, end: PathBuf) -> Result<Destination> {
     let directory = directory_of(&end);
     let is_name = end.file_name().is_some() && !path.as_os_str().to_string_lossy().ends_with('/');
     match fs::metadata(directory) {
         _ if !is_name => Err(usage(format_args!("{}: is no name of a file", path.display()))),
         Ok(metadata) if metadata.is_dir() => {
             let whole = fs::canonicalize(directory).map_err(|error| cannot(path, &error))?;
-            Ok(Place::File(whole.join(end.file_name().unwrap_or_default())))
+            Ok(Destination::File(whole.join(end.file_name().unwrap_or_default())))
         }
         Ok(_) => {
             Err(usage(format_args!("{}: cannot be written: {} is no directory", path.display(), directory.display())))

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 
-use super::place::{Place, directory_of};
+use super::place::{Destination, directory_of};
 use super::whole::New;
 use super::{Kind, Unread, WriteArgs};
 use crate::fail::{tell, usage};
@@ -63,11 +63,11 @@ impl Outputs {
         path.map(|path| self.output(option, path, kind)).transpose()
     }
 
-    pub(super) fn place(&mut self, option: &str, path: &Path, kind: Kind) -> Result<Place> {
+    pub(super) fn place(&mut self, option: &str, path: &Path, kind: Kind) -> Result<Destination> {
         let name = path.display();
-        let place = Place::at(path)?;
+        let place = Destination::at(path)?;
         match &place {
-            Place::StandardOutput => {
+            Destination::StandardOutput => {
                 let what = if option.is_empty() { kind.name().to_owned() } else { option.to_owned() };
                 if let Some(other) = self.printed.replace(what) {
                     return Err(usage(format_args!(
@@ -75,14 +75,14 @@ impl Outputs {
                     )));
                 }
             }
-            Place::File(file) => {
+            Destination::File(file) => {
                 self.may_be_written(path, file, kind)?;
                 if let Some((_, other)) = self.files.iter().find(|(other, _)| other == file) {
                     return Err(usage(format_args!("{name}: is named by {other} and by {option}; name two files")));
                 }
                 self.files.push((file.clone(), option.to_owned()));
             }
-            Place::StandardError | Place::Stream(_) => {}
+            Destination::StandardError | Destination::Stream(_) => {}
         }
         Ok(place)
     }
@@ -130,7 +130,7 @@ pub(super) fn may_replace(path: &Path, file: &Path, kind: Kind, force: bool) -> 
 pub(crate) struct Output {
     name: PathBuf,
     kind: Kind,
-    place: Place,
+    place: Destination,
     force: bool,
 }
 
@@ -141,10 +141,10 @@ impl Output {
     /// It cannot be written there, or `write` fails.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
         match &self.place {
-            Place::StandardOutput => self.stream(io::stdout().lock(), write),
-            Place::StandardError => self.stream(io::stderr().lock(), write),
-            Place::Stream(stream) => self.stream(stream, write),
-            Place::File(file) => {
+            Destination::StandardOutput => self.stream(io::stdout().lock(), write),
+            Destination::StandardError => self.stream(io::stderr().lock(), write),
+            Destination::Stream(stream) => self.stream(stream, write),
+            Destination::File(file) => {
                 let new = New::begin(file).map_err(|error| self.cannot(&error))?;
                 let value = self.stream(new.file(), write)?;
                 new.file().sync_all().map_err(|error| self.cannot(&error))?;
@@ -170,12 +170,12 @@ impl Output {
 
     /// Whether it is a file, which can be looked at afterwards.
     pub(crate) const fn is_file(&self) -> bool {
-        matches!(self.place, Place::File(_))
+        matches!(self.place, Destination::File(_))
     }
 
     /// Whether it goes to standard output.
     pub(crate) const fn is_standard_output(&self) -> bool {
-        matches!(self.place, Place::StandardOutput)
+        matches!(self.place, Destination::StandardOutput)
     }
 
     /// What cannot be written is told with the name, whatever `write` makes of it; what else fails is told as it is.

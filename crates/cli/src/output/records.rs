@@ -15,7 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
 use super::last::{LAST, directory};
-use super::place::Place;
+use super::place::Destination;
 use super::whole::{New, temporary};
 use super::{Kind, Outputs};
 use crate::fail::usage;
@@ -55,12 +55,14 @@ impl Outputs {
     /// They cannot be written there, what is there must not be replaced, or another comparison is writing to it.
     pub(crate) fn records(&mut self, path: &Path, kind: Kind) -> Result<Records> {
         let sink = match self.place("--records", path, kind)? {
-            Place::StandardOutput => {
+            Destination::StandardOutput => {
                 return Err(usage("records do not go to standard output; name a file or a pipe"));
             }
-            Place::StandardError => return Err(usage("records do not go to standard error; name a file or a pipe")),
-            Place::Stream(stream) => Sink::Stream(stream),
-            Place::File(file) => {
+            Destination::StandardError => {
+                return Err(usage("records do not go to standard error; name a file or a pipe"));
+            }
+            Destination::Stream(stream) => Sink::Stream(stream),
+            Destination::File(file) => {
                 if is_in_use(&file) {
                     return Err(usage(format_args!(
                         "{}: another iosched is writing its records there; name another file",

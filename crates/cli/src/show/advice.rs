@@ -15,7 +15,7 @@ use super::tuning::{figures, many, shown, verdicts};
 use crate::advise::found::Found;
 
 /// What is told.
-pub(crate) struct Told<'a> {
+pub(crate) struct AdviceView<'a> {
     pub(crate) advice: &'a Advice<'a>,
     pub(crate) found: &'a Found,
     /// How it is set; `None` if nothing is to be.
@@ -27,8 +27,8 @@ pub(crate) struct Told<'a> {
 }
 
 /// The whole page.
-pub(crate) fn text(told: &Told<'_>, look: Look) -> String {
-    let Told { advice, found, .. } = told;
+pub(crate) fn text(told: &AdviceView<'_>, look: Look) -> String {
+    let AdviceView { advice, found, .. } = told;
     let mut text = heading(told, look);
     let measured = &advice.measured;
     if !measured.standings.is_empty() {
@@ -63,8 +63,8 @@ pub(crate) fn text(told: &Told<'_>, look: Look) -> String {
     text
 }
 
-fn heading(told: &Told<'_>, look: Look) -> String {
-    let Told { advice, found, .. } = told;
+fn heading(told: &AdviceView<'_>, look: Look) -> String {
+    let AdviceView { advice, found, .. } = told;
     let header = &found.records.header;
     let mut text = subject(&header.workload, &header.devices, header.machine.as_ref(), header.replay, look);
     let model = match &found.calibration {
@@ -136,8 +136,8 @@ fn how(lasting: &Lasting, applied: bool) -> String {
 }
 
 /// Everything as one document.
-pub(crate) fn json(told: &Told<'_>) -> Value {
-    let Told { advice, found, lasting, set, .. } = told;
+pub(crate) fn json(told: &AdviceView<'_>) -> Value {
+    let AdviceView { advice, found, lasting, set, .. } = told;
     let (_, applied) = set;
     let verdict = found.calibration.as_ref().map(|(_, own)| &own.verdict);
     json!({

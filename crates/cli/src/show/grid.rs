@@ -1,4 +1,6 @@
 //! Columns of text that fit a terminal: row heads on the left, repeated when columns do not fit side by side.
+//!
+//! `comfy-table` wraps cells where columns do not fit, and figures must stay whole: ours go on below.
 
 use console::{Style, Term};
 

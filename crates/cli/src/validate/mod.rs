@@ -21,16 +21,16 @@ use crate::{device, import, output};
 pub(crate) enum ValidateCommand {
     /// Compare a model's response times with those that were measured of a real disk
     ///
-    /// The trace has a request a line: `R|W Hit|Miss block count service_us next_us`, in blocks of 512 bytes, with the time to the
-    /// request's completion and from there to the next request. The model gets the same requests, each as long after the
-    /// completion of the one before. The measure is the root mean square of the distance between the two
+    /// The trace has a request a line: `R|W Hit|Miss block count service_us next_us`, in blocks of 512 bytes, with the
+    /// time to the request's completion and from there to the next request. The model gets the same requests, each as
+    /// long after the completion of the one before. The measure is the root mean square of the distance between the two
     /// distributions of response times (Ruemmler and Wilkes, 1994); the last line says it.
     Disk(DiskArgs),
     /// Carry out in the simulator what a live disk recorded, and compare every decision
     ///
-    /// `iosched serve --record-driver FILE` (mount and ublk, too) writes all that the disk's request queue is told, with times: what was
-    /// submitted and completed, timers, every change; and all that it decided. The simulator's engine is told the same. Where it decides
-    /// otherwise, the first difference is named, and the exit code is 1.
+    /// `iosched serve --record-driver FILE` (mount and ublk, too) writes all that the disk's request queue is told, with
+    /// times: what was submitted and completed, timers, every change; and all that it decided. The simulator's engine is
+    /// told the same. Where it decides otherwise, the first difference is named, and the exit code is 1.
     Recording(recording::RecordingArgs),
 }
 

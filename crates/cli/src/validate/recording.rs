@@ -13,7 +13,7 @@ use iosched_live::reactor::RECORDING_MARK;
 use iosched_sim::{RecordedError, Replayed, replay_recorded};
 use serde_json::json;
 
-use crate::fail::{is_wrong_file, usage};
+use crate::fail::{of_file, usage};
 use crate::output;
 
 /// Bytes of a line at most: decisions and names are short.
@@ -51,11 +51,7 @@ struct Lines {
 impl Lines {
     /// Opens a recording; the mark that it begins with.
     fn open(path: &Path) -> Result<(Self, String)> {
-        let failed = |error: io::Error| {
-            let wrong = is_wrong_file(&error);
-            let error = anyhow!("{}: {error}", path.display());
-            if wrong { usage(error) } else { error }
-        };
+        let failed = |error: io::Error| of_file(format!("{}: {error}", path.display()), &error);
         let file = BufReader::new(File::open(path).map_err(failed)?);
         let mut lines = Self { path: path.to_owned(), file, line: 0, text: String::new() };
         let mark = match lines.next_line() {

@@ -7,11 +7,7 @@ mod memory;
 mod ports;
 mod requests;
 
-use crate::list::{Odd, Place};
-
-const fn odd(name: &'static str, check: fn(&Place)) -> Odd {
-    Odd { name, check }
-}
+use crate::list::{Odd, odd};
 
 pub(crate) const CASES: &[Odd] = &[
     odd("16 clients that begin a write of 32 MiB and leave it take next to no memory", memory::begun_and_left_alone),

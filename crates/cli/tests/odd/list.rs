@@ -14,16 +14,20 @@ pub(crate) struct Odd {
     /// What must hold, in a few words.
     pub(crate) name: &'static str,
     /// Makes it happen, and panics where it does not hold.
-    pub(crate) check: fn(&Place),
+    pub(crate) check: fn(&Sandbox),
+}
+
+pub(crate) const fn odd(name: &'static str, check: fn(&Sandbox)) -> Odd {
+    Odd { name, check }
 }
 
 /// A directory of a case's own, empty.
-pub(crate) struct Place {
+pub(crate) struct Sandbox {
     pub(crate) here: PathBuf,
 }
 
 /// What the command answered.
-pub(crate) struct Told {
+pub(crate) struct Answer {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -35,7 +39,7 @@ pub(crate) struct Told {
 pub(crate) fn hold(list: &str, cases: &[Odd]) {
     let mut failed = Vec::new();
     for (number, odd) in cases.iter().enumerate() {
-        let place = Place { here: directory(&format!("odd-{list}-{number}")) };
+        let place = Sandbox { here: directory(&format!("odd-{list}-{number}")) };
         if panic::catch_unwind(AssertUnwindSafe(|| (odd.check)(&place))).is_err() {
             failed.push(odd.name);
         }
@@ -43,7 +47,7 @@ pub(crate) fn hold(list: &str, cases: &[Odd]) {
     assert!(failed.is_empty(), "{} of {} do not hold: {failed:#?}", failed.len(), cases.len());
 }
 
-impl Place {
+impl Sandbox {
     /// A path in it.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.here.join(name)
@@ -73,12 +77,12 @@ impl Place {
 
     /// What it answers; it must end by itself and not panic.
     #[track_caller]
-    pub(crate) fn iosched(&self, args: &[&str]) -> Told {
-        Told::of(self.command(args).output().unwrap(), args)
+    pub(crate) fn iosched(&self, args: &[&str]) -> Answer {
+        Answer::of(self.command(args).output().unwrap(), args)
     }
 }
 
-impl Told {
+impl Answer {
     #[track_caller]
     pub(crate) fn of(output: Output, args: &[&str]) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::common::{PATIENCE, Server, wait_for};
-use crate::list::Place;
+use crate::list::Sandbox;
 
 pub(crate) const OPT_EXPORT_NAME: u32 = 1;
 pub(crate) const OPT_ABORT: u32 = 2;
@@ -216,16 +216,16 @@ pub(crate) struct Target {
 
 impl Target {
     /// A server of 16 MiB of memory with a budget of 16 MiB.
-    pub(crate) fn new(place: &Place) -> Self {
+    pub(crate) fn new(place: &Sandbox) -> Self {
         Self::of(place, &["memory:16M", "--budget-mib", "16"])
     }
 
-    pub(crate) fn of(place: &Place, args: &[&str]) -> Self {
+    pub(crate) fn of(place: &Sandbox, args: &[&str]) -> Self {
         Self::around(Server::serving(&place.here, args))
     }
 
     /// One that tells metrics, and where.
-    pub(crate) fn measured(place: &Place, args: &[&str]) -> (Self, String) {
+    pub(crate) fn measured(place: &Sandbox, args: &[&str]) -> (Self, String) {
         let target = Self::of(place, &[args, &["--metrics", "127.0.0.1:0"]].concat());
         let address = target.server.metrics();
         (target, address)
@@ -238,7 +238,7 @@ impl Target {
     }
 
     /// One that lets clients in with TLS alone.
-    pub(crate) fn secure(place: &Place, args: &[&str]) -> Self {
+    pub(crate) fn secure(place: &Sandbox, args: &[&str]) -> Self {
         Self::secure_around(Server::serving(&place.here, args))
     }
 

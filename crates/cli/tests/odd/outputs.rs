@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use crate::common::{Loop, Mount, available, has_program, image, is_root, sh, wait_for};
-use crate::list::{Odd, Place, Told, of_repository};
+use crate::list::{Answer, Odd, Sandbox, odd, of_repository};
 
 const TASKS: &str = "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 100\n";
 /// What a comparison prints.
@@ -19,14 +19,14 @@ const SAMPLE: &str = "crates/trace/samples/pgbench.blktrace.0.zst";
 
 /// A comparison of a moment, with such further arguments.
 #[track_caller]
-fn compare(place: &Place, more: &[&str]) -> Told {
+fn compare(place: &Sandbox, more: &[&str]) -> Answer {
     place.file("tasks.toml", TASKS);
     let args = ["compare", "--workload", "tasks.toml", "--scheduler", "noop", "--runs", "2"];
     place.iosched(&[&args, more].concat())
 }
 
 /// A comparison that goes on until it is ended.
-fn long(place: &Place, more: &[&str]) -> Child {
+fn long(place: &Sandbox, more: &[&str]) -> Child {
     place.file("tasks.toml", TASKS);
     let args = ["compare", "--workload", "tasks.toml", "--scheduler", "noop", "--runs", "1000000"];
     let mut command = place.command(&[&args, more].concat());
@@ -43,7 +43,7 @@ fn interrupt(child: &Child) {
 
 /// No file of ours but those that were named is left.
 #[track_caller]
-fn only(place: &Place, names: &[&str]) {
+fn only(place: &Sandbox, names: &[&str]) {
     let mut there: Vec<String> =
         fs::read_dir(&place.here).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     there.retain(|name| name != "state" && name != "tasks.toml");
@@ -58,7 +58,7 @@ fn is_page(text: &str) {
 
 /// `args` must leave the file `name` alone, say --force, and replace it with that.
 #[track_caller]
-fn asks_for_force(place: &Place, name: &str, args: &[&str]) {
+fn asks_for_force(place: &Sandbox, name: &str, args: &[&str]) {
     place.file(name, PRECIOUS);
     place.iosched(args).refused(2, &[name, "--force"]);
     assert_eq!(place.read(name), PRECIOUS);
@@ -71,438 +71,332 @@ fn sample() -> String {
 }
 
 pub(crate) const CASES: &[Odd] = &[
-    Odd {
-        name: "a report into /dev/null leaves /dev/null a device",
-        check: |place| {
-            compare(place, &["--report", "/dev/null"]).code(0).says(&[TABLE]);
-            assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
-            compare(place, &["--decisions", "/dev/null", "--records", "/dev/null"]).code(0);
-            assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
-        },
-    },
-    Odd {
-        name: "a named pipe gets the report and stays a pipe",
-        check: |place| {
-            let pipe = place.path("pipe");
-            sh("mkfifo \"$1\"", &[&pipe]);
-            let reader = thread::spawn({
-                let pipe = pipe.clone();
-                move || fs::read_to_string(pipe).unwrap()
-            });
-            compare(place, &["--report", "pipe"]).code(0).says(&[TABLE]);
-            is_page(&reader.join().unwrap());
-            assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
-        },
-    },
-    Odd {
-        name: "a symbolic link stays one, and its target is written",
-        check: |place| {
-            fs::create_dir(place.path("elsewhere")).unwrap();
-            place.file("elsewhere/page.html", "");
-            symlink("elsewhere/page.html", place.path("link.html")).unwrap();
-            compare(place, &["--report", "link.html"]).code(0);
-            assert!(fs::symlink_metadata(place.path("link.html")).unwrap().is_symlink());
-            is_page(&place.read("elsewhere/page.html"));
-        },
-    },
-    Odd {
-        name: "a symbolic link to nothing makes its target",
-        check: |place| {
-            symlink("b", place.path("a")).unwrap();
-            symlink("target.html", place.path("b")).unwrap();
-            compare(place, &["--report", "a"]).code(0);
-            is_page(&place.read("target.html"));
-            assert!(fs::symlink_metadata(place.path("b")).unwrap().is_symlink());
-        },
-    },
-    Odd {
-        name: "links in a circle are refused",
-        check: |place| {
-            symlink("b", place.path("a")).unwrap();
-            symlink("a", place.path("b")).unwrap();
-            compare(place, &["--report", "a"]).refused(2, &["a: leads through too many symbolic links"]);
-        },
-    },
-    Odd {
-        name: "standard output by its other names is not replaced either",
-        check: |place| {
-            place.file("tasks.toml", TASKS);
-            compare(place, &[]).code(0);
-            for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "-"] {
-                let told = place.iosched(&["report", "--last", "-o", name]);
-                is_page(&told.code(0).out);
-                let out = fs::File::create(place.path("out")).unwrap();
-                let mut command = place.command(&["report", "--last", "-o", name]);
-                assert!(command.stdout(out).status().unwrap().success(), "{name}");
-                is_page(&place.read("out"));
+    odd("a report into /dev/null leaves /dev/null a device", |place| {
+        compare(place, &["--report", "/dev/null"]).code(0).says(&[TABLE]);
+        assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+        compare(place, &["--decisions", "/dev/null", "--records", "/dev/null"]).code(0);
+        assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    }),
+    odd("a named pipe gets the report and stays a pipe", |place| {
+        let pipe = place.path("pipe");
+        sh("mkfifo \"$1\"", &[&pipe]);
+        let reader = thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read_to_string(pipe).unwrap()
+        });
+        compare(place, &["--report", "pipe"]).code(0).says(&[TABLE]);
+        is_page(&reader.join().unwrap());
+        assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+    }),
+    odd("a symbolic link stays one, and its target is written", |place| {
+        fs::create_dir(place.path("elsewhere")).unwrap();
+        place.file("elsewhere/page.html", "");
+        symlink("elsewhere/page.html", place.path("link.html")).unwrap();
+        compare(place, &["--report", "link.html"]).code(0);
+        assert!(fs::symlink_metadata(place.path("link.html")).unwrap().is_symlink());
+        is_page(&place.read("elsewhere/page.html"));
+    }),
+    odd("a symbolic link to nothing makes its target", |place| {
+        symlink("b", place.path("a")).unwrap();
+        symlink("target.html", place.path("b")).unwrap();
+        compare(place, &["--report", "a"]).code(0);
+        is_page(&place.read("target.html"));
+        assert!(fs::symlink_metadata(place.path("b")).unwrap().is_symlink());
+    }),
+    odd("links in a circle are refused", |place| {
+        symlink("b", place.path("a")).unwrap();
+        symlink("a", place.path("b")).unwrap();
+        compare(place, &["--report", "a"]).refused(2, &["a: leads through too many symbolic links"]);
+    }),
+    odd("standard output by its other names is not replaced either", |place| {
+        place.file("tasks.toml", TASKS);
+        compare(place, &[]).code(0);
+        for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "-"] {
+            let told = place.iosched(&["report", "--last", "-o", name]);
+            is_page(&told.code(0).out);
+            let out = fs::File::create(place.path("out")).unwrap();
+            let mut command = place.command(&["report", "--last", "-o", name]);
+            assert!(command.stdout(out).status().unwrap().success(), "{name}");
+            is_page(&place.read("out"));
+        }
+    }),
+    odd("another descriptor that a shell opened gets what is written", |place| {
+        compare(place, &[]).code(0);
+        let script = "\"$2\" report --last -o /dev/fd/3 3>\"$1\"/three; \"$2\" report --last -o /dev/fd/4 4>&1 | cat >\"$1\"/four";
+        let state = place.path("state");
+        let script = format!("export IOSCHED_STATE_DIR='{}'; {script}", state.display());
+        sh(&script, &[&place.here, Path::new(crate::common::IOSCHED)]);
+        is_page(&place.read("three"));
+        is_page(&place.read("four"));
+    }),
+    odd("two outputs do not both go to standard output", |place| {
+        for option in ["--report", "--decisions", "--records"] {
+            compare(place, &[option, "-"]).refused(2, &[option, "standard output is taken"]).never(&[TABLE]);
+        }
+        compare(place, &["--report", "/dev/stdout"]).refused(2, &["standard output is taken"]);
+        place.iosched(&["calibrate", "sata-ssd", "-o", "-"]).refused(2, &["standard output is taken"]);
+    }),
+    odd("two outputs do not go to one file", |place| {
+        let told = compare(place, &["--report", "one", "--decisions", "./one"]);
+        told.refused(2, &["--report", "--decisions"]);
+        only(place, &[]);
+    }),
+    odd("a directory and a socket are refused before anything runs", |place| {
+        let _socket = UnixListener::bind(place.path("socket")).unwrap();
+        fs::create_dir(place.path("directory")).unwrap();
+        for (name, what) in [("socket", "is a socket"), ("directory", "is a directory")] {
+            for force in [&["--report", name][..], &["--report", name, "--force"]] {
+                compare(place, force).refused(2, &[name, what]).never(&[TABLE]);
             }
-        },
-    },
-    Odd {
-        name: "another descriptor that a shell opened gets what is written",
-        check: |place| {
-            compare(place, &[]).code(0);
-            let script = "\"$2\" report --last -o /dev/fd/3 3>\"$1\"/three; \"$2\" report --last -o /dev/fd/4 4>&1 | cat >\"$1\"/four";
-            let state = place.path("state");
-            let script = format!("export IOSCHED_STATE_DIR='{}'; {script}", state.display());
-            sh(&script, &[&place.here, Path::new(crate::common::IOSCHED)]);
-            is_page(&place.read("three"));
-            is_page(&place.read("four"));
-        },
-    },
-    Odd {
-        name: "two outputs do not both go to standard output",
-        check: |place| {
-            for option in ["--report", "--decisions", "--records"] {
-                compare(place, &[option, "-"]).refused(2, &[option, "standard output is taken"]).never(&[TABLE]);
-            }
-            compare(place, &["--report", "/dev/stdout"]).refused(2, &["standard output is taken"]);
-            place.iosched(&["calibrate", "sata-ssd", "-o", "-"]).refused(2, &["standard output is taken"]);
-        },
-    },
-    Odd {
-        name: "two outputs do not go to one file",
-        check: |place| {
-            let told = compare(place, &["--report", "one", "--decisions", "./one"]);
-            told.refused(2, &["--report", "--decisions"]);
-            only(place, &[]);
-        },
-    },
-    Odd {
-        name: "a directory and a socket are refused before anything runs",
-        check: |place| {
-            let _socket = UnixListener::bind(place.path("socket")).unwrap();
-            fs::create_dir(place.path("directory")).unwrap();
-            for (name, what) in [("socket", "is a socket"), ("directory", "is a directory")] {
-                for force in [&["--report", name][..], &["--report", name, "--force"]] {
-                    compare(place, force).refused(2, &[name, what]).never(&[TABLE]);
-                }
-            }
-            only(place, &["directory", "socket"]);
-        },
-    },
-    Odd {
-        name: "a block device is refused, also by force",
-        check: |place| {
-            let disk = image(&place.here, "disk.img", 1 << 20);
-            if !is_root() {
-                return;
-            }
-            let Some(device) = Loop::new(&disk) else { return };
-            let name = device.device.to_str().unwrap();
-            compare(place, &["--report", name, "--force"]).refused(2, &[name, "block device"]);
-            place.iosched(&["trace", "convert", &sample(), name, "--format", "csv", "--force"]).refused(2, &[name]);
-            assert!(fs::metadata(&device.device).unwrap().file_type().is_block_device());
-            assert!(fs::read(&disk).unwrap().iter().all(|&byte| byte == 0));
-        },
-    },
-    Odd {
-        name: "a directory that is not there is told before anything runs",
-        check: |place| {
-            for option in ["--report", "--decisions", "--records"] {
-                compare(place, &[option, "no/such/file"]).refused(2, &["no/such/file", "no directory no/such"]);
-            }
-        },
-    },
-    Odd {
-        name: "a file of somebody else's is no report and is left alone",
-        check: |place| {
-            place.file("tasks.toml", TASKS);
-            let args = ["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", "--report", "notes.html"];
-            asks_for_force(place, "notes.html", &args);
-            place.file("page.html", "<!DOCTYPE html><html><head><title>mine</title></head></html>");
-            compare(place, &["--report", "page.html"]).refused(2, &["page.html", "--force"]).never(&[TABLE]);
-        },
-    },
-    Odd {
-        name: "decisions and records of somebody else's are left alone",
-        check: |place| {
-            place.file("tasks.toml", TASKS);
-            let base = ["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2"];
-            asks_for_force(place, "d.jsonl", &[&base[..], &["--decisions", "d.jsonl"]].concat());
-            asks_for_force(place, "r.jsonl", &[&base[..], &["--records", "r.jsonl"]].concat());
-            compare(place, &["--decisions", "d.jsonl", "--records", "r.jsonl"]).code(0);
-        },
-    },
-    Odd {
-        name: "records are not replaced by a report, nor by records of another kind",
-        check: |place| {
-            compare(place, &["--records", "r.jsonl"]).code(0);
-            compare(place, &["--report", "r.jsonl"]).refused(2, &["r.jsonl", "--force"]);
-            let told = place.iosched(&["calibrate", "sata-ssd", "--quick", "--records", "r.jsonl"]);
-            told.refused(2, &["r.jsonl", "no file of measurements"]);
-            place.iosched(&["report", "r.jsonl"]).code(0);
-        },
-    },
-    Odd {
-        name: "what iosched made, and an empty file, may be replaced",
-        check: |place| {
-            place.file("empty.html", "");
-            for _ in 0..2 {
-                compare(place, &["--report", "empty.html", "--decisions", "d", "--records", "r"]).code(0);
-            }
-            is_page(&place.read("empty.html"));
-            only(place, &["d", "empty.html", "r"]);
-        },
-    },
-    Odd {
-        name: "a trace that is there is replaced by force only, whoever made it",
-        check: |place| {
-            let convert = ["trace", "convert", &sample(), "out.csv"];
-            asks_for_force(place, "out.csv", &convert);
-            place.iosched(&convert).refused(2, &["out.csv", "--force"]);
-            fs::copy(place.path("out.csv"), place.path("in.csv")).unwrap();
-            for step in [&["slice", "--to", "1"][..], &["scale", "--speed", "2"], &["filter", "--op", "read"]] {
-                let args = [&["trace", step[0], "in.csv", "out.csv"], &step[1..]].concat();
-                place.iosched(&args).refused(2, &["out.csv", "--force"]);
-            }
-        },
-    },
-    Odd {
-        name: "block traces of an earlier comparison are replaced by force only",
-        check: |place| {
-            compare(place, &["--blktrace", "traces"]).code(0);
-            compare(place, &["--blktrace", "traces"]).refused(2, &["noop.blktrace.0", "--force"]).never(&[TABLE]);
-            compare(place, &["--blktrace", "traces", "--force"]).code(0);
-        },
-    },
-    Odd {
-        name: "a profile of somebody else's is left alone",
-        check: |place| {
-            let text = fs::read_to_string(of_repository("crates/disk/profiles/sata-ssd.toml")).unwrap();
-            place.file("mine.toml", &text);
-            let args = ["calibrate", "sata-ssd", "--quick", "-o", "mine.toml"];
-            place.iosched(&args).refused(2, &["mine.toml", "--force"]);
-            assert_eq!(place.read("mine.toml"), text);
-            only(place, &["mine.toml"]);
-        },
-    },
-    Odd {
-        name: "pages for man replace pages for man only",
-        check: |place| {
-            for _ in 0..2 {
-                place.iosched(&["man", "--dir", "man"]).code(0);
-            }
-            place.file("man/iosched-ls.1", PRECIOUS);
-            place.iosched(&["man", "--dir", "man"]).refused(2, &["iosched-ls.1", "--force"]);
-            assert_eq!(place.read("man/iosched-ls.1"), PRECIOUS);
-        },
-    },
-    Odd {
-        name: "what is read is never replaced, under no other name and not by force",
-        check: |place| {
-            place.iosched(&["trace", "convert", &sample(), "in.csv"]).code(0);
-            let before = place.read("in.csv");
-            symlink("in.csv", place.path("link.csv")).unwrap();
-            fs::hard_link(place.path("in.csv"), place.path("hard.csv")).unwrap();
-            for name in ["in.csv", "./in.csv", "link.csv", "hard.csv"] {
-                let told = place.iosched(&["trace", "convert", "in.csv", name, "--force"]);
-                told.refused(2, &[name, "is what is read"]);
-            }
-            compare(place, &["--report", "tasks.toml", "--force"]).refused(2, &["tasks.toml", "is what is read"]);
-            assert_eq!((place.read("in.csv"), place.read("tasks.toml")), (before, TASKS.to_owned()));
-            compare(place, &["--records", "r.jsonl"]).code(0);
-            place.iosched(&["report", "r.jsonl", "-o", "r.jsonl", "--force"]).refused(2, &["is what is read"]);
-        },
-    },
-    Odd {
-        name: "owner, group and mode of a file that is replaced are kept",
-        check: |place| {
-            let page = place.file("page.html", "");
-            fs::set_permissions(&page, Permissions::from_mode(0o640)).unwrap();
-            let root = is_root();
-            if root {
-                chown(&page, Some(12345), Some(54321)).unwrap();
-            }
-            compare(place, &["--report", "page.html"]).code(0);
-            let after = fs::metadata(&page).unwrap();
-            assert_eq!(after.mode() & 0o7777, 0o640);
-            assert!(!root || (after.uid(), after.gid()) == (12345, 54321));
-        },
-    },
-    Odd {
-        name: "a new file has the mode that the umask leaves",
-        check: |place| {
-            compare(place, &[]).code(0);
-            let state = place.path("state");
-            let script = "umask 027; cd \"$1\"; IOSCHED_STATE_DIR=\"$2\" \"$3\" report --last -o page.html";
-            sh(script, &[&place.here, &state, Path::new(crate::common::IOSCHED)]);
-            assert_eq!(fs::metadata(place.path("page.html")).unwrap().mode() & 0o7777, 0o640);
-        },
-    },
-    Odd {
-        name: "a full device keeps nobody from the table",
-        check: |place| {
-            for option in ["--report", "--decisions", "--records"] {
-                let told = compare(place, &[option, "/dev/full"]);
-                told.code(1).says(&[TABLE, "error: /dev/full: ", "No space left"]);
-            }
-            assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
-        },
-    },
-    Odd {
-        name: "on a full file system nothing half-written is left, and the table is printed",
-        check: |place| {
-            if !is_root() {
-                return;
-            }
-            let at = place.path("small");
-            fs::create_dir(&at).unwrap();
-            sh("mount -t tmpfs -o size=16k tmpfs \"$1\"", &[&at]);
-            let _mount = Mount { at: at.clone() };
-            let told = compare(place, &["--report", "small/page.html"]);
-            told.code(1).says(&[TABLE, "small/page.html: cannot be written: No space left"]);
-            assert_eq!(fs::read_dir(&at).unwrap().count(), 0);
-            let args = ["compare", "-w", "tasks.toml", "-s", "noop", "-n", "200", "--records", "small/r.jsonl"];
-            let told = place.iosched(&args);
-            told.code(1).says(&[TABLE, "small/r.jsonl: not all records are kept: No space left"]);
-            assert!(place.read("small/r.jsonl").ends_with("}\n"), "whole lines only");
-        },
-    },
-    Odd {
-        name: "without permission the file is named and the table is printed",
-        check: |place| {
-            if !(is_root() && has_program("setpriv")) {
-                return;
-            }
-            place.file("tasks.toml", TASKS);
-            let kept = place.file("kept.html", "");
-            fs::set_permissions(&kept, Permissions::from_mode(0o444)).unwrap();
-            let nobody = |args: &[&str]| {
-                let mut command = Command::new("setpriv");
-                command.args(["--reuid=65534", "--regid=65534", "--clear-groups", crate::common::IOSCHED]).args(args);
-                command.current_dir(&place.here).stdin(Stdio::null()).env("HOME", "/nonexistent");
-                Told::of(command.env_remove("IOSCHED_STATE_DIR").env_remove("XDG_STATE_HOME").output().unwrap(), args)
-            };
-            if !available(nobody(&["--version"]).code == 0, "a command that others may run") {
-                return;
-            }
-            for page in ["new.html", "kept.html"] {
-                let told = nobody(&["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", "--report", page]);
-                told.code(1).says(&[TABLE, page, "Permission denied", "records are not kept"]);
-            }
-            only(place, &["kept.html"]);
-        },
-    },
-    Odd {
-        name: "a comparison leaves nothing where one stands, and says where its records are",
-        check: |place| {
-            compare(place, &[]).code(0).says(&["records: ", "state/last.jsonl", "next: iosched report --last"]);
-            only(place, &[]);
-            place.iosched(&["report", "--last"]).code(0).says(&["last.html"]);
-            is_page(&place.read("last.html"));
-        },
-    },
-    Odd {
-        name: "records go where XDG says, and to the home directory otherwise",
-        check: |place| {
-            place.file("tasks.toml", TASKS);
-            let with = |name: &str, value: &Path| {
-                let mut command = place.command(&["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2"]);
-                command.env_remove("IOSCHED_STATE_DIR").env_remove("XDG_STATE_HOME").env(name, value);
-                Told::of(command.output().unwrap(), &[name]).code(0);
-            };
-            with("XDG_STATE_HOME", &place.path("xdg"));
-            assert!(place.read("xdg/iosched/last.jsonl").starts_with("{\"record\":\"header\""));
-            with("HOME", &place.path("home"));
-            assert!(place.path("home/.local/state/iosched/last.jsonl").exists());
-        },
-    },
-    Odd {
-        name: "where no state can be kept, one warning and the comparison",
-        check: |place| {
-            place.file("state", PRECIOUS);
-            let told = compare(place, &[]);
-            told.code(0).says(&[TABLE, "records are not kept"]);
-            assert_eq!(told.err.lines().count(), 1, "{}", told.err);
-            assert_eq!(place.read("state"), PRECIOUS);
-            place.iosched(&["report", "--last"]).refused(2, &["no comparison yet"]);
-        },
-    },
-    Odd {
-        name: "a comparison that is killed keeps its finished runs",
-        check: |place| {
-            let last = place.path("state/last.jsonl");
-            let mut child = long(place, &[]);
-            wait_for(|| lines(&last) > 5);
-            child.kill().unwrap();
-            child.wait().unwrap();
-            place.iosched(&["report", "--last"]).code(0);
-            compare(place, &[]).code(0);
-            let names: Vec<_> =
-                fs::read_dir(place.path("state")).unwrap().map(|own| own.unwrap().file_name()).collect();
-            assert_eq!(names, ["last.jsonl"], "what was left over is gone");
-        },
-    },
-    Odd {
-        name: "of two comparisons at a time none gets into the other's records, and the one finished last stays",
-        check: |place| {
-            let last = place.path("state/last.jsonl");
-            let child = long(place, &["--seed", "77"]);
-            wait_for(|| lines(&last) > 5);
-            compare(place, &["--seed", "88"]).code(0);
-            assert!(place.read("state/last.jsonl").contains("--seed 88"));
-            interrupt(&child);
-            assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
-            let text = place.read("state/last.jsonl");
-            assert!(text.contains("--seed 77") && !text.contains("--seed 88"));
-            place.iosched(&["report", "--last"]).code(0);
-        },
-    },
-    Odd {
-        name: "a file that another comparison writes its records to is refused",
-        check: |place| {
-            let child = long(place, &["--records", "r.jsonl"]);
-            wait_for(|| lines(&place.path("r.jsonl")) > 5);
-            compare(place, &["--records", "r.jsonl"]).refused(2, &["r.jsonl", "another iosched"]);
-            interrupt(&child);
-            child.wait_with_output().unwrap();
-            compare(place, &["--records", "r.jsonl"]).code(0);
-            only(place, &["r.jsonl"]);
-        },
-    },
-    Odd {
-        name: "a conversion that is killed leaves what was there, and nothing else",
-        check: |place| {
-            let pipe = place.path("in.csv");
-            sh("mkfifo \"$1\"", &[&pipe]);
-            place.file("out.csv", PRECIOUS);
-            for signal in ["-INT", "-KILL"] {
-                let mut child = place.command(&["trace", "convert", "in.csv", "out.csv", "--force"]).spawn().unwrap();
-                let writer = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
-                std::io::Write::write_all(&mut &writer, b"arrival_ns,pid,op,sync,sector,nr_sectors\n0,1,R,1,0,8\n")
-                    .unwrap();
-                assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
-                assert!(!child.wait().unwrap().success());
-                only(place, &["in.csv", "out.csv"]);
-                assert_eq!(place.read("out.csv"), PRECIOUS);
-            }
-        },
-    },
-    Odd {
-        name: "standard output on a full device is an error that says so",
-        check: |place| {
-            for args in [&["device", "list"][..], &["trace", "convert", &sample(), "-", "--format", "csv"]] {
-                let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-                let output = place.command(args).stdout(full).stderr(Stdio::piped()).output().unwrap();
-                Told::of(output, args).refused(1, &["standard output: cannot be written: No space left"]);
-            }
-        },
-    },
-    Odd {
-        name: "a reader of a pipe that goes is told of, unless it read standard output",
-        check: |place| {
-            compare(place, &[]).code(0);
-            let pipe = place.path("pipe");
-            sh("mkfifo \"$1\"", &[&pipe]);
-            let reader = thread::spawn({
-                let pipe = pipe.clone();
-                move || fs::File::open(pipe).unwrap().read_exact(&mut [0; 10]).unwrap()
-            });
-            // Larger than what a pipe holds.
-            let told = place.iosched(&["trace", "convert", &sample(), "pipe", "--format", "csv"]);
-            reader.join().unwrap();
-            told.refused(1, &["pipe: cannot be written: Broken pipe"]);
-        },
-    },
+        }
+        only(place, &["directory", "socket"]);
+    }),
+    odd("a block device is refused, also by force", |place| {
+        let disk = image(&place.here, "disk.img", 1 << 20);
+        if !is_root() {
+            return;
+        }
+        let Some(device) = Loop::new(&disk) else { return };
+        let name = device.device.to_str().unwrap();
+        compare(place, &["--report", name, "--force"]).refused(2, &[name, "block device"]);
+        place.iosched(&["trace", "convert", &sample(), name, "--format", "csv", "--force"]).refused(2, &[name]);
+        assert!(fs::metadata(&device.device).unwrap().file_type().is_block_device());
+        assert!(fs::read(&disk).unwrap().iter().all(|&byte| byte == 0));
+    }),
+    odd("a directory that is not there is told before anything runs", |place| {
+        for option in ["--report", "--decisions", "--records"] {
+            compare(place, &[option, "no/such/file"]).refused(2, &["no/such/file", "no directory no/such"]);
+        }
+    }),
+    odd("a file of somebody else's is no report and is left alone", |place| {
+        place.file("tasks.toml", TASKS);
+        let args = ["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", "--report", "notes.html"];
+        asks_for_force(place, "notes.html", &args);
+        place.file("page.html", "<!DOCTYPE html><html><head><title>mine</title></head></html>");
+        compare(place, &["--report", "page.html"]).refused(2, &["page.html", "--force"]).never(&[TABLE]);
+    }),
+    odd("decisions and records of somebody else's are left alone", |place| {
+        place.file("tasks.toml", TASKS);
+        let base = ["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2"];
+        asks_for_force(place, "d.jsonl", &[&base[..], &["--decisions", "d.jsonl"]].concat());
+        asks_for_force(place, "r.jsonl", &[&base[..], &["--records", "r.jsonl"]].concat());
+        compare(place, &["--decisions", "d.jsonl", "--records", "r.jsonl"]).code(0);
+    }),
+    odd("records are not replaced by a report, nor by records of another kind", |place| {
+        compare(place, &["--records", "r.jsonl"]).code(0);
+        compare(place, &["--report", "r.jsonl"]).refused(2, &["r.jsonl", "--force"]);
+        let told = place.iosched(&["calibrate", "sata-ssd", "--quick", "--records", "r.jsonl"]);
+        told.refused(2, &["r.jsonl", "no file of measurements"]);
+        place.iosched(&["report", "r.jsonl"]).code(0);
+    }),
+    odd("what iosched made, and an empty file, may be replaced", |place| {
+        place.file("empty.html", "");
+        for _ in 0..2 {
+            compare(place, &["--report", "empty.html", "--decisions", "d", "--records", "r"]).code(0);
+        }
+        is_page(&place.read("empty.html"));
+        only(place, &["d", "empty.html", "r"]);
+    }),
+    odd("a trace that is there is replaced by force only, whoever made it", |place| {
+        let convert = ["trace", "convert", &sample(), "out.csv"];
+        asks_for_force(place, "out.csv", &convert);
+        place.iosched(&convert).refused(2, &["out.csv", "--force"]);
+        fs::copy(place.path("out.csv"), place.path("in.csv")).unwrap();
+        for step in [&["slice", "--to", "1"][..], &["scale", "--speed", "2"], &["filter", "--op", "read"]] {
+            let args = [&["trace", step[0], "in.csv", "out.csv"], &step[1..]].concat();
+            place.iosched(&args).refused(2, &["out.csv", "--force"]);
+        }
+    }),
+    odd("block traces of an earlier comparison are replaced by force only", |place| {
+        compare(place, &["--blktrace", "traces"]).code(0);
+        compare(place, &["--blktrace", "traces"]).refused(2, &["noop.blktrace.0", "--force"]).never(&[TABLE]);
+        compare(place, &["--blktrace", "traces", "--force"]).code(0);
+    }),
+    odd("a profile of somebody else's is left alone", |place| {
+        let text = fs::read_to_string(of_repository("crates/disk/profiles/sata-ssd.toml")).unwrap();
+        place.file("mine.toml", &text);
+        let args = ["calibrate", "sata-ssd", "--quick", "-o", "mine.toml"];
+        place.iosched(&args).refused(2, &["mine.toml", "--force"]);
+        assert_eq!(place.read("mine.toml"), text);
+        only(place, &["mine.toml"]);
+    }),
+    odd("pages for man replace pages for man only", |place| {
+        for _ in 0..2 {
+            place.iosched(&["man", "--dir", "man"]).code(0);
+        }
+        place.file("man/iosched-ls.1", PRECIOUS);
+        place.iosched(&["man", "--dir", "man"]).refused(2, &["iosched-ls.1", "--force"]);
+        assert_eq!(place.read("man/iosched-ls.1"), PRECIOUS);
+    }),
+    odd("what is read is never replaced, under no other name and not by force", |place| {
+        place.iosched(&["trace", "convert", &sample(), "in.csv"]).code(0);
+        let before = place.read("in.csv");
+        symlink("in.csv", place.path("link.csv")).unwrap();
+        fs::hard_link(place.path("in.csv"), place.path("hard.csv")).unwrap();
+        for name in ["in.csv", "./in.csv", "link.csv", "hard.csv"] {
+            let told = place.iosched(&["trace", "convert", "in.csv", name, "--force"]);
+            told.refused(2, &[name, "is what is read"]);
+        }
+        compare(place, &["--report", "tasks.toml", "--force"]).refused(2, &["tasks.toml", "is what is read"]);
+        assert_eq!((place.read("in.csv"), place.read("tasks.toml")), (before, TASKS.to_owned()));
+        compare(place, &["--records", "r.jsonl"]).code(0);
+        place.iosched(&["report", "r.jsonl", "-o", "r.jsonl", "--force"]).refused(2, &["is what is read"]);
+    }),
+    odd("owner, group and mode of a file that is replaced are kept", |place| {
+        let page = place.file("page.html", "");
+        fs::set_permissions(&page, Permissions::from_mode(0o640)).unwrap();
+        let root = is_root();
+        if root {
+            chown(&page, Some(12345), Some(54321)).unwrap();
+        }
+        compare(place, &["--report", "page.html"]).code(0);
+        let after = fs::metadata(&page).unwrap();
+        assert_eq!(after.mode() & 0o7777, 0o640);
+        assert!(!root || (after.uid(), after.gid()) == (12345, 54321));
+    }),
+    odd("a new file has the mode that the umask leaves", |place| {
+        compare(place, &[]).code(0);
+        let state = place.path("state");
+        let script = "umask 027; cd \"$1\"; IOSCHED_STATE_DIR=\"$2\" \"$3\" report --last -o page.html";
+        sh(script, &[&place.here, &state, Path::new(crate::common::IOSCHED)]);
+        assert_eq!(fs::metadata(place.path("page.html")).unwrap().mode() & 0o7777, 0o640);
+    }),
+    odd("a full device keeps nobody from the table", |place| {
+        for option in ["--report", "--decisions", "--records"] {
+            let told = compare(place, &[option, "/dev/full"]);
+            told.code(1).says(&[TABLE, "error: /dev/full: ", "No space left"]);
+        }
+        assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
+    }),
+    odd("on a full file system nothing half-written is left, and the table is printed", |place| {
+        if !is_root() {
+            return;
+        }
+        let at = place.path("small");
+        fs::create_dir(&at).unwrap();
+        sh("mount -t tmpfs -o size=16k tmpfs \"$1\"", &[&at]);
+        let _mount = Mount { at: at.clone() };
+        let told = compare(place, &["--report", "small/page.html"]);
+        told.code(1).says(&[TABLE, "small/page.html: cannot be written: No space left"]);
+        assert_eq!(fs::read_dir(&at).unwrap().count(), 0);
+        let args = ["compare", "-w", "tasks.toml", "-s", "noop", "-n", "200", "--records", "small/r.jsonl"];
+        let told = place.iosched(&args);
+        told.code(1).says(&[TABLE, "small/r.jsonl: not all records are kept: No space left"]);
+        assert!(place.read("small/r.jsonl").ends_with("}\n"), "whole lines only");
+    }),
+    odd("without permission the file is named and the table is printed", |place| {
+        if !(is_root() && has_program("setpriv")) {
+            return;
+        }
+        place.file("tasks.toml", TASKS);
+        let kept = place.file("kept.html", "");
+        fs::set_permissions(&kept, Permissions::from_mode(0o444)).unwrap();
+        let nobody = |args: &[&str]| {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups", crate::common::IOSCHED]).args(args);
+            command.current_dir(&place.here).stdin(Stdio::null()).env("HOME", "/nonexistent");
+            Answer::of(command.env_remove("IOSCHED_STATE_DIR").env_remove("XDG_STATE_HOME").output().unwrap(), args)
+        };
+        if !available(nobody(&["--version"]).code == 0, "a command that others may run") {
+            return;
+        }
+        for page in ["new.html", "kept.html"] {
+            let told = nobody(&["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", "--report", page]);
+            told.code(1).says(&[TABLE, page, "Permission denied", "records are not kept"]);
+        }
+        only(place, &["kept.html"]);
+    }),
+    odd("a comparison leaves nothing where one stands, and says where its records are", |place| {
+        compare(place, &[]).code(0).says(&["records: ", "state/last.jsonl", "next: iosched report --last"]);
+        only(place, &[]);
+        place.iosched(&["report", "--last"]).code(0).says(&["last.html"]);
+        is_page(&place.read("last.html"));
+    }),
+    odd("records go where XDG says, and to the home directory otherwise", |place| {
+        place.file("tasks.toml", TASKS);
+        let with = |name: &str, value: &Path| {
+            let mut command = place.command(&["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2"]);
+            command.env_remove("IOSCHED_STATE_DIR").env_remove("XDG_STATE_HOME").env(name, value);
+            Answer::of(command.output().unwrap(), &[name]).code(0);
+        };
+        with("XDG_STATE_HOME", &place.path("xdg"));
+        assert!(place.read("xdg/iosched/last.jsonl").starts_with("{\"record\":\"header\""));
+        with("HOME", &place.path("home"));
+        assert!(place.path("home/.local/state/iosched/last.jsonl").exists());
+    }),
+    odd("where no state can be kept, one warning and the comparison", |place| {
+        place.file("state", PRECIOUS);
+        let told = compare(place, &[]);
+        told.code(0).says(&[TABLE, "records are not kept"]);
+        assert_eq!(told.err.lines().count(), 1, "{}", told.err);
+        assert_eq!(place.read("state"), PRECIOUS);
+        place.iosched(&["report", "--last"]).refused(2, &["no comparison yet"]);
+    }),
+    odd("a comparison that is killed keeps its finished runs", |place| {
+        let last = place.path("state/last.jsonl");
+        let mut child = long(place, &[]);
+        wait_for(|| lines(&last) > 5);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        place.iosched(&["report", "--last"]).code(0);
+        compare(place, &[]).code(0);
+        let names: Vec<_> = fs::read_dir(place.path("state")).unwrap().map(|own| own.unwrap().file_name()).collect();
+        assert_eq!(names, ["last.jsonl"], "what was left over is gone");
+    }),
+    odd("of two comparisons at a time none gets into the other's records, and the one finished last stays", |place| {
+        let last = place.path("state/last.jsonl");
+        let child = long(place, &["--seed", "77"]);
+        wait_for(|| lines(&last) > 5);
+        compare(place, &["--seed", "88"]).code(0);
+        assert!(place.read("state/last.jsonl").contains("--seed 88"));
+        interrupt(&child);
+        assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+        let text = place.read("state/last.jsonl");
+        assert!(text.contains("--seed 77") && !text.contains("--seed 88"));
+        place.iosched(&["report", "--last"]).code(0);
+    }),
+    odd("a file that another comparison writes its records to is refused", |place| {
+        let child = long(place, &["--records", "r.jsonl"]);
+        wait_for(|| lines(&place.path("r.jsonl")) > 5);
+        compare(place, &["--records", "r.jsonl"]).refused(2, &["r.jsonl", "another iosched"]);
+        interrupt(&child);
+        child.wait_with_output().unwrap();
+        compare(place, &["--records", "r.jsonl"]).code(0);
+        only(place, &["r.jsonl"]);
+    }),
+    odd("a conversion that is killed leaves what was there, and nothing else", |place| {
+        let pipe = place.path("in.csv");
+        sh("mkfifo \"$1\"", &[&pipe]);
+        place.file("out.csv", PRECIOUS);
+        for signal in ["-INT", "-KILL"] {
+            let mut child = place.command(&["trace", "convert", "in.csv", "out.csv", "--force"]).spawn().unwrap();
+            let writer = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+            std::io::Write::write_all(&mut &writer, b"arrival_ns,pid,op,sync,sector,nr_sectors\n0,1,R,1,0,8\n")
+                .unwrap();
+            assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+            assert!(!child.wait().unwrap().success());
+            only(place, &["in.csv", "out.csv"]);
+            assert_eq!(place.read("out.csv"), PRECIOUS);
+        }
+    }),
+    odd("standard output on a full device is an error that says so", |place| {
+        for args in [&["device", "list"][..], &["trace", "convert", &sample(), "-", "--format", "csv"]] {
+            let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+            let output = place.command(args).stdout(full).stderr(Stdio::piped()).output().unwrap();
+            Answer::of(output, args).refused(1, &["standard output: cannot be written: No space left"]);
+        }
+    }),
+    odd("a reader of a pipe that goes is told of, unless it read standard output", |place| {
+        compare(place, &[]).code(0);
+        let pipe = place.path("pipe");
+        sh("mkfifo \"$1\"", &[&pipe]);
+        let reader = thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::File::open(pipe).unwrap().read_exact(&mut [0; 10]).unwrap()
+        });
+        // Larger than what a pipe holds.
+        let told = place.iosched(&["trace", "convert", &sample(), "pipe", "--format", "csv"]);
+        reader.join().unwrap();
+        told.refused(1, &["pipe: cannot be written: Broken pipe"]);
+    }),
 ];

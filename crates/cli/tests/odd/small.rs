@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
 use crate::common::{Loop, Server, image, is_root};
-use crate::list::{Odd, Place, Told};
+use crate::list::{Answer, Odd, Sandbox, odd};
 
 /// The ways to name a file of each kind that is read as text.
 const TEXTS: [(&str, &[&str]); 5] = [
@@ -19,7 +19,7 @@ const TEXTS: [(&str, &[&str]); 5] = [
 
 /// What is no text must be told for each of them.
 #[track_caller]
-fn no_text(place: &Place, make: impl Fn(&str), what: &str) {
+fn no_text(place: &Sandbox, make: impl Fn(&str), what: &str) {
     for (name, args) in TEXTS {
         let _ = fs::remove_file(place.path(name));
         let _ = fs::remove_dir(place.path(name));
@@ -29,195 +29,147 @@ fn no_text(place: &Place, make: impl Fn(&str), what: &str) {
 }
 
 pub(crate) const CASES: &[Odd] = &[
-    Odd {
-        name: "a setting that does not exist is told with those that do",
-        check: |place| {
-            place.iosched(&["compare", "--scheduler", "cfq:slice_idel=0"]).refused(2, &["slice_idel", "slice_idle"]);
-        },
-    },
-    Odd {
-        name: "a block device as a profile is told what is for real devices",
-        check: |place| {
-            let disk = image(&place.here, "disk.img", 1 << 20);
-            if !is_root() {
-                return;
+    odd("a setting that does not exist is told with those that do", |place| {
+        place.iosched(&["compare", "--scheduler", "cfq:slice_idel=0"]).refused(2, &["slice_idel", "slice_idle"]);
+    }),
+    odd("a block device as a profile is told what is for real devices", |place| {
+        let disk = image(&place.here, "disk.img", 1 << 20);
+        if !is_root() {
+            return;
+        }
+        let Some(device) = Loop::new(&disk) else { return };
+        let name = device.device.to_str().unwrap();
+        for args in [&["compare", "--device", name][..], &["tune", "-s", "cfq", "-g", "iops", "-d", name]] {
+            place.iosched(args).refused(2, &[name, "is a block device", "TOML file", &format!("--on {name}")]);
+        }
+    }),
+    odd("a binary file is no profile, task file, job file or machine", |place| {
+        no_text(place, |name| drop(place.file(name, b"\n\xff\xfe\x00\x80")), "UTF-8")
+    }),
+    odd("a directory is no profile, task file, job file or machine", |place| {
+        no_text(place, |name| fs::create_dir(place.path(name)).unwrap(), "is a directory")
+    }),
+    odd("a device without an end is not read as a text", |place| {
+        place.iosched(&["compare", "--device", "/dev/zero"]).refused(2, &["/dev/zero: is no file"]);
+        let zero = std::path::Path::new("/dev/zero");
+        no_text(place, |name| std::os::unix::fs::symlink(zero, place.path(name)).unwrap(), "file");
+    }),
+    odd("a socket is no text, either", |place| {
+        no_text(place, |name| drop(UnixListener::bind(place.path(name)).unwrap()), "file")
+    }),
+    odd("a directory as a trace or as records is an error of usage", |place| {
+        fs::create_dir(place.path("d")).unwrap();
+        place.iosched(&["trace", "info", "d"]).refused(2, &["d: is a directory"]);
+        place.iosched(&["trace", "convert", "d", "o.csv"]).refused(2, &["d: is a directory"]);
+        place.iosched(&["compare", "--workload", "d"]).refused(2, &["d: is a directory"]);
+        place.iosched(&["report", "d"]).refused(2, &["d: ", "directory"]);
+        place.iosched(&["calibrate", "--from", "d"]).refused(2, &["d: ", "directory"]);
+        place.iosched(&["validate", "disk", "-d", "sata-7200", "-t", "d"]).refused(2, &["d: ", "directory"]);
+        assert!(!place.path("o.csv").exists());
+    }),
+    odd("what lies below a file is an error of usage", |place| {
+        place.file("f", "text");
+        for args in [&["trace", "info", "f/x"][..], &["report", "f/x"], &["compare", "-w", "f/x.toml"]] {
+            place.iosched(args).code(2).says(&["f/x"]);
+        }
+    }),
+    odd("a negative number is out of range, in every command", |place| {
+        let out_of_range: &[&[&str]] = &[
+            &["compare", "-n", "-5"],
+            &["compare", "--runs", "-5"],
+            &["compare", "--runs=-5"],
+            &["compare", "--seed", "-5"],
+            &["compare", "--jobs", "-5"],
+            &["tune", "-s", "cfq", "-g", "iops", "--budget", "-5"],
+            &["tune", "-s", "cfq", "-g", "iops", "--seed", "-5"],
+            &["reproduce", "-n", "-5"],
+            &["calibrate", "sata-ssd", "--file-size", "-5"],
+            &["advise", "/dev/null", "-w", "x.toml", "-n", "-5"],
+            &["advise", "/dev/null", "-w", "x.toml", "--confirm", "-5"],
+            &["validate", "disk", "-d", "sata-7200", "-t", "x", "--seed", "-5"],
+            &["trace", "filter", "a", "b", "--pid", "-5"],
+            &["top", "--at", "x", "-n", "-5"],
+        ];
+        for args in out_of_range {
+            place.iosched(args).refused(2, &["-5 is not in "]).never(&["unexpected argument"]);
+        }
+        for args in [&["compare", "--speed", "-5"][..], &["top", "--at", "x", "--interval", "-5"]] {
+            place.iosched(args).refused(2, &["-5"]).never(&["unexpected argument"]);
+        }
+        place.iosched(&["compare", "--on", "/tmp", "--until-sure", "-5"]).refused(2, &["per cent from 0.01"]);
+        place.iosched(&["compare", "--on", "/tmp", "--run-for", "-5"]).refused(2, &["seconds from 0"]);
+    }),
+    odd("advise takes --scheduler as the others do, one by one or with commas", |place| {
+        for given in [&["--scheduler", "a", "--scheduler", "b"][..], &["-s", "a,b"], &["--schedulers", "a,b"]] {
+            let told = place.iosched(&[&["advise", "/dev/none", "-w", "none.toml"], given].concat());
+            told.refused(2, &["none"]).never(&["unexpected argument", "cannot be used"]);
+        }
+        place.iosched(&["advise", "--help"]).says(&["--scheduler"]).never(&["--schedulers"]);
+    }),
+    odd("validate takes --device as the others do, and --profile as before", |place| {
+        for option in ["--device", "-d", "--profile", "-p"] {
+            let told = place.iosched(&["validate", "disk", option, "none", "--trace", "t"]);
+            told.refused(2, &["no device profile \"none\""]);
+        }
+    }),
+    odd("top at a server that ends says so", |place| {
+        let server = Server::serving(&place.here, &["memory:1M"]);
+        let mut command = place.command(&["top", "--at", "c", "--interval", "0.1"]);
+        let mut top = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut first = String::new();
+        BufReader::new(top.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+        assert!(first.contains("clients"), "{first}");
+        assert_eq!(server.stop(), Some(0));
+        let told = Answer::of(top.wait_with_output().unwrap(), &["top"]);
+        told.refused(1, &["c: the disk's server has ended"]).never(&["Broken pipe", "os error"]);
+    }),
+    odd("man prints the page of a command, however deep", |place| {
+        place.iosched(&["man"]).code(0).says(&[".TH iosched 1"]);
+        place.iosched(&["man", "compare"]).code(0).says(&[".TH iosched-compare 1", "workload"]);
+        place.iosched(&["man", "trace", "convert"]).code(0).says(&[".TH iosched-trace-convert 1"]);
+    }),
+    odd("a page of no command is told with those there are", |place| {
+        place.iosched(&["man", "comapre"]).refused(2, &["iosched comapre", "compare", "calibrate"]);
+        place.iosched(&["man", "trace", "covert"]).refused(2, &["iosched trace covert", "convert", "slice"]);
+        place.iosched(&["man", "compare", "all"]).refused(2, &["iosched compare all"]);
+        place.iosched(&["man", "compare", "--dir", "x"]).code(2);
+        assert!(!place.path("x").exists());
+    }),
+    odd("a range of one sector is refused only where it is used", |place| {
+        let set = |pattern: &str| {
+            let text = format!("[[tasks]]\npid = 1\npattern = \"{pattern}\"\nrange = [8, 9]\ntotal = 50\n");
+            place.file("t.toml", text);
+            place.iosched(&["compare", "-w", "t.toml", "-s", "noop", "-n", "2", "--csv"])
+        };
+        set("seq").code(0);
+        set("back").code(0);
+        set("random").refused(2, &["t.toml", "tasks[0].range", "[8, 9] holds not one position"]);
+    }),
+    odd("what whoever reads standard output has seen is no error", |place| {
+        let mut command = place.command(&["job", "options"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let told = Answer::of(child.wait_with_output().unwrap(), &["job options"]);
+        told.code(0);
+        assert_eq!(told.err, "");
+    }),
+    odd("examples in help are not wrapped where a terminal has 80 columns", |place| {
+        for name in ["compare", "tune", "advise", "serve", "calibrate"] {
+            let mut command: Command = place.command(&[name, "--help"]);
+            let told = Answer::of(command.env("COLUMNS", "80").output().unwrap(), &[name]);
+            let examples = told.code(0).out.split_once("Examples:\n").map(|(_, examples)| examples.to_owned());
+            let mut continued = true;
+            for line in examples.unwrap().lines() {
+                let begins = line.starts_with("  iosched ") || line.starts_with("      ") || line.trim().is_empty();
+                assert!(begins || continued, "{name}: {line}");
+                assert!(line.len() <= 80, "{name}: {line}");
+                continued = line.ends_with('\\');
             }
-            let Some(device) = Loop::new(&disk) else { return };
-            let name = device.device.to_str().unwrap();
-            for args in [&["compare", "--device", name][..], &["tune", "-s", "cfq", "-g", "iops", "-d", name]] {
-                place.iosched(args).refused(2, &[name, "is a block device", "TOML file", &format!("--on {name}")]);
-            }
-        },
-    },
-    Odd {
-        name: "a binary file is no profile, task file, job file or machine",
-        check: |place| no_text(place, |name| drop(place.file(name, b"\n\xff\xfe\x00\x80")), "UTF-8"),
-    },
-    Odd {
-        name: "a directory is no profile, task file, job file or machine",
-        check: |place| no_text(place, |name| fs::create_dir(place.path(name)).unwrap(), "is a directory"),
-    },
-    Odd {
-        name: "a device without an end is not read as a text",
-        check: |place| {
-            place.iosched(&["compare", "--device", "/dev/zero"]).refused(2, &["/dev/zero: is no file"]);
-            let zero = std::path::Path::new("/dev/zero");
-            no_text(place, |name| std::os::unix::fs::symlink(zero, place.path(name)).unwrap(), "file");
-        },
-    },
-    Odd {
-        name: "a socket is no text, either",
-        check: |place| no_text(place, |name| drop(UnixListener::bind(place.path(name)).unwrap()), "file"),
-    },
-    Odd {
-        name: "a directory as a trace or as records is an error of usage",
-        check: |place| {
-            fs::create_dir(place.path("d")).unwrap();
-            place.iosched(&["trace", "info", "d"]).refused(2, &["d: is a directory"]);
-            place.iosched(&["trace", "convert", "d", "o.csv"]).refused(2, &["d: is a directory"]);
-            place.iosched(&["compare", "--workload", "d"]).refused(2, &["d: is a directory"]);
-            place.iosched(&["report", "d"]).refused(2, &["d: ", "directory"]);
-            place.iosched(&["calibrate", "--from", "d"]).refused(2, &["d: ", "directory"]);
-            place.iosched(&["validate", "disk", "-d", "sata-7200", "-t", "d"]).refused(2, &["d: ", "directory"]);
-            assert!(!place.path("o.csv").exists());
-        },
-    },
-    Odd {
-        name: "what lies below a file is an error of usage",
-        check: |place| {
-            place.file("f", "text");
-            for args in [&["trace", "info", "f/x"][..], &["report", "f/x"], &["compare", "-w", "f/x.toml"]] {
-                place.iosched(args).code(2).says(&["f/x"]);
-            }
-        },
-    },
-    Odd {
-        name: "a negative number is out of range, in every command",
-        check: |place| {
-            let out_of_range: &[&[&str]] = &[
-                &["compare", "-n", "-5"],
-                &["compare", "--runs", "-5"],
-                &["compare", "--runs=-5"],
-                &["compare", "--seed", "-5"],
-                &["compare", "--jobs", "-5"],
-                &["tune", "-s", "cfq", "-g", "iops", "--budget", "-5"],
-                &["tune", "-s", "cfq", "-g", "iops", "--seed", "-5"],
-                &["reproduce", "-n", "-5"],
-                &["calibrate", "sata-ssd", "--file-size", "-5"],
-                &["advise", "/dev/null", "-w", "x.toml", "-n", "-5"],
-                &["advise", "/dev/null", "-w", "x.toml", "--confirm", "-5"],
-                &["validate", "disk", "-d", "sata-7200", "-t", "x", "--seed", "-5"],
-                &["trace", "filter", "a", "b", "--pid", "-5"],
-                &["top", "--at", "x", "-n", "-5"],
-            ];
-            for args in out_of_range {
-                place.iosched(args).refused(2, &["-5 is not in "]).never(&["unexpected argument"]);
-            }
-            for args in [&["compare", "--speed", "-5"][..], &["top", "--at", "x", "--interval", "-5"]] {
-                place.iosched(args).refused(2, &["-5"]).never(&["unexpected argument"]);
-            }
-            place.iosched(&["compare", "--on", "/tmp", "--until-sure", "-5"]).refused(2, &["per cent from 0.01"]);
-            place.iosched(&["compare", "--on", "/tmp", "--run-for", "-5"]).refused(2, &["seconds from 0"]);
-        },
-    },
-    Odd {
-        name: "advise takes --scheduler as the others do, one by one or with commas",
-        check: |place| {
-            for given in [&["--scheduler", "a", "--scheduler", "b"][..], &["-s", "a,b"], &["--schedulers", "a,b"]] {
-                let told = place.iosched(&[&["advise", "/dev/none", "-w", "none.toml"], given].concat());
-                told.refused(2, &["none"]).never(&["unexpected argument", "cannot be used"]);
-            }
-            place.iosched(&["advise", "--help"]).says(&["--scheduler"]).never(&["--schedulers"]);
-        },
-    },
-    Odd {
-        name: "validate takes --device as the others do, and --profile as before",
-        check: |place| {
-            for option in ["--device", "-d", "--profile", "-p"] {
-                let told = place.iosched(&["validate", "disk", option, "none", "--trace", "t"]);
-                told.refused(2, &["no device profile \"none\""]);
-            }
-        },
-    },
-    Odd {
-        name: "top at a server that ends says so",
-        check: |place| {
-            let server = Server::serving(&place.here, &["memory:1M"]);
-            let mut command = place.command(&["top", "--at", "c", "--interval", "0.1"]);
-            let mut top = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-            let mut first = String::new();
-            BufReader::new(top.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
-            assert!(first.contains("clients"), "{first}");
-            assert_eq!(server.stop(), Some(0));
-            let told = Told::of(top.wait_with_output().unwrap(), &["top"]);
-            told.refused(1, &["c: the disk's server has ended"]).never(&["Broken pipe", "os error"]);
-        },
-    },
-    Odd {
-        name: "man prints the page of a command, however deep",
-        check: |place| {
-            place.iosched(&["man"]).code(0).says(&[".TH iosched 1"]);
-            place.iosched(&["man", "compare"]).code(0).says(&[".TH iosched-compare 1", "workload"]);
-            place.iosched(&["man", "trace", "convert"]).code(0).says(&[".TH iosched-trace-convert 1"]);
-        },
-    },
-    Odd {
-        name: "a page of no command is told with those there are",
-        check: |place| {
-            place.iosched(&["man", "comapre"]).refused(2, &["iosched comapre", "compare", "calibrate"]);
-            place.iosched(&["man", "trace", "covert"]).refused(2, &["iosched trace covert", "convert", "slice"]);
-            place.iosched(&["man", "compare", "all"]).refused(2, &["iosched compare all"]);
-            place.iosched(&["man", "compare", "--dir", "x"]).code(2);
-            assert!(!place.path("x").exists());
-        },
-    },
-    Odd {
-        name: "a range of one sector is refused only where it is used",
-        check: |place| {
-            let set = |pattern: &str| {
-                let text = format!("[[tasks]]\npid = 1\npattern = \"{pattern}\"\nrange = [8, 9]\ntotal = 50\n");
-                place.file("t.toml", text);
-                place.iosched(&["compare", "-w", "t.toml", "-s", "noop", "-n", "2", "--csv"])
-            };
-            set("seq").code(0);
-            set("back").code(0);
-            set("random").refused(2, &["t.toml", "tasks[0].range", "[8, 9] holds not one position"]);
-        },
-    },
-    Odd {
-        name: "what whoever reads standard output has seen is no error",
-        check: |place| {
-            let mut command = place.command(&["job", "options"]);
-            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-            drop(child.stdout.take());
-            let told = Told::of(child.wait_with_output().unwrap(), &["job options"]);
-            told.code(0);
-            assert_eq!(told.err, "");
-        },
-    },
-    Odd {
-        name: "examples in help are not wrapped where a terminal has 80 columns",
-        check: |place| {
-            for name in ["compare", "tune", "advise", "serve", "calibrate"] {
-                let mut command: Command = place.command(&[name, "--help"]);
-                let told = Told::of(command.env("COLUMNS", "80").output().unwrap(), &[name]);
-                let examples = told.code(0).out.split_once("Examples:\n").map(|(_, examples)| examples.to_owned());
-                let mut continued = true;
-                for line in examples.unwrap().lines() {
-                    let begins = line.starts_with("  iosched ") || line.starts_with("      ") || line.trim().is_empty();
-                    assert!(begins || continued, "{name}: {line}");
-                    assert!(line.len() <= 80, "{name}: {line}");
-                    continued = line.ends_with('\\');
-                }
-            }
-        },
-    },
-    Odd {
-        name: "report needs records, and not two of them",
-        check: |place| {
-            place.iosched(&["report"]).refused(2, &["name a file of records", "--last"]);
-            place.iosched(&["report", "--last", "r.jsonl"]).code(2).says(&["--last"]);
-            place.iosched(&["report", "--last"]).refused(2, &["there is no comparison yet"]);
-        },
-    },
+        }
+    }),
+    odd("report needs records, and not two of them", |place| {
+        place.iosched(&["report"]).refused(2, &["name a file of records", "--last"]);
+        place.iosched(&["report", "--last", "r.jsonl"]).code(2).says(&["--last"]);
+        place.iosched(&["report", "--last"]).refused(2, &["there is no comparison yet"]);
+    }),
 ];

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::common::quick_disk;
-use crate::list::{Odd, Place, Told, of_repository};
+use crate::list::{Answer, Odd, Sandbox, odd, of_repository};
 
 const SAMPLE: &str = "crates/trace/samples/pgbench.blktrace.0.zst";
 
@@ -24,7 +24,7 @@ total = 120
 ";
 
 /// A profile whose calibration found that no model fits: by so much.
-fn profile(place: &Place, error_percent: u32) -> String {
+fn profile(place: &Sandbox, error_percent: u32) -> String {
     let told = place.iosched(&["device", "show", "sata-7200", "--toml"]);
     let text = if told.code == 0 { told.out } else { std::fs::read_to_string(of_repository(PROFILE)).unwrap() };
     let fit = format!(
@@ -37,7 +37,7 @@ fn profile(place: &Place, error_percent: u32) -> String {
 const PROFILE: &str = "crates/disk/profiles/sata-7200.toml";
 
 /// A comparison of those tasks.
-fn compare(place: &Place, more: &[&str]) -> Told {
+fn compare(place: &Sandbox, more: &[&str]) -> Answer {
     place.file("tasks.toml", TASKS);
     let mut args = vec!["compare", "--workload", "tasks.toml", "--records", "records.jsonl"];
     args.extend(more);
@@ -46,7 +46,7 @@ fn compare(place: &Place, more: &[&str]) -> Told {
     told
 }
 
-fn json(told: &Told) -> Value {
+fn json(told: &Answer) -> Value {
     serde_json::from_str(&told.out).unwrap()
 }
 
@@ -58,238 +58,169 @@ fn verdicts(document: &Value) -> Vec<String> {
 }
 
 pub(crate) const CASES: &[Odd] = &[
-    Odd {
-        name: "three devices by four schedulers are told in less than forty lines",
-        check: |place| {
-            place.file("tasks.toml", TASKS);
-            let devices = ["-d", "sata-7200", "-d", "sata-ssd", "-d", "nvme"];
-            let schedulers = ["-s", "none", "-s", "mq-deadline", "-s", "bfq", "-s", "kyber"];
-            let common = ["compare", "-w", "tasks.toml", "-n", "3", "--records", "records.jsonl"];
-            let told = place.iosched(&[&common[..], &devices, &schedulers].concat());
-            told.code(0).says(&["answer:", "how sure:", "doubtful:", "--details"]);
-            assert!(told.out.lines().count() < 40, "{}", told.out);
-        },
-    },
-    Odd {
-        name: "the end is three lines: what to set, how sure, what spoils it",
-        check: |place| {
-            let told = compare(place, &["-n", "3"]);
-            let heads = ["answer:", "how sure:", "doubtful:", "next:"];
-            let found: Vec<&str> =
-                told.out.lines().filter_map(|line| heads.into_iter().find(|head| line.starts_with(head))).collect();
-            assert_eq!(found, heads, "{}", told.out);
-            told.says(&["3 runs of each setting, 95 % confidence"]);
-        },
-    },
-    Odd {
-        name: "details tell every doubt, and without them one is told and the rest counted",
-        check: |place| {
-            let all = compare(place, &["-n", "2", "--details"]);
-            let doubts = all.out.lines().filter(|line| line.starts_with("  - ")).count();
-            assert!(doubts >= 2, "{}", all.out);
-            compare(place, &["-n", "2"]).says(&[&format!("(and {} more: --details)", doubts - 1)]).never(&["  - "]);
-        },
-    },
-    Odd {
-        name: "a setting that changes nothing is equal, not better",
-        check: |place| {
-            let told = compare(place, &["-s", "noop", "-s", "noop:nr_requests=256", "-n", "3", "--json"]);
-            let document = json(&told);
-            assert!(verdicts(&document).iter().all(|verdict| verdict == "equal"), "{}", told.out);
-            assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
-        },
-    },
-    Odd {
-        name: "what few runs do not tell cannot be told, with how many would",
-        check: |place| {
-            // Where the platters are at the start decides much: three runs say little of some figures.
-            let common = ["compare", "-s", "deadline", "-s", "cfq", "-n", "3", "--records", "records.jsonl"];
-            let told = place.iosched(&[&common[..], &["--equal-within", "0.5", "--json"]].concat());
-            let document = json(&told);
-            let open = |figure: &&Value| figure["settings"][1]["comparison"]["verdict"] == "cannot_tell";
-            let open: Vec<&Value> = document["figures"].as_array().unwrap().iter().filter(open).collect();
-            assert!(!open.is_empty(), "{}", told.out);
-            let needed = open.iter().filter_map(|figure| figure["settings"][1]["comparison"]["runs_needed"].as_u64());
-            assert!(needed.clone().count() > 0 && needed.clone().all(|runs| runs > 3), "{}", told.out);
-            let told = place.iosched(&[&common[..], &["--equal-within", "0.5"]].concat());
-            told.code(0).says(&["cannot tell (", " would"]);
-        },
-    },
-    Odd {
-        name: "one run decides nothing",
-        check: |place| {
-            let told = compare(place, &["-n", "1"]);
-            told.says(&["cannot tell from one run", "too few runs to say which is best", "nothing is sure"]);
-            told.never(&["better by", "worse by", "best:"]);
-        },
-    },
-    Odd {
-        name: "what is within a bound that matters is equal, whatever the bound",
-        check: |place| {
-            let told = compare(place, &["-n", "4", "--equal-within", "100", "--json"]);
-            let document = json(&told);
-            assert_eq!(document["plan"]["equal_within_percent"], 100.0);
-            assert!(document["plan"]["command"].as_str().unwrap().contains("--equal-within 100"), "{}", told.out);
-            let of = |verdict: &str| verdicts(&document).iter().filter(|own| *own == verdict).count();
-            assert!(of("equal") > of("better") + of("worse"), "{}", told.out);
-        },
-    },
-    Odd {
-        name: "a bound that is none is refused",
-        check: |place| {
-            for bound in ["0", "-3", "lots", "nan", "1000"] {
-                place
-                    .iosched(&["compare", &format!("--equal-within={bound}")])
-                    .refused(2, &["per cent from 0.01 to 100"]);
-            }
-        },
-    },
-    Odd {
-        name: "no best is named where the device was idle nearly all the time",
-        check: |place| {
-            place.file(
-                "sparse.toml",
-                "[[tasks]]\npid = 1\npattern = \"random\"\nthink_ns = [400000000, 500000000]\ntotal = 60\n",
-            );
-            let common = ["compare", "-w", "sparse.toml", "-d", "sata-ssd", "-n", "3", "--records", "records.jsonl"];
-            let told = place.iosched(&[&common[..], &["-s", "none", "-s", "bfq"]].concat());
-            told.code(0).says(&["no best is named: the device was idle at least 99"]).never(&["best: "]);
-            let document = json(&place.iosched(&[&common[..], &["-s", "none", "-s", "bfq", "--json"]].concat()));
-            assert!(document["answer"]["idle_percent"].as_f64().unwrap() > 99.0);
-            assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
-        },
-    },
-    Odd {
-        name: "no best is named by a model that is known to be wrong by more",
-        check: |place| {
-            let device = profile(place, 400);
-            let told = compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3"]);
-            told.says(&["the model is off by 400 %", "doubtful:  the model of ./fitted.toml does not fit the device"]);
-            told.never(&["best: ", "better by", "worse by"]);
-            let document = json(&compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3", "--json"]));
-            assert!(verdicts(&document).iter().all(|verdict| verdict == "cannot_tell"), "{document:#}");
-        },
-    },
-    Odd {
-        name: "a report made of records knows how wrong the model is",
-        check: |place| {
-            let device = profile(place, 400);
-            compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3"]);
-            place.iosched(&["report", "records.jsonl", "-o", "page.html"]).code(0);
-            let page = place.read("page.html");
-            assert!(page.contains("does not fit the device") && page.contains("cannot tell"), "{page}");
-        },
-    },
-    Odd {
-        name: "nothing is recommended by a model that is known to be wrong by more",
-        check: |place| {
-            place.file("tasks.toml", TASKS);
-            let device = profile(place, 400);
-            let args = [
-                "tune",
-                "-w",
-                "tasks.toml",
-                "-d",
-                &device,
-                "-s",
-                "cfq,deadline",
-                "-g",
-                "mean(lookup)",
-                "--budget",
-                "40",
-            ];
-            let told = place.iosched(&args);
-            told.code(0)
-                .says(&["answer:    cannot tell: nothing is better than cfq for sure", "does not fit the device"]);
-            told.never(&["recommended: "]);
-        },
-    },
-    Odd {
-        name: "advice that rests on a model that does not fit says so",
-        check: |place| {
-            let Some((_, disk)) = quick_disk("odd-advised", 64 << 20) else { return };
-            place.file(
-                "reads.toml",
-                "end_ns = 3600000000000\n[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 100000]\niodepth = 4\n",
-            );
-            let device = profile(place, 400);
-            let on = disk.device.to_str().unwrap();
-            let common = ["advise", on, "-w", "reads.toml", "--profile", &device, "--goal", "mean(all)"];
-            let few = ["--run-for", "0.2", "-n", "2", "--budget", "30", "--confirm", "1", "--details"];
-            place
-                .iosched(&[&common[..], &few].concat())
-                .code(0)
-                .says(&["does not fit the device", "no model fits the device"]);
-        },
-    },
-    Odd {
-        name: "how wrong a profile is cannot be less than nothing",
-        check: |place| {
-            place.file("tasks.toml", TASKS);
-            let text = std::fs::read_to_string(of_repository(PROFILE)).unwrap();
-            place
-                .file("bad.toml", text + "\n[fit]\nfits = true\nrate_error_percent = -1.0\ntail_error_percent = 0.0\n");
-            place
-                .iosched(&["compare", "-w", "tasks.toml", "-d", "bad.toml"])
-                .refused(2, &["bad.toml", "fit.rate_error_percent"]);
-        },
-    },
-    Odd {
-        name: "records of before are read",
-        check: |place| {
-            compare(place, &["-n", "3"]);
-            // As they were before they told of bounds and fits.
-            let text = place.read("records.jsonl");
-            assert!(!text.contains("equal_within_percent") && !text.contains("\"fit\""), "{text}");
-            place.iosched(&["report", "records.jsonl", "-o", "page.html"]).code(0);
-        },
-    },
-    Odd {
-        name: "a search ends in three lines, too",
-        check: |place| {
-            place.file("tasks.toml", TASKS);
-            let args = ["tune", "-w", "tasks.toml", "-s", "cfq", "-g", "mean(lookup)", "--budget", "40"];
-            place.iosched(&args).code(0).says(&["answer:", "how sure:", "doubtful:"]);
-        },
-    },
-    Odd {
-        name: "every format tells the three answers by the same names",
-        check: |place| {
-            let common = ["-s", "deadline", "-s", "cfq", "-n", "3", "--equal-within", "0.5"];
-            let csv = compare(place, &[&common[..], &["--csv"]].concat());
-            let document = json(&compare(place, &[&common[..], &["--json"]].concat()));
-            let known = ["better", "worse", "more", "less", "equal", "cannot_tell"];
-            for verdict in verdicts(&document) {
-                assert!(known.contains(&verdict.as_str()), "{verdict}");
-                assert!(csv.out.contains(&format!(",{verdict},")), "{verdict}: {}", csv.out);
-            }
-            compare(place, &[&common[..], &["--markdown"]].concat()).never(&["no difference", "undecided"]);
-        },
-    },
-    Odd {
-        name: "a trace whose tails are thin says so before its other doubts that concern less",
-        check: |place| {
-            let sample = of_repository(SAMPLE);
-            let args = [
-                "compare",
-                "-w",
-                sample.to_str().unwrap(),
-                "-s",
-                "noop",
-                "-s",
-                "deadline",
-                "-n",
-                "2",
-                "--details",
-                "--records",
-                "r.jsonl",
-            ];
-            let told = place.iosched(&args);
-            let doubts: Vec<&str> = told.out.lines().filter(|line| line.starts_with("  - ")).collect();
-            let place_of = |part: &str| doubts.iter().position(|line| line.contains(part));
-            if let (Some(tail), Some(few)) = (place_of("sync p99.9"), place_of("2 runs are fewer")) {
-                assert!(few < tail, "{}", told.out);
-            }
-        },
-    },
+    odd("three devices by four schedulers are told in less than forty lines", |place| {
+        place.file("tasks.toml", TASKS);
+        let devices = ["-d", "sata-7200", "-d", "sata-ssd", "-d", "nvme"];
+        let schedulers = ["-s", "none", "-s", "mq-deadline", "-s", "bfq", "-s", "kyber"];
+        let common = ["compare", "-w", "tasks.toml", "-n", "3", "--records", "records.jsonl"];
+        let told = place.iosched(&[&common[..], &devices, &schedulers].concat());
+        told.code(0).says(&["answer:", "how sure:", "doubtful:", "--details"]);
+        assert!(told.out.lines().count() < 40, "{}", told.out);
+    }),
+    odd("the end is three lines: what to set, how sure, what spoils it", |place| {
+        let told = compare(place, &["-n", "3"]);
+        let heads = ["answer:", "how sure:", "doubtful:", "next:"];
+        let found: Vec<&str> =
+            told.out.lines().filter_map(|line| heads.into_iter().find(|head| line.starts_with(head))).collect();
+        assert_eq!(found, heads, "{}", told.out);
+        told.says(&["3 runs of each setting, 95 % confidence"]);
+    }),
+    odd("details tell every doubt, and without them one is told and the rest counted", |place| {
+        let all = compare(place, &["-n", "2", "--details"]);
+        let doubts = all.out.lines().filter(|line| line.starts_with("  - ")).count();
+        assert!(doubts >= 2, "{}", all.out);
+        compare(place, &["-n", "2"]).says(&[&format!("(and {} more: --details)", doubts - 1)]).never(&["  - "]);
+    }),
+    odd("a setting that changes nothing is equal, not better", |place| {
+        let told = compare(place, &["-s", "noop", "-s", "noop:nr_requests=256", "-n", "3", "--json"]);
+        let document = json(&told);
+        assert!(verdicts(&document).iter().all(|verdict| verdict == "equal"), "{}", told.out);
+        assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
+    }),
+    odd("what few runs do not tell cannot be told, with how many would", |place| {
+        // Where the platters are at the start decides much: three runs say little of some figures.
+        let common = ["compare", "-s", "deadline", "-s", "cfq", "-n", "3", "--records", "records.jsonl"];
+        let told = place.iosched(&[&common[..], &["--equal-within", "0.5", "--json"]].concat());
+        let document = json(&told);
+        let open = |figure: &&Value| figure["settings"][1]["comparison"]["verdict"] == "cannot_tell";
+        let open: Vec<&Value> = document["figures"].as_array().unwrap().iter().filter(open).collect();
+        assert!(!open.is_empty(), "{}", told.out);
+        let needed = open.iter().filter_map(|figure| figure["settings"][1]["comparison"]["runs_needed"].as_u64());
+        assert!(needed.clone().count() > 0 && needed.clone().all(|runs| runs > 3), "{}", told.out);
+        let told = place.iosched(&[&common[..], &["--equal-within", "0.5"]].concat());
+        told.code(0).says(&["cannot tell (", " would"]);
+    }),
+    odd("one run decides nothing", |place| {
+        let told = compare(place, &["-n", "1"]);
+        told.says(&["cannot tell from one run", "too few runs to say which is best", "nothing is sure"]);
+        told.never(&["better by", "worse by", "best:"]);
+    }),
+    odd("what is within a bound that matters is equal, whatever the bound", |place| {
+        let told = compare(place, &["-n", "4", "--equal-within", "100", "--json"]);
+        let document = json(&told);
+        assert_eq!(document["plan"]["equal_within_percent"], 100.0);
+        assert!(document["plan"]["command"].as_str().unwrap().contains("--equal-within 100"), "{}", told.out);
+        let of = |verdict: &str| verdicts(&document).iter().filter(|own| *own == verdict).count();
+        assert!(of("equal") > of("better") + of("worse"), "{}", told.out);
+    }),
+    odd("a bound that is none is refused", |place| {
+        for bound in ["0", "-3", "lots", "nan", "1000"] {
+            place.iosched(&["compare", &format!("--equal-within={bound}")]).refused(2, &["per cent from 0.01 to 100"]);
+        }
+    }),
+    odd("no best is named where the device was idle nearly all the time", |place| {
+        place.file(
+            "sparse.toml",
+            "[[tasks]]\npid = 1\npattern = \"random\"\nthink_ns = [400000000, 500000000]\ntotal = 60\n",
+        );
+        let common = ["compare", "-w", "sparse.toml", "-d", "sata-ssd", "-n", "3", "--records", "records.jsonl"];
+        let told = place.iosched(&[&common[..], &["-s", "none", "-s", "bfq"]].concat());
+        told.code(0).says(&["no best is named: the device was idle at least 99"]).never(&["best: "]);
+        let document = json(&place.iosched(&[&common[..], &["-s", "none", "-s", "bfq", "--json"]].concat()));
+        assert!(document["answer"]["idle_percent"].as_f64().unwrap() > 99.0);
+        assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
+    }),
+    odd("no best is named by a model that is known to be wrong by more", |place| {
+        let device = profile(place, 400);
+        let told = compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3"]);
+        told.says(&["the model is off by 400 %", "doubtful:  the model of ./fitted.toml does not fit the device"]);
+        told.never(&["best: ", "better by", "worse by"]);
+        let document = json(&compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3", "--json"]));
+        assert!(verdicts(&document).iter().all(|verdict| verdict == "cannot_tell"), "{document:#}");
+    }),
+    odd("a report made of records knows how wrong the model is", |place| {
+        let device = profile(place, 400);
+        compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3"]);
+        place.iosched(&["report", "records.jsonl", "-o", "page.html"]).code(0);
+        let page = place.read("page.html");
+        assert!(page.contains("does not fit the device") && page.contains("cannot tell"), "{page}");
+    }),
+    odd("nothing is recommended by a model that is known to be wrong by more", |place| {
+        place.file("tasks.toml", TASKS);
+        let device = profile(place, 400);
+        let args =
+            ["tune", "-w", "tasks.toml", "-d", &device, "-s", "cfq,deadline", "-g", "mean(lookup)", "--budget", "40"];
+        let told = place.iosched(&args);
+        told.code(0).says(&["answer:    cannot tell: nothing is better than cfq for sure", "does not fit the device"]);
+        told.never(&["recommended: "]);
+    }),
+    odd("advice that rests on a model that does not fit says so", |place| {
+        let Some((_, disk)) = quick_disk("odd-advised", 64 << 20) else { return };
+        place.file(
+            "reads.toml",
+            "end_ns = 3600000000000\n[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 100000]\niodepth = 4\n",
+        );
+        let device = profile(place, 400);
+        let on = disk.device.to_str().unwrap();
+        let common = ["advise", on, "-w", "reads.toml", "--profile", &device, "--goal", "mean(all)"];
+        let few = ["--run-for", "0.2", "-n", "2", "--budget", "30", "--confirm", "1", "--details"];
+        place
+            .iosched(&[&common[..], &few].concat())
+            .code(0)
+            .says(&["does not fit the device", "no model fits the device"]);
+    }),
+    odd("how wrong a profile is cannot be less than nothing", |place| {
+        place.file("tasks.toml", TASKS);
+        let text = std::fs::read_to_string(of_repository(PROFILE)).unwrap();
+        place.file("bad.toml", text + "\n[fit]\nfits = true\nrate_error_percent = -1.0\ntail_error_percent = 0.0\n");
+        place
+            .iosched(&["compare", "-w", "tasks.toml", "-d", "bad.toml"])
+            .refused(2, &["bad.toml", "fit.rate_error_percent"]);
+    }),
+    odd("records of before are read", |place| {
+        compare(place, &["-n", "3"]);
+        // As they were before they told of bounds and fits.
+        let text = place.read("records.jsonl");
+        assert!(!text.contains("equal_within_percent") && !text.contains("\"fit\""), "{text}");
+        place.iosched(&["report", "records.jsonl", "-o", "page.html"]).code(0);
+    }),
+    odd("a search ends in three lines, too", |place| {
+        place.file("tasks.toml", TASKS);
+        let args = ["tune", "-w", "tasks.toml", "-s", "cfq", "-g", "mean(lookup)", "--budget", "40"];
+        place.iosched(&args).code(0).says(&["answer:", "how sure:", "doubtful:"]);
+    }),
+    odd("every format tells the three answers by the same names", |place| {
+        let common = ["-s", "deadline", "-s", "cfq", "-n", "3", "--equal-within", "0.5"];
+        let csv = compare(place, &[&common[..], &["--csv"]].concat());
+        let document = json(&compare(place, &[&common[..], &["--json"]].concat()));
+        let known = ["better", "worse", "more", "less", "equal", "cannot_tell"];
+        for verdict in verdicts(&document) {
+            assert!(known.contains(&verdict.as_str()), "{verdict}");
+            assert!(csv.out.contains(&format!(",{verdict},")), "{verdict}: {}", csv.out);
+        }
+        compare(place, &[&common[..], &["--markdown"]].concat()).never(&["no difference", "undecided"]);
+    }),
+    odd("a trace whose tails are thin says so before its other doubts that concern less", |place| {
+        let sample = of_repository(SAMPLE);
+        let args = [
+            "compare",
+            "-w",
+            sample.to_str().unwrap(),
+            "-s",
+            "noop",
+            "-s",
+            "deadline",
+            "-n",
+            "2",
+            "--details",
+            "--records",
+            "r.jsonl",
+        ];
+        let told = place.iosched(&args);
+        let doubts: Vec<&str> = told.out.lines().filter(|line| line.starts_with("  - ")).collect();
+        let place_of = |part: &str| doubts.iter().position(|line| line.contains(part));
+        if let (Some(tail), Some(few)) = (place_of("sync p99.9"), place_of("2 runs are fewer")) {
+            assert!(few < tail, "{}", told.out);
+        }
+    }),
 ];

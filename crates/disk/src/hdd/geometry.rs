@@ -70,7 +70,7 @@ struct Zone {
 
 /// Where the head has to be for a sector, and where it comes along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Place {
+pub(crate) struct HeadPosition {
     pub(crate) cylinder: u32,
     pub(crate) angle: Angle,
     pub(crate) head: u16,
@@ -153,7 +153,7 @@ impl Geometry {
 
     /// Where sector `lbn` is; one beyond the capacity is taken for the last.
     #[inline]
-    pub(crate) fn locate(&self, lbn: u64) -> Place {
+    pub(crate) fn locate(&self, lbn: u64) -> HeadPosition {
         let lbn = lbn.min(self.capacity_sectors - 1);
         let mut index = self.hints[(lbn >> self.hint_shift) as usize];
         while self.zones[index as usize].end_lbn <= lbn {
@@ -165,7 +165,7 @@ impl Geometry {
         let (cylinder, order) = self.heads.divide(track);
         let reversed = self.serpentine && cylinder % 2 == 1;
         let angle = zone.track_angle(cylinder as u32, order).wrapping_add(zone.angle_of(slot));
-        Place {
+        HeadPosition {
             cylinder: zone.first_cylinder + cylinder as u32,
             angle,
             head: (if reversed { self.heads.divisor - 1 - order } else { order }) as u16,
@@ -177,7 +177,7 @@ impl Geometry {
 
     /// How many sectors before `lbn`, which is at `place`, the head sees that reaches the track `wait_ns` earlier. Only
     /// those count that follow each other without a gap up to it.
-    pub(crate) fn seen_before(&self, lbn: u64, place: &Place, wait_ns: u64) -> u64 {
+    pub(crate) fn seen_before(&self, lbn: u64, place: &HeadPosition, wait_ns: u64) -> u64 {
         let zone = &self.zones[place.zone as usize];
         let sector = lbn - zone.first_lbn;
         let behind = zone.skips.partition_point(|skip| skip.from <= sector);
@@ -188,7 +188,7 @@ impl Geometry {
 
     /// What it takes to get from one place to another, in ns, without rotation.
     #[inline]
-    fn switch_ns(&self, from: &Place, to: &Place) -> u64 {
+    fn switch_ns(&self, from: &HeadPosition, to: &HeadPosition) -> u64 {
         let seek_ns = self.seeks.ns(from.cylinder.abs_diff(to.cylinder));
         if from.head == to.head { seek_ns } else { seek_ns.max(self.head_switch_ns) }
     }
@@ -250,13 +250,13 @@ pub(crate) struct Pass {
     run_end: u64,
     sector_ns: u64,
     sectors_per_ns: u64,
-    pub(crate) place: Place,
+    pub(crate) place: HeadPosition,
 }
 
 impl Pass {
     /// A head that meets sector `lbn`, which is at `place`, at `at_ns`.
     #[inline]
-    pub(crate) fn new(geometry: &Geometry, place: Place, lbn: u64, at_ns: u64) -> Self {
+    pub(crate) fn new(geometry: &Geometry, place: HeadPosition, lbn: u64, at_ns: u64) -> Self {
         let zone = &geometry.zones[place.zone as usize];
         Self {
             lbn,

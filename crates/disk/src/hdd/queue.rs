@@ -1,7 +1,7 @@
 //! The commands that need the medium, and which goes next: the one the head reaches first, unless one has
 //! waited too long.
 
-use super::geometry::{Geometry, Place};
+use super::geometry::{Geometry, HeadPosition};
 use super::spindle::{Angle, Spindle};
 
 /// A command that needs the medium.
@@ -20,7 +20,7 @@ pub(crate) struct Pending {
     pub(crate) write: bool,
     /// The read segment it continues.
     pub(crate) continues: Option<u32>,
-    pub(crate) place: Place,
+    pub(crate) place: HeadPosition,
 }
 
 /// The head at the moment of a choice.
@@ -41,7 +41,7 @@ pub(crate) struct Head<'a> {
 impl Head<'_> {
     /// How long until the head is at `place`, ready to read or write, in ns.
     #[inline]
-    pub(crate) fn positioning_ns(&self, place: &Place, write: bool) -> u64 {
+    pub(crate) fn positioning_ns(&self, place: &HeadPosition, write: bool) -> u64 {
         self.positioning_of_ns(&Key::new(place, write))
     }
 
@@ -53,7 +53,7 @@ impl Head<'_> {
 
     /// How long until the head is on the track of `place` and ready, and how long it waits there, in ns.
     #[inline]
-    pub(crate) fn moved_and_wait_ns(&self, place: &Place, write: bool) -> (u64, u64) {
+    pub(crate) fn moved_and_wait_ns(&self, place: &HeadPosition, write: bool) -> (u64, u64) {
         self.reach_ns(&Key::new(place, write))
     }
 
@@ -99,8 +99,8 @@ struct Key {
 
 impl Key {
     #[inline]
-    fn new(place: &Place, write: bool) -> Self {
-        let &Place { cylinder, angle, head, .. } = place;
+    fn new(place: &HeadPosition, write: bool) -> Self {
+        let &HeadPosition { cylinder, angle, head, .. } = place;
         Self { cylinder, angle, head, write }
     }
 }

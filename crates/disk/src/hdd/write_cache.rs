@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::config::WriteCacheConfig;
-use super::geometry::{Geometry, Place};
+use super::geometry::{Geometry, HeadPosition};
 
 /// A stretch of dirty sectors.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ struct Extent {
     end: u64,
     epoch: u64,
     /// Where its start is.
-    place: Place,
+    place: HeadPosition,
 }
 
 /// What is on its way to the medium.
@@ -24,7 +24,7 @@ struct Extent {
 pub(crate) struct Chunk {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    pub(crate) place: Place,
+    pub(crate) place: HeadPosition,
 }
 
 /// The dirty sectors.
@@ -226,7 +226,7 @@ impl WriteCache {
     /// Hands `consider` extents around `lbn`, `most` of them if there are so many, none of an epoch after `epoch`:
     /// position in the cache and place of each.
     #[inline]
-    pub(crate) fn around(&self, lbn: u64, most: usize, epoch: u64, mut consider: impl FnMut(usize, &Place)) {
+    pub(crate) fn around(&self, lbn: u64, most: usize, epoch: u64, mut consider: impl FnMut(usize, &HeadPosition)) {
         let middle = self.behind(lbn.saturating_sub(1));
         if epoch < self.epoch {
             let old = |position: &usize| self.extents[self.order[*position] as usize].epoch <= epoch;

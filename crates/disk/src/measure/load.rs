@@ -3,8 +3,8 @@
 use iosched::{Op, Time};
 
 use super::latency::Latencies;
-use crate::random::Random;
 use crate::{Command, Device};
+use iosched_numbers::SplitMix64;
 
 /// What to do next.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +80,7 @@ pub(super) fn closed_loop<D: Device>(
 /// `count` commands of 4 KiB anywhere below `end_sector`.
 pub(super) fn random(op: Op, end_sector: u64, count: u64, seed: u64) -> impl FnMut() -> Option<Next> {
     let blocks = (end_sector / 8).max(1);
-    let (mut random, mut left) = (Random(seed), count);
+    let (mut random, mut left) = (SplitMix64::new(seed), count);
     move || {
         left = left.checked_sub(1)?;
         Some(Next { op, sector: random.below(blocks) * 8, nr_sectors: 8.min(end_sector) as u32 })

@@ -15,9 +15,9 @@ pub use self::figure::{Figure, Quantity, Unit, UnknownFigure};
 pub use self::latency::Latencies;
 use self::load::{Done, Next, closed_loop, random, sequential};
 use crate::profile::{Anchor, Model, Profile, StartState};
-use crate::random::Random;
 use crate::ssd::SsdStartConfig;
 use crate::{AnyDevice, Card};
+use iosched_numbers::SplitMix64;
 
 /// Sectors of a sequential command: 128 KiB.
 const SEQUENTIAL_SECTORS: u32 = 256;
@@ -126,11 +126,11 @@ pub fn measure(profile: &Profile, figure: Figure) -> Option<f64> {
             let steady = profile.starting(StartState::Steady).ok()?;
             Bench::new(&steady).random(Op::Write, 32, capacity).rate()
         }
-        Figure::SequentialReadOuterEdge => bench.sequential(Op::Read, Place::First),
+        Figure::SequentialReadOuterEdge => bench.sequential(Op::Read, SequentialStart::First),
         Figure::SequentialReadAverage => bench.sequential_average(),
-        Figure::SequentialReadInnerEdge => bench.sequential(Op::Read, Place::Last),
-        Figure::SequentialWriteOuterEdge => bench.sequential(Op::Write, Place::First),
-        Figure::SequentialWriteInnerEdge => bench.sequential(Op::Write, Place::Last),
+        Figure::SequentialReadInnerEdge => bench.sequential(Op::Read, SequentialStart::Last),
+        Figure::SequentialWriteOuterEdge => bench.sequential(Op::Write, SequentialStart::First),
+        Figure::SequentialWriteInnerEdge => bench.sequential(Op::Write, SequentialStart::Last),
         Figure::FlushAfterWrite => bench.flush_after(1),
         Figure::FlushAfter4ScatteredWrites => bench.flush_after(4),
         Figure::FlushAfter16ScatteredWrites => bench.flush_after(16),
@@ -185,7 +185,7 @@ fn is_usual(profile: &Profile, figure: Figure) -> bool {
 
 /// Where sequential commands begin.
 #[derive(Clone, Copy)]
-enum Place {
+enum SequentialStart {
     First,
     Last,
     /// One of [`AVERAGE_PLACES`].
@@ -215,7 +215,7 @@ impl<'a> Bench<'a> {
 
     fn average_seek(&self) -> Option<f64> {
         let seek_ns = self.seek()?;
-        let mut pairs = Random(11);
+        let mut pairs = SplitMix64::new(11);
         let sum: u64 = (0..SEEKS).map(|_| seek_ns(pairs.below(self.capacity), pairs.below(self.capacity))).sum();
         Some(sum as f64 / SEEKS as f64)
     }
@@ -261,18 +261,18 @@ impl<'a> Bench<'a> {
 
     /// Bytes a second of 128 KiB commands one after another; one at a time on rotating disks, which read ahead, and 32 elsewhere.
     /// The first quarter does not count: it may go into a cache.
-    fn sequential(&self, op: Op, place: Place) -> f64 {
+    fn sequential(&self, op: Op, place: SequentialStart) -> f64 {
         let chunk = u64::from(SEQUENTIAL_SECTORS);
         let chunks = self.capacity / chunk;
         if chunks == 0 {
             return 0.0;
         }
-        let share = if matches!(place, Place::Part(_)) { 4 } else { 1 };
+        let share = if matches!(place, SequentialStart::Part(_)) { 4 } else { 1 };
         let count = (SEQUENTIAL_BYTES / share / 512 / chunk).min(chunks);
         let first = match place {
-            Place::First => 0,
-            Place::Last => chunks - count,
-            Place::Part(part) => (chunks - count) / AVERAGE_PLACES * part,
+            SequentialStart::First => 0,
+            SequentialStart::Last => chunks - count,
+            SequentialStart::Part(part) => (chunks - count) / AVERAGE_PLACES * part,
         };
         let depth = if self.profile.card().rotational { 1 } else { 32 };
         let mut device = self.profile.device(1);
@@ -281,14 +281,15 @@ impl<'a> Bench<'a> {
     }
 
     fn sequential_average(&self) -> f64 {
-        let slowness: f64 = (0..AVERAGE_PLACES).map(|part| 1.0 / self.sequential(Op::Read, Place::Part(part))).sum();
+        let slowness: f64 =
+            (0..AVERAGE_PLACES).map(|part| 1.0 / self.sequential(Op::Read, SequentialStart::Part(part))).sum();
         AVERAGE_PLACES as f64 / slowness
     }
 
     /// Mean latency of a flush right after so many random writes, in ns.
     fn flush_after(&self, writes: u64) -> f64 {
         let mut device = self.profile.device(1);
-        let mut places = Random(7);
+        let mut places = SplitMix64::new(7);
         let blocks = self.capacity / 8;
         let (mut now_ns, mut sum) = (0, 0.0);
         for _ in 0..FLUSHES {

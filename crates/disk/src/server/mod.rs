@@ -23,8 +23,8 @@ pub use self::config::{ServerBatch, ServerConfig, ServerMissedTurns, ServerPoint
 use self::stalls::Stalls;
 use crate::config::ConfigError;
 use crate::link::LinkRate;
-use crate::random::Random;
 use crate::{Card, Command, Device};
+use iosched_numbers::SplitMix64;
 
 /// Times as the model needs them.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ pub struct Server {
     back: BinaryHeap<Reverse<(u64, u64, u32)>>,
     submitted: u64,
     begun: u64,
-    random: Random,
+    random: SplitMix64,
     stalls: Stalls,
 }
 
@@ -141,14 +141,14 @@ impl Server {
             back: BinaryHeap::new(),
             submitted: 0,
             begun: 0,
-            random: Random(0),
+            random: SplitMix64::new(0),
             stalls: Stalls::new(config.stalls.as_ref()),
         })
     }
 
     /// Decides everything that is drawn, before any command.
     pub(crate) fn set_seed(&mut self, seed: u64) {
-        self.random = Random(seed);
+        self.random = SplitMix64::new(seed);
         self.stalls.set_seed(!seed);
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{ServerPoint, ServerStalls, at};
-use crate::random::Random;
+use iosched_numbers::SplitMix64;
 
 /// A stall.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ struct Stall {
 pub(super) struct Stalls {
     every_ns: u64,
     length: Vec<ServerPoint>,
-    random: Random,
+    random: SplitMix64,
     /// Length of all that are over, ns.
     over_ns: u64,
     /// Those that are not, in order; as far as anybody asked.
@@ -32,7 +32,7 @@ impl Stalls {
         Self {
             every_ns: config.map_or(0, |stalls| stalls.every_ns),
             length: config.map_or_else(Vec::new, |stalls| stalls.length.clone()),
-            random: Random(0),
+            random: SplitMix64::new(0),
             over_ns: 0,
             ahead: VecDeque::new(),
             last_ns: 0,
@@ -40,7 +40,7 @@ impl Stalls {
     }
 
     pub(super) const fn set_seed(&mut self, seed: u64) {
-        self.random = Random(seed);
+        self.random = SplitMix64::new(seed);
     }
 
     /// Makes the stalls that begin before `working_ns`, and one more.

@@ -69,16 +69,3 @@ pub(crate) fn closed_loop(
 pub(crate) fn at_once(op: Op, sector: u64, nr_sectors: u32) -> (u64, Command) {
     (0, Command { tag: 0, op, sector, nr_sectors, fua: false })
 }
-
-/// splitmix64.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((u128::from(z ^ (z >> 31)) * u128::from(below)) >> 64) as u64
-    }
-}

@@ -5,7 +5,7 @@ use crate::decision::{AnticipatoryEvent, Decision};
 use crate::env::Env;
 
 /// The state that was last told.
-pub(super) type Told = Option<[AnticipatoryEvent; 5]>;
+pub(super) type ToldEvents = Option<[AnticipatoryEvent; 5]>;
 
 impl Anticipatory {
     fn state(&self) -> [AnticipatoryEvent; 5] {

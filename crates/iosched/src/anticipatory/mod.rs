@@ -22,11 +22,11 @@ use crate::env::Env;
 use crate::layer::Layer;
 use crate::parts::head::{BackSeek, Head};
 use crate::parts::sorted::{Sorted, inherit_fifo_place};
-use crate::request::{Bio, Fifo, RequestId, Sector, Stage};
+use crate::request::{Bio, Fifo, RequestId, RequestStage, Sector};
 use crate::time::Time;
 use crate::tunable::{TunableSet, Tuned};
 use batch::Batch;
-use event::Told;
+use event::ToldEvents;
 use process::{Newcomers, ProcessId, Processes};
 use tunables::{DECLARATIONS, Tunables};
 
@@ -103,7 +103,7 @@ pub(crate) struct Anticipatory {
     newcomers: Newcomers,
     /// Requests released and not completed.
     in_flight: u32,
-    told: Told,
+    told: ToldEvents,
 }
 
 fn kind(env: &Env, id: RequestId) -> usize {
@@ -218,6 +218,7 @@ impl Anticipatory {
         direction.position = end;
         direction.next = direction.after(env, id);
         direction.remove(env, id);
+        debug_assert_ne!(direction.next, Some(id), "what is taken out is not next");
         let process = &mut self.processes[process];
         process.queued -= 1;
         process.released += 1;
@@ -354,13 +355,13 @@ impl Elevator for Anticipatory {
         for direction in &self.directions {
             assert_eq!(direction.sorted.is_empty(), direction.fifo.is_empty());
             // After a front merge there may be none: the request that began there too has gone, and was next.
-            assert!(direction.next.is_none_or(|next| env.requests[next].stage == Stage::Queued));
+            assert!(direction.next.is_none_or(|next| env.requests[next].stage == RequestStage::Queued));
         }
         let count = |stage| {
             env.requests.ids().filter(|&id| env.requests[id].in_elevator && env.requests[id].stage == stage).count()
         };
-        assert_eq!(self.processes.sums(), (count(Stage::Queued), count(Stage::Released)));
-        assert_eq!(self.in_flight as usize, count(Stage::Released) + count(Stage::Started));
+        assert_eq!(self.processes.sums(), (count(RequestStage::Queued), count(RequestStage::Released)));
+        assert_eq!(self.in_flight as usize, count(RequestStage::Released) + count(RequestStage::Started));
         assert_eq!(env.timer.is_some(), self.anticipation == Anticipation::WaitNext);
         assert!(self.awaited.is_some() || !self.is_waiting());
         assert!(!self.batch.changing || self.in_flight > 0, "a batch waits for something");

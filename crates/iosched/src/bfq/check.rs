@@ -1,7 +1,7 @@
 //! What always holds between BFQ's counters and its contents.
 
 use super::Bfq;
-use super::data::entity::Place;
+use super::data::entity::EntityTree;
 use super::data::queue::QueueId;
 use crate::collections::Id;
 use crate::env::Env;
@@ -22,7 +22,7 @@ impl Bfq {
             assert_eq!(queue.next.is_some(), queue.queued > 0, "a queue with requests knows the next");
             assert!(queue.requests >= queue.queued + queue.in_flight);
             assert!(queue.busy || queue.is_empty(), "a queue with requests is busy");
-            assert_eq!(queue.busy, entity.place == Place::Active || self.active == Some(id));
+            assert_eq!(queue.busy, entity.place == EntityTree::Active || self.active == Some(id));
             assert!(!queue.positioned || !queue.is_empty(), "only a queue with requests has a position");
             assert_eq!(queue.pending, queue.busy || queue.in_flight > 0, "a queue with requests counts for its group");
             assert!(!queue.counted || queue.pending);
@@ -88,7 +88,7 @@ impl Bfq {
             assert_eq!(members().filter(|&&id| self.queues[id].pending).count(), slot.pending_queues as usize);
             let positioned = slot.positions.check(&self.queues.positions);
             assert_eq!(members().filter(|&&id| self.queues[id].positioned).count(), positioned);
-            waiting += members().filter(|id| self.entities[id.entity()].place == Place::Active).count();
+            waiting += members().filter(|id| self.entities[id.entity()].place == EntityTree::Active).count();
             pending_groups += u32::from(slot.pending_queues > 0);
             assert!(slot.next.is_none_or(|next| self.entities[next].group == group));
             assert!(slot.in_service.is_none() || self.active.is_some());

@@ -1,7 +1,7 @@
 //! The end of a turn: what the queue is charged for, what is learnt of it, and where it waits from now on.
 
 use super::Bfq;
-use super::data::entity::Place;
+use super::data::entity::EntityTree;
 use super::data::queue::QueueId;
 use crate::decision::{BfqEvent, BfqReason};
 use crate::env::Env;
@@ -130,6 +130,6 @@ impl Bfq {
         if self.queues[id].in_flight == 0 {
             self.end_pending(id);
         }
-        debug_assert!(self.entities[id.entity()].place != Place::Active);
+        debug_assert!(self.entities[id.entity()].place != EntityTree::Active);
     }
 }

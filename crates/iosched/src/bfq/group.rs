@@ -1,7 +1,7 @@
 //! Groups: the queues and groups of one cgroup, which share by weight what the cgroup gets; moves between groups; removal.
 
 use super::Bfq;
-use super::data::entity::{Class, Entity, EntityId, Place};
+use super::data::entity::{Class, Entity, EntityId, EntityTree};
 use super::data::group::{Group, GroupId};
 use super::data::queue::{NEVER, QueueId};
 use crate::context::{CgroupId, ContextId, LEVEL_MAX};
@@ -97,7 +97,7 @@ impl Bfq {
         }
         if self.queues[id].busy {
             self.deactivate(env, id, false, false);
-        } else if self.entities[id.entity()].place == Place::Idle {
+        } else if self.entities[id.entity()].place == EntityTree::Idle {
             self.forget(env, id.entity());
         }
         let pending = self.remove_pending(id);

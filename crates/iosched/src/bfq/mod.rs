@@ -50,7 +50,7 @@ use data::injection::Sample;
 use data::peak_rate::PeakRate;
 use data::process::Process;
 use data::queue::{QueueId, Queues, Waiting};
-use data::told::Told;
+use data::told::ToldStates;
 use data::turn::Turn;
 use data::weights::Weights;
 use tunables::{DECLARATIONS, Tunables};
@@ -130,7 +130,7 @@ struct Bfq {
     peak_rate: PeakRate,
     budgets: Budgets,
     depth: QueueDepth,
-    told: Told,
+    told: ToldStates,
 }
 
 impl Bfq {
@@ -160,7 +160,7 @@ impl Bfq {
             peak_rate: PeakRate::new(env),
             budgets: Budgets::default(),
             depth: QueueDepth::default(),
-            told: Told::default(),
+            told: ToldStates::default(),
         }
     }
 

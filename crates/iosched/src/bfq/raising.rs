@@ -186,7 +186,7 @@ impl Bfq {
         let now = self.jiffies(env);
         let ids: Vec<QueueId> = self.queues.ids().collect();
         for &id in &ids {
-            if self.entities[id.entity()].place != super::data::entity::Place::Nowhere {
+            if self.entities[id.entity()].place != super::data::entity::EntityTree::Nowhere {
                 self.end_raising(now, id);
             }
         }

@@ -4,7 +4,7 @@
 //! service, and what it means for the group's own place is handed up level by level.
 
 use super::Bfq;
-use super::data::entity::{Class, EntityId, Place};
+use super::data::entity::{Class, EntityId, EntityTree};
 use super::data::group::GroupId;
 use super::data::queue::QueueId;
 use crate::env::Env;
@@ -17,7 +17,7 @@ impl Bfq {
     #[inline]
     pub(super) fn is_on_tree_or_in_service(&self, id: EntityId) -> bool {
         let entity = &self.entities[id];
-        entity.place != Place::Nowhere || self.groups[entity.group].in_service == Some(id)
+        entity.place != EntityTree::Nowhere || self.groups[entity.group].in_service == Some(id)
     }
 
     /// The entity of the group that `id` belongs to, unless that is the root.
@@ -28,7 +28,7 @@ impl Bfq {
 
     fn waits_or_is_served(&self, id: EntityId) -> bool {
         let entity = &self.entities[id];
-        entity.place == Place::Active || self.groups[entity.group].in_service == Some(id)
+        entity.place == EntityTree::Active || self.groups[entity.group].in_service == Some(id)
     }
 
     // ---- service
@@ -163,7 +163,7 @@ impl Bfq {
         let finish = entities.node(id).finish;
         let back_shifted = non_blocking && tree.vtime.is_after(finish);
         let base = if back_shifted { finish } else { tree.vtime };
-        let start = if place == Place::Idle {
+        let start = if place == EntityTree::Idle {
             tree.remove_idle(entities, id);
             base.max(finish)
         } else {
@@ -182,7 +182,7 @@ impl Bfq {
             node.finish = node.start.after(service, weight);
             node.start = node.finish;
         }
-        if self.entities[id].place == Place::Active {
+        if self.entities[id].place == EntityTree::Active {
             self.remove_active(id);
         }
         self.enqueue(id, false);
@@ -206,8 +206,8 @@ impl Bfq {
             self.entities[id].service = 0;
         }
         match place {
-            Place::Active => self.remove_active(id),
-            Place::Idle if !served => {
+            EntityTree::Active => self.remove_active(id),
+            EntityTree::Idle if !served => {
                 let Self { entities, groups, .. } = self;
                 groups[group].trees[class.index()].remove_idle(entities, id);
             }
@@ -347,7 +347,7 @@ impl Bfq {
             self.groups[group].in_service = Some(entity);
             let own = self.entities[entity].own_group;
             let leaves = own.is_none_or(|own| self.groups[own].active_children == 1);
-            if leaves && self.entities[entity].place == Place::Active {
+            if leaves && self.entities[entity].place == EntityTree::Active {
                 self.remove_active(entity);
             }
             match own {

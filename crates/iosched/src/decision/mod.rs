@@ -230,13 +230,13 @@ impl Decision {
         const { assert!(N <= 4, "a decision has up to four values") };
         Self::Noted { what, values: std::array::from_fn(|place| values.get(place).copied()) }
     }
-}
 
-impl Decision {
-    /// The same decision with other names for bios: `renamed` gives each the one that it gets.
+    /// The same decision as others are told of it: `renamed` gives each bio the name that it gets, and moments are since
+    /// `beginning`.
     #[must_use]
-    pub fn with_cookies(mut self, renamed: impl Fn(u64) -> u64) -> Self {
+    pub fn told(mut self, beginning: Time, renamed: impl Fn(u64) -> u64) -> Self {
         match &mut self {
+            Self::Kyber(KyberEvent::TimerArm { at }) => *at = Time::from_ns(at.since(beginning)),
             Self::Insert { cookie, .. }
             | Self::Wait { cookie, .. }
             | Self::Dispatch { cookie, .. }

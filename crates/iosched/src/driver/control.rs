@@ -1,5 +1,5 @@
-//! What a host changes: processes, cgroups, attributes, tunables and the elevator itself. Each is the queue's call of that name, told to
-//! the recording first.
+//! What a host changes: processes, cgroups, attributes, tunables and the elevator itself. Each is the queue's call of
+//! that name, told to the recording first.
 
 use super::Driver;
 use super::recording::{Record, What};
@@ -101,8 +101,8 @@ impl Driver {
 
     // ---- recording
 
-    /// Records what this driver, of a queue that was just made of `config`, is told from now on; `depth`: how many requests
-    /// the device takes at once. The host [takes](Self::take_records) the records often.
+    /// Records what this driver, of a queue that was just made of `config`, is told from now on; `depth`: how many
+    /// requests the device takes at once. The host [takes](Self::take_records) the records often.
     pub fn record(&mut self, now: Time, config: QueueConfig, depth: u32) {
         self.recording = Some(Box::default());
         let (elevator, rerun) = (self.queue.scheduler().to_owned(), self.rerun);
@@ -125,10 +125,17 @@ impl Driver {
         self.recording.as_mut().map(|recording| recording.take()).unwrap_or_default()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn note(&mut self, at: Option<Time>, what: impl FnOnce() -> What) {
+        if self.recording.is_some() {
+            self.note_recorded(at, what());
+        }
+    }
+
+    #[cold]
+    fn note_recorded(&mut self, at: Option<Time>, what: What) {
         if let Some(recording) = &mut self.recording {
-            recording.note(at, what());
+            recording.note(at, what);
         }
     }
 }

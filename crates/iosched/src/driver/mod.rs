@@ -286,7 +286,7 @@ impl Driver {
     // ---- the turn
 
     /// The next step of the turn that follows an event; `None`: it is over. `has_room`: the device can take a request.
-    #[inline]
+    #[inline(always)]
     pub fn turn(&mut self, now: Time, has_room: bool) -> Option<Step> {
         if self.phase == Phase::Rest {
             self.is_multi_queue = self.queue.is_multi_queue();
@@ -323,14 +323,14 @@ impl Driver {
         None
     }
 
-    #[inline]
+    #[inline(always)]
     fn begin(&mut self, phase: Phase) {
         self.phase = phase;
         self.run.has_begun = false;
     }
 
     /// The next request of a run.
-    #[inline]
+    #[inline(always)]
     fn dispatch(&mut self, now: Time, has_room: bool) -> Option<RequestId> {
         if !self.run.has_begun {
             // The wish is being fulfilled.
@@ -351,11 +351,15 @@ impl Driver {
         given
     }
 
-    #[inline]
+    #[inline(always)]
     fn plan_rerun(&mut self, now: Time) {
-        if !self.run.is_barren || self.rerun_at.is_some() {
-            return;
+        if self.run.is_barren && self.rerun_at.is_none() {
+            self.plan_rerun_of_barren(now);
         }
+    }
+
+    /// The run that has just ended gave nothing.
+    fn plan_rerun_of_barren(&mut self, now: Time) {
         let after_ns = match self.rerun {
             Rerun::DeviceIdle { after_ns, .. } if self.is_multi_queue && self.queue.in_driver() == 0 => after_ns,
             Rerun::Barren { after_ns } => after_ns,

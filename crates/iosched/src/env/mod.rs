@@ -6,7 +6,7 @@ mod merge_hash;
 
 use crate::context::{Cgroups, ContextId, Contexts, IoPriority};
 use crate::decision::{Decision, DecisionLog};
-use crate::request::{RequestId, Requests, Stage};
+use crate::request::{RequestId, RequestStage, Requests};
 use crate::time::{SECOND_NS, Time};
 
 pub(crate) use dispatch_list::DispatchList;
@@ -108,8 +108,8 @@ impl Env {
     #[inline(always)]
     pub(crate) fn unqueue(&mut self, id: RequestId) {
         let request = &mut self.requests[id];
-        debug_assert_eq!(request.stage, Stage::Queued, "only what is queued is given out or released");
-        request.stage = Stage::Released;
+        debug_assert_eq!(request.stage, RequestStage::Queued, "only what is queued is given out or released");
+        request.stage = RequestStage::Released;
         self.queued -= 1;
         if request.hashed {
             let end = request.end();

@@ -159,6 +159,7 @@ impl Kyber {
         *batch += 1;
         *queued -= 1;
         let request = &mut env.requests[id];
+        debug_assert_eq!(request.elevator, NIL, "a request has one token");
         (request.elevator, request.deadline) = (token, env.now);
         Some(id)
     }

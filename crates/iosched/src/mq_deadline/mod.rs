@@ -108,6 +108,7 @@ impl MqDeadline {
         let Direction { sorted, fifo, .. } = self.direction_of(env, id);
         sorted.remove(&mut env.requests, id);
         fifo.remove(env.requests.list_nodes(), id);
+        debug_assert_eq!(sorted.is_empty(), fifo.is_empty(), "what is sorted is in line");
     }
 
     /// The direction of a new batch in `class`; `None` if it has nothing.
@@ -151,6 +152,8 @@ impl MqDeadline {
         self.batch += 1;
         self.classes[class].directions[self.direction].position = env.requests[id].sector;
         self.remove(env, id);
+        debug_assert!(self.batch <= self.tunables.fifo_batch.max(1), "a batch ends");
+        debug_assert!(self.classes[class].under_way > 0, "what was queued is under way");
         Some(id)
     }
 

@@ -1,8 +1,7 @@
 //! Control: attributes, tunables, cgroups, and switching elevators at run time.
 
+use super::allocation::Allocation;
 use super::attributes::{ATTRIBUTES, default_nr_requests};
-use super::multi::MultiQueue;
-use super::single::Limits;
 use super::{DeviceQueues, Next, RequestQueue};
 use crate::context::{Cgroup, CgroupId, ContextId, WeightError, WeightRange};
 use crate::decision::Decision;
@@ -10,7 +9,7 @@ use crate::elevator::{Elevator, Registered};
 use crate::env::Env;
 use crate::layer::Layer;
 use crate::registry::Registry;
-use crate::request::{Request, Stage};
+use crate::request::{Request, RequestStage};
 use crate::time::Time;
 use crate::tunable::{Spec, TunableError};
 
@@ -24,14 +23,6 @@ impl DeviceQueues {
             elevator.resized(nr_requests);
         }
         elevator
-    }
-
-    /// The allocation of the multi-queue layer, if `layer` is that.
-    pub(super) fn multi_queue(self, layer: Layer, nr_requests: u32) -> Option<MultiQueue> {
-        match layer {
-            Layer::SingleQueue => None,
-            Layer::MultiQueue(rules) => Some(MultiQueue::new(rules, self.layout, self.count, nr_requests)),
-        }
     }
 }
 
@@ -48,14 +39,7 @@ impl RequestQueue {
     /// If there is none of that name.
     pub fn attribute(&self, name: &str) -> Result<String, TunableError> {
         if name == "scheduler" {
-            let present = self.scheduler();
-            let mut names = Registry::linux().names();
-            if !names.contains(&present) {
-                names.push(present);
-            }
-            let shown =
-                names.into_iter().map(|name| if name == present { format!("[{name}]") } else { name.to_owned() });
-            return Ok(shown.collect::<Vec<_>>().join(" "));
+            return Ok(Registry::linux().listed(self.scheduler()));
         }
         ATTRIBUTES.get(&self.attributes, name).map(|value| value.to_string())
     }
@@ -65,14 +49,16 @@ impl RequestQueue {
     /// # Errors
     /// If there is none of that name, it is read-only, or it does not take that value.
     pub fn set_attribute(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
-        self.env.now = now;
+        self.enter(now);
         if name == "iostats" && self.attributes.iostats {
             self.stat.advance(now);
         }
         self.attributes.set(name, value)?;
         match name {
-            "nr_requests" if self.multi.is_some() => self.resize_tags(),
-            "nr_requests" => self.limits.resized(now, self.attributes.nr_requests),
+            "nr_requests" => match &mut self.allocation {
+                Allocation::Single(limits) => limits.resized(now, self.attributes.nr_requests),
+                Allocation::Multi(_) => self.resize_tags(),
+            },
             // What went unaccounted while off stays so.
             "iostats" => self.stat.stamp = now,
             _ => {}
@@ -102,7 +88,7 @@ impl RequestQueue {
     /// # Errors
     /// If there is none of that name, or it does not take that value.
     pub fn set_tunable(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
-        self.env.now = now;
+        self.enter(now);
         let owner = self.scheduler();
         let elevator = self.next.as_mut().map_or(&mut self.elevator, |next| &mut next.elevator);
         match elevator.tunables_mut() {
@@ -146,14 +132,14 @@ impl RequestQueue {
 
     /// Moves a process to another cgroup. What it submits from now on belongs there; the elevator notices at its next request.
     pub fn move_context(&mut self, now: Time, context: ContextId, cgroup: CgroupId) {
-        self.env.now = now;
+        self.enter(now);
         self.env.contexts.get_mut(context).cgroup = cgroup;
     }
 
     /// Removes a cgroup: its processes, and what they have queued, go to the nearest group above it that is not removed. The
     /// root stays.
     pub fn remove_cgroup(&mut self, now: Time, cgroup: CgroupId) {
-        self.env.now = now;
+        self.enter(now);
         if self.env.cgroups.remove(cgroup)
             && let Some(elevator) = self.elevator.per_group()
         {
@@ -187,7 +173,7 @@ impl RequestQueue {
     /// one's order, and once it has completed the new one takes over. What arrives meanwhile waits, within `nr_requests`.
     /// To an elevator of the present one's name: nothing happens.
     pub fn switch(&mut self, now: Time, registered: Registered) {
-        self.env.now = now;
+        self.enter(now);
         if registered.name == self.scheduler() {
             return;
         }
@@ -220,7 +206,7 @@ impl RequestQueue {
     /// Releases everything the elevator has queued to the dispatch list, in its order: it is dispatched next, whatever the elevator waits
     /// for.
     pub fn drain(&mut self, now: Time) {
-        self.env.now = now;
+        self.enter(now);
         while let Some(id) = self.elevator.drain(&mut self.env) {
             self.env.unqueue(id);
             self.env.dispatch_list.push_back(&mut self.env.requests, id);
@@ -231,7 +217,7 @@ impl RequestQueue {
     /// What `nr_requests` is once an elevator of `layer` has taken over: the single-queue layer keeps it as long as it is that
     /// layer, the multi-queue layer never does.
     fn nr_requests_under(&self, layer: Layer) -> u32 {
-        if layer.is_multi_queue() || self.multi.is_some() {
+        if layer.is_multi_queue() || self.is_multi_queue() {
             default_nr_requests(layer, self.device.depth)
         } else {
             self.attributes.nr_requests
@@ -240,28 +226,15 @@ impl RequestQueue {
 
     /// The allocation follows the elevator's layer: what there is is counted anew, and who waits tries again.
     fn change_layer(&mut self, layer: Layer, nr_requests: u32) {
-        let waiters = match &self.multi {
-            Some(multi) => multi.waiters(),
-            // `nr_requests` may have been written since the switch began.
-            None if !layer.is_multi_queue() => return,
-            None => self.limits.waiters(),
-        };
-        self.attributes.nr_requests = nr_requests;
-        self.limits = Limits::default();
-        match self.device.multi_queue(layer, nr_requests) {
-            Some(multi) => self.adopt(multi, waiters),
-            None => {
-                self.multi = None;
-                let device_flush = self.flushes.device_flush();
-                for id in self.env.requests.ids().filter(|&id| device_flush != Some(id)) {
-                    self.limits.adopt(self.env.requests[id].is_sync());
-                }
-                self.limits.resized(self.env.now, nr_requests);
-                for context in waiters {
-                    self.limits.retry(context);
-                }
-            }
+        // `nr_requests` may have been written since the switch began.
+        if !layer.is_multi_queue() && !self.is_multi_queue() {
+            return;
         }
+        let waiters = self.allocation.waiters();
+        self.attributes.nr_requests = nr_requests;
+        self.allocation = Allocation::new(layer, self.device, nr_requests);
+        self.allocation.adopt(&mut self.env, nr_requests, self.flushes.device_flush(), waiters);
+        debug_assert_eq!(self.is_multi_queue(), layer.is_multi_queue());
     }
 
     /// The old elevator has nothing left: the new one takes over, and takes in what waited.
@@ -269,6 +242,7 @@ impl RequestQueue {
         let Some(Next { elevator, registered, nr_requests }) = self.next.take() else {
             return;
         };
+        debug_assert_eq!(self.env.queued, 0, "the old elevator has nothing left");
         self.env.timer = None;
         self.elevator = elevator;
         self.registered = registered;
@@ -280,13 +254,13 @@ impl RequestQueue {
         let mut exited = Vec::new();
         while let Some(id) = self.held.first() {
             self.held.remove(self.env.requests.list_nodes(), id);
-            debug_assert_eq!(self.env.requests[id].stage, Stage::Held);
+            debug_assert_eq!(self.env.requests[id].stage, RequestStage::Held);
             let Request { op, flags, context, .. } = self.env.requests[id];
             if self.is_sequence(op, flags) {
                 self.start_sequence(id);
                 continue;
             }
-            match self.multi.as_ref().map(|multi| multi.rules) {
+            match self.allocation.rules() {
                 Some(rules) => {
                     self.note_insert(id);
                     self.insert_multi(&rules, id);

@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 
 use super::{IoError, RequestQueue, Submit};
-use crate::request::{Bio, BioDone, Flags, Op, Request, RequestId, Stage};
+use crate::request::{Bio, BioDone, Flags, Op, Request, RequestId, RequestStage};
 
 /// Requests that need the device's cache flushed.
 #[derive(Debug, Default)]
@@ -96,7 +96,7 @@ impl RequestQueue {
 
     /// Whether a flush that is submitted now is a barrier. The elevator that takes over decides for what waits for it.
     fn makes_barriers(&self) -> bool {
-        self.barriers && (self.multi.is_none() || self.next.is_some())
+        self.barriers && (!self.is_multi_queue() || self.next.is_some())
     }
 
     /// Whether there is more to be done than to move data, which the elevator does not see.
@@ -108,11 +108,11 @@ impl RequestQueue {
     pub(super) fn start_sequence(&mut self, id: RequestId) {
         let Request { op, flags, .. } = self.env.requests[id];
         let preflush = op == Op::Flush || flags.contains(Flags::PREFLUSH);
-        if preflush && self.barriers && self.multi.is_none() {
+        if preflush && self.barriers && !self.is_multi_queue() {
             self.drain_plugs();
             self.drain(self.env.now);
             self.flushes.barriers.push_back(id);
-            self.env.requests[id].stage = Stage::Released;
+            self.env.requests[id].stage = RequestStage::Released;
             self.env.dispatch_list.push_barrier(&mut self.env.requests, id);
         } else if preflush && self.write_cache {
             self.flushes.pending.push(id);
@@ -123,14 +123,14 @@ impl RequestQueue {
 
     /// The data of a flush sequence goes straight to the device.
     fn release_data(&mut self, id: RequestId) {
-        self.env.requests[id].stage = Stage::Released;
+        self.env.requests[id].stage = RequestStage::Released;
         self.env.dispatch_list.push_back(&mut self.env.requests, id);
     }
 
     /// The same, once the flush before the data is done; a barrier goes before what waits behind it.
     fn release_flushed_data(&mut self, id: RequestId) {
         if self.flushes.barriers.front() == Some(&id) {
-            self.env.requests[id].stage = Stage::Released;
+            self.env.requests[id].stage = RequestStage::Released;
             self.env.dispatch_list.return_barrier(&mut self.env.requests, id);
         } else {
             self.release_data(id);
@@ -156,7 +156,7 @@ impl RequestQueue {
             return Turn::Pass;
         }
         self.env.dispatch_list.pop(&mut self.env.requests);
-        self.env.requests[id].stage = Stage::Held;
+        self.env.requests[id].stage = RequestStage::Held;
         self.flushes.pending.push(id);
         Turn::Flush
     }
@@ -199,7 +199,7 @@ impl RequestQueue {
         if self.flushes.device != Some(id) {
             let needs_flush = self.env.requests[id].flags.contains(Flags::FUA) && !self.device_fua;
             if needs_flush && result.is_ok() {
-                self.env.requests[id].stage = Stage::Held;
+                self.env.requests[id].stage = RequestStage::Held;
                 self.flushes.written.push(id);
                 self.flushes.pending.push(id);
             } else {

@@ -6,7 +6,7 @@
 use super::{RequestQueue, Submit};
 use crate::decision::Decision;
 use crate::layer::MultiQueueRules;
-use crate::request::{Bio, Flags, MergeSide, Request, RequestId, Stage};
+use crate::request::{Bio, Flags, MergeSide, Request, RequestId, RequestStage};
 
 impl RequestQueue {
     /// Joins `bio` to a queued request, if there is one for it.
@@ -74,6 +74,7 @@ impl RequestQueue {
             return Some((behind, MergeSide::Back));
         }
         let front = self.elevator.find_front(&mut self.env, bio)?;
+        debug_assert_eq!(self.env.requests[front].sector, bio.end(), "what is in front begins where the bio ends");
         self.may_join(bio, front, rules).then_some((front, MergeSide::Front))
     }
 
@@ -102,7 +103,7 @@ impl RequestQueue {
             MergeSide::Back => self.env.requests.append_bio(now, into, bio),
             MergeSide::Front => self.env.requests.prepend_bio(now, into, bio),
         }
-        if self.env.requests[into].stage != Stage::Queued {
+        if self.env.requests[into].stage != RequestStage::Queued {
             // On a plug: nobody else knows it yet.
             return;
         }
@@ -139,7 +140,7 @@ impl RequestQueue {
             && a.op == b.op
             && a.mergeable
             && b.mergeable
-            && self.multi.as_ref().is_none_or(|multi| multi.rules.same_ioprio(a.ioprio, b.ioprio))
+            && self.allocation.multi().is_none_or(|multi| multi.rules.same_ioprio(a.ioprio, b.ioprio))
             && !self.too_large(first, b.nr_sectors)
     }
 
@@ -149,7 +150,7 @@ impl RequestQueue {
         self.env.note(|| Decision::RequestMerge { cookie, into });
         let [survivor_end, absorbed_end] = [survivor, absorbed].map(|id| self.env.requests[id].end());
         let op = self.env.requests[absorbed].op;
-        let queued = self.env.requests[absorbed].stage == Stage::Queued;
+        let queued = self.env.requests[absorbed].stage == RequestStage::Queued;
         self.env.merging.hash.remove(&mut self.env.requests, survivor, survivor_end);
         if queued {
             self.env.merging.hash.remove(&mut self.env.requests, absorbed, absorbed_end);

@@ -18,6 +18,7 @@
 //! blk-mq, 6.12: tags instead of limits, hardware queues, a plug that keeps its order, and new requests that merge, too.
 //! In the multi-queue layer waiting contexts are attended to before the queue is run, in the single-queue layer after.
 
+mod allocation;
 mod attributes;
 mod control;
 mod flush;
@@ -27,11 +28,10 @@ mod plug;
 mod single;
 mod stat;
 
+use allocation::Allocation;
 use attributes::Attributes;
 use flush::{Flushes, Turn};
-use multi::MultiQueue;
 use plug::Plugs;
-use single::Limits;
 pub use stat::{Stat, StatGroup};
 
 use crate::collections::List;
@@ -40,7 +40,7 @@ use crate::decision::Decision;
 use crate::elevator::{Elevator, Registered};
 use crate::env::Env;
 use crate::parts::tags::TagLayout;
-use crate::request::{Bio, BioDone, Fifo, Flags, Op, Request, RequestId, Stage};
+use crate::request::{Bio, BioDone, Fifo, Flags, Op, Request, RequestId, RequestStage};
 use crate::time::Time;
 
 /// What a queue needs to know of its device and host.
@@ -135,10 +135,7 @@ pub struct RequestQueue {
     device_fua: bool,
     barriers: bool,
     device: DeviceQueues,
-    /// Allocation in the single-queue layer,
-    limits: Limits,
-    /// and in the multi-queue layer, if that is the elevator's.
-    multi: Option<MultiQueue>,
+    allocation: Allocation,
     plugs: Plugs,
     flushes: Flushes,
     /// Arrived while elevators are being switched.
@@ -167,13 +164,12 @@ impl RequestQueue {
             env,
             elevator,
             registered,
-            multi: device.multi_queue(registered.layer, attributes.nr_requests),
+            allocation: Allocation::new(registered.layer, device, attributes.nr_requests),
             attributes,
             write_cache: config.write_cache,
             device_fua: config.fua,
             barriers: config.barriers,
             device,
-            limits: Limits::default(),
             plugs: Plugs::default(),
             flushes: Flushes::default(),
             held: List::default(),
@@ -184,9 +180,16 @@ impl RequestQueue {
         }
     }
 
+    /// Begins every call that may depend on time.
+    #[inline]
+    fn enter(&mut self, now: Time) {
+        debug_assert!(now >= self.env.now, "time never goes back, as from {} to {now}", self.env.now);
+        self.env.now = now;
+    }
+
     // ---- submit
 
-    /// Hands in a bio. It is not split: its length is at most [`RequestQueue::max_sectors`].
+    /// Hands in a bio. It is not split: its length is at most [`RequestQueue::max_sectors`], as that was when the host cut it.
     pub fn submit(&mut self, now: Time, bio: &Bio) -> Submit {
         self.submit_issued(now, bio, None)
     }
@@ -194,8 +197,8 @@ impl RequestQueue {
     /// [`RequestQueue::submit`], of a bio that its process issued earlier, when its ioprio was `ioprio`, and that had to wait
     /// for its turn. Elevators of the single-queue layer go by what the ioprio is now.
     pub fn submit_issued(&mut self, now: Time, bio: &Bio, ioprio: Option<IoPriority>) -> Submit {
-        self.env.now = now;
-        if self.multi.is_some() {
+        self.enter(now);
+        if self.is_multi_queue() {
             self.env.bio_ioprio = ioprio.unwrap_or(self.env.contexts.get(bio.context).ioprio);
         }
         if bio.op == Op::Flush || bio.flags.intersects(Flags::PREFLUSH | Flags::FUA) {
@@ -207,20 +210,29 @@ impl RequestQueue {
     #[inline]
     fn submit_data(&mut self, bio: &Bio) -> Submit {
         debug_assert!(bio.nr_sectors > 0, "a bio with data has a length");
-        if self.multi.is_some() {
-            return self.submit_multi(bio);
+        // Zeroes and trims move no data. A bio that waited may have been cut before the limit became less.
+        debug_assert!(
+            !matches!(bio.op, Op::Read | Op::Write) || bio.nr_sectors <= self.attributes.max_hw_sectors,
+            "the device takes no {} sectors at once",
+            bio.nr_sectors
+        );
+        debug_assert!(!self.env.contexts.get(bio.context).exited, "who has exited submits no more");
+        match self.allocation.rules() {
+            None => self.submit_single(bio),
+            Some(rules) => self.submit_multi(&rules, bio),
         }
-        self.submit_single(bio)
     }
 
     /// A request for `bio`, if the limits allow one more.
     #[inline]
     fn allocate(&mut self, bio: &Bio) -> Option<RequestId> {
-        if self.multi.is_some() {
-            return self.allocate_tagged(bio);
+        match &mut self.allocation {
+            Allocation::Single(limits) => {
+                let allowed = limits.allocate(self.env.now, self.attributes.nr_requests, bio.context, bio.is_sync());
+                allowed.then(|| self.found(bio))
+            }
+            Allocation::Multi(_) => self.allocate_tagged(bio),
         }
-        let allowed = self.limits.allocate(self.env.now, self.attributes.nr_requests, bio.context, bio.is_sync());
-        allowed.then(|| self.found(bio))
     }
 
     /// A new request that begins with `bio`.
@@ -255,6 +267,7 @@ impl RequestQueue {
         self.note_insert(id);
         self.enqueue(id);
         self.elevator.insert(&mut self.env, id);
+        debug_assert_eq!(self.env.requests[id].stage, RequestStage::Queued, "an elevator keeps what it is given");
     }
 
     #[inline]
@@ -276,7 +289,8 @@ impl RequestQueue {
     #[inline]
     fn enqueue(&mut self, id: RequestId) {
         let request = &mut self.env.requests[id];
-        request.stage = Stage::Queued;
+        debug_assert!(request.in_elevator && request.stage != RequestStage::Queued, "inserted once");
+        request.stage = RequestStage::Queued;
         self.env.queued += 1;
         let request = &self.env.requests[id];
         if request.mergeable {
@@ -296,19 +310,10 @@ impl RequestQueue {
     /// request a call, in the multi-queue layer as it came, all at once. Returns whether there may be more; between calls
     /// the host attends to [`RequestQueue::take_kick`].
     pub fn unplug(&mut self, now: Time, context: ContextId) -> bool {
-        self.env.now = now;
-        if self.multi.is_some() {
-            return self.unplug_multi(context);
-        }
-        match self.plugs.pop(&self.env.requests, context) {
-            Some(id) => {
-                self.insert(id);
-                true
-            }
-            None => {
-                self.plugs.close(context);
-                false
-            }
+        self.enter(now);
+        match self.allocation.rules() {
+            None => self.unplug_single(context),
+            Some(rules) => self.unplug_multi(&rules, context),
         }
     }
 
@@ -323,15 +328,12 @@ impl RequestQueue {
     /// the single-queue layer; in the multi-queue layer a tag is kept for it until it submits or exits.
     #[inline]
     pub fn take_woken(&mut self) -> Option<ContextId> {
-        match &mut self.multi {
-            Some(multi) => multi.woken(&self.env, self.elevator.as_mut(), self.attributes.nr_requests),
-            None => self.limits.woken(self.env.now),
-        }
+        self.allocation.woken(&self.env, self.elevator.as_mut(), self.attributes.nr_requests)
     }
 
     /// A context that was woken has nothing to submit any more: what was kept for it is for others.
     pub fn decline(&mut self, context: ContextId) {
-        if let Some(multi) = &mut self.multi {
+        if let Some(multi) = self.allocation.multi_mut() {
             multi.decline(context);
         }
     }
@@ -341,7 +343,7 @@ impl RequestQueue {
     /// The request to send to the device next, or `None` if there is none or it should wait. The host calls
     /// it only while the device has room.
     pub fn dispatch(&mut self, now: Time) -> Option<RequestId> {
-        self.env.now = now;
+        self.enter(now);
         let id = match self.next_released() {
             Some(id) => id,
             None if self.next.is_some() || self.flushes.has_barrier() => return None,
@@ -356,11 +358,11 @@ impl RequestQueue {
             },
         };
         self.in_driver += 1;
+        debug_assert!(!self.flushes.barrier_begun() || self.in_driver == 1, "a barrier has the device for itself");
         let request = &mut self.env.requests[id];
-        request.stage = Stage::Started;
-        if let Some(multi) = &mut self.multi {
-            multi.started(request.hw_queue);
-        }
+        debug_assert!(matches!(request.stage, RequestStage::Released | RequestStage::Held), "given out once");
+        request.stage = RequestStage::Started;
+        self.allocation.started(request);
         if request.in_elevator {
             self.env.dispatch_list.taken_end = request.end();
         }
@@ -375,7 +377,7 @@ impl RequestQueue {
     /// room in turn if it has a queue for each.
     #[inline]
     fn ask_elevator(&mut self) -> Option<RequestId> {
-        let Some(multi) = &mut self.multi else {
+        let Some(multi) = self.allocation.multi_mut() else {
             return self.elevator.dispatch(&mut self.env);
         };
         if self.env.queued == 0 {
@@ -428,7 +430,7 @@ impl RequestQueue {
         result: Result<(), IoError>,
         mut done: impl FnMut(BioDone, Result<(), IoError>),
     ) {
-        self.env.now = now;
+        self.enter(now);
         self.leave_device(id);
         if self.env.log.is_on() {
             let cookie = self.env.requests[id].cookie;
@@ -448,23 +450,21 @@ impl RequestQueue {
     #[inline]
     fn leave_device(&mut self, id: RequestId) {
         let request = &self.env.requests[id];
-        debug_assert_eq!(request.stage, Stage::Started);
+        debug_assert_eq!(request.stage, RequestStage::Started, "the device is done with what it was given");
         self.in_driver -= 1;
-        if let Some(multi) = &mut self.multi {
-            multi.left_device(request.hw_queue);
-        }
+        self.allocation.left_device(request);
     }
 
     /// The device gives `id` back undone: it cannot take it yet. The request goes to the device before everything else.
     pub fn requeue(&mut self, now: Time, id: RequestId) {
-        self.env.now = now;
+        self.enter(now);
         self.leave_device(id);
         let Request { cookie, in_elevator, .. } = self.env.requests[id];
         self.env.note(|| Decision::Requeue { cookie });
         if in_elevator {
             self.elevator.requeue(&mut self.env, id);
         }
-        self.env.requests[id].stage = Stage::Released;
+        self.env.requests[id].stage = RequestStage::Released;
         self.env.dispatch_list.give_back(&mut self.env.requests, id);
     }
 
@@ -497,12 +497,8 @@ impl RequestQueue {
     fn free(&mut self, id: RequestId, by_completion: bool) {
         self.stat.in_flight -= 1;
         let request = &self.env.requests[id];
-        let sync = request.is_sync();
         self.elevator_requests -= usize::from(request.in_elevator);
-        match &mut self.multi {
-            Some(multi) => multi.release(request.tag, request.hw_queue, by_completion),
-            None => self.limits.release(self.env.now, self.attributes.nr_requests, sync),
-        }
+        self.allocation.release(self.env.now, self.attributes.nr_requests, request, by_completion);
         self.env.requests.release(id);
     }
 
@@ -517,7 +513,7 @@ impl RequestQueue {
 
     /// The deadline has come; the host runs the queue afterwards, if [that is meant](Self::runs_after_timer).
     pub fn timer(&mut self, now: Time) {
-        self.env.now = now;
+        self.enter(now);
         if self.env.timer.is_some_and(|at| at <= now) {
             self.env.timer = None;
             self.elevator.timer(&mut self.env);
@@ -550,14 +546,12 @@ impl RequestQueue {
     /// The process exits; its requests under way complete as usual, and it submits no more. Its id is given to
     /// another process once they have.
     pub fn exit(&mut self, now: Time, context: ContextId) {
-        self.env.now = now;
+        self.enter(now);
         while self.unplug(now, context) {}
+        debug_assert!(self.plugs.len(context) == 0 && !self.plugs.is_open(context), "nothing is left on the plug");
         let pid = self.env.pid(context);
         self.env.note(|| Decision::Exit { pid });
-        match &mut self.multi {
-            Some(multi) => multi.exit(context),
-            None => self.limits.exit(now, self.attributes.nr_requests, context),
-        }
+        self.allocation.exit(now, self.attributes.nr_requests, context);
         if let Some(elevator) = self.elevator.per_process() {
             elevator.exit(&mut self.env, context);
         }
@@ -566,7 +560,7 @@ impl RequestQueue {
 
     /// The process `from` will now wait for I/O of `to` (an fsync for its journal thread) and gives up its turn to it.
     pub fn yield_to(&mut self, now: Time, from: ContextId, to: ContextId) {
-        self.env.now = now;
+        self.enter(now);
         if let Some(elevator) = self.elevator.per_process() {
             elevator.yield_to(&mut self.env, from, to);
         }
@@ -602,7 +596,7 @@ impl RequestQueue {
     #[inline]
     #[must_use]
     pub fn is_multi_queue(&self) -> bool {
-        self.multi.is_some()
+        self.allocation.multi().is_some()
     }
 
     /// Requests in the device.
@@ -623,7 +617,7 @@ impl RequestQueue {
     /// layer never says so.
     #[must_use]
     pub fn congested(&self, sync: bool) -> bool {
-        self.limits.congested(sync)
+        self.allocation.congested(sync)
     }
 
     /// Turns the recording of decisions on or off.
@@ -645,26 +639,15 @@ impl RequestQueue {
     /// If they do not.
     pub fn check(&self) {
         let count = |stage| self.env.requests.ids().filter(|&id| self.env.requests[id].stage == stage).count();
-        let mut allocated = [0; 2];
-        let mut in_elevator = 0;
-        for id in self.env.requests.ids() {
-            let request = &self.env.requests[id];
-            if self.flushes.device_flush() != Some(id) {
-                allocated[usize::from(request.is_sync())] += 1;
-            }
-            in_elevator += usize::from(request.in_elevator);
-        }
-        match &self.multi {
-            Some(multi) => multi.check(&self.env),
-            None => assert_eq!(allocated, [self.limits.allocated(false), self.limits.allocated(true)]),
-        }
+        self.allocation.check(&self.env, self.flushes.device_flush());
+        let in_elevator = self.env.requests.ids().filter(|&id| self.env.requests[id].in_elevator).count();
         assert_eq!(in_elevator, self.elevator_requests);
-        assert_eq!(count(Stage::Queued), self.env.queued);
-        assert_eq!(count(Stage::Started), self.in_driver as usize);
+        assert_eq!(count(RequestStage::Queued), self.env.queued);
+        assert_eq!(count(RequestStage::Started), self.in_driver as usize);
         assert!(!self.flushes.barrier_begun() || self.in_driver <= 1, "a barrier has the device for itself");
-        let queued = self.env.requests.ids().filter(|&id| self.env.requests[id].stage == Stage::Queued);
+        let queued = self.env.requests.ids().filter(|&id| self.env.requests[id].stage == RequestStage::Queued);
         assert_eq!(queued.filter(|&id| self.env.requests[id].hashed).count(), self.env.merging.hash.len());
-        assert!(self.env.merging.last.is_none_or(|id| self.env.requests[id].stage == Stage::Queued));
+        assert!(self.env.merging.last.is_none_or(|id| self.env.requests[id].stage == RequestStage::Queued));
         self.elevator.check(&self.env);
     }
 }

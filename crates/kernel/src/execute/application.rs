@@ -25,7 +25,7 @@ use super::port::{Engine, Port};
 use super::recorder::{Kind, Recorder};
 use super::ring::{Command, Ring};
 use super::worker::{self, Next, Part, Played, Shared};
-use super::{ExecuteError, Gathered, IO_BYTES_MAX, Options, Run};
+use super::{ExecuteError, ExecuteOptions, Gathered, IO_BYTES_MAX, Run};
 use crate::target::Target;
 
 /// Longest name in a directory, bytes.
@@ -51,7 +51,7 @@ impl<'t> PreparedApplication<'t> {
         Ok(Self { spec, ground: Ground::new(target, Need::Files(Vec::new()))?, runs: AtomicU32::new(0) })
     }
 
-    pub(super) fn run(&self, run: &Run<'_>, options: &Options<'_>) -> Result<Gathered, ExecuteError> {
+    pub(super) fn run(&self, run: &Run<'_>, options: &ExecuteOptions<'_>) -> Result<Gathered, ExecuteError> {
         let application = self.spec.start(options.seed);
         let directory = self.ground.subdirectory(&self.runs.fetch_add(1, Ordering::Relaxed).to_string())?;
         let mut tree = Tree::new(&directory, self.spec.disks())?;
@@ -60,7 +60,7 @@ impl<'t> PreparedApplication<'t> {
         }
         let tasks: Vec<String> = application.tasks().iter().map(|task| task.name.clone()).collect();
         let shared = run.shared(tasks.len())?;
-        let stage = Mutex::new(Stage { application, tree });
+        let stage = Mutex::new(SharedApplication { application, tree });
         let mut makers = Vec::with_capacity(tasks.len());
         for (number, name) in tasks.iter().enumerate() {
             let (shared, stage) = (&shared, &stage);
@@ -86,7 +86,7 @@ impl<'t> PreparedApplication<'t> {
 
     fn part<'a>(
         shared: &'a Shared<'a>,
-        stage: &'a Mutex<Stage>,
+        stage: &'a Mutex<SharedApplication>,
         number: usize,
         name: &str,
     ) -> Result<(AppPart<'a>, Port<'a>), ExecuteError> {
@@ -118,7 +118,7 @@ impl<'t> PreparedApplication<'t> {
 }
 
 /// What all tasks of an application share.
-struct Stage {
+struct SharedApplication {
     application: Box<dyn Application>,
     tree: Tree,
 }
@@ -210,7 +210,7 @@ type CallError = (&'static str, PathBuf, io::Error);
 /// A task of an application.
 struct AppPart<'a> {
     shared: &'a Shared<'a>,
-    stage: &'a Mutex<Stage>,
+    stage: &'a Mutex<SharedApplication>,
     number: usize,
     name: String,
     state: State,
@@ -228,7 +228,7 @@ impl AppPart<'_> {
     /// Asks the application what comes next; with it, for a call, the path it is about and the offsets of a batch.
     fn next_step(&self, now_ns: u64) -> (Step, Option<PathBuf>, Vec<u64>) {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
-        let Stage { application, tree } = &mut *stage;
+        let SharedApplication { application, tree } = &mut *stage;
         let step = application.step(self.number, now_ns);
         while let Some(woken) = application.take_woken() {
             message::post(&self.shared.inboxes[woken], Message::GoOn);

@@ -13,7 +13,7 @@ use super::ExecuteError;
 use super::memory::{ALIGN_BYTES, WriteData};
 use super::port::Opened;
 use crate::file::FileTarget;
-use crate::target::{DirectoryTarget, Place, Target};
+use crate::target::{DirectoryTarget, OpenTarget, Target};
 
 /// The file that stands for a device is at most so large unless the target says otherwise, bytes.
 const DISK_BYTES_MAX: u64 = 1 << 30;
@@ -68,10 +68,10 @@ pub(super) struct Ground<'t> {
 /// How large a device is to a workload on this target that reaches to `reach_bytes`.
 pub(super) fn disk_bytes(target: &Target, reach_bytes: u64) -> Result<u64, ExecuteError> {
     let directory = match &target.place {
-        Place::Directory(directory) => directory,
-        Place::ReadOnly(device) => return Ok(device.size_bytes()),
-        Place::Writable(consent) => return Ok(consent.device().size_bytes()),
-        Place::File(file) => return Ok(file.bytes()),
+        OpenTarget::Directory(directory) => directory,
+        OpenTarget::ReadOnly(device) => return Ok(device.size_bytes()),
+        OpenTarget::Writable(consent) => return Ok(consent.device().size_bytes()),
+        OpenTarget::File(file) => return Ok(file.bytes()),
     };
     if let Some(bytes) = directory.disk_bytes() {
         return Ok(bytes.next_multiple_of(ALIGN_BYTES as u64));
@@ -83,8 +83,8 @@ pub(super) fn disk_bytes(target: &Target, reach_bytes: u64) -> Result<u64, Execu
 /// Room for files of a workload on this target, bytes.
 pub(super) fn file_bytes(target: &Target) -> Result<u64, ExecuteError> {
     match &target.place {
-        Place::Directory(directory) => available(directory),
-        Place::ReadOnly(_) | Place::Writable(_) | Place::File(_) => disk_bytes(target, 0),
+        OpenTarget::Directory(directory) => available(directory),
+        OpenTarget::ReadOnly(_) | OpenTarget::Writable(_) | OpenTarget::File(_) => disk_bytes(target, 0),
     }
 }
 
@@ -96,10 +96,10 @@ impl<'t> Ground<'t> {
     /// The ground for a workload: of a directory, its files are there, but not filled.
     pub(super) fn new(target: &'t Target, need: Need) -> Result<Self, ExecuteError> {
         let device = match &target.place {
-            Place::Directory(directory) => return Self::in_directory(target, directory, need),
-            Place::File(file) => return Self::of_file(target, file),
-            Place::ReadOnly(device) => device,
-            Place::Writable(consent) => consent.device(),
+            OpenTarget::Directory(directory) => return Self::in_directory(target, directory, need),
+            OpenTarget::File(file) => return Self::of_file(target, file),
+            OpenTarget::ReadOnly(device) => device,
+            OpenTarget::Writable(consent) => consent.device(),
         };
         let piece = Piece { path: device.path(), start: 0, bytes: device.size_bytes() };
         if piece.bytes == 0 {
@@ -196,7 +196,7 @@ impl<'t> Ground<'t> {
         let direct = access.direct && self.direct;
         let file = open(if direct { OFlags::DIRECT.bits() as i32 } else { 0 })?;
         let other = if access.buffered && direct { Some(open(0)?) } else { None };
-        let is_device = matches!(self.target.place, Place::ReadOnly(_) | Place::Writable(_));
+        let is_device = matches!(self.target.place, OpenTarget::ReadOnly(_) | OpenTarget::Writable(_));
         let block_bytes = self.block_bytes;
         Ok(Opened { path: path.clone(), file, buffered: !direct, other, block_bytes, is_device })
     }
@@ -205,9 +205,9 @@ impl<'t> Ground<'t> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(flags);
         match &self.target.place {
-            Place::Writable(consent) if write => consent.open(&options),
-            Place::Directory(_) => options.write(write).open(path),
-            Place::ReadOnly(_) | Place::Writable(_) | Place::File(_) => options.open(path),
+            OpenTarget::Writable(consent) if write => consent.open(&options),
+            OpenTarget::Directory(_) => options.write(write).open(path),
+            OpenTarget::ReadOnly(_) | OpenTarget::Writable(_) | OpenTarget::File(_) => options.open(path),
         }
     }
 }

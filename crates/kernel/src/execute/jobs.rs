@@ -15,7 +15,7 @@ use super::message::{self, Inbox, Message};
 use super::port::{Io, IoOp, Port};
 use super::recorder::Recorder;
 use super::worker::{self, Next, Part, Played, Shared};
-use super::{ExecuteError, Gathered, Options, Run};
+use super::{ExecuteError, ExecuteOptions, Gathered, Run};
 use crate::target::Target;
 
 /// Tag of a flush; I/Os have the number of their slot.
@@ -47,7 +47,7 @@ impl<'t> PreparedJobs<'t> {
         Ok(Self { jobs, layout, ground: Ground::new(target, need)? })
     }
 
-    pub(super) fn run(&self, run: &Run<'_>, options: &Options<'_>) -> Result<Gathered, ExecuteError> {
+    pub(super) fn run(&self, run: &Run<'_>, options: &ExecuteOptions<'_>) -> Result<Gathered, ExecuteError> {
         let shared = run.shared(self.jobs.count())?;
         let crew = Hands { crew: Mutex::new(Crew::new(self.jobs, options.seed)), inboxes: &shared.inboxes };
         crew.carry_out(|_| {});

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use iosched_numbers::SplitMix64;
 use iosched_system::{Buffer, Pool, Shared};
-use iosched_workload::SplitMix64;
 
 /// Where data begins in memory and in files, bytes: a multiple of this is enough for any direct I/O.
 pub(super) const ALIGN_BYTES: usize = 4096;

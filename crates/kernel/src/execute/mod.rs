@@ -48,14 +48,14 @@ use self::worker::Shared;
 use crate::block::Stat;
 use crate::consent::{Refusal, unasked};
 use crate::quiet::drop_caches;
-use crate::target::{Place, Target};
+use crate::target::{OpenTarget, Target};
 
 /// The longest I/O, bytes.
 const IO_BYTES_MAX: u64 = 1 << 30;
 
 /// How a workload is run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options<'a> {
+pub struct ExecuteOptions<'a> {
     /// Decides what the workload leaves to chance.
     pub seed: u64,
     /// How a trace is replayed; without meaning for other workloads.
@@ -213,7 +213,7 @@ impl ExecuteError {
 ///
 /// # Errors
 /// As both.
-pub fn run(workload: &Workload, target: &Target, options: &Options<'_>) -> Result<RunResult, ExecuteError> {
+pub fn run(workload: &Workload, target: &Target, options: &ExecuteOptions<'_>) -> Result<RunResult, ExecuteError> {
     prepare(workload, target, options.interrupt)?.run(options)
 }
 
@@ -245,7 +245,7 @@ pub fn check(workload: &Workload, target: &Target) -> Result<(), ExecuteError> {
     if !target.is_writable() && !needs_files && writes(workload) {
         let (workload, path) = (workload.name().to_owned(), target.to_string());
         return Err(match &target.place {
-            Place::ReadOnly(device) => ExecuteError::NoConsent { workload, refusal: Box::new(unasked(device)) },
+            OpenTarget::ReadOnly(device) => ExecuteError::NoConsent { workload, refusal: Box::new(unasked(device)) },
             _ => ExecuteError::OnlyRead { workload, path },
         });
     }
@@ -312,7 +312,7 @@ impl Prepared<'_> {
     ///
     /// # Errors
     /// An I/O failed, the system refuses something, or the run was interrupted.
-    pub fn run(&self, options: &Options<'_>) -> Result<RunResult, ExecuteError> {
+    pub fn run(&self, options: &ExecuteOptions<'_>) -> Result<RunResult, ExecuteError> {
         if let Replay::Open { speed } = options.replay
             && !(speed.is_finite() && (1e-6..=1e6).contains(&speed))
         {
@@ -407,7 +407,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(prepared: &'a Prepared<'_>, options: &Options<'a>) -> Self {
+    fn new(prepared: &'a Prepared<'_>, options: &ExecuteOptions<'a>) -> Self {
         let io_bytes = prepared.io_bytes as usize;
         // Blocks that an I/O touches are moved whole.
         let room = io_bytes + 2 * memory::ALIGN_BYTES;

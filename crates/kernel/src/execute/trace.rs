@@ -8,15 +8,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use iosched::{Flags, IoPriority, Op, SECTOR_BYTES};
+use iosched_numbers::SplitMix64;
 use iosched_workload::outcome::{Note, TaskResult};
-use iosched_workload::{Entry, Fit, Followers, Replay, SplitMix64, Trace};
+use iosched_workload::{Entry, Fit, Followers, Replay, Trace};
 
 use super::ground::{Access, Ground, Need};
 use super::message::Message;
 use super::port::{Io, IoOp, Port};
 use super::recorder::Recorder;
 use super::worker::{self, Next, Part, Played, Shared};
-use super::{ExecuteError, Gathered, Options, Run};
+use super::{ExecuteError, ExecuteOptions, Gathered, Run};
 use crate::target::Target;
 
 /// Threads at most; further processes share them.
@@ -48,7 +49,7 @@ impl<'t> PreparedTrace<'t> {
         self.fitted.as_deref().unwrap_or(self.recorded)
     }
 
-    pub(super) fn run(&self, run: &Run<'_>, options: &Options<'_>) -> Result<Gathered, ExecuteError> {
+    pub(super) fn run(&self, run: &Run<'_>, options: &ExecuteOptions<'_>) -> Result<Gathered, ExecuteError> {
         let processes = self.trace().processes().len();
         let threads = processes.clamp(1, THREADS_MAX);
         let shared = run.shared(threads)?;
@@ -75,7 +76,7 @@ impl<'t> PreparedTrace<'t> {
         &'a self,
         run: &Run<'_>,
         shared: &'a Shared<'a>,
-        options: &Options<'_>,
+        options: &ExecuteOptions<'_>,
         (thread, range): (usize, Range<usize>),
     ) -> Result<(TracePart<'a>, Port<'a>), ExecuteError> {
         let trace = self.trace();

@@ -25,7 +25,7 @@ use crate::state::StateError;
 
 pub use lasting::Lasting;
 pub use recorded::{Change, Left, NotRestored, Recorded};
-pub use restore::{Kept, Options, Restoration, left_over, restore};
+pub use restore::{LeftAlone, Restoration, RestoreOptions, left_over, restore};
 pub use session::Session;
 
 /// The kind of entries in the state directory that journals are.

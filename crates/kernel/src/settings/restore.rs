@@ -9,7 +9,7 @@ use crate::state::{Entry, Locked, StateDirectory, parse};
 
 /// How to go about it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Options {
+pub struct RestoreOptions {
     /// Only look what would be done.
     pub dry_run: bool,
     /// Put back also after a reboot, and on another device of that name; forget a device that is gone.
@@ -36,7 +36,7 @@ pub enum Restoration {
     /// It was left alone, and its journal is kept.
     Kept {
         /// Why.
-        reason: Kept,
+        reason: LeftAlone,
     },
     /// A device that is gone, or another one by now, was forgotten, and nothing was set.
     Forgotten,
@@ -47,7 +47,7 @@ pub enum Restoration {
 /// Why a device was left alone.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kept {
+pub enum LeftAlone {
     /// A session is at work on it.
     InUse {
         /// Its process; 0 if that is not known.
@@ -83,7 +83,7 @@ pub fn restore(
     roots: &Roots,
     state: &StateDirectory,
     name: &str,
-    options: Options,
+    options: RestoreOptions,
 ) -> Result<Restoration, SettingsError> {
     if !left_over(state).iter().any(|left| left == name) {
         return Ok(Restoration::Nothing);
@@ -92,7 +92,7 @@ pub fn restore(
         Locked::ByUs(entry) => entry,
         Locked::ByAnother(text) => {
             let pid = parse::<Journal>(&text).map_or(0, |journal| journal.pid);
-            return Ok(Restoration::Kept { reason: Kept::InUse { pid } });
+            return Ok(Restoration::Kept { reason: LeftAlone::InUse { pid } });
         }
     };
     let text = entry.text()?;
@@ -102,12 +102,12 @@ pub fn restore(
         return Ok(Restoration::Nothing);
     }
     let Some(journal) = parse::<Journal>(&text).filter(|journal| journal.version == VERSION) else {
-        return Ok(Restoration::Kept { reason: Kept::Damaged { path: entry.path().to_owned() } });
+        return Ok(Restoration::Kept { reason: LeftAlone::Damaged { path: entry.path().to_owned() } });
     };
     let rebooted = journal.boot_id != roots.boot_id();
     let Ok(device) = BlockDevice::named(roots, name) else {
         if !options.force && !options.forget && !rebooted {
-            return Ok(Restoration::Kept { reason: Kept::Gone });
+            return Ok(Restoration::Kept { reason: LeftAlone::Gone });
         }
         finish(entry, options)?;
         return Ok(Restoration::Forgotten);
@@ -124,7 +124,7 @@ pub fn restore(
         return Ok(Restoration::Forgotten);
     }
     if is_another && !options.force {
-        return Ok(Restoration::Kept { reason: Kept::Another { then: Box::new(then), now: Box::new(now) } });
+        return Ok(Restoration::Kept { reason: LeftAlone::Another { then: Box::new(then), now: Box::new(now) } });
     }
     put_back(entry, &journal.recorded, &device, options)
 }
@@ -133,14 +133,14 @@ fn put_back(
     entry: Entry,
     recorded: &Recorded,
     device: &BlockDevice,
-    options: Options,
+    options: RestoreOptions,
 ) -> Result<Restoration, SettingsError> {
     let changes = if options.dry_run { recorded.changes(device) } else { recorded.put_back(device)? };
     finish(entry, options)?;
     Ok(Restoration::PutBack { changes })
 }
 
-fn finish(entry: Entry, options: Options) -> Result<(), SettingsError> {
+fn finish(entry: Entry, options: RestoreOptions) -> Result<(), SettingsError> {
     if !options.dry_run {
         entry.remove()?;
     }

@@ -60,8 +60,9 @@ fn one_session_at_a_time() {
     let refused = Session::begin(&machine.device("sda2"), &state(&machine)).unwrap_err();
     assert!(matches!(refused, SettingsError::Busy { pid, .. } if pid == std::process::id()), "{refused}");
     let kept =
-        restore(&machine.roots(), &state(&machine), "sda", Options { force: true, ..Options::default() }).unwrap();
-    assert!(matches!(kept, Restoration::Kept { reason: Kept::InUse { .. } }));
+        restore(&machine.roots(), &state(&machine), "sda", RestoreOptions { force: true, ..RestoreOptions::default() })
+            .unwrap();
+    assert!(matches!(kept, Restoration::Kept { reason: LeftAlone::InUse { .. } }));
     assert!(Session::begin(&machine.device("sdb"), &state(&machine)).is_ok());
     drop(session);
     assert!(Session::begin(&machine.device("sda"), &state(&machine)).is_ok());
@@ -73,14 +74,22 @@ fn what_a_killed_session_left_is_put_back() {
     killed(&machine, "sdc", "present:nr_requests=9,fifo_batch=1");
     let refused = Session::begin(&machine.device("sdc"), &state(&machine)).unwrap_err().to_string();
     assert!(refused.ends_with("first: iosched restore sdc"), "{refused}");
-    let would =
-        restore(&machine.roots(), &state(&machine), "sdc", Options { dry_run: true, ..Options::default() }).unwrap();
+    let would = restore(
+        &machine.roots(),
+        &state(&machine),
+        "sdc",
+        RestoreOptions { dry_run: true, ..RestoreOptions::default() },
+    )
+    .unwrap();
     assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "9");
-    let did = restore(&machine.roots(), &state(&machine), "sdc", Options::default()).unwrap();
+    let did = restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions::default()).unwrap();
     assert_eq!(did, would);
     assert!(matches!(&did, Restoration::PutBack { changes } if changes.len() == 2), "{did:?}");
     assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
-    assert_eq!(restore(&machine.roots(), &state(&machine), "sdc", Options::default()).unwrap(), Restoration::Nothing);
+    assert_eq!(
+        restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions::default()).unwrap(),
+        Restoration::Nothing
+    );
 }
 
 #[test]
@@ -88,11 +97,17 @@ fn after_a_reboot_nothing_is_touched_and_what_differs_is_told() {
     let machine = Machine::new();
     killed(&machine, "sdc", "present:nr_requests=9");
     machine.write("proc/sys/kernel/random/boot_id", "another\n");
-    let found =
-        restore(&machine.roots(), &state(&machine), "sdc", Options { dry_run: true, ..Options::default() }).unwrap();
+    let found = restore(
+        &machine.roots(),
+        &state(&machine),
+        "sdc",
+        RestoreOptions { dry_run: true, ..RestoreOptions::default() },
+    )
+    .unwrap();
     assert!(matches!(&found, Restoration::Rebooted { changes } if changes[0].to_string() == "nr_requests 9 -> 256"));
     let forced =
-        restore(&machine.roots(), &state(&machine), "sdc", Options { force: true, ..Options::default() }).unwrap();
+        restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions { force: true, ..RestoreOptions::default() })
+            .unwrap();
     assert!(matches!(forced, Restoration::PutBack { .. }));
     assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
 }
@@ -104,10 +119,11 @@ fn another_device_of_that_name_is_left_alone() {
         machine.write("sys/devices/sdc/diskseq", "3\n");
         killed(&machine, "sdc", "present:nr_requests=9");
         machine.write(&format!("sys/devices/sdc/{file}"), text);
-        let found = restore(&machine.roots(), &state(&machine), "sdc", Options::default()).unwrap();
-        let is_another = matches!(found, Restoration::Kept { reason: Kept::Another { .. } });
+        let found = restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions::default()).unwrap();
+        let is_another = matches!(found, Restoration::Kept { reason: LeftAlone::Another { .. } });
         assert_eq!(is_another, file == "diskseq", "a disk that grows is still the same: {found:?}");
-        restore(&machine.roots(), &state(&machine), "sdc", Options { force: true, ..Options::default() }).unwrap();
+        restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions { force: true, ..RestoreOptions::default() })
+            .unwrap();
         assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "256");
     }
 }
@@ -119,7 +135,7 @@ fn another_device_is_forgotten_without_being_set() {
     killed(&machine, "sdc", "present:nr_requests=9");
     machine.write("sys/devices/sdc/diskseq", "4\n");
     for dry_run in [true, false] {
-        let options = Options { dry_run, forget: true, ..Options::default() };
+        let options = RestoreOptions { dry_run, forget: true, ..RestoreOptions::default() };
         assert_eq!(restore(&machine.roots(), &state(&machine), "sdc", options).unwrap(), Restoration::Forgotten);
         assert_eq!(left_over(&state(&machine)).is_empty(), !dry_run);
         assert_eq!(machine.read("sys/devices/sdc/queue/nr_requests"), "9");
@@ -136,11 +152,11 @@ fn a_device_that_is_gone_is_forgotten_when_asked_to_or_after_a_reboot() {
         std::fs::remove_file(&link).unwrap();
         let options = if reboots {
             machine.write("proc/sys/kernel/random/boot_id", "another\n");
-            Options::default()
+            RestoreOptions::default()
         } else {
-            let found = restore(&machine.roots(), &state(&machine), "sdd", Options::default()).unwrap();
-            assert_eq!(found, Restoration::Kept { reason: Kept::Gone });
-            Options { force: true, ..Options::default() }
+            let found = restore(&machine.roots(), &state(&machine), "sdd", RestoreOptions::default()).unwrap();
+            assert_eq!(found, Restoration::Kept { reason: LeftAlone::Gone });
+            RestoreOptions { force: true, ..RestoreOptions::default() }
         };
         assert_eq!(restore(&machine.roots(), &state(&machine), "sdd", options).unwrap(), Restoration::Forgotten);
         std::os::unix::fs::symlink(to, link).unwrap();
@@ -155,11 +171,11 @@ fn a_damaged_journal_is_told_and_kept_and_one_never_written_means_nothing() {
     let whole = std::fs::read_to_string(&journal).unwrap();
     for text in ["{", "[]", &whole.replace("\"version\": 1", "\"version\": 99"), &whole[..whole.len() / 2]] {
         std::fs::write(&journal, text).unwrap();
-        let found = restore(&machine.roots(), &state(&machine), "sdc", Options::default()).unwrap();
-        assert!(matches!(found, Restoration::Kept { reason: Kept::Damaged { .. } }), "{found:?}");
+        let found = restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions::default()).unwrap();
+        assert!(matches!(found, Restoration::Kept { reason: LeftAlone::Damaged { .. } }), "{found:?}");
     }
     std::fs::write(&journal, "").unwrap();
-    let found = restore(&machine.roots(), &state(&machine), "sdc", Options::default()).unwrap();
+    let found = restore(&machine.roots(), &state(&machine), "sdc", RestoreOptions::default()).unwrap();
     assert_eq!(found, Restoration::Nothing);
     assert!(left_over(&state(&machine)).is_empty());
 }

@@ -15,6 +15,7 @@ use crate::fairness::ALONE_IOS_MIN;
 use crate::figure::Figure;
 use crate::number::significant;
 use crate::record::{MissingRecord, WorkloadKind};
+use crate::words::listed;
 
 pub(crate) use find::Finder;
 
@@ -202,16 +203,6 @@ pub enum Doubt {
         /// What is wrong.
         problem: String,
     },
-}
-
-/// "a", "a and b", "a, b and c", with `word` before the last: "and" or "or".
-#[must_use]
-pub fn listed(names: &[String], word: &str) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} {word} {last}", first.join(", ")),
-    }
 }
 
 impl Doubt {

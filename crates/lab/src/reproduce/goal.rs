@@ -14,7 +14,7 @@ pub struct Goal {
     #[serde(default)]
     pub measure: Measure,
     /// The figure.
-    pub of: Place,
+    pub of: FigureKey,
     /// What it is divided by.
     pub over: Other,
     /// The ratio is at least that.
@@ -37,7 +37,7 @@ pub enum Measure {
 /// Where a figure is found.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct FigureKey {
     /// Name of the case.
     pub case: String,
     /// Name of the test within it.
@@ -71,9 +71,9 @@ pub struct GoalOutcome {
 impl Goal {
     /// The other figure's place.
     #[must_use]
-    pub fn other(&self) -> Place {
+    pub fn other(&self) -> FigureKey {
         let Other { case, test, setting } = &self.over;
-        Place {
+        FigureKey {
             case: case.as_ref().unwrap_or(&self.of.case).clone(),
             test: test.as_ref().unwrap_or(&self.of.test).clone(),
             unit: self.of.unit.clone(),
@@ -91,8 +91,8 @@ impl Goal {
     /// How it was met, by what is known of figures: published, and of our runs.
     pub(super) fn outcome(
         &self,
-        published: impl Fn(&Place) -> Option<Known>,
-        simulated: impl Fn(&Place) -> Option<Known>,
+        published: impl Fn(&FigureKey) -> Option<Known>,
+        simulated: impl Fn(&FigureKey) -> Option<Known>,
     ) -> GoalOutcome {
         let other = self.other();
         let simulated = self.ratio(simulated(&self.of), simulated(&other));
@@ -134,7 +134,9 @@ mod tests {
         let text = "about = \"x\"\nof = { case = \"c\", test = \"t\", unit = \"s\", setting = \"a\" }\nover = { setting = \"b\" }\nlow = 0.5\nhigh = 0.8";
         let goal: Goal = toml::from_str(text).unwrap();
         let figures = |a: f64| {
-            move |place: &Place| Some(Known { mean: if place.setting == "a" { a } else { 10.0 }, sd: Some(a / 100.0) })
+            move |place: &FigureKey| {
+                Some(Known { mean: if place.setting == "a" { a } else { 10.0 }, sd: Some(a / 100.0) })
+            }
         };
         let met = |a: f64| goal.outcome(|_| None, figures(a)).met;
         assert_eq!([met(4.9), met(5.0), met(8.0), met(8.1)], [Some(false), Some(true), Some(true), Some(false)]);

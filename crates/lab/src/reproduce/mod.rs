@@ -13,9 +13,9 @@ mod results;
 mod run;
 
 pub use catalogue::{Case, Experiment, Variant};
-pub use goal::{Goal, GoalOutcome, Measure, Other, Place};
+pub use goal::{FigureKey, Goal, GoalOutcome, Measure, Other};
 pub use judge::{Judgement, Known, NOISE_SHARE, RELEVANT_SHARE, direction_of, judge};
 pub use published::{PublishedFigure, PublishedSeries};
 pub use record::{CaseRun, FigureRecord, ReproductionHeader, ReproductionRecord, SeriesRecord};
 pub use results::{Cell, ExperimentResults, Line, Row, Simulated, Summary, WITHIN_SHARE};
-pub use run::{Options, Progress, Reproduced, reproduce};
+pub use run::{Progress, ReproduceOptions, Reproduced, reproduce};

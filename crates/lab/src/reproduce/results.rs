@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::catalogue::Experiment;
-use super::goal::{Goal, GoalOutcome, Place};
+use super::goal::{FigureKey, Goal, GoalOutcome};
 use super::judge::{Judgement, Known, direction_of, judge};
 use super::record::{CaseRun, FigureRecord, SeriesRecord};
 use crate::doubt::SECONDS_PUBLISHED;
@@ -116,7 +116,7 @@ impl<'a> ExperimentResults<'a> {
         )
     }
 
-    fn cell(&self, place: &Place) -> Option<&Cell> {
+    fn cell(&self, place: &FigureKey) -> Option<&Cell> {
         let case = self.experiment.cases.iter().position(|case| case.name == place.case)?;
         let setting = self.experiment.settings.iter().position(|setting| setting.label == place.setting)?;
         let row = self.rows.iter().find(|row| row.case == case && row.test == place.test && row.unit == place.unit)?;

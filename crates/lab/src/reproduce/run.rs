@@ -17,7 +17,7 @@ use crate::pool::{Control, Event, in_order, settled};
 
 /// How often, and with which chances.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ReproduceOptions {
     /// Runs of each case under each setting, at least 1.
     pub runs: u32,
     /// Every run's seed follows from it.
@@ -77,7 +77,7 @@ struct Job {
 /// 0 runs, a run fails, or `observe` does.
 pub fn reproduce(
     experiments: &[Experiment],
-    options: &Options,
+    options: &ReproduceOptions,
     control: &Control,
     mut observe: impl FnMut(Progress<'_>) -> Result<(), LabError>,
 ) -> Result<Reproduced, LabError> {

@@ -1,6 +1,6 @@
 //! Whether values fall into two groups: then their mean is of nothing that ever happens.
 
-use iosched_workload::SplitMix64;
+use iosched_numbers::SplitMix64;
 
 use super::mean;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use iosched::Setting;
 use iosched_kernel::checks::{self, Finding, Severity, Wanted};
-use iosched_kernel::execute::{self, ExecuteError, Options, Prepared};
+use iosched_kernel::execute::{self, ExecuteError, ExecuteOptions, Prepared};
 use iosched_kernel::facts::Facts;
 use iosched_kernel::knobs::{Demand, Supply, inert};
 use iosched_kernel::target::Target;
@@ -148,7 +148,7 @@ impl<'t> KernelBench<'t> {
         seed: u64,
         interrupt: &AtomicBool,
     ) -> Result<Option<RunResult>, VerifyError> {
-        let options = Options {
+        let options = ExecuteOptions {
             seed,
             replay: self.replay,
             warm_up_ns: self.limits.warm_up_ns,

@@ -3,14 +3,14 @@
 //! The same records come of it as of a simulation, and so everything that is computed and shown is the same. What a run is, and what
 //! it is made on, is a [`Bench`]'s; here is in which order, how often, and when there are enough.
 
-mod error;
+pub(crate) mod error;
 mod kernel;
 
 use std::sync::atomic::AtomicBool;
 
 use iosched::Setting;
+use iosched_numbers::SplitMix64;
 use iosched_sim::{Limit, Replay, RunResult};
-use iosched_workload::SplitMix64;
 
 pub use error::VerifyError;
 pub use kernel::{ForeignCommand, KernelBench, Limits, Work, for_records};

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use iosched::{Op, Time};
 use iosched_system::{Memory, Segment};
 
-use super::{Backend, Card, Completion};
+use super::contract::{Backend, BackendCard, Completion};
 use crate::Errno;
 use crate::disk::Command;
 use crate::ring::Submissions;
@@ -115,7 +115,7 @@ type LateCommands = BTreeMap<(Time, u64), (Command, Vec<Segment>)>;
 /// A back end with faults in front of it.
 pub struct Faulty {
     inner: Box<dyn Backend>,
-    card: Card,
+    card: BackendCard,
     plan: FaultPlan,
     commands: u64,
     late: LateCommands,
@@ -124,13 +124,13 @@ pub struct Faulty {
 impl Faulty {
     /// Puts faults in front of `inner`.
     pub(crate) fn new(inner: Box<dyn Backend>, plan: FaultPlan) -> Self {
-        let card = Card { about: format!("{}, failing on purpose", inner.card().about), ..inner.card().clone() };
+        let card = BackendCard { about: format!("{}, failing on purpose", inner.card().about), ..inner.card().clone() };
         Self { inner, card, plan, commands: 0, late: BTreeMap::new() }
     }
 }
 
 impl Backend for Faulty {
-    fn card(&self) -> &Card {
+    fn card(&self) -> &BackendCard {
         &self.card
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use iosched::{Op, Time};
 use iosched_system::{Call, Memory, Pool, Segment, Shared};
 
-use super::{Backend, Card, Completion};
+use super::contract::{Backend, BackendCard, Completion};
 use crate::Errno;
 use crate::disk::Command;
 use crate::ring::Submissions;
@@ -70,7 +70,7 @@ impl UnderWay {
 
 /// A back end that is a file or a block device.
 pub struct File {
-    card: Card,
+    card: BackendCard,
     path: PathBuf,
     file: std::fs::File,
     way: Way,
@@ -170,18 +170,21 @@ impl File {
         if capacity_bytes == 0 {
             return Err(OpenError::Empty { path: path.to_owned(), bytes, block_bytes });
         }
-        let card = Card {
+        let card = BackendCard {
             about: format!("{}{}", path.display(), if direct { "" } else { " (through the page cache)" }),
-            capacity_bytes,
+            device: iosched_disk::Card {
+                capacity_sectors: capacity_bytes / iosched::SECTOR_BYTES,
+                depth: Self::DEPTH,
+                hw_queues: 1,
+                rotational: about.rotational && !in_memory,
+                write_cache: true,
+                fua: true,
+                max_hw_sectors_kb: 1024,
+            },
             block_bytes,
-            depth: Self::DEPTH,
             depth_max: 4096,
-            rotational: about.rotational && !in_memory,
-            write_cache: true,
-            fua: true,
             trim_zeroes: false,
             fast_zeroes: sys::zeroes_quickly(&file, is_device, bytes),
-            max_hw_sectors_kb: 1024,
         };
         let way = if in_memory { Way::Call } else { Way::Ring };
         let mut zeroes = Pool::default().buffer(ZEROES_BYTES);
@@ -312,7 +315,7 @@ fn skip(segments: &mut Vec<Segment>, mut bytes: usize) {
 }
 
 impl Backend for File {
-    fn card(&self) -> &Card {
+    fn card(&self) -> &BackendCard {
         &self.card
     }
 

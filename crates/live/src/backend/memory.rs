@@ -6,7 +6,7 @@ use iosched::{Op, Time};
 use iosched_system::Segment;
 use iosched_system::map::ZeroedMap;
 
-use super::{Backend, Card, Completion};
+use super::contract::{Backend, BackendCard, Completion};
 use crate::Errno;
 use crate::disk::Command;
 use crate::ring::Submissions;
@@ -50,7 +50,7 @@ impl Bytes {
 
 /// A back end in memory.
 pub struct Memory {
-    card: Card,
+    card: BackendCard,
     bytes: Bytes,
 }
 
@@ -63,18 +63,21 @@ impl Memory {
     /// # Errors
     /// If there is no room for it in the address space.
     pub fn new(capacity_bytes: u64) -> io::Result<Self> {
-        let card = Card {
+        let card = BackendCard {
             about: "memory".to_owned(),
-            capacity_bytes,
+            device: iosched_disk::Card {
+                capacity_sectors: capacity_bytes / iosched::SECTOR_BYTES,
+                depth: Self::DEPTH,
+                hw_queues: 1,
+                rotational: false,
+                write_cache: false,
+                fua: false,
+                max_hw_sectors_kb: 4096,
+            },
             block_bytes: 512,
-            depth: Self::DEPTH,
             depth_max: 4096,
-            rotational: false,
-            write_cache: false,
-            fua: false,
             trim_zeroes: true,
             fast_zeroes: true,
-            max_hw_sectors_kb: 4096,
         };
         let bytes = Bytes::new(capacity_bytes)?;
         bytes.0.prefer_huge_pages();
@@ -83,7 +86,7 @@ impl Memory {
 }
 
 impl Backend for Memory {
-    fn card(&self) -> &Card {
+    fn card(&self) -> &BackendCard {
         &self.card
     }
 

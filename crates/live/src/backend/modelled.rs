@@ -6,8 +6,8 @@ use iosched::Time;
 use iosched_disk::{AnyDevice, Device, Profile};
 use iosched_system::Segment;
 
+use super::contract::{Backend, BackendCard, Completion};
 use super::memory::Bytes;
-use super::{Backend, Card, Completion};
 use crate::Errno;
 use crate::disk::Command;
 use crate::ring::Submissions;
@@ -20,7 +20,7 @@ struct UnderWay {
 
 /// A back end that is as slow as a real device.
 pub struct Modelled {
-    card: Card,
+    card: BackendCard,
     device: AnyDevice,
     bytes: Bytes,
     /// By number.
@@ -34,7 +34,7 @@ impl Modelled {
     /// If there is no room for its data in the address space.
     pub fn new(profile: &Profile, capacity_bytes: Option<u64>, seed: u64) -> io::Result<Self> {
         let card = card(profile, capacity_bytes);
-        let bytes = Bytes::new(card.capacity_bytes)?;
+        let bytes = Bytes::new(card.capacity_bytes())?;
         Ok(Self { card, device: profile.device(seed), bytes, under_way: Vec::new() })
     }
 
@@ -47,22 +47,21 @@ impl Modelled {
 }
 
 /// What a disk needs to know of the device of `profile`, of its size or `capacity_bytes` if that is less.
-pub(crate) fn card(profile: &Profile, capacity_bytes: Option<u64>) -> Card {
+pub(crate) fn card(profile: &Profile, capacity_bytes: Option<u64>) -> BackendCard {
     let device = profile.card();
-    let whole = device.capacity_sectors * iosched::SECTOR_BYTES;
-    Card {
+    let bytes = capacity_bytes.unwrap_or(u64::MAX);
+    BackendCard {
         about: format!("modelled {}", profile.name()),
-        capacity_bytes: capacity_bytes.map_or(whole, |bytes| bytes.min(whole)),
-        block_bytes: 512,
-        depth: device.depth,
         depth_max: device.depth,
-        rotational: device.rotational,
-        write_cache: device.write_cache,
-        fua: device.fua,
+        device: iosched_disk::Card {
+            capacity_sectors: device.capacity_sectors.min(bytes / iosched::SECTOR_BYTES),
+            hw_queues: 1,
+            ..device.clone()
+        },
+        block_bytes: 512,
         trim_zeroes: true,
         // The models take as long over them.
         fast_zeroes: false,
-        max_hw_sectors_kb: device.max_hw_sectors_kb,
     }
 }
 
@@ -74,7 +73,7 @@ pub(crate) fn device_command(command: &Command) -> iosched_disk::Command {
 }
 
 impl Backend for Modelled {
-    fn card(&self) -> &Card {
+    fn card(&self) -> &BackendCard {
         &self.card
     }
 

@@ -75,7 +75,7 @@ impl ControlClient {
     }
 
     fn ask(&mut self, request: &Request) -> Result<String, ClientError> {
-        self.stream.write_all(request.encode()?.as_bytes())?;
+        self.stream.write_all(&request.encode()?)?;
         let mut bytes = [0; 4096];
         loop {
             match self.decoder.decode()? {

@@ -8,6 +8,7 @@ use super::wire::{Answer, LINE_BYTES_MAX, Request};
 use super::*;
 use crate::Errno;
 use crate::OwnedListener;
+use crate::reactor::ServeOptions;
 
 /// A server of one file whose value is what was last written; `odd` is refused.
 fn server(here: &tempfile::TempDir) -> (ControlServer, PathBuf) {
@@ -46,6 +47,14 @@ fn what_is_written_is_read_and_what_is_refused_is_told() {
     assert!(client.read("file").is_err());
 }
 
+fn read(path: &str) -> Request {
+    Request::Read { path: path.to_owned() }
+}
+
+fn write(path: &str, value: &str) -> Request {
+    Request::Write { path: path.to_owned(), value: value.to_owned() }
+}
+
 /// Of requests at once.
 const ROUNDS: usize = 20;
 
@@ -58,7 +67,9 @@ fn many_requests_at_once_are_answered_in_their_order() {
     // More than any socket holds: the server waits for its reader, and its reader for nothing.
     let sender = std::thread::spawn(move || {
         for number in 0..ROUNDS {
-            write!(writer, "write file {number}\nread file\nread large\n").unwrap();
+            for request in [write("file", &number.to_string()), read("file"), read("large")] {
+                writer.write_all(&request.encode().unwrap()).unwrap();
+            }
         }
         writer.shutdown(std::net::Shutdown::Write).unwrap();
     });
@@ -91,7 +102,7 @@ fn one_clients_garbage_and_silence_are_not_anothers_business() {
     let _ = flood.write_all(&vec![b'x'; 4 * LINE_BYTES_MAX]);
     let mut said = String::new();
     let _ = flood.read_to_string(&mut said);
-    assert!(said.starts_with("error 22 a line is longer than"), "{said}");
+    assert!(said.starts_with(r#"{"error":{"errno":22,"message":"a line is longer than"#), "{said}");
     assert_eq!(good.read("file").unwrap(), "1\n");
     let silent: Vec<_> = (0..2 * CONNECTIONS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
     assert_eq!(ControlClient::connect(&path).unwrap().read("file").unwrap(), "1\n");
@@ -102,20 +113,9 @@ fn one_clients_garbage_and_silence_are_not_anothers_business() {
 fn a_disks_tree_is_reached_through_the_socket_while_it_is_served() {
     let here = tempfile::tempdir().unwrap();
     let path = here.path().join("control");
-    let options = crate::reactor::Options {
-        name: "sda".to_owned(),
-        backend: crate::backend::Spec::Memory(1 << 20),
-        setting: iosched::Setting::defaults("cfq"),
-        registry: iosched::Registry::linux(),
-        depth: None,
-        budget_bytes: 1 << 20,
-        seed: 1,
-        record: None,
-        recording: None,
-        shared: false,
-        messages: crate::Messages::to_nobody(),
-    };
-    let served = crate::reactor::start(&options, None).unwrap();
+    let backend = crate::backend::Spec::Memory(1 << 20);
+    let options = ServeOptions::new("sda", backend, iosched::Setting::defaults("cfq"));
+    let served = crate::reactor::start(&ServeOptions { budget_bytes: 1 << 20, ..options }, None).unwrap();
     let forest = Forest::new(vec![served.handle.clone()]);
     let _server = forest.serve(OwnedListener::bind(&path).unwrap()).unwrap();
     let mut client = ControlClient::connect(&path).unwrap();

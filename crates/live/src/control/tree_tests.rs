@@ -4,7 +4,7 @@ use iosched::{IoClass, IoPriority, Registry, RequestQueue, Time};
 use proptest::prelude::*;
 
 use super::tree::{Kind, kind, list, make_directory, read, write};
-use crate::backend::Card;
+use crate::backend::BackendCard;
 use crate::disk::{Action, ClientId, Identity, Operation, Settings};
 use crate::{Errno, LiveDisk, Pool};
 
@@ -16,18 +16,21 @@ fn disk() -> LiveDisk {
         name: "disk".to_owned(),
         setting: iosched::Setting::defaults("cfq"),
         registry: iosched::Registry::linux(),
-        card: Card {
+        card: BackendCard {
             about: "nothing".to_owned(),
-            capacity_bytes: 1 << 20,
+            device: iosched_disk::Card {
+                capacity_sectors: (1 << 20) / iosched::SECTOR_BYTES,
+                depth: 8,
+                hw_queues: 1,
+                rotational: true,
+                write_cache: true,
+                fua: false,
+                max_hw_sectors_kb: 512,
+            },
             block_bytes: 4096,
-            depth: 8,
             depth_max: 64,
-            rotational: true,
-            write_cache: true,
-            fua: false,
             trim_zeroes: false,
             fast_zeroes: false,
-            max_hw_sectors_kb: 512,
         },
         budget_bytes: 1 << 20,
     };

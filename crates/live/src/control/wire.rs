@@ -1,27 +1,29 @@
 //! The language of the control socket, without sockets: bytes in, requests and answers out, and back.
 //!
-//! A request is a line, and so is the head of an answer:
+//! A request is a line of JSON, and so is its answer:
 //!
 //! ```text
-//! list PATH             ok LENGTH, then LENGTH bytes: a name a line, a directory's with / at its end
-//! read PATH             ok LENGTH, then LENGTH bytes: what the file holds
-//! write PATH VALUE      ok 0
-//!                       or, of each: error ERRNO MESSAGE
+//! {"op":"list","path":"queue"}                               {"ok":"nr_requests\nscheduler\niosched/\n"}
+//! {"op":"read","path":"queue/nr_requests"}                   {"ok":"128\n"}
+//! {"op":"write","path":"queue/nr_requests","value":"64"}     {"ok":""}
+//! {"op":"read","path":"queue/nr_request"}                    {"error":{"errno":2,"message":"queue/nr_request: …"}}
 //! ```
 //!
-//! In a path what is not printable, blanks and `%` are written as `%` and two hexadecimal digits; `/` alone is the root. A value is
-//! the rest of its line. Requests are answered in their order. After a line that is too long nothing more is understood: whoever
-//! reads it says so and hangs up.
+//! A list is a name a line, a directory's with `/` at its end; the root's path is empty. Requests are answered in their
+//! order. After a line that is too long nothing more is understood: whoever reads it says so and hangs up.
+
+use serde::{Deserialize, Serialize};
 
 use crate::Errno;
 
-/// Longest line, its end not counted: a path and a value of sysfs fit.
+/// Longest request, its line's end not counted: a path and a value of sysfs fit.
 pub const LINE_BYTES_MAX: usize = 8 * 1024;
-/// Longest body of an answer.
-pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longest answer.
+pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// What a client asks. Paths have no slash at either end; the root's is empty.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Request {
     /// What is in a directory.
     List {
@@ -43,7 +45,8 @@ pub enum Request {
 }
 
 /// What it is told.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Answer {
     /// A list, or what a file holds; of a write nothing.
     Ok(String),
@@ -60,74 +63,52 @@ pub enum Answer {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WireError {
     /// No end of line in sight.
-    #[error("a line is longer than {LINE_BYTES_MAX} bytes")]
-    LineTooLong,
-    /// Not text.
-    #[error("a line is not UTF-8")]
-    NotText,
-    /// An empty line, or one that begins otherwise.
-    #[error("{0:?} is not a request: write list PATH, read PATH or write PATH VALUE")]
-    UnknownRequest(String),
-    /// A path with a % that is not followed by two hexadecimal digits, or with what should have been written so.
-    #[error("{0:?} is not a path: write blanks, % and what is not printable as % and two hexadecimal digits")]
-    BadPath(String),
-    /// A value with a line end, which no line can hold.
+    #[error("a line is longer than {0} bytes")]
+    LineTooLong(usize),
+    /// A line that says something else.
+    #[error("{found:?} is not a request: {problem}; write {REQUEST}")]
+    NotARequest {
+        /// How it begins.
+        found: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A value with a line end, which no file of the tree takes.
     #[error("a value has no line ends within it")]
     BadValue,
-    /// Neither `ok LENGTH` nor `error ERRNO MESSAGE`.
-    #[error("{0:?} is not the head of an answer")]
-    BadAnswer(String),
-    /// A body longer than any answer's.
-    #[error("an answer of {0} bytes is longer than {BODY_BYTES_MAX}")]
-    AnswerTooLong(usize),
+    /// Not what a server says.
+    #[error("{found:?} is not an answer: {problem}")]
+    NotAnAnswer {
+        /// How it begins.
+        found: String,
+        /// What is wrong.
+        problem: String,
+    },
 }
+
+/// One that can be asked anywhere.
+const REQUEST: &str =
+    r#"{"op":"list","path":""}, {"op":"read","path":PATH} or {"op":"write","path":PATH,"value":VALUE}"#;
+/// Characters told of what was not understood.
+const FOUND_CHARS: usize = 80;
 
 impl WireError {
     /// Whether what follows cannot be understood either.
     #[must_use]
     pub const fn is_fatal(&self) -> bool {
-        !matches!(self, Self::NotText | Self::UnknownRequest(_) | Self::BadPath(_))
+        matches!(self, Self::LineTooLong(_) | Self::NotAnAnswer { .. })
     }
 }
 
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_graphic() && byte != b'%'
+fn line_of(message: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).expect("strings and numbers are JSON");
+    line.push(b'\n');
+    line
 }
 
-fn encode_path(path: &str, line: &mut String) {
-    use std::fmt::Write as _;
-    if path.is_empty() {
-        line.push('/');
-    }
-    for &byte in path.as_bytes() {
-        if is_plain(byte) {
-            line.push(char::from(byte));
-        } else {
-            let _ = write!(line, "%{byte:02x}");
-        }
-    }
-}
-
-fn decode_path(text: &str) -> Result<String, WireError> {
-    let bad = || WireError::BadPath(text.to_owned());
-    let mut path = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'%' => {
-                let mut digit = || bytes.next().and_then(|b| char::from(b).to_digit(16)).ok_or_else(bad);
-                let byte = digit()? * 16 + digit()?;
-                path.push(u8::try_from(byte).map_err(|_| bad())?);
-            }
-            _ if is_plain(byte) => path.push(byte),
-            _ => return Err(bad()),
-        }
-    }
-    let path = String::from_utf8(path).map_err(|_| bad())?;
-    if text.is_empty() {
-        return Err(bad());
-    }
-    Ok(path.trim_matches('/').to_owned())
+/// How a line begins, for people.
+fn excerpt(line: &[u8]) -> String {
+    String::from_utf8_lossy(line).chars().take(FOUND_CHARS).collect()
 }
 
 impl Request {
@@ -135,40 +116,28 @@ impl Request {
     ///
     /// # Errors
     /// If the value has a line end within it, or the line would be too long.
-    pub fn encode(&self) -> Result<String, WireError> {
-        let mut line = String::new();
-        let (verb, path, value) = match self {
-            Self::List { path } => ("list ", path, None),
-            Self::Read { path } => ("read ", path, None),
-            Self::Write { path, value } => ("write ", path, Some(value)),
-        };
-        line.push_str(verb);
-        encode_path(path, &mut line);
-        if let Some(value) = value {
-            if value.contains('\n') {
-                return Err(WireError::BadValue);
-            }
-            line.push(' ');
-            line.push_str(value);
+    pub fn encode(&self) -> Result<Vec<u8>, WireError> {
+        let line = line_of(self);
+        if line.len() > LINE_BYTES_MAX + 1 {
+            return Err(WireError::LineTooLong(LINE_BYTES_MAX));
         }
-        if line.len() > LINE_BYTES_MAX {
-            return Err(WireError::LineTooLong);
-        }
-        line.push('\n');
+        self.check()?;
         Ok(line)
     }
 
-    fn decode(line: &str) -> Result<Self, WireError> {
-        let unknown = || WireError::UnknownRequest(line.chars().take(80).collect());
-        let (verb, rest) = line.split_once(' ').ok_or_else(unknown)?;
-        match verb {
-            "list" => Ok(Self::List { path: decode_path(rest)? }),
-            "read" => Ok(Self::Read { path: decode_path(rest)? }),
-            "write" => {
-                let (path, value) = rest.split_once(' ').ok_or_else(unknown)?;
-                Ok(Self::Write { path: decode_path(path)?, value: value.to_owned() })
-            }
-            _ => Err(unknown()),
+    fn decode(line: &[u8]) -> Result<Self, WireError> {
+        let mut request: Self = serde_json::from_slice(line)
+            .map_err(|error| WireError::NotARequest { found: excerpt(line), problem: error.to_string() })?;
+        let (Self::List { path } | Self::Read { path } | Self::Write { path, .. }) = &mut request;
+        *path = path.trim_matches('/').to_owned();
+        request.check()?;
+        Ok(request)
+    }
+
+    fn check(&self) -> Result<(), WireError> {
+        match self {
+            Self::Write { value, .. } if value.contains(['\n', '\r']) => Err(WireError::BadValue),
+            _ => Ok(()),
         }
     }
 }
@@ -176,62 +145,53 @@ impl Request {
 impl Answer {
     /// Appends this to what is sent.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Ok(body) => {
-                out.extend_from_slice(format!("ok {}\n", body.len()).as_bytes());
-                out.extend_from_slice(body.as_bytes());
-            }
-            Self::Error { errno, message } => {
-                let mut line = format!("error {} {}", errno.0, message.replace(['\n', '\r'], " "));
-                let mut end = line.len().min(LINE_BYTES_MAX);
-                while !line.is_char_boundary(end) {
-                    end -= 1;
-                }
-                line.truncate(end);
-                line.push('\n');
-                out.extend_from_slice(line.as_bytes());
-            }
-        }
+        out.extend_from_slice(&line_of(self));
     }
 }
 
 /// Lines out of bytes as they come. Holds no more than a line and what was last pushed.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 struct Lines {
     buffer: Vec<u8>,
     /// No line ends before here.
     searched: usize,
+    bytes_max: usize,
 }
 
 impl Lines {
+    const fn new(bytes_max: usize) -> Self {
+        Self { buffer: Vec::new(), searched: 0, bytes_max }
+    }
+
     fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
     /// The next line without its end, if it is there.
-    fn next(&mut self) -> Result<Option<String>, WireError> {
-        let Some(end) = self.buffer[self.searched..].iter().position(|&b| b == b'\n').map(|at| at + self.searched)
-        else {
-            self.searched = self.buffer.len();
-            return if self.searched > LINE_BYTES_MAX { Err(WireError::LineTooLong) } else { Ok(None) };
-        };
-        if end > LINE_BYTES_MAX {
-            return Err(WireError::LineTooLong);
+    fn next(&mut self) -> Result<Option<Vec<u8>>, WireError> {
+        let found = self.buffer[self.searched..].iter().position(|&b| b == b'\n').map(|at| at + self.searched);
+        self.searched = found.unwrap_or(self.buffer.len());
+        if self.searched > self.bytes_max {
+            return Err(WireError::LineTooLong(self.bytes_max));
         }
+        let Some(end) = found else { return Ok(None) };
         let mut line: Vec<u8> = self.buffer.drain(..=end).collect();
         self.searched = 0;
         line.pop();
-        if line.last() == Some(&b'\r') {
-            line.pop();
-        }
-        String::from_utf8(line).map(Some).map_err(|_| WireError::NotText)
+        Ok(Some(line))
     }
 }
 
 /// A server's side: bytes in, requests out.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub struct RequestDecoder {
     lines: Lines,
+}
+
+impl Default for RequestDecoder {
+    fn default() -> Self {
+        Self { lines: Lines::new(LINE_BYTES_MAX) }
+    }
 }
 
 impl RequestDecoder {
@@ -250,11 +210,15 @@ impl RequestDecoder {
 }
 
 /// A client's side: bytes in, answers out.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub struct AnswerDecoder {
     lines: Lines,
-    /// The head is read, and the body has so many bytes.
-    body_bytes: Option<usize>,
+}
+
+impl Default for AnswerDecoder {
+    fn default() -> Self {
+        Self { lines: Lines::new(ANSWER_BYTES_MAX) }
+    }
 }
 
 impl AnswerDecoder {
@@ -268,46 +232,11 @@ impl AnswerDecoder {
     /// # Errors
     /// If it is not an answer; nothing after it can be understood.
     pub fn decode(&mut self) -> Result<Option<Answer>, WireError> {
-        let body_bytes = match self.body_bytes {
-            Some(bytes) => bytes,
-            None => match self.head()? {
-                None => return Ok(None),
-                Some(Head::Error(answer)) => return Ok(Some(answer)),
-                Some(Head::Body(bytes)) => *self.body_bytes.insert(bytes),
-            },
-        };
-        if self.lines.buffer.len() < body_bytes {
-            return Ok(None);
-        }
-        self.body_bytes = None;
-        let body: Vec<u8> = self.lines.buffer.drain(..body_bytes).collect();
-        self.lines.searched = 0;
-        String::from_utf8(body).map(|body| Some(Answer::Ok(body))).map_err(|_| WireError::NotText)
+        let Some(line) = self.lines.next()? else { return Ok(None) };
+        let not_one =
+            |error: serde_json::Error| WireError::NotAnAnswer { found: excerpt(&line), problem: error.to_string() };
+        serde_json::from_slice(&line).map(Some).map_err(not_one)
     }
-
-    fn head(&mut self) -> Result<Option<Head>, WireError> {
-        let Some(line) = self.lines.next()? else {
-            return Ok(None);
-        };
-        let bad = || WireError::BadAnswer(line.chars().take(80).collect());
-        match line.split_once(' ').ok_or_else(bad)? {
-            ("ok", length) => match length.parse().map_err(|_| bad())? {
-                bytes if bytes > BODY_BYTES_MAX => Err(WireError::AnswerTooLong(bytes)),
-                bytes => Ok(Some(Head::Body(bytes))),
-            },
-            ("error", rest) => {
-                let (errno, message) = rest.split_once(' ').ok_or_else(bad)?;
-                let errno = Errno(errno.parse().ok().filter(|errno| (1..4096).contains(errno)).ok_or_else(bad)?);
-                Ok(Some(Head::Error(Answer::Error { errno, message: message.to_owned() })))
-            }
-            _ => Err(bad()),
-        }
-    }
-}
-
-enum Head {
-    Body(usize),
-    Error(Answer),
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ impl LiveDisk {
     /// Its size in bytes.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
-        self.settings.card.capacity_bytes
+        self.settings.card.capacity_bytes()
     }
 
     /// What the back end reads and writes at least, in bytes.
@@ -57,7 +57,7 @@ impl LiveDisk {
     /// Whether seeking costs on it.
     #[must_use]
     pub fn is_rotational(&self) -> bool {
-        self.settings.card.rotational
+        self.settings.card.device.rotational
     }
 
     /// Where its buffers come from.
@@ -91,13 +91,15 @@ impl LiveDisk {
         Ok(())
     }
 
-    /// Each client keeps its `nr_requests`, whatever the queue makes of them when the new elevator takes over.
+    /// Each client keeps its `nr_requests`, whatever the queue makes of them when the new elevator takes over. Whether it has.
     #[inline]
-    pub(super) fn follow_switch(&mut self, now: Time) {
-        if self.switching && !self.driver.queue().is_switching() {
+    pub(super) fn follow_switch(&mut self, now: Time) -> bool {
+        let over = self.switching && !self.driver.queue().is_switching();
+        if over {
             self.switching = false;
             self.scale_requests(now);
         }
+        over
     }
 
     pub(super) fn feed_all(&mut self, now: Time) {
@@ -114,17 +116,9 @@ impl LiveDisk {
     pub fn attribute(&self, name: &str) -> Result<String, TunableError> {
         match name {
             "nr_requests" => Ok(self.nr_requests.to_string()),
-            "scheduler" => Ok(self.schedulers()),
+            "scheduler" => Ok(self.settings.registry.listed(self.queue().scheduler())),
             _ => self.driver.queue().attribute(name),
         }
-    }
-
-    /// All elevators, with the present one in brackets.
-    fn schedulers(&self) -> String {
-        let present = self.queue().scheduler();
-        let all = self.settings.registry.names();
-        let shown = all.iter().map(|&name| if name == present { format!("[{name}]") } else { name.to_owned() });
-        shown.collect::<Vec<_>>().join(" ")
     }
 
     /// Writes an attribute of the queue, other than `scheduler`. On error nothing has changed.
@@ -196,7 +190,7 @@ impl LiveDisk {
     /// Commands the back end is given at once.
     #[must_use]
     pub fn depth(&self) -> u32 {
-        self.settings.card.depth
+        self.settings.card.device.depth
     }
 
     /// The most commands that the back end takes at once.
@@ -207,8 +201,8 @@ impl LiveDisk {
 
     /// Changes how many commands the back end is given at once, within 1 and [`LiveDisk::depth_max`].
     pub fn set_depth(&mut self, depth: u32) {
-        self.settings.card.depth = depth.clamp(1, self.settings.card.depth_max.max(1));
-        self.driver.note_depth(self.settings.card.depth);
+        self.settings.card.device.depth = depth.clamp(1, self.settings.card.depth_max.max(1));
+        self.driver.note_depth(self.settings.card.device.depth);
     }
 
     /// All clients, in no order that means anything.

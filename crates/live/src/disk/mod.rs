@@ -32,14 +32,14 @@ mod watch;
 use std::collections::VecDeque;
 
 use iosched::{
-    Bio, ContextId, Driver, Due, IoError, Op, QueueConfig, Registry, RequestId, RequestQueue, Rerun, Sector, Setting,
-    SettingError, Step, Time,
+    Bio, ContextId, Driver, Due, IoError, Op, Owner, QueueConfig, Registry, RequestId, RequestQueue, Rerun, Sector,
+    Setting, SettingError, Step, Time,
 };
 use iosched_system::{Buffer, Pool, Segment};
 use slab::Slab;
 
 use crate::Errno;
-use crate::backend::Card;
+use crate::backend::BackendCard;
 use client::Clients;
 pub use client::{Client, ClientId, ClientStat, Had, Identity, Latencies, TooManyClients};
 pub use control::attribute_spec;
@@ -72,7 +72,7 @@ pub struct Settings {
     /// The elevators that it can be switched to.
     pub registry: Registry,
     /// What it is on; its `depth` is how many commands that is given at once.
-    pub card: Card,
+    pub card: BackendCard,
     /// Bytes that front ends let all clients' operations, and answers that they do not take, hold together.
     pub budget_bytes: u64,
     /// Whether what its driver is told, and what is decided, is recorded: see [`LiveDisk::take_records`].
@@ -193,13 +193,13 @@ impl LiveDisk {
         // What it begins with can be come back to, and has its tunables in the tree.
         let _ = settings.registry.add(registered);
         let config = QueueConfig {
-            rotational: settings.card.rotational,
+            rotational: settings.card.device.rotational,
             groups: true,
             command_queueing: Some(settings.card.depth_max > 1),
-            write_cache: settings.card.write_cache,
-            fua: settings.card.fua,
-            max_hw_sectors_kb: settings.card.max_hw_sectors_kb,
-            depth: settings.card.depth,
+            write_cache: settings.card.device.write_cache,
+            fua: settings.card.device.fua,
+            max_hw_sectors_kb: settings.card.device.max_hw_sectors_kb,
+            depth: settings.card.device.depth,
             ..QueueConfig::default()
         };
         let queue = RequestQueue::new(now, &config, registered);
@@ -231,7 +231,7 @@ impl LiveDisk {
         };
         disk.adopt_nr_requests();
         if disk.settings.recorded {
-            disk.driver.record(now, config, disk.settings.card.depth);
+            disk.driver.record(now, config, disk.settings.card.device.depth);
             disk.watch.get_or_insert_default().keep_decisions(true);
             disk.driver.record_decisions(true);
         }
@@ -242,14 +242,10 @@ impl LiveDisk {
     /// Sets what it was made with.
     fn adopt(&mut self, now: Time) -> Result<(), SettingError> {
         let setting = self.settings.setting.clone();
-        let refused = |source| SettingError::Value { elevator: setting.name().to_owned(), source };
-        for own in setting.attributes() {
-            self.set_attribute(now, own.name(), &own.text()).map_err(refused)?;
-        }
-        for own in setting.tunables() {
-            self.set_tunable(now, own.name(), &own.text()).map_err(refused)?;
-        }
-        Ok(())
+        setting.write(|of, name, value| match of {
+            Owner::Queue => self.set_attribute(now, name, value),
+            Owner::Elevator => self.set_tunable(now, name, value),
+        })
     }
 
     // ---- clients
@@ -354,7 +350,7 @@ impl LiveDisk {
         let Operation { cookie, .. } = operation;
         let refusal = match self.clients.get(id) {
             Some(client) if !client.leaving => {
-                operation.refusal(self.settings.card.capacity_bytes, client.identity.read_only)
+                operation.refusal(self.settings.card.capacity_bytes(), client.identity.read_only)
             }
             _ => Some(Errno::ESHUTDOWN),
         };
@@ -476,12 +472,11 @@ impl LiveDisk {
     /// Hands in what completions and the turns after them have made possible: an event. Whether there was anything; the host asks until there
     /// is nothing.
     pub fn arrive(&mut self, now: Time) -> bool {
-        let switched = self.switching && !self.driver.queue().is_switching();
+        let switched = self.follow_switch(now);
         let (rescale, declined) = (std::mem::take(&mut self.rescale), std::mem::take(&mut self.declined));
         if !(switched || rescale || declined) && self.hungry.is_empty() && self.free.is_empty() {
             return false;
         }
-        self.follow_switch(now);
         if rescale {
             self.scale_requests(now);
         }
@@ -498,13 +493,13 @@ impl LiveDisk {
     }
 
     fn back_end_has_room(&self) -> bool {
-        self.driver.queue().in_driver() < self.settings.card.depth
+        self.driver.queue().in_driver() < self.settings.card.device.depth
     }
 
     fn command_for(&mut self, request: RequestId, segments: &mut Vec<Segment>) -> Command {
         let rq = self.driver.queue().request(request);
         let (op, sector, nr_sectors, fua) =
-            (rq.op(), rq.sector(), rq.nr_sectors(), rq.needs_fua() && self.settings.card.fua);
+            (rq.op(), rq.sector(), rq.nr_sectors(), rq.needs_fua() && self.settings.card.device.fua);
         if matches!(op, Op::Read | Op::Write) {
             let (parts, operations) = (&self.parts, &mut self.operations);
             for cookie in self.driver.queue().bios(request) {

@@ -204,25 +204,11 @@ mod tests {
 
     use super::*;
     use crate::backend::Spec;
-    use crate::reactor::{Options, Served, start};
+    use crate::reactor::{ServeOptions, Served, start};
 
     fn served() -> Served {
-        let (name, backend, setting) = ("disk".to_owned(), Spec::Memory(1 << 20), iosched::Setting::defaults("cfq"));
-        let messages = crate::Messages::to_nobody();
-        let options = Options {
-            name,
-            backend,
-            shared: false,
-            setting,
-            registry: iosched::Registry::linux(),
-            depth: None,
-            budget_bytes: 1 << 20,
-            seed: 1,
-            record: None,
-            recording: None,
-            messages,
-        };
-        start(&options, None).unwrap()
+        let options = ServeOptions::new("disk", Spec::Memory(1 << 20), iosched::Setting::defaults("cfq"));
+        start(&ServeOptions { budget_bytes: 1 << 20, ..options }, None).unwrap()
     }
 
     fn names(handle: &Handle) -> Vec<String> {

@@ -62,7 +62,7 @@ pub(super) fn serve(
                 std::thread::sleep(DEAF);
                 continue;
             };
-            let place = Place::take(&open);
+            let place = ConnectionPermit::take(&open);
             if place.number >= CONNECTIONS_MAX {
                 continue;
             }
@@ -80,19 +80,19 @@ pub(super) fn serve(
 }
 
 /// One of the connections that may be open.
-struct Place {
+struct ConnectionPermit {
     open: Arc<AtomicUsize>,
     /// How many were taken before.
     number: usize,
 }
 
-impl Place {
+impl ConnectionPermit {
     fn take(open: &Arc<AtomicUsize>) -> Self {
         Self { open: Arc::clone(open), number: open.fetch_add(1, Ordering::SeqCst) }
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.open.fetch_sub(1, Ordering::SeqCst);
     }

@@ -313,9 +313,8 @@ mod tests {
     use iosched::IoPriority;
 
     use super::*;
-    use crate::Messages;
     use crate::disk::{Action, Identity, Operation};
-    use crate::reactor::{Options, start};
+    use crate::reactor::{ServeOptions, start};
 
     fn get(at: SocketAddr, path: &str, accept: &str) -> String {
         let mut stream = TcpStream::connect(at).unwrap();
@@ -327,20 +326,8 @@ mod tests {
 
     #[test]
     fn what_clients_have_had_is_told() {
-        let options = Options {
-            name: "test".to_owned(),
-            backend: "memory:1M".parse().unwrap(),
-            setting: iosched::Setting::defaults("cfq"),
-            registry: iosched::Registry::linux(),
-            depth: None,
-            budget_bytes: 1 << 20,
-            seed: 1,
-            record: None,
-            recording: None,
-            shared: false,
-            messages: Messages::to_nobody(),
-        };
-        let served = start(&options, None).unwrap();
+        let options = ServeOptions::new("test", "memory:1M".parse().unwrap(), iosched::Setting::defaults("cfq"));
+        let served = start(&ServeOptions { budget_bytes: 1 << 20, ..options }, None).unwrap();
         let handle = &served.handle;
         let at = Listening::at("127.0.0.1:0").unwrap().serve(handle).unwrap();
         let (name, ioprio) = ("a \"client\"".to_owned(), IoPriority::default());

@@ -22,7 +22,7 @@ use handle::{Inbox, Message};
 use patience::Patience;
 use record::Recorders;
 pub use record::{RECORDING_MARK, RecordError, Recorded, Recording};
-pub use start::{Ended, Opened, Options, Served, StartError, open, start};
+pub use start::{Ended, Opened, ServeOptions, Served, StartError, open, start};
 
 /// How long clients may take over their last answers, in ns.
 const SENDING_NS_MAX: u64 = iosched::SECOND_NS;
@@ -120,9 +120,10 @@ impl Reactor {
             self.take_ended(now);
             // A timer and a rerun at most: what is due at once again is heard in the next round.
             for _ in 0..2 {
-                if self.disk.timer(now) {
-                    self.start(now);
+                if !self.disk.timer(now) {
+                    break;
                 }
+                self.start(now);
             }
             self.take_messages(now);
             self.take_arrived(now);

@@ -1,5 +1,6 @@
-//! What is kept of a live disk: a block trace, and a recording of its driver. Each is written by a thread of its own. The disk never waits for
-//! the file of a trace, which may have gaps; it waits for whoever takes the recording, which is good for nothing with one.
+//! What is kept of a live disk: a block trace, and a recording of its driver. Each is written by a thread of its own.
+//! The disk never waits for the file of a trace, which may have gaps; it waits for whoever takes the recording, which
+//! is good for nothing with one.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};

@@ -16,9 +16,12 @@ use crate::disk::{LiveDisk, Settings};
 use crate::ring;
 use crate::{Errno, Messages, Pool, RingError};
 
+/// What clients' data takes on its way if nothing else is said, in bytes.
+const BUDGET_BYTES: u64 = 64 << 20;
+
 /// What a disk is served with.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ServeOptions {
     /// What it is called.
     pub name: String,
     /// What its data is on.
@@ -41,6 +44,27 @@ pub struct Options {
     pub recording: Option<Recording>,
     /// Who is told what a person should know.
     pub messages: Messages,
+}
+
+impl ServeOptions {
+    /// A disk called `name` on `backend` under `setting`: nobody else uses the back end, nothing is recorded, nobody is
+    /// told of anything; it can be switched to the elevators of Linux.
+    #[must_use]
+    pub fn new(name: &str, backend: Spec, setting: Setting) -> Self {
+        Self {
+            name: name.to_owned(),
+            backend,
+            shared: false,
+            setting,
+            registry: Registry::linux(),
+            depth: None,
+            budget_bytes: BUDGET_BYTES,
+            seed: 1,
+            record: None,
+            recording: None,
+            messages: Messages::to_nobody(),
+        }
+    }
 }
 
 /// Why a disk cannot be served.
@@ -129,7 +153,7 @@ impl Served {
 ///
 /// # Errors
 /// If the back end, the elevator or the system do not allow it, or the trace would replace the disk.
-pub fn open(options: &Options) -> Result<Opened, StartError> {
+pub fn open(options: &ServeOptions) -> Result<Opened, StartError> {
     drop(ring::new()?);
     let recording = options.recording.as_ref().and_then(Recording::path);
     for path in options.record.as_deref().into_iter().chain(recording) {
@@ -138,9 +162,9 @@ pub fn open(options: &Options) -> Result<Opened, StartError> {
     let backend = options.backend.open(options.seed, options.shared)?;
     let mut card = backend.card().clone();
     let about = card.about.clone();
-    card.depth = options.depth.unwrap_or(card.depth);
-    if !(1..=card.depth_max).contains(&card.depth) {
-        return Err(StartError::Depth { depth: card.depth, max: card.depth_max, about });
+    card.device.depth = options.depth.unwrap_or(card.device.depth);
+    if !(1..=card.depth_max).contains(&card.device.depth) {
+        return Err(StartError::Depth { depth: card.device.depth, max: card.depth_max, about });
     }
     let settings = Settings {
         name: options.name.clone(),
@@ -159,7 +183,7 @@ pub fn open(options: &Options) -> Result<Opened, StartError> {
 ///
 /// # Errors
 /// If the back end, the elevator or the system do not allow it.
-pub fn start(options: &Options, nbd: Option<nbd::Config>) -> Result<Served, StartError> {
+pub fn start(options: &ServeOptions, nbd: Option<nbd::Config>) -> Result<Served, StartError> {
     open(options)?.serve(nbd)
 }
 

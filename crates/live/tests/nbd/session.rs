@@ -15,7 +15,7 @@ const ANSWER_BYTES_MAX: usize = 1024;
 
 /// What a server told and answered.
 #[derive(PartialEq, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct SessionRecord {
     /// Of the handshake.
     pub(crate) progress: Vec<Progress>,
     pub(crate) requests: Vec<Result<Request, Refusal>>,
@@ -53,13 +53,13 @@ struct Connection {
     decoder: Option<(Decoder, Replies, Offer)>,
     /// Of the write under way, what its data still lacks.
     lacking: u32,
-    told: Told,
+    told: SessionRecord,
 }
 
 impl Connection {
     fn new(choice: u8) -> Self {
         let (offers, tls) = setup(choice);
-        let mut told = Told::default();
+        let mut told = SessionRecord::default();
         let handshake = Handshake::new(offers, tls, &mut told.answers);
         Self { handshake, decoder: None, lacking: 0, told }
     }
@@ -159,16 +159,16 @@ fn assert_possible(request: &Request, offer: &Offer) {
 }
 
 /// The run that `data` means, in one piece.
-pub(crate) fn whole(data: &[u8]) -> Told {
-    let [choice, _, sent @ ..] = data else { return Told::default() };
+pub(crate) fn whole(data: &[u8]) -> SessionRecord {
+    let [choice, _, sent @ ..] = data else { return SessionRecord::default() };
     let mut connection = Connection::new(*choice);
     connection.feed(sent);
     connection.told
 }
 
 /// The same in pieces of 1 to 64 bytes, as `data` says.
-fn in_pieces(data: &[u8]) -> Told {
-    let [choice, pieces, sent @ ..] = data else { return Told::default() };
+fn in_pieces(data: &[u8]) -> SessionRecord {
+    let [choice, pieces, sent @ ..] = data else { return SessionRecord::default() };
     let (mut connection, mut seed, mut rest) = (Connection::new(*choice), u32::from(*pieces), sent);
     while !rest.is_empty() {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,6 +1,6 @@
 //! What is done to a range of pages: split where a run is covered in part, counted, joined with what has become alike.
 
-use super::mapping::Place;
+use super::mapping::PageLookup;
 use super::run::{Attributes, NIL, PAGES_PER_RUN, Run};
 use super::{PageCache, State};
 
@@ -11,9 +11,9 @@ impl PageCache {
     pub(super) fn change(&mut self, mapping: u32, page: u64, pages: u64, next: impl Fn(Attributes) -> Attributes) {
         let end = page.saturating_add(pages);
         let (mut id, mut from) = match self.find(mapping, page) {
-            Place::In(id) => (id, page),
-            Place::Between(_, NIL) => return,
-            Place::Between(_, behind) => (behind, self.runs[behind].page),
+            PageLookup::In(id) => (id, page),
+            PageLookup::Between(_, NIL) => return,
+            PageLookup::Between(_, behind) => (behind, self.runs[behind].page),
         };
         while from < end {
             let run = &self.runs[id];

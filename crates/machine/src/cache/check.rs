@@ -44,7 +44,7 @@ impl PageCache {
         assert_eq!((self.nr_reading, self.nr_dirty, self.nr_writeback), (reading, dirty, writeback), "pages by state");
         assert_eq!(self.runs(), runs, "every run is on a list");
         for &(mapping, page) in &self.marks {
-            let super::Place::In(id) = self.find(mapping, page) else { panic!("a mark without its page") };
+            let super::PageLookup::In(id) = self.find(mapping, page) else { panic!("a mark without its page") };
             assert!(self.runs[id].marked, "a run knows that it may have marks");
         }
     }

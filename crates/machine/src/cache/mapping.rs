@@ -10,7 +10,7 @@ const WALKED_RUNS: u32 = 8;
 
 /// Where a page is, or would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PageLookup {
     /// In this run.
     In(u32),
     /// Between these runs, either of which may be none.
@@ -44,25 +44,25 @@ impl Slot {
     }
 
     #[inline]
-    pub(super) fn find(&self, runs: &Runs, page: u64) -> Place {
+    pub(super) fn find(&self, runs: &Runs, page: u64) -> PageLookup {
         let hint = self.hint.get();
         if hint != NIL && runs[hint].page <= page {
             let run = &runs[hint];
             if page < run.end() {
-                return Place::In(hint);
+                return PageLookup::In(hint);
             }
             let behind = run.behind;
             if behind == NIL || page < runs[behind].page {
-                return Place::Between(hint, behind);
+                return PageLookup::Between(hint, behind);
             }
             if page < runs[behind].end() {
-                return Place::In(behind);
+                return PageLookup::In(behind);
             }
         }
         self.search(runs, page)
     }
 
-    fn search(&self, runs: &Runs, page: u64) -> Place {
+    fn search(&self, runs: &Runs, page: u64) -> PageLookup {
         let at_or_before = match &self.index {
             Some(index) => index.last_from(page),
             None => {
@@ -76,13 +76,13 @@ impl Slot {
             }
         };
         if at_or_before == NIL {
-            return Place::Between(NIL, self.first);
+            return PageLookup::Between(NIL, self.first);
         }
         self.set_hint(at_or_before);
         if page < runs[at_or_before].end() {
-            Place::In(at_or_before)
+            PageLookup::In(at_or_before)
         } else {
-            Place::Between(at_or_before, runs[at_or_before].behind)
+            PageLookup::Between(at_or_before, runs[at_or_before].behind)
         }
     }
 
@@ -92,8 +92,8 @@ impl Slot {
             return NIL;
         }
         let mut id = match self.find(runs, from) {
-            Place::In(id) => id,
-            Place::Between(_, behind) => behind,
+            PageLookup::In(id) => id,
+            PageLookup::Between(_, behind) => behind,
         };
         if id == NIL || runs[id].is_dirty() {
             return id;

@@ -28,7 +28,7 @@ mod run;
 use std::collections::BTreeSet;
 
 use lru::List;
-use mapping::{Place, Slot};
+use mapping::{PageLookup, Slot};
 use run::{Attributes, NIL, PAGES_PER_RUN, Run, Runs};
 
 /// The list of pages that were used once, or not yet: numbers of lists follow [`Attributes::active`].
@@ -152,9 +152,9 @@ impl PageCache {
     #[must_use]
     pub fn get(&self, mapping: Mapping, page: u64) -> Cached {
         match self.find(mapping.0, page) {
-            Place::In(id) => Cached::Run { state: self.runs[id].attributes.state, until: self.runs[id].end() },
-            Place::Between(_, NIL) => Cached::Absent { until: u64::MAX },
-            Place::Between(_, behind) => Cached::Absent { until: self.runs[behind].page },
+            PageLookup::In(id) => Cached::Run { state: self.runs[id].attributes.state, until: self.runs[id].end() },
+            PageLookup::Between(_, NIL) => Cached::Absent { until: u64::MAX },
+            PageLookup::Between(_, behind) => Cached::Absent { until: self.runs[behind].page },
         }
     }
 
@@ -196,7 +196,7 @@ impl PageCache {
         if mapping.0 as usize >= self.mappings.len() {
             self.mappings.resize_with(mapping.0 as usize + 1, Slot::new);
         }
-        let Place::Between(mut before, behind) = self.find(mapping.0, page) else {
+        let PageLookup::Between(mut before, behind) = self.find(mapping.0, page) else {
             panic!("page {page} of mapping {} is in the cache", mapping.0)
         };
         let end = page + pages;
@@ -369,7 +369,7 @@ impl PageCache {
 
     /// Sets the readahead mark of a page that is in memory; an absent one gets none.
     pub fn mark(&mut self, mapping: Mapping, page: u64) {
-        if let Place::In(id) = self.find(mapping.0, page) {
+        if let PageLookup::In(id) = self.find(mapping.0, page) {
             self.runs[id].marked = true;
             self.marks.insert((mapping.0, page));
         }
@@ -412,7 +412,7 @@ impl PageCache {
     }
 
     #[inline]
-    fn find(&self, mapping: u32, page: u64) -> Place {
-        self.mappings.get(mapping as usize).map_or(Place::Between(NIL, NIL), |slot| slot.find(&self.runs, page))
+    fn find(&self, mapping: u32, page: u64) -> PageLookup {
+        self.mappings.get(mapping as usize).map_or(PageLookup::Between(NIL, NIL), |slot| slot.find(&self.runs, page))
     }
 }

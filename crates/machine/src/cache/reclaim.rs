@@ -6,7 +6,7 @@
 //! would also begin to write back dirty pages it meets, and drop them first once they are clean: here writeback is the caller's
 //! alone.
 
-use super::mapping::Place;
+use super::mapping::PageLookup;
 use super::run::{Attributes, NIL};
 use super::{ACTIVE, Balance, INACTIVE, NoRoom, PageCache, State};
 
@@ -83,8 +83,8 @@ impl PageCache {
     /// Drops the pages of a range whose state `goes`.
     pub(super) fn remove(&mut self, mapping: u32, from: u64, end: u64, goes: impl Fn(State) -> bool) {
         let mut id = match self.find(mapping, from) {
-            Place::In(id) => id,
-            Place::Between(_, behind) => behind,
+            PageLookup::In(id) => id,
+            PageLookup::Between(_, behind) => behind,
         };
         while id != NIL && self.runs[id].page < end {
             let run = &self.runs[id];

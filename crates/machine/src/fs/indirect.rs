@@ -11,7 +11,7 @@ pub(super) const PAGES_MAX: u64 = 12 + 1024 + 1024 * 1024 + 1024 * 1024 * 1024;
 
 /// One of the blocks that lead to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum IndirectBlock {
     /// Names the blocks that name leaves.
     Double,
     /// Names the blocks that name those.
@@ -32,14 +32,14 @@ pub(super) struct IndirectBlocks {
 }
 
 /// The indirect blocks on the way from the inode to `page`.
-pub(super) fn path(page: u32) -> impl Iterator<Item = Place> {
+pub(super) fn path(page: u32) -> impl Iterator<Item = IndirectBlock> {
     let leaf = page.checked_sub(DIRECT).map(|beyond| beyond / PER_BLOCK);
     let (top, middle) = match leaf {
         None | Some(0) => (None, None),
-        Some(leaf) if leaf <= PER_BLOCK => (Some(Place::Double), None),
-        Some(leaf) => (Some(Place::Triple), Some(Place::Middle((leaf - 1 - PER_BLOCK) / PER_BLOCK))),
+        Some(leaf) if leaf <= PER_BLOCK => (Some(IndirectBlock::Double), None),
+        Some(leaf) => (Some(IndirectBlock::Triple), Some(IndirectBlock::Middle((leaf - 1 - PER_BLOCK) / PER_BLOCK))),
     };
-    top.into_iter().chain(middle).chain(leaf.map(Place::Leaf))
+    top.into_iter().chain(middle).chain(leaf.map(IndirectBlock::Leaf))
 }
 
 /// The first page behind `page` that another leaf leads to.
@@ -48,21 +48,21 @@ pub(super) const fn leaf_end(page: u32) -> u32 {
 }
 
 impl IndirectBlocks {
-    pub(super) fn get(&self, place: Place) -> Option<Block> {
+    pub(super) fn get(&self, place: IndirectBlock) -> Option<Block> {
         match place {
-            Place::Double => self.double,
-            Place::Triple => self.triple,
-            Place::Middle(number) => self.middle.get(number as usize).copied().flatten(),
-            Place::Leaf(number) => self.leaves.get(number as usize).copied().flatten(),
+            IndirectBlock::Double => self.double,
+            IndirectBlock::Triple => self.triple,
+            IndirectBlock::Middle(number) => self.middle.get(number as usize).copied().flatten(),
+            IndirectBlock::Leaf(number) => self.leaves.get(number as usize).copied().flatten(),
         }
     }
 
-    pub(super) fn set(&mut self, place: Place, block: Block) {
+    pub(super) fn set(&mut self, place: IndirectBlock, block: Block) {
         let (list, number) = match place {
-            Place::Double => return self.double = Some(block),
-            Place::Triple => return self.triple = Some(block),
-            Place::Middle(number) => (&mut self.middle, number as usize),
-            Place::Leaf(number) => (&mut self.leaves, number as usize),
+            IndirectBlock::Double => return self.double = Some(block),
+            IndirectBlock::Triple => return self.triple = Some(block),
+            IndirectBlock::Middle(number) => (&mut self.middle, number as usize),
+            IndirectBlock::Leaf(number) => (&mut self.leaves, number as usize),
         };
         if list.len() <= number {
             list.resize(number + 1, None);
@@ -90,12 +90,18 @@ mod tests {
     fn the_way_to_a_page_is_as_long_as_its_position_demands() {
         let way = |page| path(page).collect::<Vec<_>>();
         assert_eq!(way(11), []);
-        assert_eq!(way(12), [Place::Leaf(0)]);
-        assert_eq!(way(1035), [Place::Leaf(0)]);
-        assert_eq!(way(1036), [Place::Double, Place::Leaf(1)]);
-        assert_eq!(way(12 + 1024 + 1024 * 1024 - 1), [Place::Double, Place::Leaf(1024)]);
-        assert_eq!(way(12 + 1024 + 1024 * 1024), [Place::Triple, Place::Middle(0), Place::Leaf(1025)]);
-        assert_eq!(way(12 + 1024 + 2 * 1024 * 1024), [Place::Triple, Place::Middle(1), Place::Leaf(2049)]);
+        assert_eq!(way(12), [IndirectBlock::Leaf(0)]);
+        assert_eq!(way(1035), [IndirectBlock::Leaf(0)]);
+        assert_eq!(way(1036), [IndirectBlock::Double, IndirectBlock::Leaf(1)]);
+        assert_eq!(way(12 + 1024 + 1024 * 1024 - 1), [IndirectBlock::Double, IndirectBlock::Leaf(1024)]);
+        assert_eq!(
+            way(12 + 1024 + 1024 * 1024),
+            [IndirectBlock::Triple, IndirectBlock::Middle(0), IndirectBlock::Leaf(1025)]
+        );
+        assert_eq!(
+            way(12 + 1024 + 2 * 1024 * 1024),
+            [IndirectBlock::Triple, IndirectBlock::Middle(1), IndirectBlock::Leaf(2049)]
+        );
     }
 
     #[test]

@@ -40,7 +40,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use iosched_workload::SplitMix64;
+use iosched_numbers::SplitMix64;
 
 pub use config::{DataMode, FsConfig, FsKind, JournalPlace};
 pub use effects::Effects;

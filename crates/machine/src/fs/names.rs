@@ -9,8 +9,9 @@ impl FileSystem {
     /// Makes a directory in `parent`, with a name of `name_bytes` (1 to 255).
     ///
     /// # Errors
-    /// [`FsError::NoInodes`], [`FsError::NoSpace`], [`FsError::DirectoryFull`]; nothing was made then. A name that needed two
-    /// more blocks of `parent` may have got one of them: as in Linux, it stays there, for the next name that needs it.
+    /// [`FsError::NoInodes`], [`FsError::NoSpace`], [`FsError::DirectoryFull`]; nothing was made then. A name that
+    /// needed two more blocks of `parent` may have got one of them: as in Linux, it stays there, for the next name that
+    /// needs it.
     ///
     /// # Panics
     /// `parent` is not a directory.
@@ -140,8 +141,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// A name goes, its inode is put on the list of those to be freed after a crash, is freed, and leaves the list. The list
-    /// begins in the superblock.
+    /// A name goes, its inode is put on the list of those to be freed after a crash, is freed, and leaves the list. The
+    /// list begins in the superblock.
     fn remove(&mut self, ino: Ino, effects: &mut Effects) {
         let inode = self.inode(ino);
         let (parent, hash, bytes, page) = (inode.parent, inode.hash, inode.entry_bytes, inode.entry_page);

@@ -2,7 +2,7 @@
 
 use iosched_workload::app::{Call, Existing, Node, OpenFlags, Source};
 
-use super::direct::{Direct, Scatter, Stage};
+use super::direct::{Direct, DirectStage, Scatter};
 use super::metadata::Metadata;
 use super::read::Read;
 use super::sync::{Fsync, SyncAll};
@@ -192,7 +192,7 @@ impl Model {
         let (flags, again) = self.moves(task, node, (offset, bytes * calls));
         let end = offset + bytes * calls;
         if flags.direct {
-            let (position, call_bytes, stage) = (offset, bytes, Stage::Begin);
+            let (position, call_bytes, stage) = (offset, bytes, DirectStage::Begin);
             return Frame::Direct(Direct { node, is_write: false, position, end, call_bytes, flags, stage });
         }
         Frame::Read(Read { node, position: offset, end, call_bytes: bytes, call_end: offset + bytes, again })
@@ -202,7 +202,7 @@ impl Model {
         let (flags, again) = self.moves(task, node, (offset, bytes * calls));
         let end = offset + bytes * calls;
         if flags.direct {
-            let (position, call_bytes, stage) = (offset, bytes, Stage::Begin);
+            let (position, call_bytes, stage) = (offset, bytes, DirectStage::Begin);
             return Frame::Direct(Direct { node, is_write: true, position, end, call_bytes, flags, stage });
         }
         let (start, position, call_bytes) = (offset, offset, bytes);

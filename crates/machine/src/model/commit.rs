@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use iosched::{Flags, Op};
 
 use super::Model;
-use super::io::{Place, Purpose};
+use super::io::{DiskRange, Purpose};
 use super::task::{Action, Frame, Wait};
 use super::writeback::{Scope, Writeback};
 use crate::cache::{Cached, State};
@@ -21,7 +21,7 @@ const CHECKPOINT_BLOCKS: usize = 256;
 #[derive(Debug)]
 pub(super) struct Commit {
     disk: usize,
-    stage: Stage,
+    stage: CommitStage,
     /// Somebody waits for this commit.
     sync: bool,
     /// Files whose data is to be put out, and to be waited for.
@@ -30,7 +30,7 @@ pub(super) struct Commit {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum CommitStage {
     Idle,
     /// What the last step put out is waited for; then comes the next.
     Step,
@@ -42,7 +42,7 @@ enum Stage {
 
 impl Commit {
     pub(super) const fn new(disk: usize) -> Self {
-        Self { disk, stage: Stage::Idle, sync: false, files: VecDeque::new(), put_out: VecDeque::new() }
+        Self { disk, stage: CommitStage::Idle, sync: false, files: VecDeque::new(), put_out: VecDeque::new() }
     }
 }
 
@@ -72,7 +72,7 @@ impl Model {
     pub(super) fn commit(&mut self, task: u32, commit: &mut Commit) -> Action {
         let disk = commit.disk;
         match commit.stage {
-            Stage::Idle => {
+            CommitStage::Idle => {
                 let this = &mut self.disks[disk];
                 let due = this.journal.wants_commit() || self.now_ns >= this.commit_due_ns;
                 if !due || this.journal.begin_commit().is_none() {
@@ -80,14 +80,14 @@ impl Model {
                 }
                 this.commit_due_ns = u64::MAX;
                 commit.sync = std::mem::take(&mut this.sync_commit);
-                commit.stage = Stage::Step;
+                commit.stage = CommitStage::Step;
                 Action::Cpu(0)
             }
-            Stage::Step if self.tasks[task as usize].own_ios > 0 => Action::Block(Wait::OwnIo),
-            Stage::Step => self.next_step(task, commit),
-            Stage::Data => {
+            CommitStage::Step if self.tasks[task as usize].own_ios > 0 => Action::Block(Wait::OwnIo),
+            CommitStage::Step => self.next_step(task, commit),
+            CommitStage::Data => {
                 let Some(ino) = commit.files.pop_front() else {
-                    commit.stage = Stage::DataWait;
+                    commit.stage = CommitStage::DataWait;
                     return Action::Cpu(0);
                 };
                 commit.put_out.push_back(ino);
@@ -95,9 +95,9 @@ impl Model {
                 let pass = Writeback::new(disk, Scope::File(mapping), u64::MAX).mapped_only();
                 Action::Push(Frame::Writeback(if commit.sync { pass.sync() } else { pass }))
             }
-            Stage::DataWait => {
+            CommitStage::DataWait => {
                 let Some(ino) = commit.put_out.pop_front() else {
-                    commit.stage = Stage::Step;
+                    commit.stage = CommitStage::Step;
                     return Action::Cpu(0);
                 };
                 self.wait_for_writeback(self.mapping(disk, ino))
@@ -112,12 +112,12 @@ impl Model {
             Some(CommitStep::WaitHandles) | None => unreachable!("handles are stopped where they are started"),
             Some(CommitStep::WriteData { files }) => {
                 commit.files = files.into();
-                commit.stage = Stage::Data;
+                commit.stage = CommitStage::Data;
                 Action::Cpu(0)
             }
             Some(CommitStep::WriteLog { runs, sync }) => {
                 for run in runs {
-                    let place = Place::blocks(disk, run.block, run.blocks);
+                    let place = DiskRange::blocks(disk, run.block, run.blocks);
                     self.send(task, Op::Write, flags(sync), place, |_, _| Purpose::Own { task });
                 }
                 Action::Submit
@@ -126,13 +126,13 @@ impl Model {
                 // Blocks that were on their way to the log may be changed again.
                 self.wake(|wait| matches!(wait, Wait::Journal(of) if *of == disk));
                 let barrier = if barrier { Flags::PREFLUSH | Flags::FUA } else { Flags::empty() };
-                let place = Place::blocks(disk, block, 1);
+                let place = DiskRange::blocks(disk, block, 1);
                 self.send(task, Op::Write, Flags::SYNC | barrier, place, |_, _| Purpose::Own { task });
                 Action::Submit
             }
             Some(CommitStep::Done { tid, dirty }) => {
                 self.committed(disk, tid, &dirty);
-                commit.stage = Stage::Idle;
+                commit.stage = CommitStage::Idle;
                 Action::Cpu(0)
             }
         }
@@ -213,7 +213,7 @@ impl Model {
             journal::Checkpoint::Nothing => Action::Pop,
             journal::Checkpoint::Tail(update) => {
                 let flush = if update.flush { Flags::PREFLUSH } else { Flags::empty() };
-                let place = Place::blocks(disk, update.superblock, 1);
+                let place = DiskRange::blocks(disk, update.superblock, 1);
                 self.send(task, Op::Write, Flags::SYNC | flush, place, |_, _| Purpose::Own { task });
                 checkpoint.stage = CheckpointStage::Tail(update);
                 Action::Submit
@@ -228,7 +228,7 @@ impl Model {
                 for block in blocks {
                     if matches!(self.cache.get(device, block), Cached::Run { state: State::Dirty, .. }) {
                         self.cache.start_writeback(device, block, 1);
-                        self.send_clean(task, Place::blocks(disk, block, 1), Flags::empty(), device, block);
+                        self.send_clean(task, DiskRange::blocks(disk, block, 1), Flags::empty(), device, block);
                     }
                 }
                 if !self.tasks[task as usize].outbox.is_empty() {

@@ -6,7 +6,7 @@ use iosched::{Flags, Op, SECTOR_BYTES};
 use iosched_workload::app::{Node, OpenFlags};
 
 use super::Model;
-use super::io::{Place, Purpose};
+use super::io::{DiskRange, Purpose};
 use super::metadata::Metadata;
 use super::sync::Fsync;
 use super::task::{Action, Frame, Wait};
@@ -27,12 +27,12 @@ pub(super) struct Direct {
     /// How it was opened: `O_SYNC` may be added.
     pub(super) flags: OpenFlags,
     /// What the present call is at.
-    pub(super) stage: Stage,
+    pub(super) stage: DirectStage,
 }
 
 /// How far a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum DirectStage {
     /// It begins.
     Begin,
     /// Its blocks are allocated.
@@ -68,11 +68,11 @@ impl Model {
         let to = (direct.position + direct.call_bytes).min(direct.end);
         let (page, last) = (direct.position / PAGE_BYTES, to.div_ceil(PAGE_BYTES));
         match direct.stage {
-            Stage::Begin => {
+            DirectStage::Begin => {
                 if let Some(action) = self.leave_cache(disk, ino, page..last, direct.is_write) {
                     return action;
                 }
-                direct.stage = Stage::Allocated;
+                direct.stage = DirectStage::Allocated;
                 if !direct.is_write {
                     return Action::Cpu(self.machine.cpu.syscall_ns);
                 }
@@ -92,7 +92,7 @@ impl Model {
                 self.tasks[task as usize].debt_ns += self.machine.cpu.syscall_ns;
                 Action::Push(Frame::Metadata(work))
             }
-            Stage::Allocated => {
+            DirectStage::Allocated => {
                 let (op, flags) = match direct.is_write {
                     true => (Op::Write, Flags::SYNC | Flags::IDLE),
                     false => (Op::Read, Flags::SYNC),
@@ -100,15 +100,15 @@ impl Model {
                 if let Some(action) = self.send_direct(task, disk, ino, (op, flags), direct.position..to) {
                     return action;
                 }
-                direct.stage = Stage::Sent;
+                direct.stage = DirectStage::Sent;
                 Action::Submit
             }
-            Stage::Sent => {
-                direct.stage = Stage::Done;
+            DirectStage::Sent => {
+                direct.stage = DirectStage::Done;
                 self.wait_for_own(task)
             }
-            Stage::Done => {
-                direct.stage = Stage::Begin;
+            DirectStage::Done => {
+                direct.stage = DirectStage::Begin;
                 direct.position = to;
                 match direct.flags.sync && direct.is_write {
                     true => Action::Push(Frame::Fsync(Fsync::new(direct.node, direct.flags.data_only))),
@@ -188,7 +188,7 @@ impl Model {
                 continue;
             };
             let nr_sectors = (mapped.pages * PAGE_SECTORS - within).min(end - at);
-            let place = Place { disk, sector: mapped.block * PAGE_SECTORS + within, nr_sectors };
+            let place = DiskRange { disk, sector: mapped.block * PAGE_SECTORS + within, nr_sectors };
             self.send(task, op, flags, place, |_, _| Purpose::Own { task });
             at += nr_sectors;
         }

@@ -15,11 +15,11 @@ pub(super) struct Flusher {
     disk: usize,
     /// When it looks for what is old, ns.
     next_ns: u64,
-    stage: Stage,
+    stage: FlusherStage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum FlusherStage {
     /// It looks for what is to be done.
     Look,
     /// A pass over this is done.
@@ -30,27 +30,27 @@ enum Stage {
 
 impl Flusher {
     pub(super) const fn new(disk: usize, first_ns: u64) -> Self {
-        Self { disk, next_ns: first_ns, stage: Stage::Look }
+        Self { disk, next_ns: first_ns, stage: FlusherStage::Look }
     }
 
     fn pass(&mut self, scope: Scope) -> Action {
-        self.stage = Stage::Passed(scope);
+        self.stage = FlusherStage::Passed(scope);
         Action::Push(Frame::Writeback(Writeback::new(self.disk, scope, PASS_PAGES).nonblocking()))
     }
 }
 
 impl Model {
     pub(super) fn flusher(&mut self, task: u32, flusher: &mut Flusher) -> Action {
-        match std::mem::replace(&mut flusher.stage, Stage::Look) {
-            Stage::Look => self.look(flusher),
-            Stage::Again(scope) => flusher.pass(scope),
-            Stage::Passed(scope) => {
+        match std::mem::replace(&mut flusher.stage, FlusherStage::Look) {
+            FlusherStage::Look => self.look(flusher),
+            FlusherStage::Again(scope) => flusher.pass(scope),
+            FlusherStage::Passed(scope) => {
                 let outcome = std::mem::take(&mut self.tasks[task as usize].written);
                 match scope {
                     _ if outcome.congested => {
                         // What is to be done in the background is looked at anew.
                         if scope != Scope::All {
-                            flusher.stage = Stage::Again(scope);
+                            flusher.stage = FlusherStage::Again(scope);
                         }
                         Action::Block(Wait::Congestion(flusher.disk, self.now_ns + CONGESTION_WAIT_NS))
                     }

@@ -71,13 +71,13 @@ impl Ios {
 
 /// Where on a disk something is read or written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct DiskRange {
     pub(super) disk: usize,
     pub(super) sector: u64,
     pub(super) nr_sectors: u64,
 }
 
-impl Place {
+impl DiskRange {
     /// So many blocks from `block` on.
     pub(super) const fn blocks(disk: usize, block: Block, blocks: u64) -> Self {
         Self { disk, sector: block * PAGE_SECTORS, nr_sectors: blocks * PAGE_SECTORS }
@@ -91,10 +91,10 @@ impl Model {
         task: u32,
         op: Op,
         flags: Flags,
-        place: Place,
+        place: DiskRange,
         mut purpose: impl FnMut(u64, u64) -> Purpose,
     ) {
-        let Place { disk, sector, nr_sectors } = place;
+        let DiskRange { disk, sector, nr_sectors } = place;
         let sectors_max = self.disks[disk].bio_sectors_max;
         let mut done = 0;
         while done < nr_sectors {
@@ -120,14 +120,14 @@ impl Model {
     }
 
     /// Reads pages that are not cached, from where they are on a disk.
-    pub(super) fn send_fill(&mut self, task: u32, place: Place, flags: Flags, mapping: Mapping, page: u64) {
+    pub(super) fn send_fill(&mut self, task: u32, place: DiskRange, flags: Flags, mapping: Mapping, page: u64) {
         let purpose =
             |done, part| Purpose::Fill { mapping, page: page + done / PAGE_SECTORS, pages: part / PAGE_SECTORS };
         self.send(task, Op::Read, flags, place, purpose);
     }
 
     /// Writes pages to their place on a disk.
-    pub(super) fn send_clean(&mut self, task: u32, place: Place, flags: Flags, mapping: Mapping, page: u64) {
+    pub(super) fn send_clean(&mut self, task: u32, place: DiskRange, flags: Flags, mapping: Mapping, page: u64) {
         let purpose =
             |done, part| Purpose::Clean { mapping, page: page + done / PAGE_SECTORS, pages: part / PAGE_SECTORS };
         self.disks[place.disk].writeback_pages += place.nr_sectors / PAGE_SECTORS;

@@ -3,7 +3,7 @@
 use iosched::Flags;
 
 use super::Model;
-use super::io::Place;
+use super::io::DiskRange;
 use super::task::{Action, Wait};
 use crate::cache::{Cached, State};
 use crate::fs::Ino;
@@ -164,7 +164,7 @@ impl Model {
                 if self.cache.insert(device, block, 1, State::Reading).is_err() {
                     return Some(self.wait_for_memory());
                 }
-                let place = Place::blocks(disk, block, 1);
+                let place = DiskRange::blocks(disk, block, 1);
                 self.send_fill(task, place, Flags::SYNC | Flags::PRIO, device, block);
                 Some(Action::Submit)
             }

@@ -26,7 +26,7 @@ mod writeback;
 
 use std::collections::VecDeque;
 
-use iosched_workload::SplitMix64;
+use iosched_numbers::SplitMix64;
 use iosched_workload::app::{Existing, Node};
 
 pub use self::io::Io;

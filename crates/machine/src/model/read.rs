@@ -3,7 +3,7 @@
 use iosched::Flags;
 use iosched_workload::app::Node;
 
-use super::io::Place;
+use super::io::DiskRange;
 use super::task::{Action, Frame, Wait};
 use super::{Model, PAGE_BYTES};
 use crate::cache::{Cached, Mapping, State};
@@ -151,7 +151,7 @@ impl Model {
                 return self.wait_for_memory();
             }
             if let Some(block) = block {
-                self.send_fill(task, Place::blocks(disk, block, pages), Flags::SYNC, mapping, page);
+                self.send_fill(task, DiskRange::blocks(disk, block, pages), Flags::SYNC, mapping, page);
             }
             ahead.page += pages;
         }

@@ -14,11 +14,11 @@ pub(super) struct Fsync {
     node: Node,
     /// Only what is needed to find the data.
     data_only: bool,
-    stage: Stage,
+    stage: FsyncStage,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum FsyncStage {
     Begin,
     Written,
     Commit,
@@ -29,7 +29,7 @@ enum Stage {
 
 impl Fsync {
     pub(super) const fn new(node: Node, data_only: bool) -> Self {
-        Self { node, data_only, stage: Stage::Begin }
+        Self { node, data_only, stage: FsyncStage::Begin }
     }
 }
 
@@ -47,36 +47,36 @@ impl Model {
         let (disk, ino) = self.file(task, fsync.node);
         let mapping = self.mapping(disk, ino);
         match fsync.stage {
-            Stage::Begin => {
-                fsync.stage = Stage::Written;
+            FsyncStage::Begin => {
+                fsync.stage = FsyncStage::Written;
                 Action::Push(Frame::Writeback(Writeback::new(disk, Scope::File(mapping), u64::MAX).sync()))
             }
-            Stage::Written => {
-                fsync.stage = Stage::Commit;
+            FsyncStage::Written => {
+                fsync.stage = FsyncStage::Commit;
                 self.wait_for_writeback(mapping)
             }
-            Stage::Commit if self.inode(mapping).allocating > 0 => Action::Block(Wait::Allocated(mapping)),
-            Stage::Commit => {
+            FsyncStage::Commit if self.inode(mapping).allocating > 0 => Action::Block(Wait::Allocated(mapping)),
+            FsyncStage::Commit => {
                 let this = &self.disks[disk];
                 let tid = self.inode(mapping).tid(fsync.data_only).filter(|tid| !this.journal.is_committed(*tid));
                 // A commit that has sent its flush already brings nothing of this to the medium.
                 let flushed = tid.is_some_and(|tid| this.journal.will_flush(tid));
-                fsync.stage = if this.barrier && !flushed { Stage::Flush } else { Stage::End };
+                fsync.stage = if this.barrier && !flushed { FsyncStage::Flush } else { FsyncStage::End };
                 match tid {
                     Some(tid) => self.commit_and_wait(task, disk, tid),
                     None => Action::Cpu(0),
                 }
             }
-            Stage::Flush => {
-                fsync.stage = Stage::Flushed;
+            FsyncStage::Flush => {
+                fsync.stage = FsyncStage::Flushed;
                 self.send_flush(task, disk);
                 Action::Submit
             }
-            Stage::Flushed => {
-                fsync.stage = Stage::End;
+            FsyncStage::Flushed => {
+                fsync.stage = FsyncStage::End;
                 self.wait_for_own(task)
             }
-            Stage::End => Action::Pop,
+            FsyncStage::End => Action::Pop,
         }
     }
 

@@ -25,11 +25,11 @@ pub(super) struct Throttle {
     dirtied: u64,
     /// Pages it has written back itself.
     written: u64,
-    stage: Stage,
+    stage: ThrottleStage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ThrottleStage {
     Look,
     Written,
     Waited,
@@ -37,7 +37,7 @@ enum Stage {
 
 impl Throttle {
     pub(super) const fn new(disk: usize, dirtied: u64) -> Self {
-        Self { disk, dirtied, written: 0, stage: Stage::Look }
+        Self { disk, dirtied, written: 0, stage: ThrottleStage::Look }
     }
 }
 
@@ -80,21 +80,21 @@ impl Model {
     fn write_back_own(&mut self, task: u32, throttle: &mut Throttle) -> Action {
         let (_, hard) = self.dirty_limits();
         let unclean = self.cache.nr_dirty() + self.cache.nr_writeback();
-        if throttle.stage == Stage::Written {
+        if throttle.stage == ThrottleStage::Written {
             throttle.written += std::mem::take(&mut self.tasks[task as usize].written).written;
         }
         let turn = self.ratelimit_pages_max() * 3 / 2;
-        if unclean <= hard || (throttle.stage == Stage::Written && throttle.written >= turn) {
+        if unclean <= hard || (throttle.stage == ThrottleStage::Written && throttle.written >= turn) {
             self.dirty_exceeded = unclean > hard;
             self.start_background();
             return Action::Pop;
         }
         self.dirty_exceeded = true;
-        if throttle.stage == Stage::Written {
-            throttle.stage = Stage::Waited;
+        if throttle.stage == ThrottleStage::Written {
+            throttle.stage = ThrottleStage::Waited;
             return Action::Block(Wait::Congestion(throttle.disk, self.now_ns + CONGESTION_WAIT_NS));
         }
-        throttle.stage = Stage::Written;
+        throttle.stage = ThrottleStage::Written;
         let budget = turn - throttle.written;
         Action::Push(Frame::Writeback(Writeback::new(throttle.disk, Scope::All, budget)))
     }
@@ -110,7 +110,7 @@ impl Model {
         let unclean = self.cache.nr_dirty() + self.cache.nr_writeback();
         let free_run = (background + hard) / 2;
         self.dirty_exceeded = unclean > free_run;
-        if unclean <= free_run || (throttle.stage == Stage::Waited && unclean <= hard) {
+        if unclean <= free_run || (throttle.stage == ThrottleStage::Waited && unclean <= hard) {
             return Action::Pop;
         }
         // At the setpoint, the middle of free run and limit, as fast as the disk; twice as fast at free run, not at all at the limit.
@@ -120,7 +120,7 @@ impl Model {
         let pages = u128::from(throttle.dirtied.max(1));
         let pause_ns = pages * 1_000_000_000 * u128::from(span) / (u128::from(rate) * u128::from(share.max(1)));
         let pause_ns = (pause_ns.min(u128::from(PAUSE_NS.1)) as u64).max(PAUSE_NS.0);
-        throttle.stage = Stage::Waited;
+        throttle.stage = ThrottleStage::Waited;
         Action::Block(Wait::Until(self.now_ns + pause_ns))
     }
 

@@ -3,7 +3,7 @@
 use iosched::Flags;
 
 use super::Model;
-use super::io::Place;
+use super::io::DiskRange;
 use super::task::{Action, Frame, Wait};
 use crate::cache::Mapping;
 
@@ -160,7 +160,7 @@ impl Model {
             pass.current = Some(cursor);
             self.cache.start_writeback(cursor.mapping, page, pages);
             let flags = if pass.sync { Flags::SYNC } else { Flags::empty() };
-            self.send_clean(task, Place::blocks(disk, block, pages), flags, cursor.mapping, page);
+            self.send_clean(task, DiskRange::blocks(disk, block, pages), flags, cursor.mapping, page);
             return Action::Submit;
         }
     }

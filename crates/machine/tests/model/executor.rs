@@ -7,7 +7,7 @@ use iosched::{Flags, Op};
 use iosched_machine::cache::{Cached, State};
 use iosched_machine::description::Machine;
 use iosched_machine::model::{DiskConfig, Io, Model, Outcome};
-use iosched_workload::SplitMix64;
+use iosched_numbers::SplitMix64;
 use iosched_workload::app::{Call, Existing, Node};
 
 use crate::model::{Content, Medium, Written};

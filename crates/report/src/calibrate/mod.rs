@@ -8,7 +8,7 @@ mod table;
 use iosched_lab::{grouped, significant};
 use maud::{Markup, html};
 
-use super::page::{document, section, sentence, unbroken};
+use super::parts::{document, section, sentence, unbroken};
 use super::units::{counted, time};
 use iosched_advise::calibrate::{Calibration, Measurements, NOISY, WITHIN};
 

@@ -7,7 +7,7 @@ use iosched_lab::reproduce::{Cell, ExperimentResults, Known, Row};
 use iosched_lab::{grouped, significant};
 use maud::{Markup, html};
 
-use crate::page::swatch;
+use crate::parts::swatch;
 use crate::svg::{Margin, Path, Plot, Tick, picture, px};
 use crate::view::Setting;
 

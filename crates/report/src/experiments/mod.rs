@@ -11,7 +11,7 @@ use iosched_lab::reproduce::{
 use iosched_lab::{MachineProfile, grouped, significant};
 use maud::{Markup, html};
 
-use super::page::{document, name, sentence, unbroken};
+use super::parts::{document, name, sentence, unbroken};
 use super::units::{counted, time as duration};
 use super::view::Setting;
 

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::series_names;
-use crate::page::section;
+use crate::parts::section;
 use crate::svg::{Margin, Plot, nice_end, picture, px};
 use crate::units::linear_ticks;
 use crate::view::Setting;

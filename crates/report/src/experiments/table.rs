@@ -4,7 +4,7 @@ use iosched_lab::reproduce::{Cell, ExperimentResults, Judgement, Known, Row};
 use iosched_lab::{Decimals, significant};
 use maud::{Markup, html};
 
-use crate::page::name;
+use crate::parts::name;
 use crate::view::Setting;
 
 pub(super) fn table(results: &ExperimentResults<'_>, settings: &[Setting<'_>]) -> Markup {

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::series_names;
-use crate::page::{facet, facets, section};
+use crate::parts::{facet, facets, section};
 use crate::svg::{Margin, Path, Plot, nice_end, picture, px};
 use crate::units::{linear_ticks, time_ticks};
 use crate::view::Setting;

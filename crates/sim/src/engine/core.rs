@@ -1,9 +1,6 @@
 //! What all workloads share: submission with splitting, the queue run, completion, accounting.
 
-use iosched::{
-    Bio, CgroupId, ContextId, Decision, Driver, Flags, IoError, IoPriority, KyberEvent, Op, RequestId, SECTOR_BYTES,
-    Step,
-};
+use iosched::{Bio, CgroupId, ContextId, Driver, Flags, IoError, IoPriority, Op, RequestId, SECTOR_BYTES, Step};
 use iosched::{Submit, Time};
 use iosched_disk::{Command, Device};
 
@@ -130,16 +127,6 @@ pub(super) struct Core<D, O> {
     counts: Counts,
     /// From when everything counts.
     pub(super) tally: Tally,
-}
-
-/// A decision as observers are told of it: bios by their ordinals, time since the start.
-fn told(decision: Decision) -> Decision {
-    match decision.with_cookies(|cookie| cookie >> SLOT_BITS) {
-        Decision::Kyber(KyberEvent::TimerArm { at }) => {
-            Decision::Kyber(KyberEvent::TimerArm { at: Time::from_ns(at.since(ORIGIN)) })
-        }
-        decision => decision,
-    }
 }
 
 impl<D: Device, O: Observer> Core<D, O> {
@@ -461,7 +448,8 @@ impl<D: Device, O: Observer> Core<D, O> {
     pub(super) fn report_decisions(&mut self) {
         if O::DECISIONS {
             for (at, decision) in self.driver.take_decisions() {
-                self.observer.decision(at.since(ORIGIN), &told(decision));
+                let decision = decision.told(ORIGIN, |cookie| cookie >> SLOT_BITS);
+                self.observer.decision(at.since(ORIGIN), &decision);
             }
         }
     }

@@ -4,7 +4,8 @@
 //! those it would have submitted meanwhile are in the trace anyway, so only its place in the trace is kept.
 
 use iosched_disk::Device;
-use iosched_workload::{Entry, SplitMix64, Trace};
+use iosched_numbers::SplitMix64;
+use iosched_workload::{Entry, Trace};
 
 use super::Source;
 use super::core::{Core, NewIo};

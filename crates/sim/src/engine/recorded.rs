@@ -1,8 +1,9 @@
 //! A recording of a live disk's driver, carried out by the engine: what was predicted is what was run.
 //!
-//! The engine goes its own way, event by event and turn by turn; the recording tells when the device was done with what, when timers were
-//! heard and what arrived. A turn after each completion, timer and rerun, and after all that arrived at one moment, is the engine's
-//! own rule: a recording in which that is otherwise diverges, as does one whose decisions are others.
+//! The engine goes its own way, event by event and turn by turn; the recording tells when the device was done with
+//! what, when timers were heard and what arrived. A turn after each completion, timer and rerun, and after all that
+//! arrived at one moment, is the engine's own rule: a recording in which that is otherwise diverges, as does one whose
+//! decisions are others.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,7 +12,7 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use iosched::recording::{Record, What};
-use iosched::{Bio, CgroupId, ContextId, Decision, Driver, Due, IoError, KyberEvent, Registry, RequestQueue, Time};
+use iosched::{Bio, CgroupId, ContextId, Decision, Driver, Due, IoError, Registry, RequestQueue, Time};
 use iosched_disk::{Card, Command, Device};
 
 use super::core::{Core, NewIo};
@@ -81,23 +82,36 @@ enum Trouble<E> {
     Diverged { at: Time, recorded: String, found: String },
 }
 
-/// The recording as it is carried out.
-struct Tape<I, D, E> {
-    records: I,
-    /// The next record that is no decision.
-    head: Option<Record<D>>,
-    replayed: Replayed,
-    /// Decisions recorded, and decisions taken, that the other side has not come to.
-    recorded: VecDeque<(Time, D)>,
-    taken: VecDeque<(Time, Decision)>,
-    trouble: Option<Trouble<E>>,
+/// Records as they are read.
+trait Recording: Iterator<Item = Result<Record<Self::Decided>, Self::Unread>> {
+    /// A decision that was recorded.
+    type Decided: PartialEq<Decision> + fmt::Debug;
+    /// Why a record cannot be read.
+    type Unread;
 }
 
-impl<D, E, I> Tape<I, D, E>
+impl<D, E, I> Recording for I
 where
     D: PartialEq<Decision> + fmt::Debug,
     I: Iterator<Item = Result<Record<D>, E>>,
 {
+    type Decided = D;
+    type Unread = E;
+}
+
+/// The recording as it is carried out.
+struct Tape<R: Recording> {
+    records: R,
+    /// The next record that is no decision.
+    head: Option<Record<R::Decided>>,
+    replayed: Replayed,
+    /// Decisions recorded, and decisions taken, that the other side has not come to.
+    recorded: VecDeque<(Time, R::Decided)>,
+    taken: VecDeque<(Time, Decision)>,
+    trouble: Option<Trouble<R::Unread>>,
+}
+
+impl<R: Recording> Tape<R> {
     /// Goes on to the next record that is no decision.
     fn advance(&mut self) {
         self.head = None;
@@ -171,8 +185,13 @@ where
         self.head = None;
     }
 
+    /// The next record, if it tells of what arrives.
+    fn take_arrival(&mut self) -> Option<Record<R::Decided>> {
+        self.head.take_if(|head| is_arrival(&head.what))
+    }
+
     /// When the next record is due if it is one of `which`, ns since the beginning.
-    fn due_ns(&self, which: impl Fn(&What<D>) -> bool) -> u64 {
+    fn due_ns(&self, which: impl Fn(&What<R::Decided>) -> bool) -> u64 {
         self.head.as_ref().filter(|head| which(&head.what)).map_or(u64::MAX, |head| head.at.since(ORIGIN))
     }
 
@@ -189,20 +208,16 @@ where
     }
 }
 
-type Shared<I, D, E> = Rc<RefCell<Tape<I, D, E>>>;
+type Shared<R> = Rc<RefCell<Tape<R>>>;
 
 /// The device: it is done with what it was done with.
-struct RecordedDevice<I, D, E> {
-    tape: Shared<I, D, E>,
+struct RecordedDevice<R: Recording> {
+    tape: Shared<R>,
     card: Card,
     has: Vec<bool>,
 }
 
-impl<D, E, I> Device for RecordedDevice<I, D, E>
-where
-    D: PartialEq<Decision> + fmt::Debug,
-    I: Iterator<Item = Result<Record<D>, E>>,
-{
+impl<R: Recording> Device for RecordedDevice<R> {
     fn card(&self) -> &Card {
         &self.card
     }
@@ -240,8 +255,8 @@ where
 }
 
 /// What arrives, and when timers are heard.
-struct Recorded<'a, I, D, E> {
-    tape: Shared<I, D, E>,
+struct Recorded<'a, R: Recording> {
+    tape: Shared<R>,
     registry: &'a Registry,
     /// Of each context, the task that it is now; `None`: it has exited.
     tasks: Vec<Option<u32>>,
@@ -255,48 +270,30 @@ fn checked(depth: u32) -> Result<u32, String> {
     possible.then_some(depth).ok_or_else(|| format!("a device of depth {depth}; it is 1 to {DEPTH_MAX}"))
 }
 
-/// What ends a group of arrivals, or the recording.
-enum Next {
-    Arrival,
-    Turn,
-    Nothing,
+/// Whether a record tells of what arrives, and not of the device, of time or of turns.
+fn is_arrival<D>(what: &What<D>) -> bool {
+    !matches!(
+        what,
+        What::Complete { .. } | What::Timer | What::Rerun | What::Turn | What::Queue { .. } | What::Decision(_)
+    )
 }
 
-impl<D, E, I> Recorded<'_, I, D, E>
-where
-    D: PartialEq<Decision> + fmt::Debug,
-    I: Iterator<Item = Result<Record<D>, E>>,
-{
+impl<R: Recording> Recorded<'_, R> {
     /// All that arrives before the turn that is recorded next.
     fn arrivals<V: Device, O: Observer>(&mut self, core: &mut Core<V, O>) {
         loop {
-            let next = match self.tape.borrow().head.as_ref().map(|head| &head.what) {
-                Some(What::Turn) => Next::Turn,
-                Some(What::Complete { .. } | What::Timer | What::Rerun | What::Queue { .. }) | None => Next::Nothing,
-                Some(_) => Next::Arrival,
-            };
-            match next {
-                Next::Arrival => {
-                    let Some(record) = self.tape.borrow_mut().head.take() else { return };
-                    core.pass_until(core.now_ns.max(record.at.since(ORIGIN)));
-                    if let Err(problem) = self.perform(core, record.what) {
-                        self.tape.borrow_mut().impossible(problem);
-                        return;
-                    }
-                    self.tape.borrow_mut().advance();
-                }
-                Next::Turn => {
-                    let at = self.tape.borrow().head.as_ref().map_or(core.now(), |head| head.at);
-                    core.pass_until(core.now_ns.max(at.since(ORIGIN)));
-                    self.tape.borrow_mut().advance();
-                    return;
-                }
-                Next::Nothing => {
-                    self.tape.borrow_mut().turn(core.now());
-                    return;
-                }
+            let arrival = self.tape.borrow_mut().take_arrival();
+            let Some(record) = arrival else { break };
+            core.pass_until(core.now_ns.max(record.at.since(ORIGIN)));
+            if let Err(problem) = self.perform(core, record.what) {
+                self.tape.borrow_mut().impossible(problem);
+                return;
             }
+            self.tape.borrow_mut().advance();
         }
+        let at = self.tape.borrow().head.as_ref().map_or(core.now(), |head| head.at);
+        core.pass_until(core.now_ns.max(at.since(ORIGIN)));
+        self.tape.borrow_mut().turn(core.now());
     }
 
     fn task(&self, context: ContextId) -> Result<u32, String> {
@@ -309,7 +306,7 @@ where
         known.then_some(cgroup).ok_or_else(|| format!("there is no cgroup {}", cgroup.index()))
     }
 
-    fn perform<V: Device, O: Observer>(&mut self, core: &mut Core<V, O>, what: What<D>) -> Result<(), String> {
+    fn perform<V: Device, O: Observer>(&mut self, core: &mut Core<V, O>, what: What<R::Decided>) -> Result<(), String> {
         let now = core.now();
         match what {
             What::Submit(bio, ioprio) => self.submit(core, &bio, ioprio.is_some())?,
@@ -383,14 +380,9 @@ where
     }
 }
 
-impl<V: Device, O: Observer, D, E, I> Source<V, O> for Recorded<'_, I, D, E>
-where
-    D: PartialEq<Decision> + fmt::Debug,
-    I: Iterator<Item = Result<Record<D>, E>>,
-{
+impl<V: Device, O: Observer, R: Recording> Source<V, O> for Recorded<'_, R> {
     fn next_ns(&self) -> u64 {
-        let others = |what: &What<D>| matches!(what, What::Complete { .. } | What::Timer | What::Rerun);
-        self.tape.borrow().due_ns(|what| !others(what))
+        self.tape.borrow().due_ns(|what| is_arrival(what) || matches!(what, What::Turn))
     }
 
     fn event(&mut self, core: &mut Core<V, O>) {
@@ -404,7 +396,7 @@ where
     }
 
     fn heard_ns(&self, due: Due, due_ns: u64) -> u64 {
-        let kind = |what: &What<D>| match due {
+        let kind = |what: &What<R::Decided>| match due {
             Due::Timer => matches!(what, What::Timer),
             _ => matches!(what, What::Rerun),
         };
@@ -427,27 +419,18 @@ where
 }
 
 /// Tells the tape of every decision.
-struct Compared<I, D, E>(Shared<I, D, E>);
+struct Compared<R: Recording>(Shared<R>);
 
-impl<D, E, I> Observer for Compared<I, D, E>
-where
-    D: PartialEq<Decision> + fmt::Debug,
-    I: Iterator<Item = Result<Record<D>, E>>,
-{
+impl<R: Recording> Observer for Compared<R> {
     const DECISIONS: bool = true;
 
     fn decision(&mut self, now_ns: u64, decision: &Decision) {
-        let decision = match *decision {
-            Decision::Kyber(KyberEvent::TimerArm { at }) => {
-                Decision::Kyber(KyberEvent::TimerArm { at: ORIGIN + at.as_ns() })
-            }
-            decision => decision,
-        };
-        self.0.borrow_mut().taken(ORIGIN + now_ns, decision);
+        self.0.borrow_mut().taken(ORIGIN + now_ns, *decision);
     }
 }
 
-/// Carries out the recording of a driver, and compares what the engine decides with what was decided. Elevators are those of `registry`.
+/// Carries out the recording of a driver, and compares what the engine decides with what was decided. Elevators are
+/// those of `registry`.
 ///
 /// # Errors
 /// The recording cannot be read or carried out, or the engine decides otherwise.
@@ -504,16 +487,13 @@ where
     })
 }
 
-fn carry_out<D, E, I>(
-    tape: &Shared<I, D, E>,
+fn carry_out<R: Recording>(
+    tape: &Shared<R>,
     registry: &Registry,
     driver: Driver,
     depth: u32,
     interrupt: Option<&AtomicBool>,
-) where
-    D: PartialEq<Decision> + fmt::Debug,
-    I: Iterator<Item = Result<Record<D>, E>>,
-{
+) {
     let card = Card {
         capacity_sectors: u64::MAX,
         depth,

@@ -3,7 +3,7 @@
 use iosched::Time;
 
 use super::{ACTION_CGROUP, Action, BlkEvent, Category, HEADER_BYTES, MAGIC, Payload, ProcessName, VERSION};
-use crate::error::{Place, WarningKind, Warnings};
+use crate::error::{TracePlace, WarningKind, Warnings};
 use crate::input::Input;
 
 /// Longest data of a record.
@@ -77,7 +77,7 @@ impl BinaryReader {
     }
 
     /// How far it has read.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> TracePlace {
         self.input.place()
     }
 

@@ -7,7 +7,7 @@ use iosched::Time;
 
 use super::binary::BinaryReader;
 use super::{BlkEvent, EventSource};
-use crate::error::{Place, Warnings};
+use crate::error::{TracePlace, Warnings};
 use crate::reorder::Reorder;
 
 /// Records of one CPU that are held to mend disorder: an interrupt's record can be written before that of
@@ -95,7 +95,7 @@ impl EventSource for Merge {
         Some(event)
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> TracePlace {
         self.files[self.last_file].0.place()
     }
 

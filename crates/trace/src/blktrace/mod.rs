@@ -453,7 +453,7 @@ pub(crate) trait EventSource: Send {
     fn next_event(&mut self, warnings: &mut crate::Warnings) -> Option<BlkEvent>;
 
     /// How far it has read.
-    fn place(&self) -> crate::Place;
+    fn place(&self) -> crate::TracePlace;
 
     /// What the times it gives were reduced by, ns.
     fn origin_ns(&self) -> u64 {

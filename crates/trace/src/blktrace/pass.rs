@@ -27,7 +27,7 @@ type Key = (u32, Sector, u64);
 
 /// Submissions that were kept and are not completed.
 #[derive(Default)]
-struct Kept {
+struct OpenSubmissions {
     ends: BTreeMap<Key, Sector>,
     order: VecDeque<Key>,
     count: u64,
@@ -38,7 +38,7 @@ struct Kept {
     steps: BTreeSet<(u32, Sector)>,
 }
 
-impl Kept {
+impl OpenSubmissions {
     fn add(&mut self, event: &BlkEvent, request: &TraceRequest) {
         if event.bytes == 0 {
             *self.flushes.entry(event.device).or_default() += 1;
@@ -127,7 +127,7 @@ fn request_of(event: &BlkEvent) -> TraceRequest {
 /// When nothing can be read, or writing fails.
 pub fn convert_events(events: &mut EventReader, chain: &Chain, out: impl Write) -> Result<WriteReport, TraceError> {
     let mut writer = EventWriter::new(out);
-    let mut kept = Kept::default();
+    let mut kept = OpenSubmissions::default();
     let mut report = WriteReport::default();
     while let Some(event) = events.next() {
         let event = event?;

@@ -9,8 +9,8 @@ use std::io::{BufWriter, Write};
 use iosched::{Flags, Op, SECOND_NS, Sector, Time};
 
 use super::{Action, BlkEvent, Category, HEADER_BYTES, MAGIC, Payload, ProcessName, VERSION};
-use crate::blkparse::NAMES_MAX;
 use crate::error::TraceError;
+use crate::names::NAMES_MAX;
 
 /// Times written are this much later than given: blkparse takes a time of 0 for none.
 const START: Time = Time::from_ns(SECOND_NS);

@@ -1,17 +1,16 @@
 //! What can be read off a trace in one pass, with bounded memory.
 
 pub(crate) mod display;
-mod histogram;
 mod timeline;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use iosched::{Op, SECTOR_BYTES, Sector, Time};
+use iosched_numbers::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::{Format, TraceError, TraceReader, TraceRequest};
-use histogram::Histogram;
 use timeline::Timeline;
 pub use timeline::{BINS_MAX, TimeBin};
 
@@ -113,6 +112,20 @@ pub struct LatencySummary {
     pub p99_ns: u64,
     /// Longest, ns.
     pub max_ns: u64,
+}
+
+impl LatencySummary {
+    /// `None` of no latencies.
+    fn of(latencies: &Histogram) -> Option<Self> {
+        (!latencies.is_empty()).then(|| Self {
+            requests: latencies.count(),
+            mean_ns: latencies.mean_ns(),
+            p50_ns: latencies.quantile_ns(0.50),
+            p95_ns: latencies.quantile_ns(0.95),
+            p99_ns: latencies.quantile_ns(0.99),
+            max_ns: latencies.max_ns(),
+        })
+    }
 }
 
 /// What a trace is like.
@@ -227,7 +240,7 @@ impl Summarizer {
         let bytes = u64::from(request.nr_sectors) * SECTOR_BYTES;
         self.timeline.arrive(now.since(first), bytes);
         if let Some(latency_ns) = request.latency_ns {
-            self.latencies.add(latency_ns);
+            self.latencies.record(latency_ns);
             if self.in_flight.len() < IN_FLIGHT_MAX {
                 self.in_flight.push(Reverse(now + latency_ns));
             }
@@ -326,7 +339,7 @@ impl Summarizer {
             other_processes_requests: self.other_processes_requests,
             devices: devices.collect(),
             size_sectors: self.size_sectors,
-            latency: self.latencies.summary(),
+            latency: LatencySummary::of(&self.latencies),
             bin_ns: self.timeline.bin_ns(),
             over_time: self.timeline.bins(span_ns, depth_known),
             dropped_records: warnings.dropped_records(),

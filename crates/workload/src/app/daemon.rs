@@ -1,7 +1,7 @@
 //! What else runs on any machine: a daemon that writes its log.
 
 use super::{AppTask, Application, Call, Existing, Node, OpenFlags, Report, Source, Step};
-use crate::SplitMix64;
+use iosched_numbers::SplitMix64;
 
 /// A line of the log.
 const LINE_BYTES: u64 = 100;

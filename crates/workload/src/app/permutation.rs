@@ -1,6 +1,6 @@
 //! A random order of numbers that takes no memory.
 
-use crate::SplitMix64;
+use iosched_numbers::SplitMix64;
 
 /// Rounds of the network: after four it cannot be told from a random order by its neighbours.
 const ROUNDS: usize = 4;

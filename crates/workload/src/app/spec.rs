@@ -51,19 +51,19 @@ pub const fn programs() -> &'static [About] {
 
 /// What the program was told to do.
 #[derive(Clone, Debug)]
-enum Options {
-    Dd(dd::Options),
-    Fdtree(fdtree::Options),
-    FsMark(fs_mark::Options),
-    Iozone(iozone::Options),
-    Tpcc(tpcc::Options),
+enum AppOptions {
+    Dd(dd::DdOptions),
+    Fdtree(fdtree::FdtreeOptions),
+    FsMark(fs_mark::FsMarkOptions),
+    Iozone(iozone::IozoneOptions),
+    Tpcc(tpcc::TpccOptions),
 }
 
 /// A program with its options: a command line that was understood.
 #[derive(Clone, Debug)]
 pub struct Spec {
     line: String,
-    options: Options,
+    options: AppOptions,
 }
 
 impl Spec {
@@ -80,11 +80,11 @@ impl Spec {
     pub fn parse(text: &str) -> Result<Self, WorkloadError> {
         let line = Line::new(text);
         let options = match line.program() {
-            "dd" => Options::Dd(dd::Options::parse(&line)?),
-            "fdtree" => Options::Fdtree(fdtree::Options::parse(&line)?),
-            "fs_mark" => Options::FsMark(fs_mark::Options::parse(&line)?),
-            "iozone" => Options::Iozone(iozone::Options::parse(&line)?),
-            "tpcc" => Options::Tpcc(tpcc::Options::parse(&line)?),
+            "dd" => AppOptions::Dd(dd::DdOptions::parse(&line)?),
+            "fdtree" => AppOptions::Fdtree(fdtree::FdtreeOptions::parse(&line)?),
+            "fs_mark" => AppOptions::FsMark(fs_mark::FsMarkOptions::parse(&line)?),
+            "iozone" => AppOptions::Iozone(iozone::IozoneOptions::parse(&line)?),
+            "tpcc" => AppOptions::Tpcc(tpcc::TpccOptions::parse(&line)?),
             other => {
                 let known = programs().iter().map(|program| program.name).collect::<Vec<_>>().join(", ");
                 return Err(line.error(other, "no such program", format!("there are {known}")));
@@ -103,11 +103,11 @@ impl Spec {
     #[must_use]
     pub fn task_count(&self) -> usize {
         match &self.options {
-            Options::Dd(options) => options.task_count(),
-            Options::Fdtree(_) => 1,
-            Options::FsMark(options) => options.task_count(),
-            Options::Iozone(options) => options.task_count(),
-            Options::Tpcc(options) => options.task_count(),
+            AppOptions::Dd(options) => options.task_count(),
+            AppOptions::Fdtree(_) => 1,
+            AppOptions::FsMark(options) => options.task_count(),
+            AppOptions::Iozone(options) => options.task_count(),
+            AppOptions::Tpcc(options) => options.task_count(),
         }
     }
 
@@ -115,8 +115,8 @@ impl Spec {
     #[must_use]
     pub const fn disks(&self) -> u32 {
         match &self.options {
-            Options::Dd(_) | Options::Fdtree(_) | Options::FsMark(_) | Options::Iozone(_) => 1,
-            Options::Tpcc(_) => 2,
+            AppOptions::Dd(_) | AppOptions::Fdtree(_) | AppOptions::FsMark(_) | AppOptions::Iozone(_) => 1,
+            AppOptions::Tpcc(_) => 2,
         }
     }
 
@@ -125,11 +125,11 @@ impl Spec {
     #[must_use]
     pub fn start(&self, seed: u64) -> Box<dyn Application> {
         match &self.options {
-            Options::Dd(options) => Box::new(dd::Dd::new(options)),
-            Options::Fdtree(options) => Box::new(fdtree::Fdtree::new(options, seed)),
-            Options::FsMark(options) => Box::new(fs_mark::FsMark::new(options)),
-            Options::Iozone(options) => Box::new(iozone::Iozone::new(options)),
-            Options::Tpcc(options) => Box::new(tpcc::Tpcc::new(options, seed)),
+            AppOptions::Dd(options) => Box::new(dd::Dd::new(options)),
+            AppOptions::Fdtree(options) => Box::new(fdtree::Fdtree::new(options, seed)),
+            AppOptions::FsMark(options) => Box::new(fs_mark::FsMark::new(options)),
+            AppOptions::Iozone(options) => Box::new(iozone::Iozone::new(options)),
+            AppOptions::Tpcc(options) => Box::new(tpcc::Tpcc::new(options, seed)),
         }
     }
 }

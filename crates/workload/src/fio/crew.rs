@@ -4,7 +4,10 @@
 
 use std::collections::VecDeque;
 
-use super::{ExitWhat, Job, Jobs, Process};
+use super::job::Job;
+use super::jobs::Jobs;
+use super::process::Process;
+use super::value::ExitWhat;
 
 /// Where a job is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 //! given per cent of the file, at most half of it; then scattered likewise.
 
 use super::value::{Direction, Distribution, Zone, ZoneSize};
-use crate::rng::SplitMix64;
+use iosched_numbers::SplitMix64;
 
 /// 2^64 times one minus the golden ratio's inverse, made odd: what Knuth's multiplicative hashing multiplies with.
 const SCATTER: u64 = 0x61C8_8646_80B5_83EB;

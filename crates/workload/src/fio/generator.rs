@@ -24,7 +24,7 @@ use super::service::Service;
 use super::value::{
     BlockSize, Direction, Distribution, LogIo, Mode, PerDirection, Placement, RandomGenerator, ReplayLog, Sequencer,
 };
-use crate::rng::SplitMix64;
+use iosched_numbers::SplitMix64;
 
 /// Blocks that the random maps of all jobs cover at most; a bit each.
 pub(super) const MAP_BLOCKS_MAX: u64 = 1 << 33;

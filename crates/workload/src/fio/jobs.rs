@@ -7,9 +7,9 @@ use super::job::{Job, JobFile};
 use super::layout::{Layout, is_device};
 use super::value::Files;
 use crate::error::WorkloadError;
-use crate::fio::Generator;
+use crate::fio::generator::Generator;
 use crate::fio::generator::MAP_BLOCKS_MAX;
-use crate::rng::SplitMix64;
+use iosched_numbers::SplitMix64;
 
 /// Seeds of jobs whose numbers are the same in every run begin here, unless `randseed` says otherwise.
 const SEED_DEFAULT: u64 = 0x0F10_5EED;

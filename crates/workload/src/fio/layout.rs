@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::job::{Job, JobFile};
 use super::value::{Files, Placement, ReplayLog, Size};
 use crate::error::WorkloadError;
-use crate::rng::SplitMix64;
+use iosched_numbers::SplitMix64;
 
 /// What files' places are multiples of, bytes: a file system's block.
 pub const FILE_ALIGN_BYTES: u64 = 4096;

@@ -14,7 +14,8 @@
 //! | `process/` | a job at work: what it does next, given what is done; its pace and its figures |
 //! | `crew.rs` | which jobs start and end because of others |
 //!
-//! All of it is sans-IO, as are `task_loop.rs` (a task's closed loop) and `replay.rs` (a process in closed replay): `crates/sim/src/engine` and
+//! All of it is sans-IO, as are `task_loop.rs` (a task's closed loop) and `replay.rs` (a process in closed replay):
+//! `crates/sim/src/engine` and
 //! `crates/kernel/src/execute` carry out what they ask for, one in virtual time, the other with system calls. `outcome/` is what both give.
 
 mod crew;
@@ -23,7 +24,7 @@ pub mod fuzz;
 mod generator;
 mod job;
 mod jobs;
-mod language;
+pub(crate) mod language;
 mod layout;
 mod log;
 mod process;

@@ -3,7 +3,7 @@
 use super::distribution::Zipf;
 use super::job::Job;
 use super::value::FileServiceOrder;
-use crate::rng::SplitMix64;
+use iosched_numbers::SplitMix64;
 
 /// A job's files in service.
 #[derive(Clone, Debug)]

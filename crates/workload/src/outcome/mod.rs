@@ -1,12 +1,11 @@
 //! What a run of a workload gave: plain data, the same wherever it ran, in simulation or on a real device.
 
-mod histogram;
 mod job;
 
 use iosched_trace::Fit;
 use serde::{Deserialize, Serialize};
 
-pub use histogram::Histogram;
+pub use iosched_numbers::Histogram;
 pub use job::{DirectionResult, JobResult, SAMPLE_NS, Samples};
 pub(crate) use job::{batch_class, level_class};
 

@@ -7,10 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::{IOSCHED, Server, has_program};
-use crate::list::Place;
+use crate::list::Sandbox;
 use crate::nbd::{Client, DISC, ENOMEM, READ, Target, WRITE, option, request, write};
 
-pub(super) fn five_hundred_come_and_go(place: &Place) {
+pub(super) fn five_hundred_come_and_go(place: &Sandbox) {
     let target = Target::new(place);
     for round in 0..500 {
         match round % 3 {
@@ -22,7 +22,7 @@ pub(super) fn five_hundred_come_and_go(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn slow_handshakes_beside_one_that_works(place: &Place) {
+pub(super) fn slow_handshakes_beside_one_that_works(place: &Sandbox) {
     let target = Target::new(place);
     let mut slow: Vec<Client> = (0..200).map(|_| Client::greeted(target.raw())).collect();
     let said = [&[0, 0, 0, 3][..], &option(3, &[])].concat();
@@ -35,7 +35,7 @@ pub(super) fn slow_handshakes_beside_one_that_works(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn too_many(place: &Place) {
+pub(super) fn too_many(place: &Sandbox) {
     let target = Target::of(place, &["memory:16M", "--budget-mib", "16", "--connections-max", "4"]);
     let mut there: Vec<Client> = (0..4).map(|_| target.client()).collect();
     for _ in 0..100 {
@@ -52,7 +52,7 @@ pub(super) fn too_many(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn no_more_files(place: &Place) {
+pub(super) fn no_more_files(place: &Sandbox) {
     if !has_program("prlimit") {
         return;
     }
@@ -76,7 +76,7 @@ pub(super) fn no_more_files(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn no_more_memory(place: &Place) {
+pub(super) fn no_more_memory(place: &Sandbox) {
     if !has_program("prlimit") {
         return;
     }
@@ -94,7 +94,7 @@ pub(super) fn no_more_memory(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn sixty_four_beside_another_export(place: &Place) {
+pub(super) fn sixty_four_beside_another_export(place: &Sandbox) {
     let exports = ["--export", "many,weight=10", "--export", "one,weight=1000", "--export", ""];
     let args = ["model:sata-ssd,size=1G", "--scheduler", "cfq:slice_idle=0", "--depth", "4", "--budget-mib", "32"];
     let target = Target::of(place, &[&args[..], &exports].concat());
@@ -126,7 +126,7 @@ pub(super) fn sixty_four_beside_another_export(place: &Place) {
     assert_eq!(target.server.stop(), Some(0));
 }
 
-pub(super) fn a_server_with_few_files(place: &Place) {
+pub(super) fn a_server_with_few_files(place: &Sandbox) {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -S -n 40; exec \"$0\" \"$@\"", IOSCHED]);
     let server = Server::start_by(command, &place.here, &["memory:16M", "--budget-mib", "16"]).served();

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::thread;
 use std::time::Duration;
 
-use crate::list::Place;
+use crate::list::Sandbox;
 use crate::nbd::{
     Client, ERR_INVALID, ERR_POLICY, ERR_TLS_REQD, ERR_TOO_BIG, ERR_UNKNOWN, ERR_UNSUP, OPT_ABORT, OPT_EXPORT_NAME,
     OPT_EXTENDED_HEADERS, OPT_GO, OPT_LIST, OPT_META_CONTEXT, OPT_STARTTLS, OPT_STRUCTURED_REPLY, REP_ACK, Target, go,
@@ -12,7 +12,7 @@ use crate::nbd::{
 };
 
 /// Each of these, after the greeting, is the end of its connection and of nothing else.
-fn each_ends_its_connection(place: &Place, sent: &[Vec<u8>]) {
+fn each_ends_its_connection(place: &Sandbox, sent: &[Vec<u8>]) {
     let target = Target::new(place);
     for bytes in sent {
         let mut client = Client::greeted(target.raw());
@@ -23,7 +23,7 @@ fn each_ends_its_connection(place: &Place, sent: &[Vec<u8>]) {
 }
 
 /// Each of these options is refused so, and the handshake goes on.
-fn each_is_refused(place: &Place, options: &[(u32, Vec<u8>, u32)]) {
+fn each_is_refused(place: &Sandbox, options: &[(u32, Vec<u8>, u32)]) {
     let target = Target::new(place);
     let mut client = target.shaking();
     for (number, data, kind) in options {
@@ -37,17 +37,17 @@ fn after_flags(bytes: &[u8]) -> Vec<u8> {
     [&[0, 0, 0, 3], bytes].concat()
 }
 
-pub(super) fn garbage(place: &Place) {
+pub(super) fn garbage(place: &Sandbox) {
     let http = b"GET / HTTP/1.1\r\nHost: disk\r\n\r\n".to_vec();
     let noise: Vec<u8> = (0..5000_u32).map(|at| (at * 7 + at / 256) as u8).collect();
     each_ends_its_connection(place, &[http, noise.clone(), after_flags(&noise), vec![0xff; 5000]]);
 }
 
-pub(super) fn unknown_client_flags(place: &Place) {
+pub(super) fn unknown_client_flags(place: &Sandbox) {
     each_ends_its_connection(place, &[vec![0, 0, 0, 7], vec![0x80, 0, 0, 3], vec![0xff; 4]]);
 }
 
-pub(super) fn absurd_lengths(place: &Place) {
+pub(super) fn absurd_lengths(place: &Sandbox) {
     let of_length = |number: u32, length: u32| {
         let mut bytes = option(number, &[]);
         bytes.truncate(12);
@@ -57,7 +57,7 @@ pub(super) fn absurd_lengths(place: &Place) {
     each_ends_its_connection(place, &lengths.map(|length| of_length(OPT_GO, length)));
 }
 
-pub(super) fn option_flood(place: &Place) {
+pub(super) fn option_flood(place: &Sandbox) {
     let target = Target::new(place);
     let mut client = target.shaking();
     for _ in 0..1024 {
@@ -74,7 +74,7 @@ pub(super) fn option_flood(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn lists_that_nobody_takes(place: &Place) {
+pub(super) fn lists_that_nobody_takes(place: &Sandbox) {
     let exports: Vec<String> = (0..40).map(|number| format!("{number}{}", "x".repeat(200))).collect();
     let args = exports.iter().flat_map(|name| ["--export", name]);
     let args: Vec<&str> = ["memory:16M", "--budget-mib", "16", "--export", ""].into_iter().chain(args).collect();
@@ -90,7 +90,7 @@ pub(super) fn lists_that_nobody_takes(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn long_names(place: &Place) {
+pub(super) fn long_names(place: &Sandbox) {
     let long = vec![b'x'; 4097];
     each_is_refused(
         place,
@@ -103,13 +103,13 @@ pub(super) fn long_names(place: &Place) {
     each_ends_its_connection(place, &[after_flags(&option(OPT_EXPORT_NAME, &long))]);
 }
 
-pub(super) fn names_of_no_text(place: &Place) {
+pub(super) fn names_of_no_text(place: &Sandbox) {
     let names: [&[u8]; 4] = [&[0xff], b"db\xc3\x28", &[0xed, 0xa0, 0x80], &[0xf8; 100]];
     each_is_refused(place, &names.map(|name| (OPT_GO, go(name, &[]), ERR_INVALID)));
     each_ends_its_connection(place, &names.map(|name| after_flags(&option(OPT_EXPORT_NAME, name))));
 }
 
-pub(super) fn names_of_nothing(place: &Place) {
+pub(super) fn names_of_nothing(place: &Sandbox) {
     each_is_refused(
         place,
         &[
@@ -122,7 +122,7 @@ pub(super) fn names_of_nothing(place: &Place) {
     each_ends_its_connection(place, &[after_flags(&option(OPT_EXPORT_NAME, b"none"))]);
 }
 
-pub(super) fn lengths_that_do_not_add_up(place: &Place) {
+pub(super) fn lengths_that_do_not_add_up(place: &Sandbox) {
     let mut beyond = go(b"", &[]);
     beyond[..4].copy_from_slice(&u32::MAX.to_be_bytes());
     let mut more_facts = go(b"", &[1, 2]);
@@ -132,7 +132,7 @@ pub(super) fn lengths_that_do_not_add_up(place: &Place) {
     each_is_refused(place, &wrong.map(|data| (OPT_GO, data, ERR_INVALID)));
 }
 
-pub(super) fn what_is_not_offered(place: &Place) {
+pub(super) fn what_is_not_offered(place: &Sandbox) {
     each_is_refused(
         place,
         &[
@@ -149,7 +149,7 @@ pub(super) fn what_is_not_offered(place: &Place) {
     );
 }
 
-pub(super) fn structured_replies_twice(place: &Place) {
+pub(super) fn structured_replies_twice(place: &Sandbox) {
     let target = Target::new(place);
     let mut client = target.shaking();
     for _ in 0..2 {
@@ -161,7 +161,7 @@ pub(super) fn structured_replies_twice(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn aborts(place: &Place) {
+pub(super) fn aborts(place: &Sandbox) {
     let target = Target::new(place);
     let mut client = target.shaking();
     assert_eq!(client.ask(OPT_ABORT, &[]), REP_ACK);
@@ -169,7 +169,7 @@ pub(super) fn aborts(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn old_clients(place: &Place) {
+pub(super) fn old_clients(place: &Sandbox) {
     let target = Target::new(place);
     // Not fixed newstyle: it chooses an export and nothing else, and gets 124 bytes of padding.
     let mut client = Client::greeted(target.raw());
@@ -183,7 +183,7 @@ pub(super) fn old_clients(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn byte_by_byte(place: &Place) {
+pub(super) fn byte_by_byte(place: &Sandbox) {
     let target = Target::new(place);
     let mut client = Client::greeted(target.raw());
     for byte in after_flags(&[option(OPT_LIST, &[]), option(OPT_GO, &go(b"", &[3]))].concat()) {
@@ -205,7 +205,7 @@ pub(super) fn byte_by_byte(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn gone_at_every_byte(place: &Place) {
+pub(super) fn gone_at_every_byte(place: &Sandbox) {
     let target = Target::new(place);
     let said = after_flags(&option(OPT_GO, &go(b"", &[])));
     for length in 0..=said.len() {
@@ -215,7 +215,7 @@ pub(super) fn gone_at_every_byte(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn silence(place: &Place) {
+pub(super) fn silence(place: &Sandbox) {
     let target = Target::of(place, &["memory:16M", "--budget-mib", "16", "--handshake-s", "1"]);
     let mut silent: Vec<Client> = (0..200).map(|_| Client::greeted(target.raw())).collect();
     for (number, client) in silent.iter_mut().enumerate() {
@@ -230,7 +230,7 @@ pub(super) fn silence(place: &Place) {
 }
 
 /// A folder of a server's certificate.
-pub(super) fn certificates(place: &Place) -> bool {
+pub(super) fn certificates(place: &Sandbox) -> bool {
     if !crate::common::has_openssl() {
         return false;
     }
@@ -250,7 +250,7 @@ fn is_still_secure(target: &Target) {
     assert_eq!(target.shaking().ask(OPT_STARTTLS, &[]), REP_ACK);
 }
 
-pub(super) fn plain_text_to_a_secure_server(place: &Place) {
+pub(super) fn plain_text_to_a_secure_server(place: &Sandbox) {
     if !certificates(place) {
         return;
     }
@@ -265,7 +265,7 @@ pub(super) fn plain_text_to_a_secure_server(place: &Place) {
     target.ends_well();
 }
 
-pub(super) fn garbage_instead_of_tls(place: &Place) {
+pub(super) fn garbage_instead_of_tls(place: &Sandbox) {
     if !certificates(place) {
         return;
     }
@@ -282,7 +282,7 @@ pub(super) fn garbage_instead_of_tls(place: &Place) {
     target.ends_well();
 }
 
-pub(super) fn silence_instead_of_tls(place: &Place) {
+pub(super) fn silence_instead_of_tls(place: &Sandbox) {
     if !certificates(place) {
         return;
     }

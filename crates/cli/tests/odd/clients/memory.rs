@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::handshake::certificates;
 use crate::common::{IOSCHED, Server, available, is_root};
-use crate::list::Place;
+use crate::list::Sandbox;
 use crate::nbd::{Client, FUA, READ, Target, WRITE, ZEROES, request, write};
 
 /// A write of 32 MiB and the first 1,000 bytes of it.
@@ -16,7 +16,7 @@ fn stalled_write() -> Vec<u8> {
     [request(0, WRITE, 1, 8 << 20, 32 << 20), vec![1; 1000]].concat()
 }
 
-pub(super) fn begun_and_left_alone(place: &Place) {
+pub(super) fn begun_and_left_alone(place: &Sandbox) {
     for args in [&["memory:64M"][..], &["memory:64M", "--budget-mib", "8"]] {
         let target = Target::of(place, args);
         let mut there: Vec<Client> = (0..16).map(|_| target.client()).collect();
@@ -31,7 +31,7 @@ pub(super) fn begun_and_left_alone(place: &Place) {
     }
 }
 
-pub(super) fn half_sent_and_left_alone(place: &Place) {
+pub(super) fn half_sent_and_left_alone(place: &Sandbox) {
     let target = Target::of(place, &["memory:64M", "--budget-mib", "8"]);
     let mut there: Vec<Client> = (0..16).map(|_| target.client()).collect();
     thread::scope(|scope| {
@@ -52,7 +52,7 @@ pub(super) fn half_sent_and_left_alone(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn larger_than_the_memory(place: &Place) {
+pub(super) fn larger_than_the_memory(place: &Sandbox) {
     let data: Vec<u8> = (0..32_u32 << 20).map(|at| (at / 4096 * 31 + at) as u8).collect();
     let target = Target::of(place, &["memory:64M", "--budget-mib", "1"]);
     for (flags, offset) in [(0, 0), (FUA, 1000), (0, 31 << 20)] {
@@ -74,7 +74,7 @@ pub(super) fn larger_than_the_memory(place: &Place) {
     assert_eq!(target.server.stop(), Some(0));
 }
 
-pub(super) fn larger_than_the_memory_through_tls(place: &Place) {
+pub(super) fn larger_than_the_memory_through_tls(place: &Sandbox) {
     if !certificates(place) {
         return;
     }
@@ -94,7 +94,7 @@ pub(super) fn larger_than_the_memory_through_tls(place: &Place) {
     assert_eq!(target.server.stop(), Some(0));
 }
 
-pub(super) fn stands_still_in_a_write(place: &Place) {
+pub(super) fn stands_still_in_a_write(place: &Sandbox) {
     let target = Target::of(place, &["memory:64M", "--budget-mib", "16", "--standstill-s", "1"]);
     let mut idle = target.client();
     let mut still: Vec<Client> = (0..4).map(|_| target.client()).collect();
@@ -112,7 +112,7 @@ pub(super) fn stands_still_in_a_write(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn stands_still_over_its_answers(place: &Place) {
+pub(super) fn stands_still_over_its_answers(place: &Sandbox) {
     let target = Target::of(place, &["memory:64M", "--budget-mib", "16", "--standstill-s", "1"]);
     let mut greedy = target.client();
     greedy.send(&request(0, READ, 1, 0, 32 << 20));
@@ -124,7 +124,7 @@ pub(super) fn stands_still_over_its_answers(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn slow_is_not_still(place: &Place) {
+pub(super) fn slow_is_not_still(place: &Sandbox) {
     let target = Target::of(place, &["memory:64M", "--budget-mib", "16", "--standstill-s", "1"]);
     let mut slow = target.client();
     slow.send(&request(0, WRITE, 1, 0, 512 << 10));
@@ -156,7 +156,7 @@ impl Group {
         Some(Self(path))
     }
 
-    fn serving(&self, place: &Place, args: &[&str]) -> Target {
+    fn serving(&self, place: &Sandbox, args: &[&str]) -> Target {
         let mut command = Command::new("sh");
         let script = "echo $$ > \"$0/cgroup.procs\"; exec \"$@\"";
         command.args(["-c", script]).arg(&self.0).arg(IOSCHED);
@@ -194,7 +194,7 @@ fn crowd() -> usize {
 }
 
 /// A crowd that has done `act`, in a cgroup of 256 MiB, beside fio that verifies what it writes.
-fn beside_fio(place: &Place, name: &str, budget: &[&str], act: impl Fn(&mut Client) + Sync) {
+fn beside_fio(place: &Sandbox, name: &str, budget: &[&str], act: impl Fn(&mut Client) + Sync) {
     let Some(group) = Group::new(name, 256 << 20) else { return };
     let args = [&["memory:64M", "--connections-max", "1100"][..], budget].concat();
     let target = group.serving(place, &args);
@@ -215,22 +215,22 @@ fn beside_fio(place: &Place, name: &str, budget: &[&str], act: impl Fn(&mut Clie
 
 const SMALL: [&str; 2] = ["--budget-mib", "64"];
 
-pub(super) fn a_thousand_begin_a_write(place: &Place) {
+pub(super) fn a_thousand_begin_a_write(place: &Sandbox) {
     beside_fio(place, "begin", &[], |client| client.send(&stalled_write()));
 }
 
-pub(super) fn a_thousand_begin_a_write_with_little_memory(place: &Place) {
+pub(super) fn a_thousand_begin_a_write_with_little_memory(place: &Sandbox) {
     beside_fio(place, "begin-small", &SMALL, |client| client.send(&stalled_write()));
 }
 
-pub(super) fn a_thousand_send_what_they_can(place: &Place) {
+pub(super) fn a_thousand_send_what_they_can(place: &Sandbox) {
     beside_fio(place, "send", &SMALL, |client| {
         client.stream.set_write_timeout(Some(Duration::from_millis(5))).unwrap();
         client.throw(&[request(0, WRITE, 1, 8 << 20, 16 << 20), vec![1; 1 << 20]].concat());
     });
 }
 
-pub(super) fn a_thousand_take_no_answers(place: &Place) {
+pub(super) fn a_thousand_take_no_answers(place: &Sandbox) {
     beside_fio(place, "take", &SMALL, |client| {
         client.stream.set_write_timeout(Some(Duration::from_millis(5))).unwrap();
         client.throw(&request(0, READ, 1, 8 << 20, 1 << 20).repeat(64));

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::PATIENCE;
-use crate::list::Place;
+use crate::list::Sandbox;
 use crate::nbd::Target;
 
 fn control(target: &Target) -> UnixStream {
@@ -32,7 +32,7 @@ fn controls(target: &Target) {
     assert!(answer.starts_with("ok ") || answer.starts_with("error "), "{answer}");
 }
 
-pub(super) fn garbage_lines(place: &Place) {
+pub(super) fn garbage_lines(place: &Sandbox) {
     let target = Target::new(place);
     for bytes in
         [&b"\xff\xfe\n"[..], b"\n", b"what\n", b"read\n", b"read %zz\n", b"write a\n", b"list ../../..\n", b"\0\n"]
@@ -46,7 +46,7 @@ pub(super) fn garbage_lines(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn huge_lines(place: &Place) {
+pub(super) fn huge_lines(place: &Sandbox) {
     let target = Target::new(place);
     for _ in 0..4 {
         let mut stream = control(&target);
@@ -59,7 +59,7 @@ pub(super) fn huge_lines(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn slow_lines(place: &Place) {
+pub(super) fn slow_lines(place: &Sandbox) {
     let target = Target::new(place);
     let mut slow: Vec<UnixStream> = (0..50).map(|_| control(&target)).collect();
     for byte in b"read queue/sched" {
@@ -73,7 +73,7 @@ pub(super) fn slow_lines(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn crowds_at_the_control_socket(place: &Place) {
+pub(super) fn crowds_at_the_control_socket(place: &Sandbox) {
     let target = Target::new(place);
     let mut crowd: Vec<UnixStream> = (0..300).map(|_| control(&target)).collect();
     controls(&target);
@@ -83,7 +83,7 @@ pub(super) fn crowds_at_the_control_socket(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn control_answers_that_nobody_takes(place: &Place) {
+pub(super) fn control_answers_that_nobody_takes(place: &Sandbox) {
     let target = Target::new(place);
     let mut stream = control(&target);
     stream.set_nonblocking(true).unwrap();
@@ -105,7 +105,7 @@ fn metrics(address: &str) -> String {
     text
 }
 
-pub(super) fn garbage_at_the_metrics(place: &Place) {
+pub(super) fn garbage_at_the_metrics(place: &Sandbox) {
     let (target, address) = Target::measured(place, &["memory:16M", "--budget-mib", "16"]);
     for bytes in [&b"\xff\xff\xff\n\n"[..], b"GET\r\n\r\n", b"PUT /metrics HTTP/9.9\r\n\r\n", b"NBDMAGICIHAVEOPT"] {
         let mut stream = TcpStream::connect(&address).unwrap();
@@ -118,7 +118,7 @@ pub(super) fn garbage_at_the_metrics(place: &Place) {
     assert_eq!(target.server.stop(), Some(0));
 }
 
-pub(super) fn what_is_refused_and_ended_is_counted(place: &Place) {
+pub(super) fn what_is_refused_and_ended_is_counted(place: &Sandbox) {
     let args = ["memory:16M", "--budget-mib", "16", "--connections-max", "2", "--standstill-s", "1"];
     let (target, address) = Target::measured(place, &args);
     let mut still = target.client();

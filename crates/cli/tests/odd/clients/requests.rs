@@ -3,7 +3,7 @@
 use std::net::Shutdown;
 use std::thread;
 
-use crate::list::Place;
+use crate::list::Sandbox;
 use crate::nbd::{
     BLOCK_STATUS, CACHE, Client, DISC, EINVAL, EIO, ENOSPC, EPERM, FLUSH, FUA, READ, TRIM, Target, WRITE, ZEROES,
     request, write,
@@ -13,7 +13,7 @@ const SIZE: u64 = 16 << 20;
 
 /// Each of these gets its error, on one connection, which goes on.
 #[track_caller]
-fn each_gets(place: &Place, args: &[&str], sent: &[(Vec<u8>, u32)]) {
+fn each_gets(place: &Sandbox, args: &[&str], sent: &[(Vec<u8>, u32)]) {
     let target = Target::of(place, args);
     let mut client = target.client();
     for (bytes, error) in sent {
@@ -25,7 +25,7 @@ fn each_gets(place: &Place, args: &[&str], sent: &[(Vec<u8>, u32)]) {
 
 const PLAIN: [&str; 3] = ["memory:16M", "--budget-mib", "16"];
 
-pub(super) fn no_request(place: &Place) {
+pub(super) fn no_request(place: &Sandbox) {
     let target = Target::new(place);
     let mut garbage = request(0, READ, 1, 0, 512);
     garbage[0] = 0;
@@ -38,12 +38,12 @@ pub(super) fn no_request(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn unknown_commands(place: &Place) {
+pub(super) fn unknown_commands(place: &Sandbox) {
     let unknown = [CACHE, BLOCK_STATUS, 8, 9, 100, u16::MAX];
     each_gets(place, &PLAIN, &unknown.map(|command| (request(0, command, 1, 0, 512), EINVAL)));
 }
 
-pub(super) fn unknown_flags(place: &Place) {
+pub(super) fn unknown_flags(place: &Sandbox) {
     let mut sent = Vec::new();
     for flags in [2, 4, 8, 16, 32, 64, 0x8000, 0xfffe] {
         sent.push((request(flags, READ, 1, 4096, 512), EINVAL));
@@ -54,7 +54,7 @@ pub(super) fn unknown_flags(place: &Place) {
     each_gets(place, &PLAIN, &sent);
 }
 
-pub(super) fn beyond_the_end(place: &Place) {
+pub(super) fn beyond_the_end(place: &Sandbox) {
     let mut sent = Vec::new();
     for offset in [SIZE, SIZE - 511, u64::MAX, u64::MAX - 511, 1 << 63, (1 << 63) - 1] {
         sent.push((request(0, READ, 1, offset, 512), EINVAL));
@@ -65,7 +65,7 @@ pub(super) fn beyond_the_end(place: &Place) {
     each_gets(place, &PLAIN, &sent);
 }
 
-pub(super) fn absurd_lengths(place: &Place) {
+pub(super) fn absurd_lengths(place: &Sandbox) {
     let most = u32::MAX;
     each_gets(
         place,
@@ -88,12 +88,12 @@ pub(super) fn absurd_lengths(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn no_bytes(place: &Place) {
+pub(super) fn no_bytes(place: &Sandbox) {
     let sent = [READ, WRITE, TRIM, ZEROES].map(|command| (request(0, command, 1, 0, 0), EINVAL));
     each_gets(place, &PLAIN, &sent);
 }
 
-pub(super) fn fua_on_everything(place: &Place) {
+pub(super) fn fua_on_everything(place: &Sandbox) {
     let target = Target::new(place);
     let mut client = target.client();
     assert_eq!(client.error_of(&write(FUA, 1, 512, &[7; 512])), 0);
@@ -105,7 +105,7 @@ pub(super) fn fua_on_everything(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn unaligned_zeroes_and_trims(place: &Place) {
+pub(super) fn unaligned_zeroes_and_trims(place: &Sandbox) {
     let target = Target::new(place);
     let mut client = target.client();
     assert_eq!(client.error_of(&write(0, 1, 0, &[7; 65_536])), 0);
@@ -123,7 +123,7 @@ pub(super) fn unaligned_zeroes_and_trims(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn writes_to_what_is_read_only(place: &Place) {
+pub(super) fn writes_to_what_is_read_only(place: &Sandbox) {
     let target = Target::of(place, &["memory:16M", "--budget-mib", "16", "--export", "", "--export", "ro,read_only"]);
     let mut client = target.shaking().goes("ro");
     assert_eq!(client.error_of(&write(0, 1, 0, &vec![1; 1 << 20])), EPERM);
@@ -133,7 +133,7 @@ pub(super) fn writes_to_what_is_read_only(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn cookies_that_repeat(place: &Place) {
+pub(super) fn cookies_that_repeat(place: &Sandbox) {
     let target = Target::new(place);
     let mut client = target.client();
     client.send(&request(0, READ, 5, 0, 512).repeat(64));
@@ -145,7 +145,7 @@ pub(super) fn cookies_that_repeat(place: &Place) {
 }
 
 /// So many requests at once, each of which is answered.
-fn flood(place: &Place, count: usize, bytes: &[u8], error: u32) {
+fn flood(place: &Sandbox, count: usize, bytes: &[u8], error: u32) {
     let target = Target::new(place);
     let client = target.client();
     let mut sender = client.stream.try_clone().unwrap();
@@ -161,27 +161,27 @@ fn flood(place: &Place, count: usize, bytes: &[u8], error: u32) {
     target.unharmed();
 }
 
-pub(super) fn ten_thousand_writes(place: &Place) {
+pub(super) fn ten_thousand_writes(place: &Sandbox) {
     flood(place, 10_000, &write(0, 1, 4096, &[1; 512]), 0);
 }
 
-pub(super) fn flush_flood(place: &Place) {
+pub(super) fn flush_flood(place: &Sandbox) {
     flood(place, 10_000, &request(0, FLUSH, 1, 0, 0), 0);
 }
 
-pub(super) fn zeroes_flood(place: &Place) {
+pub(super) fn zeroes_flood(place: &Sandbox) {
     flood(place, 2000, &request(0, ZEROES, 1, 0, SIZE as u32), 0);
 }
 
-pub(super) fn trim_flood(place: &Place) {
+pub(super) fn trim_flood(place: &Sandbox) {
     flood(place, 2000, &request(0, TRIM, 1, 0, SIZE as u32), 0);
 }
 
-pub(super) fn refusal_flood(place: &Place) {
+pub(super) fn refusal_flood(place: &Sandbox) {
     flood(place, 10_000, &request(0, 99, 1, 0, 0), EINVAL);
 }
 
-pub(super) fn writers_of_the_same_sectors(place: &Place) {
+pub(super) fn writers_of_the_same_sectors(place: &Sandbox) {
     let target = Target::new(place);
     thread::scope(|scope| {
         for number in 1..=4_u8 {
@@ -201,7 +201,7 @@ pub(super) fn writers_of_the_same_sectors(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn goodbye_with_requests_under_way(place: &Place) {
+pub(super) fn goodbye_with_requests_under_way(place: &Sandbox) {
     let target = Target::of(place, &["model:sata-ssd,size=1G", "--budget-mib", "16"]);
     let mut client = target.client();
     client.send(&[request(0, READ, 1, 0, 65_536).repeat(50), request(0, DISC, 0, 0, 0)].concat());
@@ -209,7 +209,7 @@ pub(super) fn goodbye_with_requests_under_way(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn half_closed(place: &Place) {
+pub(super) fn half_closed(place: &Sandbox) {
     let target = Target::of(place, &["model:sata-ssd,size=1G", "--budget-mib", "16"]);
     for extra in [0, 10, 28] {
         let mut client = target.client();
@@ -221,7 +221,7 @@ pub(super) fn half_closed(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn gone_with_requests_under_way(place: &Place) {
+pub(super) fn gone_with_requests_under_way(place: &Sandbox) {
     let target = Target::of(place, &["model:sata-ssd,size=1G", "--budget-mib", "16"]);
     for round in 0..30 {
         let mut client = target.client();
@@ -231,7 +231,7 @@ pub(super) fn gone_with_requests_under_way(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn reset(place: &Place) {
+pub(super) fn reset(place: &Sandbox) {
     let target = Target::of(place, &["memory:16M", "--budget-mib", "16", "--tcp", "127.0.0.1:0", "--insecure"]);
     let port = target.server.port();
     for _ in 0..20 {
@@ -245,7 +245,7 @@ pub(super) fn reset(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn one_error_for_a_write_in_pieces(place: &Place) {
+pub(super) fn one_error_for_a_write_in_pieces(place: &Sandbox) {
     let target = Target::of(place, &["fault:bad=9437184+4096:memory:64M", "--budget-mib", "1"]);
     let mut client = target.client();
     assert_eq!(client.error_of(&write(FUA, 3, 0, &vec![9; 20 << 20])), EIO);
@@ -254,7 +254,7 @@ pub(super) fn one_error_for_a_write_in_pieces(place: &Place) {
     target.unharmed();
 }
 
-pub(super) fn an_error_in_a_read_in_pieces(place: &Place) {
+pub(super) fn an_error_in_a_read_in_pieces(place: &Sandbox) {
     let target = Target::of(place, &["fault:bad=9437184+4096:memory:64M", "--budget-mib", "1"]);
     let mut client = target.structured();
     client.send(&request(0, READ, 3, 0, 20 << 20));

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use super::tools::{READ, SAID, Serving, ask, wait_until};
 use crate::common::{IOSCHED, has_program, is_root, output};
-use crate::list::Place;
+use crate::list::Sandbox;
 
 /// Another user.
 const NOBODY: u32 = 65_534;
@@ -19,7 +19,7 @@ fn stale(path: &Path) {
     drop(UnixListener::bind(path).unwrap());
 }
 
-pub(super) fn kept_by_a_start_that_fails(place: &Place) {
+pub(super) fn kept_by_a_start_that_fails(place: &Sandbox) {
     for (socket, other) in [("s", "c"), ("c", "s")] {
         stale(&place.path(socket));
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -40,7 +40,7 @@ pub(super) fn kept_by_a_start_that_fails(place: &Place) {
     }
 }
 
-pub(super) fn of_another_user(place: &Place) {
+pub(super) fn of_another_user(place: &Sandbox) {
     if !is_root() {
         return;
     }
@@ -55,7 +55,7 @@ pub(super) fn of_another_user(place: &Place) {
     }
 }
 
-pub(super) fn one_that_takes_nobody(place: &Place) {
+pub(super) fn one_that_takes_nobody(place: &Sandbox) {
     let listener = UnixListener::bind(place.path("s")).unwrap();
     // Nobody accepts, and those who wait are as many as may.
     let script = "import socket, sys\nheld = []\ntry:\n  while True:\n    s = socket.socket(socket.AF_UNIX)\n    s.setblocking(False)\n    \
@@ -74,7 +74,7 @@ pub(super) fn one_that_takes_nobody(place: &Place) {
     drop(listener);
 }
 
-pub(super) fn wanted_by_several(place: &Place) {
+pub(super) fn wanted_by_several(place: &Sandbox) {
     stale(&place.path("s"));
     let start = |number: usize| {
         let said = fs::File::create(place.path(&format!("said-{number}"))).unwrap();
@@ -95,7 +95,7 @@ pub(super) fn wanted_by_several(place: &Place) {
 }
 
 /// A certificate and its key, as openssl makes them.
-fn certificate(place: &Place, kind: &str) -> bool {
+fn certificate(place: &Sandbox, kind: &str) -> bool {
     if !has_program("openssl") {
         return false;
     }
@@ -105,7 +105,7 @@ fn certificate(place: &Place, kind: &str) -> bool {
     output(&mut openssl).is_some()
 }
 
-pub(super) fn keys_of_odd_sizes(place: &Place) {
+pub(super) fn keys_of_odd_sizes(place: &Sandbox) {
     if !certificate(place, "rsa:2432") {
         return;
     }
@@ -118,7 +118,7 @@ pub(super) fn keys_of_odd_sizes(place: &Place) {
     place.iosched(&args).refused(2, &["server-key.pem", "2432 bits"]);
 }
 
-pub(super) fn keys_that_others_can_read(place: &Place) {
+pub(super) fn keys_that_others_can_read(place: &Sandbox) {
     if !certificate(place, "rsa:3072") {
         return;
     }
@@ -133,7 +133,7 @@ pub(super) fn keys_that_others_can_read(place: &Place) {
     }
 }
 
-pub(super) fn little_memory_to_lock(place: &Place) {
+pub(super) fn little_memory_to_lock(place: &Sandbox) {
     if !is_root() || !has_program("setpriv") || !has_program("prlimit") {
         return;
     }

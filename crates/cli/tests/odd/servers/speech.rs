@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::tools::{READ, SAID, Serving, WRITE, ask, bad_handshake, full_pipe, send, wait_until};
 use crate::common::{IOSCHED, Mounted, has_fuse};
-use crate::list::Place;
+use crate::list::Sandbox;
 
-pub(super) fn stalled_reader(place: &Place) {
+pub(super) fn stalled_reader(place: &Sandbox) {
     let (errors, _nobody) = full_pipe();
     let mut command = place.command(&["serve", "memory:1M", "--unix", "s"]);
     let mut serving = Serving::spawn(place, command.stderr(errors));
@@ -25,7 +25,7 @@ pub(super) fn stalled_reader(place: &Place) {
     assert!(!place.path("s").exists());
 }
 
-pub(super) fn stalled_reader_of_a_mount(place: &Place) {
+pub(super) fn stalled_reader_of_a_mount(place: &Sandbox) {
     if !has_fuse() {
         return;
     }
@@ -41,7 +41,7 @@ pub(super) fn stalled_reader_of_a_mount(place: &Place) {
     assert!(!at.join("sda").exists());
 }
 
-pub(super) fn stalled_reader_and_two_signals(place: &Place) {
+pub(super) fn stalled_reader_and_two_signals(place: &Sandbox) {
     let (errors, _nobody) = full_pipe();
     let backing = "fault:late=1000000,late_ms=600000:memory:1M";
     let mut command = place.command(&["serve", backing, "--unix", "s"]);
@@ -57,7 +57,7 @@ pub(super) fn stalled_reader_and_two_signals(place: &Place) {
     assert_eq!(serving.wait(), Some(143));
 }
 
-pub(super) fn many_of_a_kind(place: &Place) {
+pub(super) fn many_of_a_kind(place: &Sandbox) {
     let mut serving = Serving::start(place, &["memory:1M", "--metrics", "127.0.0.1:0"]);
     for _ in 0..50 {
         bad_handshake(&place.here);
@@ -73,7 +73,7 @@ pub(super) fn many_of_a_kind(place: &Place) {
     assert!(said.contains(&format!("and {suppressed} more: bad handshakes")), "{said}");
 }
 
-pub(super) fn nobody_listens_any_more(place: &Place) {
+pub(super) fn nobody_listens_any_more(place: &Sandbox) {
     let mut command = place.command(&["serve", "memory:1M", "--unix", "s", "--metrics", "127.0.0.1:0"]);
     let mut serving = Serving::spawn(place, command.stderr(Stdio::piped()));
     wait_until(|| UnixStream::connect(place.path("s")).ok(), || "the server's socket".to_owned());
@@ -85,7 +85,7 @@ pub(super) fn nobody_listens_any_more(place: &Place) {
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn a_signal_at_once(place: &Place) {
+pub(super) fn a_signal_at_once(place: &Sandbox) {
     let image = place.file("disk.img", vec![0; 1 << 20]);
     for _ in 0..20 {
         let said = fs::File::create(place.path(SAID)).unwrap();
@@ -97,7 +97,7 @@ pub(super) fn a_signal_at_once(place: &Place) {
     }
 }
 
-pub(super) fn a_signal_at_once_to_a_mount(place: &Place) {
+pub(super) fn a_signal_at_once_to_a_mount(place: &Sandbox) {
     if !has_fuse() {
         return;
     }
@@ -115,14 +115,14 @@ pub(super) fn a_signal_at_once_to_a_mount(place: &Place) {
     }
 }
 
-pub(super) fn hangup(place: &Place) {
+pub(super) fn hangup(place: &Sandbox) {
     let mut serving = Serving::start(place, &["memory:1M"]);
     serving.signal("-HUP");
     assert_eq!(serving.wait(), Some(0));
     assert!(!place.path("s").exists());
 }
 
-pub(super) fn hangup_after_nohup(place: &Place) {
+pub(super) fn hangup_after_nohup(place: &Sandbox) {
     let mut command = place.command(&[""; 0]);
     let script = "trap '' HUP; exec \"$0\" serve memory:1M --unix s --control c";
     let mut nohup = Command::new("sh");
@@ -134,7 +134,7 @@ pub(super) fn hangup_after_nohup(place: &Place) {
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn closed_at_the_start(place: &Place) {
+pub(super) fn closed_at_the_start(place: &Sandbox) {
     let image = place.file("disk.img", vec![7; 1 << 20]);
     let script = "exec \"$0\" serve disk.img --unix s --control c <&- >&- 2>&-";
     let mut command = Command::new("sh");
@@ -148,14 +148,14 @@ pub(super) fn closed_at_the_start(place: &Place) {
     assert!(fs::read(image).unwrap() == vec![7; 1 << 20], "messages do not go into the disk");
 }
 
-pub(super) fn nobody_to_notify(place: &Place) {
+pub(super) fn nobody_to_notify(place: &Sandbox) {
     let args = ["serve", "memory:1M", "--unix", "s", "--control", "c"];
     let mut serving = Serving::of(place, place.command(&args).env("NOTIFY_SOCKET", place.path("gone")));
     assert_eq!(ask(&mut serving.connect(), READ, 0), 0);
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn handed_over_what_is_no_socket(place: &Place) {
+pub(super) fn handed_over_what_is_no_socket(place: &Sandbox) {
     let script = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" serve memory:1M 3</dev/null";
     let output = Command::new("sh").args(["-c", script, IOSCHED]).current_dir(&place.here).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -163,7 +163,7 @@ pub(super) fn handed_over_what_is_no_socket(place: &Place) {
     assert!(said.contains("error: LISTEN_FDS: ") && said.contains("clients can connect"), "{said}");
 }
 
-pub(super) fn a_directory_with_files(place: &Place) {
+pub(super) fn a_directory_with_files(place: &Sandbox) {
     if !has_fuse() {
         return;
     }
@@ -173,7 +173,7 @@ pub(super) fn a_directory_with_files(place: &Place) {
     place.iosched(&args).refused(2, &["full: is not empty", "\"precious\"", "an empty directory"]);
 }
 
-pub(super) fn over_itself(place: &Place) {
+pub(super) fn over_itself(place: &Sandbox) {
     if !has_fuse() {
         return;
     }

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use super::tools::{FAST_ZERO, NO_HOLE, READ, Serving, WRITE, WRITE_ZEROES, ask};
 use crate::common::{Loop, Mount, has_program, image, is_root, sh};
-use crate::list::Place;
+use crate::list::Sandbox;
 
-pub(super) fn fast_zeroes(place: &Place) {
+pub(super) fn fast_zeroes(place: &Sandbox) {
     let image = image(&place.here, "disk.img", 1 << 20);
     for (backing, fast) in [("memory:1M", true), ("model:sata-ssd,size=1M", false), (image.to_str().unwrap(), true)] {
         let mut serving = Serving::start(place, &[backing]);
@@ -26,7 +26,7 @@ pub(super) fn fast_zeroes(place: &Place) {
     }
 }
 
-pub(super) fn errors_of_the_backing(place: &Place) {
+pub(super) fn errors_of_the_backing(place: &Sandbox) {
     let args = ["fault:bad=0+4096:memory:1M", "--metrics", "127.0.0.1:0", "--name", "sda"];
     let mut serving = Serving::start(place, &args);
     let mut socket = serving.connect();
@@ -48,14 +48,14 @@ pub(super) fn errors_of_the_backing(place: &Place) {
 }
 
 /// A file system in memory that has no more room than that.
-fn small(place: &Place, name: &str, size: &str) -> Mount {
+fn small(place: &Sandbox, name: &str, size: &str) -> Mount {
     let at = place.path(name);
     fs::create_dir_all(&at).unwrap();
     sh("mount -t tmpfs -o size=\"$1\" none \"$2\"", &[size.as_ref(), &at]);
     Mount { at }
 }
 
-pub(super) fn no_room(place: &Place) {
+pub(super) fn no_room(place: &Sandbox) {
     if !is_root() {
         return;
     }
@@ -70,7 +70,7 @@ pub(super) fn no_room(place: &Place) {
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn a_file_that_shrinks(place: &Place) {
+pub(super) fn a_file_that_shrinks(place: &Sandbox) {
     let path = image(&place.here, "disk.img", 1 << 20);
     let mut serving = Serving::start(place, &["disk.img"]);
     let mut socket = serving.connect();
@@ -83,7 +83,7 @@ pub(super) fn a_file_that_shrinks(place: &Place) {
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn a_file_that_is_deleted(place: &Place) {
+pub(super) fn a_file_that_is_deleted(place: &Sandbox) {
     let path = image(&place.here, "disk.img", 1 << 20);
     let mut serving = Serving::start(place, &["disk.img"]);
     let mut socket = serving.connect();
@@ -95,7 +95,7 @@ pub(super) fn a_file_that_is_deleted(place: &Place) {
     assert!(said.contains("warning: disk.img: has been deleted or replaced"), "{said}");
 }
 
-pub(super) fn a_trace_over_the_disk(place: &Place) {
+pub(super) fn a_trace_over_the_disk(place: &Sandbox) {
     place.file("disk.img", vec![7; 1 << 20]);
     fs::hard_link(place.path("disk.img"), place.path("other")).unwrap();
     for record in ["disk.img", "other"] {
@@ -105,7 +105,7 @@ pub(super) fn a_trace_over_the_disk(place: &Place) {
     assert!(fs::read(place.path("disk.img")).unwrap() == vec![7; 1 << 20], "the disk is as it was");
 }
 
-pub(super) fn a_trace_over_a_device(place: &Place) {
+pub(super) fn a_trace_over_a_device(place: &Sandbox) {
     if !is_root() {
         return;
     }
@@ -117,7 +117,7 @@ pub(super) fn a_trace_over_a_device(place: &Place) {
     assert!(fs::read(file).unwrap() == vec![7; 1 << 20], "the device is as it was");
 }
 
-pub(super) fn a_trace_without_room(place: &Place) {
+pub(super) fn a_trace_without_room(place: &Sandbox) {
     let mut serving = Serving::start(place, &["memory:1M", "--record", "/dev/full"]);
     let mut socket = serving.connect();
     for _ in 0..5000 {
@@ -130,7 +130,7 @@ pub(super) fn a_trace_without_room(place: &Place) {
     assert!(said.contains("error: the trace ends early: ") && said.contains("No space left on device"), "{said}");
 }
 
-pub(super) fn a_file_that_is_a_loop_devices(place: &Place) {
+pub(super) fn a_file_that_is_a_loop_devices(place: &Sandbox) {
     if !is_root() {
         return;
     }
@@ -147,7 +147,7 @@ pub(super) fn a_file_that_is_a_loop_devices(place: &Place) {
     assert_eq!(forced.stop(), Some(0));
 }
 
-pub(super) fn what_is_mounted(place: &Place) {
+pub(super) fn what_is_mounted(place: &Sandbox) {
     if !is_root() || !has_program("mkfs.ext4") {
         return;
     }
@@ -164,7 +164,7 @@ pub(super) fn what_is_mounted(place: &Place) {
     mounted.end();
 }
 
-pub(super) fn read_only_storage(place: &Place) {
+pub(super) fn read_only_storage(place: &Sandbox) {
     if !is_root() {
         return;
     }

@@ -6,12 +6,12 @@ use std::process::{Command, Stdio};
 
 use super::tools::{READ, Serving, WRITE, ask};
 use crate::common::available;
-use crate::list::Place;
+use crate::list::Sandbox;
 
 const METRICS: [&str; 2] = ["--metrics", "127.0.0.1:0"];
 
 /// A server that has had something to count.
-fn busy(place: &Place) -> Serving {
+fn busy(place: &Sandbox) -> Serving {
     let args = ["fault:bad=0+4096:memory:1M", "--export", "db,weight=800"];
     let serving = Serving::start(place, &[&args[..], &METRICS].concat());
     assert_eq!(ask(&mut serving.connect(), READ, 0), 5);
@@ -24,7 +24,7 @@ fn body(answer: &str) -> &str {
 
 /// Whether promtool is satisfied with what it is given.
 #[track_caller]
-fn promtool(place: &Place, args: &[&str], input: &str) {
+fn promtool(place: &Sandbox, args: &[&str], input: &str) {
     let mut command = Command::new("promtool");
     command.args(args).current_dir(&place.here).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let Ok(mut child) = command.spawn() else {
@@ -37,7 +37,7 @@ fn promtool(place: &Place, args: &[&str], input: &str) {
     assert!(output.status.success(), "{}\n{input}", String::from_utf8_lossy(&said));
 }
 
-pub(super) fn the_classic_text(place: &Place) {
+pub(super) fn the_classic_text(place: &Sandbox) {
     let mut serving = busy(place);
     for accept in ["", "*/*", "text/plain;version=0.0.4"] {
         let answer = serving.metrics(accept);
@@ -47,7 +47,7 @@ pub(super) fn the_classic_text(place: &Place) {
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn openmetrics(place: &Place) {
+pub(super) fn openmetrics(place: &Sandbox) {
     let mut serving = busy(place);
     let answer = serving.metrics("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3");
     assert!(
@@ -62,7 +62,7 @@ pub(super) fn openmetrics(place: &Place) {
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn stalled_readers_of_metrics(place: &Place) {
+pub(super) fn stalled_readers_of_metrics(place: &Sandbox) {
     let mut serving = Serving::start(place, &[&["memory:1M"][..], &METRICS].concat());
     let mut stalled: Vec<_> = (0..20).map(|_| serving.metrics_socket()).collect();
     for (number, socket) in stalled.iter_mut().enumerate() {
@@ -73,7 +73,7 @@ pub(super) fn stalled_readers_of_metrics(place: &Place) {
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn garbage_for_metrics(place: &Place) {
+pub(super) fn garbage_for_metrics(place: &Sandbox) {
     let mut serving = Serving::start(place, &[&["memory:1M"][..], &METRICS].concat());
     let answer = |request: &[u8]| {
         let mut socket = serving.metrics_socket();
@@ -93,7 +93,7 @@ pub(super) fn garbage_for_metrics(place: &Place) {
     assert_eq!(serving.stop(), Some(0));
 }
 
-pub(super) fn an_address_that_is_taken(place: &Place) {
+pub(super) fn an_address_that_is_taken(place: &Sandbox) {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let args = ["serve", "memory:1M", "--unix", "s", "--metrics", &address];
@@ -101,7 +101,7 @@ pub(super) fn an_address_that_is_taken(place: &Place) {
     assert!(!place.path("s").exists());
 }
 
-pub(super) fn floods_of_control(place: &Place) {
+pub(super) fn floods_of_control(place: &Sandbox) {
     let mut serving = Serving::start(place, &["memory:1M"]);
     let flood = |bytes: Vec<u8>| {
         let mut socket = UnixStream::connect(place.path("c")).unwrap();
@@ -110,7 +110,7 @@ pub(super) fn floods_of_control(place: &Place) {
         let _ = socket.write_all(&bytes);
         socket
     };
-    let requests = b"read memory/stat\n".repeat(100_000);
+    let requests = b"{\"op\":\"read\",\"path\":\"memory/stat\"}\n".repeat(100_000);
     let _held = [flood(requests), flood(vec![b'x'; 1 << 20]), flood(Vec::new())];
     place.iosched(&["get", "--at", "c", "nr_requests"]).code(0).says(&["nr_requests="]);
     assert_eq!(ask(&mut serving.connect(), WRITE, 0), 0);

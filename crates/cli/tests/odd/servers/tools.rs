@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::PATIENCE;
-use crate::list::Place;
+use crate::list::Sandbox;
 
 /// What it says goes to this file, if nowhere else.
 pub(super) const SAID: &str = "said";
@@ -24,19 +24,19 @@ pub(super) struct Serving {
 
 impl Serving {
     /// A server at `s`, controlled at `c`, that is ready.
-    pub(super) fn start(place: &Place, args: &[&str]) -> Self {
+    pub(super) fn start(place: &Sandbox, args: &[&str]) -> Self {
         Self::of(place, &mut place.command(&[&["serve"], args, &["--unix", "s", "--control", "c"]].concat()))
     }
 
     /// What that command makes one.
-    pub(super) fn of(place: &Place, command: &mut Command) -> Self {
+    pub(super) fn of(place: &Sandbox, command: &mut Command) -> Self {
         let said = File::create(place.path(SAID)).unwrap();
         let serving = Self::spawn(place, command.stderr(said));
         serving.says("control: ");
         serving
     }
 
-    pub(super) fn spawn(place: &Place, command: &mut Command) -> Self {
+    pub(super) fn spawn(place: &Sandbox, command: &mut Command) -> Self {
         Self { child: command.spawn().unwrap(), here: place.here.clone() }
     }
 

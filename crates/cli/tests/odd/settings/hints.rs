@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use crate::common::{Loop, Mount, available, has_program, image, is_root, scheduler, sh};
-use crate::list::{Place, Told, of_repository};
+use crate::list::{Answer, Sandbox, of_repository};
 
 const WRITES: &str = "[[tasks]]\npid = 1\nop = \"write\"\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n";
 /// What is never said of something that somebody would miss.
@@ -13,7 +13,7 @@ const DESTROY: &str = "--destroy-data";
 
 /// A loop device over an image that is all zeroes.
 #[track_caller]
-fn blank(place: &Place) -> Option<Loop> {
+fn blank(place: &Sandbox) -> Option<Loop> {
     place.file("write.toml", WRITES);
     if !is_root() {
         return None;
@@ -23,24 +23,24 @@ fn blank(place: &Place) -> Option<Loop> {
 
 /// What `compare --on` and `advise` answer of a workload that writes to it; the same.
 #[track_caller]
-fn asked(place: &Place, on: &Path, says: &[&str], never: &[&str]) {
+fn asked(place: &Sandbox, on: &Path, says: &[&str], never: &[&str]) {
     let on = on.to_str().unwrap();
     let compare = ["compare", "--on", on, "-w", "write.toml", "--runs", "2", "--scheduler", "none"];
     let advise = ["advise", on, "-w", "write.toml"];
     for args in [&compare[..], &advise[..]] {
-        let told: Told = place.iosched(args);
+        let told: Answer = place.iosched(args);
         told.refused(2, says).never(never);
     }
 }
 
-pub(super) fn a_file(place: &Place) {
+pub(super) fn a_file(place: &Sandbox) {
     place.file("write.toml", WRITES);
     place.file("data", vec![1; 4096]);
     asked(place, &place.path("data"), &["data: is a regular file", "give a directory"], &[DESTROY, "destroys"]);
     asked(place, &of_repository("README.md"), &["README.md: is a regular file"], &[DESTROY, "destroys"]);
 }
 
-pub(super) fn a_pipe(place: &Place) {
+pub(super) fn a_pipe(place: &Sandbox) {
     place.file("write.toml", WRITES);
     sh("mkfifo \"$1\"", &[&place.path("pipe")]);
     asked(place, &place.path("pipe"), &["is a pipe, not a block device"], &[DESTROY]);
@@ -48,7 +48,7 @@ pub(super) fn a_pipe(place: &Place) {
     place.iosched(&["calibrate", "pipe"]).refused(2, &["pipe: is a pipe"]).never(&[DESTROY]);
 }
 
-pub(super) fn mounted(place: &Place) {
+pub(super) fn mounted(place: &Sandbox) {
     let Some(device) = blank(place).filter(|_| has_program("mkfs.ext4")) else { return };
     sh("mkfs.ext4 -q \"$1\"", &[&device.device]);
     let mount = Mount::new("ext4", &device.device, place.path("mounted"));
@@ -57,7 +57,7 @@ pub(super) fn mounted(place: &Place) {
     mount.end();
 }
 
-pub(super) fn a_file_system(place: &Place) {
+pub(super) fn a_file_system(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     for (program, option, what) in
         [("mkfs.ext4", "-qF", "an ext2, ext3 or ext4 file system"), ("mkfs.xfs", "-qf", "an XFS file system")]
@@ -71,7 +71,7 @@ pub(super) fn a_file_system(place: &Place) {
     }
 }
 
-pub(super) fn a_partition_table(place: &Place) {
+pub(super) fn a_partition_table(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     marked(
         place,
@@ -86,7 +86,7 @@ pub(super) fn a_partition_table(place: &Place) {
 
 /// Each of these is told while it is there.
 #[track_caller]
-fn marked(place: &Place, device: &Loop, marks: &[(u64, &[u8], &str)]) {
+fn marked(place: &Sandbox, device: &Loop, marks: &[(u64, &[u8], &str)]) {
     let disk = OpenOptions::new().write(true).open(&device.device).unwrap();
     for (at, mark, what) in marks {
         disk.write_all_at(mark, *at).unwrap();
@@ -96,27 +96,27 @@ fn marked(place: &Place, device: &Loop, marks: &[(u64, &[u8], &str)]) {
     }
 }
 
-pub(super) fn swap(place: &Place) {
+pub(super) fn swap(place: &Sandbox) {
     let Some(device) = blank(place).filter(|_| has_program("mkswap")) else { return };
     sh("mkswap \"$1\" >/dev/null 2>&1", &[&device.device]);
     asked(place, &device.device, &["holds swap space"], &[DESTROY]);
 }
 
-pub(super) fn below_a_loop_device(place: &Place) {
+pub(super) fn below_a_loop_device(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let Some(over) = Loop::new(&device.device) else { return };
     let name = over.device.file_name().unwrap().to_str().unwrap();
     asked(place, &device.device, &[&format!("{name} is made of it")], &[DESTROY]);
 }
 
-pub(super) fn held(place: &Place) {
+pub(super) fn held(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let exclusive = OpenOptions::new().read(true).custom_flags(0o200).open(&device.device);
     available(exclusive.is_ok(), "exclusive use of a loop device");
     asked(place, &device.device, &["somebody has opened it exclusively"], &[DESTROY]);
 }
 
-pub(super) fn members(place: &Place) {
+pub(super) fn members(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     marked(
         place,
@@ -133,13 +133,13 @@ pub(super) fn members(place: &Place) {
     );
 }
 
-pub(super) fn empty(place: &Place) {
+pub(super) fn empty(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let on = device.device.to_str().unwrap();
     asked(place, &device.device, &["writing destroys its data", &format!("{DESTROY} {on}"), "give a directory"], &[]);
 }
 
-pub(super) fn another_name(place: &Place) {
+pub(super) fn another_name(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let on = device.device.to_str().unwrap();
     let args = ["compare", "--on", on, "-w", "write.toml", "--destroy-data", "/dev/other"];
@@ -147,7 +147,7 @@ pub(super) fn another_name(place: &Place) {
     place.iosched(&args).refused(2, &["/dev/other: is not the name of the device"]).never(&[&proposed, "lets it be"]);
 }
 
-pub(super) fn nothing_set(place: &Place) {
+pub(super) fn nothing_set(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let before = scheduler(&device);
     let on = device.device.to_str().unwrap();
@@ -157,7 +157,7 @@ pub(super) fn nothing_set(place: &Place) {
     assert!(!place.path("state/settings").exists(), "no session was begun");
 }
 
-pub(super) fn another_device(place: &Place) {
+pub(super) fn another_device(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let name = device.device.file_name().unwrap().to_str().unwrap();
     let found = iosched_kernel::BlockDevice::find(&iosched_kernel::Roots::default(), &device.device).unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::common::{Loop, available, image, is_root};
-use crate::list::Place;
+use crate::list::Sandbox;
 
 /// A job limited to 120 reads a second for 2 s.
 const PACED: &str = "[paced]\nrw=randread\nbs=4k\nsize=8m\nrate_iops=120\ntime_based\nruntime=2\n";
@@ -16,7 +16,7 @@ const ENDLESS: &str = "end_ns = 3600000000000\n[[tasks]]\npid = 1\npattern = \"r
 
 /// A loop device over data, and the answer to `compare` of one setting as data.
 #[track_caller]
-fn disk(place: &Place) -> Option<Loop> {
+fn disk(place: &Sandbox) -> Option<Loop> {
     if !is_root() {
         return None;
     }
@@ -24,7 +24,7 @@ fn disk(place: &Place) -> Option<Loop> {
 }
 
 #[track_caller]
-fn compared(place: &Place, on: Option<&Path>, args: &[&str]) -> Value {
+fn compared(place: &Sandbox, on: Option<&Path>, args: &[&str]) -> Value {
     let mut all = vec!["compare", "--json", "--runs", "2"];
     match on {
         Some(on) => all.extend(["--on", on.to_str().unwrap(), "--scheduler", "present"]),
@@ -47,7 +47,7 @@ fn near(found: &Value, figure: &str, wanted: f64) {
 }
 
 #[track_caller]
-fn warm_up_takes_no_time(place: &Place, on: Option<&Path>) {
+fn warm_up_takes_no_time(place: &Sandbox, on: Option<&Path>) {
     place.file("paced.fio", PACED);
     place.file("ramped.fio", RAMPED);
     for warm_up in ["0", "0.5", "1"] {
@@ -61,7 +61,7 @@ fn warm_up_takes_no_time(place: &Place, on: Option<&Path>) {
     near(&found, "finish", 1.0);
 }
 
-pub(super) fn simulated_warm_up(place: &Place) {
+pub(super) fn simulated_warm_up(place: &Sandbox) {
     warm_up_takes_no_time(place, None);
     let whole = compared(place, None, &["-w", "paced.fio"]);
     let half = compared(place, None, &["-w", "paced.fio", "--warm-up", "1"]);
@@ -69,12 +69,12 @@ pub(super) fn simulated_warm_up(place: &Place) {
     assert!((of(&whole) - of(&half)).abs() < 10.0 && of(&half) > 1.0, "{} {}", of(&whole), of(&half));
 }
 
-pub(super) fn real_warm_up(place: &Place) {
+pub(super) fn real_warm_up(place: &Sandbox) {
     let Some(disk) = disk(place) else { return };
     warm_up_takes_no_time(place, Some(&disk.device));
 }
 
-pub(super) fn reproduced(place: &Place) {
+pub(super) fn reproduced(place: &Sandbox) {
     place.file("endless.toml", ENDLESS);
     place.file("paced.fio", PACED);
     let args = ["-w", "endless.toml", "--run-for", "2", "--warm-up", "0.5", "--records", "first.jsonl"];
@@ -96,7 +96,7 @@ pub(super) fn reproduced(place: &Place) {
     assert!(place.read("first.html").contains("neither what is done in the first"), "no warm-up in the page");
 }
 
-pub(super) fn old_records(place: &Place) {
+pub(super) fn old_records(place: &Sandbox) {
     place.file("endless.toml", ENDLESS);
     compared(place, None, &["-w", "endless.toml", "--run-for", "0.2", "--records", "new.jsonl"]);
     let records = place.read("new.jsonl");
@@ -104,7 +104,7 @@ pub(super) fn old_records(place: &Place) {
     place.iosched(&["report", "new.jsonl"]).code(0);
 }
 
-pub(super) fn only_warm_up(place: &Place) {
+pub(super) fn only_warm_up(place: &Sandbox) {
     place.file("paced.fio", PACED);
     let args = ["compare", "-w", "paced.fio", "--runs", "2", "--warm-up", "1000"];
     place.iosched(&args).refused(2, &["within the warm-up of 1000 s", "run for longer"]);
@@ -115,7 +115,7 @@ pub(super) fn only_warm_up(place: &Place) {
     place.iosched(&args).refused(2, &["within the warm-up of 10 s"]);
 }
 
-pub(super) fn of_a_command(place: &Place) {
+pub(super) fn of_a_command(place: &Sandbox) {
     let here = place.here.to_str().unwrap();
     let roots = iosched_kernel::Roots::default();
     if !available(iosched_kernel::BlockDevice::find(&roots, &place.here).is_ok(), "a block device below the tests") {
@@ -135,7 +135,7 @@ pub(super) fn of_a_command(place: &Place) {
     told.code(0).never(&["throughput", "IOPS", "sync mean"]);
 }
 
-pub(super) fn without_statistics(place: &Place) {
+pub(super) fn without_statistics(place: &Sandbox) {
     let Some(disk) = disk(place) else { return };
     place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 10000]\ntotal = 100\n");
     let name = disk.device.file_name().unwrap().to_str().unwrap();
@@ -150,7 +150,7 @@ pub(super) fn without_statistics(place: &Place) {
     assert!(mean(&found, "iops").is_some(), "{found:#}");
 }
 
-pub(super) fn tuned(place: &Place) {
+pub(super) fn tuned(place: &Sandbox) {
     place.file("endless.toml", ENDLESS);
     let args = ["tune", "-w", "endless.toml", "--scheduler", "deadline", "--goal", "iops", "--vary", "fifo_batch"];
     let length = ["--budget", "30", "--run-for", "0.3", "--warm-up", "0.1", "--records", "tuned.jsonl"];

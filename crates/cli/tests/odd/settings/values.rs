@@ -5,11 +5,11 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::common::{Loop, Mounted, Server, has_all_schedulers, has_fuse, image, is_root};
-use crate::list::Place;
+use crate::list::Sandbox;
 
 /// A loop device under mq-deadline, and its name.
 #[track_caller]
-fn disk(place: &Place) -> Option<(Loop, String)> {
+fn disk(place: &Sandbox) -> Option<(Loop, String)> {
     if !is_root() {
         return None;
     }
@@ -26,7 +26,7 @@ fn read(name: &str, attribute: &str) -> String {
     fs::read_to_string(format!("/sys/block/{name}/queue/{attribute}")).unwrap().trim().to_owned()
 }
 
-pub(super) fn out_of_range(place: &Place) {
+pub(super) fn out_of_range(place: &Sandbox) {
     let Some((_disk, name)) = disk(place) else { return };
     for (tunable, value) in
         [("read_expire", "-5"), ("fifo_batch", "-1"), ("front_merges", "7"), ("fifo_batch", "99999999999")]
@@ -38,7 +38,7 @@ pub(super) fn out_of_range(place: &Place) {
     }
 }
 
-pub(super) fn another_value(place: &Place) {
+pub(super) fn another_value(place: &Sandbox) {
     let Some((_disk, name)) = disk(place) else { return };
     for (attribute, value) in
         [("iosched/read_expire", "125"), ("nr_requests", "1"), ("nr_requests", "3"), ("read_ahead_kb", "5")]
@@ -54,7 +54,7 @@ pub(super) fn another_value(place: &Place) {
     place.iosched(&["set", &format!("{name}/read_ahead_kb=128")]).code(0);
 }
 
-pub(super) fn another_notation(place: &Place) {
+pub(super) fn another_notation(place: &Sandbox) {
     let Some((_disk, name)) = disk(place) else { return };
     for (assignment, took) in [
         ("scheduler=bfq", "scheduler=bfq"),
@@ -65,7 +65,7 @@ pub(super) fn another_notation(place: &Place) {
     }
 }
 
-pub(super) fn first_of_two(place: &Place) {
+pub(super) fn first_of_two(place: &Sandbox) {
     let Some((_disk, name)) = disk(place) else { return };
     let args = [format!("{name}/nr_requests=64"), format!("{name}/size=1"), format!("{name}/nomerges=1")];
     let told = place.iosched(&["set", &args[0], &args[1], &args[2]]);
@@ -73,7 +73,7 @@ pub(super) fn first_of_two(place: &Place) {
     assert_eq!((read(&name, "nr_requests"), read(&name, "nomerges")), ("64".to_owned(), "0".to_owned()));
 }
 
-pub(super) fn wrong_second(place: &Place) {
+pub(super) fn wrong_second(place: &Sandbox) {
     let Some((_disk, name)) = disk(place) else { return };
     let before = read(&name, "nr_requests");
     let of = |assignment: &str| format!("{name}/{assignment}");
@@ -89,7 +89,7 @@ pub(super) fn wrong_second(place: &Place) {
     }
 }
 
-pub(super) fn compared(place: &Place) {
+pub(super) fn compared(place: &Sandbox) {
     let Some((disk, name)) = disk(place) else { return };
     place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n");
     let on = disk.device.to_str().unwrap();
@@ -106,7 +106,7 @@ pub(super) fn compared(place: &Place) {
     }
 }
 
-pub(super) fn simulated(place: &Place) {
+pub(super) fn simulated(place: &Sandbox) {
     for (setting, said) in [
         ("deadline:read_expire=-5", "read_expire: -5 is out of range 0..="),
         ("cfq:quantum=0", "quantum: 0 is out of range 1..="),
@@ -129,13 +129,13 @@ const WRONG: &[(&str, &str, &[&str])] = &[
 ];
 
 #[track_caller]
-fn refused(place: &Place, at: &Path, attribute: &str, value: &str, said: &[&str]) {
+fn refused(place: &Sandbox, at: &Path, attribute: &str, value: &str, said: &[&str]) {
     let at = at.to_str().unwrap();
     let told = place.iosched(&["set", "--at", at, &format!("{attribute}={value}")]);
     told.refused(2, said).never(&["kernel refuses", "os error"]);
 }
 
-pub(super) fn mounted(place: &Place) {
+pub(super) fn mounted(place: &Sandbox) {
     if !has_fuse() {
         return;
     }
@@ -159,7 +159,7 @@ pub(super) fn mounted(place: &Place) {
     assert_eq!(mounted.end(), 0);
 }
 
-pub(super) fn served(place: &Place) {
+pub(super) fn served(place: &Sandbox) {
     let server = Server::serving(&place.here, &["memory:16M", "--scheduler", "cfq"]);
     let socket = place.path("c");
     for (attribute, value, said) in WRONG {
@@ -174,13 +174,13 @@ pub(super) fn served(place: &Place) {
     assert_eq!(server.stop(), Some(0));
 }
 
-pub(super) fn served_in_shares(place: &Place) {
+pub(super) fn served_in_shares(place: &Sandbox) {
     let server = Server::serving(&place.here, &["memory:16M", "--scheduler", "cfq", "--export", "db,weight=800"]);
     of_group(place, &place.path("c"));
     assert_eq!(server.stop(), Some(0));
 }
 
-fn of_group(place: &Place, at: &Path) {
+fn of_group(place: &Sandbox, at: &Path) {
     for value in ["5000", "9", "many", "-1"] {
         let said = format!("{value:?} is not a weight: cfq takes 10..=1000, or default");
         refused(place, at, "groups/db/weight", value, &[&said]);
@@ -189,7 +189,7 @@ fn of_group(place: &Place, at: &Path) {
 }
 
 /// Of any client.
-fn of_client(place: &Place, at: &Path, client: &str) {
+fn of_client(place: &Sandbox, at: &Path, client: &str) {
     for (file, value, said) in [
         ("ioprio", "be/9", "\"be/9\" is not an ioprio: write none, idle, rt/LEVEL or be/LEVEL"),
         ("ioprio", "best", "\"best\" is not an ioprio"),
@@ -199,7 +199,7 @@ fn of_client(place: &Place, at: &Path, client: &str) {
     }
 }
 
-pub(super) fn unknown_names(place: &Place) {
+pub(super) fn unknown_names(place: &Sandbox) {
     let Some((_disk, name)) = disk(place) else { return };
     place
         .iosched(&["set", &format!("{name}/iosched/slice_idle=0")])

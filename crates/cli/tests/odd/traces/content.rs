@@ -1,11 +1,11 @@
 //! Odd records.
 
 use super::{info, table};
-use crate::list::Place;
+use crate::list::Sandbox;
 
 const RUN: [&str; 6] = ["-s", "noop", "-n", "1", "-d", "sata-ssd"];
 
-pub(super) fn nothing_left(place: &Place) {
+pub(super) fn nothing_left(place: &Sandbox) {
     place.file("x.csv", table(50));
     let told = place.iosched(&["trace", "filter", "--pid", "4711", "x.csv", "y.csv"]);
     told.code(0).says(&["warning: nothing is left of the trace"]);
@@ -13,21 +13,21 @@ pub(super) fn nothing_left(place: &Place) {
     place.iosched(&[&["compare", "--workload", "y.csv"], &RUN[..]].concat()).refused(2, &["y.csv", "no request"]);
 }
 
-pub(super) fn one_request(place: &Place) {
+pub(super) fn one_request(place: &Sandbox) {
     info(place, "x.csv", table(1)).code(0).says(&["1 requests"]).never(&["NaN", "inf"]);
     place.iosched(&[&["compare", "--workload", "x.csv"], &RUN[..]].concat()).code(0).never(&["NaN", "inf"]);
     place.iosched(&["trace", "convert", "x.csv", "x.blktrace.0"]).code(0);
     place.iosched(&["trace", "info", "x.blktrace.0"]).code(0).never(&["NaN", "inf", "warning"]);
 }
 
-pub(super) fn no_time(place: &Place) {
+pub(super) fn no_time(place: &Sandbox) {
     let rows: String = (0..100).map(|n| format!("0,R,{},8\n", n * 8)).collect();
     let told = info(place, "x.csv", format!("arrival_ns,op,sector,nr_sectors\n{rows}"));
     told.code(0).says(&["100 requests"]).never(&["NaN", "inf"]);
     place.iosched(&[&["compare", "--workload", "x.csv"], &RUN[..]].concat()).code(0).never(&["NaN", "inf"]);
 }
 
-pub(super) fn far_positions(place: &Place) {
+pub(super) fn far_positions(place: &Sandbox) {
     let far = [u64::MAX, u64::MAX - 7, 1 << 63, (1 << 63) + 1];
     let rows: String = far.iter().map(|sector| format!("5,R,{sector},8\n")).collect();
     let text = format!("arrival_ns,op,sector,nr_sectors\n0,R,0,8\n{rows}");
@@ -39,7 +39,7 @@ pub(super) fn far_positions(place: &Place) {
     place.iosched(&["trace", "remap", "--capacity", "1GiB", "x.csv", "z.csv"]).code(0);
 }
 
-pub(super) fn no_length(place: &Place) {
+pub(super) fn no_length(place: &Sandbox) {
     for (name, text) in [
         ("x.msr", "1,h,0,Read,0,512,\n2,h,0,Read,0,0,\n3,h,0,Write,0,512,\n"),
         ("x.alibaba", "1,R,0,512,5\n1,R,0,0,6\n1,W,0,512,7\n"),
@@ -52,18 +52,18 @@ pub(super) fn no_length(place: &Place) {
     }
 }
 
-pub(super) fn negative(place: &Place) {
+pub(super) fn negative(place: &Sandbox) {
     let text = "arrival_ns,op,sector,nr_sectors\n-5,R,0,8\n5,R,-8,8\n6,R,0,-8\n7,R,0,8\n";
     info(place, "x.csv", text)
         .refused(2, &["3 of 5 lines (60.0 %)", "x.csv: line 2", "\"-5,R,0,8\"", "line 3", "line 4"]);
 }
 
-pub(super) fn too_large(place: &Place) {
+pub(super) fn too_large(place: &Sandbox) {
     let text = "arrival_ns,op,sector,nr_sectors\n1,R,99999999999999999999999,8\n2,R,0,99999999999\n3,R,0,8\n";
     info(place, "x.csv", text).refused(2, &["2 of 4 lines", "x.csv: line 2", "line 3"]);
 }
 
-pub(super) fn several_devices(place: &Place) {
+pub(super) fn several_devices(place: &Sandbox) {
     let mut text = table(100);
     text.push_str(&table(100).split_once('\n').unwrap().1.replace(",8388608,", ",8388624,"));
     place.file("x.csv", text);
@@ -75,7 +75,7 @@ pub(super) fn several_devices(place: &Place) {
     told.code(0).says(&["100 requests"]).never(&["of 2 devices"]);
 }
 
-pub(super) fn no_requests(place: &Place) {
+pub(super) fn no_requests(place: &Sandbox) {
     place.file("x.csv", table(0));
     place.iosched(&["trace", "info", "x.csv"]).code(0).says(&["0 requests"]).never(&["NaN", "inf"]);
     place.iosched(&[&["compare", "--workload", "x.csv"], &RUN[..]].concat()).refused(2, &["x.csv", "no request"]);

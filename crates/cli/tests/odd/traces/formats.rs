@@ -4,11 +4,11 @@ use std::fs;
 
 use super::{fed, info, table, through};
 use crate::common::{has_program, sh};
-use crate::list::Place;
+use crate::list::Sandbox;
 
 const ROWS: &str = "0,R,80,8,7\n1000000,W,160,16,7\n2000000,r,240,8,8\n";
 
-pub(super) fn headed(place: &Place) {
+pub(super) fn headed(place: &Sandbox) {
     let told = info(place, "x.csv", format!("time_ns,op,sector,nr_sectors,pid\n{ROWS}"));
     told.code(0).says(&["csv: 3 requests, 2 reads, 2 processes"]).never(&["warning", "alibaba"]);
     let tsv = "op\tsize_bytes\toffset_bytes\ttime_us\tnonsense\nREAD\t4096\t0\t1700000000000000\tx\n\
@@ -19,7 +19,7 @@ pub(super) fn headed(place: &Place) {
         .says(&["2 requests", "1.00 s recorded"]);
 }
 
-pub(super) fn other_heading(place: &Place) {
+pub(super) fn other_heading(place: &Sandbox) {
     // The rows are Alibaba's by shape; the heading says that they are not.
     let told = info(place, "x.csv", format!("when,what,where,how_much,who\n{ROWS}").to_uppercase());
     told.refused(2, &["alibaba: line 1: found \"WHEN,WHAT,WHERE,HOW_MUCH,WHO\"", "--input-format", "--columns"]);
@@ -28,7 +28,7 @@ pub(super) fn other_heading(place: &Place) {
         .says(&["alibaba: 9 requests"]);
 }
 
-pub(super) fn tried(place: &Place) {
+pub(super) fn tried(place: &Sandbox) {
     let told = info(place, "x.csv", "some,thing,else\n1,2,3\n");
     told.refused(2, &["x.csv: not a trace in a known format", "--columns", "--input-format"]);
     let all = ["fio-v2", "fio-v3", "csv", "msr", "alibaba", "tencent", "spc", "fiu", "blkreplay", "blkparse", "mqsim"];
@@ -40,7 +40,7 @@ pub(super) fn tried(place: &Place) {
     info(place, "empty.csv", "").refused(2, &["empty (0 bytes)"]);
 }
 
-pub(super) fn columns(place: &Place) {
+pub(super) fn columns(place: &Sandbox) {
     for (delimiter, name) in [(",", "a"), ("\t", "b"), (";", "c"), ("|", "d"), ("   ", "e"), (", ", "f")] {
         let rows = ["0.000,read,0,4096,x", "0.250,WRITE,4096,8192,y", "0.500,RS,0,512,z"];
         let text = rows.map(|row| row.replace(',', delimiter) + "\n").concat();
@@ -54,7 +54,7 @@ pub(super) fn columns(place: &Place) {
     place.iosched(&args).code(0).says(&["2 requests", "times to 1,000,000 ns"]).never(&["warning"]);
 }
 
-pub(super) fn wrong_columns(place: &Place) {
+pub(super) fn wrong_columns(place: &Sandbox) {
     place.file("x", "1,R,0,8\n");
     for (names, parts) in [
         ("time,op,sector,nr_sectors", &["\"time\" is none", "time_ns", "offset_bytes", "- for one to ignore"][..]),
@@ -71,7 +71,7 @@ pub(super) fn wrong_columns(place: &Place) {
     }
 }
 
-pub(super) fn forced(place: &Place) {
+pub(super) fn forced(place: &Sandbox) {
     place.file("x", "1,R,0,512,5\n2,W,0,512,6\n");
     place.iosched(&["trace", "info", "x"]).code(0).says(&["alibaba: 2 requests"]);
     let told = place.iosched(&["trace", "info", "--input-format", "msr", "x"]);
@@ -82,7 +82,7 @@ pub(super) fn forced(place: &Place) {
     place.iosched(&both).refused(2, &["cannot be used with"]);
 }
 
-pub(super) fn columns_everywhere(place: &Place) {
+pub(super) fn columns_everywhere(place: &Sandbox) {
     let rows: String = (0..200).map(|n| format!("{n} R {} 8\n", n * 8)).collect();
     place.file("x.toml", rows);
     let names = ["--columns", "time_us,op,sector,nr_sectors"];
@@ -95,7 +95,7 @@ pub(super) fn columns_everywhere(place: &Place) {
     place.iosched(&[&args[..], &names[..]].concat()).says(&["200 requests"]);
 }
 
-pub(super) fn no_trace(place: &Place) {
+pub(super) fn no_trace(place: &Sandbox) {
     place.file("x.fio", "[a]\nsize=1m\n");
     for given in [&["--partial"][..], &[]] {
         let told = place.iosched(&[&["compare", "--workload", "x.fio", "-s", "noop", "-n", "1"], given].concat());
@@ -107,7 +107,7 @@ pub(super) fn no_trace(place: &Place) {
     }
 }
 
-pub(super) fn many_bad_lines(place: &Place) {
+pub(super) fn many_bad_lines(place: &Sandbox) {
     let good = table(98).split_once('\n').unwrap().1.to_owned();
     let heading = table(0);
     let text = format!("{heading}{good}what\nis\nthis\n");
@@ -129,14 +129,14 @@ pub(super) fn many_bad_lines(place: &Place) {
     }
 }
 
-pub(super) fn few_bad_lines(place: &Place) {
+pub(super) fn few_bad_lines(place: &Sandbox) {
     let mut text = table(1_000);
     text.insert_str(table(500).len(), "nonsense\n");
     let told = info(place, "x.csv", text);
     told.code(0).says(&["1,000 requests", "1 of 1,002 lines (less than 0.1 %)", "x.csv: line 502", "\"nonsense\""]);
 }
 
-pub(super) fn other_systems(place: &Place) {
+pub(super) fn other_systems(place: &Sandbox) {
     let text = table(300);
     let plain = info(place, "x.csv", &text).code(0).out.clone();
     let crlf = text.replace('\n', "\r\n");
@@ -154,7 +154,7 @@ pub(super) fn other_systems(place: &Place) {
         .says(&["msr: 2 requests"]);
 }
 
-pub(super) fn utf_16(place: &Place) {
+pub(super) fn utf_16(place: &Sandbox) {
     let wide: Vec<u8> = table(3).encode_utf16().flat_map(u16::to_le_bytes).collect();
     info(place, "x.csv", [b"\xff\xfe", &wide[..]].concat()).refused(2, &["UTF-16", "iconv"]);
     // Zero bytes after a crash.
@@ -164,13 +164,13 @@ pub(super) fn utf_16(place: &Place) {
     info(place, "tail.csv", tail).refused(1, &["tail.csv: line 302", "ends inside a line"]);
 }
 
-pub(super) fn other_compression(place: &Place) {
+pub(super) fn other_compression(place: &Sandbox) {
     info(place, "x.csv.xz", b"\xfd7zXZ\0\0\x04rest").refused(2, &["xz", "decompress it first"]);
     info(place, "x.csv.bz2", b"BZh91AY&SY....").refused(2, &["bzip2", "decompress it first"]);
     info(place, "x.zip", b"PK\x03\x04....").refused(2, &["zip", "unpack it first"]);
 }
 
-pub(super) fn misnamed(place: &Place) {
+pub(super) fn misnamed(place: &Sandbox) {
     if !has_program("gzip") {
         return;
     }
@@ -182,7 +182,7 @@ pub(super) fn misnamed(place: &Place) {
     info(place, "y.blktrace.0", &text).code(0).says(&["csv: 50 requests"]);
 }
 
-pub(super) fn members(place: &Place) {
+pub(super) fn members(place: &Sandbox) {
     if !has_program("gzip") || !has_program("zstd") {
         return;
     }
@@ -194,7 +194,7 @@ pub(super) fn members(place: &Place) {
     }
 }
 
-pub(super) fn directory(place: &Place) {
+pub(super) fn directory(place: &Sandbox) {
     place.iosched(&["trace", "info", "."]).refused(2, &["is a directory; name a file in it"]);
     place.file("a.blktrace.0", "");
     place.file("b.msr", "");
@@ -202,7 +202,7 @@ pub(super) fn directory(place: &Place) {
     place.iosched(&["compare", "--workload", "."]).refused(2, &["is a directory"]);
 }
 
-pub(super) fn standard_input(place: &Place) {
+pub(super) fn standard_input(place: &Sandbox) {
     let text = table(200);
     fed(place, &["trace", "info", "-"], text.as_bytes()).code(0).says(&["standard input", "200 requests"]);
     fed(place, &["trace", "convert", "-", "x.blktrace.0"], text.as_bytes()).code(0);
@@ -217,7 +217,7 @@ pub(super) fn standard_input(place: &Place) {
     fed(place, &["trace", "info", "-"], &text.as_bytes()[..3_000]).refused(1, &["standard input: line"]);
 }
 
-pub(super) fn pipe(place: &Place) {
+pub(super) fn pipe(place: &Sandbox) {
     place.file("x.csv", table(200));
     let pipe = place.path("pipe");
     sh("mkfifo \"$1\"", &[&pipe]);
@@ -229,7 +229,7 @@ pub(super) fn pipe(place: &Place) {
     assert_eq!(place.read("y.csv").lines().count(), 201);
 }
 
-pub(super) fn not_there(place: &Place) {
+pub(super) fn not_there(place: &Sandbox) {
     let parts = ["no.csv: no such file", "no.csv.0", "no.csv.blktrace.0", "no.csv.gz"];
     place.iosched(&["trace", "info", "no.csv"]).refused(2, &parts);
 }

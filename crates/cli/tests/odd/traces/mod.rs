@@ -9,79 +9,64 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::list::{Odd, Place, Told, of_repository};
+use crate::list::{Answer, Odd, Sandbox, odd, of_repository};
 
 pub(crate) const CASES: &[Odd] = &[
-    Odd { name: "the file of one CPU is not taken for the recording", check: whole::one_cpu_alone },
-    Odd {
-        name: "a comparison of a part needs consent, and says it first, last and in the report",
-        check: whole::compared,
-    },
-    Odd { name: "a search on a part needs consent", check: whole::searched },
-    Odd { name: "the files that are read together are told", check: whole::read_together },
-    Odd { name: "a CPU that is not there and that nothing is missing of is no error", check: whole::idle_cpu },
-    Odd { name: "a CPU that is not there and that something is missing of is an error", check: whole::cpu_between },
-    Odd {
-        name: "a CPU's file that is cut at a whole record shows by what never completes",
-        check: whole::cut_at_a_record,
-    },
-    Odd { name: "blkparse's text of one CPU is not taken for the recording", check: whole::blkparse_of_one_cpu },
-    Odd {
-        name: "events filtered by process are told as requests without completions",
-        check: whole::without_completions,
-    },
-    Odd { name: "a part is not written on as if it were the whole", check: whole::not_written },
-    Odd { name: "a slice of what is cut is not written, even where it lies before the cut", check: whole::not_sliced },
-    Odd { name: "a part is not printed to be piped on", check: whole::not_printed },
-    Odd { name: "a compressed block trace that ends early is an error", check: whole::zstd_cut },
-    Odd { name: "compressed text that ends early is an error", check: whole::gzip_cut },
-    Odd { name: "a record that is cut is an error, in every binary format", check: whole::records_cut },
-    Odd { name: "a line that is cut is an error, in every format of text", check: whole::lines_cut },
-    Odd { name: "a last line without an end is read, and told", check: whole::no_line_end },
-    Odd { name: "a log of fio that was not ended is told", check: whole::fio_not_ended },
-    Odd { name: "a job that replays a part of a log is refused", check: whole::job_of_a_part },
-    Odd { name: "recordings put one behind the other are told from one recording", check: whole::one_behind_the_other },
-    Odd { name: "many records lost while recording need consent, few are told", check: whole::dropped },
-    Odd { name: "what is said of a part is data in JSON", check: whole::as_data },
-    Odd { name: "a whole recording is not doubted", check: whole::whole },
-    Odd { name: "a heading that names columns is believed, in any order and unit", check: formats::headed },
-    Odd {
-        name: "a heading of other columns is not one bad line of a format it is not of",
-        check: formats::other_heading,
-    },
-    Odd { name: "what is no trace is told with every format that was tried", check: formats::tried },
-    Odd { name: "a table is read by the names given to its columns", check: formats::columns },
-    Odd { name: "names of columns that do not do are told with those that do", check: formats::wrong_columns },
-    Odd { name: "a format can be forced, and what does not fit is told", check: formats::forced },
-    Odd { name: "columns can be named wherever a trace is read", check: formats::columns_everywhere },
-    Odd { name: "how to read a trace is refused where there is none", check: formats::no_trace },
-    Odd {
-        name: "many bad lines are refused, unless the format is given and a part will do",
-        check: formats::many_bad_lines,
-    },
-    Odd { name: "few bad lines are told with their places", check: formats::few_bad_lines },
-    Odd { name: "line ends and marks of other systems change nothing", check: formats::other_systems },
-    Odd { name: "text in UTF-16 is told as such", check: formats::utf_16 },
-    Odd { name: "a compression that is not read is told by name", check: formats::other_compression },
-    Odd { name: "a file is what it holds, not what its name ends in", check: formats::misnamed },
-    Odd { name: "compressed files put one behind the other are one", check: formats::members },
-    Odd { name: "a directory is told with what lies in it", check: formats::directory },
-    Odd { name: "standard input is a trace for every command", check: formats::standard_input },
-    Odd { name: "a pipe is a trace, also where it is read twice", check: formats::pipe },
-    Odd { name: "what is not there is told with the names that were looked for", check: formats::not_there },
-    Odd { name: "nothing that is left after filtering is told", check: content::nothing_left },
-    Odd { name: "a trace of one request has figures", check: content::one_request },
-    Odd { name: "a trace whose times are all 0 has figures", check: content::no_time },
-    Odd { name: "positions beyond any device are told, and change no figure silently", check: content::far_positions },
-    Odd { name: "I/Os of no length are passed over and told", check: content::no_length },
-    Odd { name: "negative numbers are told with their lines", check: content::negative },
-    Odd { name: "numbers too large to be any are told with their lines", check: content::too_large },
-    Odd { name: "a trace of several devices is told before it goes to one", check: content::several_devices },
-    Odd { name: "a trace without requests is refused where it would be replayed", check: content::no_requests },
+    odd("the file of one CPU is not taken for the recording", whole::one_cpu_alone),
+    odd("a comparison of a part needs consent, and says it first, last and in the report", whole::compared),
+    odd("a search on a part needs consent", whole::searched),
+    odd("the files that are read together are told", whole::read_together),
+    odd("a CPU that is not there and that nothing is missing of is no error", whole::idle_cpu),
+    odd("a CPU that is not there and that something is missing of is an error", whole::cpu_between),
+    odd("a CPU's file that is cut at a whole record shows by what never completes", whole::cut_at_a_record),
+    odd("blkparse's text of one CPU is not taken for the recording", whole::blkparse_of_one_cpu),
+    odd("events filtered by process are told as requests without completions", whole::without_completions),
+    odd("a part is not written on as if it were the whole", whole::not_written),
+    odd("a slice of what is cut is not written, even where it lies before the cut", whole::not_sliced),
+    odd("a part is not printed to be piped on", whole::not_printed),
+    odd("a compressed block trace that ends early is an error", whole::zstd_cut),
+    odd("compressed text that ends early is an error", whole::gzip_cut),
+    odd("a record that is cut is an error, in every binary format", whole::records_cut),
+    odd("a line that is cut is an error, in every format of text", whole::lines_cut),
+    odd("a last line without an end is read, and told", whole::no_line_end),
+    odd("a log of fio that was not ended is told", whole::fio_not_ended),
+    odd("a job that replays a part of a log is refused", whole::job_of_a_part),
+    odd("recordings put one behind the other are told from one recording", whole::one_behind_the_other),
+    odd("many records lost while recording need consent, few are told", whole::dropped),
+    odd("what is said of a part is data in JSON", whole::as_data),
+    odd("a whole recording is not doubted", whole::whole),
+    odd("a heading that names columns is believed, in any order and unit", formats::headed),
+    odd("a heading of other columns is not one bad line of a format it is not of", formats::other_heading),
+    odd("what is no trace is told with every format that was tried", formats::tried),
+    odd("a table is read by the names given to its columns", formats::columns),
+    odd("names of columns that do not do are told with those that do", formats::wrong_columns),
+    odd("a format can be forced, and what does not fit is told", formats::forced),
+    odd("columns can be named wherever a trace is read", formats::columns_everywhere),
+    odd("how to read a trace is refused where there is none", formats::no_trace),
+    odd("many bad lines are refused, unless the format is given and a part will do", formats::many_bad_lines),
+    odd("few bad lines are told with their places", formats::few_bad_lines),
+    odd("line ends and marks of other systems change nothing", formats::other_systems),
+    odd("text in UTF-16 is told as such", formats::utf_16),
+    odd("a compression that is not read is told by name", formats::other_compression),
+    odd("a file is what it holds, not what its name ends in", formats::misnamed),
+    odd("compressed files put one behind the other are one", formats::members),
+    odd("a directory is told with what lies in it", formats::directory),
+    odd("standard input is a trace for every command", formats::standard_input),
+    odd("a pipe is a trace, also where it is read twice", formats::pipe),
+    odd("what is not there is told with the names that were looked for", formats::not_there),
+    odd("nothing that is left after filtering is told", content::nothing_left),
+    odd("a trace of one request has figures", content::one_request),
+    odd("a trace whose times are all 0 has figures", content::no_time),
+    odd("positions beyond any device are told, and change no figure silently", content::far_positions),
+    odd("I/Os of no length are passed over and told", content::no_length),
+    odd("negative numbers are told with their lines", content::negative),
+    odd("numbers too large to be any are told with their lines", content::too_large),
+    odd("a trace of several devices is told before it goes to one", content::several_devices),
+    odd("a trace without requests is refused where it would be replayed", content::no_requests),
 ];
 
 /// One CPU's file of a sample, copied without its siblings unless they are copied, too.
-fn cpu(place: &Place, number: u32) -> PathBuf {
+fn cpu(place: &Sandbox, number: u32) -> PathBuf {
     let name = format!("pgbench.blktrace.{number}.zst");
     let path = place.path(&name);
     fs::copy(of_repository("crates/trace/samples").join(name), &path).unwrap();
@@ -100,21 +85,21 @@ fn table(rows: u64) -> String {
 
 /// What is told of a file with these bytes.
 #[track_caller]
-fn info(place: &Place, name: &str, content: impl AsRef<[u8]>) -> Told {
+fn info(place: &Sandbox, name: &str, content: impl AsRef<[u8]>) -> Answer {
     place.file(name, content);
     place.iosched(&["trace", "info", name])
 }
 
 /// What it answers with these bytes on standard input.
 #[track_caller]
-fn fed(place: &Place, args: &[&str], content: &[u8]) -> Told {
+fn fed(place: &Sandbox, args: &[&str], content: &[u8]) -> Answer {
     let mut child =
         place.command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let content = content.to_owned();
     // It may end before it has read everything.
     let feeder = std::thread::spawn(move || drop(input.write_all(&content)));
-    let told = Told::of(child.wait_with_output().unwrap(), args);
+    let told = Answer::of(child.wait_with_output().unwrap(), args);
     feeder.join().unwrap();
     told
 }

@@ -4,11 +4,11 @@ use std::fs;
 
 use super::{cpu, fed, info, table, through};
 use crate::common::has_program;
-use crate::list::{Place, of_repository};
+use crate::list::{Sandbox, of_repository};
 
 const NOT_WHOLE: &str = "this is not the whole recording";
 
-pub(super) fn one_cpu_alone(place: &Place) {
+pub(super) fn one_cpu_alone(place: &Sandbox) {
     for (number, sign) in [(0, "never complete"), (1, "were not submitted in what was read")] {
         fs::create_dir_all(place.path("alone")).unwrap();
         let name = cpu(place, number);
@@ -22,7 +22,7 @@ pub(super) fn one_cpu_alone(place: &Place) {
     }
 }
 
-pub(super) fn compared(place: &Place) {
+pub(super) fn compared(place: &Sandbox) {
     cpu(place, 1);
     let args = ["compare", "--workload", "pgbench.blktrace.1.zst", "-s", "noop", "-n", "1", "-d", "sata-ssd"];
     place.iosched(&args).refused(1, &[NOT_WHOLE, "CPU 0", "--partial"]);
@@ -40,13 +40,13 @@ pub(super) fn compared(place: &Place) {
     assert!(place.read("again.html").contains(NOT_WHOLE));
 }
 
-pub(super) fn searched(place: &Place) {
+pub(super) fn searched(place: &Sandbox) {
     cpu(place, 1);
     let args = ["tune", "--workload", "pgbench.blktrace.1.zst", "-s", "deadline", "-g", "throughput"];
     place.iosched(&args).refused(1, &[NOT_WHOLE, "--partial"]);
 }
 
-pub(super) fn read_together(place: &Place) {
+pub(super) fn read_together(place: &Sandbox) {
     cpu(place, 0);
     cpu(place, 1);
     for name in ["pgbench", "pgbench.blktrace", "pgbench.blktrace.0.zst", "pgbench.blktrace.1.zst"] {
@@ -64,7 +64,7 @@ pub(super) fn read_together(place: &Place) {
     place.iosched(&["trace", "info", "pgbench"]).code(0).says(&["pgbench.blktrace.0.zst to .3, read together"]);
 }
 
-pub(super) fn idle_cpu(place: &Place) {
+pub(super) fn idle_cpu(place: &Sandbox) {
     cpu(place, 0);
     cpu(place, 1);
     place.file("pgbench.blktrace.3", "");
@@ -73,7 +73,7 @@ pub(super) fn idle_cpu(place: &Place) {
     told.never(&["warning"]);
 }
 
-pub(super) fn cpu_between(place: &Place) {
+pub(super) fn cpu_between(place: &Sandbox) {
     let [first, second] = [0, 1].map(|number| cpu(place, number));
     fs::rename(second, place.path("pgbench.blktrace.2.zst")).unwrap();
     place.iosched(&["trace", "info", "pgbench"]).code(0).says(&["CPU 1 is not there"]).never(&["warning"]);
@@ -81,7 +81,7 @@ pub(super) fn cpu_between(place: &Place) {
     place.iosched(&["trace", "info", "pgbench"]).refused(1, &[NOT_WHOLE, "CPUs 0 and 1 are not there (read: CPU 2)"]);
 }
 
-pub(super) fn cut_at_a_record(place: &Place) {
+pub(super) fn cut_at_a_record(place: &Sandbox) {
     if !has_program("zstd") {
         return;
     }
@@ -97,7 +97,7 @@ pub(super) fn cut_at_a_record(place: &Place) {
     place.iosched(&["trace", "info", "pgbench"]).refused(1, &[NOT_WHOLE, "never complete"]);
 }
 
-pub(super) fn blkparse_of_one_cpu(place: &Place) {
+pub(super) fn blkparse_of_one_cpu(place: &Sandbox) {
     if !has_program("zstd") {
         return;
     }
@@ -109,7 +109,7 @@ pub(super) fn blkparse_of_one_cpu(place: &Place) {
     info(place, "one.txt", of_one).refused(1, &[NOT_WHOLE, "(read: CPU 1)"]);
 }
 
-pub(super) fn without_completions(place: &Place) {
+pub(super) fn without_completions(place: &Sandbox) {
     if !has_program("zstd") {
         return;
     }
@@ -121,7 +121,7 @@ pub(super) fn without_completions(place: &Place) {
     told.code(0).says(&["warning: this may not be the whole recording", "not one completion"]);
 }
 
-pub(super) fn not_written(place: &Place) {
+pub(super) fn not_written(place: &Sandbox) {
     cpu(place, 1);
     place.file("part.csv", &table(500)[..9_000]);
     for (args, output) in [
@@ -142,7 +142,7 @@ pub(super) fn not_written(place: &Place) {
     }
 }
 
-pub(super) fn not_sliced(place: &Place) {
+pub(super) fn not_sliced(place: &Sandbox) {
     let text = table(500);
     place.file("cut.csv", &text[..text.len() - 20]);
     let args = ["trace", "slice", "--to", "0.1", "cut.csv", "out.csv"];
@@ -150,7 +150,7 @@ pub(super) fn not_sliced(place: &Place) {
     assert!(!place.path("out.csv").exists());
 }
 
-pub(super) fn not_printed(place: &Place) {
+pub(super) fn not_printed(place: &Sandbox) {
     cpu(place, 1);
     for format in ["csv", "blktrace"] {
         let told = place.iosched(&["trace", "convert", "pgbench.blktrace.1.zst", "-", "--format", format]);
@@ -159,7 +159,7 @@ pub(super) fn not_printed(place: &Place) {
     }
 }
 
-pub(super) fn zstd_cut(place: &Place) {
+pub(super) fn zstd_cut(place: &Sandbox) {
     let [_, second] = [0, 1].map(|number| cpu(place, number));
     let packed = fs::read(&second).unwrap();
     fs::write(second, &packed[..packed.len() / 2]).unwrap();
@@ -168,7 +168,7 @@ pub(super) fn zstd_cut(place: &Place) {
     place.iosched(&["trace", "info", "--partial", "pgbench"]).code(0).says(&["requests", "the data are cut short"]);
 }
 
-pub(super) fn gzip_cut(place: &Place) {
+pub(super) fn gzip_cut(place: &Sandbox) {
     if !has_program("gzip") {
         return;
     }
@@ -184,7 +184,7 @@ pub(super) fn gzip_cut(place: &Place) {
     info(place, "damaged.csv.gz", &damaged).refused(1, &["damaged.csv.gz: "]);
 }
 
-pub(super) fn records_cut(place: &Place) {
+pub(super) fn records_cut(place: &Sandbox) {
     place.file("whole.csv", table(500));
     for name in ["x.blktrace.0", "x.vscsi"] {
         place.iosched(&["trace", "convert", "whole.csv", name]).code(0);
@@ -195,7 +195,7 @@ pub(super) fn records_cut(place: &Place) {
     }
 }
 
-pub(super) fn lines_cut(place: &Place) {
+pub(super) fn lines_cut(place: &Sandbox) {
     place.file("whole.csv", table(500));
     for format in ["fio-v2", "fio-v3", "msr", "spc", "fiu", "alibaba", "tencent", "blkreplay", "mqsim", "csv"] {
         place.iosched(&["trace", "convert", "--force", "whole.csv", "x", "--format", format]).code(0);
@@ -206,13 +206,13 @@ pub(super) fn lines_cut(place: &Place) {
     }
 }
 
-pub(super) fn no_line_end(place: &Place) {
+pub(super) fn no_line_end(place: &Sandbox) {
     let text = table(500);
     let told = info(place, "x.csv", text.trim_end());
     told.code(0).says(&["500 requests", "warning: this may not be the whole recording", "has no end"]);
 }
 
-pub(super) fn fio_not_ended(place: &Place) {
+pub(super) fn fio_not_ended(place: &Sandbox) {
     let log = "fio version 3 iolog\n0 /f add\n0 /f open\n5 /f read 0 4096\n9 /f write 4096 4096\n";
     info(place, "x.log", format!("{log}20 /f close\n")).code(0).never(&["warning"]);
     info(place, "cut.log", log)
@@ -220,7 +220,7 @@ pub(super) fn fio_not_ended(place: &Place) {
         .says(&["warning: this may not be", "1 file was opened and not closed in the log"]);
 }
 
-pub(super) fn job_of_a_part(place: &Place) {
+pub(super) fn job_of_a_part(place: &Sandbox) {
     let log = "fio version 3 iolog\n0 /f add\n0 /f open\n5 /f read 0 4096\n9 /f wri";
     place.file("x.log", log);
     place.file("x.fio", "[replay]\nread_iolog=x.log\nreplay_redirect=/dev/x\nioengine=libaio\ndirect=1\n");
@@ -228,7 +228,7 @@ pub(super) fn job_of_a_part(place: &Place) {
     place.iosched(&args).refused(1, &[NOT_WHOLE, "x.log: line 5"]);
 }
 
-pub(super) fn one_behind_the_other(place: &Place) {
+pub(super) fn one_behind_the_other(place: &Sandbox) {
     let text = table(6_000);
     let rows = text.split_once('\n').unwrap().1;
     let told = info(place, "two.csv", format!("{text}{rows}"));
@@ -239,7 +239,7 @@ pub(super) fn one_behind_the_other(place: &Place) {
     info(place, "mixed.csv", lines.join("\n") + "\n").code(0).says(&["6,000 requests"]).never(&["warning"]);
 }
 
-pub(super) fn dropped(place: &Place) {
+pub(super) fn dropped(place: &Sandbox) {
     place.file("whole.csv", table(2_000));
     place.iosched(&["trace", "convert", "whole.csv", "x.blktrace.0"]).code(0);
     let data = fs::read(place.path("x.blktrace.0")).unwrap();
@@ -259,7 +259,7 @@ pub(super) fn dropped(place: &Place) {
     info(place, "x.blktrace.0", without(1_000..1_200)).refused(1, &["200 of 4,00", "dropped while recording"]);
 }
 
-pub(super) fn as_data(place: &Place) {
+pub(super) fn as_data(place: &Sandbox) {
     cpu(place, 1);
     let args = ["trace", "info", "--json", "--partial", "pgbench.blktrace.1.zst"];
     let told = place.iosched(&args);
@@ -275,7 +275,7 @@ pub(super) fn as_data(place: &Place) {
     assert_eq!(first["doubt"], "trace_incomplete", "{first}");
 }
 
-pub(super) fn whole(place: &Place) {
+pub(super) fn whole(place: &Sandbox) {
     for name in ["pgbench.blktrace", "sqlite-insert.blktrace", "sqlite-insert.txt"] {
         let path = of_repository("crates/trace/samples").join(name);
         let told = place.iosched(&["trace", "info", path.to_str().unwrap()]);

@@ -64,7 +64,7 @@ impl Virtual {
 
 /// Which tree an entity waits in or remembers its place in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::bfq) enum Place {
+pub(in crate::bfq) enum EntityTree {
     /// In none: in service, or forgotten.
     Nowhere,
     /// Waits for service.
@@ -112,7 +112,7 @@ pub(in crate::bfq) struct Entity {
     /// The class to be taken over at the next enqueueing, if `changed`.
     pub(in crate::bfq) new_class: Class,
     pub(in crate::bfq) changed: bool,
-    pub(in crate::bfq) place: Place,
+    pub(in crate::bfq) place: EntityTree,
 }
 
 impl Entity {
@@ -129,7 +129,7 @@ impl Entity {
             class,
             new_class: class,
             changed: true,
-            place: Place::Nowhere,
+            place: EntityTree::Nowhere,
         }
     }
 
@@ -213,7 +213,7 @@ impl Entities {
     }
 
     pub(in crate::bfq) fn free(&mut self, id: EntityId) {
-        debug_assert!(self[id].place == Place::Nowhere);
+        debug_assert!(self[id].place == EntityTree::Nowhere);
         self.free.push(id);
     }
 

@@ -4,7 +4,7 @@
 //! nothing but have had more than their share so far are remembered in the idle tree. Virtual time runs with the
 //! service given, divided by the sum of all weights that count.
 
-use super::entity::{ByFinish, Entities, EntityId, Place, Virtual};
+use super::entity::{ByFinish, Entities, EntityId, EntityTree, Virtual};
 use crate::collections::{Id as _, RbTree};
 
 /// The trees of one class, and its virtual time.
@@ -30,14 +30,14 @@ impl ServiceTree {
     pub(in crate::bfq) fn insert_active(&mut self, entities: &mut Entities, id: EntityId) {
         let finish = entities.node(id).finish;
         self.active.insert(&mut entities.nodes, id, |at| at.finish.is_after(finish));
-        entities[id].place = Place::Active;
+        entities[id].place = EntityTree::Active;
     }
 
     #[inline]
     pub(in crate::bfq) fn remove_active(&mut self, entities: &mut Entities, id: EntityId) {
-        debug_assert_eq!(entities[id].place, Place::Active);
+        debug_assert_eq!(entities[id].place, EntityTree::Active);
         self.active.remove(&mut entities.nodes, id);
-        entities[id].place = Place::Nowhere;
+        entities[id].place = EntityTree::Nowhere;
     }
 
     pub(in crate::bfq) fn insert_idle(&mut self, entities: &mut Entities, id: EntityId) {
@@ -46,16 +46,16 @@ impl ServiceTree {
             self.last_idle = Some(id);
         }
         self.idle.insert(&mut entities.nodes, id, |at| at.finish.is_after(finish));
-        entities[id].place = Place::Idle;
+        entities[id].place = EntityTree::Idle;
     }
 
     pub(in crate::bfq) fn remove_idle(&mut self, entities: &mut Entities, id: EntityId) {
-        debug_assert_eq!(entities[id].place, Place::Idle);
+        debug_assert_eq!(entities[id].place, EntityTree::Idle);
         if self.last_idle == Some(id) {
             self.last_idle = self.idle.prev(&entities.nodes, id);
         }
         self.idle.remove(&mut entities.nodes, id);
-        entities[id].place = Place::Nowhere;
+        entities[id].place = EntityTree::Nowhere;
     }
 
     /// The remembered entity that is to be forgotten, because what it had too much is made up for. With nobody
@@ -120,14 +120,14 @@ impl ServiceTree {
                 earliest = if earliest.is_after(start) { start } else { earliest };
             }
             assert_eq!(entities.node(id).subtree_start, earliest, "the earliest start of a subtree is known");
-            assert_eq!(entities[id].place, Place::Active);
+            assert_eq!(entities[id].place, EntityTree::Active);
             at = self.active.next(&entities.nodes, id);
         }
         self.idle.check(&entities.nodes, in_order);
         let mut weights = 0;
         let mut at = self.idle.first();
         while let Some(id) = at {
-            assert_eq!(entities[id].place, Place::Idle);
+            assert_eq!(entities[id].place, EntityTree::Idle);
             weights += u64::from(entities[id].weight);
             at = self.idle.next(&entities.nodes, id);
         }

@@ -6,7 +6,7 @@ use crate::env::Env;
 
 /// What was last told, and how many queues were told of.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ToldQueues {
     active: Option<Option<ActiveQueue>>,
     queues: u32,
 }

@@ -21,7 +21,7 @@ use crate::context::ContextId;
 use crate::elevator::{Elevator, PerProcess, Registered};
 use crate::env::Env;
 use crate::layer::Layer;
-use crate::request::{Bio, RequestId, Stage};
+use crate::request::{Bio, RequestId, RequestStage};
 use crate::tunable::{TunableSet, Tuned};
 use process::Process;
 use queue::{Queue, QueueId, Queues};
@@ -66,7 +66,7 @@ pub(crate) struct Cfq2616 {
     last_completion: u64,
     /// Requests in the device.
     in_driver: u32,
-    told: event::Told,
+    told: event::ToldQueues,
 }
 
 impl Cfq2616 {
@@ -82,7 +82,7 @@ impl Cfq2616 {
             timers: Timers::default(),
             last_completion: 0,
             in_driver: 0,
-            told: event::Told::default(),
+            told: event::ToldQueues::default(),
         }
     }
 
@@ -259,18 +259,18 @@ impl Elevator for Cfq2616 {
         let mut queued = 0;
         for number in self.queues.ids() {
             let queue = &self.queues[number];
-            let count = |stages: &[Stage], sync: bool| {
+            let count = |stages: &[RequestStage], sync: bool| {
                 let requests = env.requests.ids().map(|id| (id, &env.requests[id]));
                 let of_queue = requests.filter(|(id, rq)| rq.in_elevator && Self::queue_of(env, *id) == number);
                 of_queue.filter(|(_, rq)| stages.contains(&rq.stage) && rq.is_sync() == sync).count()
             };
             let sorted = queue.sorted.check(&env.requests);
-            assert_eq!(sorted, count(&[Stage::Queued], false) + count(&[Stage::Queued], true));
+            assert_eq!(sorted, count(&[RequestStage::Queued], false) + count(&[RequestStage::Queued], true));
             assert_eq!(queue.next.is_some(), sorted > 0, "there is a next while there is any");
             assert_eq!(queue.fifo.is_empty(), sorted == 0);
-            let in_flight = [false, true].map(|sync| count(&[Stage::Released, Stage::Started], sync));
+            let in_flight = [false, true].map(|sync| count(&[RequestStage::Released, RequestStage::Started], sync));
             assert_eq!(queue.in_flight.map(|count| count as usize), in_flight);
-            let all = [Stage::Held, Stage::Queued, Stage::Released, Stage::Started];
+            let all = [RequestStage::Held, RequestStage::Queued, RequestStage::Released, RequestStage::Started];
             assert_eq!(queue.requests as usize, count(&all, false) + count(&all, true));
             let processes = self.processes.iter().flatten().filter(|process| process.queue == number).count();
             assert_eq!(queue.processes as usize, processes);

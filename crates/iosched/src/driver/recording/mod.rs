@@ -1,9 +1,10 @@
 //! What a driver was told, in order: enough to make another driver decide the same.
 //!
-//! A host that has its driver [recorded](super::Driver::record) from the beginning takes the [`Record`]s as they come. They are everything that
-//! decides what the queue does: the queue as it was made, what arrived, what the device was done with, when timers and reruns were heard,
-//! every change, and where each turn began. What a turn gave is not among them, for that is decided. A line of text each is
-//! their other form ([`Record`]'s `Display` and [`Record::parse`]), which a file keeps.
+//! A host that has its driver [recorded](super::Driver::record) from the beginning takes the [`Record`]s as they come.
+//! They are everything that decides what the queue does: the queue as it was made, what arrived, what the device was
+//! done with, when timers and reruns were heard, every change, and where each turn began. What a turn gave is not among
+//! them, for that is decided. A line of text each is their other form ([`Record`]'s `Display` and [`Record::parse`]),
+//! which a file keeps.
 
 mod text;
 
@@ -18,7 +19,8 @@ use crate::queue::{IoError, QueueConfig};
 use crate::request::Bio;
 use crate::time::Time;
 
-/// One thing that a driver was told, or decided; `D` is a decision: [`Decision`], or the [text](DecisionText) of one that was read.
+/// One thing that a driver was told, or decided; `D` is a decision: [`Decision`], or the [text](DecisionText) of one
+/// that was read.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record<D = Decision> {
     /// When. What does not depend on time has the time of what came before.
@@ -115,13 +117,20 @@ pub enum What<D = Decision> {
     Switch(String),
     /// A turn begins, or goes on after who was woken has submitted.
     Turn,
-    /// What was decided, by whom it was decided; of no effect on a driver.
+    /// What was decided, as [told](Decision::told) of since [`Time::BEGINNING`]; of no effect on a driver.
     Decision(D),
 }
 
 /// A decision in words, as a recording keeps it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct DecisionText(pub Box<str>);
+
+impl fmt::Debug for DecisionText {
+    /// As the decision's own.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 impl fmt::Display for DecisionText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

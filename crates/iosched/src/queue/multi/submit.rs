@@ -3,12 +3,12 @@
 //! A new request is offered to those queued before it is inserted: that is how requests from a plug, and bios that had
 //! waited for a tag, merge. Which tag, and who waits, is decided by [`super::tags`].
 
-use super::tags::{Grant, MultiQueue, UNLIMITED, Waiter};
+use super::tags::{Grant, UNLIMITED, Waiter};
 use crate::context::ContextId;
 use crate::decision::Decision;
 use crate::layer::{Merging, MultiQueueRules};
 use crate::queue::{RequestQueue, Submit};
-use crate::request::{Bio, Flags, NO_TAG, Op, RequestId, Stage};
+use crate::request::{Bio, Flags, NO_TAG, Op, RequestId, RequestStage};
 
 /// Requests that a plug holds at most.
 const PLUG_MAX: usize = 32;
@@ -18,13 +18,10 @@ const PLUG_SECTORS: u32 = 256;
 impl RequestQueue {
     /// A bio with data. Apart, so that the single-queue layer's way stays short.
     #[inline(never)]
-    pub(in crate::queue) fn submit_multi(&mut self, bio: &Bio) -> Submit {
-        let Some(multi) = &self.multi else {
-            unreachable!("a queue of the multi-queue layer");
-        };
-        let (rules, granted) = (multi.rules, multi.is_granted(bio.context));
+    pub(in crate::queue) fn submit_multi(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Submit {
+        let granted = self.allocation.multi().is_some_and(|multi| multi.is_granted(bio.context));
         let switching = self.next.is_some();
-        if !switching && !granted && self.merge_multi(&rules, bio) {
+        if !switching && !granted && self.merge_multi(rules, bio) {
             return Submit::Merged;
         }
         let Some(id) = self.allocate(bio) else {
@@ -33,10 +30,10 @@ impl RequestQueue {
         if switching {
             self.held.push_back(self.env.requests.list_nodes(), id);
         } else if self.plugs.is_open(bio.context) {
-            self.collect(bio.context, id);
+            self.collect(rules, bio.context, id);
         } else {
             self.note_insert(id);
-            if !self.insert_multi(&rules, id) {
+            if !self.insert_multi(rules, id) {
                 return Submit::Merged;
             }
         }
@@ -48,7 +45,7 @@ impl RequestQueue {
     pub(in crate::queue) fn allocate_tagged(&mut self, bio: &Bio) -> Option<RequestId> {
         let plugged = self.plugs.is_open(bio.context);
         let (elevator, nr_requests) = (self.elevator.as_mut(), self.attributes.nr_requests);
-        let multi = self.multi.as_mut()?;
+        let multi = self.allocation.multi_mut()?;
         match multi.allocate(&self.env, elevator, nr_requests, bio, plugged) {
             Ok(Grant { tag, hw_queue, origin }) => {
                 let id = self.found(bio);
@@ -76,36 +73,33 @@ impl RequestQueue {
     // ---- plug
 
     /// Puts `id` on its context's plug, which is emptied first if it has enough.
-    fn collect(&mut self, context: ContextId, id: RequestId) {
+    fn collect(&mut self, rules: &MultiQueueRules, context: ContextId, id: RequestId) {
         let long = |first: RequestId| self.env.requests[first].nr_sectors >= PLUG_SECTORS;
         let merging = self.attributes.nomerges != 2;
         if self.plugs.len(context) >= PLUG_MAX || merging && self.plugs.oldest(context).is_some_and(long) {
-            self.flush_plug(context);
+            self.flush_plug(rules, context);
             self.env.run_queue();
         }
         self.plugs.push(context, id);
     }
 
     /// Gives what `context` has collected to the elevator, in the order it came.
-    fn flush_plug(&mut self, context: ContextId) {
-        let Some(rules) = self.multi.as_ref().map(|multi| multi.rules) else {
-            return;
-        };
+    fn flush_plug(&mut self, rules: &MultiQueueRules, context: ContextId) {
         let mut collected = self.plugs.take(context);
         for &id in &collected {
             self.note_insert(id);
         }
         for id in collected.drain(..) {
-            self.insert_multi(&rules, id);
+            self.insert_multi(rules, id);
         }
         self.plugs.put_back(context, collected);
     }
 
     /// [`RequestQueue::unplug`], of this layer.
-    pub(in crate::queue) fn unplug_multi(&mut self, context: ContextId) -> bool {
-        let waits = self.multi.as_ref().is_some_and(|multi| multi.waits(context));
+    pub(in crate::queue) fn unplug_multi(&mut self, rules: &MultiQueueRules, context: ContextId) -> bool {
+        let waits = self.allocation.multi().is_some_and(|multi| multi.waits(context));
         if self.plugs.len(context) > 0 {
-            self.flush_plug(context);
+            self.flush_plug(rules, context);
             // Whoever is about to sleep sends off what is queued.
             if waits {
                 self.env.run_queue();
@@ -113,7 +107,7 @@ impl RequestQueue {
             return true;
         }
         self.plugs.close(context);
-        if waits && let Some(waiter) = self.multi.as_mut().and_then(|multi| multi.tell(context)) {
+        if waits && let Some(waiter) = self.allocation.multi_mut().and_then(|multi| multi.tell(context)) {
             self.note_wait(&waiter);
         }
         false
@@ -150,7 +144,7 @@ impl RequestQueue {
             Merging::Queue if self.merge_new(id) => return false,
             Merging::Queue => self.enqueue(id),
             Merging::Own => {
-                self.env.requests[id].stage = Stage::Queued;
+                self.env.requests[id].stage = RequestStage::Queued;
                 self.env.queued += 1;
             }
         }
@@ -186,33 +180,11 @@ impl RequestQueue {
     /// `nr_requests` changed.
     pub(in crate::queue) fn resize_tags(&mut self) {
         let nr_requests = self.attributes.nr_requests;
-        let Some(multi) = &mut self.multi else {
-            return;
-        };
+        let Some(multi) = self.allocation.multi_mut() else { return };
         if nr_requests == UNLIMITED {
             self.env.requests.for_each_id(|_, request| request.tag = NO_TAG);
         }
         multi.resize(nr_requests);
         self.elevator.resized(nr_requests);
-    }
-
-    /// All requests there are get tags of `multi`, as far as they go, and `waiters` try again.
-    pub(in crate::queue) fn adopt(&mut self, mut multi: MultiQueue, waiters: Vec<ContextId>) {
-        let device_flush = self.flushes.device_flush();
-        let hw_queues = usize::from(multi.hw_queues());
-        self.env.requests.for_each_id(|id, request| {
-            (request.tag, request.hw_queue) = (NO_TAG, 0);
-            if device_flush != Some(id) {
-                request.hw_queue = (request.context.index() % hw_queues) as u16;
-                request.tag = multi.adopt(request.hw_queue);
-            }
-            if request.stage == Stage::Started {
-                multi.started(request.hw_queue);
-            }
-        });
-        for context in waiters {
-            multi.retry(context);
-        }
-        self.multi = Some(multi);
     }
 }

@@ -181,6 +181,12 @@ impl MultiQueue {
 
     // ---- waking
 
+    /// Whether nothing has happened that anybody could be woken for.
+    #[inline]
+    pub(in crate::queue) fn is_calm(&self) -> bool {
+        self.retry.is_empty() && self.pass.is_none() && !self.returned
+    }
+
     /// The next context that waited and has a tag now.
     pub(in crate::queue) fn woken(
         &mut self,

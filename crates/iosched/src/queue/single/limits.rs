@@ -89,6 +89,7 @@ impl Limits {
             return false;
         }
         direction.count += 1;
+        debug_assert!(direction.count <= hard_limit);
         self.task(context).batch =
             if filled_just_now { Batch { left: BATCH - 1, since: now } } else { Batch { left: left - 1, since } };
         true
@@ -98,6 +99,7 @@ impl Limits {
     #[inline]
     pub(in crate::queue) fn release(&mut self, now: Time, nr_requests: u32, sync: bool) {
         let direction = &mut self.directions[usize::from(sync)];
+        debug_assert!(direction.count > 0, "what is released was allocated");
         direction.count -= 1;
         if direction.congested && direction.count < nr_requests - nr_requests / 8 - nr_requests / 16 - 1 {
             direction.congested = false;
@@ -108,6 +110,12 @@ impl Limits {
         if direction.count < nr_requests && !direction.waiting.is_empty() {
             self.wake(now, sync);
         }
+    }
+
+    /// Whether nobody waits, nor may try again.
+    #[inline]
+    pub(in crate::queue) fn is_calm(&self) -> bool {
+        self.woken.is_empty() && self.directions.iter().all(|direction| direction.waiting.is_empty())
     }
 
     /// A task that waited and may try again.

@@ -1,5 +1,6 @@
 //! The way of a bio through the legacy request queue: merging, a place within the limits, the plug, insertion.
 
+use crate::context::ContextId;
 use crate::queue::{RequestQueue, Submit};
 use crate::request::Bio;
 
@@ -37,5 +38,19 @@ impl RequestQueue {
             self.insert(id);
         }
         Submit::Queued(id)
+    }
+
+    /// [`RequestQueue::unplug`], of this layer.
+    pub(in crate::queue) fn unplug_single(&mut self, context: ContextId) -> bool {
+        match self.plugs.pop(&self.env.requests, context) {
+            Some(id) => {
+                self.insert(id);
+                true
+            }
+            None => {
+                self.plugs.close(context);
+                false
+            }
+        }
     }
 }

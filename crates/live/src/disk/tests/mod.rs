@@ -14,7 +14,7 @@ use iosched::{IoPriority, Op, RequestQueue, Time};
 use iosched_check::Random;
 
 use super::{Action, ClientId, Done, Identity, LiveDisk, Operation, Settings};
-use crate::backend::Card;
+use crate::backend::BackendCard;
 use crate::{Buffer, Errno, Pool};
 use store::{Faults, Store};
 
@@ -74,18 +74,21 @@ impl Run {
             name: "disk".to_owned(),
             setting: iosched::Setting::defaults(scheduler),
             registry: iosched::Registry::linux(),
-            card: Card {
+            card: BackendCard {
                 about: "a store".to_owned(),
-                capacity_bytes,
+                device: iosched_disk::Card {
+                    capacity_sectors: capacity_bytes / iosched::SECTOR_BYTES,
+                    depth: 1 + random.index(depth_max as usize) as u32,
+                    hw_queues: 1,
+                    rotational: random.chance(50),
+                    write_cache,
+                    fua: write_cache && random.chance(50),
+                    max_hw_sectors_kb: random.pick(&[16, 64]),
+                },
                 block_bytes,
-                depth: 1 + random.index(depth_max as usize) as u32,
                 depth_max,
-                rotational: random.chance(50),
-                write_cache,
-                fua: write_cache && random.chance(50),
                 trim_zeroes: false,
                 fast_zeroes: false,
-                max_hw_sectors_kb: random.pick(&[16, 64]),
             },
             budget_bytes: random.pick(&[0, 40_000, 1 << 20]),
         };

@@ -56,7 +56,7 @@ impl Run {
     fn new(profile: &str, scheduler: &str, tunables: &[(&str, &str)], depth: Option<u32>, loads: &[Load]) -> Self {
         let profile = Profile::named(profile).unwrap();
         let mut card = card(&profile, Some(CAPACITY_BYTES));
-        card.depth = depth.unwrap_or(card.depth);
+        card.device.depth = depth.unwrap_or(card.device.depth);
         let settings = Settings {
             name: "disk".into(),
             setting: iosched::Setting::defaults(scheduler),

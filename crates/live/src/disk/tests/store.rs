@@ -8,7 +8,7 @@ use iosched_check::Random;
 use iosched_system::Segment;
 
 use crate::Errno;
-use crate::backend::Card;
+use crate::backend::BackendCard;
 use crate::disk::Command;
 
 /// What fails.
@@ -46,7 +46,7 @@ struct UnderWay {
 }
 
 pub(super) struct Store {
-    card: Card,
+    card: BackendCard,
     now: Content,
     stable: Content,
     changes: u64,
@@ -66,9 +66,9 @@ fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
 }
 
 impl Store {
-    pub(super) fn new(card: &Card, faults: Faults) -> Self {
-        let blocks = card.capacity_bytes / u64::from(card.block_bytes);
-        let empty = Content { bytes: vec![0; card.capacity_bytes as usize], versions: vec![0; blocks as usize] };
+    pub(super) fn new(card: &BackendCard, faults: Faults) -> Self {
+        let blocks = card.capacity_bytes() / u64::from(card.block_bytes);
+        let empty = Content { bytes: vec![0; card.capacity_bytes() as usize], versions: vec![0; blocks as usize] };
         Self {
             card: card.clone(),
             now: empty.clone(),
@@ -111,9 +111,9 @@ impl Store {
         let block_bytes = u64::from(self.card.block_bytes);
         let Command { op, offset, length, .. } = command;
         assert!(offset % block_bytes == 0 && length % block_bytes == 0, "not of whole blocks: {command:?}");
-        assert!(offset + length <= self.card.capacity_bytes, "beyond the end: {command:?}");
+        assert!(offset + length <= self.card.capacity_bytes(), "beyond the end: {command:?}");
         assert_eq!(op == Op::Flush, length == 0, "{command:?}");
-        assert!(!command.fua || self.card.fua, "the device has no FUA: {command:?}");
+        assert!(!command.fua || self.card.device.fua, "the device has no FUA: {command:?}");
         let moved: u64 = segments.iter().map(|segment| segment.len() as u64).sum();
         assert_eq!(moved, if matches!(op, Op::Read | Op::Write) { length } else { 0 }, "{command:?}");
         let changes = |op| matches!(op, Op::Write | Op::Discard | Op::WriteZeroes);
@@ -193,7 +193,7 @@ impl Store {
             self.changes += 1;
             self.now.bytes[block * block_bytes..(block + 1) * block_bytes].copy_from_slice(new);
             self.now.versions[block] = self.changes;
-            if command.fua || !self.card.write_cache {
+            if command.fua || !self.card.device.write_cache {
                 self.stable.copy_block(&self.now, block, block_bytes);
             }
         }

@@ -93,7 +93,7 @@ pub enum Closed {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum HandshakeStage {
     ClientFlags,
     Options,
     Over(Progress),
@@ -104,7 +104,7 @@ enum Stage {
 pub struct Handshake {
     offers: Arc<[Offer]>,
     tls: TlsMode,
-    stage: Stage,
+    stage: HandshakeStage,
     /// The option that is being received, as far as it has arrived.
     pending: Vec<u8>,
     options: u32,
@@ -122,7 +122,7 @@ impl Handshake {
         Self {
             offers,
             tls,
-            stage: Stage::ClientFlags,
+            stage: HandshakeStage::ClientFlags,
             pending: Vec::new(),
             options: 0,
             option_bytes: 0,
@@ -142,13 +142,13 @@ impl Handshake {
     pub fn advance(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Progress {
         loop {
             let progress = match self.stage {
-                Stage::ClientFlags => self.client_flags(input),
-                Stage::Options => self.option(input, out),
-                Stage::Over(progress) => return progress,
+                HandshakeStage::ClientFlags => self.client_flags(input),
+                HandshakeStage::Options => self.option(input, out),
+                HandshakeStage::Over(progress) => return progress,
             };
             let Some(progress) = progress else { continue };
             if matches!(progress, Progress::Close(_) | Progress::Negotiated(_)) {
-                self.stage = Stage::Over(progress);
+                self.stage = HandshakeStage::Over(progress);
                 self.pending = Vec::new();
             }
             return progress;
@@ -174,7 +174,7 @@ impl Handshake {
             return Some(Progress::Close(Closed::ClientFlags { flags }));
         }
         self.client_flags = flags;
-        self.stage = Stage::Options;
+        self.stage = HandshakeStage::Options;
         None
     }
 

@@ -8,7 +8,7 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-pub(super) use options::{ABOUT, Options};
+pub(super) use options::{ABOUT, DdOptions};
 
 use options::{Command, End, File};
 
@@ -21,7 +21,7 @@ fn name_bytes(file: &File) -> u8 {
 
 /// What a process does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum DdStage {
     /// The command before goes on.
     Before,
     OpenInput,
@@ -47,7 +47,7 @@ enum Stage {
 struct Process {
     command: usize,
     job: usize,
-    stage: Stage,
+    stage: DdStage,
     /// Bytes copied in this repetition.
     done: u64,
     repetition: u64,
@@ -74,7 +74,7 @@ pub(super) struct Dd {
 }
 
 impl Dd {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &DdOptions) -> Self {
         let commands = options.commands.clone();
         let files = options.files.clone();
         let mut tasks = Vec::new();
@@ -82,7 +82,7 @@ impl Dd {
         for (number, command) in commands.iter().enumerate() {
             for job in 0..command.jobs {
                 tasks.push(AppTask { name: format!("dd {}", command.label_of(job)) });
-                let stage = if number == 0 { Stage::OpenInput } else { Stage::Before };
+                let stage = if number == 0 { DdStage::OpenInput } else { DdStage::Before };
                 let (command, done, repetition, start_ns, taken_ns, end_ns) = (number, 0, 0, 0, 0, 0);
                 processes.push(Process { command, job, stage, done, repetition, start_ns, taken_ns, end_ns });
             }
@@ -126,18 +126,18 @@ impl Process {
     /// The next part of a copy: what it reads, what it writes, or what follows.
     fn copy(&mut self, command: &Command, done: u64) -> Option<Step> {
         let Some(bytes) = Some(command.block_bytes.min(command.bytes - done)).filter(|&bytes| bytes > 0) else {
-            self.stage = if command.end == End::None { Stage::CloseInput } else { Stage::Flush };
+            self.stage = if command.end == End::None { DdStage::CloseInput } else { DdStage::Flush };
             return None;
         };
         let (input, output) = (command.input.file(self.job), command.output_file(self.job));
         if let (Some(input), Some(_)) = (input, output) {
-            self.stage = Stage::WriteBlock { done };
+            self.stage = DdStage::WriteBlock { done };
             let offset = command.skip_bytes() + done;
             return Some(Step::Call(Call::Read { node: node(input), offset, bytes, calls: 1 }));
         }
         // Only one file: whole blocks in one go, then what is left.
         let calls = ((command.bytes - done) / command.block_bytes).max(1);
-        self.stage = Stage::Copy { done: done + bytes * calls };
+        self.stage = DdStage::Copy { done: done + bytes * calls };
         if let Some(output) = output {
             let (offset, source) = (command.seek_bytes() + done, Source::Zero);
             return Some(Step::Call(Call::Write { node: node(output), offset, bytes, calls, source }));
@@ -148,7 +148,7 @@ impl Process {
 
     fn write_block(&mut self, command: &Command, done: u64) -> Option<Step> {
         let bytes = command.block_bytes.min(command.bytes - done);
-        self.stage = Stage::Copy { done: done + bytes };
+        self.stage = DdStage::Copy { done: done + bytes };
         let (node, offset) = (node(command.output_file(self.job)?), command.seek_bytes() + done);
         Some(Step::Call(Call::Write { node, offset, bytes, calls: 1, source: Source::Buffer }))
     }
@@ -158,7 +158,7 @@ impl Process {
         self.taken_ns += now_ns - self.start_ns;
         self.repetition += 1;
         self.done = 0;
-        self.stage = if self.repetition < command.repeat { Stage::OpenInput } else { Stage::Ended };
+        self.stage = if self.repetition < command.repeat { DdStage::OpenInput } else { DdStage::Ended };
     }
 }
 
@@ -177,60 +177,60 @@ impl Application for Dd {
             let command = &self.commands[process.command];
             let (input, output) = (command.input.file(process.job), command.output_file(process.job));
             match process.stage {
-                Stage::Before => {
-                    process.stage = Stage::OpenInput;
+                DdStage::Before => {
+                    process.stage = DdStage::OpenInput;
                     return Step::Wait;
                 }
-                Stage::OpenInput => {
-                    process.stage = Stage::OpenOutput;
+                DdStage::OpenInput => {
+                    process.stage = DdStage::OpenOutput;
                     if let Some(input) = input {
                         let flags = OpenFlags { direct: command.direct_input, ..OpenFlags::default() };
                         return self.open(input, flags);
                     }
                 }
-                Stage::OpenOutput => {
-                    process.stage = Stage::Start;
+                DdStage::OpenOutput => {
+                    process.stage = DdStage::Start;
                     if let Some(output) = output {
                         let flags = command.output_flags;
                         return self.open(output, flags);
                     }
                 }
-                Stage::Start => {
+                DdStage::Start => {
                     process.start_ns = now_ns;
-                    process.stage = Stage::Copy { done: 0 };
+                    process.stage = DdStage::Copy { done: 0 };
                 }
-                Stage::Copy { done } => {
+                DdStage::Copy { done } => {
                     process.done = done;
                     if let Some(step) = process.copy(command, done) {
                         return step;
                     }
                 }
-                Stage::WriteBlock { done } => {
+                DdStage::WriteBlock { done } => {
                     if let Some(step) = process.write_block(command, done) {
                         return step;
                     }
                 }
-                Stage::Flush => {
-                    process.stage = Stage::CloseInput;
+                DdStage::Flush => {
+                    process.stage = DdStage::CloseInput;
                     if let Some(node) = output.map(node) {
                         let all = command.end == End::Fsync;
                         return Step::Call(if all { Call::Fsync { node } } else { Call::Fdatasync { node } });
                     }
                 }
-                Stage::CloseInput => {
-                    process.stage = Stage::CloseOutput;
+                DdStage::CloseInput => {
+                    process.stage = DdStage::CloseOutput;
                     if let Some(node) = input.map(node) {
                         return Step::Call(Call::Close { node });
                     }
                 }
-                Stage::CloseOutput => {
-                    process.stage = Stage::Stop;
+                DdStage::CloseOutput => {
+                    process.stage = DdStage::Stop;
                     if let Some(node) = output.map(node) {
                         return Step::Call(Call::Close { node });
                     }
                 }
-                Stage::Stop => process.stop(command, now_ns),
-                Stage::Ended => {
+                DdStage::Stop => process.stop(command, now_ns),
+                DdStage::Ended => {
                     self.end(task, now_ns);
                     return Step::Exit;
                 }

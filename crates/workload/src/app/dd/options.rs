@@ -113,13 +113,13 @@ impl Command {
 
 /// All commands of a line.
 #[derive(Clone, Debug)]
-pub(in crate::app) struct Options {
+pub(in crate::app) struct DdOptions {
     /// At least one.
     pub(super) commands: Vec<Command>,
     pub(super) files: Vec<File>,
 }
 
-impl Options {
+impl DdOptions {
     pub(in crate::app) fn task_count(&self) -> usize {
         self.commands.iter().map(|command| command.jobs).sum()
     }

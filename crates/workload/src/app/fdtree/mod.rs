@@ -20,14 +20,14 @@ mod options;
 mod tests;
 mod tree;
 
-pub(super) use options::{ABOUT, Options};
+pub(super) use options::{ABOUT, FdtreeOptions};
 
 use std::collections::VecDeque;
 
 use options::BLOCK_BYTES;
 
-use crate::SplitMix64;
 use crate::app::{AppTask, Application, Better, Call, Existing, Figure, Node, OpenFlags, Report, Source, Step};
+use iosched_numbers::SplitMix64;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -57,7 +57,7 @@ struct Entered {
 /// A running fdtree.
 #[derive(Debug)]
 pub(super) struct Fdtree {
-    options: Options,
+    options: FdtreeOptions,
     tasks: [AppTask; 1],
     /// Where in its second the clock is at the start, ns.
     clock_ns: u64,
@@ -86,7 +86,7 @@ const fn directory_node(number: u64) -> Node {
 }
 
 impl Fdtree {
-    pub(super) fn new(options: &Options, seed: u64) -> Self {
+    pub(super) fn new(options: &FdtreeOptions, seed: u64) -> Self {
         Self {
             options: options.clone(),
             tasks: [AppTask { name: "fdtree".to_owned() }],

@@ -35,7 +35,7 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 
 /// What fdtree was told to do.
 #[derive(Clone, Debug)]
-pub(in crate::app) struct Options {
+pub(in crate::app) struct FdtreeOptions {
     pub(super) tree: Tree,
     /// In each directory.
     pub(super) files: u64,
@@ -43,7 +43,7 @@ pub(in crate::app) struct Options {
     pub(super) blocks: u64,
 }
 
-impl Options {
+impl FdtreeOptions {
     pub(in crate::app) fn parse(line: &Line<'_>) -> Result<Self, WorkloadError> {
         let (mut fan_out, mut files, mut blocks, mut levels) = (10, 10, 10, 4);
         for given in line.letters(ABOUT.options)? {

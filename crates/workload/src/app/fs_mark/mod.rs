@@ -9,7 +9,7 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-pub(super) use options::{ABOUT, Options};
+pub(super) use options::{ABOUT, FsMarkOptions};
 
 use options::{Flushed, Method};
 
@@ -24,7 +24,7 @@ const FILE_NS: u64 = 5_000;
 
 /// What a thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum FsMarkStage {
     /// Makes this directory.
     Directory(u64),
     /// Threads that make none, until those there are.
@@ -51,7 +51,7 @@ enum Stage {
 /// A thread.
 #[derive(Clone, Debug)]
 struct Thread {
-    stage: Stage,
+    stage: FsMarkStage,
     start_ns: u64,
     /// Time it computed in this iteration.
     computed_ns: u64,
@@ -62,7 +62,7 @@ struct Thread {
 /// A running fs_mark.
 #[derive(Debug)]
 pub(super) struct FsMark {
-    options: Options,
+    options: FsMarkOptions,
     tasks: Vec<AppTask>,
     threads: Vec<Thread>,
     iteration: u64,
@@ -80,10 +80,10 @@ pub(super) struct FsMark {
 }
 
 impl FsMark {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &FsMarkOptions) -> Self {
         let count = options.task_count();
         let name = |number: usize| if count == 1 { "fs_mark".to_owned() } else { format!("fs_mark {number}") };
-        let stage = |number: usize| if number == 0 { Stage::Directory(0) } else { Stage::Before };
+        let stage = |number: usize| if number == 0 { FsMarkStage::Directory(0) } else { FsMarkStage::Before };
         let thread = |number| Thread { stage: stage(number), start_ns: 0, computed_ns: 0, files: 0 };
         Self {
             options: options.clone(),
@@ -198,79 +198,79 @@ impl FsMark {
         self.iteration += 1;
         let is_last = self.iteration == self.options.iterations;
         for thread in &mut self.threads {
-            thread.stage = if is_last { Stage::Ended } else { Stage::Begin };
+            thread.stage = if is_last { FsMarkStage::Ended } else { FsMarkStage::Begin };
         }
     }
 
     /// What follows in a thread's stage: a step, or the next stage, or both.
-    fn advance(&mut self, thread: usize, now_ns: u64) -> (Option<Step>, Stage) {
+    fn advance(&mut self, thread: usize, now_ns: u64) -> (Option<Step>, FsMarkStage) {
         let stage = self.threads[thread].stage;
         match stage {
-            Stage::Directory(number) => match self.make_directory(number) {
-                Some(step) => (Some(step), Stage::Directory(number + 1)),
-                None => (None, Stage::Before),
+            FsMarkStage::Directory(number) => match self.make_directory(number) {
+                Some(step) => (Some(step), FsMarkStage::Directory(number + 1)),
+                None => (None, FsMarkStage::Before),
             },
-            Stage::Before => (if self.meet(thread) { None } else { Some(Step::Wait) }, Stage::Begin),
-            Stage::Begin => {
+            FsMarkStage::Before => (if self.meet(thread) { None } else { Some(Step::Wait) }, FsMarkStage::Begin),
+            FsMarkStage::Begin => {
                 self.threads[thread].start_ns = now_ns;
-                (None, Stage::File(0))
+                (None, FsMarkStage::File(0))
             }
-            Stage::File(file) if file == self.options.files => (None, Stage::Sync),
-            Stage::File(file) => {
+            FsMarkStage::File(file) if file == self.options.files => (None, FsMarkStage::Sync),
+            FsMarkStage::File(file) => {
                 let own = &mut self.threads[thread];
                 own.computed_ns += FILE_NS;
                 own.files = self.iteration * self.options.files + file;
-                (Some(Step::Compute { ns: FILE_NS }), Stage::Create(file))
+                (Some(Step::Compute { ns: FILE_NS }), FsMarkStage::Create(file))
             }
-            Stage::Create(file) => {
+            FsMarkStage::Create(file) => {
                 let flags = OpenFlags { create: true, truncate: true, ..OpenFlags::default() };
-                (Some(self.open(thread, file, flags)), Stage::Write(file, 0))
+                (Some(self.open(thread, file, flags)), FsMarkStage::Write(file, 0))
             }
-            Stage::Write(file, written) => match self.write(thread, file, written) {
-                Some((step, written)) => (Some(step), Stage::Write(file, written)),
-                None => (None, Stage::Fsync(file)),
+            FsMarkStage::Write(file, written) => match self.write(thread, file, written) {
+                Some((step, written)) => (Some(step), FsMarkStage::Write(file, written)),
+                None => (None, FsMarkStage::Fsync(file)),
             },
-            Stage::Fsync(file) => {
+            FsMarkStage::Fsync(file) => {
                 let step = Step::Call(Call::Fsync { node: self.node(thread, file) });
-                (Some(step).filter(|_| self.options.method == Method::BeforeClose), Stage::Close(file))
+                (Some(step).filter(|_| self.options.method == Method::BeforeClose), FsMarkStage::Close(file))
             }
-            Stage::Close(file) => {
-                (Some(Step::Call(Call::Close { node: self.node(thread, file) })), Stage::File(file + 1))
+            FsMarkStage::Close(file) => {
+                (Some(Step::Call(Call::Close { node: self.node(thread, file) })), FsMarkStage::File(file + 1))
             }
-            Stage::Sync => {
+            FsMarkStage::Sync => {
                 let sync = matches!(self.options.method, Method::After { sync: true, .. });
-                (sync.then_some(Step::Call(Call::Sync)), Stage::OpenAgain(0))
+                (sync.then_some(Step::Call(Call::Sync)), FsMarkStage::OpenAgain(0))
             }
-            Stage::OpenAgain(number) => match self.flushed(number) {
-                Some(file) => (Some(self.open(thread, file, OpenFlags::default())), Stage::FsyncAgain(number)),
-                None => (None, Stage::Measured),
+            FsMarkStage::OpenAgain(number) => match self.flushed(number) {
+                Some(file) => (Some(self.open(thread, file, OpenFlags::default())), FsMarkStage::FsyncAgain(number)),
+                None => (None, FsMarkStage::Measured),
             },
-            Stage::FsyncAgain(number) => {
+            FsMarkStage::FsyncAgain(number) => {
                 let file = self.flushed(number);
                 let step = file.map(|file| Step::Call(Call::Fsync { node: self.node(thread, file) }));
-                (step, Stage::CloseAgain(number))
+                (step, FsMarkStage::CloseAgain(number))
             }
-            Stage::CloseAgain(number) => {
+            FsMarkStage::CloseAgain(number) => {
                 let file = self.flushed(number);
                 let step = file.map(|file| Step::Call(Call::Close { node: self.node(thread, file) }));
-                (step, Stage::OpenAgain(number + 1))
+                (step, FsMarkStage::OpenAgain(number + 1))
             }
-            Stage::Measured => {
+            FsMarkStage::Measured => {
                 self.measure(thread, now_ns);
-                (None, if self.options.keep { Stage::Next } else { Stage::Remove(0) })
+                (None, if self.options.keep { FsMarkStage::Next } else { FsMarkStage::Remove(0) })
             }
-            Stage::Remove(file) if file == self.options.files => (None, Stage::Next),
-            Stage::Remove(file) => {
-                (Some(Step::Call(Call::Unlink { node: self.node(thread, file) })), Stage::Remove(file + 1))
+            FsMarkStage::Remove(file) if file == self.options.files => (None, FsMarkStage::Next),
+            FsMarkStage::Remove(file) => {
+                (Some(Step::Call(Call::Unlink { node: self.node(thread, file) })), FsMarkStage::Remove(file + 1))
             }
-            Stage::Next => {
+            FsMarkStage::Next => {
                 if !self.meet(thread) {
-                    return (Some(Step::Wait), Stage::Next);
+                    return (Some(Step::Wait), FsMarkStage::Next);
                 }
                 self.next_iteration();
                 (None, self.threads[thread].stage)
             }
-            Stage::Ended => (Some(Step::Exit), Stage::Ended),
+            FsMarkStage::Ended => (Some(Step::Exit), FsMarkStage::Ended),
         }
     }
 }

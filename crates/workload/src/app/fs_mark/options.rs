@@ -66,7 +66,7 @@ const METHODS: [Method; 7] = [
 
 /// What fs_mark was told to do.
 #[derive(Clone, Debug)]
-pub(in crate::app) struct Options {
+pub(in crate::app) struct FsMarkOptions {
     pub(super) method: Method,
     pub(super) directories: u64,
     pub(super) files_per_directory: u64,
@@ -81,7 +81,7 @@ pub(in crate::app) struct Options {
     threads: u64,
 }
 
-impl Options {
+impl FsMarkOptions {
     pub(in crate::app) const fn task_count(&self) -> usize {
         self.threads as usize
     }

@@ -10,7 +10,7 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
-pub(super) use options::{ABOUT, Options};
+pub(super) use options::{ABOUT, IozoneOptions};
 
 use pattern::{Pattern, Test};
 
@@ -20,7 +20,7 @@ const KIB: f64 = 1024.0;
 
 /// What a process does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum IozoneStage {
     Open,
     /// All others have opened their files as well.
     Begin,
@@ -41,7 +41,7 @@ enum Stage {
 /// One process.
 #[derive(Clone, Debug)]
 struct Process {
-    stage: Stage,
+    stage: IozoneStage,
     /// Records done in this test.
     done: u64,
     start_ns: u64,
@@ -52,7 +52,7 @@ struct Process {
 /// A running IOzone.
 #[derive(Debug)]
 pub(super) struct Iozone {
-    options: Options,
+    options: IozoneOptions,
     tasks: Vec<AppTask>,
     existing: Vec<Existing>,
     processes: Vec<Process>,
@@ -69,7 +69,7 @@ pub(super) struct Iozone {
 }
 
 impl Iozone {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &IozoneOptions) -> Self {
         let options = options.clone();
         let count = options.task_count();
         let name = |number: usize| if count == 1 { "iozone".to_owned() } else { format!("iozone {number}") };
@@ -81,7 +81,7 @@ impl Iozone {
             bytes: Some(options.bytes()),
         };
         let existing = if options.tests[0].makes_file() { Vec::new() } else { (0..count).map(file).collect() };
-        let process = Process { stage: Stage::Open, done: 0, start_ns: 0, rates: Vec::new() };
+        let process = Process { stage: IozoneStage::Open, done: 0, start_ns: 0, rates: Vec::new() };
         let pattern = Pattern::new(options.tests[0], options.records);
         let processes = vec![process; count];
         Self {
@@ -143,7 +143,7 @@ impl Iozone {
         }
         let run = self.pattern.run(from);
         let count = if alone { run.count } else { 1 };
-        process.stage = Stage::Records { from: from + count };
+        process.stage = IozoneStage::Records { from: from + count };
         let (node, bytes) = (node(task), self.options.record_bytes);
         let offset = run.record * bytes;
         Some(Step::Call(if kind.writes() {
@@ -171,7 +171,7 @@ impl Iozone {
         let is_last = self.test == self.options.tests.len();
         for process in &mut self.processes {
             process.done = 0;
-            process.stage = if is_last { Stage::Ended } else { Stage::Open };
+            process.stage = if is_last { IozoneStage::Ended } else { IozoneStage::Open };
         }
         if !is_last {
             self.pattern = Pattern::new(self.kind(), self.options.records);
@@ -204,59 +204,59 @@ impl Application for Iozone {
         loop {
             let stage = self.processes[task].stage;
             match stage {
-                Stage::Open => {
-                    self.processes[task].stage = Stage::Begin;
+                IozoneStage::Open => {
+                    self.processes[task].stage = IozoneStage::Begin;
                     return self.open(task);
                 }
-                Stage::Begin => {
+                IozoneStage::Begin => {
                     // Counted once: who is woken comes back with the clock to be started.
-                    self.processes[task].stage = Stage::Records { from: 0 };
+                    self.processes[task].stage = IozoneStage::Records { from: 0 };
                     self.processes[task].start_ns = u64::MAX;
                     if !self.meet(task) {
                         return Step::Wait;
                     }
                 }
-                Stage::Records { from } => {
+                IozoneStage::Records { from } => {
                     let process = &mut self.processes[task];
                     process.start_ns = process.start_ns.min(now_ns);
                     if let Some(step) = self.records(task, from, now_ns) {
                         return step;
                     }
-                    self.processes[task].stage = Stage::FlushTimed;
+                    self.processes[task].stage = IozoneStage::FlushTimed;
                 }
-                Stage::FlushTimed => {
-                    self.processes[task].stage = Stage::CloseTimed;
+                IozoneStage::FlushTimed => {
+                    self.processes[task].stage = IozoneStage::CloseTimed;
                     if flush {
                         return Step::Call(Call::Fsync { node });
                     }
                 }
-                Stage::CloseTimed => {
-                    self.processes[task].stage = Stage::Measured;
+                IozoneStage::CloseTimed => {
+                    self.processes[task].stage = IozoneStage::Measured;
                     if close {
                         return Step::Call(Call::Close { node });
                     }
                 }
-                Stage::Measured => {
+                IozoneStage::Measured => {
                     self.measure(task, now_ns);
-                    self.processes[task].stage = if close { Stage::Next } else { Stage::Flush };
+                    self.processes[task].stage = if close { IozoneStage::Next } else { IozoneStage::Flush };
                 }
-                Stage::Flush => {
-                    self.processes[task].stage = Stage::Close;
+                IozoneStage::Flush => {
+                    self.processes[task].stage = IozoneStage::Close;
                     if !flush && self.kind().writes() {
                         return Step::Call(Call::Fsync { node });
                     }
                 }
-                Stage::Close => {
-                    self.processes[task].stage = Stage::Next;
+                IozoneStage::Close => {
+                    self.processes[task].stage = IozoneStage::Next;
                     return Step::Call(Call::Close { node });
                 }
-                Stage::Next => {
+                IozoneStage::Next => {
                     if !self.meet(task) {
                         return Step::Wait;
                     }
                     self.next_test();
                 }
-                Stage::Ended => return Step::Exit,
+                IozoneStage::Ended => return Step::Exit,
             }
         }
     }

@@ -36,7 +36,7 @@ const DIRECT_BYTES: u64 = 512;
 
 /// What IOzone was told to do.
 #[derive(Clone, Debug)]
-pub(in crate::app) struct Options {
+pub(in crate::app) struct IozoneOptions {
     /// In order; at least one.
     pub(super) tests: Vec<Test>,
     /// At least 1.
@@ -51,7 +51,7 @@ pub(in crate::app) struct Options {
     processes: usize,
 }
 
-impl Options {
+impl IozoneOptions {
     pub(in crate::app) const fn task_count(&self) -> usize {
         self.processes
     }

@@ -17,7 +17,7 @@ mod store;
 mod tests;
 mod transaction;
 
-pub(super) use options::{ABOUT, Options};
+pub(super) use options::{ABOUT, TpccOptions};
 
 use std::collections::VecDeque;
 
@@ -25,8 +25,8 @@ use measure::{Event, Measure};
 use store::{DirtyBlocks, Log};
 use transaction::{ACCESSES_MAX, Kind, MIX, Table, Transaction, draw};
 
-use crate::SplitMix64;
 use crate::app::{AppTask, Application, Call, Existing, Node, OpenFlags, Report, Source, Step};
+use iosched_numbers::SplitMix64;
 
 /// Bytes of a block.
 const BLOCK_BYTES: u64 = 4096;
@@ -40,7 +40,7 @@ const FLAGS: OpenFlags = OpenFlags { create: false, truncate: false, direct: tru
 
 /// What a session does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum TpccStage {
     Open,
     Begin,
     /// Goes on through its rows.
@@ -65,7 +65,7 @@ enum Stage {
 #[derive(Debug)]
 struct Session {
     rng: SplitMix64,
-    stage: Stage,
+    stage: TpccStage,
     transaction: &'static Transaction,
     /// Which of its accesses it is at, and rows of each that are left.
     access: usize,
@@ -95,7 +95,7 @@ enum Writer {
 /// A running database.
 #[derive(Debug)]
 pub(super) struct Tpcc {
-    options: Options,
+    options: TpccOptions,
     tasks: Vec<AppTask>,
     existing: [Existing; 3],
     data_blocks: u64,
@@ -116,12 +116,12 @@ pub(super) struct Tpcc {
 }
 
 impl Tpcc {
-    pub(super) fn new(options: &Options, seed: u64) -> Self {
+    pub(super) fn new(options: &TpccOptions, seed: u64) -> Self {
         let data_bytes = options.warehouses * WAREHOUSE_BYTES;
         let data_blocks = data_bytes / BLOCK_BYTES;
         let session = |number: usize| Session {
             rng: SplitMix64::entity(seed, number as u64),
-            stage: Stage::Open,
+            stage: TpccStage::Open,
             transaction: &MIX[0],
             access: 0,
             rows: [0; ACCESSES_MAX],
@@ -197,40 +197,40 @@ impl Tpcc {
     fn session(&mut self, task: usize, now_ns: u64) -> Option<Step> {
         let own = &mut self.sessions[task];
         match own.stage {
-            Stage::Open => {
-                own.stage = Stage::Begin;
+            TpccStage::Open => {
+                own.stage = TpccStage::Begin;
                 return Some(Self::open(DATA, 0));
             }
-            Stage::Begin if self.measure.is_over(now_ns) => own.stage = Stage::Close,
-            Stage::Begin => own.begin(self.options.call_ns()),
-            Stage::Rows => own.next_leaf(&self.options),
-            Stage::Row => own.row(&self.options, self.data_blocks),
-            Stage::Miss(table) => {
-                own.stage = Stage::Buffer(table, now_ns);
+            TpccStage::Begin if self.measure.is_over(now_ns) => own.stage = TpccStage::Close,
+            TpccStage::Begin => own.begin(self.options.call_ns()),
+            TpccStage::Rows => own.next_leaf(&self.options),
+            TpccStage::Row => own.row(&self.options, self.data_blocks),
+            TpccStage::Miss(table) => {
+                own.stage = TpccStage::Buffer(table, now_ns);
                 return own.compute();
             }
-            Stage::Buffer(table, since_ns) => return self.read(task, table, (since_ns, now_ns)),
-            Stage::Reading(table, since_ns) => {
-                own.stage = if table == Table::Index { Stage::Row } else { Stage::Rows };
+            TpccStage::Buffer(table, since_ns) => return self.read(task, table, (since_ns, now_ns)),
+            TpccStage::Reading(table, since_ns) => {
+                own.stage = if table == Table::Index { TpccStage::Row } else { TpccStage::Rows };
                 self.measure.waited(Event::Read, since_ns);
             }
-            Stage::Commit => return self.commit(task, now_ns),
-            Stage::LogSync(since_ns, position) => {
+            TpccStage::Commit => return self.commit(task, now_ns),
+            TpccStage::LogSync(since_ns, position) => {
                 if !self.log.has(position) {
                     return Some(self.wait(task));
                 }
-                own.stage = Stage::End;
+                own.stage = TpccStage::End;
                 self.measure.waited(Event::LogSync, since_ns);
             }
-            Stage::End => {
-                own.stage = Stage::Begin;
+            TpccStage::End => {
+                own.stage = TpccStage::Begin;
                 self.measure.transaction(own.transaction.calls, own.transaction.kind == Kind::NewOrder);
             }
-            Stage::Close => {
-                own.stage = Stage::Exit;
+            TpccStage::Close => {
+                own.stage = TpccStage::Exit;
                 return Some(Step::Call(Call::Close { node: DATA }));
             }
-            Stage::Exit => {
+            TpccStage::Exit => {
                 self.sessions_left -= 1;
                 if self.sessions_left == 0 {
                     self.wake(self.database_writer_task());
@@ -253,7 +253,7 @@ impl Tpcc {
         if now_ns > since_ns {
             self.measure.waited(Event::FreeBuffer, since_ns);
         }
-        own.stage = Stage::Reading(table, now_ns);
+        own.stage = TpccStage::Reading(table, now_ns);
         let offset = block(&mut own.rng, table, self.data_blocks);
         if own.is_update && table != Table::Index {
             own.changed.push(offset);
@@ -269,11 +269,11 @@ impl Tpcc {
         }
         let redo_bytes = own.transaction.redo_thirds * self.options.redo_bytes / 3;
         if redo_bytes == 0 {
-            own.stage = Stage::End;
+            own.stage = TpccStage::End;
             return None;
         }
         let position = self.log.append(redo_bytes);
-        own.stage = Stage::LogSync(now_ns, position);
+        own.stage = TpccStage::LogSync(now_ns, position);
         for offset in own.changed.drain(..) {
             self.blocks.add(offset, position);
         }
@@ -389,18 +389,18 @@ impl Session {
         self.rows_total = self.rows.iter().map(|&rows| u64::from(rows)).sum();
         (self.access, self.call_part) = (0, 0);
         self.compute_ns += call_ns;
-        self.stage = Stage::Rows;
+        self.stage = TpccStage::Rows;
     }
 
     /// Comes to the next row: to the leaf of the index that leads to it.
-    fn next_leaf(&mut self, options: &Options) {
+    fn next_leaf(&mut self, options: &TpccOptions) {
         let accesses = self.transaction.accesses;
         while accesses.get(self.access).is_some() && self.rows[self.access] == 0 {
             self.access += 1;
         }
         let Some(access) = accesses.get(self.access) else {
             self.compute_ns += options.call_ns();
-            self.stage = Stage::Commit;
+            self.stage = TpccStage::Commit;
             return;
         };
         (self.table, self.is_update) = (access.table, access.is_update);
@@ -413,13 +413,13 @@ impl Session {
         }
         self.compute_ns += options.touch_ns;
         let is_miss = self.rng.below(100) < options.index_miss_pct;
-        self.stage = if is_miss { Stage::Miss(Table::Index) } else { Stage::Row };
+        self.stage = if is_miss { TpccStage::Miss(Table::Index) } else { TpccStage::Row };
     }
 
-    fn row(&mut self, options: &Options, data_blocks: u64) {
+    fn row(&mut self, options: &TpccOptions, data_blocks: u64) {
         self.compute_ns += options.touch_ns;
         let is_miss = self.rng.below(100) < options.miss_pct;
-        self.stage = if is_miss { Stage::Miss(self.table) } else { Stage::Rows };
+        self.stage = if is_miss { TpccStage::Miss(self.table) } else { TpccStage::Rows };
         let is_last = self.rows.iter().all(|&rows| rows == 0);
         let one_in = self.transaction.new_block_one_in;
         if is_last && one_in > 0 && self.rng.below(one_in) == 0 {

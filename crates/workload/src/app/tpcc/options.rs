@@ -36,7 +36,7 @@ const SECONDS_MAX: u64 = 1_000_000;
 
 /// What tpcc was told to do.
 #[derive(Clone, Debug)]
-pub(in crate::app) struct Options {
+pub(in crate::app) struct TpccOptions {
     pub(super) sessions: usize,
     pub(super) warehouses: u64,
     pub(super) seconds: u64,
@@ -54,7 +54,7 @@ pub(in crate::app) struct Options {
     pub(super) touch_ns: u64,
 }
 
-impl Options {
+impl TpccOptions {
     /// Sessions, database writer, log writer.
     pub(in crate::app) const fn task_count(&self) -> usize {
         self.sessions + 2

@@ -5,7 +5,7 @@
 //! the mean of the mix a transaction touches 15.3 rows, each through the leaf of an index, and changes 6.1 of them;
 //! with 32 % of the rows and 6 % of the leaves not cached these are 5.8 reads, and 2.0 blocks that become dirty.
 
-use crate::SplitMix64;
+use iosched_numbers::SplitMix64;
 
 /// A part of the data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

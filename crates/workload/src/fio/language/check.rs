@@ -8,13 +8,14 @@ use super::environment::Environment;
 use super::error::{JobError, JobProblem, ProblemKind};
 use super::files;
 use super::options::Treatment;
-use super::place::Place;
+use super::place::JobLine;
 use super::remark::{Refusal, Remark};
 use super::resolve::{self, resolve};
 use super::settings::{Setting, Settings, SettingsReader};
 use super::source::{self, Section};
 use super::value::{self, Numbers, SizeValue, Value};
-use crate::fio::{Client, Direction, Files, IgnoredOption, Job, JobFile, Mode};
+use crate::fio::job::{IgnoredOption, Job, JobFile};
+use crate::fio::value::{Client, Direction, Files, Mode};
 
 /// Jobs with all their copies at most: fio's limit.
 const JOBS_MAX: usize = 4096;
@@ -58,7 +59,7 @@ impl CheckedJobs {
         let mut checker = Checker { problems, ..Checker::default() };
         let described = checker.settings(&sections);
         if described.is_empty() && checker.problems.is_empty() {
-            let place = Place { file: file.into(), line: 1, included_at: None };
+            let place = JobLine { file: file.into(), line: 1, included_at: None };
             checker.problems.push(JobProblem::new(place, ProblemKind::NoJobs));
         }
         for (section, settings) in &described {
@@ -141,7 +142,7 @@ impl Checker {
         described
     }
 
-    fn contradiction(&mut self, place: &Place, option: &str, problem: &str, remedy: &str) {
+    fn contradiction(&mut self, place: &JobLine, option: &str, problem: &str, remedy: &str) {
         let kind = ProblemKind::Contradiction {
             option: option.to_owned(),
             problem: problem.to_owned(),
@@ -150,7 +151,7 @@ impl Checker {
         self.problems.push(JobProblem::new(place.clone(), kind));
     }
 
-    fn remark(&mut self, place: &Place, option: &str, value: &str, why: &str) {
+    fn remark(&mut self, place: &JobLine, option: &str, value: &str, why: &str) {
         let key = (place.outermost().line, place.line, 0);
         self.remarks.entry(key).or_insert_with(|| Remark {
             place: place.clone(),
@@ -322,7 +323,7 @@ impl Checker {
             self.contradiction(&section.place, "size", &problem, "add size=, or filename=/dev/...");
         }
         let smallest = job.mode.directions().iter().map(|&direction| job.block_size.of(direction).min_bytes()).min();
-        if let (Some(crate::fio::Size::Bytes(size)), Some(smallest), Some(setting)) =
+        if let (Some(crate::fio::value::Size::Bytes(size)), Some(smallest), Some(setting)) =
             (job.size, smallest, settings.get("size"))
             && size < smallest
         {

@@ -1,6 +1,6 @@
 //! fio's I/O engines: which of them make I/Os that a block device's scheduler sees, and how.
 
-use crate::fio::Client;
+use crate::fio::value::Client;
 
 /// An I/O engine of fio's.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::place::Place;
+use super::place::JobLine;
 use super::remark::Refusal;
 
 /// Mistakes that are told one by one; of more, only the number.
@@ -58,13 +58,13 @@ fn told_too(refusals: &[Refusal]) -> String {
 #[error("{place}: {kind}")]
 pub struct JobProblem {
     /// Where.
-    pub place: Place,
+    pub place: JobLine,
     /// What.
     pub kind: ProblemKind,
 }
 
 impl JobProblem {
-    pub(super) const fn new(place: Place, kind: ProblemKind) -> Self {
+    pub(super) const fn new(place: JobLine, kind: ProblemKind) -> Self {
         Self { place, kind }
     }
 }

@@ -1,7 +1,7 @@
 //! Which files a job uses: names given, names made from a format, or files of its own.
 
 use super::settings::Settings;
-use crate::fio::Files;
+use crate::fio::value::Files;
 
 /// Names made from a format for one job at most.
 pub(super) const NAMES_MAX: u32 = 1 << 16;

@@ -2,7 +2,7 @@
 
 use super::options::Unit;
 use super::value::{Numbers, PrioritySplitEntry, Value};
-use crate::fio::{Distribution, FileService, FileServiceOrder, PerDirection, SplitSize, Zone, ZoneSize};
+use crate::fio::value::{Distribution, FileService, FileServiceOrder, PerDirection, SplitSize, Zone, ZoneSize};
 
 /// Sizes of `bssplit` for one direction at most: fio's limit.
 const SPLITS_MAX: usize = 64;

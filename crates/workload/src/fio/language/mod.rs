@@ -11,7 +11,7 @@ mod arithmetic;
 mod check;
 mod engines;
 mod environment;
-mod error;
+pub(crate) mod error;
 mod files;
 mod list;
 mod number;
@@ -30,10 +30,10 @@ pub use engines::{EngineBehaviour, IO_ENGINES, IoEngine, io_engine};
 pub use environment::{Environment, Machine, NoVariables};
 pub use error::{JobError, JobProblem, ProblemKind};
 pub use options::{Category, JobOption, Treatment, Unit, ValueKind, job_options};
-pub use place::Place;
+pub use place::JobLine;
 pub use remark::{Refusal, Remark};
 
-use crate::fio::JobFile;
+use crate::fio::job::JobFile;
 
 impl JobFile {
     /// Reads a job file that is to be run.

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 /// A line of a job file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct JobLine {
     /// The file, as it was named.
     pub file: Arc<str>,
     /// The line, from 1.
     pub line: u32,
     /// The `include` line that led to the file; `None` for the job file itself.
-    pub included_at: Option<Arc<Place>>,
+    pub included_at: Option<Arc<JobLine>>,
 }
 
-impl Place {
+impl JobLine {
     /// The line of the job file itself: of the outermost `include`, if there is one.
     #[must_use]
     pub fn outermost(&self) -> &Self {
@@ -26,7 +26,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for JobLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)?;
         let mut place = self;

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use super::place::Place;
+use super::place::JobLine;
 
 /// Something that changes nothing for the I/Os a device sees, and is left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// Where.
-    pub place: Place,
+    pub place: JobLine,
     /// The option, as written.
     pub option: String,
     /// Its value, as written; empty if it has none.
@@ -21,7 +21,7 @@ pub struct Remark {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Where.
-    pub place: Place,
+    pub place: JobLine,
     /// The option, as written.
     pub option: String,
     /// Its value, as written; empty if it has none.

@@ -5,10 +5,11 @@ use iosched::{IoClass, IoPriority};
 use super::files;
 use super::settings::Settings;
 use super::value::{Pattern, SizeValue, Value};
-use crate::fio::{
-    BlockSize, CgroupMember, Client, CmdPriority, Delay, Distribution, ExitWhat, Job, LatencyTarget, OpenSync,
-    PerDirection, Percentiles, Placement, RandomGenerator, RateProcess, ReplayLog, Sequencer, Size, SplitPriority,
-    ThinkTime, ThinkTimeBlocks,
+use crate::fio::job::Job;
+use crate::fio::value::{
+    BlockSize, CgroupMember, Client, CmdPriority, Delay, Distribution, ExitWhat, LatencyTarget, OpenSync, PerDirection,
+    Percentiles, Placement, RandomGenerator, RateProcess, ReplayLog, Sequencer, Size, SplitPriority, ThinkTime,
+    ThinkTimeBlocks,
 };
 
 /// How long each depth is tried where `latency_window` is not given, ns: a window must be.
@@ -97,7 +98,7 @@ fn blocks(job: &mut Job, settings: &Settings) {
             Value::Split(splits) => splits.map(|split| split.clone().map(BlockSize::Split)),
             _ => continue,
         };
-        for direction in crate::fio::Direction::ALL {
+        for direction in crate::fio::value::Direction::ALL {
             if let Some(size) = sizes.of(direction) {
                 *job.block_size.of_mut(direction) = size.clone();
             }
@@ -291,7 +292,7 @@ fn cmd_priority(settings: &Settings) -> Option<CmdPriority> {
     let percentage = percentage.map(|share| share.and_then(|share| u32::try_from(share).ok()).unwrap_or(0));
     let mut split = PerDirection::default();
     if let Some(Value::PrioritySplit(entries)) = settings.value("cmdprio_bssplit") {
-        for direction in [crate::fio::Direction::Read, crate::fio::Direction::Write] {
+        for direction in [crate::fio::value::Direction::Read, crate::fio::value::Direction::Write] {
             let entries = entries.of(direction).iter().map(|entry| SplitPriority {
                 bytes: entry.bytes,
                 percent: entry.percent,

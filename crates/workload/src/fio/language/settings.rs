@@ -6,10 +6,10 @@ use std::rc::Rc;
 use super::engines;
 use super::error::{JobProblem, ProblemKind, TOLD_MAX};
 use super::options::{self, Found, JobOption, ValueKind};
-use super::place::Place;
+use super::place::JobLine;
 use super::source::{Assignment, PROBLEMS_MAX, Section};
 use super::value::{self, Numbers, Pattern, SizeValue, Value};
-use crate::fio::PerDirection;
+use crate::fio::value::PerDirection;
 
 /// fio's own base of `k`.
 const KB_BASE: u32 = 1024;
@@ -23,7 +23,7 @@ pub(super) struct Setting {
     /// The value as written, with variables expanded.
     pub(super) text: String,
     pub(super) value: Value,
-    pub(super) place: Place,
+    pub(super) place: JobLine,
     /// Rises through the file: of two that contradict each other, the later one counts.
     pub(super) order: usize,
     /// Whether it stands in `[global]`.
@@ -149,7 +149,7 @@ pub(super) struct SettingsReader<'a> {
 }
 
 impl SettingsReader<'_> {
-    fn problem(&mut self, place: &Place, kind: ProblemKind) {
+    fn problem(&mut self, place: &JobLine, kind: ProblemKind) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(JobProblem::new(place.clone(), kind));
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::environment::Environment;
 use super::error::{JobProblem, ProblemKind};
-use super::place::Place;
+use super::place::JobLine;
 
 /// Files that include each other, one within the other, at most.
 const INCLUDE_DEPTH_MAX: usize = 16;
@@ -27,7 +27,7 @@ pub(super) struct Section {
     /// Its name.
     pub(super) name: String,
     /// Its header's line.
-    pub(super) place: Place,
+    pub(super) place: JobLine,
     /// Whether it holds defaults for the jobs behind it.
     pub(super) is_global: bool,
     /// Its options, in order.
@@ -48,7 +48,7 @@ pub(super) struct Assignment {
     /// Whether one of fio's keywords was replaced: then the rest may be arithmetic.
     pub(super) has_keyword: bool,
     /// Where.
-    pub(super) place: Place,
+    pub(super) place: JobLine,
 }
 
 /// Reads a job file's text into sections. What is wrong goes to `problems`.
@@ -72,7 +72,7 @@ fn folder_of(path: &Path) -> PathBuf {
 struct File {
     name: Arc<str>,
     folder: PathBuf,
-    included_at: Option<Arc<Place>>,
+    included_at: Option<Arc<JobLine>>,
 }
 
 struct Reader<'a> {
@@ -85,7 +85,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn problem(&mut self, place: &Place, kind: ProblemKind) {
+    fn problem(&mut self, place: &JobLine, kind: ProblemKind) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(JobProblem::new(place.clone(), kind));
         }
@@ -95,7 +95,7 @@ impl Reader<'_> {
         let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
         for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
-            let place = Place { file: file.name.clone(), line: number, included_at: file.included_at.clone() };
+            let place = JobLine { file: file.name.clone(), line: number, included_at: file.included_at.clone() };
             if self.lines == LINES_MAX {
                 let kind = ProblemKind::TooMany { what: "too many lines".to_owned(), limit: LINES_MAX };
                 self.problem(&place, kind);
@@ -112,7 +112,7 @@ impl Reader<'_> {
         }
     }
 
-    fn line(&mut self, file: &File, place: Place, line: &str) {
+    fn line(&mut self, file: &File, place: JobLine, line: &str) {
         if line.is_empty() {
             return;
         }
@@ -125,7 +125,7 @@ impl Reader<'_> {
         }
     }
 
-    fn header(&mut self, file: &File, place: Place, line: &str, header: &str) {
+    fn header(&mut self, file: &File, place: JobLine, line: &str, header: &str) {
         let name = header.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty());
         match name {
             None => self.problem(&place, ProblemKind::Section { header: line.to_owned() }),
@@ -141,7 +141,7 @@ impl Reader<'_> {
         }
     }
 
-    fn include(&mut self, file: &File, place: &Place, path: &str) {
+    fn include(&mut self, file: &File, place: &JobLine, path: &str) {
         if self.sections.is_empty() {
             return self.problem(place, ProblemKind::OutsideSection { option: format!("include {path}") });
         }
@@ -173,7 +173,7 @@ impl Reader<'_> {
         }
     }
 
-    fn assignment(&mut self, place: Place, line: &str) {
+    fn assignment(&mut self, place: JobLine, line: &str) {
         let (option, value) = match line.split_once('=') {
             Some((option, value)) => (option.trim(), Some(value.trim())),
             None => (line, None),

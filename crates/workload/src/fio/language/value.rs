@@ -4,7 +4,7 @@ use super::engines::{self, IoEngine};
 use super::list;
 use super::number;
 use super::options::{JobOption, Unit, ValueKind};
-use crate::fio::{Distribution, FileService, Mode, PerDirection, SplitSize};
+use crate::fio::value::{Distribution, FileService, Mode, PerDirection, SplitSize};
 
 /// A value that was read. Times are us, as in fio; the job has ns.
 #[derive(Clone, Debug, PartialEq)]

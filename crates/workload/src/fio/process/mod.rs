@@ -15,9 +15,12 @@ use std::collections::VecDeque;
 use self::pace::Pace;
 use self::stats::Stats;
 use self::target::{Search, Verdict};
-use super::{Client, Direction, Generator, Job, JobIo, JobLayout, Mode, Step, SyncKind};
-use crate::SplitMix64;
+use super::generator::{Generator, JobIo, Step, SyncKind};
+use super::job::Job;
+use super::layout::JobLayout;
+use super::value::{Client, Direction, Mode};
 use crate::outcome::JobResult;
+use iosched_numbers::SplitMix64;
 
 /// Streams of random numbers that are not the generator's.
 const PACE_STREAM: u64 = 101;

@@ -1,7 +1,9 @@
 //! When a job may issue its next I/O: `rate`, `rate_iops`, `thinktime`.
 
-use crate::SplitMix64;
-use crate::fio::{Direction, Job, JobIo, PerDirection, RateProcess, ThinkTimeBlocks};
+use crate::fio::generator::JobIo;
+use crate::fio::job::Job;
+use crate::fio::value::{Direction, PerDirection, RateProcess, ThinkTimeBlocks};
+use iosched_numbers::SplitMix64;
 
 const SECOND_NS: u128 = 1_000_000_000;
 
@@ -30,7 +32,7 @@ pub(super) struct Pace {
     rates: PerDirection<Rate>,
     process: RateProcess,
     rng: SplitMix64,
-    think: crate::fio::ThinkTime,
+    think: crate::fio::value::ThinkTime,
     ignore_think: bool,
     issued: u64,
     completed: u64,

@@ -1,6 +1,7 @@
 //! What is counted of a job, and the limits that end it.
 
-use crate::fio::{Direction, Job, PerDirection};
+use crate::fio::job::Job;
+use crate::fio::value::{Direction, PerDirection};
 
 use super::Slot;
 use crate::outcome::{DirectionResult, JobResult, SAMPLE_NS, batch_class, level_class};

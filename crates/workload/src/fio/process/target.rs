@@ -5,7 +5,7 @@
 //! at once if every I/O must keep the target and one does not. Once the depth stays, its figures alone count for one
 //! more window, and the job ends, unless `latency_run`.
 
-use crate::fio::LatencyTarget;
+use crate::fio::value::LatencyTarget;
 
 /// What follows from an I/O or the end of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

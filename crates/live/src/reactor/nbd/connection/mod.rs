@@ -26,7 +26,7 @@ use transfer::{Arriving, Parted, Reading};
 const UNSENT_BYTES_MAX: usize = 16 << 10;
 
 /// How far a connection is.
-enum Stage {
+enum ConnectionStage {
     Handshake(Box<Handshake>),
     Transmission {
         decoder: Box<Decoder>,
@@ -49,7 +49,7 @@ enum Receiving {
 pub(super) struct Connection {
     socket: OwnedFd,
     pub(super) peer: Peer,
-    stage: Stage,
+    stage: ConnectionStage,
     transport: Transport,
     /// Until when the handshake has to be over.
     pub(super) deadline: Option<Time>,
@@ -114,7 +114,7 @@ impl Connection {
         Self {
             socket,
             peer,
-            stage: Stage::Handshake(Box::new(handshake)),
+            stage: ConnectionStage::Handshake(Box::new(handshake)),
             transport: Transport::Plain,
             deadline: Some(now + door.limits.handshake_ns),
             received: Vec::new(),
@@ -153,7 +153,7 @@ impl Connection {
     /// Whether nothing of it is in the kernel or the disk, and it has ended.
     pub(super) fn is_over(&self) -> bool {
         let quiet = self.receiving == Receiving::No && !self.output.is_sending() && self.asked == 0;
-        quiet && (self.closed || (matches!(self.stage, Stage::Over) && self.output.bytes() == 0))
+        quiet && (self.closed || (matches!(self.stage, ConnectionStage::Over) && self.output.bytes() == 0))
     }
 
     /// Tells a person what is to be known of it; `kind` is what others like it are told as.
@@ -229,18 +229,18 @@ impl Connection {
     /// Looks at what comes next. Whether there may be more.
     fn look_at_next(&mut self, input: &mut &[u8], with: &mut With<'_>) -> bool {
         match &mut self.stage {
-            Stage::Over => false,
+            ConnectionStage::Over => false,
             // Who does not take answers is not listened to.
-            Stage::Handshake(_) if self.output.bytes() > UNSENT_BYTES_MAX => {
+            ConnectionStage::Handshake(_) if self.output.bytes() > UNSENT_BYTES_MAX => {
                 self.stalled = true;
                 false
             }
-            Stage::Handshake(handshake) => {
+            ConnectionStage::Handshake(handshake) => {
                 let mut progress = Progress::NeedMore;
                 let written = self.output.write(&mut self.transport, |out| progress = handshake.advance(input, out));
                 written.is_ok() && self.shake_hands(progress, with)
             }
-            Stage::Transmission { .. } => match self.take_next(with) {
+            ConnectionStage::Transmission { .. } => match self.take_next(with) {
                 None => {
                     self.stalled = true;
                     false
@@ -253,7 +253,7 @@ impl Connection {
     /// Takes what is to be done next, if there is something and room for it; `None` if there is no room. Otherwise at
     /// most so many bytes more may be looked at.
     fn take_next(&mut self, with: &mut With<'_>) -> Option<usize> {
-        let Stage::Transmission { client, .. } = &self.stage else { return None };
+        let ConnectionStage::Transmission { client, .. } = &self.stage else { return None };
         if self.reading.is_some() || (self.arriving.is_none() && !with.disk.has_room(*client)) {
             return None;
         }
@@ -270,7 +270,7 @@ impl Connection {
     }
 
     fn look_at_requests(&mut self, input: &mut &[u8], most: usize, with: &mut With<'_>) -> bool {
-        let Stage::Transmission { decoder, replies, .. } = &mut self.stage else { return false };
+        let ConnectionStage::Transmission { decoder, replies, .. } = &mut self.stage else { return false };
         let replies = *replies;
         let (mut now, later) = input.split_at(input.len().min(most));
         let event = decoder.advance(&mut now);
@@ -345,7 +345,8 @@ impl Connection {
             Ok(client) => {
                 self.deadline = None;
                 let decoder = Box::new(Decoder::new(offer, structured_replies));
-                self.stage = Stage::Transmission { decoder, replies: Replies::new(structured_replies), client };
+                self.stage =
+                    ConnectionStage::Transmission { decoder, replies: Replies::new(structured_replies), client };
             }
             Err(error) => {
                 self.tell("clients refused", error, with);
@@ -384,8 +385,8 @@ impl Connection {
     /// Whether it has stood still for so long in the middle of a request, or over its answers.
     pub(super) fn stands_still(&mut self, now: Time, allowed_ns: u64) -> bool {
         let within_request = match &self.stage {
-            Stage::Transmission { decoder, .. } => self.arriving.is_some() || !decoder.between_requests(),
-            Stage::Handshake(_) | Stage::Over => false,
+            ConnectionStage::Transmission { decoder, .. } => self.arriving.is_some() || !decoder.between_requests(),
+            ConnectionStage::Handshake(_) | ConnectionStage::Over => false,
         };
         let its_turn = self.output.is_sending() || (within_request && self.receiving != Receiving::No);
         self.progress.stands_still(now, its_turn && !self.closed, allowed_ns)
@@ -395,7 +396,7 @@ impl Connection {
     pub(super) fn finish(&mut self, with: &mut With<'_>) {
         self.leaving = true;
         self.go_on_reading(with);
-        if self.asked == 0 && self.reading.is_none() && !matches!(self.stage, Stage::Over) {
+        if self.asked == 0 && self.reading.is_none() && !matches!(self.stage, ConnectionStage::Over) {
             self.end_stage(with);
             if self.transport.finish(self.output.raw()).is_err() {
                 self.close(with);
@@ -404,7 +405,8 @@ impl Connection {
     }
 
     fn end_stage(&mut self, with: &mut With<'_>) {
-        if let Stage::Transmission { client, .. } = std::mem::replace(&mut self.stage, Stage::Over) {
+        if let ConnectionStage::Transmission { client, .. } = std::mem::replace(&mut self.stage, ConnectionStage::Over)
+        {
             with.disk.disconnect(with.now, client);
         }
         self.reading = None;

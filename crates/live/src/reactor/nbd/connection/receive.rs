@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use iosched_system::{Call, Memory};
 
-use super::{Connection, Receiving, Stage, With};
+use super::{Connection, ConnectionStage, Receiving, With};
 use crate::nbd::Transport;
 use crate::ring::Submissions;
 
@@ -91,7 +91,7 @@ impl Connection {
 
     /// The client sends no more. Whoever has only ended its sending still takes its answers.
     fn nothing_more(&mut self, result: i32, with: &mut With<'_>) {
-        let shakes_hands = matches!(self.stage, Stage::Handshake(_));
+        let shakes_hands = matches!(self.stage, ConnectionStage::Handshake(_));
         if shakes_hands {
             self.tell("gone during the handshake", "gone during the handshake", with);
         }
@@ -103,7 +103,7 @@ impl Connection {
     }
 
     fn data_received(&mut self, bytes: usize, with: &mut With<'_>) {
-        if let Stage::Transmission { decoder, .. } = &mut self.stage {
+        if let ConnectionStage::Transmission { decoder, .. } = &mut self.stage {
             decoder.data_received(bytes as u32);
         }
         if let Some(arriving) = &mut self.arriving {

@@ -8,7 +8,7 @@ use iosched_system::Segment;
 
 use super::super::account::LEAST_BYTES;
 use super::super::{Asked, COOKIES, Of};
-use super::{Connection, Stage, With};
+use super::{Connection, ConnectionStage, With};
 use crate::disk::{Action, Operation};
 use crate::nbd::{Refusal, Replies, Request};
 use crate::{Buffer, Errno};
@@ -191,7 +191,7 @@ impl Connection {
             (parted.arrived, parted.told) = (true, true);
         }
         self.forget_if_done(arriving.parted, with);
-        if let Stage::Transmission { decoder, .. } = &mut self.stage {
+        if let ConnectionStage::Transmission { decoder, .. } = &mut self.stage {
             let (cookie, errno) = (arriving.request.cookie, Errno::ENOMEM);
             decoder.refuse(Refusal { cookie, errno, message: "the server has no memory for the data" });
         }
@@ -246,7 +246,7 @@ impl Connection {
             return;
         }
         let Parted { cookie, result, told, .. } = self.parted.remove(key);
-        let Stage::Transmission { replies, .. } = &self.stage else { return };
+        let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let replies = *replies;
         match result {
             _ if told => {}
@@ -279,7 +279,7 @@ impl Connection {
     }
 
     fn piece_read(&mut self, length: u32, result: Result<Option<Buffer>, Errno>, with: &mut With<'_>) {
-        let Stage::Transmission { replies, .. } = &self.stage else { return };
+        let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let replies = *replies;
         let Some(mut reading) = self.reading.take() else { return };
         let Request { cookie, offset, length: whole, .. } = reading.request;
@@ -319,7 +319,7 @@ impl Connection {
     // ---- asking the disk
 
     fn ask(&mut self, request: Request, data: Option<Buffer>, of: Of, with: &mut With<'_>) {
-        let Stage::Transmission { client, replies, .. } = &self.stage else { return };
+        let ConnectionStage::Transmission { client, replies, .. } = &self.stage else { return };
         let (client, replies) = (*client, *replies);
         let Request { action, cookie, offset, length, fua, no_hole, .. } = request;
         self.progress.ended();
@@ -359,7 +359,7 @@ impl Connection {
     }
 
     fn answer_whole(&mut self, asked: &Asked, result: Result<Option<Buffer>, Errno>, with: &mut With<'_>) {
-        let Stage::Transmission { replies, .. } = &self.stage else { return };
+        let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let (replies, cookie) = (*replies, asked.cookie);
         match result {
             Ok(None) => self.say(with, |out| replies.done(out, cookie)),

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 
 use iosched::{Op, SECOND_NS, Time};
 
-use crate::TraceRequest;
-use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, comma_fields, number, number_u32, plain};
+use crate::names::{Labels, Names};
+use crate::record::TraceRequest;
+use crate::text::{Line, LineFormat, RecordFormat, comma_fields, number, number_u32, plain};
 
 pub(crate) struct Tencent;
 

@@ -1,11 +1,12 @@
 //! Which format a file is in, by its content; and where it is in none, why not.
 
-use std::fmt;
-
-use crate::error::TraceError;
+use super::{alibaba, blkparse, blkreplay, csv, fio, fiu, mqsim, msr, spc, tencent, vscsi};
+use crate::blktrace;
+use crate::error::{Misfit, TraceError};
+use crate::format::Format;
 use crate::input::{HEAD_BYTES, Input, excerpt};
-use crate::text::{Line, LineFormat, Names};
-use crate::{Format, alibaba, blkparse, blkreplay, blktrace, csv, fio, fiu, mqsim, msr, spc, tencent, vscsi};
+use crate::names::Names;
+use crate::text::{Line, LineFormat};
 
 /// Lines that are looked at.
 const LINES_MAX: usize = 100;
@@ -14,29 +15,6 @@ const LINES_MAX: usize = 100;
 const FIT_PERCENT_MIN: usize = 50;
 /// Bytes looked at for what text does not hold.
 const TEXT_HEAD_BYTES: usize = 512;
-
-/// Why a file is not in a format.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
-    /// The format that was tried.
-    pub format: Format,
-    /// The first line that is not of it, from 1; `None` of binary formats.
-    pub line: Option<u64>,
-    /// How it begins.
-    pub found: String,
-    /// What would be right.
-    pub expected: &'static str,
-}
-
-impl fmt::Display for Misfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.format)?;
-        match self.line {
-            Some(line) => write!(f, "line {line}: found {:?}, expected {}", self.found, self.expected),
-            None => write!(f, "it does not begin with {}", self.expected),
-        }
-    }
-}
 
 /// The format of files that belong together.
 pub(crate) fn detect(inputs: &mut [Input]) -> Result<Format, TraceError> {

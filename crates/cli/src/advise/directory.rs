@@ -10,7 +10,7 @@ use crate::output::{Kind, MARK, Output, Outputs, Records, all_of};
 
 /// Files in a directory, all looked at before anything runs; or nothing.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct AdviceDirectory {
     directory: Option<PathBuf>,
     /// Measurements of the device.
     pub(super) calibration: Records,
@@ -25,7 +25,7 @@ pub(super) struct Kept {
     undo: Option<Output>,
 }
 
-impl Kept {
+impl AdviceDirectory {
     /// The directory, which is made if it is not there. What is measured is kept, too, if the device is to be measured.
     pub(super) fn open(directory: Option<&Path>, disk: &str, is_measured: bool, outputs: &mut Outputs) -> Result<Self> {
         let Some(path) = directory else { return Ok(Self::default()) };

@@ -4,9 +4,10 @@ use std::io::{self, Write};
 
 use iosched::{Flags, SECOND_NS};
 
-use crate::TraceRequest;
 use crate::blktrace::Category;
-use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, Words, number, number_u32, plain, seconds};
+use crate::names::{Labels, Names};
+use crate::record::TraceRequest;
+use crate::text::{Line, LineFormat, RecordFormat, Words, number, number_u32, plain, seconds};
 
 /// The heading above the columns.
 const HEADING: &str = "start ; sector; length ; op ;  replay_delay=0 ; replay_duration=0";

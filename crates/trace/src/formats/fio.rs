@@ -14,11 +14,12 @@ use std::io::{self, Write};
 
 use iosched::{MICROSECOND_NS, Op, Time};
 
-use crate::TraceRequest;
-use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, Words, bytes_of, number, plain, sectors_of_bytes};
+use crate::names::{Labels, NAMES_MAX, Names};
+use crate::record::TraceRequest;
+use crate::text::{Line, LineFormat, RecordFormat, Words, bytes_of, number, plain, sectors_of_bytes};
 
 /// Most files told apart.
-const FILES_MAX: usize = crate::blkparse::NAMES_MAX;
+const FILES_MAX: usize = NAMES_MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use iosched::{Op, Time};
 
-use crate::TraceRequest;
-use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, Words, number, number_u32, plain};
+use crate::names::{Labels, Names};
+use crate::record::TraceRequest;
+use crate::text::{Line, LineFormat, RecordFormat, Words, number, number_u32, plain};
 
 pub(crate) struct Mqsim;
 

@@ -20,7 +20,7 @@ pub(crate) use brief::Sum;
 
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Event {
+pub enum Event {
     /// Of the queue or its elevator.
     Decision(Decision),
     /// Of the workload.
@@ -31,8 +31,9 @@ pub(crate) enum Event {
 
 /// Gathers all events of a run that a recording would have.
 #[derive(Debug, Default)]
-pub(crate) struct Events {
-    pub(crate) events: Vec<(u64, Event)>,
+pub struct Events {
+    /// What happened so far, with its time in ns since the start.
+    pub events: Vec<(u64, Event)>,
     groups: bool,
     /// Whether the device queues commands is decided in the middle of a completion; recordings say it at its end.
     hw_tag: Option<(u64, Event)>,
@@ -46,7 +47,7 @@ pub(crate) struct Events {
 
 impl Events {
     /// For a run of `scenario`: without groups nobody writes down what the one group is charged.
-    pub(crate) fn of(scenario: &Scenario) -> Self {
+    pub fn of(scenario: &Scenario) -> Self {
         Self { events: Vec::new(), groups: scenario.group_iosched, ..Self::default() }
     }
 }
@@ -122,7 +123,7 @@ fn family(elevator: &str) -> Box<dyn Family> {
 }
 
 /// The events as lines of a recording.
-pub(crate) fn lines(scenario: &Scenario, events: &[(u64, Event)]) -> Vec<String> {
+pub fn lines(scenario: &Scenario, events: &[(u64, Event)]) -> Vec<String> {
     let mut family = family(&scenario.sched);
     let mut brief = brief::Lines::of(scenario);
     let mut lines = Vec::with_capacity(events.len());
@@ -143,7 +144,7 @@ pub(crate) fn lines(scenario: &Scenario, events: &[(u64, Event)]) -> Vec<String>
 
 /// Appends to a line; says that there is one.
 fn append(line: &mut String, text: std::fmt::Arguments<'_>) -> bool {
-    line.write_fmt(text).expect("a string takes everything");
+    let _ = line.write_fmt(text);
     true
 }
 

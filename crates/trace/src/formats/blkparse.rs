@@ -4,15 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
 use crate::blktrace::{Action, BlkEvent, Category, EventSource, Payload, ProcessName};
-use crate::error::{Place, WarningKind, Warnings};
+use crate::error::{TracePlace, WarningKind, Warnings};
 use crate::input::{Input, excerpt};
+use crate::names::{NAMES_MAX, Names};
 use crate::record::DeviceName;
-use crate::text::{Line, LineFormat, Names, Words, bad_line, number, number_u32, plain, seconds};
+use crate::text::{Line, LineFormat, Words, bad_line, number, number_u32, plain, seconds};
 
 const EXPECTED: &str =
     "\"major,minor cpu sequence seconds.nanoseconds pid action RWBS …\" as blkparse prints by default";
-/// Most processes whose names are remembered.
-pub(crate) const NAMES_MAX: usize = 65_536;
 
 /// Reads one file of text.
 pub(crate) struct BlkparseReader {
@@ -85,7 +84,7 @@ impl EventSource for BlkparseReader {
         }
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> TracePlace {
         self.input.line_place(0)
     }
 }

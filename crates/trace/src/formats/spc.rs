@@ -5,10 +5,10 @@ use std::io::{self, Write};
 
 use iosched::{MICROSECOND_NS, Op, SECOND_NS};
 
-use crate::TraceRequest;
+use crate::names::{Labels, Names};
+use crate::record::TraceRequest;
 use crate::text::{
-    Labels, Line, LineFormat, Names, RecordFormat, bytes_of, comma_fields, number, number_u32, plain, seconds,
-    sectors_of_bytes,
+    Line, LineFormat, RecordFormat, bytes_of, comma_fields, number, number_u32, plain, seconds, sectors_of_bytes,
 };
 
 pub(crate) struct Spc;

@@ -5,10 +5,11 @@ use std::io::{self, Write};
 
 use iosched::{MICROSECOND_NS, Op, SECTOR_BYTES, Time};
 
-use crate::TraceRequest;
-use crate::error::{Place, WarningKind, Warnings};
+use crate::error::{TracePlace, WarningKind, Warnings};
 use crate::input::Input;
-use crate::text::{Labels, Names, RecordFormat, RequestSource, plain};
+use crate::names::{Labels, Names};
+use crate::record::TraceRequest;
+use crate::text::{RecordFormat, RequestSource, plain};
 
 /// Bytes of a record of version 1: serial, length, segments, command, version, block, time.
 const RECORD_1_BYTES: usize = 32;
@@ -114,7 +115,7 @@ impl VscsiReader {
 }
 
 impl RequestSource for VscsiReader {
-    fn place(&self) -> Place {
+    fn place(&self) -> TracePlace {
         self.input.place()
     }
 

@@ -3,15 +3,19 @@
 //!
 //! Columns are found by name and may stand in any order. When, what, where and how much must be there; the rest may be.
 //! What is not known of a request is empty. A name with a comma or a quote is quoted as in RFC 4180.
+//!
+//! The `csv` crate follows a quote over the ends of lines, as it should: one that damage left open would take the rest of
+//! the trace with it. Here a record is a line, and a bad one is told and passed over.
 
 use std::io::{self, Write};
 
 use iosched::{Flags, Op, SECTOR_BYTES, Time};
 
-use crate::TraceRequest;
+use super::columns::{Column, Columns, Delimiter, Fields, decimal, unquoted};
 use crate::blktrace::{Category, ProcessName};
-use crate::columns::{Column, Columns, Delimiter, Fields, decimal, unquoted};
-use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, number, number_u32, plain, sectors_of_bytes};
+use crate::names::{Labels, Names};
+use crate::record::TraceRequest;
+use crate::text::{Line, LineFormat, RecordFormat, number, number_u32, plain, sectors_of_bytes};
 
 /// The first line as it is written.
 const HEADING: &str = "arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process";

@@ -9,27 +9,27 @@ use flate2::read::GzDecoder;
 use iosched::{Decision, MergeSide};
 use iosched_workload::{Brief, Scenario};
 
-use super::event::{Event, Sum};
+use crate::event::{Event, Sum};
 
 /// Events per hash.
-pub(crate) const HASH_EVENTS: usize = 128;
+pub const HASH_EVENTS: usize = 128;
 
 /// One recorded run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Run {
+pub struct Run {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// The scenario's JSON.
-    pub(crate) scenario: Vec<u8>,
+    pub scenario: Vec<u8>,
     /// Minimal events, encoded.
-    pub(crate) minimal: Vec<u8>,
+    pub minimal: Vec<u8>,
     /// After each [`HASH_EVENTS`] events and at the end: the low half of a hash of all lines so far.
-    pub(crate) hashes: Vec<u32>,
+    pub hashes: Vec<u32>,
 }
 
 /// FNV-1a over lines.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LineHash {
+pub struct LineHash {
     state: u64,
     lines: usize,
 }
@@ -42,7 +42,7 @@ impl Default for LineHash {
 
 impl LineHash {
     /// Adds a line; gives a hash when one is due.
-    pub(crate) fn add(&mut self, line: &str) -> Option<u32> {
+    pub fn add(&mut self, line: &str) -> Option<u32> {
         for byte in line.bytes().chain(*b"\n") {
             self.state = (self.state ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         }
@@ -51,12 +51,12 @@ impl LineHash {
     }
 
     /// The hash so far.
-    pub(crate) fn value(&self) -> u32 {
+    pub fn value(&self) -> u32 {
         (self.state ^ (self.state >> 32)) as u32
     }
 
     /// The hashes of all `lines`.
-    pub(crate) fn of<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<u32> {
+    pub fn of<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<u32> {
         let mut hash = Self::default();
         let mut hashes: Vec<u32> = lines.filter_map(|line| hash.add(line)).collect();
         hashes.push(hash.value());
@@ -64,7 +64,8 @@ impl LineHash {
     }
 }
 
-pub(crate) fn put(bytes: &mut Vec<u8>, mut value: u64) {
+/// Appends a number, seven bits a byte, the low ones first.
+pub fn put(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
@@ -79,35 +80,64 @@ fn signed(value: u64, base: u64) -> u64 {
 
 /// An event that conformance depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Minimal {
+pub enum Minimal {
     /// A request is given to the elevator.
     Insert(BioFields),
-    /// A bio joins a request, in front or behind.
-    Merge { bio: BioFields, into: u64, front: bool },
+    /// A bio joins a request.
+    Merge {
+        /// The bio.
+        bio: BioFields,
+        /// The request's first bio.
+        into: u64,
+        /// In front, or behind.
+        front: bool,
+    },
     /// Two requests become one.
-    RequestMerge { id: u64, into: u64 },
+    RequestMerge {
+        /// The first bio of the one that goes.
+        id: u64,
+        /// Of the one that stays.
+        into: u64,
+    },
     /// A request goes to the device.
-    Dispatch { id: u64 },
+    Dispatch {
+        /// Its first bio.
+        id: u64,
+    },
     /// It is done.
-    Complete { id: u64 },
-    /// So many went to the device so far, which add up to this.
-    Sum { dispatches: u64, value: u64 },
+    Complete {
+        /// Its first bio.
+        id: u64,
+    },
+    /// What went to the device so far.
+    Sum {
+        /// Requests.
+        dispatches: u64,
+        /// What they add up to.
+        value: u64,
+    },
 }
 
 /// A bio, as events show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BioFields {
-    pub(crate) id: u64,
-    pub(crate) pid: u32,
-    pub(crate) sector: u64,
-    pub(crate) nr_sectors: u32,
-    pub(crate) rw: char,
-    pub(crate) sync: bool,
+pub struct BioFields {
+    /// Its number.
+    pub id: u64,
+    /// Whose it is.
+    pub pid: u32,
+    /// First sector.
+    pub sector: u64,
+    /// Length in sectors.
+    pub nr_sectors: u32,
+    /// `r`, `w` or another letter of its operation.
+    pub rw: char,
+    /// Whether somebody waits for it.
+    pub sync: bool,
 }
 
 impl Minimal {
     /// Those of a run of ours that a recording of the scenario has.
-    pub(crate) fn all(scenario: &Scenario, events: &[(u64, Event)]) -> Vec<(u64, Self)> {
+    pub fn all(scenario: &Scenario, events: &[(u64, Event)]) -> Vec<(u64, Self)> {
         let mut sum = Sum::default();
         let mut kept = |now_ns: u64, event: Self| match (scenario.brief, event) {
             (Brief::No, _)
@@ -146,7 +176,7 @@ impl Minimal {
 
 /// Encodes minimal events, one after another.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Encoder {
+pub struct Encoder {
     last_ns: u64,
     id: u64,
     dispatched: u64,
@@ -156,7 +186,7 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     /// Appends the bytes of one event.
-    pub(crate) fn encode(&mut self, bytes: &mut Vec<u8>, now_ns: u64, event: &Minimal) {
+    pub fn encode(&mut self, bytes: &mut Vec<u8>, now_ns: u64, event: &Minimal) {
         let kind = match event {
             Minimal::Insert(_) => 0,
             Minimal::Dispatch { .. } => 1,
@@ -204,7 +234,7 @@ impl Encoder {
 }
 
 /// The runs of an archive.
-pub(crate) fn read(archive: &[u8]) -> io::Result<Vec<Run>> {
+pub fn read(archive: &[u8]) -> io::Result<Vec<Run>> {
     let mut plain = Vec::new();
     GzDecoder::new(archive).read_to_end(&mut plain)?;
     let mut rest = &plain[..];

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use iosched::{Op, Time};
 
 use crate::blktrace::ProcessName;
-use crate::text::{Labels, Line, LineFormat, Names, RecordFormat, Words, number, number_u32, plain};
+use crate::names::{Labels, Names};
+use crate::text::{Line, LineFormat, RecordFormat, Words, number, number_u32, plain};
 use crate::{DeviceName, TraceRequest};
 
 /// Most words of a line: a process' name may hold blanks, 16 bytes of them at most.

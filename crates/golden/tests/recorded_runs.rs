@@ -7,18 +7,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "the runs are independent")]
 
-#[path = "golden/event/mod.rs"]
-mod event;
-#[path = "golden/exceptions.rs"]
-mod exceptions;
-#[path = "golden/fixture.rs"]
-mod fixture;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use event::{Events, lines};
-use fixture::{Encoder, LineHash, Minimal, Run};
+use iosched_golden::fixture::{self, Encoder, LineHash, Minimal, Run};
+use iosched_golden::{Events, lines, reason};
 use iosched_sim::run_scenario;
 use iosched_workload::Scenario;
 
@@ -37,7 +30,7 @@ fn compare(run: &Run) -> Outcome {
         Err(error) => return Outcome::Differs(error.to_string()),
     };
     match compare_strictly(run, &scenario) {
-        Outcome::Differs(_) if exceptions::reason(&scenario.sched, &run.name).is_some() => Outcome::MayDiffer,
+        Outcome::Differs(_) if reason(&scenario.sched, &run.name).is_some() => Outcome::MayDiffer,
         outcome => outcome,
     }
 }
@@ -109,20 +102,20 @@ fn check_archive(archive: &[u8], expected: usize) {
 
 #[test]
 fn linux_4_19() {
-    check_archive(include_bytes!("golden/linux-4.19.gz"), 179);
+    check_archive(include_bytes!("../runs/linux-4.19.gz"), 179);
 }
 
 #[test]
 fn linux_2_6() {
-    check_archive(include_bytes!("golden/historic.gz"), 279);
+    check_archive(include_bytes!("../runs/historic.gz"), 279);
 }
 
 #[test]
 fn linux_6_12() {
-    check_archive(include_bytes!("golden/linux-6.12.gz"), 62);
+    check_archive(include_bytes!("../runs/linux-6.12.gz"), 62);
 }
 
 #[test]
 fn linux_6_12_bfq() {
-    check_archive(include_bytes!("golden/linux-6.12-bfq.gz"), 201);
+    check_archive(include_bytes!("../runs/linux-6.12-bfq.gz"), 201);
 }

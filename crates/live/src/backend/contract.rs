@@ -1,0 +1,81 @@
+//! What every back end is, and what a disk needs to know of it.
+
+use std::path::PathBuf;
+
+use iosched::{SECTOR_BYTES, Time};
+use iosched_system::{self as system, Segment};
+
+use crate::Errno;
+use crate::disk::Command;
+use crate::ring::Submissions;
+
+/// What a live disk needs to know of its back end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BackendCard {
+    /// What it is, for people.
+    pub about: String,
+    /// What any device has. Its depth is how many commands it takes at once if nothing else is asked for.
+    pub device: iosched_disk::Card,
+    /// What it reads and writes at least, in bytes: a power of two from 512 on. The size is a multiple of it.
+    pub block_bytes: u32,
+    /// Commands it takes at once at most.
+    pub depth_max: u32,
+    /// Whether what is trimmed reads as zeroes.
+    pub trim_zeroes: bool,
+    /// Whether zeroes, if they may become a hole, are written faster than data.
+    pub fast_zeroes: bool,
+}
+
+impl BackendCard {
+    /// Size in bytes.
+    #[must_use]
+    pub const fn capacity_bytes(&self) -> u64 {
+        self.device.capacity_sectors * SECTOR_BYTES
+    }
+}
+
+/// A command is complete: its number and its result.
+pub(crate) type Completion = (u32, Result<(), Errno>);
+
+/// What keeps the data.
+pub(crate) trait Backend: Send {
+    /// What it is.
+    fn card(&self) -> &BackendCard;
+
+    /// Begins a command. `segments` are its data in order: whoever takes them away drops them before the command is
+    /// complete. If that is at once, it is put into `done`.
+    fn start(
+        &mut self,
+        now: Time,
+        command: &Command,
+        segments: &mut Vec<Segment>,
+        ring: &mut Submissions<'_>,
+        done: &mut Vec<Completion>,
+    );
+
+    /// The ring has completed what was submitted for the command `id`, with `result` as a system call has it, and hands
+    /// back its memory.
+    fn completed(
+        &mut self,
+        _id: u32,
+        _result: i32,
+        _memory: system::Memory,
+        _ring: &mut Submissions<'_>,
+        _done: &mut Vec<Completion>,
+    ) {
+    }
+
+    /// When [`Backend::advance`] has something to do.
+    fn next_event(&self) -> Option<Time> {
+        None
+    }
+
+    /// The file that the data was found by, if that name is no longer its: it was deleted, or another file has taken
+    /// its place.
+    fn gone(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Does what is due at `now`.
+    fn advance(&mut self, _now: Time, _ring: &mut Submissions<'_>, _done: &mut Vec<Completion>) {}
+}

@@ -1,0 +1,76 @@
+//! The formats whose records are lines or small structures: each in its own file, and which of them reads or writes a
+//! [`Format`]. blktrace's own records have a folder of their own, [`blktrace`](crate::blktrace).
+
+mod alibaba;
+mod blkparse;
+mod blkreplay;
+mod columns;
+mod csv;
+mod detect;
+mod fio;
+mod fiu;
+mod mqsim;
+mod msr;
+mod spc;
+mod tencent;
+mod vscsi;
+
+pub(crate) use blkparse::BlkparseReader;
+pub use columns::Columns;
+pub(crate) use detect::detect;
+
+use crate::format::Format;
+use crate::input::{HEAD_BYTES, Input};
+use crate::text::{RecordFormat, RequestSource, TextReader};
+
+/// What is to be known of the times of a file before it is read: whether they are as written, and how exact they are,
+/// ns.
+pub(crate) fn times(input: &mut Input, format: Format, columns: Option<&Columns>) -> (bool, u64) {
+    match format {
+        Format::Csv => csv::times(input.peek(HEAD_BYTES), columns),
+        _ => (!format.spec().from_first, format.resolution_ns()),
+    }
+}
+
+/// The reader of a format that has requests, not events.
+pub(crate) fn reader(mut input: Input, format: Format, columns: Option<&Columns>) -> Box<dyn RequestSource> {
+    match format {
+        Format::Vscsi => {
+            let version = vscsi::sniff(input.peek(HEAD_BYTES)).unwrap_or(vscsi::Version::One);
+            Box::new(vscsi::VscsiReader::new(input, version))
+        }
+        Format::FioV2 => Box::new(TextReader::new(input, fio::Fio::new(fio::Version::Two))),
+        Format::FioV3 => Box::new(TextReader::new(input, fio::Fio::new(fio::Version::Three))),
+        Format::Msr => Box::new(TextReader::new(input, msr::Msr)),
+        Format::Spc => Box::new(TextReader::new(input, spc::Spc)),
+        Format::Fiu => Box::new(TextReader::new(input, fiu::Fiu)),
+        Format::Alibaba => Box::new(TextReader::new(input, alibaba::Alibaba)),
+        Format::Tencent => Box::new(TextReader::new(input, tencent::Tencent)),
+        Format::Mqsim => Box::new(TextReader::new(input, mqsim::Mqsim)),
+        Format::Csv => {
+            let table = columns.cloned().map_or_else(csv::Csv::new, csv::Csv::of);
+            Box::new(TextReader::new(input, table))
+        }
+        Format::Blktrace | Format::Blkparse | Format::Blkreplay => {
+            Box::new(TextReader::new(input, blkreplay::Blkreplay::new()))
+        }
+    }
+}
+
+/// The writer of a format of requests; `None` of one that has events or cannot be written.
+pub(crate) fn writer(format: Format) -> Option<Box<dyn RecordFormat>> {
+    Some(match format {
+        Format::Blktrace | Format::Blkparse => return None,
+        Format::FioV2 => Box::new(fio::FioWriter::new(fio::Version::Two)),
+        Format::FioV3 => Box::new(fio::FioWriter::new(fio::Version::Three)),
+        Format::Msr => Box::new(msr::Msr),
+        Format::Spc => Box::new(spc::Spc),
+        Format::Fiu => Box::new(fiu::Fiu),
+        Format::Alibaba => Box::new(alibaba::Alibaba),
+        Format::Tencent => Box::new(tencent::Tencent),
+        Format::Blkreplay => Box::new(blkreplay::Blkreplay::new()),
+        Format::Vscsi => Box::new(vscsi::VscsiWriter::default()),
+        Format::Mqsim => Box::new(mqsim::Mqsim),
+        Format::Csv => Box::new(csv::Csv::new()),
+    })
+}

@@ -1,0 +1,54 @@
+//! Names of processes and devices, and the numbers that stand for them.
+
+use std::collections::BTreeMap;
+
+use crate::blktrace::ProcessName;
+
+/// Names that are remembered, of processes as of devices.
+pub(crate) const NAMES_MAX: usize = 65_536;
+
+/// Names of processes by pid: the last one each had, of the first 65,536 pids.
+pub type ProcessNames = BTreeMap<u32, ProcessName>;
+
+/// Names that a trace gives to numbers; of at most [`NAMES_MAX`] processes and as many devices.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) processes: ProcessNames,
+    pub(crate) devices: DeviceNames,
+    numbers: BTreeMap<Box<str>, u32>,
+}
+
+/// Names of devices by number, of the first 65,536.
+pub type DeviceNames = BTreeMap<u32, Box<str>>;
+
+/// Longest name of a device, bytes: a path of fio's.
+const DEVICE_NAME_MAX_BYTES: usize = 4096;
+
+impl Names {
+    pub(crate) fn process(&mut self, pid: u32, name: ProcessName) {
+        if self.processes.len() < NAMES_MAX || self.processes.contains_key(&pid) {
+            self.processes.insert(pid, name);
+        }
+    }
+
+    /// The number of the device called `name`: the first is 0. `None` if the name is no text or there are too many.
+    pub(crate) fn device(&mut self, name: &[u8]) -> Option<u32> {
+        let name = std::str::from_utf8(name).ok().filter(|name| name.len() <= DEVICE_NAME_MAX_BYTES)?;
+        if let Some(&number) = self.numbers.get(name) {
+            return Some(number);
+        }
+        let number = self.devices.len() as u32;
+        (self.devices.len() < NAMES_MAX).then(|| {
+            self.devices.insert(number, name.into());
+            self.numbers.insert(name.into(), number);
+            number
+        })
+    }
+}
+
+/// What a request is called beside its numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Labels<'a> {
+    pub(crate) process: Option<ProcessName>,
+    pub(crate) device: Option<&'a str>,
+}

@@ -1,0 +1,93 @@
+//! What readers of any kind share: their options, their inputs, the format, and what less than the whole will do.
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::completeness::{Completeness, Gap};
+use crate::error::{TraceError, Warnings};
+use crate::format::Format;
+use crate::formats::{Columns, detect};
+use crate::input::Input;
+use crate::open;
+
+/// How to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// The format; `None` to tell it by content, then by name.
+    pub format: Option<Format>,
+    /// Only requests to this device. `None`: in a block trace, all that were not passed on from another traced
+    /// device; in others, all.
+    pub device: Option<u32>,
+    /// Whether to look for completions in block traces. Without, requests are not held for them and
+    /// [`TraceRequest::latency_ns`] is `None`.
+    pub latencies: bool,
+    /// Read as a table with these columns ([`Format::Csv`]), whatever its first line says.
+    pub columns: Option<Columns>,
+    /// Whether less than the whole recording will do. Without, the last item of a part is [`TraceError::Partial`].
+    /// Where more than a small share of the lines are bad ([`TraceError::BadLines`]), the format must be given, too.
+    pub partial: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { format: None, device: None, latencies: true, columns: None, partial: false }
+    }
+}
+
+/// What less than the whole will do.
+pub(crate) struct Accept {
+    file: String,
+    partial: bool,
+    /// The format was given, not guessed.
+    given: bool,
+}
+
+impl Accept {
+    pub(crate) fn of(inputs: &[Input], options: &ReadOptions) -> Self {
+        let file = inputs.first().map_or_else(String::new, |input| input.name().to_owned());
+        Self { file, partial: options.partial, given: options.format.is_some() || options.columns.is_some() }
+    }
+
+    /// The error of what does not do.
+    pub(crate) fn refusal(&self, completeness: Completeness) -> Option<TraceError> {
+        let file = || self.file.clone();
+        let cut = completeness.certain().any(|gap| matches!(gap, Gap::Cut { .. }));
+        if cut && !self.partial {
+            return Some(TraceError::Partial { file: file(), completeness });
+        }
+        let bad_lines = completeness.certain().find(|gap| matches!(gap, Gap::BadLines { .. }));
+        if let Some(gap) = bad_lines.filter(|_| !(self.partial && self.given)) {
+            return Some(TraceError::BadLines { file: file(), gap: Box::new(gap.clone()) });
+        }
+        (completeness.is_partial() && !self.partial).then(|| TraceError::Partial { file: file(), completeness })
+    }
+}
+
+/// The CPU whose file is called so.
+pub(crate) fn cpu_of_name(name: &str) -> Option<u32> {
+    let (base, cpu) = open::split_cpu(Path::new(name).file_name()?.to_str()?)?;
+    base.ends_with(".blktrace").then_some(cpu)
+}
+
+pub(crate) fn unreadable(warnings: &Warnings) -> Option<TraceError> {
+    let first = warnings.kept().first()?;
+    Some(TraceError::Unreadable { place: first.place.clone(), problem: first.kind.clone() })
+}
+
+pub(crate) fn input_of(reader: impl Read + Send + 'static, name: &str) -> Result<Input, TraceError> {
+    Input::new(Box::new(reader), name).map_err(|source| TraceError::Io { file: name.to_owned(), source })
+}
+
+pub(crate) fn format_of(inputs: &mut [Input], options: &ReadOptions) -> Result<Format, TraceError> {
+    inputs.iter_mut().for_each(Input::skip_byte_order_mark);
+    let given = if options.columns.is_some() { Some(Format::Csv) } else { options.format };
+    let format = match given {
+        Some(_) if inputs.is_empty() => return Err(TraceError::NoFile),
+        Some(format) => format,
+        None => return detect(inputs),
+    };
+    if inputs.len() > 1 && format != Format::Blktrace {
+        return Err(TraceError::SeveralFiles { file: inputs[1].name().to_owned(), format });
+    }
+    Ok(format)
+}
