@@ -10,6 +10,9 @@ use crate::common::PATIENCE;
 use crate::list::Sandbox;
 use crate::nbd::Target;
 
+/// A request that any control socket answers.
+const LIST: &str = "{\"op\":\"list\",\"path\":\"\"}\n";
+
 fn control(target: &Target) -> UnixStream {
     let stream = UnixStream::connect(target.server.here.join("c")).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -27,20 +30,27 @@ fn line(stream: &mut UnixStream) -> String {
 
 fn controls(target: &Target) {
     let mut stream = control(target);
-    stream.write_all(b"read queue/scheduler\n").unwrap();
+    stream.write_all(LIST.as_bytes()).unwrap();
     let answer = line(&mut stream);
-    assert!(answer.starts_with("ok ") || answer.starts_with("error "), "{answer}");
+    assert!(answer.starts_with("{\"ok\":"), "{answer}");
 }
 
 pub(super) fn garbage_lines(place: &Sandbox) {
     let target = Target::new(place);
-    for bytes in
-        [&b"\xff\xfe\n"[..], b"\n", b"what\n", b"read\n", b"read %zz\n", b"write a\n", b"list ../../..\n", b"\0\n"]
-    {
+    for bytes in [
+        &b"\xff\xfe\n"[..],
+        b"\n",
+        b"what\n",
+        b"{\"op\":\"read\"}\n",
+        b"{\"op\":\"read\",\"path\":7}\n",
+        b"{\"op\":\"write\",\"path\":\"a\"}\n",
+        b"{\"op\":\"list\",\"path\":\"../../..\"}\n",
+        b"\0\n",
+    ] {
         let mut stream = control(&target);
         stream.write_all(bytes).unwrap();
         let answer = line(&mut stream);
-        assert!(answer.starts_with("error "), "{bytes:?}: {answer}");
+        assert!(answer.starts_with("{\"error\":"), "{bytes:?}: {answer}");
     }
     controls(&target);
     target.unharmed();
@@ -62,12 +72,13 @@ pub(super) fn huge_lines(place: &Sandbox) {
 pub(super) fn slow_lines(place: &Sandbox) {
     let target = Target::new(place);
     let mut slow: Vec<UnixStream> = (0..50).map(|_| control(&target)).collect();
-    for byte in b"read queue/sched" {
+    let (first, rest) = LIST.as_bytes().split_at(16);
+    for byte in first {
         slow.iter_mut().for_each(|stream| stream.write_all(&[*byte]).unwrap());
         thread::sleep(Duration::from_millis(2));
     }
     controls(&target);
-    slow.iter_mut().for_each(|stream| stream.write_all(b"uler\n").unwrap());
+    slow.iter_mut().for_each(|stream| stream.write_all(rest).unwrap());
     assert!(slow.iter_mut().all(|stream| !line(stream).is_empty()), "the slow are answered, too");
     drop(slow);
     target.unharmed();
@@ -87,8 +98,8 @@ pub(super) fn control_answers_that_nobody_takes(place: &Sandbox) {
     let target = Target::new(place);
     let mut stream = control(&target);
     stream.set_nonblocking(true).unwrap();
-    let asked = b"list \n".repeat(1000);
-    while stream.write_all(&asked).is_ok() {}
+    let asked = LIST.repeat(1000);
+    while stream.write_all(asked.as_bytes()).is_ok() {}
     controls(&target);
     assert!(target.taken_kib() < 16 << 10);
     drop(stream);
