@@ -1,6 +1,7 @@
 //! DiskSim's files, whole and damaged.
 
 use iosched_disk::disksim::{Description, DiskSimError, Sources, service_times};
+use iosched_disk::hdd::ReadAheadUntil;
 use iosched_disk::{Model, Profile};
 use proptest::prelude::*;
 
@@ -38,7 +39,40 @@ fn the_text_of_a_profile_says_what_was_read() {
     assert_eq!(overheads.write_miss_ns, Some([1_600_000, 1_800_000]), "scaled, and with what each request costs");
     assert_eq!(description.config.zones[1].unused_cylinders_before, 1);
     assert_eq!(description.config.zones[0].slips, [33, 34, 700]);
-    assert_eq!(description.remarks.len(), 2, "{:?}", description.remarks);
+    assert_eq!(description.remarks.len(), 1, "remapped sectors: {:?}", description.remarks);
+    assert_eq!(description.config.read_cache.read_ahead_until, ReadAheadUntil::Track);
+}
+
+#[test]
+fn what_the_model_has_nothing_like_is_named() {
+    let with = |field: &str| SPECS.replace("Fast write level = 2", &format!("Fast write level = 2,\n {field}"));
+    let remarks = |field: &str| read(MODEL, SEEK, &with(field)).unwrap().remarks.split_off(1);
+    assert!(remarks("Use separate write segment = 0,\n Print stats = 1,\n Scheduler = s { Policy = 1 }").is_empty());
+    assert_eq!(
+        remarks("Use separate write segment = 1,\n Bubbles = many,\n Inner = s { Policy = 1 }"),
+        [
+            "\"Use separate write segment\" is 1, and the model has nothing like it",
+            "\"Bubbles\" is many, and the model has nothing like it",
+            "\"Inner\" is more than a number, and the model has nothing like it",
+        ]
+    );
+    let mechanics = MODEL.replace("Head switch time", "Percent error in rpms = 0.5,\n Head switch time");
+    assert!(read(&mechanics, SEEK, SPECS).unwrap().remarks[1].contains("\"Percent error in rpms\" is 0.5"));
+    let level = SPECS.replace("Fast write level = 2", "Fast write level = 1");
+    assert!(read(MODEL, SEEK, &level).unwrap().remarks[1].contains("Fast write level"));
+}
+
+#[test]
+fn where_reading_ahead_ends_is_read() {
+    let until = |value: u32| {
+        let specs = SPECS.replace("Buffer continuous read = 1", &format!("Buffer continuous read = {value}"));
+        let cache = read(MODEL, SEEK, &specs).unwrap().config.read_cache;
+        (cache.read_ahead_sectors > 0, cache.read_ahead_until)
+    };
+    assert_eq!(until(0), (false, ReadAheadUntil::Distance));
+    assert_eq!(until(2), (true, ReadAheadUntil::Cylinder));
+    assert_eq!(until(3), (true, ReadAheadUntil::Distance));
+    assert_eq!(until(4), (true, ReadAheadUntil::NextTrack));
 }
 
 /// A change of a text: what stands at `at` (per mille of it) for `length` bytes is replaced.

@@ -4,6 +4,7 @@ mod common;
 
 use common::{Outcome, at_once, closed_loop};
 use iosched::Op::{self, Flush, Read, Write};
+use iosched_disk::hdd::{ReadAheadAfter, ReadAheadUntil};
 use iosched_disk::{AnyDevice, Command, Hdd, HddConfig, Model, Profile};
 use iosched_numbers::SplitMix64;
 
@@ -37,6 +38,52 @@ fn data_read_ahead_comes_at_the_speed_of_the_link() {
     let outcomes = list(&mut device, 1, &[at_once(Read, 800_000, 8), (20_000_000, at_once(Read, 800_008, 256).1)]);
     assert!(outcomes[0].latency_ns() > 1_000_000);
     assert!(outcomes[1].latency_ns() < 500_000, "{outcomes:?}");
+}
+
+/// Commands that the head was sent for, of reads that follow each other with pauses long enough to read ahead in.
+fn misses(config: &HddConfig, reads: &[(u64, u32)]) -> u64 {
+    let mut device = Hdd::new(config).unwrap();
+    let commands: Vec<_> =
+        reads.iter().map(|&(sector, length)| (50_000_000, at_once(Read, sector, length).1)).collect();
+    list(&mut device, 1, &commands);
+    device.medium_commands()
+}
+
+#[test]
+fn a_disk_that_reads_ahead_after_continued_reads_only_has_nothing_of_the_first_one_that_continues() {
+    let mut config = config();
+    let reads = [(800_000, 8), (800_008, 8), (800_016, 8), (800_024, 8)];
+    assert_eq!(misses(&config, &reads), 1);
+    config.read_cache.read_ahead_after = ReadAheadAfter::ContinuedRead;
+    assert_eq!(misses(&config, &reads), 2, "the second continues the first, and reads ahead for the others");
+    assert_eq!(misses(&config, &[(800_000, 8), (900_000, 8), (900_008, 8)]), 3);
+}
+
+#[test]
+fn reading_ahead_ends_with_the_track_the_next_one_or_the_cylinder() {
+    let mut config = HddConfig { heads: 4, capacity_sectors: 3_800_000_000, ..config() };
+    config.read_cache.read_ahead_sectors = 1 << 15;
+    config.read_cache.segment_sectors = 1 << 17;
+    let track = u64::from(config.zones[0].sectors_per_track);
+    let cylinder = track * u64::from(config.heads);
+    // What is held behind a read of the first sectors, and behind one that went on onto the second track.
+    let mut held = |until, sector| {
+        config.read_cache.read_ahead_until = until;
+        [vec![(0, 8)], vec![(0, 8), (8, track as u32)]].map(|before| {
+            let with = [&before[..], &[(sector, 8)]].concat();
+            misses(&config, &with) == misses(&config, &before)
+        })
+    };
+    let ends = [track - 8, track, 2 * track, cylinder - 8, cylinder];
+    let expected = [
+        (ReadAheadUntil::Track, [[true, true], [false, true], [false, false], [false, false], [false, false]]),
+        (ReadAheadUntil::NextTrack, [[true, true], [false, true], [false, true], [false, false], [false, false]]),
+        (ReadAheadUntil::Cylinder, [[true, true], [true, true], [true, true], [true, true], [false, false]]),
+        (ReadAheadUntil::Distance, [[true, true]; 5]),
+    ];
+    for (until, expected) in expected {
+        assert_eq!(ends.map(|sector| held(until, sector)), expected, "{until:?}");
+    }
 }
 
 #[test]

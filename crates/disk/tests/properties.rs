@@ -5,6 +5,7 @@ mod common;
 use common::{Outcome, closed_loop};
 use iosched::Op::{self, Discard, Flush, Read, Write, WriteZeroes};
 use iosched::Time;
+use iosched_disk::hdd::{ReadAheadAfter, ReadAheadUntil};
 use iosched_disk::{Command, Device, Hdd, HddConfig, Model, Profile, Ssd};
 use proptest::prelude::*;
 
@@ -37,6 +38,19 @@ fn small() -> HddConfig {
         Model::Hdd(config) => (**config).clone(),
         _ => unreachable!("kind is hdd"),
     }
+}
+
+/// A small disk that reads ahead in one of the ways there are.
+fn any_small() -> impl Strategy<Value = HddConfig> {
+    let after = prop_oneof![Just(ReadAheadAfter::AnyRead), Just(ReadAheadAfter::ContinuedRead)];
+    let until = [ReadAheadUntil::Distance, ReadAheadUntil::Track, ReadAheadUntil::NextTrack, ReadAheadUntil::Cylinder];
+    (after, prop::sample::select(until.to_vec()), any::<bool>()).prop_map(|(after, until, replace)| {
+        let mut config = small();
+        config.read_cache.read_ahead_after = after;
+        config.read_cache.read_ahead_until = until;
+        config.read_cache.replace_requested = replace;
+        config
+    })
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -137,8 +151,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_command_completes_once_and_none_before_it_could(commands in commands(9_990), depth in 1u32..=8) {
-        let config = small();
+    fn every_command_completes_once_and_none_before_it_could(config in any_small(), commands in commands(9_990), depth in 1u32..=8) {
         let (outcomes, _) = run(&config, depth, &commands);
         prop_assert_eq!(outcomes.len(), commands.len());
         for outcome in &outcomes {
@@ -196,8 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_starves(commands in commands(9_990), depth in 1u32..=8) {
-        let config = small();
+    fn nobody_starves(config in any_small(), commands in commands(9_990), depth in 1u32..=8) {
         let (outcomes, _) = run(&config, depth, &commands);
         // Once a command is too old only older ones go before it, each with the longest seek, a revolution, its transfer with
         // track switches, and a piece written back.

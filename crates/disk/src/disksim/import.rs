@@ -4,12 +4,69 @@ use super::error::DiskSimError;
 use super::parameters::{self, Block, Located, Value, whole};
 use super::seeks;
 use crate::hdd::{
-    HddConfig, InterfaceConfig, OverheadsConfig, QueueConfig, ReadCacheConfig, SeekConfig, TrackOrder,
-    WriteCacheConfig, ZoneConfig,
+    HddConfig, InterfaceConfig, OverheadsConfig, QueueConfig, ReadAheadAfter, ReadAheadUntil, ReadCacheConfig,
+    SeekConfig, TrackOrder, WriteCacheConfig, ZoneConfig,
 };
 
 /// Longest time of a mechanical parameter or an overhead, ms.
 const MS_MAX: f64 = 1_000.0;
+
+/// Fields that change nothing here, whatever they say: names and reports, what follows from other fields, how exactly
+/// DiskSim computes, the order of commands (a description is of one at a time) and spares that no sector is behind.
+const WITHOUT_EFFECT: [&str; 10] = [
+    "Access time type",
+    "Avg sectors per cylinder",
+    "Calc sector by sector",
+    "Full seek curve",
+    "Model",
+    "Number of cylinders",
+    "Number of spares",
+    "Print stats",
+    "Rangesize for sparing",
+    "Scheduler",
+];
+/// Fields of what the model has nothing like, and what they say of a disk that has nothing like it either.
+const NOT_MODELLED: [(&str, f64); 39] = [
+    ("Hold bus entire read xfer", 0.0),
+    ("Hold bus entire write xfer", 0.0),
+    ("Allow almost read hits", 0.0),
+    ("Allow sneaky full read hits", 0.0),
+    ("Allow sneaky partial read hits", 0.0),
+    ("Allow sneaky intermediate read hits", 0.0),
+    ("Allow write prebuffering", 0.0),
+    ("Preseeking level", 0.0),
+    ("Never disconnect", 0.0),
+    ("Use separate write segment", 0.0),
+    ("Low (write) water mark", 0.0),
+    ("High (read) water mark", 0.0),
+    ("Set watermark by reqsize", 1.0),
+    ("Minimum read-ahead (blks)", 0.0),
+    ("Read-ahead on idle hit", 0.0),
+    ("Read any free blocks", 0.0),
+    ("Immediate buffer write", 0.0),
+    ("Combine seq writes", 1.0),
+    ("Stop prefetch in sector", 0.0),
+    ("Disconnect write if seek", 0.0),
+    ("Write hit stop prefetch", 1.0),
+    ("Read directly to buffer", 1.0),
+    ("Immed transfer partial hit", 1.0),
+    ("Read completion overhead", 0.0),
+    ("Write completion overhead", 0.0),
+    ("Data preparation overhead", 0.0),
+    ("First reselect overhead", 0.0),
+    ("Other reselect overhead", 0.0),
+    ("Read disconnect afterread", 0.0),
+    ("Read disconnect afterwrite", 0.0),
+    ("Write disconnect overhead", 0.0),
+    ("Extra write disconnect", 0.0),
+    ("Extradisc command overhead", 0.0),
+    ("Extradisc disconnect overhead", 0.0),
+    ("Extradisc inter-disconnect delay", 0.0),
+    ("Extradisc 2nd disconnect overhead", 0.0),
+    ("Extradisc seek delta", 0.0),
+    ("Minimum seek delay", 0.0),
+    ("Percent error in rpms", 0.0),
+];
 
 /// The three files, each as (what it is called in errors, text).
 #[derive(Clone, Copy, Debug)]
@@ -72,17 +129,32 @@ impl Description {
             zones,
             interface: interface(specs_file, &specs)?,
             queue: QueueConfig { starvation_ns: 1_000_000_000 },
-            read_cache: read_cache(specs_file, &specs, &mut remarks)?,
-            write_cache: write_cache(specs_file, &specs)?,
+            read_cache: read_cache(specs_file, &specs)?,
+            write_cache: write_cache(specs_file, &specs, &mut remarks)?,
         };
         config
             .validate()
             .map_err(|error| DiskSimError::of(file, error.to_string(), "the description contradicts itself"))?;
+        remarks.extend([&model, &specs].into_iter().flat_map(Block::unread).filter_map(ignored));
         let name = if specs.name.is_empty() { model.name } else { specs.name };
         let files = [sources.model.0, sources.seek.0, sources.specs.0].map(str::to_owned);
         let Mechanics { one_cylinder_ns, full_seek_ns, .. } = mechanics;
         Ok(Self { name, config, remarks, one_cylinder_ns, full_seek_ns, files })
     }
+}
+
+/// What is to be said of a field that nobody has asked for.
+fn ignored((name, located): (&str, &Located)) -> Option<String> {
+    if WITHOUT_EFFECT.contains(&name) {
+        return None;
+    }
+    let value = match &located.value {
+        Value::Number(value) if NOT_MODELLED.contains(&(name, *value)) => return None,
+        Value::Number(value) => value.to_string(),
+        Value::Words(words) => words.clone(),
+        Value::List(_) | Value::Block(_) => "more than a number".to_owned(),
+    };
+    Some(format!("{name:?} is {value}, and the model has nothing like it"))
 }
 
 struct Mechanics {
@@ -251,17 +323,15 @@ fn interface(file: &str, specs: &Block) -> Result<InterfaceConfig, DiskSimError>
     })
 }
 
-fn read_cache(file: &str, specs: &Block, remarks: &mut Vec<String>) -> Result<ReadCacheConfig, DiskSimError> {
+fn read_cache(file: &str, specs: &Block) -> Result<ReadCacheConfig, DiskSimError> {
     let segment_sectors = specs.whole(file, "Segment size (in blks)", 1 << 24)?.max(1);
     let caches = specs.whole(file, "Enable caching in buffer", 2)? > 0;
-    let reads_ahead = match specs.whole(file, "Buffer continuous read", 4)? {
-        0 => false,
-        limit @ (1 | 2) => {
-            let end = if limit == 1 { "track" } else { "cylinder" };
-            remarks.push(format!("reading ahead ends with the segment, not with the {end}"));
-            true
-        }
-        _ => true,
+    let (reads_ahead, read_ahead_until) = match specs.whole(file, "Buffer continuous read", 4)? {
+        0 => (false, ReadAheadUntil::Distance),
+        1 => (true, ReadAheadUntil::Track),
+        2 => (true, ReadAheadUntil::Cylinder),
+        3 => (true, ReadAheadUntil::Distance),
+        _ => (true, ReadAheadUntil::NextTrack),
     };
     let read_ahead_sectors = specs.whole(file, "Maximum read-ahead (blks)", 1 << 24)?.min(segment_sectors);
     Ok(ReadCacheConfig {
@@ -269,18 +339,24 @@ fn read_cache(file: &str, specs: &Block, remarks: &mut Vec<String>) -> Result<Re
         segment_sectors,
         read_ahead_sectors: if caches && reads_ahead { read_ahead_sectors } else { 0 },
         sequential_read_ahead_sectors: 0,
+        read_ahead_after: ReadAheadAfter::AnyRead,
+        read_ahead_until,
         read_on_arrival: specs.flag(file, "Immediate buffer read")?,
         replace_requested: specs.flag(file, "Read-ahead over requested")?,
         keep_written: specs.flag(file, "Allow read hits on write data")?,
     })
 }
 
-fn write_cache(file: &str, specs: &Block) -> Result<WriteCacheConfig, DiskSimError> {
+fn write_cache(file: &str, specs: &Block, remarks: &mut Vec<String>) -> Result<WriteCacheConfig, DiskSimError> {
     let segment_sectors = specs.whole(file, "Segment size (in blks)", 1 << 20)?;
     let segments = specs.whole(file, "Maximum number of write segments", 256)?.max(1);
     let sectors = (segment_sectors * segments).clamp(32, 1 << 24);
+    let level = specs.whole(file, "Fast write level", 2)?;
+    if level == 1 {
+        remarks.push("all writes are acknowledged from the cache, not only those of \"Fast write level\" 1".to_owned());
+    }
     Ok(WriteCacheConfig {
-        enabled: specs.whole(file, "Fast write level", 2)? > 0,
+        enabled: level > 0,
         sectors,
         extents: segments,
         high_percent: 100,

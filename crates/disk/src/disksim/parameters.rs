@@ -3,6 +3,8 @@
 //! A value is a number, a word, a list `[ ... ]` or another block. `#` begins a comment. Names of fields consist of
 //! several words, so a field is what stands before `=`.
 
+use std::cell::Cell;
+
 use super::error::DiskSimError;
 
 /// Deepest nesting of blocks and lists that is read.
@@ -33,13 +35,44 @@ pub(crate) struct Block {
     /// Its name; empty if it has none.
     pub(crate) name: String,
     pub(crate) line: u32,
-    fields: Vec<(String, Located)>,
+    fields: Vec<Field>,
+}
+
+/// A field of a block.
+#[derive(Clone, Debug, PartialEq)]
+struct Field {
+    name: String,
+    value: Located,
+    /// Whether anybody has asked for it.
+    is_read: Cell<bool>,
 }
 
 impl Block {
     /// The field of that name, with whatever space between its words.
     pub(crate) fn field(&self, name: &str) -> Option<&Located> {
-        self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+        let field = self.fields.iter().find(|field| field.name == name)?;
+        field.is_read.set(true);
+        Some(&field.value)
+    }
+
+    /// What nobody has asked for, here and in the blocks that somebody has asked for, with its name.
+    pub(crate) fn unread(&self) -> Vec<(&str, &Located)> {
+        let mut unread = Vec::new();
+        for Field { name, value, is_read } in &self.fields {
+            match &value.value {
+                _ if !is_read.get() => unread.push((name.as_str(), value)),
+                Value::Block(block) => unread.extend(block.unread()),
+                Value::List(list) => {
+                    for located in list {
+                        if let Value::Block(block) = &located.value {
+                            unread.extend(block.unread());
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        unread
     }
 
     /// A field that must be there.
@@ -225,8 +258,8 @@ impl<'t> Parser<'t> {
     }
 
     /// What follows `{`.
-    fn fields(&mut self, depth: u32) -> Result<Vec<(String, Located)>, DiskSimError> {
-        let mut fields: Vec<(String, Located)> = Vec::new();
+    fn fields(&mut self, depth: u32) -> Result<Vec<Field>, DiskSimError> {
+        let mut fields: Vec<Field> = Vec::new();
         while !self.next_if('}') {
             let name = self.words().join(" ");
             if name.is_empty() || !self.next_if('=') {
@@ -234,11 +267,11 @@ impl<'t> Parser<'t> {
             }
             let line = self.line();
             let value = self.value(depth + 1)?;
-            if fields.iter().any(|(known, _)| *known == name) {
+            if fields.iter().any(|known| known.name == name) {
                 let problem = format!("{name} is here a second time");
                 return Err(DiskSimError::at(self.file, line, problem, "a block has each field once"));
             }
-            fields.push((name, value));
+            fields.push(Field { name, value, is_read: Cell::new(false) });
             if !self.next_if(',') && self.peek() != Some(Token::Mark('}')) {
                 return self.error("',' or '}'");
             }

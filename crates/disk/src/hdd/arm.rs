@@ -125,7 +125,8 @@ impl Hdd {
         }
         let last = geometry.capacity_sectors;
         let continues = pending.continues.map(|segment| segment as usize);
-        let segment = match continues.filter(|&segment| self.read_cache.end(segment) == start) {
+        let continues = continues.filter(|&segment| self.read_cache.end(segment) == start);
+        let segment = match continues {
             Some(segment) => {
                 self.committed_end = (end + self.settings.sequential_read_ahead_sectors).min(last);
                 self.busy_until_ns = self.pass.passed_ns(geometry, &self.spindle, self.committed_end);
@@ -136,7 +137,8 @@ impl Hdd {
             }
             None => self.read_cache.begin(start),
         };
-        self.pass_end = (end + self.settings.read_ahead_sectors).min(last);
+        let wanted = self.read_ahead_end(self.read_cache.start(segment), end, continues.is_some());
+        self.pass_end = wanted.max(self.committed_end);
         if !self.settings.replace_requested {
             self.pass_end = self.pass_end.min(self.read_cache.full_end(segment)).max(self.committed_end);
         }

@@ -194,6 +194,12 @@ pub struct ReadCacheConfig {
     /// `read_ahead_sectors`.
     #[serde(default)]
     pub sequential_read_ahead_sectors: u32,
+    /// After which reads it reads ahead.
+    #[serde(default)]
+    pub read_ahead_after: ReadAheadAfter,
+    /// Where reading ahead ends at the latest.
+    #[serde(default)]
+    pub read_ahead_until: ReadAheadUntil,
     /// Whether it keeps what passes under the head between its arrival on the track and the first sector wanted.
     #[serde(default)]
     pub read_on_arrival: bool,
@@ -204,6 +210,32 @@ pub struct ReadCacheConfig {
     /// Whether what was written takes a segment, to be read from there.
     #[serde(default)]
     pub keep_written: bool,
+}
+
+/// After which reads a disk reads ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadAheadAfter {
+    /// After any.
+    #[default]
+    AnyRead,
+    /// After one that goes on where an earlier one ended.
+    ContinuedRead,
+}
+
+/// Where reading ahead ends, if it has not come as far as `read_ahead_sectors` before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadAheadUntil {
+    /// There.
+    #[default]
+    Distance,
+    /// With the track.
+    Track,
+    /// With the track, or with the next one if the segment began on an earlier track.
+    NextTrack,
+    /// With the cylinder.
+    Cylinder,
 }
 
 /// The volatile write cache.

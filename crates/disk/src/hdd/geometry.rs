@@ -4,6 +4,8 @@
 //! From one track to the next the first sector is skewed, so that reading on loses no revolution. Slots that hold no
 //! sector, spare and slipped ones above all, are stepped over.
 
+use std::ops::Range;
+
 use super::config::{HddConfig, TrackOrder, ZoneConfig};
 use super::seek::SeekTable;
 use super::spindle::{Angle, Spindle};
@@ -186,6 +188,28 @@ impl Geometry {
         passed.min(u64::from(place.slot)).min(sector - run_start)
     }
 
+    /// The sectors of the track that `lbn` is on.
+    pub(crate) fn track(&self, lbn: u64) -> Range<u64> {
+        let (zone, track) = self.track_of(lbn);
+        let slots = u64::from(zone.sectors_per_track.divisor);
+        zone.first_sector(track * slots)..zone.first_sector((track + 1) * slots)
+    }
+
+    /// The sector behind the last of the cylinder that `lbn` is on.
+    pub(crate) fn cylinder_end(&self, lbn: u64) -> u64 {
+        let (zone, track) = self.track_of(lbn);
+        let heads = u64::from(self.heads.divisor);
+        zone.first_sector((track / heads + 1) * heads * u64::from(zone.sectors_per_track.divisor))
+    }
+
+    /// The zone that `lbn` is in, and which of its tracks.
+    fn track_of(&self, lbn: u64) -> (&Zone, u64) {
+        let lbn = lbn.min(self.capacity_sectors - 1);
+        let zone = &self.zones[self.locate(lbn).zone as usize];
+        let sector = lbn - zone.first_lbn;
+        (zone, zone.sectors_per_track.divide(sector + zone.skipped(sector).0).0)
+    }
+
     /// What it takes to get from one place to another, in ns, without rotation.
     #[inline]
     fn switch_ns(&self, from: &HeadPosition, to: &HeadPosition) -> u64 {
@@ -225,6 +249,14 @@ impl Zone {
     const fn track_angle(&self, cylinder: u32, order: u32) -> Angle {
         let to_cylinder = self.first_angle.wrapping_add(cylinder.wrapping_mul(self.cylinder_step));
         to_cylinder.wrapping_add(self.track_skew.wrapping_mul(order))
+    }
+
+    /// The sector in the first slot from `slot` of the zone on that holds one.
+    fn first_sector(&self, slot: u64) -> u64 {
+        let behind = self.skips.partition_point(|skip| skip.from + skip.slots <= slot);
+        let before = if behind == 0 { 0 } else { self.skips[behind - 1].slots };
+        let held = self.skips.get(behind).map_or(slot - before, |next| next.from.min(slot - before));
+        (self.first_lbn + held).min(self.end_lbn)
     }
 
     /// How many slots before a sector hold nothing, and how many sectors follow before the next such slot.
@@ -353,6 +385,28 @@ mod tests {
         let config = config(ZoneConfig { slips: vec![2, 3, 12], ..ZoneConfig::default() });
         let expected = [(0, 0, 1), (0, 0, 4), (0, 1, 1), (0, 1, 3), (3, 1, 9), (4, 0, 0)];
         assert_eq!(places(&config, [1, 2, 9, 10, 76, 77]), expected);
+    }
+
+    #[test]
+    fn a_track_ends_where_the_next_begins_whatever_its_slots_hold() {
+        let region = ZoneConfig { spare_slots: 3, spare_region_cylinders: Some(2), ..ZoneConfig::default() };
+        for zone in [
+            ZoneConfig::default(),
+            ZoneConfig { slips: vec![2, 3, 12, 19, 20], ..ZoneConfig::default() },
+            ZoneConfig { slips: vec![5, 45], ..region },
+            ZoneConfig { unused_slots_before: 13, ..ZoneConfig::default() },
+        ] {
+            let geometry = Geometry::new(&config(zone.clone()), &Spindle::new(7200.0));
+            let at = |lbn| geometry.locate(lbn);
+            for lbn in 0..200 {
+                let Range { start, end } = geometry.track(lbn);
+                assert!(start <= lbn && lbn < end, "{zone:?}: {lbn} is on {start}..{end}");
+                let on = |other: u64| (at(other).cylinder, at(other).head) == (at(lbn).cylinder, at(lbn).head);
+                assert!((start..end).all(on) && !on(end) && (start == 0 || !on(start - 1)), "{zone:?}: {lbn}");
+                let end = geometry.cylinder_end(lbn);
+                assert!(at(end - 1).cylinder == at(lbn).cylinder && at(end).cylinder != at(lbn).cylinder);
+            }
+        }
     }
 
     #[test]

@@ -28,8 +28,8 @@ use std::sync::Arc;
 use iosched::{Op, Time};
 
 pub use self::config::{
-    HddConfig, InterfaceConfig, OverheadsConfig, QueueConfig, ReadCacheConfig, SeekConfig, SeekFormula, SeekPoint,
-    TrackOrder, WriteCacheConfig, ZoneConfig,
+    HddConfig, InterfaceConfig, OverheadsConfig, QueueConfig, ReadAheadAfter, ReadAheadUntil, ReadCacheConfig,
+    SeekConfig, SeekFormula, SeekPoint, TrackOrder, WriteCacheConfig, ZoneConfig,
 };
 use self::geometry::{Geometry, Pass};
 use self::queue::{Head, Pending, Queue};
@@ -66,6 +66,8 @@ struct Settings {
     write_to_read_ns: u64,
     read_ahead_sectors: u64,
     sequential_read_ahead_sectors: u64,
+    read_ahead_after: ReadAheadAfter,
+    read_ahead_until: ReadAheadUntil,
     read_on_arrival: bool,
     replace_requested: bool,
     keep_written: bool,
@@ -166,6 +168,8 @@ impl Hdd {
                 write_to_read_ns: config.write_to_read_ns.unwrap_or_else(|| seek::settle_ns(&config.seek)),
                 read_ahead_sectors: u64::from(config.read_cache.read_ahead_sectors),
                 sequential_read_ahead_sectors: u64::from(config.read_cache.sequential_read_ahead_sectors),
+                read_ahead_after: config.read_cache.read_ahead_after,
+                read_ahead_until: config.read_cache.read_ahead_until,
                 read_on_arrival: config.read_cache.read_on_arrival,
                 replace_requested: config.read_cache.replace_requested,
                 keep_written: config.read_cache.keep_written,
@@ -264,6 +268,26 @@ impl Hdd {
         reached
     }
 
+    /// Where reading ends that goes on behind `end`, what the host wanted last, in a segment that begins at
+    /// `segment_start`; `continued`: what it wanted goes on from an earlier read.
+    #[inline]
+    fn read_ahead_end(&self, segment_start: u64, end: u64, continued: bool) -> u64 {
+        if self.settings.read_ahead_after == ReadAheadAfter::ContinuedRead && !continued {
+            return end;
+        }
+        let wanted = (end + self.settings.read_ahead_sectors).min(self.geometry.capacity_sectors);
+        let limit = match self.settings.read_ahead_until {
+            ReadAheadUntil::Distance => return wanted,
+            ReadAheadUntil::Track => self.geometry.track(end - 1).end,
+            ReadAheadUntil::NextTrack => {
+                let track = self.geometry.track(end - 1);
+                if segment_start < track.start { self.geometry.track(track.end).end } else { track.end }
+            }
+            ReadAheadUntil::Cylinder => self.geometry.cylinder_end(end - 1),
+        };
+        wanted.min(limit).max(end)
+    }
+
     /// Whether writing back competes with reads.
     #[inline]
     fn is_urgent(&self) -> bool {
@@ -333,7 +357,8 @@ impl Hdd {
             }
             let last = geometry.capacity_sectors;
             self.committed_end = (end + self.settings.sequential_read_ahead_sectors).min(last);
-            self.pass_end = self.pass_end.max(end + self.settings.read_ahead_sectors).min(last);
+            let wanted = self.read_ahead_end(self.read_cache.start(segment), end, true);
+            self.pass_end = self.pass_end.max(wanted).max(self.committed_end);
             let passed_ns = self.pass.passed_ns(geometry, &self.spindle, self.committed_end);
             self.busy_until_ns = self.busy_until_ns.max(passed_ns);
             self.read_ns = self.busy_until_ns;
@@ -346,7 +371,8 @@ impl Hdd {
     /// may go further, or begin again if it had to stop.
     #[inline]
     fn read_on(&mut self, now_ns: u64, end: u64, reached: u64, runs: bool) {
-        let wanted = (end + self.settings.read_ahead_sectors).min(self.geometry.capacity_sectors);
+        let Some(segment) = self.filling else { return };
+        let wanted = self.read_ahead_end(self.read_cache.start(segment), end, true);
         if runs {
             self.pass_end = self.pass_end.max(wanted);
         } else if self.busy_until_ns <= now_ns && reached < wanted {

@@ -150,6 +150,8 @@ mod tests {
             segment_sectors: 100,
             read_ahead_sectors: 0,
             sequential_read_ahead_sectors: 0,
+            read_ahead_after: Default::default(),
+            read_ahead_until: Default::default(),
             read_on_arrival: false,
             replace_requested: true,
             keep_written: false,

@@ -5,8 +5,8 @@
 //! part of the disk that reads are spread over gives the seek curve. Caches, skews and what a write needs to settle are assumed.
 
 use iosched_disk::hdd::{
-    InterfaceConfig, OverheadsConfig, QueueConfig, ReadCacheConfig, SeekConfig, SeekPoint, TrackOrder,
-    WriteCacheConfig, ZoneConfig,
+    InterfaceConfig, OverheadsConfig, QueueConfig, ReadAheadAfter, ReadAheadUntil, ReadCacheConfig, SeekConfig,
+    SeekPoint, TrackOrder, WriteCacheConfig, ZoneConfig,
 };
 use iosched_disk::{HddConfig, Model};
 
@@ -230,6 +230,8 @@ fn start(evidence: &Evidence, revolution_ns: f64, zones: Vec<ZoneConfig>, curve:
             segment_sectors: 2_048,
             read_ahead_sectors: 1_536,
             sequential_read_ahead_sectors: 256,
+            read_ahead_after: ReadAheadAfter::AnyRead,
+            read_ahead_until: ReadAheadUntil::Distance,
             read_on_arrival: false,
             replace_requested: true,
             keep_written: false,
