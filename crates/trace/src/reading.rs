@@ -19,7 +19,7 @@ pub struct ReadOptions {
     /// device; in others, all.
     pub device: Option<u32>,
     /// Whether to look for completions in block traces. Without, requests are not held for them and
-    /// [`TraceRequest::latency_ns`] is `None`.
+    /// [`TraceRequest::latency_ns`](crate::TraceRequest::latency_ns) is `None`.
     pub latencies: bool,
     /// Read as a table with these columns ([`Format::Csv`]), whatever its first line says.
     pub columns: Option<Columns>,
