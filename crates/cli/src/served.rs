@@ -48,8 +48,8 @@ pub(crate) struct DiskArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
 
-    /// Write all that the disk's queue is told and decides, for iosched validate recording: some 200 bytes for each request;
-    /// the disk waits where the file is slow
+    /// Write all that the disk's queue is told and decides, for iosched validate recording: some 200 bytes for each
+    /// request; the disk waits where the file is slow
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record_driver: Option<PathBuf>,
 

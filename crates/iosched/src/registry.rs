@@ -110,7 +110,8 @@ impl Registry {
         &self.elevators
     }
 
-    /// Their names as `queue/scheduler` reads, with the present one in brackets; behind the others, if it is none of them.
+    /// Their names as `queue/scheduler` reads, with the present one in brackets; behind the others, if it is none of
+    /// them.
     #[must_use]
     pub fn listed(&self, present: &str) -> String {
         let mut names = self.names();

@@ -1,4 +1,5 @@
-//! Parts that sections share: the frame of a page, names of settings, small plots beside each other, tables below plots.
+//! Parts that sections share: the frame of a page, names of settings, small plots beside each other, tables below
+//! plots.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 

@@ -28,9 +28,9 @@ pub(crate) enum ValidateCommand {
     Disk(DiskArgs),
     /// Carry out in the simulator what a live disk recorded, and compare every decision
     ///
-    /// `iosched serve --record-driver FILE` (mount and ublk, too) writes all that the disk's request queue is told, with
-    /// times: what was submitted and completed, timers, every change; and all that it decided. The simulator's engine is
-    /// told the same. Where it decides otherwise, the first difference is named, and the exit code is 1.
+    /// `iosched serve --record-driver FILE` (mount and ublk, too) writes all that the disk's request queue is told,
+    /// with times: what was submitted and completed, timers, every change; and all that it decided. The simulator's
+    /// engine is told the same. Where it decides otherwise, the first difference is named, and the exit code is 1.
     Recording(recording::RecordingArgs),
 }
 

@@ -231,8 +231,8 @@ impl Decision {
         Self::Noted { what, values: std::array::from_fn(|place| values.get(place).copied()) }
     }
 
-    /// The same decision as others are told of it: `renamed` gives each bio the name that it gets, and moments are since
-    /// `beginning`.
+    /// The same decision as others are told of it: `renamed` gives each bio the name that it gets, and moments are
+    /// since `beginning`.
     #[must_use]
     pub fn told(mut self, beginning: Time, renamed: impl Fn(u64) -> u64) -> Self {
         match &mut self {

@@ -110,8 +110,8 @@ impl Allocation {
         }
     }
 
-    /// Counts the requests of `env`, which were allocated in the other layer; `waiters` try again. The device's own flush
-    /// counts in neither.
+    /// Counts the requests of `env`, which were allocated in the other layer; `waiters` try again. The device's own
+    /// flush counts in neither.
     pub(super) fn adopt(
         &mut self,
         env: &mut Env,

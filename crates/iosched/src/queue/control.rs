@@ -234,7 +234,6 @@ impl RequestQueue {
         self.attributes.nr_requests = nr_requests;
         self.allocation = Allocation::new(layer, self.device, nr_requests);
         self.allocation.adopt(&mut self.env, nr_requests, self.flushes.device_flush(), waiters);
-        debug_assert_eq!(self.is_multi_queue(), layer.is_multi_queue());
     }
 
     /// The old elevator has nothing left: the new one takes over, and takes in what waited.

@@ -189,7 +189,8 @@ impl RequestQueue {
 
     // ---- submit
 
-    /// Hands in a bio. It is not split: its length is at most [`RequestQueue::max_sectors`], as that was when the host cut it.
+    /// Hands in a bio. It is not split: its length is at most [`RequestQueue::max_sectors`], as that was when the host
+    /// cut it.
     pub fn submit(&mut self, now: Time, bio: &Bio) -> Submit {
         self.submit_issued(now, bio, None)
     }

@@ -91,7 +91,8 @@ impl LiveDisk {
         Ok(())
     }
 
-    /// Each client keeps its `nr_requests`, whatever the queue makes of them when the new elevator takes over. Whether it has.
+    /// Each client keeps its `nr_requests`, whatever the queue makes of them when the new elevator takes over. Whether
+    /// it has.
     #[inline]
     pub(super) fn follow_switch(&mut self, now: Time) -> bool {
         let over = self.switching && !self.driver.queue().is_switching();

@@ -4,8 +4,8 @@
 //! Columns are found by name and may stand in any order. When, what, where and how much must be there; the rest may be.
 //! What is not known of a request is empty. A name with a comma or a quote is quoted as in RFC 4180.
 //!
-//! The `csv` crate follows a quote over the ends of lines, as it should: one that damage left open would take the rest of
-//! the trace with it. Here a record is a line, and a bad one is told and passed over.
+//! The `csv` crate follows a quote over the ends of lines, as it should: one that damage left open would take the rest
+//! of the trace with it. Here a record is a line, and a bad one is told and passed over.
 
 use std::io::{self, Write};
 
