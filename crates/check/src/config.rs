@@ -75,6 +75,7 @@ impl Config {
             depth,
             hw_queues: random.pick(&[1, 1, 1, 2, 5]),
             tag_layout: random.pick(&[TagLayout::Spread, TagLayout::Compact]),
+            run_at_insertion: random.below(3) == 0,
         };
         let tasks = random.pick(&[1, 2, 4, 8, 20]);
         Self {

@@ -66,7 +66,7 @@ pub fn run_scenario(scenario: &Scenario, observer: impl Observer) -> Result<RunR
     let machine = Machine {
         driver: Driver::new(queue, rerun),
         device,
-        plug: scenario.plug,
+        plug_from: if scenario.plug { 2 } else { u32::MAX },
         seed: 0,
         warm_up_ns: 0,
         limit: Limit::default(),

@@ -11,7 +11,7 @@
 //! | nothing has happened for a while | [`Driver::rerun`] |
 //!
 //! After each submission and each call of `unplug`, a host also starts what [`Driver::kicked`] gives: an elevator may want the queue run in
-//! the middle of an event. What is due at one time has an order, which [`Driver::next_due`] knows.
+//! the middle of an event, and [every insertion](crate::QueueConfig::run_at_insertion) may. What is due at one time has an order, which [`Driver::next_due`] knows.
 //!
 //! In a turn, the single-queue layer dispatches first; then it wakes one process after the other that waited for a request, and dispatches
 //! behind each. The multi-queue layer wakes everybody first: who waited for a tag has it by then.
@@ -201,7 +201,7 @@ impl Driver {
         self.queue.unplug(now, context)
     }
 
-    /// What the device takes before anything else is submitted, if the elevator wants that; the host asks until there is nothing
+    /// What the device takes before anything else is submitted, if the elevator or an insertion wants that; the host asks until there is nothing
     /// more. `has_room`: the device can take a request.
     #[inline]
     pub fn kicked(&mut self, now: Time, has_room: bool) -> Option<RequestId> {

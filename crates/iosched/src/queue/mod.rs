@@ -70,10 +70,13 @@ pub struct QueueConfig {
     pub hw_queues: u16,
     /// How tags are laid out.
     pub tag_layout: TagLayout,
+    /// Whether each insertion runs the queue at once, as in Linux, and not only the turn that ends the event: what arrives while the device
+    /// has room is then issued before the next bio could merge with it. What a plug collects is inserted together, when it ends.
+    pub run_at_insertion: bool,
 }
 
 impl Default for QueueConfig {
-    /// A disk with a write cache and without force-unit-access that takes 32 commands.
+    /// A disk with a write cache and without force-unit-access that takes 32 commands; the queue is run once an event.
     fn default() -> Self {
         Self {
             hz: 1000,
@@ -87,6 +90,7 @@ impl Default for QueueConfig {
             depth: 32,
             hw_queues: 1,
             tag_layout: TagLayout::Spread,
+            run_at_insertion: false,
         }
     }
 }
@@ -134,6 +138,7 @@ pub struct RequestQueue {
     write_cache: bool,
     device_fua: bool,
     barriers: bool,
+    run_at_insertion: bool,
     device: DeviceQueues,
     allocation: Allocation,
     plugs: Plugs,
@@ -169,6 +174,7 @@ impl RequestQueue {
             write_cache: config.write_cache,
             device_fua: config.fua,
             barriers: config.barriers,
+            run_at_insertion: config.run_at_insertion,
             device,
             plugs: Plugs::default(),
             flushes: Flushes::default(),
@@ -202,10 +208,15 @@ impl RequestQueue {
         if self.is_multi_queue() {
             self.env.bio_ioprio = ioprio.unwrap_or(self.env.contexts.get(bio.context).ioprio);
         }
-        if bio.op == Op::Flush || bio.flags.intersects(Flags::PREFLUSH | Flags::FUA) {
-            return self.submit_flush(bio);
+        let submit = if bio.op == Op::Flush || bio.flags.intersects(Flags::PREFLUSH | Flags::FUA) {
+            self.submit_flush(bio)
+        } else {
+            self.submit_data(bio)
+        };
+        if self.run_at_insertion && matches!(submit, Submit::Queued(_)) && !self.plugs.is_open(bio.context) {
+            self.env.run_queue();
         }
-        self.submit_data(bio)
+        submit
     }
 
     #[inline]
@@ -308,18 +319,22 @@ impl RequestQueue {
     }
 
     /// Ends the plug of `context` and gives what it collected to the elevator: in the single-queue layer in sector order, one
-    /// request a call, in the multi-queue layer as it came, all at once. Returns whether there may be more; between calls
+    /// request a call, in the multi-queue layer as it came, all at once. Returns whether there may be more; after each call
     /// the host attends to [`RequestQueue::take_kick`].
     pub fn unplug(&mut self, now: Time, context: ContextId) -> bool {
         self.enter(now);
-        match self.allocation.rules() {
+        let more = match self.allocation.rules() {
             None => self.unplug_single(context),
             Some(rules) => self.unplug_multi(&rules, context),
+        };
+        if self.run_at_insertion && !more {
+            self.env.run_queue();
         }
+        more
     }
 
-    /// Whether the elevator wants the queue run (dispatch while the device has room) before anything else
-    /// is submitted. Asking takes the wish back.
+    /// Whether the queue is to be run (dispatch while the device has room) before anything else is submitted: an elevator wants it, or
+    /// [every insertion](QueueConfig::run_at_insertion) does. Asking takes the wish back.
     #[inline]
     pub fn take_kick(&mut self) -> bool {
         std::mem::take(&mut self.env.kick)

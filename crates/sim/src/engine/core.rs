@@ -398,7 +398,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         while self.driver.unplug(self.now(), context) {
             self.attend();
         }
-        self.report_decisions();
+        self.attend();
         self.observer.plug(self.now_ns, task as usize, false);
     }
 

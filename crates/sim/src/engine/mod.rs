@@ -38,7 +38,8 @@ const INTERRUPT_EVENTS: u64 = 1 << 16;
 pub(crate) struct Machine<'a, D> {
     pub(crate) driver: Driver,
     pub(crate) device: D,
-    pub(crate) plug: bool,
+    /// A task that submits so many I/Os at once, or more, collects them on a plug.
+    pub(crate) plug_from: u32,
     pub(crate) seed: u64,
     /// What is done in this time does not count, ns.
     pub(crate) warm_up_ns: u64,
@@ -180,10 +181,11 @@ fn prepare<'a>(plan: &Plan<'a>) -> Result<Machine<'a, iosched_disk::AnyDevice>, 
     let barriers = plan.machine.is_some_and(|machine| machine.kernel.has_barriers());
     let config = QueueConfig { barriers, ..plan.block_layer.queue_config(plan.profile) };
     let queue = plan.scheduler.build(ORIGIN, &config)?;
+    let plug_from = plan.block_layer.plug_from(queue.is_multi_queue());
     Ok(Machine {
         driver: Driver::new(queue, Rerun::LINUX),
         device: plan.profile.device(plan.seed),
-        plug: plan.block_layer.plug,
+        plug_from,
         seed: plan.seed,
         warm_up_ns: plan.warm_up_ns,
         limit: plan.limit,
@@ -199,7 +201,7 @@ pub(crate) fn run_tasks<D: Device>(
     tunables: &[TunableWrite],
     observer: impl Observer,
 ) -> Result<RunResult, SimError> {
-    let Machine { mut driver, device, plug, warm_up_ns, limit, reruns_among_tasks, interrupt, .. } = machine;
+    let Machine { mut driver, device, plug_from, warm_up_ns, limit, reruns_among_tasks, interrupt, .. } = machine;
     let cgroups = tasks::create_cgroups(&mut driver, set)?;
     let mut core = Core::new(driver, device, observer);
     core.tally.warm_up_ns = warm_up_ns;
@@ -208,7 +210,7 @@ pub(crate) fn run_tasks<D: Device>(
         let cgroup = cgroup.map_or(CgroupId::ROOT, |index| cgroups[index].id);
         core.add_task(task.pid, &task.name, task.ioprio(), cgroup);
     }
-    let tasks = tasks::Tasks::new(set, tunables, cgroups, plug);
+    let tasks = tasks::Tasks::new(set, tunables, cgroups, plug_from);
     drive(core, tasks, reruns_among_tasks, limit, interrupt)
 }
 
@@ -241,7 +243,7 @@ pub(crate) fn run_trace<D: Device>(
 
 /// Runs fio jobs.
 fn run_jobs<D: Device>(machine: Machine<'_, D>, set: &Jobs, observer: impl Observer) -> Result<RunResult, SimError> {
-    let Machine { mut driver, device, plug, seed, warm_up_ns, limit, interrupt, .. } = machine;
+    let Machine { mut driver, device, plug_from, seed, warm_up_ns, limit, interrupt, .. } = machine;
     let layout = set.layout(device.card().capacity_sectors * SECTOR_BYTES)?;
     let cgroups = jobs::create_cgroups(&mut driver, set)?;
     let names = set.names();
@@ -252,7 +254,7 @@ fn run_jobs<D: Device>(machine: Machine<'_, D>, set: &Jobs, observer: impl Obser
     for (number, job) in set.iter() {
         core.add_task(number as u32 + 1, &names[number], job.ioprio, cgroups[number]);
     }
-    drive(core, jobs::Jobs::new(set, &layout, seed, plug), false, limit, interrupt)
+    drive(core, jobs::Jobs::new(set, &layout, seed, plug_from), false, limit, interrupt)
 }
 
 /// The event loop.

@@ -93,7 +93,7 @@ pub(super) struct Tasks<'a> {
     set: &'a TaskSet,
     tunables: &'a [TunableWrite],
     groups: Vec<Group>,
-    plug: bool,
+    plug_from: u32,
     states: Vec<State>,
     /// By time, of equal times by kind as listed in [`Fixed`], then by place in the file.
     fixed: Vec<(u64, Fixed)>,
@@ -110,7 +110,7 @@ pub(crate) struct TunableWrite {
 }
 
 impl<'a> Tasks<'a> {
-    pub(super) fn new(set: &'a TaskSet, tunables: &'a [TunableWrite], groups: Vec<Group>, plug: bool) -> Self {
+    pub(super) fn new(set: &'a TaskSet, tunables: &'a [TunableWrite], groups: Vec<Group>, plug_from: u32) -> Self {
         let mut fixed = Vec::new();
         fixed.extend(set.weight_changes.iter().zip(0..).map(|(change, i)| (change.t_ns, Fixed::Weight(i))));
         fixed.extend(set.cgroup_removals.iter().zip(0..).map(|(removal, i)| (removal.t_ns, Fixed::Removal(i))));
@@ -131,7 +131,7 @@ impl<'a> Tasks<'a> {
         };
         let states = set.tasks.iter().zip(TaskLoop::all(set)).map(state).collect();
         let numbers = TaskNumbers::of(set);
-        Self { set, tunables, groups, plug, states, fixed, next_fixed: 0, numbers, heap: Heap::default() }
+        Self { set, tunables, groups, plug_from, states, fixed, next_fixed: 0, numbers, heap: Heap::default() }
     }
 
     fn task_of(&self, pid: u32) -> Option<u32> {
@@ -242,7 +242,7 @@ impl<'a> Tasks<'a> {
             self.queue_up(core, task, what);
             return;
         }
-        let plugged = self.plug && matches!(what, Ios::Program { ios: 2.., .. });
+        let plugged = matches!(what, Ios::Program { ios, .. } if ios >= self.plug_from);
         if let Some(left) = self.submit_now(core, task, Behind { what, issued: None }, plugged) {
             self.states[task as usize].behind.push_front(left);
         }
@@ -374,7 +374,7 @@ impl<D: Device, O: Observer> Source<D, O> for Tasks<'_> {
 
     fn woken(&mut self, core: &mut Core<D, O>, task: u32) {
         // What waited for a tag collects once more; what waited for room in a legacy queue has waited long enough.
-        let plugged = self.plug && core.driver.queue().is_multi_queue();
+        let plugged = self.plug_from != u32::MAX && core.driver.queue().is_multi_queue();
         if plugged {
             core.plug(task);
         }

@@ -114,7 +114,8 @@ impl<D: Clone + Into<DecisionText>> fmt::Display for Record<D> {
                     Rerun::Never => f.write_str(" never"),
                     Rerun::DeviceIdle { after_ns, drain_ns } => write!(f, " idle {after_ns} {drain_ns}"),
                     Rerun::Barren { after_ns } => write!(f, " barren {after_ns}"),
-                }
+                }?;
+                f.write_str(if config.run_at_insertion { " insertions" } else { "" })
             }
             What::Depth(depth) => write!(f, "depth {depth}"),
             What::Complete { request, result } => {
@@ -201,7 +202,7 @@ impl<'a> Parts<'a> {
 
     fn queue(&mut self) -> Result<What<DecisionText>, RecordError> {
         let elevator = self.next("elevator")?;
-        let config = QueueConfig {
+        let mut config = QueueConfig {
             hz: self.next("hz")?,
             rotational: self.next("rotational")?,
             groups: self.next("groups")?,
@@ -217,12 +218,18 @@ impl<'a> Parts<'a> {
                 "compact" => TagLayout::Compact,
                 other => return Err(self.wrong("tag layout", other)),
             },
+            run_at_insertion: false,
         };
         let rerun = match self.word("rerun")? {
             "never" => Rerun::Never,
             "idle" => Rerun::DeviceIdle { after_ns: self.next("time in ns")?, drain_ns: self.next("time in ns")? },
             "barren" => Rerun::Barren { after_ns: self.next("time in ns")? },
             other => return Err(self.wrong("rerun", other)),
+        };
+        config.run_at_insertion = match self.words.next() {
+            None => false,
+            Some("insertions") => true,
+            Some(other) => return Err(self.wrong("when insertions run the queue", other)),
         };
         Ok(What::Queue { config, elevator, rerun })
     }

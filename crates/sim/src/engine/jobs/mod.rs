@@ -85,7 +85,7 @@ enum Life {
 pub(super) struct Jobs<'a> {
     workers: Vec<Worker<'a>>,
     crew: Crew<'a>,
-    plug: bool,
+    plug_from: u32,
     heap: Heap,
     buffered: u64,
     prioritised: u64,
@@ -93,7 +93,7 @@ pub(super) struct Jobs<'a> {
 }
 
 impl<'a> Jobs<'a> {
-    pub(super) fn new(jobs: &'a JobSet, layout: &Layout, seed: u64, plug: bool) -> Self {
+    pub(super) fn new(jobs: &'a JobSet, layout: &Layout, seed: u64, plug_from: u32) -> Self {
         let worker = |(number, job): (usize, &'a Job)| Worker {
             process: Process::new(job, &layout.jobs[number], jobs.seed(number, seed)),
             life: Life::Waiting,
@@ -103,7 +103,7 @@ impl<'a> Jobs<'a> {
         let workers: Vec<Worker<'a>> = jobs.iter().map(worker).collect();
         let buffered = workers.iter().filter(|worker| !worker.process.job.direct).count() as u64;
         let crew = Crew::new(jobs, seed);
-        let mut jobs = Self { workers, crew, plug, heap: Heap::default(), buffered, prioritised: 0, unaligned: 0 };
+        let mut jobs = Self { workers, crew, plug_from, heap: Heap::default(), buffered, prioritised: 0, unaligned: 0 };
         jobs.obey(0);
         jobs
     }
@@ -206,7 +206,7 @@ impl<'a> Jobs<'a> {
     /// Submits what a job has queued. `false`: the job cannot go on now.
     fn submit<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, task: u32) -> bool {
         let queued = self.process(task).queued();
-        let plugged = self.plug && queued > 1;
+        let plugged = queued as u32 >= self.plug_from;
         self.process(task).submitting(core.now_ns);
         let mut all = true;
         while all && !core.is_exhausted() {

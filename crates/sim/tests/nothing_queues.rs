@@ -1,0 +1,118 @@
+//! Where nothing has to wait for the device, an elevator has nothing to decide: what is submitted is issued at once, whole or merged
+//! on its plug, and every elevator gives what none gives.
+
+use iosched_disk::Profile;
+use iosched_sim::{BlockLayer, Dispatched, Observer, Plan, run};
+use iosched_workload::Workload;
+use iosched_workload::fio::{JobFile, Jobs, NoVariables};
+use proptest::prelude::*;
+
+/// Work-conserving: they keep nothing back for anybody, whoever asks.
+const CONSERVING: [&str; 4] = ["mq-deadline", "kyber", "noop", "deadline"];
+/// Wait for the next request of a process while others have some, or let reads and writes take turns.
+const WAITING: [&str; 6] = ["bfq", "cfq", "cfq-2.6.16", "cfq-2.6.30", "cfq-2.6.34", "anticipatory"];
+/// Those of the layer that none is of.
+const MULTI_QUEUE: [&str; 3] = ["mq-deadline", "kyber", "bfq"];
+
+/// A device that takes and serves 64 commands at once.
+fn device() -> Profile {
+    let text = "kind = \"fixed\"\n[fixed]\ndepth = 64\nparallel = 64\nlat_ns = 100_000\nns_per_sector = 70\n";
+    Profile::parse("fixed", text).unwrap()
+}
+
+/// What the device was given, and when.
+#[derive(Default)]
+struct Given(Vec<(u64, u64, u32, usize)>);
+
+impl Observer for &mut Given {
+    fn dispatched(&mut self, now_ns: u64, request: &Dispatched, _waiting: usize, _in_device: u32) {
+        self.0.push((now_ns, request.sector, request.nr_sectors, request.task));
+    }
+}
+
+fn given(jobs: &str, scheduler: &str, plug: bool) -> Vec<(u64, u64, u32, usize)> {
+    let workload = Workload::Jobs(Jobs::new(JobFile::parse("jobs.fio", jobs.as_bytes(), &NoVariables).unwrap()));
+    let profile = device();
+    let mut plan = Plan::new(&workload, &profile, scheduler.parse().unwrap());
+    plan.block_layer = BlockLayer { plug, ..BlockLayer::default() };
+    plan.seed = 1;
+    plan.limit.ios = Some(400);
+    let mut given = Given::default();
+    run(&plan, &mut given).unwrap();
+    given.0
+}
+
+/// A job file. Depths and numbers of jobs are such that the device always has room.
+fn jobs(modes: &'static [&'static str], numjobs: std::ops::RangeInclusive<u32>) -> impl Strategy<Value = String> {
+    let batches = (1u32..=4, 1u32..=4, any::<bool>());
+    (prop::sample::select(modes), numjobs, 1u32..=8, batches, 0u32..200, prop::sample::select(&[4u32, 16, 64]))
+        .prop_map(|(rw, numjobs, iodepth, (batch, complete, uring), think_us, bs_kib)| {
+            let (batch, complete) = (batch.min(iodepth), complete.min(iodepth));
+            let engine = if uring { "io_uring" } else { "libaio" };
+            format!(
+                "[global]\nioengine={engine}\ndirect=1\nfilename=/dev/sdx\nsize=64m\noffset_increment=64m\nrw={rw}\nbs={bs_kib}k\n\
+                 iodepth={iodepth}\niodepth_batch={batch}\niodepth_batch_complete_min={complete}\nthinktime={think_us}\n\
+                 [job]\nnumjobs={numjobs}\n"
+            )
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn elevators_that_hold_nothing_back_give_what_none_gives(
+        jobs in jobs(&["read", "write", "randread", "randwrite", "randrw", "rw"], 1..=6)
+    ) {
+        let none = given(&jobs, "none", false);
+        for scheduler in CONSERVING {
+            prop_assert_eq!(&given(&jobs, scheduler, false), &none, "{}", scheduler);
+        }
+    }
+
+    #[test]
+    fn elevators_that_wait_for_a_process_give_what_none_gives_to_one_that_is_alone(
+        jobs in jobs(&["read", "randread", "write", "randrw"], 1..=1)
+    ) {
+        let none = given(&jobs, "none", false);
+        for scheduler in WAITING {
+            prop_assert_eq!(&given(&jobs, scheduler, false), &none, "{}", scheduler);
+        }
+    }
+
+    #[test]
+    fn what_a_plug_collects_in_order_is_merged_the_same_under_all(jobs in jobs(&["read", "write"], 1..=1)) {
+        let none = given(&jobs, "none", true);
+        for scheduler in MULTI_QUEUE {
+            prop_assert_eq!(&given(&jobs, scheduler, true), &none, "{}", scheduler);
+        }
+    }
+}
+
+/// The readers that were merged pairwise: two I/Os each of the same moment, and a device with room for all.
+#[test]
+fn readers_of_depth_two_are_not_merged() {
+    let jobs = "[global]\nioengine=io_uring\ndirect=1\nfilename=/dev/sdx\nsize=64m\noffset_increment=64m\nrw=read\nbs=64k\niodepth=2\n\
+                [job]\nnumjobs=4\n";
+    for scheduler in ["none", "mq-deadline", "bfq", "kyber"] {
+        let given = given(jobs, scheduler, true);
+        assert!(given.iter().all(|&(_, _, nr_sectors, _)| nr_sectors == 128), "{scheduler}");
+    }
+}
+
+/// A batch of three is collected, one of two is not.
+#[test]
+fn batches_of_more_than_two_are_collected() {
+    let batches = |batch: u32| {
+        format!(
+            "[job]\nioengine=io_uring\ndirect=1\nfilename=/dev/sdx\nsize=64m\nrw=read\nbs=4k\niodepth={batch}\niodepth_batch={batch}\n\
+             iodepth_batch_complete_min={batch}\n"
+        )
+    };
+    for (batch, nr_sectors) in [(1, 8), (2, 8), (3, 24), (8, 64)] {
+        for scheduler in ["none", "mq-deadline", "bfq", "kyber"] {
+            let given = given(&batches(batch), scheduler, true);
+            assert_eq!(given[0].2, nr_sectors, "{scheduler}, {batch} at once");
+        }
+    }
+}
