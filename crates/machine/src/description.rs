@@ -1,5 +1,6 @@
 //! The machine and its kernel's settings, from TOML.
 
+use iosched::Flags;
 use serde::Deserialize;
 
 use crate::cache::Balance;
@@ -33,7 +34,23 @@ pub enum Throttling {
     Sleeps,
 }
 
+/// Where ext4's writeback of a file goes on in the next pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resumption {
+    /// Linux up to 2.6.36: as many pages behind where the pass began as it has written, which is not behind what it wrote unless that was
+    /// all in one piece; and a pass that has written anything does not begin again at the beginning of the file.
+    BehindAsMany,
+    /// Linux from 2.6.37 on, and ext3: behind what it looked at last.
+    BehindScanned,
+}
+
 impl Version {
+    /// Where ext4's writeback goes on.
+    #[must_use]
+    pub fn resumption(self) -> Resumption {
+        if self < Self(2, 6, 37) { Resumption::BehindAsMany } else { Resumption::BehindScanned }
+    }
+
     /// How it holds writers back.
     #[must_use]
     pub fn throttling(self) -> Throttling {
@@ -44,6 +61,12 @@ impl Version {
     #[must_use]
     pub fn has_barriers(self) -> bool {
         self < Self(2, 6, 37)
+    }
+
+    /// How writes past the page cache are flagged: up to 2.6.29 no more than writeback's, so that elevators take them for asynchronous.
+    #[must_use]
+    pub fn direct_write_flags(self) -> Flags {
+        if self < Self(2, 6, 30) { Flags::empty() } else { Flags::SYNC | Flags::IDLE }
     }
 
     /// How it balances what was used once against what was used again.

@@ -56,6 +56,9 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, look
         let short = "◦ shorter than a minute: the first document does not consider such tests";
         let _ = writeln!(text, "{}", look.wrap(short, "  "));
     }
+    if results.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.held_out) {
+        let _ = writeln!(text, "{}", look.wrap("† kept back when the models were made", "  "));
+    }
     if !results.goals.is_empty() {
         text.push_str("\ngoals (ratios):\n");
         text.push_str(&goals(results, look));
@@ -94,7 +97,7 @@ impl Lines {
             let first = |text: String| if setting == 0 { text } else { String::new() };
             let mark = if row.is_short() { " ◦" } else { "" };
             let name = format!("{}/{}{mark}", own.cases[row.case].name, row.test);
-            self.heads.push([first(name), first(row.unit.clone()), own.settings[setting].label.clone()]);
+            self.heads.push([first(name), first(row.unit.clone()), own.settings[setting].label.clone() + held_out(cell)]);
             self.published.push(shown(cell.published));
             self.ours.push(shown(simulated(cell)));
             self.ratios.push((cell.ratio().map_or_else(String::new, |ratio| significant(ratio, 3)), near(cell)));
@@ -129,6 +132,11 @@ impl Lines {
         ];
         set(&heads, &columns, look)
     }
+}
+
+/// Marks what the models were made without.
+fn held_out(cell: &Cell) -> &'static str {
+    if cell.held_out { " †" } else { "" }
 }
 
 fn simulated(cell: &Cell) -> Option<Known> {

@@ -15,7 +15,7 @@ mod run;
 pub use catalogue::{Case, Experiment, Variant};
 pub use goal::{FigureKey, Goal, GoalOutcome, Measure, Other};
 pub use judge::{Judgement, Known, NOISE_SHARE, RELEVANT_SHARE, direction_of, judge};
-pub use published::{PublishedFigure, PublishedSeries};
+pub use published::{Origin, PublishedFigure, PublishedSeries};
 pub use record::{CaseRun, FigureRecord, ReproductionHeader, ReproductionRecord, SeriesRecord};
 pub use results::{Cell, ExperimentResults, Line, Row, Simulated, Summary, WITHIN_SHARE};
 pub use run::{Progress, ReproduceOptions, Reproduced, reproduce};

@@ -1,14 +1,14 @@
 //! What was published: figures and series, with the place they belong to.
 //!
-//! A file of figures has a line a figure, `case,test,unit,setting,mean,sd`, the last one empty where the document prints no
-//! deviation; lines that begin with `#` say where it all comes from.
+//! A file of figures has a line a figure, `case,test,unit,setting,mean,sd,origin`, the deviation empty where the document prints none;
+//! lines that begin with `#` say where it all comes from.
 
 use serde::Deserialize;
 
 use super::judge::Known;
 use crate::error::LabError;
 
-const COLUMNS: &str = "case,test,unit,setting,mean,sd";
+const COLUMNS: &str = "case,test,unit,setting,mean,sd,origin";
 
 /// A figure as published.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,28 @@ pub struct PublishedFigure {
     pub setting: String,
     /// Mean and deviation.
     pub known: Known,
+    /// Whether the models were made with it at hand.
+    pub origin: Origin,
+}
+
+/// Whether a published figure was at hand when the models were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It was: what is fitted is fitted to such figures.
+    Given,
+    /// It was kept back until the models were there, and judged them first.
+    HeldOut,
+}
+
+impl Origin {
+    /// As a file of figures has it.
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "given" => Some(Self::Given),
+            "held-out" => Some(Self::HeldOut),
+            _ => None,
+        }
+    }
 }
 
 /// Values that were published one by one.
@@ -55,14 +77,16 @@ pub(super) fn figures(file: &str, text: &str) -> Result<Vec<PublishedFigure>, La
     }
     let figure = |(number, line): (usize, &str)| {
         let fields: Vec<&str> = line.split(',').collect();
-        let [case, test, unit, setting, mean, sd] = fields[..] else {
-            return Err(problem(number, format!("{} fields; there are 6: {COLUMNS}", fields.len())));
+        let [case, test, unit, setting, mean, sd, origin] = fields[..] else {
+            return Err(problem(number, format!("{} fields; there are 7: {COLUMNS}", fields.len())));
         };
         let value = |text: &str| text.parse::<f64>().map_err(|_| problem(number, format!("{text:?} is no number")));
         let sd = if sd.is_empty() { None } else { Some(value(sd)?) };
         let known = Known { mean: value(mean)?, sd };
+        let origin = Origin::parse(origin)
+            .ok_or_else(|| problem(number, format!("{origin:?} is no origin; there are given and held-out")))?;
         let [case, test, unit, setting] = [case, test, unit, setting].map(str::to_owned);
-        Ok(PublishedFigure { case, test, unit, setting, known })
+        Ok(PublishedFigure { case, test, unit, setting, known, origin })
     };
     lines.map(figure).collect()
 }
@@ -73,14 +97,15 @@ mod tests {
 
     #[test]
     fn a_line_is_a_figure_and_a_damaged_one_is_told_with_its_number() {
-        let text = "# from here\ncase,test,unit,setting,mean,sd\na b,write,KB/s,x,10.5,0.5\na b,read,KB/s,x,3,\n";
+        let text = "# from here\ncase,test,unit,setting,mean,sd,origin\na b,write,KB/s,x,10.5,0.5,given\na b,read,KB/s,x,3,,held-out\n";
         let found = figures("x.csv", text).unwrap();
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].case.as_str(), found[0].known), ("a b", Known { mean: 10.5, sd: Some(0.5) }));
-        assert_eq!(found[1].known.sd, None);
+        assert_eq!((found[1].known.sd, found[1].origin), (None, Origin::HeldOut));
         let wrong = |text: &str| figures("x.csv", text).unwrap_err().to_string();
         assert_eq!(wrong(&text.replace("10.5", "ten")), "x.csv: line 3: \"ten\" is no number");
         assert_eq!(wrong("a,b\n"), format!("x.csv: line 1: \"a,b\" is not the head {COLUMNS}"));
-        assert!(wrong(&text.replace(",3,", ",3")).contains("line 4: 5 fields"));
+        assert!(wrong(&text.replace("held-out", "mine")).contains("given and held-out"));
+        assert!(wrong(&text.replace(",3,", ",3")).contains("line 4: 6 fields"));
     }
 }

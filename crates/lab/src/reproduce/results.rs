@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::catalogue::Experiment;
 use super::goal::{FigureKey, Goal, GoalOutcome};
 use super::judge::{Judgement, Known, direction_of, judge};
+use super::published::Origin;
 use super::record::{CaseRun, FigureRecord, SeriesRecord};
 use crate::doubt::SECONDS_PUBLISHED;
 use crate::figure::Direction;
@@ -50,6 +51,8 @@ pub struct Row {
 pub struct Cell {
     /// As published.
     pub published: Option<Known>,
+    /// Whether that was kept back when the models were made.
+    pub held_out: bool,
     /// As simulated.
     pub simulated: Option<Simulated>,
     /// What the published figures say against the baseline; `None` of the baseline, or if either is not known.
@@ -253,6 +256,7 @@ fn row(
             let known = Known { mean: stat::mean(&values), sd: stat::standard_deviation(&values) };
             Cell {
                 published: published.map(|own| own.known),
+                held_out: published.is_some_and(|own| own.origin == Origin::HeldOut),
                 simulated: (!values.is_empty()).then_some(Simulated { known, values }),
                 verdict_published: None,
                 verdict_simulated: None,
@@ -298,6 +302,10 @@ pub struct Summary {
     pub figures_near: usize,
     /// Figures that are known of both.
     pub figures: usize,
+    /// Of the figures those that were kept back when the models were made, within the same share.
+    pub held_out_near: usize,
+    /// How many were kept back.
+    pub held_out: usize,
     /// Goals that are met.
     pub goals_met: usize,
     /// Goals of which that is known.
@@ -316,6 +324,7 @@ impl Summary {
             for cell in results.rows.iter().flat_map(|row| &row.cells) {
                 count(cell.same(), &mut summary.verdicts_same, &mut summary.verdicts);
                 count(cell.is_near(), &mut summary.figures_near, &mut summary.figures);
+                count(cell.is_near().filter(|_| cell.held_out), &mut summary.held_out_near, &mut summary.held_out);
             }
             for (_, outcome) in &results.goals {
                 count(outcome.met, &mut summary.goals_met, &mut summary.goals);
@@ -324,12 +333,13 @@ impl Summary {
         summary
     }
 
-    /// In a sentence: "verdicts the same: 5 of 6; figures within 15 %: 9 of 12; goals met: 3 of 4".
+    /// In a sentence: "verdicts the same: 5 of 6; figures within 15 %: 9 of 12; of those kept back at first: 2 of 3; goals met: 3 of 4".
     #[must_use]
     pub fn sentence(&self) -> String {
         let parts = [
             ("verdicts the same", self.verdicts_same, self.verdicts),
             ("figures within 15 %", self.figures_near, self.figures),
+            ("of those kept back at first", self.held_out_near, self.held_out),
             ("goals met", self.goals_met, self.goals),
         ];
         let known = parts.iter().filter(|(.., of)| *of > 0).map(|(what, some, of)| format!("{what}: {some} of {of}"));

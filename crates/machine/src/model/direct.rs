@@ -94,7 +94,7 @@ impl Model {
             }
             DirectStage::Allocated => {
                 let (op, flags) = match direct.is_write {
-                    true => (Op::Write, Flags::SYNC | Flags::IDLE),
+                    true => (Op::Write, self.machine.kernel.direct_write_flags()),
                     false => (Op::Read, Flags::SYNC),
                 };
                 if let Some(action) = self.send_direct(task, disk, ino, (op, flags), direct.position..to) {
@@ -129,7 +129,7 @@ impl Model {
                 return action;
             }
         }
-        let kind = (Op::Write, Flags::SYNC | Flags::IDLE);
+        let kind = (Op::Write, self.machine.kernel.direct_write_flags());
         while let Some(&offset) = scatter.offsets.get(scatter.next) {
             if let Some(action) = self.send_direct(task, disk, ino, kind, offset..offset + scatter.bytes) {
                 return action;

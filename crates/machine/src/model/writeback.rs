@@ -6,6 +6,7 @@ use super::Model;
 use super::io::DiskRange;
 use super::task::{Action, Frame, Wait};
 use crate::cache::Mapping;
+use crate::description::Resumption;
 
 /// Pages that get their blocks at once at most: 8 MiB, the longest chunk of ext4's allocator.
 const ALLOCATED_PAGES_MAX: u64 = 2048;
@@ -46,6 +47,10 @@ pub(super) struct Writeback {
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     mapping: Mapping,
+    /// Where the pass began with it.
+    start: u64,
+    /// Pages of it that the pass has written.
+    written: u64,
     page: u64,
     /// Where it ends: behind the file, or once it has begun again at 0, where it began.
     end: u64,
@@ -125,8 +130,8 @@ impl Model {
                     if self.cache.nr_writeback_of(cursor.mapping) > 0 {
                         return Action::Block(Wait::Written(cursor.mapping));
                     }
-                } else if cursor.end == u64::MAX && index > 0 && !pass.sync {
-                    pass.current = Some(Cursor { page: 0, end: index, ..cursor });
+                } else if cursor.end == u64::MAX && index > 0 && !pass.sync && self.begins_again(&cursor) {
+                    pass.current = Some(Cursor { start: 0, page: 0, end: index, ..cursor });
                 } else {
                     self.finish_inode(pass, cursor);
                 }
@@ -155,6 +160,7 @@ impl Model {
             };
             let pages = pages.min(mapped_pages).min(self.disks[disk].bio_pages_max());
             cursor.page = page + pages;
+            cursor.written += pages;
             pass.budget -= pages;
             pass.written += pages;
             pass.current = Some(cursor);
@@ -200,7 +206,7 @@ impl Model {
                 if !matches!(pass.scope, Scope::File(_)) {
                     self.disks[pass.disk].held.push(mapping);
                 }
-                return Some(Cursor { mapping, page, end: u64::MAX });
+                return Some(Cursor { mapping, start: page, written: 0, page, end: u64::MAX });
             }
             if !matches!(pass.scope, Scope::File(_)) {
                 self.inode_mut(mapping).listed = false;
@@ -211,12 +217,34 @@ impl Model {
     /// The pass has been over a whole file.
     fn finish_inode(&mut self, pass: &mut Writeback, cursor: Cursor) {
         pass.current = None;
-        if !pass.sync {
-            self.inode_mut(cursor.mapping).writeback_index = cursor.page;
-        }
+        self.keep_index(pass, &cursor);
         if !matches!(pass.scope, Scope::File(_)) {
             self.relist(pass.disk, cursor.mapping);
         }
+    }
+
+    /// Where the next pass over the file begins.
+    fn keep_index(&mut self, pass: &Writeback, cursor: &Cursor) {
+        if !pass.sync {
+            self.inode_mut(cursor.mapping).writeback_index = match self.resumption(cursor.mapping) {
+                Resumption::BehindScanned => cursor.page,
+                Resumption::BehindAsMany => cursor.start + cursor.written,
+            };
+        }
+    }
+
+    /// Whether a pass that is at the end of a file goes on at its beginning.
+    fn begins_again(&self, cursor: &Cursor) -> bool {
+        self.resumption(cursor.mapping) == Resumption::BehindScanned || cursor.written == 0
+    }
+
+    /// The rule for a file; a disk's own pages have none of a file system's.
+    fn resumption(&self, mapping: Mapping) -> Resumption {
+        let (disk, _) = self.owner(mapping);
+        if mapping == self.device_mapping(disk) || !self.machine.file_system.delayed_allocation() {
+            return Resumption::BehindScanned;
+        }
+        self.machine.kernel.resumption()
     }
 
     /// The pass stops within a file: it goes on there another time. Whether anything was left.
@@ -224,9 +252,7 @@ impl Model {
         let Some(cursor) = pass.current.take() else {
             return pass.inodes > 0;
         };
-        if !pass.sync {
-            self.inode_mut(cursor.mapping).writeback_index = cursor.page;
-        }
+        self.keep_index(pass, &cursor);
         if !matches!(pass.scope, Scope::File(_)) {
             self.relist(pass.disk, cursor.mapping);
         }

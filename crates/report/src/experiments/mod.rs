@@ -201,6 +201,7 @@ fn method(header: &ReproductionHeader, summary: &Summary) -> Markup {
                 li {
                     "Tests shorter than a minute are marked ◦: the first document does not consider such tests."
                 }
+                li { "Published figures marked † were kept back when the models were made." }
                 li { (duration(summary.simulated_ns as f64, 3)) " of virtual time were simulated altogether." }
             }
             pre { (header.command) }

@@ -245,9 +245,9 @@ impl Elevator for Cfq2616 {
         self.tell(env);
     }
 
-    /// Whoever has requests in the device will run the queue when they are done.
+    /// With nothing queued there is nothing to run it for.
     fn runs_after_timer(&self) -> bool {
-        self.in_driver == 0 && !self.rounds.is_empty()
+        !self.rounds.is_empty()
     }
 
     fn recording(&mut self, env: &mut Env) {
