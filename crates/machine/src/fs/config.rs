@@ -78,6 +78,13 @@ pub struct FsConfig {
     /// What the journal guarantees of data.
     #[serde(default)]
     pub data: DataMode,
+    /// The file system takes so much of the device, from its beginning, at least 64 MiB. Not given: all of it.
+    #[serde(default)]
+    pub size_mib: Option<u64>,
+    /// Applications work in a directory that is as old as the file system, in the group at so many percent of it, 0 to 100. Not
+    /// given: at the top.
+    #[serde(default)]
+    pub directory_percent: Option<u32>,
 }
 
 const fn default_inode_bytes() -> u32 {
@@ -113,6 +120,8 @@ impl FsConfig {
             barrier: None,
             commit_interval_s: default_commit_interval_s(),
             data: DataMode::Ordered,
+            size_mib: None,
+            directory_percent: None,
         }
     }
 
@@ -161,6 +170,12 @@ impl FsConfig {
         }
         if let Some(groups) = self.flex_groups.filter(|groups| !groups.is_power_of_two() || *groups > 256) {
             return bad("flex_groups", groups.into(), "a power of two up to 256");
+        }
+        if let Some(mib) = self.size_mib.filter(|mib| *mib < 64) {
+            return bad("size_mib", mib, "at least 64");
+        }
+        if let Some(percent) = self.directory_percent.filter(|percent| *percent > 100) {
+            return bad("directory_percent", percent.into(), "0 to 100");
         }
         if self.commit_interval_s == 0 {
             return bad("commit_interval_s", 0, "at least 1");

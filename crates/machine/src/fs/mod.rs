@@ -95,6 +95,7 @@ pub struct FileSystem {
     free_slots: Vec<u32>,
     random: SplitMix64,
     journal: Vec<BlockRun>,
+    work_directory: Ino,
     /// Blocks kept in memory for pages to come; free on the medium.
     preallocated: u64,
     /// Blocks promised to pages that are not allocated yet.
@@ -116,6 +117,8 @@ impl FileSystem {
     /// [`FsError::Setting`], [`FsError::TooSmall`], [`FsError::TooLarge`].
     pub fn new(config: &FsConfig, capacity_sectors: u64, seed: u64) -> Result<Self, FsError> {
         config.validate()?;
+        let own_sectors = config.size_mib.map_or(u64::MAX, |mib| mib.saturating_mul(2048));
+        let capacity_sectors = capacity_sectors.min(own_sectors);
         let mut geometry = Geometry::new(config, capacity_sectors)?;
         let journal = place_journal(config, &mut geometry).ok_or(FsError::TooSmall { capacity_sectors })?;
         let groups = Groups::new(config, &geometry);
@@ -127,6 +130,7 @@ impl FileSystem {
             free_slots: Vec::new(),
             random: SplitMix64::entity(seed, 0x6673),
             journal,
+            work_directory: Ino(0),
             preallocated: 0,
             reserved: 0,
             locality: Vec::new(),
@@ -135,6 +139,11 @@ impl FileSystem {
             colour: 0,
         };
         fs.make_first_directories().map_err(|_| FsError::TooSmall { capacity_sectors })?;
+        if let Some(percent) = config.directory_percent {
+            let group = u64::from(fs.groups.count() - 1) * u64::from(percent) / 100;
+            let name_bytes = 8;
+            fs.work_directory = fs.make_in(fs.root(), name_bytes, true, Some(group as u32), &mut Effects::default())?;
+        }
         Ok(fs)
     }
 
@@ -167,6 +176,12 @@ impl FileSystem {
     #[must_use]
     pub const fn root(&self) -> Ino {
         Ino(0)
+    }
+
+    /// The directory that applications work in: the root, unless the [configuration](FsConfig::directory_percent) says another.
+    #[must_use]
+    pub const fn work_directory(&self) -> Ino {
+        self.work_directory
     }
 
     /// How it was made.

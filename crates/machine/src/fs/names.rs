@@ -31,9 +31,21 @@ impl FileSystem {
     }
 
     fn make(&mut self, parent: Ino, name_bytes: u8, directory: bool, effects: &mut Effects) -> Result<Ino, FsError> {
+        self.make_in(parent, name_bytes, directory, None, effects)
+    }
+
+    /// The same, with its inode in `group` if it says one.
+    pub(super) fn make_in(
+        &mut self,
+        parent: Ino,
+        name_bytes: u8,
+        directory: bool,
+        group: Option<u32>,
+        effects: &mut Effects,
+    ) -> Result<Ino, FsError> {
         let hash = (self.random.next_u64() >> 32) as u32;
         self.read_to_find(parent, hash, None, effects);
-        let number = self.take_inode(parent, directory, effects)?;
+        let number = self.take_inode(parent, directory, group, effects)?;
         let mut inode = Inode::new(number, parent);
         inode.hash = hash;
         inode.entry_bytes = entry_bytes(name_bytes);

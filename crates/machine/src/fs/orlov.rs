@@ -16,12 +16,19 @@ const DIRECTORY_BLOCKS_MIN: u64 = 256;
 const DIRECTORY_INODES: u32 = 64;
 
 impl FileSystem {
-    /// Takes an inode for a directory or file in `parent`. Gives its number and says what was read and changed.
-    pub(super) fn take_inode(&mut self, parent: Ino, directory: bool, effects: &mut Effects) -> Result<u32, FsError> {
+    /// Takes an inode for a directory or file in `parent`, of `group` if it says one. Gives its number and says what was read and changed.
+    pub(super) fn take_inode(
+        &mut self,
+        parent: Ino,
+        directory: bool,
+        group: Option<u32>,
+        effects: &mut Effects,
+    ) -> Result<u32, FsError> {
         if self.groups.total.free_inodes == 0 {
             return Err(FsError::NoInodes);
         }
-        let group = if directory { self.group_for_directory(parent) } else { self.group_for_file(parent) };
+        let group =
+            group.or_else(|| if directory { self.group_for_directory(parent) } else { self.group_for_file(parent) });
         let group =
             group.or_else(|| self.groups.list.iter().position(|group| group.free_inodes > 0).map(|at| at as u32));
         let group = group.ok_or(FsError::NoInodes)?;

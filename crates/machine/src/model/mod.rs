@@ -231,7 +231,7 @@ impl Model {
     pub fn add_application(&mut self, existing: &[Existing]) -> Result<usize, MachineError> {
         let mut roots = vec![None; Node::DISKS_MAX as usize];
         for (disk, root) in self.disks.iter().zip(&mut roots) {
-            *root = Some((0, disk.fs.root()));
+            *root = Some((0, disk.fs.work_directory()));
         }
         for (number, root) in (0..).zip(&mut roots) {
             if let Some((disk, _)) = root {
@@ -529,8 +529,8 @@ impl Model {
     }
 
     /// Pages that a writer dirties before limits are looked at.
-    fn dirty_turn_pages(&self) -> u64 {
-        self.ratelimit_pages().min(TURN_PAGES_MAX)
+    fn dirty_turn_pages(&self, task: u32) -> u64 {
+        self.ratelimit_pages(task).min(TURN_PAGES_MAX)
     }
 
     /// No page can be had now.

@@ -118,6 +118,8 @@ pub(super) struct Task {
     pub(super) effects: Effects,
     /// Pages dirtied since it was last held up to the limits.
     pub(super) dirtied_pages: u64,
+    /// How its dirtying is paced.
+    pub(super) pacing: super::throttle::Pacing,
     /// What its last pass of writeback came to.
     pub(super) written: super::writeback::Outcome,
 }

@@ -10,8 +10,13 @@ use crate::description::Throttling;
 const RATELIMIT_PAGES_MAX: u64 = 1024;
 /// The same while the limit is exceeded.
 const EXCEEDED_PAGES: u64 = 8;
-/// Shortest and longest sleep of a writer that is paced, ns.
-const PAUSE_NS: (u64, u64) = (10_000_000, 200_000_000);
+/// What a sleep of a writer that is paced should last, and what it lasts at most, ns.
+const PAUSE_NS: u64 = 10_000_000;
+const PAUSE_MAX_NS: u64 = 200_000_000;
+/// Fewest pages to be worth a sleep of [`PAUSE_NS`].
+const PAUSE_PAGES_MIN: u64 = 32;
+/// Who is so late does not catch up, ns.
+const LATE_NS: u64 = 1_000_000_000;
 /// Assumed rate of writeback before any was seen, pages a second: 100 MB/s.
 const RATE_FIRST: u64 = 25_600;
 /// How often the rate is measured, ns.
@@ -25,6 +30,8 @@ pub(super) struct Throttle {
     dirtied: u64,
     /// Pages it has written back itself.
     written: u64,
+    /// Its last sleep was as long as the disk needs, rather than as long as may be.
+    is_paced: bool,
     stage: ThrottleStage,
 }
 
@@ -37,7 +44,7 @@ enum ThrottleStage {
 
 impl Throttle {
     pub(super) const fn new(disk: usize, dirtied: u64) -> Self {
-        Self { disk, dirtied, written: 0, stage: ThrottleStage::Look }
+        Self { disk, dirtied, written: 0, is_paced: false, stage: ThrottleStage::Look }
     }
 }
 
@@ -68,11 +75,74 @@ impl Rate {
     }
 }
 
+/// How a task's dirtying is paced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pacing {
+    /// Up to when what it has dirtied is paid for, ns.
+    since_ns: u64,
+    /// Pages between two looks at the limits.
+    pages: u64,
+}
+
+impl Default for Pacing {
+    /// 128 KiB.
+    fn default() -> Self {
+        Self { since_ns: 0, pages: PAUSE_PAGES_MIN }
+    }
+}
+
+/// How long sleeps are to be, and how many pages lie between them.
+#[derive(Clone, Copy, Debug)]
+struct Aim {
+    /// Below this, nobody sleeps, ns.
+    shortest_ns: u64,
+    pages: u64,
+}
+
+impl Aim {
+    /// Of a disk that writes `rate` pages a second, and a task that may dirty `task_rate`.
+    fn of(rate: u64, task_rate: u64, longest_ns: u64) -> Self {
+        let in_ns = |ns: u64, rate: u64| (u128::from(rate) * u128::from(ns) / 1_000_000_000) as u64;
+        let (mut ns, mut pages) = (PAUSE_NS.min(longest_ns), in_ns(PAUSE_NS.min(longest_ns), rate));
+        // A slow disk: longer sleeps, so that there is something between them.
+        if pages < PAUSE_PAGES_MIN {
+            (ns, pages) = (longest_ns, in_ns(longest_ns, rate));
+            if pages > PAUSE_PAGES_MIN {
+                (ns, pages) = (ns_for(PAUSE_PAGES_MIN, rate), PAUSE_PAGES_MIN);
+            }
+        }
+        if ns_for(pages, task_rate) > longest_ns {
+            (ns, pages) = (longest_ns, in_ns(longest_ns, task_rate));
+        }
+        Self { shortest_ns: if pages >= PAUSE_PAGES_MIN { ns / 2 } else { ns }, pages: pages.max(1) }
+    }
+}
+
+/// How long a rate takes for so many pages, ns.
+fn ns_for(pages: u64, rate: u64) -> u64 {
+    (u128::from(pages) * 1_000_000_000 / u128::from(rate.max(1))) as u64
+}
+
+/// Pages between two looks while `room` pages are left: the root of them, by powers of two.
+fn poll_pages(room: u64) -> u64 {
+    1 << (room.max(1).ilog2() / 2)
+}
+
+/// By how much writers may be faster than the disk: 2 at free run, 1 in the middle, 0 at the limit, by a cubic curve.
+fn position_ratio(free_run: u64, limit: u64, unclean: u64) -> f64 {
+    if unclean >= limit {
+        return 0.0;
+    }
+    let setpoint = (free_run + limit) as f64 / 2.0;
+    let below = (setpoint - unclean as f64) / (limit as f64 - setpoint).max(1.0);
+    1.0 + below * below * below
+}
+
 impl Model {
     pub(super) fn throttle(&mut self, task: u32, throttle: &mut Throttle) -> Action {
         match self.machine.kernel.throttling() {
             Throttling::WritesBack => self.write_back_own(task, throttle),
-            Throttling::Sleeps => self.pace(throttle),
+            Throttling::Sleeps => self.pace(task, throttle),
         }
     }
 
@@ -99,29 +169,47 @@ impl Model {
         Action::Push(Frame::Writeback(Writeback::new(throttle.disk, Scope::All, budget)))
     }
 
-    /// A writer sleeps as long as the disk takes for what it has dirtied, less below the middle of the limits and more
-    /// above.
-    fn pace(&mut self, throttle: &mut Throttle) -> Action {
+    /// A writer sleeps so that it dirties pages as fast as the disk writes them: faster or slower by how far what is dirty is
+    /// from the middle between free run and limit. What it did between two looks counts: only the rest of the time is slept.
+    fn pace(&mut self, task: u32, throttle: &mut Throttle) -> Action {
+        let now_ns = self.now_ns;
+        if throttle.stage == ThrottleStage::Waited && throttle.is_paced {
+            return Action::Pop;
+        }
         let disk = &mut self.disks[throttle.disk];
-        disk.rate.update(self.now_ns, disk.written_pages);
+        disk.rate.update(now_ns, disk.written_pages);
         let rate = disk.rate.pages_per_s.max(1);
         self.start_background();
         let (background, hard) = self.dirty_limits();
         let unclean = self.cache.nr_dirty() + self.cache.nr_writeback();
         let free_run = (background + hard) / 2;
-        self.dirty_exceeded = unclean > free_run;
-        if unclean <= free_run || (throttle.stage == ThrottleStage::Waited && unclean <= hard) {
+        let own = &mut self.tasks[task as usize].pacing;
+        if unclean <= free_run {
+            self.dirty_exceeded = false;
+            *own = Pacing { since_ns: now_ns, pages: poll_pages(hard - unclean) };
             return Action::Pop;
         }
-        // At the setpoint, the middle of free run and limit, as fast as the disk; twice as fast at free run, not at all at the limit.
-        let setpoint = (free_run + hard) / 2;
-        let span = (hard - setpoint).max(1);
-        let share = (setpoint + span).saturating_sub(unclean).min(2 * span);
-        let pages = u128::from(throttle.dirtied.max(1));
-        let pause_ns = pages * 1_000_000_000 * u128::from(span) / (u128::from(rate) * u128::from(share.max(1)));
-        let pause_ns = (pause_ns.min(u128::from(PAUSE_NS.1)) as u64).max(PAUSE_NS.0);
+        self.dirty_exceeded = unclean > hard;
+        let task_rate = (rate as f64 * position_ratio(free_run, hard, unclean)) as u64;
+        let longest_ns = (ns_for(unclean, rate) / 8).clamp(1, PAUSE_MAX_NS);
+        let aim = Aim::of(rate, task_rate, longest_ns);
+        throttle.is_paced = task_rate > 0;
         throttle.stage = ThrottleStage::Waited;
-        Action::Block(Wait::Until(self.now_ns + pause_ns))
+        let mut pause_ns = longest_ns;
+        if throttle.is_paced {
+            let period_ns = ns_for(throttle.dirtied, task_rate);
+            let ran_ns = now_ns.saturating_sub(own.since_ns);
+            if period_ns < ran_ns + aim.shortest_ns {
+                own.since_ns = if ran_ns > period_ns + LATE_NS { now_ns } else { own.since_ns + period_ns };
+                return Action::Pop;
+            }
+            pause_ns = period_ns - ran_ns;
+        }
+        let over_ns = pause_ns.saturating_sub(longest_ns);
+        pause_ns -= over_ns;
+        // What is not slept of a long pause is had in the next one, up to as much again.
+        *own = Pacing { since_ns: now_ns + pause_ns - over_ns.min(longest_ns).min(now_ns), pages: aim.pages };
+        Action::Block(Wait::Until(now_ns + pause_ns))
     }
 
     /// Pages from which on writeback begins in the background, and from which on writers are held back.
@@ -150,8 +238,12 @@ impl Model {
         (self.cache.pages_max() / 128).clamp(16, RATELIMIT_PAGES_MAX)
     }
 
-    /// Pages that a task dirties between two looks at the limits.
-    pub(super) fn ratelimit_pages(&self) -> u64 {
-        if self.dirty_exceeded { EXCEEDED_PAGES } else { self.ratelimit_pages_max() }
+    /// Pages that `task` dirties between two looks at the limits.
+    pub(super) fn ratelimit_pages(&self, task: u32) -> u64 {
+        let usual = match self.machine.kernel.throttling() {
+            Throttling::WritesBack => self.ratelimit_pages_max(),
+            Throttling::Sleeps => self.tasks[task as usize].pacing.pages,
+        };
+        if self.dirty_exceeded { usual.min(EXCEEDED_PAGES) } else { usual }
     }
 }

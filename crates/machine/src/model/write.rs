@@ -41,7 +41,7 @@ impl Model {
         // With O_SYNC every call is a turn of its own; else all that may be dirtied before limits are looked at.
         let turn_end = match write.flags.sync {
             true => write.start + ((write.position - write.start) / write.call_bytes + 1) * write.call_bytes,
-            false => write.position + self.dirty_turn_pages() * PAGE_BYTES,
+            false => write.position + self.dirty_turn_pages(task) * PAGE_BYTES,
         };
         let to = turn_end.min(write.end);
         // A page that is written in part and that the file has already is read first.
@@ -87,7 +87,7 @@ impl Model {
         if write.flags.sync {
             return Action::Push(Frame::Fsync(Fsync::new(write.node, write.flags.data_only)));
         }
-        if self.tasks[task as usize].dirtied_pages >= self.ratelimit_pages() {
+        if self.tasks[task as usize].dirtied_pages >= self.ratelimit_pages(task) {
             let dirtied = std::mem::take(&mut self.tasks[task as usize].dirtied_pages);
             return Action::Push(Frame::Throttle(Throttle::new(disk, dirtied)));
         }
