@@ -7,6 +7,7 @@ use std::path::Path;
 use iosched_machine::description::Machine;
 
 use crate::error::LabError;
+use crate::reproduce::merge;
 
 /// The profiles that come with this crate: name and text.
 const EMBEDDED: &[(&str, &str)] = &[
@@ -42,6 +43,22 @@ impl MachineProfile {
             Some((name, text)) => Self::parse(name, text),
             None => Err(LabError::UnknownMachine { name: name.to_owned(), known: Self::names().collect() }),
         }
+    }
+
+    /// The profile of that name, with changes.
+    ///
+    /// # Errors
+    /// There is none of that name, or it is none with the changes.
+    pub(crate) fn changed(name: &str, changes: &toml::Table) -> Result<Self, LabError> {
+        let own = Self::named(name)?;
+        let text = EMBEDDED.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text);
+        if changes.is_empty() {
+            return Ok(own);
+        }
+        let problem = |error: toml::de::Error| LabError::Data { file: name.to_owned(), problem: error.to_string() };
+        let mut table: toml::Table = text.parse().map_err(problem)?;
+        merge(&mut table, changes);
+        Ok(Self { machine: table.try_into().map_err(problem)?, ..own })
     }
 
     /// A profile by name, or from a file: its name holds a `/` or ends in `.toml`.

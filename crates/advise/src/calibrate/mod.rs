@@ -15,6 +15,7 @@ mod probe;
 mod records;
 mod summary;
 mod target;
+mod trace;
 mod verdict;
 mod write;
 
@@ -30,6 +31,7 @@ pub use probe::{Probe, Role, Span, probes};
 pub use records::{FORMAT, Header, Measurements, Sample, write_header, write_sample};
 pub use summary::{Spread, Summary};
 pub use target::Target;
+pub use trace::{TraceFit, fit_trace};
 pub use verdict::{NOISY, Verdict, WITHIN};
 
 /// A kind of model, and how far its best is from the probes on average, as a ratio less 1, or why it was not tried.

@@ -2,6 +2,7 @@
 
 mod real;
 mod show;
+mod trace;
 
 use std::fs::File;
 use std::io::{BufReader, IsTerminal as _};
@@ -36,6 +37,8 @@ const NAME_DEFAULT: &str = "calibrated.toml";
 /// profile. It is shown beside what was measured, and so are workloads that no fit saw: 4 KiB random reads at depths 1, 8 and 32,
 /// sequential reads of 128 KiB and 1 MiB, and, where writing is allowed, mixed reads and writes.
 ///
+/// Of a disk that is not at hand, --trace takes what it served, one request at a time, and fits a rotating disk to that.
+///
 /// A device is only read, unless its data may be destroyed, and so is a file, always. In a directory, a file is made, written and
 /// removed.
 ///
@@ -45,7 +48,7 @@ const NAME_DEFAULT: &str = "calibrated.toml";
 pub(crate) struct CalibrateArgs {
     /// A block device, as /dev/sdb; a file, which is only read; a directory in a file system on it; or, to try it out, a profile of `iosched device list` or a
     /// file *.toml
-    #[arg(value_name = "DEVICE|FILE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present = "from")]
+    #[arg(value_name = "DEVICE|FILE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present_any = ["from", "trace"])]
     target: Option<String>,
 
     /// Write the profile to this file
@@ -71,6 +74,15 @@ pub(crate) struct CalibrateArgs {
     /// Measure nothing: fit what is in this file
     #[arg(long, value_name = "RECORDS", value_hint = ValueHint::FilePath)]
     from: Option<PathBuf>,
+
+    /// Measure nothing: fit a rotating disk to what one served, a request a line (as for `iosched validate disk`; also .gz and .zst). Its
+    /// first half is fitted, the second shows how well
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["target", "from", "check", "report", "destroy_data"])]
+    trace: Option<PathBuf>,
+
+    /// With --trace: a profile of the disk to begin with, as an import made it
+    #[arg(long, value_name = "PROFILE|FILE", requires = "trace")]
+    start: Option<String>,
 
     /// Fit nothing: show this profile beside what is measured
     #[arg(long, value_name = "PROFILE|FILE", conflicts_with = "output")]
@@ -99,11 +111,18 @@ Examples:
   iosched calibrate /dev/sdX -o sdX.toml --destroy-data /dev/sdX
   iosched calibrate --from calibration.jsonl -o sdb.toml --report sdb.html
   iosched calibrate /dev/sdb --check ./sdb.toml
+  iosched calibrate --trace served.trace.gz --start ./imported.toml -o disk.toml
   iosched compare --workload jobs.fio --device ./sdb.toml --scheduler today";
 
 pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
     let check = args.check.as_deref().map(device::load).transpose()?;
     let interrupt = Arc::new(AtomicBool::new(false));
+    let name = args.output.as_deref().unwrap_or_else(|| Path::new(NAME_DEFAULT)).display().to_string();
+    if let Some(file) = &args.trace {
+        let flag = Arc::clone(&interrupt);
+        on_signal(move |_| flag.store(true, Ordering::Relaxed))?;
+        return trace::run(args, file, &name, &interrupt);
+    }
     let mut outputs = Outputs::new(args.write).prints("the figures").reads_all(&args.from);
     outputs = outputs.reads_all(&args.target).reads_all(&args.check);
     let output = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
@@ -122,7 +141,6 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
     }
     let recorded = records.finish();
     let interrupted = interrupt.load(Ordering::Relaxed);
-    let name = args.output.as_deref().unwrap_or_else(|| Path::new(NAME_DEFAULT)).display().to_string();
     let calibration = match &check {
         Some(profile) => Calibration::check(&measurements, profile),
         None => Calibration::of(&measurements, &name),

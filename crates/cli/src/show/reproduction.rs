@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use iosched_lab::reproduce::Judgement;
-use iosched_lab::reproduce::{Cell, ExperimentResults, GoalOutcome, Known, ReproductionHeader, Row, Summary};
+use iosched_lab::reproduce::{
+    Cell, Experiment, ExperimentResults, GoalOutcome, Known, ReproductionHeader, Row, Summary,
+};
 use iosched_lab::{Decimals, grouped, significant};
 
 use super::Cell as Shown;
@@ -82,6 +84,7 @@ struct Lines {
     published: Vec<Shown>,
     ours: Vec<Shown>,
     ratios: Vec<(String, Tone)>,
+    bands: Vec<(String, Tone)>,
     published_says: Vec<(String, Tone)>,
     ours_says: Vec<(String, Tone)>,
 }
@@ -97,10 +100,18 @@ impl Lines {
             let first = |text: String| if setting == 0 { text } else { String::new() };
             let mark = if row.is_short() { " ◦" } else { "" };
             let name = format!("{}/{}{mark}", own.cases[row.case].name, row.test);
-            self.heads.push([first(name), first(row.unit.clone()), own.settings[setting].label.clone() + held_out(cell)]);
+            self.heads.push([
+                first(name),
+                first(row.unit.clone()),
+                own.settings[setting].label.clone() + held_out(cell),
+            ]);
             self.published.push(shown(cell.published));
             self.ours.push(shown(simulated(cell)));
             self.ratios.push((cell.ratio().map_or_else(String::new, |ratio| significant(ratio, 3)), near(cell)));
+            let band = cell
+                .band()
+                .map_or_else(String::new, |(low, high)| format!("{} to {}", decimals.show(low), decimals.show(high)));
+            self.bands.push((band, Tone::Faint));
             let is_baseline = setting == own.baseline();
             self.published_says.push(verdict(cell.verdict_published, is_baseline, Tone::Faint));
             let (tone, differs) = match cell.same() {
@@ -109,7 +120,11 @@ impl Lines {
                 None => (Tone::Plain, ""),
             };
             let (said, tone) = verdict(cell.verdict_simulated, is_baseline, tone);
-            self.ours_says.push((said + differs, tone));
+            let otherwise: String = cell
+                .otherwise()
+                .filter_map(|other| Some(format!("; {}: {}", other.assumption, words(other.verdict?))))
+                .collect();
+            self.ours_says.push((said + differs + &otherwise, tone));
         }
     }
 
@@ -123,13 +138,16 @@ impl Lines {
         let column = |head: &str, cells| Column { head: head.to_owned(), note: None, cells };
         let figure =
             |head: &str, cells: &[Shown]| figures_column(head.to_owned(), None, cells.iter().map(Option::as_ref));
-        let columns = [
+        let mut columns = vec![
             figure("published", &self.published),
             figure("ours", &self.ours),
             column("ratio", self.ratios),
             column("published says", self.published_says),
             column("ours says", self.ours_says),
         ];
+        if self.bands.iter().any(|(band, _)| !band.is_empty()) {
+            columns.insert(3, column("over unknowns", self.bands));
+        }
         set(&heads, &columns, look)
     }
 }
@@ -151,9 +169,53 @@ fn near(cell: &Cell) -> Tone {
 fn verdict(verdict: Option<Judgement>, is_baseline: bool, tone: Tone) -> (String, Tone) {
     match verdict {
         _ if is_baseline => (String::new(), Tone::Plain),
-        Some(verdict) => (verdict.id().replace('_', " "), tone),
+        Some(verdict) => (words(verdict), tone),
         None => ("-".to_owned(), Tone::Faint),
     }
+}
+
+fn words(verdict: Judgement) -> String {
+    verdict.id().replace('_', " ")
+}
+
+/// What the models assume where the documents say nothing, and what was fitted to published figures.
+pub(crate) fn assumptions(experiments: &[Experiment], look: Look) -> String {
+    let mut text = String::new();
+    for (number, own) in experiments.iter().enumerate() {
+        let _ = writeln!(text, "{}{}: {}", if number > 0 { "\n" } else { "" }, own.name, own.title);
+        for unknown in &own.unknowns {
+            let labels: Vec<&str> = unknown.values.iter().map(|value| value.label.as_str()).collect();
+            let taken = labels.first().copied().unwrap_or_default();
+            let others = labels.get(1..).unwrap_or_default().join(", ");
+            let line = format!("  unknown: {}: {taken} is taken; also run with {others}", unknown.name);
+            let _ = writeln!(text, "{}", look.wrap(&line, "    "));
+            let _ = writeln!(text, "{}", look.wrap(&format!("    {}", unknown.about), "    "));
+            let _ = writeln!(text, "{}", look.wrap(&format!("    cases: {}", unknown.cases.join(", ")), "    "));
+        }
+        for fitted in &own.fitted {
+            let line = format!("  fitted:  {}: {}, to {}", fitted.parameter, fitted.value, fitted.to);
+            let _ = writeln!(text, "{}", look.wrap(&line, "    "));
+        }
+        if own.unknowns.is_empty() && own.fitted.is_empty() {
+            let _ = writeln!(text, "  nothing");
+        }
+    }
+    let (unknown, fitted) = (
+        experiments.iter().map(|own| own.unknowns.len()).sum::<usize>(),
+        experiments.iter().map(|own| own.fitted.len()).sum::<usize>(),
+    );
+    let _ = writeln!(
+        text,
+        "\n{}",
+        look.wrap(
+            &format!(
+                "{unknown} unknown, {fitted} fitted. What is assumed of machines and disks without being varied is told in their \
+                 profiles, value by value."
+            ),
+            "  "
+        )
+    );
+    text
 }
 
 fn goals(results: &ExperimentResults<'_>, look: Look) -> String {
@@ -176,7 +238,7 @@ fn goals(results: &ExperimentResults<'_>, look: Look) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iosched_lab::reproduce::{CaseRun, Experiment};
+    use iosched_lab::reproduce::CaseRun;
     use iosched_workload::app::{Better, Figure, Report};
 
     const EXPECTED: &str = include_str!("../../tests/page-reproduction.txt");

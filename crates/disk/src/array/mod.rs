@@ -288,6 +288,9 @@ impl Array {
     /// If a page is being fetched: up to which page, and by which job.
     #[inline]
     fn fetched_already(&self, page: u64) -> Option<(u64, u32)> {
+        if self.fetches.is_empty() {
+            return None;
+        }
         let (_, &job) = self.fetches.range(..=page).next_back()?;
         match &self.jobs[job as usize].kind {
             JobKind::Fetch { pages, .. } if pages.contains(&page) => Some((pages.end, job)),

@@ -47,7 +47,15 @@ impl Recent {
     /// Whether a page is there; if it is, its segment becomes the youngest.
     #[inline]
     pub(super) fn find(&mut self, page: u64) -> bool {
-        let Some(&entry) = self.by_segment.get(&(page / SEGMENT)) else { return false };
+        let segment = page / SEGMENT;
+        // Most often the page follows on one just looked for.
+        let entry = match self.entries.get(self.youngest as usize) {
+            Some(youngest) if youngest.segment == segment => self.youngest,
+            _ => match self.by_segment.get(&segment) {
+                Some(&entry) => entry,
+                None => return false,
+            },
+        };
         let found = self.entries[entry as usize].mask >> (page % SEGMENT) & 1 > 0;
         if found {
             self.touch(entry);

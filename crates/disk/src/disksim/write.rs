@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::import::Description;
-use crate::hdd::{HddConfig, ReadAheadUntil, SeekConfig, SeekPoint, TrackOrder, ZoneConfig};
+use crate::hdd::{HddConfig, SeekConfig, SeekPoint, TrackOrder, ZoneConfig};
 
 impl Description {
     /// The text of a profile; `about` is its line for lists, made up of the parameters if absent. Each part says in a
@@ -92,13 +92,7 @@ fn write_caches(out: &mut String, config: &HddConfig) -> std::fmt::Result {
     writeln!(out, "\n# Specs.\n[hdd.read_cache]\nsegments = {}", read.segments)?;
     writeln!(out, "segment_sectors = {}", read.segment_sectors)?;
     writeln!(out, "read_ahead_sectors = {}", read.read_ahead_sectors)?;
-    let until = match read.read_ahead_until {
-        ReadAheadUntil::Distance => "distance",
-        ReadAheadUntil::Track => "track",
-        ReadAheadUntil::NextTrack => "next-track",
-        ReadAheadUntil::Cylinder => "cylinder",
-    };
-    writeln!(out, "# \"Buffer continuous read\".\nread_ahead_until = \"{until}\"")?;
+    writeln!(out, "# \"Buffer continuous read\".\nread_ahead_until = \"{}\"", read.read_ahead_until)?;
     writeln!(out, "# \"Immediate buffer read\".\nread_on_arrival = {}", read.read_on_arrival)?;
     writeln!(out, "# \"Read-ahead over requested\".\nreplace_requested = {}", read.replace_requested)?;
     writeln!(out, "# \"Allow read hits on write data\".\nkeep_written = {}", read.keep_written)?;

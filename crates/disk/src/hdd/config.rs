@@ -1,5 +1,6 @@
 //! Parameters of the `hdd` model.
 
+use std::fmt;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -223,6 +224,16 @@ pub enum ReadAheadAfter {
     ContinuedRead,
 }
 
+impl fmt::Display for ReadAheadAfter {
+    /// As in a profile.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AnyRead => "any-read",
+            Self::ContinuedRead => "continued-read",
+        })
+    }
+}
+
 /// Where reading ahead ends, if it has not come as far as `read_ahead_sectors` before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -257,6 +268,18 @@ pub struct WriteCacheConfig {
     /// What a flush that found something to write costs beyond writing it, in ns.
     #[serde(default)]
     pub flush_ns: u64,
+}
+
+impl fmt::Display for ReadAheadUntil {
+    /// As in a profile.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Distance => "distance",
+            Self::Track => "track",
+            Self::NextTrack => "next-track",
+            Self::Cylinder => "cylinder",
+        })
+    }
 }
 
 impl HddConfig {

@@ -6,6 +6,7 @@ use iosched::Setting;
 use iosched_disk::Profile;
 use serde::{Deserialize, Deserializer};
 
+use super::assumptions::{Fitted, Unknown};
 use super::goal::Goal;
 use super::published::{self, PublishedFigure, PublishedSeries};
 use crate::error::LabError;
@@ -53,6 +54,12 @@ pub struct Experiment {
     /// Published values in an order that means something.
     #[serde(default)]
     pub series: Vec<PublishedSeries>,
+    /// What the document does not say.
+    #[serde(default)]
+    pub unknowns: Vec<Unknown>,
+    /// What was set so that the model meets published figures.
+    #[serde(default)]
+    pub fitted: Vec<Fitted>,
     /// What was published.
     #[serde(skip)]
     pub published: Vec<PublishedFigure>,
@@ -142,6 +149,9 @@ impl Experiment {
             if !case(name) || !setting(label) {
                 return Some(format!("there is no {name} under {label}"));
             }
+        }
+        if let Some(problem) = self.wrong_unknown() {
+            return Some(problem);
         }
         for (case, setting) in self.cases.iter().flat_map(|case| self.settings.iter().map(move |own| (case, own))) {
             if case.devices.len() != setting.schedulers.len() {

@@ -4,6 +4,7 @@
 //! [`ExperimentResults::of`] computes everything that is told to people: means and deviations, verdicts by the method of the
 //! first document ([`judge()`]), how well the [goals](Goal) are met, and a [`Summary`].
 
+mod assumptions;
 mod catalogue;
 mod goal;
 mod judge;
@@ -12,10 +13,12 @@ mod record;
 mod results;
 mod run;
 
+pub(crate) use assumptions::merge;
+pub use assumptions::{Fitted, Unknown, UnknownValue};
 pub use catalogue::{Case, Experiment, Variant};
 pub use goal::{FigureKey, Goal, GoalOutcome, Measure, Other};
 pub use judge::{Judgement, Known, NOISE_SHARE, RELEVANT_SHARE, direction_of, judge};
 pub use published::{Origin, PublishedFigure, PublishedSeries};
 pub use record::{CaseRun, FigureRecord, ReproductionHeader, ReproductionRecord, SeriesRecord};
-pub use results::{Cell, ExperimentResults, Line, Row, Simulated, Summary, WITHIN_SHARE};
+pub use results::{Assumed, Cell, ExperimentResults, Line, Row, Simulated, Summary, WITHIN_SHARE};
 pub use run::{Progress, ReproduceOptions, Reproduced, reproduce};

@@ -41,6 +41,9 @@ pub struct CaseRun {
     pub case: String,
     /// Label of the setting.
     pub setting: String,
+    /// What was assumed otherwise than usual, of what the document does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumption: Option<String>,
     /// Number of the run, from 0. Runs of one number share a seed.
     pub run: u32,
     /// The run's seed.
@@ -94,6 +97,7 @@ impl CaseRun {
             experiment: experiment.to_owned(),
             case: case.to_owned(),
             setting: setting.to_owned(),
+            assumption: None,
             run: run.0,
             seed: run.1,
             simulated_ns,

@@ -21,8 +21,10 @@ pub const WITHIN_SHARE: f64 = 0.15;
 pub struct ExperimentResults<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
-    /// Its runs, in the order of the plan.
+    /// Its runs with what is taken of the unknowns, in the order of the plan.
     pub runs: Vec<&'a CaseRun>,
+    /// Those in which something else was assumed.
+    pub assumed_runs: Vec<&'a CaseRun>,
     /// A row per case, test and unit.
     pub rows: Vec<Row>,
     /// Its goals that are about cases which are there, each with how it was met.
@@ -59,6 +61,19 @@ pub struct Cell {
     pub verdict_published: Option<Judgement>,
     /// What ours say.
     pub verdict_simulated: Option<Judgement>,
+    /// As simulated with other values of what the document does not say.
+    pub assumed: Vec<Assumed>,
+}
+
+/// What comes out if something unknown is not what it is taken for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assumed {
+    /// What is assumed: `size of the file system: 20 GB`.
+    pub assumption: String,
+    /// Mean and deviation.
+    pub known: Known,
+    /// What it says against the baseline under the same assumption.
+    pub verdict: Option<Judgement>,
 }
 
 /// What runs gave.
@@ -84,6 +99,28 @@ impl Cell {
         Some(self.verdict_published? == self.verdict_simulated?)
     }
 
+    /// Least and largest mean over all that is assumed of unknowns; `None`: the document says everything.
+    #[must_use]
+    pub fn band(&self) -> Option<(f64, f64)> {
+        let own = self.simulated.as_ref()?.known.mean;
+        let means = self.assumed.iter().map(|assumed| assumed.known.mean);
+        (!self.assumed.is_empty()).then(|| means.fold((own, own), |(low, high), mean| (low.min(mean), high.max(mean))))
+    }
+
+    /// Assumptions under which ours say another thing than they do as it is taken.
+    pub fn otherwise(&self) -> impl Iterator<Item = &Assumed> {
+        self.assumed.iter().filter(|assumed| assumed.verdict != self.verdict_simulated)
+    }
+
+    /// Whether the published mean is within [`WITHIN_SHARE`] of some point of the [band](Self::band).
+    #[must_use]
+    pub fn is_reached(&self) -> Option<bool> {
+        let near = self.is_near()?;
+        let (low, high) = self.band().unwrap_or((f64::INFINITY, 0.0));
+        let published = self.published?.mean;
+        Some(near || (low <= published * (1.0 + WITHIN_SHARE) && high >= published * (1.0 - WITHIN_SHARE)))
+    }
+
     /// Whether ours is within [`WITHIN_SHARE`] of the published mean.
     #[must_use]
     pub fn is_near(&self) -> Option<bool> {
@@ -103,9 +140,11 @@ impl<'a> ExperimentResults<'a> {
     /// Computes them; `runs` may be of several experiments.
     #[must_use]
     pub fn of(experiment: &'a Experiment, runs: &'a [CaseRun]) -> Self {
-        let runs: Vec<&CaseRun> = runs.iter().filter(|run| run.experiment == experiment.name).collect();
-        let rows: Vec<Row> = (0..experiment.cases.len()).flat_map(|case| rows(experiment, &runs, case)).collect();
-        let mut results = Self { experiment, runs, rows, goals: Vec::new() };
+        let own = runs.iter().filter(|run| run.experiment == experiment.name);
+        let (runs, assumed_runs): (Vec<&CaseRun>, Vec<&CaseRun>) = own.partition(|run| run.assumption.is_none());
+        let cases = 0..experiment.cases.len();
+        let rows: Vec<Row> = cases.flat_map(|case| rows(experiment, &runs, &assumed_runs, case)).collect();
+        let mut results = Self { experiment, runs, assumed_runs, rows, goals: Vec::new() };
         let known = |name: &String| experiment.cases.iter().any(|case| case.name == *name);
         let goals = experiment.goals.iter().filter(|goal| goal.places().iter().all(|(case, _)| known(case)));
         results.goals = goals.map(|goal| (goal, results.outcome(goal))).collect();
@@ -136,7 +175,7 @@ impl<'a> ExperimentResults<'a> {
     /// Virtual time of all runs together, ns.
     #[must_use]
     pub fn simulated_ns(&self) -> u64 {
-        self.runs.iter().map(|run| run.simulated_ns).sum()
+        self.runs.iter().chain(&self.assumed_runs).map(|run| run.simulated_ns).sum()
     }
 
     /// Fewest complete rounds of a case.
@@ -167,6 +206,9 @@ impl<'a> ExperimentResults<'a> {
                     simulated_sd: simulated.and_then(|known| known.sd),
                     verdict_published: verdict(cell.verdict_published, cell.published),
                     verdict_simulated: verdict(cell.verdict_simulated, simulated),
+                    band_low: cell.band().map(|(low, _)| low),
+                    band_high: cell.band().map(|(_, high)| high),
+                    otherwise: cell.otherwise().map(Otherwise::of).collect(),
                 }
             })
         })
@@ -196,6 +238,27 @@ pub struct Line<'a> {
     pub verdict_published: Option<&'static str>,
     /// Likewise.
     pub verdict_simulated: Option<&'static str>,
+    /// Least mean over all that is assumed of what the document does not say; `None`: it says everything.
+    pub band_low: Option<f64>,
+    /// Largest.
+    pub band_high: Option<f64>,
+    /// Where the verdict is another.
+    pub otherwise: Vec<Otherwise<'a>>,
+}
+
+/// A verdict that hangs on an assumption.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Otherwise<'a> {
+    /// What is assumed.
+    pub assumption: &'a str,
+    /// The verdict then.
+    pub verdict: Option<&'static str>,
+}
+
+impl<'a> Otherwise<'a> {
+    fn of(assumed: &'a Assumed) -> Self {
+        Self { assumption: &assumed.assumption, verdict: assumed.verdict.map(Judgement::id) }
+    }
 }
 
 /// Runs that every setting of a case has.
@@ -208,16 +271,21 @@ fn rounds(experiment: &Experiment, runs: &[&CaseRun], case: usize) -> Vec<u32> {
 }
 
 /// All rows of a case: what was reported, in that order, and what was published and not reported.
-fn rows(experiment: &Experiment, runs: &[&CaseRun], case: usize) -> Vec<Row> {
+fn rows(experiment: &Experiment, runs: &[&CaseRun], assumed_runs: &[&CaseRun], case: usize) -> Vec<Row> {
     let name = &experiment.cases[case].name;
-    let complete: BTreeSet<u32> = rounds(experiment, runs, case).into_iter().collect();
-    let by_setting: Vec<Vec<&CaseRun>> = experiment
-        .settings
-        .iter()
-        .map(|setting| {
-            let own =
-                |run: &&&CaseRun| run.case == *name && run.setting == setting.label && complete.contains(&run.run);
-            runs.iter().filter(own).copied().collect()
+    let by_setting = by_setting(experiment, runs, case);
+    let mut assumptions: Vec<&String> = Vec::new();
+    for assumption in assumed_runs.iter().filter(|run| run.case == *name).filter_map(|run| run.assumption.as_ref()) {
+        if !assumptions.contains(&assumption) {
+            assumptions.push(assumption);
+        }
+    }
+    let assumed: Vec<(&str, Vec<Vec<&CaseRun>>)> = assumptions
+        .into_iter()
+        .map(|assumption| {
+            let own = assumed_runs.iter().filter(|run| run.assumption.as_ref() == Some(assumption));
+            let own: Vec<&CaseRun> = own.copied().collect();
+            (assumption.as_str(), self::by_setting(experiment, &own, case))
         })
         .collect();
     let reported = by_setting.iter().flatten().flat_map(|run| &run.figures);
@@ -230,7 +298,18 @@ fn rows(experiment: &Experiment, runs: &[&CaseRun], case: usize) -> Vec<Row> {
             known.push(own);
         }
     }
-    known.into_iter().map(|figure| row(experiment, case, figure, &by_setting)).collect()
+    known.into_iter().map(|figure| row(experiment, case, figure, &by_setting, &assumed)).collect()
+}
+
+/// The complete rounds of a case, by setting.
+fn by_setting<'a>(experiment: &Experiment, runs: &[&'a CaseRun], case: usize) -> Vec<Vec<&'a CaseRun>> {
+    let name = &experiment.cases[case].name;
+    let complete: BTreeSet<u32> = rounds(experiment, runs, case).into_iter().collect();
+    let of_setting = |label: &String| {
+        let own = |run: &&&CaseRun| run.case == *name && run.setting == *label && complete.contains(&run.run);
+        runs.iter().filter(own).copied().collect()
+    };
+    experiment.settings.iter().map(|setting| of_setting(&setting.label)).collect()
 }
 
 fn row(
@@ -238,6 +317,7 @@ fn row(
     case: usize,
     (test, unit, direction): (&str, &str, Direction),
     by_setting: &[Vec<&CaseRun>],
+    by_assumption: &[(&str, Vec<Vec<&CaseRun>>)],
 ) -> Row {
     let is_own = |figure: &&FigureRecord| figure.test == test && figure.unit == unit;
     let values = |runs: &[&CaseRun]| -> Vec<f64> {
@@ -253,13 +333,14 @@ fn row(
                 (&own.case, own.test.as_str(), own.unit.as_str(), &own.setting) == (name, test, unit, &setting.label)
             });
             let values = values(runs);
-            let known = Known { mean: stat::mean(&values), sd: stat::standard_deviation(&values) };
+            let known = known_of(&values);
             Cell {
                 published: published.map(|own| own.known),
                 held_out: published.is_some_and(|own| own.origin == Origin::HeldOut),
                 simulated: (!values.is_empty()).then_some(Simulated { known, values }),
                 verdict_published: None,
                 verdict_simulated: None,
+                assumed: Vec::new(),
             }
         })
         .collect();
@@ -273,8 +354,32 @@ fn row(
         let pair = cell.simulated.as_ref().zip(base.simulated.as_ref());
         cell.verdict_simulated = pair.map(|(own, base)| judge(direction, own.known, base.known, single));
     }
+    for (assumption, by_setting) in by_assumption {
+        let of_setting: Vec<Vec<f64>> = by_setting.iter().map(|runs| values(runs)).collect();
+        if of_setting.iter().any(Vec::is_empty) {
+            continue;
+        }
+        // A single run has no deviation of its own: chance is what it is in the others.
+        let knowns: Vec<Known> = of_setting
+            .iter()
+            .zip(&cells)
+            .map(|(values, cell)| {
+                let own = known_of(values);
+                Known { sd: own.sd.or_else(|| cell.simulated.as_ref()?.known.sd), ..own }
+            })
+            .collect();
+        for (setting, (cell, known)) in cells.iter_mut().zip(&knowns).enumerate() {
+            let verdict = (setting != baseline).then(|| judge(direction, *known, knowns[baseline], single));
+            cell.assumed.push(Assumed { assumption: (*assumption).to_owned(), known: *known, verdict });
+        }
+    }
     let seconds_min = seconds_min(experiment.cases[case].test_kib, test, unit, by_setting);
     Row { case, test: test.to_owned(), unit: unit.to_owned(), direction, cells, seconds_min }
+}
+
+/// Mean and deviation of what runs gave.
+fn known_of(values: &[f64]) -> Known {
+    Known { mean: stat::mean(values), sd: stat::standard_deviation(values) }
 }
 
 /// How long the test took in its shortest run, s: as reported, or by its rate and what it moves; else as long as the run at
@@ -306,6 +411,8 @@ pub struct Summary {
     pub held_out_near: usize,
     /// How many were kept back.
     pub held_out: usize,
+    /// Figures of ours within that share for some value of what the documents do not say.
+    pub figures_reached: usize,
     /// Goals that are met.
     pub goals_met: usize,
     /// Goals of which that is known.
@@ -324,6 +431,7 @@ impl Summary {
             for cell in results.rows.iter().flat_map(|row| &row.cells) {
                 count(cell.same(), &mut summary.verdicts_same, &mut summary.verdicts);
                 count(cell.is_near(), &mut summary.figures_near, &mut summary.figures);
+                summary.figures_reached += usize::from(cell.is_reached() == Some(true));
                 count(cell.is_near().filter(|_| cell.held_out), &mut summary.held_out_near, &mut summary.held_out);
             }
             for (_, outcome) in &results.goals {
@@ -340,6 +448,7 @@ impl Summary {
             ("verdicts the same", self.verdicts_same, self.verdicts),
             ("figures within 15 %", self.figures_near, self.figures),
             ("of those kept back at first", self.held_out_near, self.held_out),
+            ("within it for some value of what is unknown", self.figures_reached, self.figures),
             ("goals met", self.goals_met, self.goals),
         ];
         let known = parts.iter().filter(|(.., of)| *of > 0).map(|(what, some, of)| format!("{what}: {some} of {of}"));

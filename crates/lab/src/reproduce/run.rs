@@ -9,6 +9,7 @@ use iosched_machine::description::Machine;
 use iosched_sim::{BlockLayer, Plan, check, run};
 use iosched_workload::{Workload, app};
 
+use super::assumptions::Decided;
 use super::catalogue::{Case, Experiment, Variant};
 use super::record::{CaseRun, ReproductionHeader, ReproductionRecord};
 use crate::error::LabError;
@@ -54,7 +55,9 @@ pub struct Reproduced {
 /// A case with all that its runs need.
 struct Prepared<'a> {
     experiment: &'a Experiment,
-    case: &'a Case,
+    case: Case,
+    /// What is assumed otherwise than usual.
+    assumption: Option<String>,
     machine: Machine,
     workload: Workload,
     company: Option<app::Spec>,
@@ -62,6 +65,9 @@ struct Prepared<'a> {
     /// The other disks, by setting.
     more: Vec<Vec<(Profile, Setting)>>,
 }
+
+/// Runs with each other value of what a document does not say: it moves means by more than chance does, or it does not matter.
+const BAND_RUNS: u32 = 1;
 
 /// One run to be made.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +91,12 @@ pub fn reproduce(
         return Err(LabError::NoRuns);
     }
     let cases = experiments.iter().flat_map(|own| own.cases.iter().map(move |case| (own, case)));
-    let prepared = cases.map(|(experiment, case)| Prepared::new(experiment, case)).collect::<Result<Vec<_>, _>>()?;
+    let mut prepared = Vec::new();
+    for (experiment, case) in cases {
+        for decided in experiment.decided(case)? {
+            prepared.push(Prepared::new(experiment, decided)?);
+        }
+    }
     prepared.iter().try_for_each(Prepared::check)?;
     let header = ReproductionHeader {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -108,7 +119,8 @@ pub fn reproduce(
                 let result = run(&plan, ())?;
                 let report = result.app.unwrap_or_default();
                 let own = (case.experiment.name.as_str(), case.case.name.as_str(), &*case.setting(job.setting).label);
-                Ok(CaseRun::new(own.0, own.1, own.2, (job.run, seed), result.finished_ns, &report))
+                let run = CaseRun::new(own.0, own.1, own.2, (job.run, seed), result.finished_ns, &report);
+                Ok(CaseRun { assumption: case.assumption.clone(), ..run })
             })
         },
         |event| match event {
@@ -132,11 +144,17 @@ fn jobs(prepared: &[Prepared<'_>], runs: u32) -> Vec<Job> {
         let settings = prepared[case].experiment.settings.len();
         (0..settings).map(move |turn| Job { case, setting: (turn + run as usize) % settings, run })
     };
-    (0..runs).flat_map(|run| (0..prepared.len()).flat_map(move |case| of_case(run, case))).collect()
+    let is_due = |run: u32, case: &usize| prepared[*case].assumption.is_none() || run < BAND_RUNS;
+    (0..runs)
+        .flat_map(|run| {
+            (0..prepared.len()).filter(move |case| is_due(run, case)).flat_map(move |case| of_case(run, case))
+        })
+        .collect()
 }
 
 impl<'a> Prepared<'a> {
-    fn new(experiment: &'a Experiment, case: &'a Case) -> Result<Self, LabError> {
+    fn new(experiment: &'a Experiment, decided: Decided) -> Result<Self, LabError> {
+        let Decided { assumption, case, machine } = decided;
         let spec = |text: &str| {
             app::Spec::parse(text)
                 .map_err(|error| LabError::Data { file: case.name.clone(), problem: error.to_string() })
@@ -152,12 +170,13 @@ impl<'a> Prepared<'a> {
         };
         Ok(Self {
             experiment,
-            case,
-            machine: experiment.machine()?.machine,
+            assumption,
+            machine: machine.machine,
             workload: Workload::Application(spec(&case.workload)?.into()),
             company: case.background.as_deref().map(spec).transpose()?,
             more: experiment.settings.iter().map(more).collect(),
             first,
+            case,
         })
     }
 
@@ -198,8 +217,9 @@ mod tests {
     fn every_case_can_be_planned_under_every_setting() {
         for experiment in Experiment::all().unwrap() {
             for case in &experiment.cases {
-                let prepared = Prepared::new(&experiment, case).unwrap();
-                prepared.check().unwrap();
+                for decided in experiment.decided(case).unwrap() {
+                    Prepared::new(&experiment, decided).unwrap().check().unwrap();
+                }
             }
         }
     }
@@ -207,8 +227,11 @@ mod tests {
     #[test]
     fn settings_take_turns_and_every_round_is_whole() {
         let experiment = Experiment::named("dd").unwrap();
-        let prepared: Vec<Prepared<'_>> =
-            experiment.cases.iter().map(|case| Prepared::new(&experiment, case).unwrap()).collect();
+        let decided = experiment.cases.iter().flat_map(|case| experiment.decided(case).unwrap());
+        let mut prepared: Vec<Prepared<'_>> = decided.map(|own| Prepared::new(&experiment, own).unwrap()).collect();
+        let of_bands = prepared.iter().filter(|own| own.assumption.is_some()).count();
+        assert_eq!(jobs(&prepared, 10).len(), (10 * 2 + of_bands) * 3);
+        prepared.retain(|own| own.assumption.is_none());
         let jobs = jobs(&prepared, 4);
         assert_eq!(jobs.len(), 4 * 2 * 3);
         for (round, jobs) in jobs.chunks(6).enumerate() {

@@ -16,9 +16,17 @@ pub struct Effects {
     /// Metadata blocks it gives back, directory blocks, indirect blocks and extent-tree blocks: what is in memory of them must
     /// not be written any more, and the journal revokes them. None of them is in `dirties`.
     pub forgets: Vec<Block>,
+    /// Nothing is collected.
+    ignored: bool,
 }
 
 impl Effects {
+    /// Those of operations that were done long ago: what they changed is where it belongs.
+    #[must_use]
+    pub fn ignored() -> Self {
+        Self { ignored: true, ..Self::default() }
+    }
+
     /// Nothing collected.
     pub fn clear(&mut self) {
         self.reads.clear();
@@ -35,13 +43,16 @@ impl Effects {
 
     /// A block is needed unless it was made or needed just before.
     pub(super) fn read(&mut self, block: Block) {
-        if self.reads.last() != Some(&block) && !self.dirties.contains(&block) {
+        if !self.ignored && self.reads.last() != Some(&block) && !self.dirties.contains(&block) {
             self.reads.push(block);
         }
     }
 
     /// A block that is in memory or is made anew is changed.
     pub(super) fn dirty(&mut self, block: Block) {
+        if self.ignored {
+            return;
+        }
         if !self.dirties.iter().rev().any(|known| *known == block) {
             self.dirties.push(block);
         }
@@ -58,6 +69,9 @@ impl Effects {
 
     /// A block is no metadata any more.
     pub(super) fn forget(&mut self, block: Block) {
+        if self.ignored {
+            return;
+        }
         self.dirties.retain(|known| *known != block);
         self.forgets.push(block);
     }

@@ -14,6 +14,8 @@ pub(super) struct Committed {
     /// How many of its blocks are not at their places yet and not changed by a younger committed transaction.
     pub(super) left: u32,
     pub(super) blocks: Vec<Block>,
+    /// Of `blocks` so many at the beginning are at their places, or a younger transaction's.
+    pub(super) gone: usize,
 }
 
 /// What makes room in the log.
@@ -42,16 +44,20 @@ pub struct TailUpdate {
 impl Journal {
     /// What makes room in the log, as far as can be done now. With [`Checkpoint::Write`] up to `blocks_max` blocks of the
     /// oldest transaction are added to `blocks`, in the order they were committed in.
-    pub fn checkpoint(&self, blocks_max: usize, blocks: &mut Vec<Block>) -> Checkpoint {
+    pub fn checkpoint(&mut self, blocks_max: usize, blocks: &mut Vec<Block>) -> Checkpoint {
         if let Some(update) = self.tail_update() {
             return Checkpoint::Tail(update);
         }
-        let Some(oldest) = self.committed.front() else {
-            return self.committing().map_or(Checkpoint::Nothing, Checkpoint::Commit);
+        let committing = self.committing();
+        let Some(oldest) = self.committed.front_mut() else {
+            return committing.map_or(Checkpoint::Nothing, Checkpoint::Commit);
         };
+        // A block that left this transaction does not come back to it.
+        let is_left = |block: &Block| self.buffers.get(block).is_some_and(|own| own.checkpoint == Some(oldest.tid));
+        oldest.gone += oldest.blocks[oldest.gone..].iter().take_while(|block| !is_left(block)).count();
         let mut again = None;
         let before = blocks.len();
-        for block in &oldest.blocks {
+        for block in &oldest.blocks[oldest.gone..] {
             let Some(buffer) = self.buffers.get(block).filter(|buffer| buffer.checkpoint == Some(oldest.tid)) else {
                 continue;
             };

@@ -150,7 +150,7 @@ impl Journal {
         self.phase = Phase::Idle;
         let transaction = self.committing.take()?;
         let tid = transaction.tid;
-        let mut committed = Committed { tid, start: transaction.start, left: 0, blocks: Vec::new() };
+        let mut committed = Committed { tid, start: transaction.start, left: 0, blocks: Vec::new(), gone: 0 };
         let mut dirty = Vec::new();
         for block in transaction.blocks {
             let Some(buffer) = self.buffers.get_mut(&block) else {

@@ -43,13 +43,12 @@ impl Model {
 
     /// Makes what an application finds.
     pub(super) fn prepare(&mut self, namespace: usize, existing: &[Existing]) -> Result<(), MachineError> {
-        let mut effects = Effects::default();
+        let mut effects = Effects::ignored();
         for &Existing { node, parent, name_bytes, bytes } in existing {
             let Some((disk, directory)) = self.find(namespace, parent) else {
                 return Err(MachineError::NoSuchFile { node: parent.0 });
             };
             let fs = &mut self.disks[disk].fs;
-            effects.clear();
             let ino = match bytes {
                 None => fs.make_directory(directory, name_bytes, &mut effects)?,
                 Some(bytes) => {

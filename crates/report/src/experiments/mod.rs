@@ -201,6 +201,11 @@ fn method(header: &ReproductionHeader, summary: &Summary) -> Markup {
                 li {
                     "Tests shorter than a minute are marked ◦: the first document does not consider such tests."
                 }
+                li {
+                    "What a document does not say is a range: the first run is made again with each of its other values. \"Over unknowns\" is the \
+                     band of the means; a verdict that is another somewhere in it says where. " code { "iosched reproduce --assumptions" }
+                    " lists what is unknown and what was fitted."
+                }
                 li { "Published figures marked † were kept back when the models were made." }
                 li { (duration(summary.simulated_ns as f64, 3)) " of virtual time were simulated altogether." }
             }

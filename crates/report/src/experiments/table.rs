@@ -25,6 +25,7 @@ pub(super) fn table(results: &ExperimentResults<'_>, settings: &[Setting<'_>]) -
                         th scope="col" .number { "Published" }
                         th scope="col" .number { "Ours" }
                         th scope="col" .number { "Ratio" }
+                        th scope="col" .number { "Over unknowns" }
                         th scope="col" { "Published says" }
                         th scope="col" { "Ours says" }
                     }
@@ -32,7 +33,7 @@ pub(super) fn table(results: &ExperimentResults<'_>, settings: &[Setting<'_>]) -
                 tbody {
                     @for (row, begins) in rows() {
                         @if begins {
-                            tr .begins { th scope="rowgroup" colspan="8" { strong { (results.experiment.cases[row.case].name) } } }
+                            tr .begins { th scope="rowgroup" colspan="9" { strong { (results.experiment.cases[row.case].name) } } }
                         }
                         (lines(results, row, settings))
                     }
@@ -58,11 +59,18 @@ fn lines(results: &ExperimentResults<'_>, row: &Row, settings: &[Setting<'_>]) -
                 (figure(cell.published, decimals))
                 (figure(simulated(cell), decimals))
                 td .number { @if let Some(ratio) = cell.ratio() { (significant(ratio, 3)) } }
+                td .number .quiet {
+                    @if let Some((low, high)) = cell.band() { (decimals.show(low)) " to " (decimals.show(high)) }
+                }
                 @if setting.number == baseline {
                     td .quiet { "baseline" } td {}
                 } @else {
                     td { (verdict(cell.verdict_published)) }
-                    td { (verdict(cell.verdict_simulated)) @if cell.same() == Some(false) { strong { " ≠" } } }
+                    td { (verdict(cell.verdict_simulated)) @if cell.same() == Some(false) { strong { " ≠" } }
+                        @for other in cell.otherwise() {
+                            span .quiet { "; " (other.assumption) ": " (verdict(other.verdict)) }
+                        }
+                    }
                 }
             }
         }
