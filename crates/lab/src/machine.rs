@@ -7,7 +7,6 @@ use std::path::Path;
 use iosched_machine::description::Machine;
 
 use crate::error::LabError;
-use crate::reproduce::merge;
 
 /// The profiles that come with this crate: name and text.
 const EMBEDDED: &[(&str, &str)] = &[
@@ -82,6 +81,18 @@ impl MachineProfile {
         let problem = |error: toml::de::Error| LabError::Data { file: name.to_owned(), problem: error.to_string() };
         let machine = toml::from_str(text).map_err(problem)?;
         Ok(Self { name: name.to_owned(), machine, text: None })
+    }
+}
+
+/// Puts `changes` into `table`; tables within are merged, too.
+pub(crate) fn merge(table: &mut toml::Table, changes: &toml::Table) {
+    for (key, change) in changes {
+        match (table.get_mut(key), change) {
+            (Some(toml::Value::Table(own)), toml::Value::Table(change)) => merge(own, change),
+            _ => {
+                table.insert(key.clone(), change.clone());
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::catalogue::{Case, Experiment};
 use crate::error::LabError;
-use crate::machine::MachineProfile;
+use crate::machine::{MachineProfile, merge};
 
 /// Something a document does not say and figures depend on.
 #[derive(Clone, Debug, Deserialize)]
@@ -107,18 +107,6 @@ impl Experiment {
                 None => None,
             }
         })
-    }
-}
-
-/// Puts `changes` into `table`; tables within are merged, too.
-pub(crate) fn merge(table: &mut toml::Table, changes: &toml::Table) {
-    for (key, change) in changes {
-        match (table.get_mut(key), change) {
-            (Some(toml::Value::Table(own)), toml::Value::Table(change)) => merge(own, change),
-            _ => {
-                table.insert(key.clone(), change.clone());
-            }
-        }
     }
 }
 

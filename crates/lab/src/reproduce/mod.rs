@@ -13,7 +13,6 @@ mod record;
 mod results;
 mod run;
 
-pub(crate) use assumptions::merge;
 pub use assumptions::{Fitted, Unknown, UnknownValue};
 pub use catalogue::{Case, Experiment, Variant};
 pub use goal::{FigureKey, Goal, GoalOutcome, Measure, Other};
