@@ -83,13 +83,14 @@ fn without_idling_max_depth_holds_the_device_back_and_with_idling_the_wait_does(
     let (base, a, b, c) = (tps(&deadline), tps(&throttled), tps(&free), tps(&idling));
     assert!((0.5..0.85).contains(&(a / base)), "{a} of {base}");
     assert!((0.93..1.07).contains(&(b / base)), "{b} of {base}");
-    assert!(c < 0.9 * a, "{c} of {a}");
+    // One read a tick.
+    assert!(c < 0.8 * base, "{c} of {base}");
 
     // Two requests, but for the rest of a turn's four that one more finds room for.
     assert!(throttled_seen.share_of_depth(0..=5) == 1.0 && throttled_seen.share_of_depth(0..=2) > 0.6);
     assert_eq!((throttled_seen.waits, free_seen.waits), (0, 0), "nobody is waited for");
     assert!(free_seen.share_of_depth(3..=64) > 0.5);
-    assert!(idling_seen.waits_over > 0 && idling_seen.share_of_depth(1..=1) > 0.5);
+    assert!(idling_seen.waits_over > 0 && idling_seen.share_of_depth(1..=4) > 0.5);
 }
 
 #[test]
