@@ -38,10 +38,12 @@ impl MachineProfile {
     /// # Errors
     /// There is none of that name.
     pub fn named(name: &str) -> Result<Self, LabError> {
-        match EMBEDDED.iter().find(|(known, _)| *known == name) {
-            Some((name, text)) => Self::parse(name, text),
-            None => Err(LabError::UnknownMachine { name: name.to_owned(), known: Self::names().collect() }),
-        }
+        Self::parse(name, Self::embedded(name)?)
+    }
+
+    fn embedded(name: &str) -> Result<&'static str, LabError> {
+        let found = EMBEDDED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
+        found.ok_or_else(|| LabError::UnknownMachine { name: name.to_owned(), known: Self::names().collect() })
     }
 
     /// The profile of that name, with changes.
@@ -49,15 +51,10 @@ impl MachineProfile {
     /// # Errors
     /// There is none of that name, or it is none with the changes.
     pub(crate) fn changed(name: &str, changes: &toml::Table) -> Result<Self, LabError> {
-        let own = Self::named(name)?;
-        let text = EMBEDDED.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text);
-        if changes.is_empty() {
-            return Ok(own);
-        }
         let problem = |error: toml::de::Error| LabError::Data { file: name.to_owned(), problem: error.to_string() };
-        let mut table: toml::Table = text.parse().map_err(problem)?;
+        let mut table: toml::Table = Self::embedded(name)?.parse().map_err(problem)?;
         merge(&mut table, changes);
-        Ok(Self { machine: table.try_into().map_err(problem)?, ..own })
+        Ok(Self { name: name.to_owned(), machine: table.try_into().map_err(problem)?, text: None })
     }
 
     /// A profile by name, or from a file: its name holds a `/` or ends in `.toml`.

@@ -1,9 +1,10 @@
 //! A device model against what a real disk did, request by request.
 //!
-//! The requests of the real disk are sent to the model one at a time, each as long after the completion of the one before
-//! as it was sent then. Where the platters were is not known, so single requests cannot be compared; distributions can.
-//! The measure is the root mean square of the horizontal distance between the two distributions of response times
-//! (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994, who call it the demerit figure).
+//! The requests of the real disk are sent to the model one at a time, each as long after the completion of the one
+//! before as it was sent then. Where the platters were is not known, so single requests cannot be compared;
+//! distributions can. The measure is the root mean square of the horizontal distance between the two distributions of
+//! response times (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994, who call it the demerit
+//! figure).
 
 use iosched::{Op, Time};
 use iosched_disk::disksim::Service;
@@ -88,8 +89,7 @@ pub fn validate(profile: &Profile, trace: &str, services: &[Service], seed: u64)
     let served = services.iter().map(|service| {
         let before = medium_commands(&device);
         let &Service { op, sector, nr_sectors, .. } = service;
-        device.submit(now, Command { tag: 0, op, sector, nr_sectors, fua: false });
-        let done = completion(&mut device, now);
+        let done = serve_alone(&mut device, now, Command { tag: 0, op, sector, nr_sectors, fua: false });
         let simulated_ns = done.since(now);
         now = done + service.next_ns;
         let distance = end.map(|end| end.abs_diff(sector));
@@ -109,9 +109,10 @@ pub fn validate(profile: &Profile, trace: &str, services: &[Service], seed: u64)
     }
 }
 
-/// When the one command under way is complete.
-fn completion(device: &mut AnyDevice, submitted: Time) -> Time {
-    let mut at = submitted;
+/// Sends one command to a device that has no other at `now`; gives when it is complete.
+pub fn serve_alone(device: &mut impl Device, now: Time, command: Command) -> Time {
+    device.submit(now, command);
+    let mut at = now;
     while device.advance(at).is_none() {
         match device.next_event() {
             Some(next) => at = next,

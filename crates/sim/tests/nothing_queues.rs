@@ -1,5 +1,5 @@
-//! Where nothing has to wait for the device, an elevator has nothing to decide: what is submitted is issued at once, whole or merged
-//! on its plug, and every elevator gives what none gives.
+//! Where nothing has to wait for the device, an elevator has nothing to decide: what is submitted is issued at once,
+//! whole or merged on its plug, and every elevator gives what none gives.
 
 use iosched_disk::Profile;
 use iosched_sim::{BlockLayer, Dispatched, Observer, Plan, run};

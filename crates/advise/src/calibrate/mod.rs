@@ -1,9 +1,9 @@
 //! Calibrating: from a device to a model of it.
 //!
 //! A list of [probes], small fio jobs, is run on the device by a [`Measurer`]: a real one, or a model in virtual time,
-//! which is how calibration itself is tested. What they gave is kept as [`Measurements`], from which [`Calibration::of`]
-//! fits the models that could be it, takes the best, and shows it beside what was measured: on the probes, and on
-//! workloads that no fit saw.
+//! which is how calibration itself is tested. What they gave is kept as [`Measurements`], from which
+//! [`Calibration::of`] fits the models that could be it, takes the best, and shows it beside what was measured: on the
+//! probes, and on workloads that no fit saw.
 
 mod device;
 mod error;
@@ -53,7 +53,8 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Fits every kind of model and takes the one that is nearest. `name` is the profile's. The same measurements give the same.
+    /// Fits every kind of model and takes the one that is nearest. `name` is the profile's. The same measurements give
+    /// the same.
     ///
     /// # Errors
     /// Too little was measured.
@@ -110,7 +111,8 @@ impl Calibration {
         Ok(Self { profile, kinds, residuals, held_out, verdict })
     }
 
-    /// That rates rise or fall from the first round to the last, beyond noise, and what that may come from; `None` if they do not.
+    /// That rates rise or fall from the first round to the last, beyond noise, and what that may come from; `None` if
+    /// they do not.
     #[must_use]
     pub fn drift(&self) -> Option<String> {
         verdict::drift(&self.residuals)

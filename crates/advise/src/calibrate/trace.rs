@@ -1,26 +1,28 @@
 //! From a trace of what a rotating disk served, one request at a time, to a model of it.
 //!
-//! The first half of the trace is what the model is fitted to, the second what it is judged by. Where the platters were is not known,
-//! so distributions are compared, and those of requests of one kind by themselves: reads and writes, each by how far they are from the request
-//! before. The measure is the root mean square of the horizontal distances ([`Closeness`]) over all kinds together.
+//! The first half of the trace is what the model is fitted to, the second what it is judged by. Where the platters were
+//! is not known, so distributions are compared, and those of requests of one kind by themselves: reads and writes, each
+//! by how far they are from the request before. The measure is the root mean square of the horizontal distances
+//! ([`Closeness`]) over all kinds together.
 //!
-//! The search goes from parameter to parameter. What is a number is tried larger and smaller, in steps that grow where they help and shrink
-//! where they do not; what has kinds, as where reading ahead ends, is tried in each. Without a profile to start from, speeds that disks
-//! have are tried first, and the rest begins as such disks usually are.
+//! The search goes from parameter to parameter. What is a number is tried larger and smaller, in steps that grow where
+//! they help and shrink where they do not; what has kinds, as where reading ahead ends, is tried in each. Without a
+//! profile to start from, speeds that disks have are tried first, and the rest begins as such disks usually are.
 //!
-//! Distributions do not tell everything apart: a faster spindle with slower seeks may fit as well. What is found predicts such requests as
-//! these; it is not what somebody would find who opened the disk.
+//! Distributions do not tell everything apart: a faster spindle with slower seeks may fit as well. What is found
+//! predicts such requests as these; it is not what somebody would find who opened the disk.
 
 use iosched::{Op, Time};
 use iosched_disk::disksim::Service;
 use iosched_disk::hdd::{
     InterfaceConfig, OverheadsConfig, QueueConfig, ReadAheadAfter, ReadAheadUntil, ReadCacheConfig, SeekConfig,
-    SeekPoint, WriteCacheConfig, ZoneConfig,
+    WriteCacheConfig, ZoneConfig,
 };
-use iosched_disk::{Command, Device, Hdd, HddConfig, Model, Profile};
-use iosched_lab::validate::{Closeness, Validation, validate};
+use iosched_disk::{Command, Hdd, HddConfig, Model, Profile};
+use iosched_lab::validate::{Closeness, serve_alone, validate};
 
 use super::error::CalibrateError;
+use super::fit::seek_table;
 
 /// Fewest requests that say anything.
 const REQUESTS_MIN: usize = 200;
@@ -55,8 +57,9 @@ pub struct TraceFit {
     pub tried: u32,
 }
 
-/// Fits a rotating disk to what one served. `start`: a profile of the disk, of which every parameter may be changed. `watch` is told the number of models tried
-/// and the best distance so far, ns; `false` from it ends the search with what there is.
+/// Fits a rotating disk to what one served. `start`: a profile of the disk, of which every parameter may be changed.
+/// `watch` is told the number of models tried and the best distance so far, ns; `false` from it ends the search with
+/// what there is.
 ///
 /// # Errors
 /// There are too few requests, or `start` is no rotating disk.
@@ -91,10 +94,11 @@ pub fn fit_trace(
     let gigabytes = config.capacity_sectors as f64 * 512.0 / 1e9;
     let about = format!("{gigabytes:.1} GB, {:.0} rpm, fitted to a trace of {half} requests", config.rpm);
     let profile = Profile::of(name, &about, Model::Hdd(Box::new(config)), Vec::new())?;
-    let all = validate(&profile, trace, services, 1);
-    let part = |from: usize, to: usize| Validation { served: all.served[from..to].to_vec(), ..all.clone() }.overall();
-    let (fitted, held_out) = (part(0, half), part(half, services.len()));
-    Ok(TraceFit { profile, fitted, held_out, tried })
+    let mut first = validate(&profile, trace, services, 1);
+    let mut second = first.clone();
+    second.served.drain(..half);
+    first.served.truncate(half);
+    Ok(TraceFit { profile, fitted: first.overall(), held_out: second.overall(), tried })
 }
 
 /// A disk of which only the trace is known, that turns so fast.
@@ -111,14 +115,7 @@ fn unknown(services: &[Service], rpm: f64) -> HddConfig {
         })
         .collect();
     let cylinders: u32 = zones.iter().map(|zone| zone.cylinders).sum();
-    let mut table = vec![SeekPoint { cylinders: 1, ns: 2_000_000 }];
-    for share in TABLE {
-        let ns = 3e6 + 14e6 * share.sqrt();
-        let point = SeekPoint { cylinders: (f64::from(cylinders) * share) as u32, ns: ns as u64 };
-        if table.last().is_some_and(|last| last.cylinders < point.cylinders) {
-            table.push(point);
-        }
-    }
+    let seek = seek_table(cylinders, 2_000_000, &TABLE, |share| 3e6 + 14e6 * share.sqrt());
     HddConfig {
         capacity_sectors,
         depth: 1,
@@ -132,7 +129,7 @@ fn unknown(services: &[Service], rpm: f64) -> HddConfig {
         write_settle_ns: 500_000,
         write_to_read_ns: Some(1_000_000),
         skew_margin_ns: 100_000,
-        seek: SeekConfig::Table(table),
+        seek,
         zones,
         interface: InterfaceConfig {
             command_ns: 500_000,
@@ -363,16 +360,9 @@ impl<'a, W: FnMut(u32, f64) -> bool> Search<'a, W> {
         let mut now = Time::ZERO;
         for (service, kind) in self.services.iter().zip(&self.kinds) {
             let &Service { op, sector, nr_sectors, .. } = service;
-            disk.submit(now, Command { tag: 0, op, sector, nr_sectors, fua: false });
-            let mut at = now;
-            while disk.advance(at).is_none() {
-                match disk.next_event() {
-                    Some(next) => at = next,
-                    None => return f64::INFINITY,
-                }
-            }
-            self.simulated[*kind].push(at.since(now));
-            now = at + service.next_ns;
+            let done = serve_alone(&mut disk, now, Command { tag: 0, op, sector, nr_sectors, fua: false });
+            self.simulated[*kind].push(done.since(now));
+            now = done + service.next_ns;
         }
         let mut sum = 0.0;
         for (measured, simulated) in self.measured.iter().zip(&mut self.simulated) {

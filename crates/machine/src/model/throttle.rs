@@ -30,8 +30,6 @@ pub(super) struct Throttle {
     dirtied: u64,
     /// Pages it has written back itself.
     written: u64,
-    /// Its last sleep was as long as the disk needs, rather than as long as may be.
-    is_paced: bool,
     stage: ThrottleStage,
 }
 
@@ -40,11 +38,13 @@ enum ThrottleStage {
     Look,
     Written,
     Waited,
+    /// It has slept as long as the disk needs, rather than as long as may be.
+    Paced,
 }
 
 impl Throttle {
     pub(super) const fn new(disk: usize, dirtied: u64) -> Self {
-        Self { disk, dirtied, written: 0, is_paced: false, stage: ThrottleStage::Look }
+        Self { disk, dirtied, written: 0, stage: ThrottleStage::Look }
     }
 }
 
@@ -169,11 +169,12 @@ impl Model {
         Action::Push(Frame::Writeback(Writeback::new(throttle.disk, Scope::All, budget)))
     }
 
-    /// A writer sleeps so that it dirties pages as fast as the disk writes them: faster or slower by how far what is dirty is
-    /// from the middle between free run and limit. What it did between two looks counts: only the rest of the time is slept.
+    /// A writer sleeps so that it dirties pages as fast as the disk writes them: faster or slower by how far what is
+    /// dirty is from the middle between free run and limit. What it did between two looks counts: only the rest of the
+    /// time is slept.
     fn pace(&mut self, task: u32, throttle: &mut Throttle) -> Action {
         let now_ns = self.now_ns;
-        if throttle.stage == ThrottleStage::Waited && throttle.is_paced {
+        if throttle.stage == ThrottleStage::Paced {
             return Action::Pop;
         }
         let disk = &mut self.disks[throttle.disk];
@@ -193,10 +194,10 @@ impl Model {
         let task_rate = (rate as f64 * position_ratio(free_run, hard, unclean)) as u64;
         let longest_ns = (ns_for(unclean, rate) / 8).clamp(1, PAUSE_MAX_NS);
         let aim = Aim::of(rate, task_rate, longest_ns);
-        throttle.is_paced = task_rate > 0;
         throttle.stage = ThrottleStage::Waited;
         let mut pause_ns = longest_ns;
-        if throttle.is_paced {
+        if task_rate > 0 {
+            throttle.stage = ThrottleStage::Paced;
             let period_ns = ns_for(throttle.dirtied, task_rate);
             let ran_ns = now_ns.saturating_sub(own.since_ns);
             if period_ns < ran_ns + aim.shortest_ns {

@@ -1,8 +1,9 @@
 //! Fits `hdd`.
 //!
-//! Reads near each other differ by where the platters are alone: the width of their latencies is a revolution. Rates across the
-//! disk give the zones, reads of what was read ahead the work per command, and how the mean latency rises with the
-//! part of the disk that reads are spread over gives the seek curve. Caches, skews and what a write needs to settle are assumed.
+//! Reads near each other differ by where the platters are alone: the width of their latencies is a revolution. Rates
+//! across the disk give the zones, reads of what was read ahead the work per command, and how the mean latency rises
+//! with the part of the disk that reads are spread over gives the seek curve. Caches, skews and what a write needs to
+//! settle are assumed.
 
 use iosched_disk::hdd::{
     InterfaceConfig, OverheadsConfig, QueueConfig, ReadAheadAfter, ReadAheadUntil, ReadCacheConfig, SeekConfig,
@@ -95,8 +96,8 @@ fn scale_count(count: &mut u32, factor: f64) {
     *count = (f64::from(*count) * factor).round() as u32;
 }
 
-/// The width of latencies of reads near each other: nine tenths of a revolution lie between the twentieth that is fastest
-/// and the one that is slowest.
+/// The width of latencies of reads near each other: nine tenths of a revolution lie between the twentieth that is
+/// fastest and the one that is slowest.
 fn revolution_ns(near: &Measured) -> f64 {
     let latency = &near.summary.latency;
     let estimate_ns = (latency.quantile_ns(0.95) - latency.quantile_ns(0.05)) as f64 / 0.9;
@@ -158,8 +159,8 @@ struct Curve {
     line_ns: f64,
 }
 
-/// The curve whose means over the parts of the disk are nearest to the latencies measured there: least squares, with neither
-/// part falling.
+/// The curve whose means over the parts of the disk are nearest to the latencies measured there: least squares, with
+/// neither part falling.
 fn seek(distances: &[&Measured], revolution_ns: f64, command_ns: u64) -> Curve {
     let all = distances.iter().map(|measured| measured.probe.sectors).max().unwrap_or(1) as f64;
     let points: Vec<(f64, f64, f64)> = distances
@@ -193,17 +194,28 @@ fn line(points: &[(f64, f64)]) -> (f64, f64) {
     (y_mean - slope * x_mean, slope)
 }
 
-fn start(evidence: &Evidence, revolution_ns: f64, zones: Vec<ZoneConfig>, curve: Curve) -> HddConfig {
-    let target = &evidence.target;
-    let cylinders: u32 = zones.iter().map(|zone| zone.cylinders).sum();
-    let mut table: Vec<SeekPoint> = vec![SeekPoint { cylinders: 1, ns: curve.shortest_ns as u64 }];
-    for share in TABLE {
-        let ns = curve.shortest_ns + curve.root_ns * share.sqrt() + curve.line_ns * share;
-        let point = SeekPoint { cylinders: (f64::from(cylinders) * share) as u32, ns: ns as u64 };
+/// A curve by points: the shortest seek, and what `ns` says of each of `shares` of all cylinders.
+pub(in crate::calibrate) fn seek_table(
+    cylinders: u32,
+    shortest_ns: u64,
+    shares: &[f64],
+    ns: impl Fn(f64) -> f64,
+) -> SeekConfig {
+    let mut table = vec![SeekPoint { cylinders: 1, ns: shortest_ns }];
+    for &share in shares {
+        let point = SeekPoint { cylinders: (f64::from(cylinders) * share) as u32, ns: ns(share) as u64 };
         if table.last().is_some_and(|last| last.cylinders < point.cylinders) {
             table.push(point);
         }
     }
+    SeekConfig::Table(table)
+}
+
+fn start(evidence: &Evidence, revolution_ns: f64, zones: Vec<ZoneConfig>, curve: Curve) -> HddConfig {
+    let target = &evidence.target;
+    let cylinders: u32 = zones.iter().map(|zone| zone.cylinders).sum();
+    let seek_ns = |share: f64| curve.shortest_ns + curve.root_ns * share.sqrt() + curve.line_ns * share;
+    let seek = seek_table(cylinders, curve.shortest_ns as u64, &TABLE, seek_ns);
     HddConfig {
         capacity_sectors: target.capacity_sectors,
         depth: target.depth.clamp(1, 256),
@@ -217,7 +229,7 @@ fn start(evidence: &Evidence, revolution_ns: f64, zones: Vec<ZoneConfig>, curve:
         write_settle_ns: (revolution_ns * SWITCH) as u64,
         write_to_read_ns: None,
         skew_margin_ns: SKEW_MARGIN_NS,
-        seek: SeekConfig::Table(table),
+        seek,
         zones,
         interface: InterfaceConfig {
             command_ns: command_ns(evidence),

@@ -8,6 +8,8 @@ mod search;
 mod server;
 mod ssd;
 
+pub(super) use hdd::seek_table;
+
 use iosched_disk::Model;
 use iosched_sim::Histogram;
 
