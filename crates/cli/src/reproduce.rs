@@ -25,16 +25,18 @@ const ALL: &str = "all";
 
 /// Run the published experiments again, and set our figures beside theirs
 ///
-/// Five public documents show how people measured and tuned CFQ. Each of their experiments is run here on a model of the hardware that
-/// is named there, under the scheduler of its own kernel; `iosched reproduce --list` says what they are.
+/// Five public documents show how people measured and tuned CFQ. Each of their experiments is run here on a model of
+/// the hardware that is named there, under the scheduler of its own kernel; `iosched reproduce --list` says what they
+/// are.
 ///
 /// A verdict is against the experiment's baseline, by the first document's method: two settings differ only where the
 /// difference of the means is outside the standard deviations, and ours at least 0.5 %. Where a document prints no
 /// deviations, a tenth is no difference, neither of its figures nor of ours. Tests marked ◦ are shorter than a
 /// minute, which the first document does not consider; figures marked † were kept back when the models were made.
 ///
-/// What a document does not say and figures depend on is a range: `--assumptions` lists these. The first run is made again with each of its other
-/// values; the column `over unknowns` has the band of means, and a verdict that hangs on it says so.
+/// What a document does not say and figures depend on is a range: `--assumptions` lists these. The first run is made
+/// again with each of its other values; the column `over unknowns` has the band of means, and a verdict that hangs on
+/// it says so.
 ///
 /// Ctrl-C keeps the runs that are finished, after the current ones; a second Ctrl-C ends those, too.
 #[derive(Args, Debug)]
@@ -48,8 +50,8 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "TEXT")]
     case: Option<String>,
 
-    /// Runs of each case under each setting; they differ in where the platters are at the start, where files come to lie
-    /// and when periodic threads begin
+    /// Runs of each case under each setting; they differ in where the platters are at the start, where files come to
+    /// lie and when periodic threads begin
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
 

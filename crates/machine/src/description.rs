@@ -37,8 +37,9 @@ pub enum Throttling {
 /// Where ext4's writeback of a file goes on in the next pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resumption {
-    /// Linux up to 2.6.36: as many pages behind where the pass began as it has written, which is not behind what it wrote unless that was
-    /// all in one piece; and a pass that has written anything does not begin again at the beginning of the file.
+    /// Linux up to 2.6.36: as many pages behind where the pass began as it has written, which is not behind what it
+    /// wrote unless that was all in one piece; and a pass that has written anything does not begin again at the
+    /// beginning of the file.
     BehindAsMany,
     /// Linux from 2.6.37 on, and ext3: behind what it looked at last.
     BehindScanned,
@@ -63,7 +64,8 @@ impl Version {
         self < Self(2, 6, 37)
     }
 
-    /// How writes past the page cache are flagged: up to 2.6.29 no more than writeback's, so that elevators take them for asynchronous.
+    /// How writes past the page cache are flagged: up to 2.6.29 no more than writeback's, so that elevators take them
+    /// for asynchronous.
     #[must_use]
     pub fn direct_write_flags(self) -> Flags {
         if self < Self(2, 6, 30) { Flags::empty() } else { Flags::SYNC | Flags::IDLE }
@@ -104,8 +106,8 @@ pub struct Cpu {
     pub zero_bytes_per_s: u64,
     /// Changing a directory: one entry made or removed, with its inode, ns.
     pub metadata_ns: u64,
-    /// Making a directory or removing a file: a name, an inode and a block come or go, in several journal handles; ns. Not
-    /// given: as `metadata_ns`.
+    /// Making a directory or removing a file: a name, an inode and a block come or go, in several journal handles; ns.
+    /// Not given: as `metadata_ns`.
     #[serde(default)]
     pub inode_ns: Option<u64>,
     /// Starting a program from the page cache, and its end, ns.

@@ -67,7 +67,8 @@ pub struct BlockLayer {
     pub hz: u32,
     /// Whether elevators tell cgroups apart, as distribution kernels are built.
     pub groups: bool,
-    /// Whether a task that submits several I/Os at once collects them on a plug, as real systems do: see [`BlockLayer::plug_from`].
+    /// Whether a task that submits several I/Os at once collects them on a plug, as real systems do: see
+    /// [`BlockLayer::plug_from`].
     pub plug: bool,
 }
 
@@ -78,12 +79,13 @@ impl Default for BlockLayer {
     }
 }
 
-/// A batch of so many I/Os is collected on a plug by io_uring, and by libaio since Linux 5.0: more than two. Smaller ones go one by one.
+/// A batch of so many I/Os is collected on a plug by io_uring, and by libaio since Linux 5.0: more than two. Smaller
+/// ones go one by one.
 const BATCH: u32 = 3;
 
 impl BlockLayer {
-    /// How many I/Os a task submits at once at least for them to collect on a plug, in a multi-queue layer of today or in the single-queue
-    /// one, up to Linux 4.20, where each `io_submit` had a plug.
+    /// How many I/Os a task submits at once at least for them to collect on a plug, in a multi-queue layer of today or
+    /// in the single-queue one, up to Linux 4.20, where each `io_submit` had a plug.
     #[must_use]
     pub fn plug_from(&self, is_multi_queue: bool) -> u32 {
         match (self.plug, is_multi_queue) {

@@ -46,7 +46,8 @@ enum DeviceConfig {
     Disk(DiskConfig),
 }
 
-/// Runs a scenario as it was recorded: no volatile cache; unless it says otherwise, allocation without limit and no plugs.
+/// Runs a scenario as it was recorded: no volatile cache; unless it says otherwise, allocation without limit and no
+/// plugs.
 ///
 /// # Errors
 /// The scenario asks for a device, an elevator or a tunable that does not exist.

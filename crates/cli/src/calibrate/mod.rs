@@ -32,22 +32,23 @@ const NAME_DEFAULT: &str = "calibrated.toml";
 
 /// Measure a device and make a profile of it, to be used with --device
 ///
-/// Some fifty small workloads, fio jobs all, are run on the device several times in changing order. A rotating disk, flash, and
-/// servers with a spread (virtual disks, disks over a network) are fitted to what they gave; the nearest becomes the
-/// profile. It is shown beside what was measured, and so are workloads that no fit saw: 4 KiB random reads at depths 1, 8 and 32,
-/// sequential reads of 128 KiB and 1 MiB, and, where writing is allowed, mixed reads and writes.
+/// Some fifty small workloads, fio jobs all, are run on the device several times in changing order. A rotating disk,
+/// flash, and servers with a spread (virtual disks, disks over a network) are fitted to what they gave; the nearest
+/// becomes the profile. It is shown beside what was measured, and so are workloads that no fit saw: 4 KiB random reads
+/// at depths 1, 8 and 32, sequential reads of 128 KiB and 1 MiB, and, where writing is allowed, mixed reads and writes.
 ///
-/// Of a disk that is not at hand, --trace takes what it served, one request at a time, and fits a rotating disk to that.
+/// Of a disk that is not at hand, --trace takes what it served, one request at a time, and fits a rotating disk to
+/// that.
 ///
-/// A device is only read, unless its data may be destroyed, and so is a file, always. In a directory, a file is made, written and
-/// removed.
+/// A device is only read, unless its data may be destroyed, and so is a file, always. In a directory, a file is made,
+/// written and removed.
 ///
 /// Ctrl-C keeps what was measured; --from goes on from there. Exit status: 1 if no model fits.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CalibrateArgs {
-    /// A block device, as /dev/sdb; a file, which is only read; a directory in a file system on it; or, to try it out, a profile of `iosched device list` or a
-    /// file *.toml
+    /// A block device, as /dev/sdb; a file, which is only read; a directory in a file system on it; or, to try it out,
+    /// a profile of `iosched device list` or a file *.toml
     #[arg(value_name = "DEVICE|FILE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present_any = ["from", "trace"])]
     target: Option<String>,
 
@@ -75,8 +76,8 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "RECORDS", value_hint = ValueHint::FilePath)]
     from: Option<PathBuf>,
 
-    /// Measure nothing: fit a rotating disk to what one served, a request a line (as for `iosched validate disk`; also .gz and .zst). Its
-    /// first half is fitted, the second shows how well
+    /// Measure nothing: fit a rotating disk to what one served, a request a line (as for `iosched validate disk`; also
+    /// .gz and .zst). Its first half is fitted, the second shows how well
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["target", "from", "check", "report", "destroy_data"])]
     trace: Option<PathBuf>,
 

@@ -25,8 +25,8 @@ pub struct HddConfig {
     pub rpm: f64,
     /// Surfaces with a head, 1 to 64.
     pub heads: u32,
-    /// What the medium gives and takes at once, in bytes, 512 to 65,536: a sector of 512, or a block of 4,096 of which the
-    /// host sees eight.
+    /// What the medium gives and takes at once, in bytes, 512 to 65,536: a sector of 512, or a block of 4,096 of which
+    /// the host sees eight.
     #[serde(default = "default_physical_block_bytes")]
     pub physical_block_bytes: u32,
     /// In which order the tracks of a cylinder are numbered.
@@ -36,9 +36,9 @@ pub struct HddConfig {
     pub head_switch_ns: u64,
     /// What a write needs to settle beyond a read after a seek or a head switch, in ns, less than a revolution.
     pub write_settle_ns: u64,
-    /// What a read on the cylinder of a write before it needs to settle, in ns, less than a revolution: the element that
-    /// reads is not where the one that writes is, so the arm moves a little. If absent, what a short seek takes whatever its
-    /// distance.
+    /// What a read on the cylinder of a write before it needs to settle, in ns, less than a revolution: the element
+    /// that reads is not where the one that writes is, so the arm moves a little. If absent, what a short seek takes
+    /// whatever its distance.
     #[serde(default)]
     pub write_to_read_ns: Option<u64>,
     /// Time by which the default skews exceed the switch they cover, in ns, less than a revolution.
@@ -102,7 +102,8 @@ pub enum TrackOrder {
     /// Every cylinder from the first head to the last.
     #[default]
     Ascending,
-    /// Every other cylinder of a zone from the last head to the first, so that the head stays when the cylinder changes.
+    /// Every other cylinder of a zone from the last head to the first, so that the head stays when the cylinder
+    /// changes.
     Serpentine,
 }
 
@@ -121,21 +122,22 @@ pub struct ZoneConfig {
     /// sectors; if absent, as far as a head switch and the margin need.
     #[serde(default)]
     pub track_skew_sectors: Option<u32>,
-    /// The same from the last track of a cylinder to the next cylinder; if absent, as far as a seek of one cylinder and the
-    /// margin need.
+    /// The same from the last track of a cylinder to the next cylinder; if absent, as far as a seek of one cylinder and
+    /// the margin need.
     #[serde(default)]
     pub cylinder_skew_sectors: Option<u32>,
     /// Cylinders between the zone before and this one that hold nothing for the host.
     #[serde(default, skip_serializing_if = "config::is_default")]
     pub unused_cylinders_before: u32,
-    /// Where the zone's first slot is, in sectors of this zone behind the index mark; if absent, where skew from the zone
-    /// before leads.
+    /// Where the zone's first slot is, in sectors of this zone behind the index mark; if absent, where skew from the
+    /// zone before leads.
     #[serde(default)]
     pub first_slot_sectors: Option<u32>,
     /// Slots at the beginning of the zone that hold nothing.
     #[serde(default, skip_serializing_if = "config::is_default")]
     pub unused_slots_before: u64,
-    /// Spare slots at the end of each region; slipped slots of the region are among them. At most a quarter of the region.
+    /// Spare slots at the end of each region; slipped slots of the region are among them. At most a quarter of the
+    /// region.
     #[serde(default, skip_serializing_if = "config::is_default")]
     pub spare_slots: u32,
     /// Cylinders of a region; if absent, the whole zone is one.

@@ -1,7 +1,9 @@
-//! When the queue is run, and who is heard first: what every host of a request queue repeats, in one place and without I/O.
+//! When the queue is run, and who is heard first: what every host of a request queue repeats, in one place and without
+//! I/O.
 //!
-//! A host has a device, which takes requests while it has room, and workloads, which submit bios. Whatever happens is one of a
-//! few events. The host tells the driver of it and then carries out its [`turn`](Driver::turn), step by step, until there is none left:
+//! A host has a device, which takes requests while it has room, and workloads, which submit bios. Whatever happens is
+//! one of a few events. The host tells the driver of it and then carries out its [`turn`](Driver::turn), step by step,
+//! until there is none left:
 //!
 //! | event | call |
 //! |---|---|
@@ -10,11 +12,13 @@
 //! | bios arrive | [`Driver::submit`], [`Driver::plug`], [`Driver::unplug`] |
 //! | nothing has happened for a while | [`Driver::rerun`] |
 //!
-//! After each submission and each call of `unplug`, a host also starts what [`Driver::kicked`] gives: an elevator may want the queue run in
-//! the middle of an event, and [every insertion](crate::QueueConfig::run_at_insertion) may. What is due at one time has an order, which [`Driver::next_due`] knows.
+//! After each submission and each call of `unplug`, a host also starts what [`Driver::kicked`] gives: an elevator may
+//! want the queue run in the middle of an event, and [every insertion](crate::QueueConfig::run_at_insertion) may. What
+//! is due at one time has an order, which [`Driver::next_due`] knows.
 //!
-//! In a turn, the single-queue layer dispatches first; then it wakes one process after the other that waited for a request, and dispatches
-//! behind each. The multi-queue layer wakes everybody first: who waited for a tag has it by then.
+//! In a turn, the single-queue layer dispatches first; then it wakes one process after the other that waited for a
+//! request, and dispatches behind each. The multi-queue layer wakes everybody first: who waited for a tag has it by
+//! then.
 
 use crate::context::{ContextId, IoPriority};
 use crate::decision::Decision;
@@ -81,8 +85,8 @@ impl Rerun {
 
     /// As Linux, of a disk that others wait for: what was asked for ten times in vain is released.
     ///
-    /// mq-deadline takes requests for later ones than they are when its times to expire become shorter; under [`Self::LINUX`] they stay until
-    /// they are as old as they look.
+    /// mq-deadline takes requests for later ones than they are when its times to expire become shorter; under
+    /// [`Self::LINUX`] they stay until they are as old as they look.
     pub const SERVED: Self = Self::DeviceIdle { after_ns: Self::AFTER_NS, drain_ns: 10 * Self::AFTER_NS };
 }
 
@@ -194,15 +198,16 @@ impl Driver {
         self.queue.plug(context);
     }
 
-    /// Ends the plug of `context`; `true`: call again, after what is [`kicked`](Self::kicked). See [`RequestQueue::unplug`].
+    /// Ends the plug of `context`; `true`: call again, after what is [`kicked`](Self::kicked). See
+    /// [`RequestQueue::unplug`].
     #[inline]
     pub fn unplug(&mut self, now: Time, context: ContextId) -> bool {
         self.note(Some(now), || What::Unplug(context));
         self.queue.unplug(now, context)
     }
 
-    /// What the device takes before anything else is submitted, if the elevator or an insertion wants that; the host asks until there is nothing
-    /// more. `has_room`: the device can take a request.
+    /// What the device takes before anything else is submitted, if the elevator or an insertion wants that; the host
+    /// asks until there is nothing more. `has_room`: the device can take a request.
     #[inline]
     pub fn kicked(&mut self, now: Time, has_room: bool) -> Option<RequestId> {
         if !self.is_kicked {
@@ -237,8 +242,8 @@ impl Driver {
         self.queue.requeue(now, id);
     }
 
-    /// The elevator's timer is due. Whether a turn follows, as in Linux: after some timers, the queue is run when the next request
-    /// comes or is done.
+    /// The elevator's timer is due. Whether a turn follows, as in Linux: after some timers, the queue is run when the
+    /// next request comes or is done.
     pub fn timer(&mut self, now: Time) -> bool {
         self.note(Some(now), || What::Timer);
         self.queue.timer(now);

@@ -13,10 +13,11 @@
 //! - *timer*: [`RequestQueue::timer`], when the one deadline that was asked for has come.
 //! - *control*: tunables, attributes, switching, processes, priorities, weights, yielding.
 //!
-//! There are two layers, and the elevator says which it stands in. [`crate::Layer::SingleQueue`] has the attributes and rules
-//! (merging, congestion, plugging, flush, switching) of Linux' legacy request queue, 4.19; [`crate::Layer::MultiQueue`] those of
-//! blk-mq, 6.12: tags instead of limits, hardware queues, a plug that keeps its order, and new requests that merge, too.
-//! In the multi-queue layer waiting contexts are attended to before the queue is run, in the single-queue layer after.
+//! There are two layers, and the elevator says which it stands in. [`crate::Layer::SingleQueue`] has the attributes and
+//! rules (merging, congestion, plugging, flush, switching) of Linux' legacy request queue, 4.19;
+//! [`crate::Layer::MultiQueue`] those of blk-mq, 6.12: tags instead of limits, hardware queues, a plug that keeps its
+//! order, and new requests that merge, too. In the multi-queue layer waiting contexts are attended to before the queue
+//! is run, in the single-queue layer after.
 
 mod allocation;
 mod attributes;
@@ -52,15 +53,16 @@ pub struct QueueConfig {
     pub rotational: bool,
     /// Whether elevators tell cgroups apart.
     pub groups: bool,
-    /// Whether the device queues commands, if the host knows. `None`: CFQ judges by what it sees, as in Linux, and charges groups in
-    /// another unit when its verdict changes: one that was charged in time may then wait for minutes.
+    /// Whether the device queues commands, if the host knows. `None`: CFQ judges by what it sees, as in Linux, and
+    /// charges groups in another unit when its verdict changes: one that was charged in time may then wait for minutes.
     pub command_queueing: Option<bool>,
     /// Whether the device acknowledges writes from a volatile cache.
     pub write_cache: bool,
     /// Whether the device honours force-unit-access itself.
     pub fua: bool,
-    /// Whether flushes and what is flagged PREFLUSH are barriers, as up to Linux 2.6.36: everything before them is complete before
-    /// they are issued, and nothing after them is issued before they are complete; on the single-queue layer.
+    /// Whether flushes and what is flagged PREFLUSH are barriers, as up to Linux 2.6.36: everything before them is
+    /// complete before they are issued, and nothing after them is issued before they are complete; on the single-queue
+    /// layer.
     pub barriers: bool,
     /// Largest request the device takes, in KiB.
     pub max_hw_sectors_kb: u32,
@@ -70,8 +72,9 @@ pub struct QueueConfig {
     pub hw_queues: u16,
     /// How tags are laid out.
     pub tag_layout: TagLayout,
-    /// Whether each insertion runs the queue at once, as in Linux, and not only the turn that ends the event: what arrives while the device
-    /// has room is then issued before the next bio could merge with it. What a plug collects is inserted together, when it ends.
+    /// Whether each insertion runs the queue at once, as in Linux, and not only the turn that ends the event: what
+    /// arrives while the device has room is then issued before the next bio could merge with it. What a plug collects
+    /// is inserted together, when it ends.
     pub run_at_insertion: bool,
 }
 
@@ -104,8 +107,8 @@ pub enum Submit {
     Merged,
     /// It is done already: a flush of a device that needs none.
     Done(BioDone),
-    /// No request can be allocated for it. Nothing happened; the context is named by [`RequestQueue::take_woken`] when it
-    /// may submit again. In the multi-queue layer its next bio then has a tag already.
+    /// No request can be allocated for it. Nothing happened; the context is named by [`RequestQueue::take_woken`] when
+    /// it may submit again. In the multi-queue layer its next bio then has a tag already.
     Full,
 }
 
@@ -201,8 +204,8 @@ impl RequestQueue {
         self.submit_issued(now, bio, None)
     }
 
-    /// [`RequestQueue::submit`], of a bio that its process issued earlier, when its ioprio was `ioprio`, and that had to wait
-    /// for its turn. Elevators of the single-queue layer go by what the ioprio is now.
+    /// [`RequestQueue::submit`], of a bio that its process issued earlier, when its ioprio was `ioprio`, and that had
+    /// to wait for its turn. Elevators of the single-queue layer go by what the ioprio is now.
     pub fn submit_issued(&mut self, now: Time, bio: &Bio, ioprio: Option<IoPriority>) -> Submit {
         self.enter(now);
         if self.is_multi_queue() {
@@ -318,9 +321,9 @@ impl RequestQueue {
         self.plugs.open(context);
     }
 
-    /// Ends the plug of `context` and gives what it collected to the elevator: in the single-queue layer in sector order, one
-    /// request a call, in the multi-queue layer as it came, all at once. Returns whether there may be more; after each call
-    /// the host attends to [`RequestQueue::take_kick`].
+    /// Ends the plug of `context` and gives what it collected to the elevator: in the single-queue layer in sector
+    /// order, one request a call, in the multi-queue layer as it came, all at once. Returns whether there may be more;
+    /// after each call the host attends to [`RequestQueue::take_kick`].
     pub fn unplug(&mut self, now: Time, context: ContextId) -> bool {
         self.enter(now);
         let more = match self.allocation.rules() {
@@ -333,15 +336,15 @@ impl RequestQueue {
         more
     }
 
-    /// Whether the queue is to be run (dispatch while the device has room) before anything else is submitted: an elevator wants it, or
-    /// [every insertion](QueueConfig::run_at_insertion) does. Asking takes the wish back.
+    /// Whether the queue is to be run (dispatch while the device has room) before anything else is submitted: an
+    /// elevator wants it, or [every insertion](QueueConfig::run_at_insertion) does. Asking takes the wish back.
     #[inline]
     pub fn take_kick(&mut self) -> bool {
         std::mem::take(&mut self.env.kick)
     }
 
-    /// A context that found the queue full and may submit again, if any. What it submits may find the queue full again in
-    /// the single-queue layer; in the multi-queue layer a tag is kept for it until it submits or exits.
+    /// A context that found the queue full and may submit again, if any. What it submits may find the queue full again
+    /// in the single-queue layer; in the multi-queue layer a tag is kept for it until it submits or exits.
     #[inline]
     pub fn take_woken(&mut self) -> Option<ContextId> {
         self.allocation.woken(&self.env, self.elevator.as_mut(), self.attributes.nr_requests)
@@ -389,8 +392,8 @@ impl RequestQueue {
         Some(id)
     }
 
-    /// The elevator's choice. In the multi-queue layer it is asked only if it has something, and for hardware queues that have
-    /// room in turn if it has a queue for each.
+    /// The elevator's choice. In the multi-queue layer it is asked only if it has something, and for hardware queues
+    /// that have room in turn if it has a queue for each.
     #[inline]
     fn ask_elevator(&mut self) -> Option<RequestId> {
         let Some(multi) = self.allocation.multi_mut() else {
@@ -415,7 +418,8 @@ impl RequestQueue {
         None
     }
 
-    /// What has left the elevator or bypasses it: a device flush that is due, then the dispatch list as far as barriers let it.
+    /// What has left the elevator or bypasses it: a device flush that is due, then the dispatch list as far as barriers
+    /// let it.
     #[inline(always)]
     fn next_released(&mut self) -> Option<RequestId> {
         if let Some(id) = self.start_flush() {
@@ -536,9 +540,9 @@ impl RequestQueue {
         }
     }
 
-    /// Whether Linux runs the queue after the [`timer`](Self::timer) that has just fired. CFQ of 2.6.16 leaves that to the next
-    /// completion or submission while the device has requests; every other elevator does not. Recorded runs do not show it: in them the
-    /// queue is run after every event.
+    /// Whether Linux runs the queue after the [`timer`](Self::timer) that has just fired. CFQ of 2.6.16 leaves that to
+    /// the next completion or submission while the device has requests; every other elevator does not. Recorded runs do
+    /// not show it: in them the queue is run after every event.
     #[must_use]
     pub fn runs_after_timer(&self) -> bool {
         self.elevator.runs_after_timer()
@@ -629,8 +633,8 @@ impl RequestQueue {
         &self.stat
     }
 
-    /// Whether so many requests of that kind are allocated that a writer with a choice should hold back. The multi-queue
-    /// layer never says so.
+    /// Whether so many requests of that kind are allocated that a writer with a choice should hold back. The
+    /// multi-queue layer never says so.
     #[must_use]
     pub fn congested(&self, sync: bool) -> bool {
         self.allocation.congested(sync)

@@ -1,7 +1,8 @@
-//! What documents do not say: unknowns, each with the values it may have, and parameters that were fitted to published figures.
+//! What documents do not say: unknowns, each with the values it may have, and parameters that were fitted to published
+//! figures.
 //!
-//! The first value of an unknown is the one that is taken. Runs with the others show over which band figures move, and whether a
-//! verdict hangs on it.
+//! The first value of an unknown is the one that is taken. Runs with the others show over which band figures move, and
+//! whether a verdict hangs on it.
 
 use serde::Deserialize;
 

@@ -1,8 +1,8 @@
 //! The published experiments, run again: published figures and ours side by side, and whether they say the same.
 //!
-//! An [`Experiment`] is data: cases, settings, a machine, published figures, goals. Its runs give [`CaseRun`]s, of which
-//! [`ExperimentResults::of`] computes everything that is told to people: means and deviations, verdicts by the method of the
-//! first document ([`judge()`]), how well the [goals](Goal) are met, and a [`Summary`].
+//! An [`Experiment`] is data: cases, settings, a machine, published figures, goals. Its runs give [`CaseRun`]s, of
+//! which [`ExperimentResults::of`] computes everything that is told to people: means and deviations, verdicts by the
+//! method of the first document ([`judge()`]), how well the [goals](Goal) are met, and a [`Summary`].
 
 mod assumptions;
 mod catalogue;

@@ -1,7 +1,7 @@
 //! What was published: figures and series, with the place they belong to.
 //!
-//! A file of figures has a line a figure, `case,test,unit,setting,mean,sd,origin`, the deviation empty where the document prints none;
-//! lines that begin with `#` say where it all comes from.
+//! A file of figures has a line a figure, `case,test,unit,setting,mean,sd,origin`, the deviation empty where the
+//! document prints none; lines that begin with `#` say where it all comes from.
 
 use serde::Deserialize;
 

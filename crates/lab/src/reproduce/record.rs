@@ -107,8 +107,8 @@ impl CaseRun {
     }
 }
 
-/// The figures of a report, and one more for each series of times that goes process by process: how far its first and its last
-/// value are apart, `NAME_spread`.
+/// The figures of a report, and one more for each series of times that goes process by process: how far its first and
+/// its last value are apart, `NAME_spread`.
 fn figures(report: &Report) -> Vec<FigureRecord> {
     let own = report.figures.iter().map(|figure| FigureRecord {
         test: figure.name.clone(),

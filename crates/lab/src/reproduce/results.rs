@@ -382,8 +382,8 @@ fn known_of(values: &[f64]) -> Known {
     Known { mean: stat::mean(values), sd: stat::standard_deviation(values) }
 }
 
-/// How long the test took in its shortest run, s: as reported, or by its rate and what it moves; else as long as the run at
-/// most.
+/// How long the test took in its shortest run, s: as reported, or by its rate and what it moves; else as long as the
+/// run at most.
 fn seconds_min(test_kib: Option<u64>, test: &str, unit: &str, by_setting: &[Vec<&CaseRun>]) -> Option<f64> {
     let shortest = by_setting.iter().flatten().map(|run| {
         let own = |unit: &str| run.figures.iter().find(|figure| figure.test == test && figure.unit == unit);
@@ -441,7 +441,8 @@ impl Summary {
         summary
     }
 
-    /// In a sentence: "verdicts the same: 5 of 6; figures within 15 %: 9 of 12; of those kept back at first: 2 of 3; goals met: 3 of 4".
+    /// In a sentence: "verdicts the same: 5 of 6; figures within 15 %: 9 of 12; of those kept back at first: 2 of 3;
+    /// goals met: 3 of 4".
     #[must_use]
     pub fn sentence(&self) -> String {
         let parts = [

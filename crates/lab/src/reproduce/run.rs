@@ -1,7 +1,7 @@
 //! Runs published experiments: every case under every setting, by turns.
 //!
-//! A round runs each case once under each of its settings, with one seed, and the next round begins with another setting. So
-//! what is there when somebody stops it is a whole of fewer runs.
+//! A round runs each case once under each of its settings, with one seed, and the next round begins with another
+//! setting. So what is there when somebody stops it is a whole of fewer runs.
 
 use iosched::Setting;
 use iosched_disk::Profile;
@@ -66,7 +66,8 @@ struct Prepared<'a> {
     more: Vec<Vec<(Profile, Setting)>>,
 }
 
-/// Runs with each other value of what a document does not say: it moves means by more than chance does, or it does not matter.
+/// Runs with each other value of what a document does not say: it moves means by more than chance does, or it does not
+/// matter.
 const BAND_RUNS: u32 = 1;
 
 /// One run to be made.

@@ -58,15 +58,15 @@ pub struct FsConfig {
     /// Directories of more than a block are looked up by hash.
     #[serde(default = "default_true")]
     pub dir_index: bool,
-    /// So many groups keep bitmaps and inode tables together: a power of two up to 256, 1: each has its own. Not given: 16
-    /// with ext4, 1 with ext3.
+    /// So many groups keep bitmaps and inode tables together: a power of two up to 256, 1: each has its own. Not given:
+    /// 16 with ext4, 1 with ext3.
     #[serde(default)]
     pub flex_groups: Option<u32>,
     /// Bitmaps of groups never used need no read (uninit_bg). Not given: with ext4 only.
     #[serde(default)]
     pub uninit_groups: Option<bool>,
-    /// Small files that are closed by the time they are written back share chunks too, as up to Linux 2.6.31; later they are
-    /// put where there is room near their directory. ext4 only.
+    /// Small files that are closed by the time they are written back share chunks too, as up to Linux 2.6.31; later
+    /// they are put where there is room near their directory. ext4 only.
     #[serde(default = "default_true")]
     pub preallocate_closed: bool,
     /// Commits go with cache flushes. Not given: with ext4 only.
@@ -81,8 +81,8 @@ pub struct FsConfig {
     /// The file system takes so much of the device, from its beginning, at least 64 MiB. Not given: all of it.
     #[serde(default)]
     pub size_mib: Option<u64>,
-    /// Applications work in a directory that is as old as the file system, in the group at so many percent of it, 0 to 100. Not
-    /// given: at the top.
+    /// Applications work in a directory that is as old as the file system, in the group at so many percent of it, 0 to
+    /// 100. Not given: at the top.
     #[serde(default)]
     pub directory_percent: Option<u32>,
 }

@@ -8,13 +8,13 @@ const REVOKED_PER_BLOCK: usize = 500;
 /// The metadata blocks of one or more operations, collected until [`clear`](Self::clear).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Blocks an operation must have in memory, in the order it needs them. Those it makes itself are not among them; a block
-    /// may be named more than once.
+    /// Blocks an operation must have in memory, in the order it needs them. Those it makes itself are not among them; a
+    /// block may be named more than once.
     pub reads: Vec<Block>,
     /// Blocks it changes or makes, each once.
     pub dirties: Vec<Block>,
-    /// Metadata blocks it gives back, directory blocks, indirect blocks and extent-tree blocks: what is in memory of them must
-    /// not be written any more, and the journal revokes them. None of them is in `dirties`.
+    /// Metadata blocks it gives back, directory blocks, indirect blocks and extent-tree blocks: what is in memory of
+    /// them must not be written any more, and the journal revokes them. None of them is in `dirties`.
     pub forgets: Vec<Block>,
     /// Nothing is collected.
     ignored: bool,
@@ -34,8 +34,8 @@ impl Effects {
         self.forgets.clear();
     }
 
-    /// What a [handle](crate::journal::Journal::start) has to be started with for these changes: the blocks that change, and
-    /// those that list what is revoked.
+    /// What a [handle](crate::journal::Journal::start) has to be started with for these changes: the blocks that
+    /// change, and those that list what is revoked.
     #[must_use]
     pub fn credits(&self) -> u32 {
         (self.dirties.len() + self.forgets.len().div_ceil(REVOKED_PER_BLOCK)) as u32

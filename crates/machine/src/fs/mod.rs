@@ -1,11 +1,11 @@
-//! The layout of a file system like ext3 or ext4: where files, directories and what leads to them lie, and which metadata blocks
-//! an operation needs and changes.
+//! The layout of a file system like ext3 or ext4: where files, directories and what leads to them lie, and which
+//! metadata blocks an operation needs and changes.
 //!
-//! A [`FileSystem`] is a data structure: it knows no time and does no I/O, and it holds no data. Every operation adds to
-//! [`Effects`] the metadata blocks it needs in memory and those it changes; reading them, keeping them in memory and
-//! giving them to the [journal](crate::journal) is the caller's. Descriptors and the superblock are in memory from mount on and never
-//! in [`Effects::reads`]. A block of the inode table in which no inode is in use needs no read for a new one: its contents are
-//! known. The same goes, with `uninit_groups`, for bitmaps of groups never used.
+//! A [`FileSystem`] is a data structure: it knows no time and does no I/O, and it holds no data. Every operation adds
+//! to [`Effects`] the metadata blocks it needs in memory and those it changes; reading them, keeping them in memory and
+//! giving them to the [journal](crate::journal) is the caller's. Descriptors and the superblock are in memory from
+//! mount on and never in [`Effects::reads`]. A block of the inode table in which no inode is in use needs no read for a
+//! new one: its contents are known. The same goes, with `uninit_groups`, for bitmaps of groups never used.
 //!
 //! | file | what it decides |
 //! |---|---|
@@ -16,8 +16,8 @@
 //! | `map`, `indirect` | how blocks of a file are found |
 //! | `allocate`, `mballoc`, `reservation` | blocks for a file: what is common, ext4's way, ext3's way |
 //!
-//! Freed blocks are free at once; Linux gives them out again only after the transaction that freed them is committed. The blocks
-//! kept for root are not kept: the applications are root's.
+//! Freed blocks are free at once; Linux gives them out again only after the transaction that freed them is committed.
+//! The blocks kept for root are not kept: the applications are root's.
 
 mod allocate;
 mod bitmap;
@@ -80,8 +80,8 @@ pub struct Ino(pub u32);
 pub struct Mapped {
     /// Its block.
     pub block: Block,
-    /// So many pages from it on lie one behind the other, at least 1. What follows may continue there too: extents have a
-    /// longest length.
+    /// So many pages from it on lie one behind the other, at least 1. What follows may continue there too: extents have
+    /// a longest length.
     pub pages: u64,
 }
 
@@ -110,8 +110,8 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// A freshly made file system on a device of `capacity_sectors`. `seed` decides what is left to chance: the groups of
-    /// directories at the top, and what names hash to.
+    /// A freshly made file system on a device of `capacity_sectors`. `seed` decides what is left to chance: the groups
+    /// of directories at the top, and what names hash to.
     ///
     /// # Errors
     /// [`FsError::Setting`], [`FsError::TooSmall`], [`FsError::TooLarge`].
@@ -178,7 +178,8 @@ impl FileSystem {
         Ino(0)
     }
 
-    /// The directory that applications work in: the root, unless the [configuration](FsConfig::directory_percent) says another.
+    /// The directory that applications work in: the root, unless the [configuration](FsConfig::directory_percent) says
+    /// another.
     #[must_use]
     pub const fn work_directory(&self) -> Ino {
         self.work_directory
@@ -271,13 +272,14 @@ impl FileSystem {
         }
     }
 
-    /// Who makes files from now on: with ext3, tasks' new files begin in different sixteenths of a group, by process id.
+    /// Who makes files from now on: with ext3, tasks' new files begin in different sixteenths of a group, by process
+    /// id.
     pub fn set_colour(&mut self, process: u32) {
         self.colour = process;
     }
 
-    /// Delayed allocation: promises blocks to pages that will be [allocated](Self::allocate) later. The promise is to be
-    /// [released](Self::release) when they are.
+    /// Delayed allocation: promises blocks to pages that will be [allocated](Self::allocate) later. The promise is to
+    /// be [released](Self::release) when they are.
     ///
     /// # Errors
     /// [`FsError::NoSpace`]: there are not as many.
@@ -342,8 +344,8 @@ fn journal_blocks(config: &FsConfig, blocks: Block) -> u64 {
     config.journal_mib.map_or(by_size, |mib| mib * 256)
 }
 
-/// Takes blocks for the journal, in one run as far as groups' own blocks allow: from the beginning if there are too few behind its
-/// place.
+/// Takes blocks for the journal, in one run as far as groups' own blocks allow: from the beginning if there are too few
+/// behind its place.
 fn place_journal(config: &FsConfig, geometry: &mut Geometry) -> Option<Vec<BlockRun>> {
     let first = match config.journal_place {
         JournalPlace::Middle => geometry.groups / 2 / config.flex_groups() * config.flex_groups(),

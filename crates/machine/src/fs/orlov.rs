@@ -1,11 +1,11 @@
 //! Which group a new directory or file gets its inode in.
 //!
-//! Directories: as Orlov has it (Corbet, "The Orlov block allocator", LWN 2002). Those at the top are spread: a group at random, then
-//! the emptiest of directories among those with no less than the average free. Others stay near their parent while
-//! its group has neither too many directories, nor too little free, nor, with ext3, a debt of directories that no files followed.
-//! Files: the group of their directory, and if it is full the next by a quadratic hash (ext3). With ext4's groups that
-//! keep their tables together, such a unit takes the place of a group, and inodes fill its tables from the
-//! beginning (Mathur et al., "The new ext4 filesystem", OLS 2007; Documentation/filesystems/ext4).
+//! Directories: as Orlov has it (Corbet, "The Orlov block allocator", LWN 2002). Those at the top are spread: a group
+//! at random, then the emptiest of directories among those with no less than the average free. Others stay near their
+//! parent while its group has neither too many directories, nor too little free, nor, with ext3, a debt of directories
+//! that no files followed. Files: the group of their directory, and if it is full the next by a quadratic hash (ext3).
+//! With ext4's groups that keep their tables together, such a unit takes the place of a group, and inodes fill its
+//! tables from the beginning (Mathur et al., "The new ext4 filesystem", OLS 2007; Documentation/filesystems/ext4).
 
 use super::groups::Unit;
 use super::{Effects, FileSystem, FsError, Ino};
@@ -16,7 +16,8 @@ const DIRECTORY_BLOCKS_MIN: u64 = 256;
 const DIRECTORY_INODES: u32 = 64;
 
 impl FileSystem {
-    /// Takes an inode for a directory or file in `parent`, of `group` if it says one. Gives its number and says what was read and changed.
+    /// Takes an inode for a directory or file in `parent`, of `group` if it says one. Gives its number and says what
+    /// was read and changed.
     pub(super) fn take_inode(
         &mut self,
         parent: Ino,

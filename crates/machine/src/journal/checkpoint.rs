@@ -42,8 +42,8 @@ pub struct TailUpdate {
 }
 
 impl Journal {
-    /// What makes room in the log, as far as can be done now. With [`Checkpoint::Write`] up to `blocks_max` blocks of the
-    /// oldest transaction are added to `blocks`, in the order they were committed in.
+    /// What makes room in the log, as far as can be done now. With [`Checkpoint::Write`] up to `blocks_max` blocks of
+    /// the oldest transaction are added to `blocks`, in the order they were committed in.
     pub fn checkpoint(&mut self, blocks_max: usize, blocks: &mut Vec<Block>) -> Checkpoint {
         if let Some(update) = self.tail_update() {
             return Checkpoint::Tail(update);
@@ -94,9 +94,9 @@ impl Journal {
         self.log.tail = self.log.tail.max(update.tail);
     }
 
-    /// A block was written to its place as it was when it was [writable](Self::is_writable). True: its room in the log is
-    /// not needed for it any more. If a transaction that is not committed has changed it since, it still is. As in Linux a block is
-    /// not to be changed and committed while it is being written to its place.
+    /// A block was written to its place as it was when it was [writable](Self::is_writable). True: its room in the log
+    /// is not needed for it any more. If a transaction that is not committed has changed it since, it still is. As in
+    /// Linux a block is not to be changed and committed while it is being written to its place.
     pub fn written(&mut self, block: Block) -> bool {
         let Some(buffer) = self.buffers.get(&block).filter(|buffer| buffer.is_writable()) else { return false };
         let Some(tid) = buffer.checkpoint else { return false };

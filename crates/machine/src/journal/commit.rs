@@ -62,8 +62,8 @@ pub enum CommitStep {
     Done {
         /// Which.
         tid: Tid,
-        /// Blocks that may now be written to their places, when there is time: they are dirty in memory from now on. Those that the
-        /// running transaction has changed again are not among them.
+        /// Blocks that may now be written to their places, when there is time: they are dirty in memory from now on.
+        /// Those that the running transaction has changed again are not among them.
         dirty: Vec<Block>,
     },
 }
@@ -81,7 +81,8 @@ impl Journal {
         Some(running.tid)
     }
 
-    /// What a commit that has begun needs next; to be asked when what it needed before is done. `None`: there is no commit under way.
+    /// What a commit that has begun needs next; to be asked when what it needed before is done. `None`: there is no
+    /// commit under way.
     ///
     /// Steps that have nothing to do are left out; the commit block is always written.
     pub fn next_step(&mut self) -> Option<CommitStep> {
@@ -120,8 +121,8 @@ impl Journal {
         blocks.filter(|block| self.buffers[block].committing == Part::Dirty)
     }
 
-    /// Whether a block is being written to the log as it is in memory. Linux makes a task that wants to change it wait until it
-    /// is written ([`WriteLog`](CommitStep::WriteLog) is done).
+    /// Whether a block is being written to the log as it is in memory. Linux makes a task that wants to change it wait
+    /// until it is written ([`WriteLog`](CommitStep::WriteLog) is done).
     #[must_use]
     pub fn is_on_the_way_to_the_log(&self, block: Block) -> bool {
         matches!(self.phase, Phase::Log(_))

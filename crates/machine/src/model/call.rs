@@ -15,7 +15,8 @@ use crate::fs::{Effects, Ino};
 use crate::readahead::Readahead;
 
 impl Model {
-    /// Begins a system call of `task`; [`run`](Self::run) goes on with it. `batch` are the offsets of scattered writes, bytes.
+    /// Begins a system call of `task`; [`run`](Self::run) goes on with it. `batch` are the offsets of scattered writes,
+    /// bytes.
     pub fn begin(&mut self, task: u32, call: &Call, batch: &[u64]) {
         let frame = match *call {
             Call::Spawn => Ok(Frame::Compute(self.machine.cpu.spawn_ns)),

@@ -147,8 +147,8 @@ impl Model {
         }
     }
 
-    /// What the page cache has of a file is brought to the disk before direct I/O, and what is to be overwritten there is
-    /// dropped. `None`: done.
+    /// What the page cache has of a file is brought to the disk before direct I/O, and what is to be overwritten there
+    /// is dropped. `None`: done.
     fn leave_cache(&mut self, disk: usize, ino: Ino, pages: Range<u64>, is_write: bool) -> Option<Action> {
         let mapping = self.mapping(disk, ino);
         if self.cache.has_dirty(mapping) {

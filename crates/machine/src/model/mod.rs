@@ -1,15 +1,16 @@
 //! The kernel at work: tasks in system calls, its own threads, the I/O they ask for.
 //!
-//! The caller makes the calls in this order. [`Model::begin`] starts a system call of a task; [`Model::run`] goes on with
-//! it until CPU time is to pass, bios are to be submitted ([`Model::take_io`]), the task waits, or the call returns. When an I/O is done,
-//! [`Model::completed`] is told; then [`Model::take_ready`] names the tasks that may run again. A wait that ends by itself
-//! ends with [`Model::time_is_up`].
+//! The caller makes the calls in this order. [`Model::begin`] starts a system call of a task; [`Model::run`] goes on
+//! with it until CPU time is to pass, bios are to be submitted ([`Model::take_io`]), the task waits, or the call
+//! returns. When an I/O is done, [`Model::completed`] is told; then [`Model::take_ready`] names the tasks that may run
+//! again. A wait that ends by itself ends with [`Model::time_is_up`].
 //!
-//! A task is a stack of frames, as a kernel's is: the frame on top runs, may push what must be done first, and pops itself. Each
-//! frame is a file here. Every disk has a writeback thread and a journal thread, which are tasks without system calls.
+//! A task is a stack of frames, as a kernel's is: the frame on top runs, may push what must be done first, and pops
+//! itself. Each frame is a file here. Every disk has a writeback thread and a journal thread, which are tasks without
+//! system calls.
 //!
-//! Left out: competition for CPUs (every task has its own), memory other than the page cache, directory and inode caches (names once
-//! seen are looked up in memory), mount options beyond the settings.
+//! Left out: competition for CPUs (every task has its own), memory other than the page cache, directory and inode
+//! caches (names once seen are looked up in memory), mount options beyond the settings.
 
 mod call;
 mod commit;
@@ -172,8 +173,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// A kernel with freshly made file systems and an empty page cache. Its own threads are tasks 0 to 2 x `disks.len()`
-    /// (exclusive), and [ready](Self::take_ready).
+    /// A kernel with freshly made file systems and an empty page cache. Its own threads are tasks 0 to 2 x
+    /// `disks.len()` (exclusive), and [ready](Self::take_ready).
     ///
     /// # Errors
     /// A file system that a disk has no room for.

@@ -1,4 +1,5 @@
-//! Writeback of dirty pages: inode by inode in the order they became dirty, each from where it was left, in order of offset.
+//! Writeback of dirty pages: inode by inode in the order they became dirty, each from where it was left, in order of
+//! offset.
 
 use iosched::Flags;
 

@@ -454,8 +454,8 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
-    /// Goes on with the turn that follows an event: requests are started; a task that may submit again is given back, to go on
-    /// before the next call. `None`: the turn is over.
+    /// Goes on with the turn that follows an event: requests are started; a task that may submit again is given back,
+    /// to go on before the next call. `None`: the turn is over.
     #[inline]
     pub(super) fn turn(&mut self) -> Option<u32> {
         loop {

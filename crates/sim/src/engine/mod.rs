@@ -1,9 +1,9 @@
 //! The engine: one virtual clock, three sources of events, one queue run after each event.
 //!
-//! At equal times, completions come first (in the order the device reports them), then the elevator's
-//! timer, then the workload's events in the order in which they were scheduled, then the run of the queue that a multi-queue
-//! elevator is asked again in. Each event is handled completely, then
-//! the queue is run: requests are dispatched while the device has room and the elevator gives any.
+//! At equal times, completions come first (in the order the device reports them), then the elevator's timer, then the
+//! workload's events in the order in which they were scheduled, then the run of the queue that a multi-queue elevator
+//! is asked again in. Each event is handled completely, then the queue is run: requests are dispatched while the device
+//! has room and the elevator gives any.
 
 mod closed;
 mod core;
@@ -44,8 +44,8 @@ pub(crate) struct Machine<'a, D> {
     /// What is done in this time does not count, ns.
     pub(crate) warm_up_ns: u64,
     pub(crate) limit: Limit,
-    /// A queue that is run once more has its place among the workload's events of that time, by the order of scheduling, as in some
-    /// recordings; or it comes last.
+    /// A queue that is run once more has its place among the workload's events of that time, by the order of
+    /// scheduling, as in some recordings; or it comes last.
     pub(crate) reruns_among_tasks: bool,
     pub(crate) interrupt: Option<&'a AtomicBool>,
 }

@@ -1,8 +1,8 @@
 //! cfq-2.6.16: the first CFQ with time slices.
 //!
-//! As in Linux 2.6.16 (2.6.13 to 2.6.15 drain the device between two queues; this one does not). Each process has one queue for
-//! everything it sends; queues take turns by level, and an active one that runs empty is waited for. It shares ideas
-//! with its successors, but hardly a rule: it stands apart from their family. Time is counted in jiffies.
+//! As in Linux 2.6.16 (2.6.13 to 2.6.15 drain the device between two queues; this one does not). Each process has one
+//! queue for everything it sends; queues take turns by level, and an active one that runs empty is waited for. It
+//! shares ideas with its successors, but hardly a rule: it stands apart from their family. Time is counted in jiffies.
 //!
 //! - `rounds`: whose turn comes;
 //! - `turn`: who has the turn, for how long, and whether to wait for more;

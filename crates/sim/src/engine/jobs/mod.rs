@@ -1,8 +1,8 @@
 //! fio jobs at work: what each submits, and what that was like.
 //!
-//! Jobs are processes that run their own loops ([`Process`]), and a [`Crew`] that starts and ends each other; here is what lies
-//! between them and the queue. There is no page cache: buffered I/Os go to the
-//! device as direct ones do, but nobody waits for the writes as far as the elevator knows.
+//! Jobs are processes that run their own loops ([`Process`]), and a [`Crew`] that starts and ends each other; here is
+//! what lies between them and the queue. There is no page cache: buffered I/Os go to the device as direct ones do, but
+//! nobody waits for the writes as far as the elevator knows.
 
 use std::collections::BTreeMap;
 
@@ -254,8 +254,8 @@ const fn op(direction: Direction) -> Op {
     }
 }
 
-/// How a job's I/O is flagged: as Linux does for direct I/O on a block device, and for buffered writes as its writeback.
-/// With `O_SYNC` or `O_DSYNC` a write is on the medium when it is done.
+/// How a job's I/O is flagged: as Linux does for direct I/O on a block device, and for buffered writes as its
+/// writeback. With `O_SYNC` or `O_DSYNC` a write is on the medium when it is done.
 fn flags(job: &Job, io: &JobIo) -> Flags {
     let mut flags = match io.direction {
         Direction::Read => Flags::SYNC,
