@@ -7,10 +7,14 @@ const OPERATIONS: u64 = 3_000;
 const WATCH: Watch = Watch { record: true, check_every: 32 };
 
 fn run_seed(home: usize, seed: u64, watch: Watch) -> iosched_check::Outcome {
+    run_config(Config::from_seed(home, seed), seed, watch)
+}
+
+fn run_config(config: Config, seed: u64, watch: Watch) -> iosched_check::Outcome {
     let list = operations(seed, Config::swarm(seed), OPERATIONS);
-    match run(&Config::from_seed(home, seed), list, watch) {
+    match run(&config, list, watch) {
         Ok(outcome) => outcome,
-        Err(violation) => panic!("{}, seed {seed}: {violation}", elevators()[home].name),
+        Err(violation) => panic!("{}, seed {seed}: {violation}", elevators()[config.home].name),
     }
 }
 
@@ -34,6 +38,11 @@ fn everything_that_can_happen_does() {
     for home in 0..elevators().len() {
         for seed in 1000..1000 + SEEDS {
             all.add(&run_seed(home, seed, WATCH).coverage);
+        }
+        // What is off by default may be on in none of those.
+        for seed in 3000..3000 + SEEDS / 2 {
+            let config = Config { preset: Preset::SwitchedOn, ..Config::from_seed(home, seed) };
+            all.add(&run_config(config, seed, WATCH).coverage);
         }
     }
     for (name, count) in all.counts() {

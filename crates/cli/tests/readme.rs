@@ -12,7 +12,7 @@ use common::{IOSCHED, directory};
 /// Stands for lines that are left out.
 const LEFT_OUT: &str = "...";
 /// Files that are clearly the reader's own.
-const READERS_OWN: [&str; 14] = [
+const READERS_OWN: [&str; 15] = [
     "db.blktrace.0",
     "server.blktrace",
     "part.blktrace.0",
@@ -25,6 +25,7 @@ const READERS_OWN: [&str; 14] = [
     "img.toml",
     "data.toml",
     "loop0.toml",
+    "./imported.toml",
     "calibration.jsonl",
     "advice/profile.toml",
 ];
