@@ -1,15 +1,16 @@
 //! The advisor: which model is this device, which settings serve a workload best on it, and does the device agree.
 //!
 //! The middle of three rooms: its runs, records and verdicts are those of [`iosched_lab`], and its results are drawn by
-//! the report. It decides three things, each from records alone:
+//! the report. It decides four things, each from records alone:
 //!
 //! | question | module | main types |
 //! |---|---|---|
 //! | Which model and which parameters are this device? | [`calibrate`] | [`Measurer`](calibrate::Measurer), [`Measurements`](calibrate::Measurements), [`Calibration`](calibrate::Calibration) |
+//! | How far can that model be trusted? | [`battery`] | [`Measured`](battery::Measured), [`Battery`](battery::Battery) |
 //! | Which setting is best on that model? | [`tune`](mod@tune) | [`Tuning`](tune::Tuning), [`Goal`](tune::Goal), [`TuneResults`](tune::TuneResults) |
 //! | Is it also best on the device itself? | this page | [`candidates`], [`Confirmed`], [`Advice`] |
 //!
-//! The judge is the same in the last two: confirming runs against a baseline, by the house's verdict. In the search the
+//! The judge is the same in the last three: confirming runs against a baseline, by the house's verdict. In the search the
 //! baseline is a setting and runs are simulated; in advice it is what is set on the device, and runs are real ones.
 //!
 //! The advisor never changes a device: whoever gives it a bench or a measurer does. It never draws, and it never
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+pub mod battery;
 pub mod calibrate;
 mod candidates;
 mod confirm;

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iosched_advise::calibrate::{
-    CalibrateError, Calibration, Header, Measurements, Measurer, Pace, Progress, Quantity, Simulated, Target, measure,
+    CalibrateError, Calibration, Header, Kind, Measurements, Measurer, Pace, Progress, Quantity, Simulated, Target,
+    measure,
 };
-use iosched_disk::{Model, Profile};
+use iosched_disk::{CreditsOf, CreditsUnit, Model, Profile};
 use iosched_sim::{Plan, RunResult, SimError, run};
 use iosched_workload::{Class, Pattern, Task, TaskSet, Workload};
 
@@ -43,8 +44,8 @@ service_ns = 20_000
 bytes_per_second = 3_000_000_000
 extra = [[0.0, 0], [0.5, 3_000], [0.9, 15_000], [1.0, 60_000]]
 [server.stalls]
-every_ns = 50_000_000
-length = [[0.0, 3_500_000], [1.0, 4_500_000]]
+every_ns = 12_000_000
+length = [[0.0, 900_000], [1.0, 1_100_000]]
 ";
 
 /// A virtual disk whose one thread takes all there is at once: latency rises evenly with depth from the first command on.
@@ -69,15 +70,26 @@ fn profile(text: &str) -> Profile {
     Profile::parse("true", text).unwrap()
 }
 
+/// For devices whose slowest I/Os are rare, or come all at a time.
+const LONGER: Pace = Pace { rounds: 4, ios: 4_000, ios_max: 12_000, ..Pace::SIMULATED };
+
 fn measured<M: Measurer>(device: &mut M) -> Result<Measurements, CalibrateError> {
-    measure(device, Pace::SIMULATED, 1, "iosched calibrate", &AtomicBool::new(false), |_| Ok(()))
+    measured_at(device, Pace::SIMULATED)
+}
+
+fn measured_at<M: Measurer>(device: &mut M, pace: Pace) -> Result<Measurements, CalibrateError> {
+    measure(device, pace, 1, "iosched calibrate", &AtomicBool::new(false), |_| Ok(()))
 }
 
 /// Calibrates a device of `profile`; it is of that `kind`, and no figure of a workload held out is further off than `rate`, `p99`.
 #[track_caller]
 fn given_back(profile: &Profile, kind: &str, rate: f64, p99: f64) -> (Measurements, Calibration) {
-    let measurements = measured(&mut Simulated::new(profile.clone())).unwrap();
-    let calibration = Calibration::of(&measurements, "mine").unwrap();
+    given_back_of(measured(&mut Simulated::new(profile.clone())).unwrap(), kind, rate, p99)
+}
+
+#[track_caller]
+fn given_back_of(measurements: Measurements, kind: &str, rate: f64, p99: f64) -> (Measurements, Calibration) {
+    let calibration = Calibration::of(&measurements, "mine", None).unwrap();
     assert_eq!(calibration.profile.model().kind(), kind, "{:?}", calibration.kinds);
     assert!(calibration.verdict.fits, "{}", calibration.verdict);
     assert!(calibration.held_out.len() >= 5);
@@ -103,13 +115,49 @@ fn flash_behind_a_link_of_one_way_at_a_time_is_given_back() {
 #[test]
 fn a_rotating_disk_is_given_back() {
     // The write cache shows in no probe by itself, so mixed reads and writes are further off than reads.
-    given_back(&Profile::named("sata-7200").unwrap(), "hdd", 0.1, 0.15);
+    let device = Profile::named("sata-7200").unwrap();
+    given_back_of(measured_at(&mut Simulated::new(device), LONGER).unwrap(), "hdd", 0.1, 0.15);
 }
 
 #[test]
 fn servers_with_stalls_are_given_back() {
     // Of a few hundred stalls as many more or fewer are seen by chance.
-    given_back(&profile(STALLING), "server", 0.06, 0.25);
+    given_back_of(measured_at(&mut Simulated::new(profile(STALLING)), LONGER).unwrap(), "server", 0.06, 0.25);
+}
+
+#[test]
+fn credits_that_are_spent_are_found() {
+    // A thousand reads a second in the long run, eight times as many as long as something is saved up.
+    let credits = "[[server.credits]]\nof = \"all\"\nunit = \"ios\"\nper_second = 1_000\nsaved = 8_000\n";
+    let device = profile(&format!("{}{credits}", TOGETHER.replace("depth = 128", "depth = 64")));
+    let measurements = measured(&mut Simulated::new(device)).unwrap();
+    let calibration = Calibration::of(&measurements, "mine", Some(Kind::Server)).unwrap();
+    let Model::Server(config) = calibration.profile.model() else { unreachable!("it is a server") };
+    let [found] = config.credits[..] else { panic!("{:?}", config.credits) };
+    assert_eq!((found.of, found.unit), (CreditsOf::All, CreditsUnit::Ios));
+    assert!((800..1_200).contains(&found.per_second) && (6_000..10_000).contains(&found.saved), "{found:?}");
+    // None where there are none.
+    let measurements = measured(&mut Simulated::new(profile(TOGETHER))).unwrap();
+    let calibration = Calibration::of(&measurements, "mine", Some(Kind::Server)).unwrap();
+    let Model::Server(config) = calibration.profile.model() else { unreachable!("it is a server") };
+    assert_eq!(config.credits, []);
+}
+
+#[test]
+fn what_was_measured_predicts_without_a_mechanism_what_lies_between() {
+    for (device, rate, p99) in [(profile(TOGETHER), 0.15, 0.25), (Profile::named("nvme").unwrap(), 0.15, 0.25)] {
+        let measurements = measured(&mut Simulated::new(device)).unwrap();
+        let calibration = Calibration::of(&measurements, "mine", Some(Kind::Empirical)).unwrap();
+        assert_eq!(calibration.profile.model().kind(), "empirical");
+        for residual in &calibration.held_out {
+            for (quantity, bound) in [(Quantity::Iops, rate), (Quantity::P99, p99)] {
+                let difference = residual.pair(quantity).difference();
+                assert!(difference.abs() < bound, "{}: {quantity:?} {:+.1} %", residual.probe, difference * 100.0);
+            }
+        }
+        // What is told of probes is what the others say of each: no model is praised for what it was told.
+        assert!(calibration.residuals.iter().any(|own| own.iops.difference().abs() > 0.03), "{:?}", calibration.kinds);
+    }
 }
 
 #[test]
@@ -119,7 +167,7 @@ fn a_device_that_takes_all_there_is_at_once_is_given_back() {
     assert!(config.servers == 1 && config.batch.is_some_and(|batch| batch.commands >= 32), "{config:?}");
     // And one that does not is not taken for one.
     let measurements = measured(&mut Simulated::new(profile(ONE_AT_A_TIME))).unwrap();
-    let calibration = Calibration::of(&measurements, "mine").unwrap();
+    let calibration = Calibration::of(&measurements, "mine", None).unwrap();
     let Model::Server(config) = calibration.profile.model() else { unreachable!("it is a server") };
     assert_eq!(config.batch, None);
 }
@@ -136,7 +184,7 @@ fn a_device_that_serves_one_at_a_time_is_given_back_and_so_is_what_is_told_of_it
     assert_eq!(again.anchors(), calibration.profile.anchors());
     assert!(again.anchors().len() == 3 && again.anchors().iter().all(|anchor| anchor.source == "measured"));
     // The same measurements give the same model, and beside it itself the model is as near.
-    let once_more = Calibration::of(&measurements, "mine").unwrap();
+    let once_more = Calibration::of(&measurements, "mine", None).unwrap();
     assert_eq!(once_more.to_toml(&measurements.header).unwrap(), text);
     let checked = Calibration::check(&measurements, &again).unwrap();
     assert_eq!(checked.held_out, calibration.held_out);
@@ -197,7 +245,7 @@ fn a_device_that_no_model_is_like_is_said_to_be_one() {
     let simulated = |name| Simulated::new(Profile::named(name).unwrap());
     let mut device = TwoFaced { small: simulated("sata-7200"), large: simulated("nvme") };
     let measurements = measured(&mut device).unwrap();
-    let calibration = Calibration::of(&measurements, "mine").unwrap();
+    let calibration = Calibration::of(&measurements, "mine", None).unwrap();
     assert!(!calibration.verdict.fits);
     let said = calibration.verdict.to_string();
     assert!(said.starts_with("no model fits: ") && said.contains("furthest off is "), "{said}");
@@ -214,7 +262,7 @@ fn what_was_measured_before_an_interruption_is_kept_and_what_is_missing_is_named
     });
     let measurements = measurements.unwrap();
     assert_eq!(measurements.samples.len(), 1);
-    let error = Calibration::of(&measurements, "mine").unwrap_err().to_string();
+    let error = Calibration::of(&measurements, "mine", None).unwrap_err().to_string();
     assert!(error.starts_with("too little was measured for a fit: there is no probe of role"), "{error}");
 }
 

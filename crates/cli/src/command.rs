@@ -39,9 +39,7 @@ pub(crate) enum Command {
     /// Make profiles of what others know of devices
     #[command(subcommand)]
     Import(crate::import::ImportCommand),
-    /// Compare models with what was measured of real devices
-    #[command(subcommand)]
-    Validate(crate::validate::ValidateCommand),
+    Validate(crate::validate::ValidateArgs),
     /// Check fio job files
     #[command(subcommand)]
     Job(crate::job::JobCommand),

@@ -83,7 +83,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Device(command) => device::device(&command)?,
         Command::Elevator(command) => tell::elevator(&command)?,
         Command::Import(command) => import::import(&command)?,
-        Command::Validate(command) => validate::run(&command)?,
+        Command::Validate(args) => return validate::run(&args),
         Command::Job(command) => return job::job(&command),
         Command::Mount(args) => return mount::run(&args),
         Command::Ublk(args) => return ublk::run(&args),

@@ -4,6 +4,7 @@ use iosched::Time;
 
 use crate::array::Array;
 use crate::disk::Disk;
+use crate::empirical::Empirical;
 use crate::fixed::Fixed;
 use crate::hdd::Hdd;
 use crate::server::Server;
@@ -27,6 +28,8 @@ pub enum AnyDevice {
     Array(Box<Array>),
     /// Servers behind one queue.
     Server(Box<Server>),
+    /// What was measured, drawn again.
+    Empirical(Box<Empirical>),
 }
 
 macro_rules! each {
@@ -38,6 +41,7 @@ macro_rules! each {
             AnyDevice::Ssd($device) => $call,
             AnyDevice::Array($device) => $call,
             AnyDevice::Server($device) => $call,
+            AnyDevice::Empirical($device) => $call,
         }
     };
 }
@@ -53,6 +57,7 @@ impl AnyDevice {
                 }
             }
             Self::Server(server) => server.set_seed(scramble(seed)),
+            Self::Empirical(empirical) => empirical.set_seed(scramble(seed)),
             Self::Hdd(hdd) => hdd.set_start_angle((scramble(seed) >> 32) as u32),
         }
     }

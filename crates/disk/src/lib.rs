@@ -1,4 +1,4 @@
-//! Device models, in virtual time: `fixed`, `disk`, `hdd`, `ssd`, `array` and `server`, and the profiles of real devices.
+//! Device models, in virtual time: `fixed`, `disk`, `hdd`, `ssd`, `array`, `server` and `empirical`, and the profiles of real devices.
 //!
 //! A model is a state machine without a clock. Its host hands it commands, asks when it next wants to be
 //! looked at, and takes completions one at a time: [`Device`]. What a device is comes from a [`Profile`]: a name
@@ -8,7 +8,8 @@
 //! - [`Hdd`]: a rotating disk with zones, a seek curve, rotation, read-ahead, a write cache and command queueing;
 //! - [`Ssd`]: flash dies behind a link and a write buffer, and the cleaning of blocks;
 //! - [`Array`]: disks behind a controller with memory;
-//! - [`Server`]: servers behind one queue, with a measured spread: virtual disks, disks over a network.
+//! - [`Server`]: servers behind one queue, with a measured spread: virtual disks, disks over a network;
+//! - [`Empirical`]: no mechanism, but what was measured, drawn again.
 //!
 //! [`measure`] drives any of them as a benchmark would.
 //!
@@ -34,6 +35,8 @@
 //! | `ssd/` | flash: dies, write buffer, translation with garbage collection |
 //! | `array/` | members in stripes behind a controller's memory |
 //! | `server/` | servers behind one queue, with a measured spread: virtual disks and those over a network |
+//! | `empirical/` | measured latencies, drawn again |
+//! | `credits.rs`, `rest.rs`, `distribution.rs` | what devices allow in the long run; what waking up costs; distributions as they were measured |
 //! | `measure/` | the figures a device is known by, and how they are measured of a model: for anchors, cards and pages alike |
 //! | `profile.rs` | a model, its parameters and its anchors, from TOML |
 //! | `disksim/` | DiskSim's descriptions of real disks, and what was measured of them |
@@ -43,24 +46,32 @@ mod any;
 pub mod array;
 mod completions;
 mod config;
+mod credits;
 mod disk;
 pub mod disksim;
+mod distribution;
+pub mod empirical;
 mod fixed;
 pub mod hdd;
 mod link;
 pub mod measure;
 mod profile;
 mod profile_file;
+mod rest;
 pub mod server;
 pub mod ssd;
 
 pub use any::AnyDevice;
 pub use array::{Array, ArrayConfig};
 pub use config::ConfigError;
+pub use credits::{CreditsConfig, CreditsOf, CreditsUnit};
 pub use disk::{Disk, DiskConfig};
+pub use distribution::QuantilePoint;
+pub use empirical::{Empirical, EmpiricalConfig};
 pub use fixed::{Fixed, FixedConfig, FixedStep};
 pub use hdd::{Hdd, HddConfig};
-pub use profile::{Anchor, Fit, Model, Profile, ProfileError, StartState, is_path};
+pub use profile::{Anchor, Fit, Model, Profile, ProfileError, StartState, Validated, is_path};
+pub use rest::RestConfig;
 pub use server::{Server, ServerConfig};
 pub use ssd::{Ssd, SsdConfig};
 

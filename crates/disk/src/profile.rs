@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::array::{Array, ArrayConfig};
 use crate::config::{ConfigError, within};
 use crate::disk::{Disk, DiskConfig};
+use crate::empirical::{Empirical, EmpiricalConfig};
 use crate::fixed::{Fixed, FixedConfig};
 use crate::hdd::{Hdd, HddConfig};
 use crate::measure::{self, Figure, Unit};
@@ -106,6 +107,7 @@ enum Kind {
     Ssd,
     Array,
     Server,
+    Empirical,
 }
 
 impl Kind {
@@ -117,6 +119,7 @@ impl Kind {
             Self::Ssd => "ssd",
             Self::Array => "array",
             Self::Server => "server",
+            Self::Empirical => "empirical",
         }
     }
 }
@@ -136,6 +139,8 @@ pub enum Model {
     Array(Box<ArrayConfig>),
     /// Servers behind one queue, with a spread.
     Server(Box<ServerConfig>),
+    /// What was measured, drawn again.
+    Empirical(Box<EmpiricalConfig>),
 }
 
 /// What was written to a device before a run. Only flash differs by it.
@@ -185,6 +190,23 @@ pub struct Fit {
     pub rate_error_percent: f64,
     /// How far off the latencies are that one I/O in a hundred exceeds, per cent.
     pub tail_error_percent: f64,
+    /// What a validation on the device itself found; `None` if there was none. The figures above are then its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validated: Option<Validated>,
+}
+
+/// What came of running workloads that no fit saw on the device itself, under each of its schedulers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Validated {
+    /// Share of all figures that were met: rates within 10 %, 99th percentiles within 25 %; per cent.
+    pub trust_percent: f64,
+    /// Orders of schedulers that were named otherwise than the device has them.
+    pub wrong_orders: u32,
+    /// How far off a difference between two schedulers is in nine cases of ten, per cent of the first: of rates.
+    pub rate_difference_error_percent: f64,
+    /// Likewise of 99th percentiles.
+    pub tail_difference_error_percent: f64,
 }
 
 /// The file as written.
@@ -202,6 +224,7 @@ struct File {
     ssd: Option<Box<SsdConfig>>,
     array: Option<Box<ArrayConfig>>,
     server: Option<Box<ServerConfig>>,
+    empirical: Option<Box<EmpiricalConfig>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     anchors: Vec<Anchor>,
 }
@@ -293,6 +316,7 @@ impl Profile {
             Model::Ssd(config) => file.ssd = Some(config),
             Model::Array(config) => file.array = Some(config),
             Model::Server(config) => file.server = Some(config),
+            Model::Empirical(config) => file.empirical = Some(config),
         }
         file.anchors.clone_from(&self.anchors);
         file.fit = self.fit;
@@ -394,6 +418,7 @@ impl Profile {
             Model::Hdd(config) => config.depth = depth,
             Model::Ssd(config) => config.depth = depth,
             Model::Server(config) => config.depth = depth,
+            Model::Empirical(config) => config.depth = depth,
             Model::Array(_) => {
                 let problem = "an array's depth is a choice of its controller".to_owned();
                 return Err(invalid(ConfigError::new("depth", problem, "set array.depth in a file of your own")));
@@ -526,7 +551,11 @@ fn validate_anchors(anchors: &[Anchor], model: &Model, card: &Card) -> Result<()
 impl Fit {
     fn validate(self) -> Result<(), ConfigError> {
         within("fit.rate_error_percent", self.rate_error_percent, 0.0..=1e9)?;
-        within("fit.tail_error_percent", self.tail_error_percent, 0.0..=1e9)
+        within("fit.tail_error_percent", self.tail_error_percent, 0.0..=1e9)?;
+        let Some(own) = self.validated else { return Ok(()) };
+        within("fit.validated.trust_percent", own.trust_percent, 0.0..=100.0)?;
+        within("fit.validated.rate_difference_error_percent", own.rate_difference_error_percent, 0.0..=1e9)?;
+        within("fit.validated.tail_difference_error_percent", own.tail_difference_error_percent, 0.0..=1e9)
     }
 }
 
@@ -542,6 +571,7 @@ impl File {
             ssd: None,
             array: None,
             server: None,
+            empirical: None,
             anchors: Vec::new(),
         }
     }
@@ -556,6 +586,7 @@ impl File {
             ("ssd", self.ssd.is_some()),
             ("array", self.array.is_some()),
             ("server", self.server.is_some()),
+            ("empirical", self.empirical.is_some()),
         ];
         if let Some((table, _)) = tables.iter().find(|&&(table, present)| present && table != wanted) {
             return Err(ConfigError::new(
@@ -571,6 +602,7 @@ impl File {
             Kind::Ssd => self.ssd.map(Model::Ssd),
             Kind::Array => self.array.map(Model::Array),
             Kind::Server => self.server.map(Model::Server),
+            Kind::Empirical => self.empirical.map(Model::Empirical),
         };
         model.ok_or_else(|| {
             ConfigError::new(
@@ -592,6 +624,7 @@ impl Model {
             Self::Ssd(config) => AnyDevice::Ssd(Box::new(Ssd::new(config)?)),
             Self::Array(config) => AnyDevice::Array(Box::new(Array::new(config, members)?)),
             Self::Server(config) => AnyDevice::Server(Box::new(Server::new(config)?)),
+            Self::Empirical(config) => AnyDevice::Empirical(Box::new(Empirical::new(config)?)),
         })
     }
 
@@ -609,6 +642,7 @@ impl Model {
             Self::Ssd(_) => Kind::Ssd,
             Self::Array(_) => Kind::Array,
             Self::Server(_) => Kind::Server,
+            Self::Empirical(_) => Kind::Empirical,
         }
     }
 
@@ -640,6 +674,9 @@ impl Model {
             Self::Server(config) => {
                 let servers = if config.servers == 1 { "one server" } else { &format!("{} servers", config.servers) };
                 format!("{}, {servers}, depth {}", size(config.capacity_sectors), config.depth)
+            }
+            Self::Empirical(config) => {
+                format!("{}, measured latencies drawn again, depth {}", size(config.capacity_sectors), config.depth)
             }
         }
     }

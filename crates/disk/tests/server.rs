@@ -4,8 +4,9 @@ mod common;
 
 use common::{Outcome, closed_loop};
 use iosched::{Op, Time};
-use iosched_disk::server::{ServerBatch, ServerMissedTurns, ServerPoint, ServerStalls, ServerTimes};
+use iosched_disk::server::{ServerBatch, ServerMissedTurns, ServerStalls, ServerTimes};
 use iosched_disk::{Command, Device, FixedConfig, Model, Profile, ServerConfig};
+use iosched_disk::{CreditsConfig, CreditsOf, CreditsUnit, QuantilePoint};
 
 const FULL_NS: u64 = 100_000;
 
@@ -32,6 +33,9 @@ fn config() -> ServerConfig {
         read: times(),
         write: None,
         stalls: None,
+        write_servers: None,
+        rest: None,
+        credits: Vec::new(),
     }
 }
 
@@ -51,8 +55,8 @@ fn read(profile: &Profile, depth: u32, nr_sectors: u32, count: usize) -> (Vec<u6
     (outcomes.iter().map(Outcome::latency_ns).collect(), end_ns)
 }
 
-fn points<const N: usize>(points: [(f64, u64); N]) -> Vec<ServerPoint> {
-    points.map(ServerPoint::from).to_vec()
+fn points<const N: usize>(points: [(f64, u64); N]) -> Vec<QuantilePoint> {
+    points.map(QuantilePoint::from).to_vec()
 }
 
 #[test]
@@ -145,7 +149,7 @@ fn only_what_keeps_a_server_busy_holds_up_the_others() {
 
 #[test]
 fn what_is_taken_together_comes_back_together() {
-    let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000 });
+    let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000, apart: false });
     let read_times = ServerTimes { transit_ns: 80_000, ..times() };
     let server = profile(ServerConfig { batch, read: read_times, ..config() });
     // Latency is a straight line over depth, from the first on: 100 us for all, and 100 us for each.
@@ -161,7 +165,7 @@ fn what_is_taken_together_comes_back_together() {
 
 #[test]
 fn a_batch_has_so_many_commands_at_most_and_other_servers_take_the_rest() {
-    let batch = Some(ServerBatch { commands: 4, gather_ns: 20_000 });
+    let batch = Some(ServerBatch { commands: 4, gather_ns: 20_000, apart: false });
     let server = |servers| profile(ServerConfig { batch, servers, ..config() });
     let latencies = |servers| read(&server(servers), 10, 8, 10).0;
     let us = |us: [u64; 10]| us.map(|us| us * 1000).to_vec();
@@ -172,7 +176,7 @@ fn a_batch_has_so_many_commands_at_most_and_other_servers_take_the_rest() {
 
 #[test]
 fn what_comes_late_waits_for_the_next_batch() {
-    let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000 });
+    let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000, apart: false });
     let mut device = profile(ServerConfig { batch, ..config() }).device(7);
     let mut done = Vec::new();
     let mut submitted = [(0, 0), (1, 19_999), (2, 20_001), (3, 100_000)].into_iter().peekable();
@@ -196,7 +200,7 @@ fn what_a_batch_takes_beyond_is_that_of_its_first_command() {
     let extra = points([(0.0, 0), (1.0, 100_000)]);
     for extra_in_service in [0.0, 1.0] {
         let read_times = ServerTimes { extra: extra.clone(), extra_in_service, ..times() };
-        let batch = Some(ServerBatch { commands: 64, gather_ns: 1 });
+        let batch = Some(ServerBatch { commands: 64, gather_ns: 1, apart: false });
         let (_, end_ns) = read(&profile(ServerConfig { batch, read: read_times, ..config() }), 10, 8, 10_000);
         let mean_ns = end_ns / 1000;
         assert!(mean_ns.abs_diff(10 * FULL_NS + 50_000) < 3_000, "{mean_ns}");
@@ -273,7 +277,7 @@ fn a_distribution_that_is_none_is_refused_by_name() {
     let missed_turns = Some(ServerMissedTurns { share: 1.0, behind: 16 });
     let error = ServerConfig { missed_turns, ..config() }.validate().unwrap_err().to_string();
     assert!(error.starts_with("server.missed_turns.share"), "{error}");
-    let batch = Some(ServerBatch { commands: 4, gather_ns: 0 });
+    let batch = Some(ServerBatch { commands: 4, gather_ns: 0, apart: false });
     let error = ServerConfig { batch, ..config() }.validate().unwrap_err().to_string();
     assert!(error.starts_with("server.batch.gather_ns"), "{error}");
     let stalls = Some(ServerStalls { every_ns: 1_000_000, length: Vec::new() });
@@ -286,7 +290,7 @@ fn a_profile_written_is_read_back_equal() {
     let extra = points([(0.0, 0), (0.5, 10), (1.0, 90_000)]);
     let read_times = ServerTimes { extra, bytes_per_second: Some(1_000_000), extra_in_service: 0.25, ..times() };
     let stalls = Some(ServerStalls { every_ns: 1_000_000, length: points([(0.0, 1), (1.0, 2)]) });
-    let batch = Some(ServerBatch { commands: 8, gather_ns: 1 });
+    let batch = Some(ServerBatch { commands: 8, gather_ns: 1, apart: false });
     let missed_turns = Some(ServerMissedTurns { share: 0.1, behind: 16 });
     let server =
         ServerConfig { batch, missed_turns, read: read_times.clone(), write: Some(read_times), stalls, ..config() };
@@ -297,4 +301,57 @@ fn a_profile_written_is_read_back_equal() {
         assert_eq!(again.model(), profile.model(), "{text}");
         assert_eq!((again.about(), again.anchors()), (profile.about(), profile.anchors()));
     }
+}
+
+#[test]
+fn what_is_saved_up_is_spent_and_then_the_rate_is_what_is_credited() {
+    let bucket = CreditsConfig { of: CreditsOf::All, unit: CreditsUnit::Ios, per_second: 1_000, saved: 100 };
+    let limited = profile(ServerConfig { credits: vec![bucket], ..config() });
+    let (latencies, end_ns) = read(&limited, 4, 8, 1_100);
+    assert_eq!(latencies[10], 4 * FULL_NS, "as without a limit");
+    assert_eq!(latencies[1_000], 4_000_000, "four at a time, a thousand a second");
+    assert!((end_ns as f64 / 1e9 - 1.0).abs() < 0.01, "all but those saved up are credited first: {end_ns}");
+}
+
+#[test]
+fn a_cache_that_fills_is_credits_for_the_bytes_of_writes() {
+    let bucket = CreditsConfig { of: CreditsOf::Writes, unit: CreditsUnit::Bytes, per_second: 1 << 20, saved: 1 << 20 };
+    let cached = profile(ServerConfig { credits: vec![bucket], ..config() });
+    assert_eq!(read(&cached, 1, 8, 5_000).1, 5_000 * FULL_NS, "reads cost nothing");
+    let write = Command { tag: 0, op: Op::Write, sector: 0, nr_sectors: 8, fua: false };
+    let mut left = 768;
+    let outcomes = closed_loop(&mut cached.device(7), 1, || {
+        left -= 1;
+        (left >= 0).then_some((0, write))
+    });
+    // 3 MiB: one is taken at once, and meanwhile some of it leaves again.
+    let end_ns = outcomes.last().unwrap().done_ns;
+    assert!((end_ns as f64 / 1e9 - 2.0).abs() < 0.01, "{end_ns}");
+    assert_eq!(outcomes[100].latency_ns(), FULL_NS);
+}
+
+#[test]
+fn a_batch_may_come_back_one_by_one() {
+    for (apart, last_ns) in [(false, [4, 4, 4, 4]), (true, [1, 2, 3, 4])] {
+        let batch = Some(ServerBatch { commands: 4, gather_ns: 20_000, apart });
+        let (latencies, _) = read(&profile(ServerConfig { batch, ..config() }), 4, 8, 4);
+        assert_eq!(latencies, last_ns.map(|count| 20_000 + count * FULL_NS));
+    }
+}
+
+#[test]
+fn writes_may_have_some_of_the_servers_only() {
+    let narrow = profile(ServerConfig { servers: 4, write_servers: Some(1), ..config() });
+    assert_eq!(read(&narrow, 4, 8, 400).1, 100 * FULL_NS, "reads have them all");
+    let mut number = 0;
+    let outcomes = closed_loop(&mut narrow.device(7), 8, || {
+        number += 1;
+        let op = if number % 2 == 0 { Op::Write } else { Op::Read };
+        (number <= 400).then_some((0, Command { tag: 0, op, sector: 0, nr_sectors: 8, fua: false }))
+    });
+    // 200 writes, one at a time, while reads pass them.
+    assert_eq!(outcomes.last().unwrap().done_ns, 200 * FULL_NS);
+    let batch = ServerBatch { commands: 4, gather_ns: 1, apart: false };
+    let error = ServerConfig { write_servers: Some(1), batch: Some(batch), ..config() }.validate().unwrap_err();
+    assert_eq!(error.field, "server.write_servers");
 }

@@ -83,7 +83,13 @@ impl Bounds {
     /// Those of a comparison on a device; `tail` of a figure about the slowest I/Os.
     #[must_use]
     pub fn on(device: &DeviceRecord, equal_within_percent: f64, tail: bool) -> Self {
-        let error = |fit: Fit| if tail { fit.tail_error_percent } else { fit.rate_error_percent };
+        // What is common to both settings does not count, where it is known how far off differences are.
+        let error = |fit: Fit| match (fit.validated, tail) {
+            (Some(own), false) => own.rate_difference_error_percent,
+            (Some(own), true) => own.tail_difference_error_percent,
+            (None, false) => fit.rate_error_percent,
+            (None, true) => fit.tail_error_percent,
+        };
         Self { equal_within_percent, model_error_percent: device.fit.map_or(0.0, error) }
     }
 

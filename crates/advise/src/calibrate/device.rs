@@ -41,6 +41,12 @@ impl<'i> Device<'i> {
         };
         Self { place, target, interrupt }
     }
+
+    /// Where its workloads run.
+    #[must_use]
+    pub const fn place(&self) -> &KernelTarget {
+        &self.place
+    }
 }
 
 /// Under which the device is measured.

@@ -35,6 +35,12 @@ pub enum CalibrateError {
         /// Roles of probes.
         missing: String,
     },
+    /// It cannot be of the kind that was asked for.
+    #[error("the device is of no such kind: {reason}")]
+    NoKind {
+        /// The kind, and why.
+        reason: String,
+    },
     /// The device is too small for the probes.
     #[error("{target} has {bytes} bytes; a device or file to calibrate has at least {least}")]
     TooSmall {

@@ -20,6 +20,8 @@ struct Effort {
 /// While a fit searches, and in the end.
 const SEARCHING: Effort = Effort { ios: 1_000, runs: 1 };
 const IN_THE_END: Effort = Effort { ios: 4_000, runs: 3 };
+/// Stalls that a probe sees in the end, unless it was measured for a shorter time.
+const STALLS: u64 = 20;
 /// A figure that varies so much from run to run counts half.
 const VARIATION_HALF: f64 = 0.1;
 /// No single figure counts more than this, as the logarithm of a ratio: a model may miss one thing and get the others right.
@@ -140,9 +142,26 @@ impl Evidence {
     pub(super) fn residuals(&self, profile: &Profile, held_out: bool) -> Result<Vec<Residual>, CalibrateError> {
         let wanted = |measured: &&Measured| match measured.probe.role {
             Role::Pilot => false,
+            // What goes on for long is as any other probe, unless credits are spent in it.
+            Role::Steady => !held_out && has_credits(profile),
             role => (role == Role::HeldOut) == held_out,
         };
         self.measured.iter().filter(wanted).map(|measured| residual(profile, measured, IN_THE_END)).collect()
+    }
+
+    /// Each probe that a fit sees, on the model that `fit` makes of all others.
+    pub(super) fn left_out(
+        &self,
+        fit: impl Fn(&Self) -> Result<Profile, CalibrateError>,
+    ) -> Result<Vec<Residual>, CalibrateError> {
+        let is_seen = |role: Role| !matches!(role, Role::Pilot | Role::HeldOut | Role::Steady);
+        let seen = self.measured.iter().enumerate().filter(|(_, own)| is_seen(own.probe.role));
+        seen.map(|(number, own)| {
+            let mut others = self.clone();
+            others.measured.remove(number);
+            residual(&fit(&others)?, own, IN_THE_END)
+        })
+        .collect()
     }
 }
 
@@ -160,12 +179,27 @@ pub(super) fn miss(residuals: &[Residual], weights: [f64; 3]) -> f64 {
     if weight_sum > 0.0 { sum / weight_sum } else { 0.0 }
 }
 
+fn has_credits(profile: &Profile) -> bool {
+    match profile.model() {
+        Model::Server(config) => !config.credits.is_empty(),
+        Model::Empirical(config) => !config.credits.is_empty(),
+        _ => false,
+    }
+}
+
 /// A probe on a device of `profile`.
 fn residual(profile: &Profile, measured: &Measured, effort: Effort) -> Result<Residual, CalibrateError> {
     let Measured { probe, summary } = measured;
-    let workload = probe.workload(span(probe, summary, effort.ios));
+    // Stalls are rare: as many are seen as when it was measured.
+    let stalls_ns = match profile.model() {
+        Model::Server(config) if effort.runs > 1 => config.stalls.as_ref().map_or(0, |own| own.every_ns * STALLS),
+        _ => 0,
+    };
+    let ios = effort.ios.max((summary.iops.median * stalls_ns as f64 / 1e9) as u64);
+    let workload = probe.workload(span(probe, summary, ios));
     let mut samples = Vec::new();
-    for run in 0..effort.runs {
+    let runs = if probe.parts > 0 { 1 } else { effort.runs };
+    for run in 0..runs {
         samples.extend(Sample::of(0, 0, &simulate(profile, &workload, SEED + run)?));
     }
     // A model that does nothing in that time is infinitely far.
@@ -186,6 +220,10 @@ fn residual(profile: &Profile, measured: &Measured, effort: Effort) -> Result<Re
 /// As long as it was measured, since caches fill; but no longer than so many I/Os need.
 fn span(probe: &Probe, summary: &Summary, ios: u64) -> Span {
     let one_ns = 1e9 / summary.iops.median.max(1e-3);
+    // When credits are spent depends on all that was done.
+    if probe.parts > 0 {
+        return summary.span;
+    }
     // Waiting evens out slowly: everything under way passes through many times.
     let depth = f64::from(probe.depth);
     let ios = (ios as f64).max(30.0 * depth);

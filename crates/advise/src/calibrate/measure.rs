@@ -44,7 +44,7 @@ impl Pace {
     /// How long `probe` runs if the pilot's I/Os took so long, ns.
     fn span(self, probe: &Probe, latency_ns: f64) -> Span {
         // Half a second of nothing but waiting is not worth knowing.
-        let one_ns = latency_ns / f64::from(probe.depth) + probe.think_ns as f64;
+        let one_ns = latency_ns / f64::from(probe.depth) + probe.think_ns as f64 / f64::from(probe.burst.max(1));
         let wanted = one_ns * self.ios as f64;
         // Everything under way passes through a few times.
         let least = 4.0 * latency_ns * f64::from(probe.depth);
@@ -95,7 +95,7 @@ pub fn measure<M: Measurer>(
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let header = Header { format: FORMAT, version, command: command.to_owned(), target, seed, probes };
     observe(Progress::Header(&header))?;
-    let order = order(header.probes.len(), pace.rounds, seed);
+    let order = order(&header.probes, pace.rounds, seed);
     let of = order.len();
     let mut measurements = Measurements::new(header);
     let mut latency_ns = 0.0;
@@ -130,12 +130,14 @@ pub fn measure<M: Measurer>(
     Ok(measurements)
 }
 
-/// Rounds and numbers of probes: the pilot once at the beginning, then every round all others in an order of its own.
-fn order(probes: usize, rounds: u32, seed: u64) -> Vec<(u32, usize)> {
+/// Rounds and numbers of probes: the pilot once at the beginning, then every round all others in an order of its own, but those in
+/// parts only once.
+fn order(probes: &[Probe], rounds: u32, seed: u64) -> Vec<(u32, usize)> {
     let mut random = SplitMix64::entity(seed, ORDER_STREAM);
     let mut order = vec![(0, 0)];
     for round in 0..rounds.max(1) {
-        let mut numbers: Vec<usize> = (1..probes).collect();
+        // What takes many times as long is made once.
+        let mut numbers: Vec<usize> = (1..probes.len()).filter(|&i| round == 0 || probes[i].parts == 0).collect();
         for i in (1..numbers.len()).rev() {
             numbers.swap(i, random.below(i as u64 + 1) as usize);
         }
@@ -147,17 +149,23 @@ fn order(probes: usize, rounds: u32, seed: u64) -> Vec<(u32, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibrate::target::Target;
+    use iosched_disk::Profile;
 
     #[test]
     fn every_round_has_every_probe_and_the_pilot_is_first() {
-        let order = order(10, 3, 7);
+        let probes = probes(&Target::of_card("nvme", Profile::named("nvme").unwrap().card()), false);
+        let (all, long) = (probes.len(), probes.iter().filter(|probe| probe.parts > 0).count());
+        let order = order(&probes, 3, 7);
         assert_eq!(order[0], (0, 0));
         for round in 0..3 {
             let mut numbers: Vec<usize> =
                 order[1..].iter().filter(|(own, _)| *own == round).map(|&(_, number)| number).collect();
             assert!(!numbers.is_sorted());
             numbers.sort_unstable();
-            assert_eq!(numbers, (1..10).collect::<Vec<_>>());
+            assert_eq!(numbers.len(), all - 1 - if round == 0 { 0 } else { long });
+            numbers.dedup();
+            assert!(numbers.len() >= all - 1 - long && numbers.last() < Some(&all), "each once");
         }
     }
 }

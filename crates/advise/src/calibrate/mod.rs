@@ -19,7 +19,7 @@ mod trace;
 mod verdict;
 mod write;
 
-use iosched_disk::Profile;
+use iosched_disk::{Model, Profile};
 
 pub use device::Device;
 pub use error::CalibrateError;
@@ -28,14 +28,43 @@ pub use evidence::{Pair, Quantity, Residual};
 pub use measure::{Pace, Progress, measure};
 pub use measurer::{Measurer, Simulated};
 pub use probe::{Probe, Role, Span, probes};
-pub use records::{FORMAT, Header, Measurements, Sample, write_header, write_sample};
+pub use records::{FORMAT, Header, Measurements, Part, Sample, write_header, write_sample};
 pub use summary::{Spread, Summary};
 pub use target::Target;
 pub use trace::{TraceFit, fit_trace};
 pub use verdict::{NOISY, Verdict, WITHIN};
 
+/// A kind of model that is fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A rotating disk.
+    Hdd,
+    /// Flash.
+    Ssd,
+    /// Servers behind one queue.
+    Server,
+    /// What was measured, drawn again.
+    Empirical,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Hdd, Self::Ssd, Self::Server, Self::Empirical];
+
+    /// As profiles name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hdd => "hdd",
+            Self::Ssd => "ssd",
+            Self::Server => "server",
+            Self::Empirical => "empirical",
+        }
+    }
+}
+
 /// A kind of model, and how far its best is from the probes on average, as a ratio less 1, or why it was not tried.
-pub type Kind = (&'static str, Result<f64, &'static str>);
+pub type Tried = (&'static str, Result<f64, &'static str>);
 
 /// A model of a device, and how well it fits.
 #[derive(Clone, Debug)]
@@ -43,7 +72,7 @@ pub struct Calibration {
     /// The model as a profile, with what was measured as its anchors.
     pub profile: Profile,
     /// Each kind of model.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<Tried>,
     /// The probes, measured and of the model.
     pub residuals: Vec<Residual>,
     /// Likewise the workloads that the fit did not see.
@@ -53,35 +82,47 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Fits every kind of model and takes the one that is nearest. `name` is the profile's. The same measurements give
-    /// the same.
+    /// Fits every kind of model, or the one that is asked for, and takes the one that is nearest. `name` is the profile's. The
+    /// same measurements give the same.
     ///
     /// # Errors
-    /// Too little was measured.
-    pub fn of(measurements: &Measurements, name: &str) -> Result<Self, CalibrateError> {
+    /// Too little was measured, or the device cannot be of the kind asked for.
+    pub fn of(measurements: &Measurements, name: &str, only: Option<Kind>) -> Result<Self, CalibrateError> {
         let evidence = Evidence::of(measurements);
         let mut kinds = Vec::new();
         let mut best: Option<(f64, Profile, Vec<Residual>)> = None;
-        for (kind, fit) in fit::fits(&evidence)? {
-            let model = match fit {
+        let profile_of = |model: Model| {
+            let about = write::about(&measurements.header.target, &model);
+            let anchors = write::anchors(measurements, &model);
+            Profile::of(name, &about, model, anchors).map_err(CalibrateError::from)
+        };
+        // What is repeated as it was measured is judged by what was left out of it: it has no other merit.
+        let repeated = |evidence: &Evidence| match fit::fit(Kind::Empirical, evidence)? {
+            Ok(model) => profile_of(model),
+            Err(reason) => Err(CalibrateError::Incomplete { missing: reason.to_owned() }),
+        };
+        for kind in Kind::ALL.into_iter().filter(|&kind| only.is_none_or(|only| only == kind)) {
+            let model = match fit::fit(kind, &evidence)? {
                 Ok(model) => model,
                 Err(reason) => {
-                    kinds.push((kind, Err(reason)));
+                    kinds.push((kind.name(), Err(reason)));
                     continue;
                 }
             };
-            let about = write::about(&measurements.header.target, &model);
-            let anchors = write::anchors(measurements, &model);
-            let profile = Profile::of(name, &about, model, anchors)?;
-            let residuals = evidence.residuals(&profile, false)?;
+            let profile = profile_of(model)?;
+            let residuals = match profile.model() {
+                Model::Empirical(_) => evidence.left_out(repeated)?,
+                _ => evidence.residuals(&profile, false)?,
+            };
             let off = miss(&residuals, WEIGHTS);
-            kinds.push((kind, Ok(off.exp() - 1.0)));
+            kinds.push((kind.name(), Ok(off.exp() - 1.0)));
             if best.as_ref().is_none_or(|(least, ..)| off < *least) {
                 best = Some((off, profile, residuals));
             }
         }
         let Some((_, profile, residuals)) = best else {
-            return Err(CalibrateError::Incomplete { missing: "kind of device that could be fitted".to_owned() });
+            let reason = kinds.into_iter().find_map(|(kind, fit)| Some(format!("{kind}: {}", fit.err()?)));
+            return Err(CalibrateError::NoKind { reason: reason.unwrap_or_default() });
         };
         let mut calibration = Self::beside(&evidence, profile, kinds, residuals)?;
         let fit = verdict::fit(&calibration.verdict, &calibration.residuals, &calibration.held_out);
@@ -103,7 +144,7 @@ impl Calibration {
     fn beside(
         evidence: &Evidence,
         profile: Profile,
-        kinds: Vec<Kind>,
+        kinds: Vec<Tried>,
         residuals: Vec<Residual>,
     ) -> Result<Self, CalibrateError> {
         let held_out = evidence.residuals(&profile, true)?;

@@ -19,6 +19,12 @@ const REGION_BYTES_MIN: u64 = 16 * MIB;
 /// Think time of the probe that has one.
 const THINK_NS: u64 = 1_000_000;
 
+/// Pause after bursts, ns.
+const BURST_THINK_NS: u64 = 5_000_000;
+/// Rest before a probe for credits, ns, and how many times as long it is.
+const REST_NS: u64 = 2_000_000_000;
+const PARTS: u32 = 10;
+
 /// What a probe is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -41,10 +47,16 @@ pub enum Role {
     Think,
     /// The same little region again and again: a cache for reads.
     Cache,
-    /// Random writes, some beside reads.
+    /// Reads that come all at once, with a pause before the next.
+    Burst,
+    /// Writes, at several depths and of several sizes.
     Write,
-    /// Random writes with a flush behind each.
+    /// Random reads and writes, half and half.
+    Mixed,
+    /// Random writes with flushes behind them.
     Flush,
+    /// The same for many seconds after a rest: credits that are spent, a cache that fills.
+    Steady,
     /// A workload that the fit does not see.
     HeldOut,
 }
@@ -63,8 +75,11 @@ impl Role {
             Self::Distance => "distance",
             Self::Think => "think time",
             Self::Cache => "cache",
+            Self::Burst => "burst",
             Self::Write => "write",
+            Self::Mixed => "mixed",
             Self::Flush => "flush",
+            Self::Steady => "steady",
             Self::HeldOut => "held out",
         }
     }
@@ -89,12 +104,31 @@ pub struct Probe {
     pub start_sector: u64,
     /// Its size, sectors.
     pub sectors: u64,
-    /// Pause before each I/O, ns.
+    /// Pause before each I/O, or before each `burst` of them, ns.
     #[serde(default)]
     pub think_ns: u64,
+    /// I/Os after which there is a pause; 0 for one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub burst: u32,
     /// Writes after which there is a flush; 0 for none.
     #[serde(default)]
     pub flush_every: u32,
+    /// Rest before it, ns.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub rest_ns: u64,
+    /// Parts that it is made in, one right behind the other, each as long as the whole of another probe; 0 for one. What each did is known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub parts: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_no_time(ns: &u64) -> bool {
+    *ns == 0
 }
 
 /// How long a probe runs.
@@ -117,7 +151,10 @@ impl Probe {
             start_sector: 0,
             sectors,
             think_ns: 0,
+            burst: 0,
             flush_every: 0,
+            rest_ns: 0,
+            parts: 0,
         }
     }
 
@@ -138,23 +175,29 @@ impl Probe {
         };
         let us = |ns: u64| ns.div_ceil(1000).max(1);
         let mut text = format!(
-            "[probe]\nfilename=/dev/target\nioengine=io_uring\ndirect=1\nnorandommap=1\nrw={place}{mode}\nbs={}\niodepth={}\noffset={}\n\
-             size={}\ntime_based=1\nramp_time={}us\nruntime={}us\n",
+            "[global]\nfilename=/dev/target\nioengine=io_uring\ndirect=1\nnorandommap=1\nrw={place}{mode}\nbs={}\niodepth={}\noffset={}\n\
+             size={}\ntime_based=1\nruntime={}us\n",
             self.bytes,
             self.depth,
             self.start_sector * 512,
             self.sectors * 512,
-            us(span.warm_up_ns),
             us(span.measured_ns),
         );
         if mode == "rw" {
             text += &format!("rwmixread={}\n", self.read_percent);
         }
         if self.think_ns > 0 {
-            text += &format!("thinktime={}us\n", us(self.think_ns));
+            text += &format!("thinktime={}us\nthinktime_blocks={}\n", us(self.think_ns), self.burst.max(1));
         }
         if self.flush_every > 0 {
             text += &format!("fsync={}\n", self.flush_every);
+        }
+        text += &format!("[probe]\nramp_time={}us\n", us(span.warm_up_ns));
+        if self.rest_ns > 0 {
+            text += &format!("startdelay={}us\n", us(self.rest_ns));
+        }
+        for part in 1..self.parts {
+            text += &format!("[part-{part}]\nstonewall=1\n");
         }
         text
     }
@@ -182,7 +225,10 @@ impl fmt::Display for Probe {
             Role::Place => write!(f, ", from {} on", size(self.start_sector * 512)),
             Role::Distance | Role::Cache => write!(f, ", within {}", size(self.sectors * 512)),
             Role::Think => write!(f, ", thinking {} ms", self.think_ns as f64 / 1e6),
+            Role::Burst => write!(f, ", at once, then {} ms nothing", self.think_ns as f64 / 1e6),
+            Role::Flush if self.flush_every > 1 => write!(f, ", flushed after {}", self.flush_every),
             Role::Flush => write!(f, ", each flushed"),
+            Role::Steady => write!(f, ", {} times as long", self.parts),
             _ => Ok(()),
         }
     }
@@ -201,21 +247,40 @@ fn size(bytes: u64) -> String {
 pub fn probes(target: &Target, quick: bool) -> Vec<Probe> {
     let all = target.capacity_sectors;
     let read = |role, kib: u32, depth| Probe::read(role, kib * KIB, depth, all);
+    let sequential = |role, kib, depth| Probe { sequential: true, ..read(role, kib, depth) };
     let mut probes = vec![Probe { sectors: (all / 2).max(8), ..read(Role::Pilot, 4, 1) }];
     probes.extend([2, 4, 16, 64, 128].map(|depth| read(Role::Depth, 4, depth)));
     probes.extend([8, 16, 64, 256, 512, 768, 2048].map(|kib| read(Role::Size, kib, 1)));
     probes.extend([(64, 8), (256, 16)].map(|(kib, depth)| read(Role::Bandwidth, kib, depth)));
-    let sequential = |role, kib, depth| Probe { sequential: true, ..read(role, kib, depth) };
     probes.extend([(4, 1), (64, 1), (256, 1), (256, 4)].map(|(kib, d)| sequential(Role::Sequential, kib, d)));
+    if !quick {
+        probes.extend([(16, 16), (64, 32), (256, 4)].map(|(kib, depth)| read(Role::Bandwidth, kib, depth)));
+        probes.extend([(512, 1), (16, 8)].map(|(kib, depth)| sequential(Role::Sequential, kib, depth)));
+    }
     probes.extend(places(target, if quick { 4 } else { 8 }));
     probes.extend([512, 128, 32, 8, 3].map(|part| Probe { sectors: all / part, ..read(Role::Distance, 4, 1) }));
     probes.push(Probe { think_ns: THINK_NS, ..read(Role::Think, 4, 1) });
+    probes.push(Probe { think_ns: BURST_THINK_NS, burst: 32, ..read(Role::Burst, 4, 32) });
     probes.push(Probe { sectors: 512, ..read(Role::Cache, 4, 1) });
+    let steady = |probe| Probe { role: Role::Steady, rest_ns: REST_NS, parts: PARTS, ..probe };
+    if !quick {
+        probes.extend([(4, 64), (256, 8)].map(|(kib, depth)| steady(read(Role::Steady, kib, depth))));
+    }
     if target.writable {
         let write = |role, kib, depth| Probe { read_percent: 0, ..read(role, kib, depth) };
-        probes.extend([(4, 2), (4, 16), (64, 1), (256, 4)].map(|(kib, depth)| write(Role::Write, kib, depth)));
-        probes.push(Probe { read_percent: 50, ..write(Role::Write, 16, 4) });
-        probes.push(Probe { flush_every: 1, ..write(Role::Flush, 4, 1) });
+        let mixed = |kib, depth| Probe { read_percent: 50, ..write(Role::Mixed, kib, depth) };
+        let flushed = |flush_every| Probe { flush_every, ..write(Role::Flush, 4, 1) };
+        probes.extend([(4, 1), (4, 16), (4, 64), (64, 1), (256, 4)].map(|(kib, depth)| write(Role::Write, kib, depth)));
+        probes.extend([mixed(16, 4), mixed(4, 16), flushed(1)]);
+        probes.push(Probe { read_percent: 0, ..sequential(Role::Write, 64, 1) });
+        if !quick {
+            let more = [(4, 4), (4, 128), (16, 1), (256, 1), (1024, 1), (64, 8), (256, 16)];
+            probes.extend(more.map(|(kib, depth)| write(Role::Write, kib, depth)));
+            probes.extend([mixed(4, 64), flushed(8)]);
+            let more = [(4, 1), (256, 1), (256, 4)];
+            probes.extend(more.map(|(kib, d)| Probe { read_percent: 0, ..sequential(Role::Write, kib, d) }));
+            probes.extend([(4, 64), (64, 8)].map(|(kib, depth)| steady(write(Role::Steady, kib, depth))));
+        }
     }
     probes.extend([1, 8, 32].map(|depth| read(Role::HeldOut, 4, depth)));
     probes.extend([128, 1024].map(|kib| sequential(Role::HeldOut, kib, 1)));

@@ -4,7 +4,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use iosched_sim::{Histogram, RunResult};
+use iosched_sim::{Histogram, JobResult, RunResult};
 use serde::{Deserialize, Serialize};
 
 use super::error::CalibrateError;
@@ -12,7 +12,7 @@ use super::probe::Probe;
 use super::target::Target;
 
 /// Format of the file.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// What was to be measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,17 +48,51 @@ pub struct Sample {
     pub writes: Histogram,
     /// Latencies of flushes.
     pub flushes: Histogram,
+    /// Of a probe in parts: each of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+}
+
+/// A part of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// How long it was, ns.
+    pub counted_ns: u64,
+    /// I/Os that were complete in it.
+    pub ios: u64,
+}
+
+impl Part {
+    /// I/Os a second.
+    #[must_use]
+    pub fn iops(&self) -> f64 {
+        self.ios as f64 * 1e9 / self.counted_ns.max(1) as f64
+    }
 }
 
 impl Sample {
     /// Of what a run gave; `None` if nothing was complete in the time that counts.
     #[must_use]
     pub fn of(probe: usize, round: u32, result: &RunResult) -> Option<Self> {
-        let job = result.jobs.first()?;
-        let (reads, writes) = (job.read.latency.clone(), job.write.latency.clone());
-        let warm_up_ns = job.counted_from_ns.saturating_sub(job.started_ns.unwrap_or(0));
-        let sample =
-            Self { probe, round, warm_up_ns, counted_ns: job.counted_ns(), reads, writes, flushes: job.sync.clone() };
+        let (first, others) = result.jobs.split_first()?;
+        let warm_up_ns = first.counted_from_ns.saturating_sub(first.started_ns.unwrap_or(0));
+        let part = |job: &JobResult| Part { counted_ns: job.counted_ns(), ios: job.read.ios + job.write.ios };
+        let mut sample = Self {
+            probe,
+            round,
+            warm_up_ns,
+            counted_ns: first.counted_ns(),
+            reads: first.read.latency.clone(),
+            writes: first.write.latency.clone(),
+            flushes: first.sync.clone(),
+            parts: if others.is_empty() { Vec::new() } else { result.jobs.iter().map(part).collect() },
+        };
+        for job in others {
+            sample.counted_ns += job.counted_ns();
+            sample.reads.merge(&job.read.latency);
+            sample.writes.merge(&job.write.latency);
+            sample.flushes.merge(&job.sync);
+        }
         (sample.counted_ns > 0 && sample.ios() > 0).then_some(sample)
     }
 
@@ -216,6 +250,7 @@ mod tests {
                 reads,
                 writes,
                 flushes,
+                parts: Vec::new(),
             });
         }
         measurements
@@ -255,7 +290,7 @@ mod tests {
         let whole = String::from_utf8(text(&measurements)).unwrap();
         refused(b"", "it is empty");
         refused(b"{\"record\":\"header\"}\n", "line 1: not a file of measurements");
-        refused(whole.replace("\"format\":1", "\"format\":7").as_bytes(), "format 7, written by iosched test");
+        refused(whole.replace("\"format\":2", "\"format\":7").as_bytes(), "format 7, written by iosched test");
         refused(whole.replace("\"probe\":1", "\"probe\":999").as_bytes(), "line 3: a run of a probe that the header");
         refused(whole.replace("\"probe\":1", "\"probe\":0").as_bytes(), "line 3: a run that is there twice");
         refused(

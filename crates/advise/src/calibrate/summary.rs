@@ -4,7 +4,7 @@ use iosched_sim::Histogram;
 use serde::Serialize;
 
 use super::probe::Span;
-use super::records::{Measurements, Sample};
+use super::records::{Measurements, Part, Sample};
 use iosched_lab::stat::{mean, standard_deviation};
 
 /// A figure over several runs.
@@ -43,8 +43,14 @@ pub struct Summary {
     pub p99_ns: Spread,
     /// Latencies of all runs.
     pub latency: Histogram,
+    /// Those of reads, and of writes.
+    pub reads: Histogram,
+    /// See `reads`.
+    pub writes: Histogram,
     /// Latencies of flushes of all runs.
     pub flushes: Histogram,
+    /// Of a probe in parts: those of the first run.
+    pub parts: Vec<Part>,
     /// How long was measured in all, ns.
     pub counted_ns: u64,
     /// How long the first run was.
@@ -63,9 +69,13 @@ impl Summary {
         let spread = |of: &dyn Fn(&Histogram) -> f64| Spread::of(latencies.iter().map(of).collect());
         let quantile = |q: f64| spread(&move |latency: &Histogram| latency.quantile_ns(q) as f64);
         let mut latency = Histogram::default();
-        let mut flushes = Histogram::default();
+        let [mut reads, mut writes, mut flushes] = std::array::from_fn(|_| Histogram::default());
         latencies.iter().for_each(|own| latency.merge(own));
-        samples.iter().for_each(|sample| flushes.merge(&sample.flushes));
+        for sample in samples {
+            reads.merge(&sample.reads);
+            writes.merge(&sample.writes);
+            flushes.merge(&sample.flushes);
+        }
         let last = samples.last().filter(|_| samples.len() >= 3);
         Some(Self {
             iops: Spread::of(samples.iter().map(|sample| iops(sample)).collect()),
@@ -73,8 +83,14 @@ impl Summary {
             p50_ns: quantile(0.5),
             p99_ns: quantile(0.99),
             latency,
+            reads,
+            writes,
             flushes,
-            span: Span { warm_up_ns: first.warm_up_ns, measured_ns: first.counted_ns },
+            parts: first.parts.clone(),
+            span: Span {
+                warm_up_ns: first.warm_up_ns,
+                measured_ns: first.counted_ns / first.parts.len().max(1) as u64,
+            },
             counted_ns: samples.iter().map(|sample| sample.counted_ns).sum(),
             drift: last.map(|last| iops(last) / iops(first)),
         })

@@ -171,7 +171,7 @@ fn model(
     if control.is_stopping() {
         return Ok(None);
     }
-    let calibration = Calibration::of(&measurements, "profile.toml")?;
+    let calibration = Calibration::of(&measurements, "profile.toml", None)?;
     kept.profile(&calibration.to_toml(&measurements.header)?)?;
     let profile = calibration.profile.clone();
     Ok(Some((Some((measurements, calibration)), profile)))

@@ -14,9 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_advise::calibrate::{
-    CalibrateError, Calibration, Measurements, Measurer, Pace, Progress, Simulated, measure, write_header, write_sample,
+    CalibrateError, Calibration, Kind as ModelKind, Measurements, Measurer, Pace, Progress, Simulated, measure,
+    write_header, write_sample,
 };
 use iosched_disk::Profile;
+
+pub(crate) use real::{Place, open_device};
 
 use crate::device;
 use crate::fail::{FAILED, INTERRUPTED, usage};
@@ -85,6 +88,10 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "PROFILE|FILE", requires = "trace")]
     start: Option<String>,
 
+    /// Fit this kind of model only
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["trace", "check"], value_parser = kind)]
+    kind: Option<ModelKind>,
+
     /// Fit nothing: show this profile beside what is measured
     #[arg(long, value_name = "PROFILE|FILE", conflicts_with = "output")]
     check: Option<String>,
@@ -103,6 +110,12 @@ pub(crate) struct CalibrateArgs {
 
     #[command(flatten)]
     write: WriteArgs,
+}
+
+/// A kind by its name.
+fn kind(text: &str) -> Result<ModelKind, String> {
+    let known = ModelKind::ALL.into_iter().find(|kind| kind.name() == text);
+    known.ok_or_else(|| format!("there are {}", ModelKind::ALL.map(ModelKind::name).join(", ")))
 }
 
 const EXAMPLES: &str = "\
@@ -144,7 +157,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
     let interrupted = interrupt.load(Ordering::Relaxed);
     let calibration = match &check {
         Some(profile) => Calibration::check(&measurements, profile),
-        None => Calibration::of(&measurements, &name),
+        None => Calibration::of(&measurements, &name, args.kind),
     };
     let calibration = match calibration {
         Err(error @ CalibrateError::Incomplete { .. }) if interrupted => {
@@ -194,7 +207,7 @@ pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
     for warning in &measurements.warnings {
         eprintln!("warning: {warning}");
     }
-    let calibration = Calibration::of(&measurements, NAME_DEFAULT)?;
+    let calibration = Calibration::of(&measurements, NAME_DEFAULT, None)?;
     Ok(Some(iosched_report::calibration_html(&measurements, &calibration)))
 }
 
@@ -224,7 +237,9 @@ fn measure_target(
         let mut device = Simulated::new(device::load(target)?);
         return measure_on(args, &mut device, Pace::SIMULATED, records, interrupt);
     }
-    let mut device = real::open(args, target, interrupt)?;
+    let destroy_data = args.destroy_data.as_deref();
+    let place = Place { name: target, destroy_data, file_size_mib: args.file_size };
+    let mut device = open_device(&place, interrupt)?;
     let pace = if args.quick { Pace::QUICK } else { Pace::FULL };
     measure_on(args, &mut device, pace, records, interrupt)
 }

@@ -21,8 +21,8 @@ pub(super) fn text(measurements: &Measurements, calibration: &Calibration) -> St
     text.push('\n');
     for (kind, fit) in &calibration.kinds {
         let _ = match fit {
-            Ok(off) => writeln!(text, "{kind:8}{:.1} % off on average", off * 100.0),
-            Err(reason) => writeln!(text, "{kind:8}not tried: {reason}"),
+            Ok(off) => writeln!(text, "{kind:11}{:.1} % off on average", off * 100.0),
+            Err(reason) => writeln!(text, "{kind:11}not tried: {reason}"),
         };
     }
     if let Some(drift) = calibration.drift() {

@@ -38,6 +38,7 @@ impl RunLength {
     }
 }
 
-fn ns(seconds: f64) -> u64 {
+/// Seconds in ns.
+pub(crate) fn ns(seconds: f64) -> u64 {
     (seconds * 1e9) as u64
 }

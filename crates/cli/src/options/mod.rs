@@ -9,7 +9,7 @@ mod verdicts;
 mod words;
 mod workload;
 
-pub(crate) use length::RunLength;
+pub(crate) use length::{RunLength, ns};
 pub(crate) use number::{UNTIL_SURE_PERCENT, or_cpus, percent, speed, whole};
 pub(crate) use reading::Reading;
 pub(crate) use replay::{ReplayMode, replay, replay_options};
@@ -18,4 +18,4 @@ pub(crate) use verdicts::VerdictArgs;
 pub(crate) use words::quoted;
 pub(crate) use workload::{DEVICE_DEFAULT, files, machine, open_workload};
 
-use number::seconds;
+pub(crate) use number::seconds;

@@ -26,7 +26,7 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
     percent.ok_or_else(|| "takes per cent from 0.01 to 100, such as 3".to_owned())
 }
 
-pub(super) fn seconds(text: &str) -> Result<f64, String> {
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.0..=1e6).contains(seconds));
     seconds.ok_or_else(|| "takes seconds from 0 to 1000000, such as 60 or 0.5".to_owned())
 }

@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     Reproduction,
     /// Measurements of a device.
     Measurements,
+    /// Runs that a profile is held beside.
+    Validation,
     /// Decisions of schedulers.
     Decisions,
     /// A profile of a device.
@@ -45,6 +47,7 @@ impl Kind {
             Self::Search => "file of records of a search",
             Self::Reproduction => "file of records of reproduced experiments",
             Self::Measurements => "file of measurements",
+            Self::Validation => "file of a validation",
             Self::Decisions => "file of decisions",
             Self::Profile => "profile",
             Self::Setting => "file of advice",
@@ -60,6 +63,7 @@ impl Kind {
             Self::Search => Some(br#"{"record":"tune""#),
             Self::Reproduction => Some(br#"{"record":"reproduction""#),
             Self::Measurements => Some(br#"{"record":"calibration""#),
+            Self::Validation => Some(br#"{"record":"battery""#),
             _ => None,
         }
     }
@@ -75,8 +79,8 @@ impl Kind {
             Self::Page => text.contains(r#"<meta name="generator" content="iosched "#),
             Self::Decisions => is_decision(first),
             Self::Profile => {
-                let calibrated = first.starts_with("# A model of ") && first.contains(", calibrated by iosched ");
-                calibrated || (first.starts_with("# ") && first.ends_with(", as DiskSim describes it."))
+                let is_model = first.starts_with("# A model of ") && first.contains(" by iosched ");
+                is_model || (first.starts_with("# ") && first.ends_with(", as DiskSim describes it."))
             }
             Self::Setting => text.lines().take(2).any(|line| line.starts_with(MARK)),
             Self::Manual => text.lines().any(|line| line.starts_with(".TH iosched")),

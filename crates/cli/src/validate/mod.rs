@@ -1,9 +1,11 @@
 //! `iosched validate`: models against what was measured, and the simulator against what was decided.
 
+mod device;
 mod recording;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
@@ -15,10 +17,28 @@ use serde_json::json;
 
 use crate::fail::usage;
 use crate::output::{Kind, Outputs, WriteArgs, all_of};
-use crate::{device, import, output};
+use crate::{import, output};
+
+/// Hold models beside what was measured, and the simulator beside what was decided
+///
+/// `iosched validate DEVICE --profile P` runs twelve workloads, none of them a probe of a calibration, on the device under each of
+/// its schedulers, and the same on the profile. It shows rates and slowest I/Os as predicted and as measured, says whether the
+/// order of schedulers is told rightly where the device shows one, and comes to one figure of trust, which the profile then
+/// carries (--output): differences that it cannot tell are told by nobody any more.
+///
+/// A device is only read, unless its data may be destroyed, and so is a file, always; in a directory, a file is made and
+/// written. Schedulers are set, which needs root, and put back.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct ValidateArgs {
+    #[command(subcommand)]
+    command: Option<ValidateCommand>,
+    #[command(flatten)]
+    device: device::DeviceArgs,
+}
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum ValidateCommand {
+enum ValidateCommand {
     /// Compare a model's response times with those that were measured of a real disk
     ///
     /// The trace has a request a line: `R|W Hit|Miss block count service_us next_us`, in blocks of 512 bytes, with the
@@ -55,12 +75,17 @@ pub(crate) struct DiskArgs {
     write: WriteArgs,
 }
 
-pub(crate) fn run(command: &ValidateCommand) -> Result<()> {
-    let args = match command {
-        ValidateCommand::Disk(args) => args,
-        ValidateCommand::Recording(args) => return recording::run(args),
-    };
-    let profile = device::load(&args.device)?;
+pub(crate) fn run(args: &ValidateArgs) -> Result<ExitCode> {
+    match &args.command {
+        Some(ValidateCommand::Disk(args)) => run_disk(args)?,
+        Some(ValidateCommand::Recording(args)) => recording::run(args)?,
+        None => return device::run(&args.device),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_disk(args: &DiskArgs) -> Result<()> {
+    let profile = crate::device::load(&args.device)?;
     let name = args.trace.display().to_string();
     let text = import::read(&args.trace)?;
     let services = service_times(&name, &text, profile.card().capacity_sectors).map_err(usage)?;

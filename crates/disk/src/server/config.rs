@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{self, ConfigError, within};
+use crate::config::{self, ConfigError, is_default, within};
+use crate::credits::CreditsConfig;
+use crate::distribution::{self, QuantilePoint};
+use crate::rest::RestConfig;
 
 /// Most servers.
 const SERVERS_MAX: u32 = 4096;
-/// Most points of a distribution.
-const POINTS_MAX: usize = 256;
 /// Most turns that are missed: somebody is served soon.
 const MISSED_SHARE_MAX: f64 = 0.9;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -39,6 +40,9 @@ pub struct ServerConfig {
     pub fua: bool,
     /// Commands it works on at once, 1 to 4,096.
     pub servers: u32,
+    /// How many of them work on writes at once, at least 1; all, if absent. Not together with `batch`.
+    #[serde(default)]
+    pub write_servers: Option<u32>,
     /// A free server takes any of so many commands that have waited longest, at least 1; 1, as if absent: the one that has.
     /// Threads that wait for one lock are served like that.
     #[serde(default = "one")]
@@ -66,6 +70,12 @@ pub struct ServerConfig {
     /// When it does nothing for a while; never if absent.
     #[serde(default)]
     pub stalls: Option<ServerStalls>,
+    /// What a rest costs; nothing if absent.
+    #[serde(default)]
+    pub rest: Option<RestConfig>,
+    /// What commands are paid for with before they wait for a server; nothing if there are none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub credits: Vec<CreditsConfig>,
 }
 
 /// How turns are missed: a thread that is woken for a lock finds it taken and waits anew.
@@ -79,7 +89,7 @@ pub struct ServerMissedTurns {
 }
 
 /// How commands are taken together: who works for a virtual disk is woken by the first, takes all that is there by then one after the
-/// other, and tells of them together.
+/// other, and tells of them together or apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerBatch {
@@ -88,6 +98,9 @@ pub struct ServerBatch {
     /// Time from the first that waits, while a server is free, until they are taken, in ns, 1 to a thousand seconds. What comes meanwhile
     /// is taken with it, and so is what a program sends on the return of those before.
     pub gather_ns: u64,
+    /// Whether each is told of when it is done, and not with the last of them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub apart: bool,
 }
 
 /// What a command takes, in ns, up to a thousand seconds each.
@@ -108,29 +121,7 @@ pub struct ServerTimes {
     /// What a command takes beyond that, by share of all commands: drawn for each anew, on straight lines between these points.
     /// The first has share 0, the last 1; nothing if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extra: Vec<ServerPoint>,
-}
-
-/// A point of a distribution; written `[share, ns]`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "(f64, u64)", into = "(f64, u64)")]
-pub struct ServerPoint {
-    /// Share that does not exceed the time, 0 to 1; rising.
-    pub share: f64,
-    /// The time in ns, up to a thousand seconds; not falling.
-    pub ns: u64,
-}
-
-impl From<(f64, u64)> for ServerPoint {
-    fn from((share, ns): (f64, u64)) -> Self {
-        Self { share, ns }
-    }
-}
-
-impl From<ServerPoint> for (f64, u64) {
-    fn from(point: ServerPoint) -> Self {
-        (point.share, point.ns)
-    }
+    pub extra: Vec<QuantilePoint>,
 }
 
 /// Times in which nothing goes on: whoever works for the device, or the host itself, is not given a processor.
@@ -140,7 +131,7 @@ pub struct ServerStalls {
     /// Time between two of them, on average, in ns, 1,000 to a thousand seconds; evenly distributed up to twice that.
     pub every_ns: u64,
     /// How long they are, as [`ServerTimes::extra`]; at least the first point and the last.
-    pub length: Vec<ServerPoint>,
+    pub length: Vec<QuantilePoint>,
 }
 
 const fn one_queue() -> u16 {
@@ -162,6 +153,13 @@ impl ServerConfig {
         within("server.hw_queues", self.hw_queues, 1..=1024)?;
         within("server.max_hw_sectors_kb", self.max_hw_sectors_kb, 4..=config::MAX_HW_SECTORS_KB)?;
         within("server.servers", self.servers, 1..=SERVERS_MAX)?;
+        within("server.write_servers", self.write_servers.unwrap_or(1), 1..=SERVERS_MAX)?;
+        if self.write_servers.is_some() && self.batch.is_some() {
+            let problem = "servers take several commands at once, be they reads or writes";
+            return Err(ConfigError::new("server.write_servers", problem, "leave it away, or the table server.batch"));
+        }
+        CreditsConfig::validate("server.credits", &self.credits)?;
+        self.rest.as_ref().map_or(Ok(()), |rest| rest.validate("server.rest"))?;
         within("server.choice", self.choice, 1..=config::DEPTH_MAX)?;
         if let Some(missed) = &self.missed_turns {
             within("server.missed_turns.share", missed.share, 0.0..=MISSED_SHARE_MAX)?;
@@ -185,7 +183,7 @@ impl ServerConfig {
                     "it has the shortest (share 0) and the longest (share 1), or there is no table server.stalls";
                 return Err(ConfigError::new("server.stalls.length", "it is empty", remedy));
             }
-            validate_points("server.stalls.length", &stalls.length)?;
+            distribution::validate("server.stalls.length", &stalls.length)?;
         }
         Ok(())
     }
@@ -198,25 +196,10 @@ impl ServerTimes {
         within(&field("service_ns"), self.service_ns, 0..=config::LATENCY_NS_MAX)?;
         validate_rate(&field("bytes_per_second"), self.bytes_per_second)?;
         within(&field("extra_in_service"), self.extra_in_service, 0.0..=1.0)?;
-        validate_points(&field("extra"), &self.extra)
+        distribution::validate(&field("extra"), &self.extra)
     }
 }
 
 fn validate_rate(field: &str, rate: Option<u64>) -> Result<(), ConfigError> {
     within(field, rate.unwrap_or(RATE_MIN), RATE_MIN..=RATE_MAX)
-}
-
-fn validate_points(field: &str, points: &[ServerPoint]) -> Result<(), ConfigError> {
-    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Ok(()) };
-    within(&format!("{field}: number of points"), points.len(), 2..=POINTS_MAX)?;
-    for point in points {
-        within(&format!("{field}.share"), point.share, 0.0..=1.0)?;
-        within(&format!("{field}.ns"), point.ns, 0..=config::LATENCY_NS_MAX)?;
-    }
-    let rises = points.windows(2).all(|pair| pair[0].share < pair[1].share && pair[0].ns <= pair[1].ns);
-    if first.share != 0.0 || last.share != 1.0 || !rises {
-        let problem = "the points are no distribution";
-        return Err(ConfigError::new(field, problem, "shares rise from 0 to 1, and times do not fall"));
-    }
-    Ok(())
 }

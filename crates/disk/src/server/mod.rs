@@ -1,28 +1,33 @@
 //! `server`: servers behind one queue, with a spread: virtual disks, disks over a network, disks under a limit.
 //!
+//! - Where there are credits, a command is paid for before it waits; after a rest the device wakes up first.
 //! - A command waits for a free server, which its service, the time of its data and a part of what it takes beyond that keep
 //!   busy; its data crosses the link that all share; the way there and back keeps nobody busy.
+//! - Of the servers, writes may have some only.
 //! - Which of the waiting commands is served next may be left to chance, as among threads that wait for one lock.
 //! - Whose turn it is may miss it, and waits anew behind others.
 //! - Servers may take all that waits at once, and it comes back together.
 //! - What a command takes beyond its fixed times is drawn from a distribution, as measured.
 //! - Now and then nothing goes on at all.
 //!
-//! Where data lies makes no difference, and nothing is remembered: no cache, no buffer that fills. Everything is counted
+//! Where data lies makes no difference, and nothing is remembered but credits: no cache for reads. Everything is counted
 //! in *working time*, which stands still in a stall.
 
 mod config;
 mod stalls;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use iosched::{Op, Time};
 
-pub use self::config::{ServerBatch, ServerConfig, ServerMissedTurns, ServerPoint, ServerStalls, ServerTimes};
+pub use self::config::{ServerBatch, ServerConfig, ServerMissedTurns, ServerStalls, ServerTimes};
 use self::stalls::Stalls;
 use crate::config::ConfigError;
+use crate::credits::Credits;
+use crate::distribution::{QuantilePoint, at};
 use crate::link::LinkRate;
+use crate::rest::Rest;
 use crate::{Card, Command, Device};
 use iosched_numbers::SplitMix64;
 
@@ -33,7 +38,7 @@ struct Times {
     service_ns: u64,
     rate: Option<LinkRate>,
     in_service: f64,
-    extra: Vec<ServerPoint>,
+    extra: Vec<QuantilePoint>,
 }
 
 impl From<&ServerTimes> for Times {
@@ -70,6 +75,14 @@ struct Piece {
     is_first: bool,
 }
 
+/// Pieces that a server is done with at one moment.
+#[derive(Clone, Debug, Default)]
+struct Taken {
+    pieces: Vec<Piece>,
+    /// Whether the server is free then, and if so, whether it counted as one for writes.
+    frees: Option<bool>,
+}
+
 /// Servers behind one queue.
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -81,6 +94,15 @@ pub struct Server {
     piece_sectors: u32,
     choice: usize,
     free_servers: u32,
+    /// Servers that may still take a write.
+    free_write_servers: u32,
+    credits: Credits,
+    rest: Rest,
+    /// Commands that are not paid for yet, or wait for the device to wake up: by when that is, and by the order in which they came.
+    held: BTreeMap<(u64, u64), Command>,
+    arrived: u64,
+    /// Commands that did not come back yet.
+    under_way: u32,
     waiting: VecDeque<Piece>,
     missed_turns: Option<ServerMissedTurns>,
     /// Whether and how pieces are taken together.
@@ -89,8 +111,8 @@ pub struct Server {
     gathered_ns: Option<u64>,
     commands: Vec<Serving>,
     free_slots: Vec<u32>,
-    /// What servers have taken: one piece, or those of a batch.
-    taken: Vec<Vec<Piece>>,
+    /// What servers have taken and is done at one moment: one piece, or those of a batch.
+    taken: Vec<Taken>,
     free_taken: Vec<u32>,
     /// What is being served: when that ends, a number, its place in `taken`.
     served: BinaryHeap<Reverse<(u64, u64, u32)>>,
@@ -128,6 +150,12 @@ impl Server {
             piece_sectors: config.piece_sectors.unwrap_or(u32::MAX),
             choice: config.choice as usize,
             free_servers: config.servers,
+            free_write_servers: config.write_servers.unwrap_or(u32::MAX),
+            credits: Credits::new(&config.credits),
+            rest: Rest::new(config.rest.as_ref()),
+            held: BTreeMap::new(),
+            arrived: 0,
+            under_way: 0,
             waiting: VecDeque::new(),
             missed_turns: config.missed_turns.filter(|missed| missed.share > 0.0),
             batch: config.batch,
@@ -205,35 +233,71 @@ impl Server {
 
     /// Gives each free server so many pieces of those that wait.
     fn take(&mut self, working_ns: u64, most: u32) {
+        let apart = self.batch.is_some_and(|batch| batch.apart);
         while self.free_servers > 0 && !self.waiting.is_empty() {
-            let place = self.free_taken.pop().unwrap_or_else(|| {
-                self.taken.push(Vec::new());
-                (self.taken.len() - 1) as u32
-            });
-            let mut busy_ns = 0;
-            for number in 0..most {
-                let Some(piece) = self.next_piece() else { break };
-                busy_ns += self.busy_ns(piece, number == 0);
-                self.taken[place as usize].push(piece);
-            }
+            let Some(first) = self.next_piece() else { break };
+            let is_write = !self.commands[first.slot as usize].is_read;
             self.free_servers -= 1;
-            self.served.push(Reverse((working_ns + busy_ns, self.begun, place)));
-            self.begun += 1;
+            self.free_write_servers -= u32::from(is_write);
+            let mut end_ns = working_ns + self.busy_ns(first, true);
+            let mut place = self.place_of(first);
+            for _ in 1..most {
+                let Some(piece) = self.next_piece() else { break };
+                if apart {
+                    self.serve(end_ns, place);
+                    place = self.place_of(piece);
+                } else {
+                    self.taken[place as usize].pieces.push(piece);
+                }
+                end_ns += self.busy_ns(piece, false);
+            }
+            self.taken[place as usize].frees = Some(is_write);
+            self.serve(end_ns, place);
         }
     }
 
-    /// The piece whose turn it is, once somebody does not miss it.
+    /// Where a piece that is taken is kept.
+    fn place_of(&mut self, piece: Piece) -> u32 {
+        let place = self.free_taken.pop().unwrap_or_else(|| {
+            self.taken.push(Taken::default());
+            (self.taken.len() - 1) as u32
+        });
+        self.taken[place as usize].pieces.push(piece);
+        place
+    }
+
+    /// What is kept there is done then.
+    fn serve(&mut self, end_ns: u64, place: u32) {
+        self.served.push(Reverse((end_ns, self.begun, place)));
+        self.begun += 1;
+    }
+
+    /// The piece whose turn it is, once somebody does not miss it. `None` if none waits, or only writes of which as many as may be are
+    /// being served.
     fn next_piece(&mut self) -> Option<Piece> {
         loop {
-            let among = self.waiting.len().min(self.choice);
-            let chosen = if among <= 1 { 0 } else { self.random.below(among as u64) as usize };
-            let piece = self.waiting.remove(chosen)?;
+            let chosen =
+                if self.free_write_servers > 0 { self.choose(|_| true) } else { self.choose(|own| own.is_read) };
+            let piece = self.waiting.remove(chosen?)?;
             let Some(missed) = self.missed_turns.filter(|_| !self.waiting.is_empty()) else { return Some(piece) };
             if self.random.unit() >= missed.share {
                 return Some(piece);
             }
             self.waiting.insert(self.waiting.len().min(missed.behind as usize), piece);
         }
+    }
+
+    /// The place of one of the pieces that have waited longest, of those that may be served.
+    #[inline]
+    fn choose(&mut self, may_be_served: impl Fn(&Serving) -> bool) -> Option<usize> {
+        let mut may =
+            self.waiting.iter().enumerate().filter(|(_, piece)| may_be_served(&self.commands[piece.slot as usize]));
+        if self.choice <= 1 {
+            return may.next().map(|(place, _)| place);
+        }
+        let among = may.clone().take(self.choice).count();
+        let number = if among <= 1 { 0 } else { self.random.below(among as u64) as usize };
+        may.nth(number).map(|(place, _)| place)
     }
 
     /// How long a piece keeps a server busy, ns.
@@ -246,29 +310,33 @@ impl Server {
         fixed_ns + data_ns + extra_ns
     }
 
-    /// A server is done: it is free, its data crosses the link, and commands of which that was the last piece go back.
+    /// Pieces are done: their data crosses the link, and commands of which that was the last piece go back. The server is free, if
+    /// that was all it took.
     fn end(&mut self, end_ns: u64, place: u32) {
-        self.free_servers += 1;
-        let mut pieces = std::mem::take(&mut self.taken[place as usize]);
+        let Taken { mut pieces, frees } = std::mem::take(&mut self.taken[place as usize]);
+        if let Some(was_write) = frees {
+            self.free_servers += 1;
+            self.free_write_servers += u32::from(was_write);
+        }
         let mut at_ns = end_ns;
         if let Some(link) = self.link {
             let data_ns: u64 = pieces.iter().map(|piece| link.ns(piece.sectors.into())).sum();
             self.link_ns = self.link_ns.max(end_ns) + data_ns;
             at_ns = self.link_ns;
         }
-        let first = pieces.first().map_or(0, |piece| self.commands[piece.slot as usize].extra_transit_ns);
+        let first_ns = pieces.first().map_or(0, |piece| self.commands[piece.slot as usize].extra_transit_ns);
         for piece in pieces.drain(..) {
             let serving = &mut self.commands[piece.slot as usize];
             serving.pieces -= 1;
             if serving.pieces == 0 {
                 let Serving { tag, sequence, is_read, .. } = *serving;
                 self.free_slots.push(piece.slot);
-                let back_ns = at_ns + self.times(is_read).transit_ns + first;
+                let back_ns = at_ns + self.times(is_read).transit_ns + first_ns;
                 self.back.push(Reverse((back_ns, sequence, tag)));
             }
         }
         // Its room is used again.
-        self.taken[place as usize] = pieces;
+        self.taken[place as usize].pieces = pieces;
         self.free_taken.push(place);
         self.begin(end_ns);
     }
@@ -281,6 +349,12 @@ impl Server {
                     self.served.pop();
                     self.end(end_ns, place);
                 }
+                _ if self.next_held_ns() == Some(due_ns) => {
+                    if let Some((_, command)) = self.held.pop_first() {
+                        self.enqueue(&command);
+                        self.begin(due_ns);
+                    }
+                }
                 _ => {
                     self.gathered_ns = None;
                     self.take(due_ns, self.batch.map_or(1, |batch| batch.commands));
@@ -290,10 +364,15 @@ impl Server {
         self.foresee();
     }
 
-    /// When a server is done or takes what was gathered.
+    /// When the next command that is held goes on.
+    fn next_held_ns(&self) -> Option<u64> {
+        self.held.first_key_value().map(|(&(until_ns, _), _)| until_ns)
+    }
+
+    /// When a server is done or takes what was gathered, or a command that is held goes on.
     fn next_step_ns(&self) -> Option<u64> {
         let served = self.served.peek().map(|&Reverse((end_ns, ..))| end_ns);
-        served.into_iter().chain(self.gathered_ns).min()
+        served.into_iter().chain(self.gathered_ns).chain(self.next_held_ns()).min()
     }
 
     fn next_working_ns(&self) -> Option<u64> {
@@ -309,14 +388,6 @@ impl Server {
     }
 }
 
-/// What a distribution has at `share`, ns.
-fn at(points: &[ServerPoint], share: f64) -> f64 {
-    let behind = points.partition_point(|point| point.share <= share).clamp(1, points.len().max(2) - 1);
-    let (Some(from), Some(to)) = (points.get(behind - 1), points.get(behind)) else { return 0.0 };
-    let part = ((share - from.share) / (to.share - from.share)).clamp(0.0, 1.0);
-    from.ns as f64 + (to.ns - from.ns) as f64 * part
-}
-
 impl Device for Server {
     fn card(&self) -> &Card {
         &self.card
@@ -326,8 +397,17 @@ impl Device for Server {
     fn submit(&mut self, now: Time, command: Command) {
         let working_ns = self.stalls.working_ns(now.as_ns());
         self.run(working_ns);
-        self.enqueue(&command);
-        self.begin(working_ns);
+        let random = &mut self.random;
+        let awake_ns = self.rest.awake_ns(working_ns, self.under_way == 0, || random.unit());
+        let until_ns = self.credits.pay(working_ns, &command).max(awake_ns);
+        if until_ns > working_ns {
+            self.held.insert((until_ns, self.arrived), command);
+        } else {
+            self.enqueue(&command);
+            self.begin(working_ns);
+        }
+        self.arrived += 1;
+        self.under_way += 1;
         self.foresee();
     }
 
@@ -345,6 +425,10 @@ impl Device for Server {
             return None;
         }
         self.back.pop();
+        self.under_way -= 1;
+        if self.under_way == 0 {
+            self.rest.idles(working_ns);
+        }
         self.foresee();
         Some(tag)
     }

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::{ServerPoint, ServerStalls, at};
+use super::ServerStalls;
+use crate::distribution::{QuantilePoint, at};
 use iosched_numbers::SplitMix64;
 
 /// A stall.
@@ -17,7 +18,7 @@ struct Stall {
 #[derive(Clone, Debug)]
 pub(super) struct Stalls {
     every_ns: u64,
-    length: Vec<ServerPoint>,
+    length: Vec<QuantilePoint>,
     random: SplitMix64,
     /// Length of all that are over, ns.
     over_ns: u64,
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     fn stalls() -> Stalls {
-        let length = [(0.0, 1_000), (1.0, 9_000)].map(ServerPoint::from);
+        let length = [(0.0, 1_000), (1.0, 9_000)].map(QuantilePoint::from);
         Stalls::new(Some(&ServerStalls { every_ns: 20_000, length: length.to_vec() }))
     }
 

@@ -363,6 +363,14 @@ impl fmt::Display for Doubt {
                 figure.unit(),
                 runs[1]
             ),
+            Self::ModelError { name, fit: Fit { validated: Some(own), .. } } => write!(
+                f,
+                "the model of {name} was tried on the device: {} % of its figures were met, and differences between schedulers are off by up to \
+                 {} % in rates and {} % in the slowest I/Os in nine cases of ten: smaller ones are not told; compare on the device itself: --on",
+                significant(own.trust_percent, 2),
+                significant(own.rate_difference_error_percent, 2),
+                significant(own.tail_difference_error_percent, 2)
+            ),
             Self::ModelError { name, fit } => write!(
                 f,
                 "the model of {name} {} the device: rates are off by up to {} % and the slowest I/Os by up to {} % in four cases of five, and \

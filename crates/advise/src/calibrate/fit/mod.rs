@@ -3,7 +3,10 @@
 //! What can be read off the probes is; what cannot is searched for one parameter at a time, with the probes simulated
 //! on the model. Nothing is left to chance: the same measurements give the same model.
 
+mod credits;
+mod empirical;
 mod hdd;
+mod rest;
 mod search;
 mod server;
 mod ssd;
@@ -13,6 +16,7 @@ pub(super) use hdd::seek_table;
 use iosched_disk::Model;
 use iosched_sim::Histogram;
 
+use super::Kind;
 use super::error::CalibrateError;
 use super::evidence::{Evidence, Measured};
 use super::probe::Role;
@@ -20,9 +24,14 @@ use super::probe::Role;
 /// Why a kind of device was not tried, or the best model of that kind.
 pub(super) type Fit = Result<Model, &'static str>;
 
-/// The best model of each kind.
-pub(super) fn fits(evidence: &Evidence) -> Result<[(&'static str, Fit); 3], CalibrateError> {
-    Ok([("hdd", hdd::fit(evidence)?), ("ssd", ssd::fit(evidence)?), ("server", server::fit(evidence)?)])
+/// The best model of a kind.
+pub(super) fn fit(kind: Kind, evidence: &Evidence) -> Result<Fit, CalibrateError> {
+    match kind {
+        Kind::Hdd => hdd::fit(evidence),
+        Kind::Ssd => ssd::fit(evidence),
+        Kind::Server => server::fit(evidence),
+        Kind::Empirical => empirical::fit(evidence),
+    }
 }
 
 /// Latencies of 4 KiB reads, one at a time: of parts of the device if there are such probes, else of larger reads.
@@ -43,6 +52,16 @@ struct Single {
     latency: Histogram,
     counted_ns: u64,
     bytes: u32,
+}
+
+/// The part of a distribution below a value.
+fn below(latency: &Histogram, below_ns: u64) -> Histogram {
+    let mut usual = Histogram::default();
+    for (first_ns, width_ns, count) in latency.buckets().filter(|&(first_ns, ..)| first_ns < below_ns) {
+        let middle_ns = (first_ns + width_ns / 2).clamp(latency.min_ns(), latency.max_ns());
+        (0..count).for_each(|_| usual.record(middle_ns));
+    }
+    usual
 }
 
 /// Bytes a second that the slope of latency over size gives. `None` if larger reads take no longer.

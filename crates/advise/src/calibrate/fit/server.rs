@@ -5,12 +5,15 @@
 //! others, and whether the order is left to chance, show at depth. If the latency rises evenly with depth from the first on, commands
 //! are taken together, by one server: that is tried beside.
 
-use iosched_disk::server::{ServerBatch, ServerMissedTurns, ServerPoint, ServerStalls, ServerTimes};
+use iosched_disk::QuantilePoint;
+use iosched_disk::server::{ServerBatch, ServerMissedTurns, ServerStalls, ServerTimes};
 use iosched_disk::{Model, ServerConfig};
 use iosched_sim::Histogram;
 
+use super::credits::credits;
+use super::rest::rest;
 use super::search::{Search, times};
-use super::{Fit, Single, bandwidth, bytes_per_second, median_slope, most_iops, single};
+use super::{Fit, Single, bandwidth, below, bytes_per_second, median_slope, most_iops, single};
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::evidence::Evidence;
 use crate::calibrate::probe::Role;
@@ -81,6 +84,7 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
     let target = &evidence.target;
     let slope = bytes_per_second(evidence);
     let stalls = stalls(&single);
+    let usual_ns = if stalls.is_some() { stall_ns(&single.latency) } else { u64::MAX };
     let data_ns = slope.map_or(0.0, |rate| f64::from(single.bytes) * 1e9 / rate);
     let least_ns = single.latency.quantile_ns(LEAST_SHARE);
     let rate = |bytes_per_second: f64| (bytes_per_second as u64).clamp(10_000, 1_000_000_000_000);
@@ -108,14 +112,13 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
             service_ns: least_ns.saturating_sub(data_ns as u64),
             bytes_per_second,
             extra_in_service: 0.5,
-            extra: spread(
-                &single.latency,
-                least_ns,
-                if stalls.is_some() { stall_ns(&single.latency) } else { u64::MAX },
-            ),
+            extra: spread(&single.latency, least_ns, usual_ns),
         },
         write: None,
         stalls,
+        write_servers: None,
+        rest: rest(evidence, usual_ns),
+        credits: credits(evidence),
     })
 }
 
@@ -131,16 +134,16 @@ fn together(evidence: &Evidence, start: &ServerConfig) -> Result<Option<ServerCo
     let fixed_ns = config.read.service_ns;
     config.read.service_ns = ((each_ns - data_ns).max(0.0) as u64).min(fixed_ns);
     let rest_ns = fixed_ns - config.read.service_ns;
-    config.batch = Some(ServerBatch { commands: start.depth, gather_ns: (rest_ns / 2).max(1) });
+    config.batch = Some(ServerBatch { commands: start.depth, gather_ns: (rest_ns / 2).max(1), apart: false });
     config.read.transit_ns = rest_ns / 2;
     Ok(Some(config))
 }
 
 /// What latencies below `below_ns` have beyond `least_ns`, by share.
-fn spread(latency: &Histogram, least_ns: u64, below_ns: u64) -> Vec<ServerPoint> {
+fn spread(latency: &Histogram, least_ns: u64, below_ns: u64) -> Vec<QuantilePoint> {
     let usual = below(latency, below_ns);
-    let mut points: Vec<ServerPoint> = SHARES
-        .map(|share| ServerPoint { share, ns: usual.quantile_ns(share).saturating_sub(least_ns) })
+    let mut points: Vec<QuantilePoint> = SHARES
+        .map(|share| QuantilePoint { share, ns: usual.quantile_ns(share).saturating_sub(least_ns) })
         .into_iter()
         .collect();
     if let Some(last) = points.last_mut() {
@@ -152,16 +155,6 @@ fn spread(latency: &Histogram, least_ns: u64, below_ns: u64) -> Vec<ServerPoint>
         i == 0 || ns(i - 1) != ns(i) || ns(i + 1) != ns(i)
     };
     (0..points.len()).filter(|&i| says(i)).map(|i| points[i]).collect()
-}
-
-/// The part of a distribution below a value.
-fn below(latency: &Histogram, below_ns: u64) -> Histogram {
-    let mut usual = Histogram::default();
-    for (first_ns, width_ns, count) in latency.buckets().filter(|&(first_ns, ..)| first_ns < below_ns) {
-        let middle_ns = (first_ns + width_ns / 2).clamp(latency.min_ns(), latency.max_ns());
-        (0..count).for_each(|_| usual.record(middle_ns));
-    }
-    usual
 }
 
 /// From where on a latency is that of a stall, ns.
@@ -193,8 +186,8 @@ fn stalled(stalls: &ServerStalls) -> f64 {
 }
 
 /// The mean of a distribution.
-fn mean_ns(points: &[ServerPoint]) -> f64 {
-    let part = |pair: &[ServerPoint]| (pair[1].share - pair[0].share) * (pair[0].ns + pair[1].ns) as f64 / 2.0;
+fn mean_ns(points: &[QuantilePoint]) -> f64 {
+    let part = |pair: &[QuantilePoint]| (pair[1].share - pair[0].share) * (pair[0].ns + pair[1].ns) as f64 / 2.0;
     points.windows(2).map(part).sum()
 }
 
@@ -204,6 +197,8 @@ fn refine(search: &mut Search<'_, ServerConfig>) -> Result<(), CalibrateError> {
     let choices: Vec<u32> = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128].into_iter().filter(|&n| n <= depth).collect();
     search.judged_by(&[Role::Depth])?;
     if search.best().batch.is_some() {
+        let apart = |config: &mut ServerConfig, apart| config.batch.iter_mut().for_each(|batch| batch.apart = apart);
+        search.among(&[false, true], apart)?;
         search.among(&choices, |config, most| config.batch.iter_mut().for_each(|batch| batch.commands = most))?.scale(
             |config, factor| {
                 config.batch.iter_mut().for_each(|batch| batch.gather_ns = times(batch.gather_ns, factor).max(1));
@@ -241,7 +236,7 @@ fn fit_writes(evidence: &Evidence, search: &mut Search<'_, ServerConfig>) -> Res
     let flush = evidence.of_role(Role::Flush).next().map(|measured| measured.summary.flushes.mean_ns());
     let transit_ns = search.best().read.transit_ns;
     let flush_ns = flush.map_or(0, |ns| (ns as u64).saturating_sub(transit_ns));
-    search.judged_by(&[Role::Write])?.set(|config| {
+    search.judged_by(&[Role::Write, Role::Mixed])?.set(|config| {
         config.flush_ns = flush_ns;
         config.write = Some(config.read.clone());
     })?;
@@ -253,12 +248,19 @@ fn fit_writes(evidence: &Evidence, search: &mut Search<'_, ServerConfig>) -> Res
             }
         }
     };
-    search.scale(scaled(|write| &mut write.service_ns))?.scale(scaled(|write| &mut write.transit_ns))?.scale(
-        |config, factor| {
-            if let Some(write) = &mut config.write {
-                scale_rate(&mut write.bytes_per_second, factor);
-            }
-        },
-    )?;
+    let servers = search.best().servers;
+    let fewer: Vec<Option<u32>> = SERVERS.into_iter().filter(|&n| n < servers).map(Some).chain([None]).collect();
+    for _ in 0..2 {
+        if search.best().batch.is_none() {
+            search.among(&fewer, |config, servers| config.write_servers = servers)?;
+        }
+        search.scale(scaled(|write| &mut write.service_ns))?.scale(scaled(|write| &mut write.transit_ns))?.scale(
+            |config, factor| {
+                if let Some(write) = &mut config.write {
+                    scale_rate(&mut write.bytes_per_second, factor);
+                }
+            },
+        )?;
+    }
     Ok(())
 }

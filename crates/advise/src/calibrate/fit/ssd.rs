@@ -178,7 +178,7 @@ fn fit_writes(evidence: &Evidence, search: &mut Search<'_, SsdConfig>) -> Result
             config.buffer.flush_ns = mean_ns.saturating_sub(programs_ns);
         })?;
     }
-    search.judged_by(&[Role::Write])?;
+    search.judged_by(&[Role::Write, Role::Mixed])?;
     for _ in 0..2 {
         search
             .among(&[false, true], |config, both_ways| config.interface.full_duplex = both_ways)?

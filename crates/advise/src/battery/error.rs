@@ -1,0 +1,55 @@
+//! Why a battery gives no answer.
+
+use std::io;
+
+/// A battery that was not run, or not read.
+#[derive(Debug, thiserror::Error)]
+pub enum BatteryError {
+    /// A file cannot be read or written.
+    #[error("{file}: {source}")]
+    Io {
+        /// Its name.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file of something else.
+    #[error("{file}: is no file of a validation: {problem}")]
+    NotABattery {
+        /// Its name.
+        file: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A damaged line.
+    #[error("{file}: line {line}: {problem}")]
+    BadLine {
+        /// The file's name.
+        file: String,
+        /// Number of the line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The device or its model does not run a workload.
+    #[error("{trial} under {scheduler}: {source}")]
+    Run {
+        /// The workload.
+        trial: &'static str,
+        /// The scheduler.
+        scheduler: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Nothing came back in the time that counts.
+    #[error("{trial} under {scheduler}: nothing was complete in the time that counts; take a longer --run-for")]
+    Nothing {
+        /// The workload.
+        trial: &'static str,
+        /// The scheduler.
+        scheduler: String,
+    },
+    /// Too little was measured to judge anything.
+    #[error("nothing was measured twice under any scheduler: there is nothing to compare with")]
+    TooLittle,
+}

@@ -1,0 +1,196 @@
+//! What the battery gave, as JSON lines: a header, then a line a run. Whenever writing is cut short, what is there is a
+//! readable prefix; what is predicted is not in it, for it follows from the profile.
+
+use std::io::{self, BufRead, Write};
+
+use iosched_numbers::SplitMix64;
+use iosched_sim::RunResult;
+use serde::{Deserialize, Serialize};
+
+use super::error::BatteryError;
+use super::workloads::{Span, TRIALS, Trial, trials};
+use crate::calibrate::Target;
+
+/// Format of the file.
+pub const FORMAT: u32 = 1;
+
+/// What was tried, on what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Who wrote it.
+    pub version: String,
+    /// The command line that measures again.
+    pub command: String,
+    /// The device.
+    pub target: Target,
+    /// The schedulers it was tried under.
+    pub schedulers: Vec<String>,
+    /// Runs of each workload under each of them.
+    pub rounds: u32,
+    /// Every run's seed follows from it.
+    pub seed: u64,
+    /// What does not count of each run, ns.
+    pub warm_up_ns: u64,
+    /// What does, ns.
+    pub measured_ns: u64,
+}
+
+impl Header {
+    /// Its workloads.
+    #[must_use]
+    pub fn trials(&self) -> [Trial; TRIALS] {
+        trials(self.target.writable)
+    }
+
+    /// Decides where random I/Os of a run go, on a model in the device's stead: otherwise than in the prediction.
+    #[must_use]
+    pub fn seed_of_run(&self, run: u32) -> u64 {
+        SplitMix64::entity(self.seed, u64::from(run) + 1).next_u64()
+    }
+
+    /// How long runs are.
+    #[must_use]
+    pub const fn span(&self) -> Span {
+        Span { warm_up_ns: self.warm_up_ns, measured_ns: self.measured_ns }
+    }
+}
+
+/// A run on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Number of the workload.
+    pub trial: usize,
+    /// Number of the scheduler.
+    pub scheduler: usize,
+    /// Number of the run, from 0.
+    pub run: u32,
+    /// What was watched in it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What the watched job of a workload did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// I/Os a second.
+    pub iops: f64,
+    /// Latency that one I/O in a hundred exceeds, ns.
+    pub p99_ns: f64,
+}
+
+impl Outcome {
+    /// Of a run of `trial`; `None` if the watched job did nothing in the time that counts.
+    #[must_use]
+    pub fn of(trial: &Trial, result: &RunResult) -> Option<Self> {
+        let mut watched = result.jobs.iter().filter(|job| job.name == trial.watched);
+        let mut job = watched.next()?.clone();
+        // Copies of a job count together.
+        watched.for_each(|other| job.merge(other));
+        let mut latency = job.read.latency.clone();
+        latency.merge(&job.write.latency);
+        let is_known = latency.count() > 0 && job.counted_ns() > 0;
+        is_known.then(|| Self {
+            iops: latency.count() as f64 * 1e9 / job.counted_ns() as f64,
+            p99_ns: latency.quantile_ns(0.99) as f64,
+        })
+    }
+}
+
+/// A line of the file.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+enum Line {
+    Battery(Box<Header>),
+    Run(Run),
+}
+
+/// All that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Of what, and what.
+    pub header: Header,
+    /// In the order of measuring.
+    pub runs: Vec<Run>,
+    /// What a reader should know: a line that was cut short.
+    pub warnings: Vec<String>,
+}
+
+fn write_line(mut out: impl Write, line: &Line) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    out.write_all(&text)?;
+    out.flush()
+}
+
+/// Begins a file. `out` should not buffer.
+///
+/// # Errors
+/// As those of `out`.
+pub fn write_header(out: impl Write, header: &Header) -> io::Result<()> {
+    write_line(out, &Line::Battery(Box::new(header.clone())))
+}
+
+/// Adds a run to it.
+///
+/// # Errors
+/// As those of `out`.
+pub fn write_run(out: impl Write, run: &Run) -> io::Result<()> {
+    write_line(out, &Line::Run(*run))
+}
+
+impl Measured {
+    /// Nothing yet.
+    #[must_use]
+    pub const fn new(header: Header) -> Self {
+        Self { header, runs: Vec::new(), warnings: Vec::new() }
+    }
+
+    /// Reads a file; `file` is its name, for messages. A last line that is cut short is left out, with a warning.
+    ///
+    /// # Errors
+    /// It cannot be read, is no file of a battery or of a later format, or has a damaged line before its last.
+    pub fn read(reader: impl BufRead, file: &str) -> Result<Self, BatteryError> {
+        let io = |source| BatteryError::Io { file: file.to_owned(), source };
+        let none = |problem: String| BatteryError::NotABattery { file: file.to_owned(), problem };
+        let mut lines = reader.split(b'\n').enumerate().peekable();
+        let first = lines.next().ok_or_else(|| none("it is empty".to_owned()))?.1.map_err(io)?;
+        let value: serde_json::Value = serde_json::from_slice(&first).map_err(|error| none(error.to_string()))?;
+        let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        if format > FORMAT.into() {
+            return Err(none(format!("it is of format {format}; this version knows up to {FORMAT}")));
+        }
+        let mut measured = match serde_json::from_value(value) {
+            Ok(Line::Battery(header)) => Self::new(*header),
+            Ok(Line::Run(_)) => return Err(none("the first line is a run".to_owned())),
+            Err(error) => return Err(none(error.to_string())),
+        };
+        while let Some((number, line)) = lines.next() {
+            let text = line.map_err(io)?;
+            let bad = |problem: String| BatteryError::BadLine { file: file.to_owned(), line: number + 1, problem };
+            match serde_json::from_slice(&text) {
+                _ if text.is_empty() && lines.peek().is_none() => {}
+                Ok(Line::Run(run)) if measured.knows(&run) => measured.runs.push(run),
+                Ok(Line::Run(_)) => return Err(bad("a run of what the header does not have".to_owned())),
+                Ok(Line::Battery(_)) => return Err(bad("a second header".to_owned())),
+                Err(error) if error.is_eof() && lines.peek().is_none() => measured.warnings.push(format!(
+                    "{file}: line {} is cut short and was left out: writing was interrupted there",
+                    number + 1
+                )),
+                Err(error) => return Err(bad(format!("no run: {error}"))),
+            }
+        }
+        Ok(measured)
+    }
+
+    fn knows(&self, run: &Run) -> bool {
+        run.trial < TRIALS && run.scheduler < self.header.schedulers.len()
+    }
+
+    /// What runs of a workload under a scheduler gave, in their order.
+    pub fn of(&self, trial: usize, scheduler: usize) -> impl Iterator<Item = Outcome> {
+        let own = move |run: &&Run| (run.trial, run.scheduler) == (trial, scheduler);
+        self.runs.iter().filter(own).map(|run| run.outcome)
+    }
+}

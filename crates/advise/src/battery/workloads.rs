@@ -1,0 +1,191 @@
+//! The twelve workloads that a profile is tried on: what people run, and no probe of a calibration.
+
+use iosched_workload::Workload;
+use iosched_workload::fio::{JobFile, Jobs, NoVariables};
+
+/// How long a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// What does not count, ns.
+    pub warm_up_ns: u64,
+    /// What does, ns.
+    pub measured_ns: u64,
+}
+
+/// A workload of the battery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// What it is called.
+    pub name: &'static str,
+    /// What is done in it.
+    pub about: &'static str,
+    /// The job whose rate and slowest I/Os are looked at: others are its company.
+    pub watched: &'static str,
+    /// Whether it writes.
+    pub writes: bool,
+    /// Its jobs, as a fio file without files, lengths and engine.
+    jobs: &'static str,
+}
+
+/// How many there are for any device.
+pub const TRIALS: usize = 12;
+
+const fn trial(
+    name: &'static str,
+    about: &'static str,
+    watched: &'static str,
+    writes: bool,
+    jobs: &'static str,
+) -> Trial {
+    Trial { name, about, watched, writes, jobs }
+}
+
+/// What only reads, and all of it if nothing may be written.
+const READING: [Trial; 8] = [
+    trial("lookups", "random 8 KiB reads, 6 at once", "lookups", false, "[lookups]\nrw=randread\nbs=8k\niodepth=6\n"),
+    trial(
+        "readers",
+        "four processes, random 4 KiB reads, 5 at once each",
+        "readers",
+        false,
+        "[readers]\nrw=randread\nbs=4k\niodepth=5\nnumjobs=4\n",
+    ),
+    trial("scan", "sequential 512 KiB reads, 2 at once", "scan", false, "[scan]\nrw=read\nbs=512k\niodepth=2\n"),
+    trial(
+        "two scans",
+        "two sequential readers of 128 KiB, 4 at once each, in two halves",
+        "first",
+        false,
+        "[first]\nrw=read\nbs=128k\niodepth=4\nsize=50%\n[second]\nrw=read\nbs=128k\niodepth=4\noffset=50%\nsize=50%\n",
+    ),
+    trial(
+        "lookups beside a scan",
+        "random 4 KiB reads, 2 at once, beside a sequential reader of 256 KiB, 4 at once",
+        "lookups",
+        false,
+        "[lookups]\nrw=randread\nbs=4k\niodepth=2\n[scan]\nrw=read\nbs=256k\niodepth=4\n",
+    ),
+    trial(
+        "two classes",
+        "random 8 KiB reads of classes best effort and idle, 8 at once each",
+        "usual",
+        false,
+        "[usual]\nrw=randread\nbs=8k\niodepth=8\nprioclass=2\nprio=4\n[idle]\nrw=randread\nbs=8k\niodepth=8\nprioclass=3\n",
+    ),
+    trial(
+        "bursts",
+        "24 random 4 KiB reads at once, then 8 ms nothing",
+        "bursts",
+        false,
+        "[bursts]\nrw=randread\nbs=4k\niodepth=24\nthinktime=8000us\nthinktime_blocks=24\n",
+    ),
+    trial(
+        "large lookups",
+        "random 32 KiB reads, 12 at once",
+        "lookups",
+        false,
+        "[lookups]\nrw=randread\nbs=32k\niodepth=12\n",
+    ),
+];
+
+/// The other four where writing is allowed.
+const WRITING: [Trial; 4] = [
+    trial("updates", "random 8 KiB writes, 6 at once", "updates", true, "[updates]\nrw=randwrite\nbs=8k\niodepth=6\n"),
+    trial(
+        "transactions",
+        "random 8 KiB, 60 % reads, 12 at once",
+        "transactions",
+        true,
+        "[transactions]\nrw=randrw\nrwmixread=60\nbs=8k\niodepth=12\n",
+    ),
+    trial(
+        "log",
+        "random 8 KiB reads, 4 at once, beside a log: sequential 8 KiB writes, each flushed",
+        "lookups",
+        true,
+        "[lookups]\nrw=randread\nbs=8k\niodepth=4\nsize=50%\n[log]\nrw=write\nbs=8k\niodepth=1\nfsync=1\noffset=50%\nsize=50%\n",
+    ),
+    trial(
+        "reader beside writers",
+        "one random 4 KiB read at a time beside three writers of 16 KiB, 8 at once each",
+        "reader",
+        true,
+        "[reader]\nrw=randread\nbs=4k\niodepth=1\n[writers]\nrw=randwrite\nbs=16k\niodepth=8\nnumjobs=3\n",
+    ),
+];
+
+/// The other four where it is not.
+const READING_ON: [Trial; 4] = [
+    trial("one at a time", "random 12 KiB reads", "reader", false, "[reader]\nrw=randread\nbs=12k\niodepth=1\n"),
+    trial(
+        "reader beside scans",
+        "one random 4 KiB read at a time beside three sequential readers of 256 KiB, 2 at once each",
+        "reader",
+        false,
+        "[reader]\nrw=randread\nbs=4k\niodepth=1\n[scans]\nrw=read\nbs=256k\niodepth=2\nnumjobs=3\noffset_increment=30%\n",
+    ),
+    trial("deep", "random 4 KiB reads, 48 at once", "deep", false, "[deep]\nrw=randread\nbs=4k\niodepth=48\n"),
+    trial("pages", "random 16 KiB reads, 24 at once", "pages", false, "[pages]\nrw=randread\nbs=16k\niodepth=24\n"),
+];
+
+/// Those for a device that may be written, or may not.
+#[must_use]
+pub fn trials(writable: bool) -> [Trial; TRIALS] {
+    let others = if writable { WRITING } else { READING_ON };
+    std::array::from_fn(|i| READING.get(i).copied().unwrap_or_else(|| others[i - READING.len()]))
+}
+
+impl Trial {
+    /// It as a fio file, on the first `bytes` of the device `/dev/target`.
+    #[must_use]
+    pub fn job_text(&self, bytes: u64, span: Span) -> String {
+        let us = |ns: u64| ns.div_ceil(1000).max(1);
+        // Whole blocks of 1 MiB, so that halves are aligned.
+        let bytes = if bytes >= 4 << 20 { bytes >> 21 << 21 } else { bytes };
+        format!(
+            "[global]\nfilename=/dev/target\nioengine=io_uring\ndirect=1\nnorandommap=1\ntime_based=1\nfilesize={bytes}\nsize=100%\n\
+             ramp_time={}us\nruntime={}us\n{}",
+            us(span.warm_up_ns),
+            us(span.measured_ns),
+            self.jobs
+        )
+    }
+
+    /// It as a workload.
+    #[must_use]
+    pub fn workload(&self, bytes: u64, span: Span) -> Workload {
+        match JobFile::parse("trial.fio", self.job_text(bytes, span).as_bytes(), &NoVariables) {
+            Ok(file) => Workload::Jobs(Jobs::new(file)),
+            Err(error) => unreachable!("a trial is a valid job: {error}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_trial_is_a_job_that_fits_and_has_who_is_watched() {
+        let span = Span { warm_up_ns: 1_000_000, measured_ns: 2_000_000 };
+        for writable in [false, true] {
+            let all = trials(writable);
+            assert_eq!(all.iter().map(|own| own.name).collect::<BTreeSet<_>>().len(), TRIALS);
+            for trial in all {
+                assert!(writable || !trial.writes, "{}", trial.name);
+                assert_eq!(
+                    trial.writes,
+                    trial.jobs.contains("write") || trial.jobs.contains("randrw"),
+                    "{}",
+                    trial.name
+                );
+                for bytes in [16 << 20, 1 << 30, 2_000_398_934_016] {
+                    let Workload::Jobs(jobs) = trial.workload(bytes, span) else { unreachable!("it is a job") };
+                    jobs.layout(bytes).unwrap_or_else(|error| panic!("{}: {error}", trial.name));
+                }
+                assert!(trial.jobs.contains(&format!("[{}]", trial.watched)), "{}", trial.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A profile held beside a device, which is a model here.
+
+use iosched::Setting;
+use iosched_advise::battery::{Battery, FORMAT, Header, Measured, Outcome, Run, TRIALS, write_header, write_run};
+use iosched_advise::calibrate::Target;
+use iosched_disk::Profile;
+use iosched_sim::{Plan, run};
+
+/// One command at a time, 500 us each and a little more now and then.
+const DEVICE: &str = "
+kind = \"server\"
+[server]
+capacity_sectors = 2_097_152
+depth = 64
+servers = 1
+max_hw_sectors_kb = 1280
+[server.read]
+transit_ns = 20_000
+service_ns = 480_000
+bytes_per_second = 2_000_000_000
+extra = [[0.0, 0], [0.9, 40_000], [1.0, 400_000]]
+";
+
+fn profile(name: &str, text: &str) -> Profile {
+    Profile::parse(name, text).unwrap()
+}
+
+fn header(device: &Profile, writable: bool) -> Header {
+    Header {
+        format: FORMAT,
+        version: "test".to_owned(),
+        command: "iosched validate".to_owned(),
+        target: Target { writable, ..Target::of_card(device.name(), device.card()) },
+        schedulers: ["none", "mq-deadline", "bfq"].map(str::to_owned).to_vec(),
+        rounds: 3,
+        seed: 1,
+        warm_up_ns: 50_000_000,
+        measured_ns: 500_000_000,
+    }
+}
+
+fn measured(device: &Profile, writable: bool) -> Measured {
+    let mut measured = Measured::new(header(device, writable));
+    let bytes = device.card().capacity_sectors * 512;
+    let header = measured.header.clone();
+    for (number, trial) in header.trials().iter().enumerate() {
+        let workload = trial.workload(bytes, header.span());
+        for round in 0..header.rounds {
+            for (scheduler, name) in header.schedulers.iter().enumerate() {
+                let seed = header.seed_of_run(round);
+                let result = run(&Plan { seed, ..Plan::new(&workload, device, Setting::defaults(name)) }, ()).unwrap();
+                let outcome = Outcome::of(trial, &result).unwrap_or_else(|| panic!("{}, {name}", trial.name));
+                measured.runs.push(Run { trial: number, scheduler, run: round, outcome });
+            }
+        }
+    }
+    measured
+}
+
+#[test]
+fn a_device_is_trusted_to_be_itself_and_the_profile_says_so() {
+    let device = profile("device", DEVICE);
+    for writable in [true, false] {
+        let measured = measured(&device, writable);
+        let battery = Battery::of(&measured, &device, |_, _| true).unwrap();
+        assert_eq!(battery.cells.len(), TRIALS * 3);
+        assert!(battery.validated.trust_percent >= 95.0 && battery.rates_met.0 == battery.rates_met.1, "{battery}");
+        assert_eq!((battery.orders.wrong, battery.wrong_orders.len()), (0, 0), "{battery}");
+        assert!(battery.orders.right > 0 && battery.orders.cannot_tell * 3 <= battery.orders.measurable(), "{battery}");
+        assert_eq!(battery, Battery::of(&measured, &device, |_, _| true).unwrap(), "the same again");
+        let told = battery.trusted(device.clone());
+        let again = profile("again", &told.to_toml().unwrap());
+        assert_eq!(again.fit().unwrap().validated, Some(battery.validated));
+    }
+}
+
+#[test]
+fn what_is_not_like_the_device_is_not_trusted() {
+    let device = profile("device", DEVICE);
+    let measured = measured(&device, true);
+    // Twice as slow: rates are all wrong, but which scheduler is faster may be told nevertheless.
+    let slow = profile("slow", &DEVICE.replace("480_000", "980_000"));
+    let battery = Battery::of(&measured, &slow, |_, _| true).unwrap();
+    assert!(battery.validated.trust_percent < 20.0, "{battery}");
+    let fit = battery.trusted(slow).fit().unwrap();
+    assert!(fit.rate_error_percent > 80.0 && fit.rate_error_percent < 130.0, "{fit:?}");
+    assert!(battery.validated.rate_difference_error_percent < 40.0, "{battery}: {:?}", battery.validated);
+    assert!(battery.orders.wrong * 20 <= battery.orders.measurable(), "{:?}", battery.wrong_orders);
+    // So is one that does everything at once.
+    let wide = profile("wide", &DEVICE.replace("servers = 1", "servers = 64"));
+    assert!(Battery::of(&measured, &wide, |_, _| true).unwrap().validated.trust_percent < 20.0);
+}
+
+#[test]
+fn records_come_back_and_what_is_damaged_is_refused_with_the_line() {
+    let device = profile("device", DEVICE);
+    let mut all = Measured::new(header(&device, true));
+    for run in 0..2 {
+        let outcome = Outcome { iops: 1.5, p99_ns: 2.25e6 };
+        all.runs.push(Run { trial: 3, scheduler: 1, run, outcome });
+    }
+    let mut text = Vec::new();
+    write_header(&mut text, &all.header).unwrap();
+    all.runs.iter().for_each(|run| write_run(&mut text, run).unwrap());
+    assert_eq!(Measured::read(&text[..], "v.jsonl").unwrap(), all);
+    let cut = Measured::read(&text[..text.len() - 9], "v.jsonl").unwrap();
+    assert!(cut.runs.len() == 1 && cut.warnings[0].contains("line 3 is cut short"), "{:?}", cut.warnings);
+    let text = String::from_utf8(text).unwrap();
+    for (text, said) in [
+        (String::new(), "is no file of a validation: it is empty"),
+        ("{\"record\":\"calibration\",\"format\":1}\n".to_owned(), "is no file of a validation"),
+        (text.replace("\"format\":1", "\"format\":9"), "it is of format 9"),
+        (text.replace("\"trial\":3", "\"trial\":12"), "line 2: a run of what the header does not have"),
+        (text.replacen("{\"record\":\"run\"", "nonsense {\"record\":\"run\"", 1), "line 2: no run"),
+        (text.split_once('\n').unwrap().1.to_owned(), "the first line is a run"),
+    ] {
+        let error = Measured::read(text.as_bytes(), "v.jsonl").unwrap_err().to_string();
+        assert!(error.contains(said) && error.starts_with("v.jsonl"), "{error}");
+    }
+    // Nothing measured is nothing to judge.
+    let nothing = Measured::new(header(&device, true));
+    assert!(Battery::of(&nothing, &device, |_, _| true).unwrap_err().to_string().contains("nothing was measured"));
+}

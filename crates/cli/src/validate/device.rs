@@ -1,0 +1,390 @@
+//! `iosched validate DEVICE --profile P`: a profile beside the device it is of, on workloads that no fit saw.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Result, anyhow};
+use clap::{Args, ValueHint};
+use iosched::{Registry, Setting};
+use iosched_advise::battery::{
+    Battery, BatteryError, Cell, FORMAT, Header, Judged, Measured, Outcome, RATE_WITHIN, Run, TAIL_WITHIN, Trial,
+    trials, write_header, write_run,
+};
+use iosched_advise::calibrate::{Measurer, Target};
+use iosched_disk::{Profile, is_path};
+use iosched_kernel::StateDirectory;
+use iosched_lab::verify::{KernelBench, Limits, Verification, Work, for_records, verify};
+use iosched_lab::{
+    Control, EQUAL_WITHIN_PERCENT, Progress, Record, RunRecord, SettingRecord, grouped, workload_record,
+};
+use iosched_sim::{Limit, Plan, Replay};
+use serde_json::json;
+
+use crate::calibrate::{Place, open_device};
+use crate::fail::{INTERRUPTED, usage};
+use crate::options::{ns, quoted, seconds};
+use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
+use crate::watched::{on_interrupt, progress_bar};
+
+/// The file of runs if none is named.
+const RECORDS_DEFAULT: &str = "validation.jsonl";
+/// What the first part of each run is that does not count.
+const WARM_UP: u64 = 5;
+/// Schedulers that a modelled device has.
+const TODAY: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+/// Width of the column that names schedulers.
+const NAME_WIDTH: usize = 14;
+/// A figure that varies more is marked.
+const NOISY: f64 = 0.1;
+
+#[derive(Args, Debug)]
+pub(crate) struct DeviceArgs {
+    /// The device, file or directory, as for `iosched calibrate`; or, to try it out, a profile or a file *.toml as the device
+    #[arg(value_name = "DEVICE|FILE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present = "from")]
+    target: Option<String>,
+
+    /// The profile that is to predict it
+    #[arg(short, long, value_name = "PROFILE|FILE", required = true)]
+    profile: Option<String>,
+
+    /// Write the profile again, with what was found in it, to this file
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+
+    /// All data on the device may be destroyed: its name once more, exactly
+    #[arg(long, value_name = "DEVICE", conflicts_with = "from")]
+    destroy_data: Option<PathBuf>,
+
+    /// In a directory: size of the file that is measured, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(64..=16_777_216))]
+    file_size: u64,
+
+    /// The schedulers it is tried under; all that the device has if none is named
+    #[arg(short, long = "scheduler", value_name = "NAME", conflicts_with = "from")]
+    schedulers: Vec<String>,
+
+    /// Runs of each workload under each scheduler
+    #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "from", value_parser = clap::value_parser!(u32).range(2..=100))]
+    rounds: u32,
+
+    /// How long each run counts
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.5, conflicts_with = "from", value_parser = seconds)]
+    run_for: f64,
+
+    /// Where runs go, line by line as they are made
+    #[arg(long, value_name = "FILE", default_value = RECORDS_DEFAULT, conflicts_with = "from", value_hint = ValueHint::FilePath)]
+    records: PathBuf,
+
+    /// Measure nothing: hold the profile beside the runs in this file
+    #[arg(long, value_name = "RECORDS", value_hint = ValueHint::FilePath, conflicts_with = "target")]
+    from: Option<PathBuf>,
+
+    /// Decides where random I/Os go, and the order of runs
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "from", value_parser = crate::options::whole(0..=u64::MAX))]
+    seed: u64,
+
+    /// Print everything as one JSON document
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
+    let named = args.profile.as_deref().ok_or_else(|| usage("name the profile that is to predict it: --profile"))?;
+    let profile = crate::device::load(named)?;
+    let mut outputs = Outputs::new(args.write).prints("the figures").reads_all(&args.from);
+    let out = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
+    let control = Arc::new(Control::new(1));
+    on_interrupt(&control)?;
+    let (measured, recorded) = match (&args.from, &args.target) {
+        (Some(file), _) => (read(file)?, Ok(())),
+        (None, Some(target)) => {
+            let mut records = outputs.records(&args.records, Kind::Validation)?;
+            let measured = measure(args, target, &mut records, &control)?;
+            (measured, records.finish())
+        }
+        (None, None) => return Err(usage("there is nothing to try it on: name a device")),
+    };
+    measured.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let interrupted = control.is_stopping();
+    let bar = progress_bar("simulating {bar:30} {pos} of {len}");
+    let battery = Battery::of(&measured, &profile, |done, of| {
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+        true
+    });
+    bar.finish_and_clear();
+    let battery = match battery {
+        Err(BatteryError::TooLittle) if interrupted => {
+            eprintln!("interrupted: nothing was measured");
+            recorded?;
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        battery => battery?,
+    };
+    let made = match out {
+        Some(out) => {
+            Some(out.text(&(preface(named, &measured.header, &battery) + &battery.trusted(profile.clone()).to_toml()?)))
+        }
+        None => None,
+    };
+    let text = if args.json { as_json(&measured, &profile, &battery)? } else { as_text(&measured, &profile, &battery) };
+    all_of([recorded].into_iter().chain(made).chain([output::print(&text)]))?;
+    Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+fn read(file: &Path) -> Result<Measured> {
+    let name = file.display().to_string();
+    let opened = File::open(file).map_err(|source| usage(BatteryError::Io { file: name.clone(), source }))?;
+    Measured::read(BufReader::new(opened), &name).map_err(usage)
+}
+
+/// Every workload under every scheduler, some times.
+fn measure(args: &DeviceArgs, target: &str, records: &mut Records, control: &Arc<Control>) -> Result<Measured> {
+    let is_model = target.ends_with(".toml") || Profile::names().any(|name| name.eq_ignore_ascii_case(target));
+    if is_model {
+        if args.destroy_data.is_some() {
+            return Err(usage("--destroy-data is for block devices; a model has no data"));
+        }
+        let device = crate::device::load(target)?;
+        let header = header(args, Target::of_card(device.name(), device.card()), &TODAY.map(str::to_owned))?;
+        return simulated(&header, &device, records, control);
+    }
+    let never = AtomicBool::new(false);
+    let opened = open_device(
+        &Place { name: target, destroy_data: args.destroy_data.as_deref(), file_size_mib: args.file_size },
+        &never,
+    )?;
+    let Some(disk) = opened.place().block_device().map(iosched_kernel::BlockDevice::disk) else {
+        return Err(usage(format!("{target}: is on no block device of this machine: there is no scheduler to set")));
+    };
+    let header = header(args, opened.target().clone(), &disk.schedulers())?;
+    on_device(&header, opened.place(), records, control)
+}
+
+fn header(args: &DeviceArgs, target: Target, there: &[String]) -> Result<Header> {
+    let schedulers = if args.schedulers.is_empty() { there.to_vec() } else { args.schedulers.clone() };
+    if schedulers.is_empty() {
+        return Err(usage(format!("{}: has no scheduler of its own", target.name)));
+    }
+    if let Some(wrong) = schedulers.iter().find(|name| !there.contains(name)) {
+        let there = there.join(", ");
+        return Err(usage(format!("--scheduler {wrong}: {} has no such scheduler now; it has {there}", target.name)));
+    }
+    if let Some(wrong) = schedulers.iter().find(|name| Setting::parse(name, &Registry::linux()).is_err()) {
+        return Err(usage(format!(
+            "--scheduler {wrong}: it cannot be predicted, for there is no such elevator of ours"
+        )));
+    }
+    let mut words = vec!["iosched validate".to_owned(), quoted(&target.name)];
+    words.extend(args.profile.iter().flat_map(|profile| ["--profile".to_owned(), quoted(profile)]));
+    words
+        .extend(args.destroy_data.iter().flat_map(|own| ["--destroy-data".to_owned(), quoted(&own.to_string_lossy())]));
+    words.extend(schedulers.iter().flat_map(|name| ["--scheduler".to_owned(), quoted(name)]));
+    words.push(format!("--rounds {} --run-for {} --seed {}", args.rounds, args.run_for, args.seed));
+    Ok(Header {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: words.join(" "),
+        target,
+        schedulers,
+        rounds: args.rounds,
+        seed: args.seed,
+        warm_up_ns: ns(args.run_for) / WARM_UP,
+        measured_ns: ns(args.run_for),
+    })
+}
+
+/// Runs on their way into the file and to whoever judges them.
+struct Taking<'r> {
+    records: &'r mut Records,
+    measured: Measured,
+    bar: indicatif::ProgressBar,
+}
+
+impl<'r> Taking<'r> {
+    fn begin(header: &Header, records: &'r mut Records) -> Result<Self> {
+        records.line_of(|out| write_header(out, header));
+        let bar = progress_bar("measuring {bar:30} {pos} of {len} runs, {eta} to go: {msg}");
+        let all = trials(header.target.writable).len() * header.schedulers.len() * header.rounds as usize;
+        bar.set_length(all as u64);
+        Ok(Self { records, measured: Measured::new(header.clone()), bar })
+    }
+
+    fn take(&mut self, run: Run) {
+        self.records.line_of(|out| write_run(out, &run));
+        self.measured.runs.push(run);
+        self.bar.inc(1);
+    }
+
+    fn end(self) -> Measured {
+        self.bar.finish_and_clear();
+        self.measured
+    }
+}
+
+fn nothing(trial: &Trial, scheduler: &str) -> anyhow::Error {
+    anyhow!(BatteryError::Nothing { trial: trial.name, scheduler: scheduler.to_owned() })
+}
+
+/// On a model in the device's stead.
+fn simulated(header: &Header, device: &Profile, records: &mut Records, control: &Control) -> Result<Measured> {
+    let mut taking = Taking::begin(header, records)?;
+    let bytes = header.target.capacity_sectors * iosched::SECTOR_BYTES;
+    'all: for (number, trial) in header.trials().iter().enumerate() {
+        taking.bar.set_message(trial.name);
+        let workload = trial.workload(bytes, header.span());
+        for round in 0..header.rounds {
+            for (scheduler, name) in header.schedulers.iter().enumerate() {
+                if control.is_stopping() {
+                    break 'all;
+                }
+                let seed = header.seed_of_run(round);
+                let result =
+                    iosched_sim::run(&Plan { seed, ..Plan::new(&workload, device, Setting::defaults(name)) }, ())?;
+                let outcome = Outcome::of(trial, &result).ok_or_else(|| nothing(trial, name))?;
+                taking.take(Run { trial: number, scheduler, run: round, outcome });
+            }
+        }
+    }
+    Ok(taking.end())
+}
+
+/// Under the kernel's own schedulers.
+fn on_device(
+    header: &Header,
+    place: &iosched_kernel::target::Target,
+    records: &mut Records,
+    control: &Control,
+) -> Result<Measured> {
+    let state = StateDirectory::usual()?;
+    let settings: Vec<SettingRecord> =
+        header.schedulers.iter().map(|name| for_records(Setting::defaults(name))).collect();
+    let mut taking = Taking::begin(header, records)?;
+    let bytes = header.target.capacity_sectors * iosched::SECTOR_BYTES;
+    for (number, trial) in header.trials().iter().enumerate() {
+        if control.is_stopping() {
+            break;
+        }
+        taking.bar.set_message(trial.name);
+        let work = Work::Workload(trial.workload(bytes, header.span()));
+        let Work::Workload(workload) = &work else { continue };
+        let verification = Verification {
+            workload: workload_record(workload),
+            settings: settings.clone(),
+            baseline: 0,
+            runs: header.rounds,
+            seed: header.seed + number as u64,
+            replay: Replay::Closed,
+            warm_up_ns: 0,
+            limit: Limit::default(),
+            until_sure_percent: None,
+            equal_within_percent: EQUAL_WITHIN_PERCENT,
+            command: header.command.clone(),
+        };
+        let mut bench = KernelBench::new(place, &state, &work, &settings, Replay::Closed, Limits::default())?;
+        let mut problem = None;
+        let finished = verify(&verification, &mut bench, control, |progress| {
+            if let Progress::Record(Record::Run(own)) = progress {
+                let RunRecord { setting, run, result, .. } = &**own;
+                match Outcome::of(trial, result) {
+                    Some(outcome) => taking.take(Run { trial: number, scheduler: *setting, run: *run, outcome }),
+                    None => problem = Some(nothing(trial, &header.schedulers[*setting])),
+                }
+            }
+            Ok(())
+        });
+        finished?;
+        problem.map_or(Ok(()), Err)?;
+    }
+    Ok(taking.end())
+}
+
+/// Comments about how the profile was tried: those it had, and one more.
+fn preface(named: &str, header: &Header, battery: &Battery) -> String {
+    let text = if is_path(named) { std::fs::read_to_string(named).unwrap_or_default() } else { String::new() };
+    let lines = text.lines().take_while(|line| line.starts_with('#')).filter(|line| !line.starts_with("# Tried on "));
+    let mut comments: Vec<&str> = lines.collect();
+    while comments.last().is_some_and(|line| line.trim() == "#") {
+        comments.pop();
+    }
+    let mut preface: String = comments.into_iter().flat_map(|line| [line, "\n"]).collect();
+    if preface.is_empty() {
+        let _ = writeln!(preface, "# A model of {}, tried by iosched {}.\n#", header.target.name, header.version);
+    }
+    let _ = writeln!(preface, "# Tried on {} by: {}: {battery}.\n", header.target.name, header.command);
+    preface
+}
+
+fn as_json(measured: &Measured, profile: &Profile, battery: &Battery) -> Result<String> {
+    let mut document = json!({
+        "target": measured.header.target,
+        "profile": profile.name(),
+        "about": profile.about(),
+        "schedulers": measured.header.schedulers,
+        "rounds": measured.header.rounds,
+        "battery": battery,
+        "answer": battery.to_string(),
+    });
+    let trials = measured.header.trials();
+    document["trials"] = trials.iter().map(|trial| json!({ "name": trial.name, "about": trial.about })).collect();
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+fn as_text(measured: &Measured, profile: &Profile, battery: &Battery) -> String {
+    let Header { target, schedulers, rounds, measured_ns, .. } = &measured.header;
+    let mut text = String::new();
+    let access = if target.writable { "read and written" } else { "only read" };
+    let _ = writeln!(text, "{}    {:.1} GB, {access}", target.name, target.capacity_sectors as f64 * 512.0 / 1e9);
+    for condition in &target.conditions {
+        let _ = writeln!(text, "{condition}");
+    }
+    let _ = writeln!(text, "{}    {}", profile.name(), profile.about());
+    let seconds = *measured_ns as f64 / 1e9;
+    let _ = writeln!(text, "{} schedulers, {rounds} runs of {seconds} s of each workload under each", schedulers.len());
+    let trials = measured.header.trials();
+    for (number, trial) in trials.iter().enumerate() {
+        let cells: Vec<&Cell> = battery.cells.iter().filter(|cell| Battery::number(cell).0 == number).collect();
+        if cells.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "\n{}: {}", trial.name, trial.about);
+        let _ = writeln!(
+            text,
+            "{:NAME_WIDTH$}{:>10}{:>8}{:>11}{:>9}{:>11}{:>8}{:>11}{:>9}",
+            "", "IOPS", "±", "predicted", "off", "p99 us", "±", "predicted", "off"
+        );
+        for cell in cells {
+            let _ = write!(text, "{:NAME_WIDTH$}", cell.scheduler);
+            figure(&mut text, &cell.iops, 1.0, RATE_WITHIN);
+            figure(&mut text, &cell.p99_ns, 1e3, TAIL_WITHIN);
+            text.push('\n');
+        }
+    }
+    text.push('\n');
+    for wrong in &battery.wrong_orders {
+        let _ = writeln!(text, "wrong: {wrong}");
+    }
+    let _ = writeln!(text, "{battery}");
+    text
+}
+
+/// A figure, its variation, the prediction, and how far off that is; marked if it is too far.
+fn figure(text: &mut String, judged: &Judged, divisor: f64, within: f64) {
+    let number = |value: f64| grouped((value / divisor).round() as u64);
+    let variation = judged.variation.map_or_else(String::new, |variation| {
+        format!("{:.0} %{}", variation * 100.0, if variation > NOISY { "!" } else { " " })
+    });
+    let difference = judged.difference();
+    let mark = if difference.abs() > within { "*" } else { " " };
+    let off = format!("{:+.0} %{mark}", difference * 100.0);
+    let width = if divisor > 1.0 { 11 } else { 10 };
+    let _ = write!(text, "{:>width$}{variation:>8}{:>11}{off:>9}", number(judged.measured), number(judged.predicted));
+}

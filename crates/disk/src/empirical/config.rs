@@ -1,0 +1,160 @@
+//! Parameters of the `empirical` model.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{self, ConfigError, is_default, within};
+use crate::credits::CreditsConfig;
+use crate::rest::RestConfig;
+
+/// Most points of a distribution.
+const SHARES_MAX: usize = 64;
+/// Most sizes, and most numbers of commands under way.
+const SIDE_MAX: usize = 32;
+/// Most that company changes.
+const FACTOR_MAX: f64 = 1_000.0;
+
+/// Parameters of [`Empirical`](super::Empirical).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EmpiricalConfig {
+    /// Size in sectors of 512 bytes.
+    pub capacity_sectors: u64,
+    /// Commands it takes at once, 1 to 65,535.
+    pub depth: u32,
+    /// Hardware queues it takes them from, 1 to 1,024; 1 if absent.
+    #[serde(default = "one_queue")]
+    pub hw_queues: u16,
+    /// Largest command in KiB; 32,767 if absent.
+    #[serde(default = "config::default_max_hw_sectors_kb")]
+    pub max_hw_sectors_kb: u32,
+    /// Whether it says of itself that seeking costs.
+    #[serde(default)]
+    pub rotational: bool,
+    /// Whether it says that it has a volatile cache.
+    #[serde(default)]
+    pub write_cache: bool,
+    /// Whether the host may ask for force-unit-access.
+    #[serde(default)]
+    pub fua: bool,
+    /// What a flush takes, in ns, up to a thousand seconds.
+    #[serde(default)]
+    pub flush_ns: u64,
+    /// At which shares of commands times are given: rising from 0 to 1.
+    pub shares: Vec<f64>,
+    /// Factors on the times of reads if every other command is a write, one for each share; none if there are none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reads_beside_writes: Vec<f64>,
+    /// Likewise of writes if every other command is a read.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub writes_beside_reads: Vec<f64>,
+    /// What a rest costs; nothing if absent.
+    #[serde(default)]
+    pub rest: Option<RestConfig>,
+    /// Reads that do not begin where another ended.
+    pub random_reads: Vec<EmpiricalCell>,
+    /// Reads that do; as the others if there are none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sequential_reads: Vec<EmpiricalCell>,
+    /// Writes; as reads if there are none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub random_writes: Vec<EmpiricalCell>,
+    /// Writes that begin where another command ended; as the others if there are none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sequential_writes: Vec<EmpiricalCell>,
+    /// What commands are paid for with beforehand; nothing if there are none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub credits: Vec<CreditsConfig>,
+}
+
+/// Times of commands of one size, so many being under way. The cells of a list are every size with every number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EmpiricalCell {
+    /// Their size, at least 1.
+    pub sectors: u32,
+    /// How many are under way, the one that comes included, at least 1.
+    pub under_way: u32,
+    /// From submission to completion, in ns, 1 to a thousand seconds, one for each share; not falling.
+    pub ns: Vec<u64>,
+}
+
+const fn one_queue() -> u16 {
+    1
+}
+
+impl EmpiricalConfig {
+    /// Checks every parameter.
+    ///
+    /// # Errors
+    /// Names the first that is out of range or contradicts another.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        within("empirical.capacity_sectors", self.capacity_sectors, 1..=config::CAPACITY_SECTORS_MAX)?;
+        within("empirical.depth", self.depth, 1..=config::DEPTH_MAX)?;
+        within("empirical.hw_queues", self.hw_queues, 1..=1024)?;
+        within("empirical.max_hw_sectors_kb", self.max_hw_sectors_kb, 4..=config::MAX_HW_SECTORS_KB)?;
+        within("empirical.flush_ns", self.flush_ns, 0..=config::LATENCY_NS_MAX)?;
+        within("empirical.shares: number of them", self.shares.len(), 2..=SHARES_MAX)?;
+        let rise = self.shares.windows(2).all(|pair| pair[0] < pair[1]);
+        if !rise || self.shares.first() != Some(&0.0) || self.shares.last() != Some(&1.0) {
+            let problem = "these are no shares of commands";
+            return Err(ConfigError::new("empirical.shares", problem, "they rise from 0 to 1"));
+        }
+        self.validate_factors("empirical.reads_beside_writes", &self.reads_beside_writes)?;
+        self.validate_factors("empirical.writes_beside_reads", &self.writes_beside_reads)?;
+        self.rest.as_ref().map_or(Ok(()), |rest| rest.validate("empirical.rest"))?;
+        if self.random_reads.is_empty() {
+            let problem = "nothing was measured";
+            return Err(ConfigError::new("empirical.random_reads", problem, "it has at least one cell"));
+        }
+        for (field, cells) in [
+            ("empirical.random_reads", &self.random_reads),
+            ("empirical.sequential_reads", &self.sequential_reads),
+            ("empirical.random_writes", &self.random_writes),
+            ("empirical.sequential_writes", &self.sequential_writes),
+        ] {
+            self.validate_cells(field, cells)?;
+        }
+        CreditsConfig::validate("empirical.credits", &self.credits)
+    }
+
+    fn validate_factors(&self, field: &str, factors: &[f64]) -> Result<(), ConfigError> {
+        if !factors.is_empty() && factors.len() != self.shares.len() {
+            let remedy = format!("there is one for each of the {} shares, or none", self.shares.len());
+            return Err(ConfigError::new(field, format!("there are {}", factors.len()), remedy));
+        }
+        factors.iter().try_for_each(|&factor| within(field, factor, 1.0 / FACTOR_MAX..=FACTOR_MAX))
+    }
+
+    fn validate_cells(&self, field: &str, cells: &[EmpiricalCell]) -> Result<(), ConfigError> {
+        for cell in cells {
+            within(&format!("{field}.sectors"), cell.sectors, 1..=1 << 20)?;
+            within(&format!("{field}.under_way"), cell.under_way, 1..=config::DEPTH_MAX)?;
+            let of_cell = format!("{field} of {} sectors, {} under way", cell.sectors, cell.under_way);
+            if cell.ns.len() != self.shares.len() {
+                let remedy = format!("there is one for each of the {} shares", self.shares.len());
+                return Err(ConfigError::new(&of_cell, format!("there are {} times", cell.ns.len()), remedy));
+            }
+            cell.ns.iter().try_for_each(|&ns| within(&of_cell, ns, 1..=config::LATENCY_NS_MAX))?;
+            if !cell.ns.is_sorted() {
+                return Err(ConfigError::new(&of_cell, "a time is less than the one before", "times do not fall"));
+            }
+        }
+        let sizes: BTreeSet<u32> = cells.iter().map(|cell| cell.sectors).collect();
+        let numbers: BTreeSet<u32> = cells.iter().map(|cell| cell.under_way).collect();
+        within(&format!("{field}: number of sizes"), sizes.len(), 0..=SIDE_MAX)?;
+        within(&format!("{field}: numbers under way"), numbers.len(), 0..=SIDE_MAX)?;
+        let all: BTreeSet<(u32, u32)> = cells.iter().map(|cell| (cell.sectors, cell.under_way)).collect();
+        if all.len() != cells.len() || all.len() != sizes.len() * numbers.len() {
+            let problem = format!(
+                "{} cells, of {} sizes and {} numbers of commands under way",
+                cells.len(),
+                sizes.len(),
+                numbers.len()
+            );
+            return Err(ConfigError::new(field, problem, "there is every size with every number, once"));
+        }
+        Ok(())
+    }
+}

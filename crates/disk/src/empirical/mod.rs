@@ -1,0 +1,273 @@
+//! `empirical`: no mechanism, but measured latencies, drawn again.
+//!
+//! Of a device that no mechanism explains, what it did is known nevertheless: how long commands took, by what they do,
+//! their size, and how many were under way. A command's time is drawn from what was measured nearest to it, between sizes
+//! and numbers on straight lines of logarithms; beyond the largest size or number it grows in proportion. Who is under way
+//! with it counts by what it costs the device when that is busy: beside few large commands a small one waits as long as
+//! beside many of its own. What came shortly before counts as well: whether it continues another command, how many of the
+//! last were writes, whether the device had rested. In a closed loop of so many equal commands the rate follows: it is
+//! their number over their mean time.
+//!
+//! It knows no order: what came first may come back last. And it knows of nothing that was not measured.
+
+mod config;
+
+use std::collections::VecDeque;
+
+use iosched::{Op, Sector, Time};
+use iosched_numbers::SplitMix64;
+
+pub use self::config::{EmpiricalCell, EmpiricalConfig};
+use crate::completions::Completions;
+use crate::config::ConfigError;
+use crate::credits::Credits;
+use crate::rest::Rest;
+use crate::{Card, Command, Device};
+
+/// Ends of so many commands are remembered: of a few streams at depth.
+const ENDS: usize = 64;
+/// How much a command counts in the share of writes of late.
+const RECENT: f64 = 1.0 / 32.0;
+
+/// Measured times of commands of one kind.
+#[derive(Clone, Debug, Default)]
+struct Grid {
+    /// Logarithms of the sizes, in sectors, rising.
+    sizes: Vec<f64>,
+    /// Likewise of the numbers of commands under way.
+    numbers: Vec<f64>,
+    /// By size, then by number: times, ns, at each share.
+    ns: Vec<Vec<f64>>,
+    /// Logarithms of what a command costs the device when it is busy, by size, ns.
+    costs: Vec<f64>,
+}
+
+impl Grid {
+    fn of(cells: &[EmpiricalCell], shares: &[f64]) -> Self {
+        let mut cells: Vec<&EmpiricalCell> = cells.iter().collect();
+        cells.sort_by_key(|cell| (cell.sectors, cell.under_way));
+        let logarithms = |of: &dyn Fn(&EmpiricalCell) -> u32| {
+            let mut all: Vec<u32> = cells.iter().map(|cell| of(cell)).collect();
+            all.sort_unstable();
+            all.dedup();
+            all.into_iter().map(|value| f64::from(value).ln()).collect()
+        };
+        let numbers: Vec<f64> = logarithms(&|cell| cell.under_way);
+        // The last of each size has the largest number.
+        let busiest = cells.iter().skip(numbers.len().max(1) - 1).step_by(numbers.len().max(1));
+        let cost = |cell: &&EmpiricalCell| (mean_ns(&cell.ns, shares) / f64::from(cell.under_way)).ln();
+        Self {
+            sizes: logarithms(&|cell| cell.sectors),
+            costs: busiest.map(cost).collect(),
+            ns: cells.iter().map(|cell| cell.ns.iter().map(|&ns| ns as f64).collect()).collect(),
+            numbers,
+        }
+    }
+
+    /// What a command of that size costs the device when it is busy, ns.
+    fn cost_ns(&self, nr_sectors: u32) -> f64 {
+        let (size, part, beyond) = between(&self.sizes, f64::from(nr_sectors.max(1)).ln());
+        let first = self.costs[size];
+        (first + part * (self.costs[(size + 1).min(self.costs.len() - 1)] - first) + beyond).exp()
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.ns.is_empty()
+    }
+
+    /// The time of a command of that size, with so many under way, at a place between two shares; its logarithm, of ns.
+    fn ln_ns(&self, nr_sectors: u32, under_way: f64, place: Place) -> f64 {
+        let (size, size_part, size_beyond) = between(&self.sizes, f64::from(nr_sectors.max(1)).ln());
+        let (number, number_part, number_beyond) = between(&self.numbers, under_way.ln());
+        let at = |size: usize, number: usize| {
+            let ns = &self.ns[size.min(self.sizes.len() - 1) * self.numbers.len() + number.min(self.numbers.len() - 1)];
+            place.of(ns).ln()
+        };
+        let along = |size: usize| {
+            let first = at(size, number);
+            if number_part == 0.0 { first } else { first + number_part * (at(size, number + 1) - first) }
+        };
+        let first = along(size);
+        let inside = if size_part == 0.0 { first } else { first + size_part * (along(size + 1) - first) };
+        inside + size_beyond + number_beyond
+    }
+}
+
+/// The mean of times at shares.
+fn mean_ns(ns: &[u64], shares: &[f64]) -> f64 {
+    let part = |i: usize| (shares[i + 1] - shares[i]) * (ns[i] + ns[i + 1]) as f64 / 2.0;
+    (0..shares.len() - 1).map(part).sum()
+}
+
+/// Where `value` is among rising values: behind which, how far to the next, and how far beyond the last.
+fn between(values: &[f64], value: f64) -> (usize, f64, f64) {
+    let behind = values.partition_point(|&own| own <= value);
+    match (behind.checked_sub(1), values.get(behind)) {
+        (None, _) => (0, 0.0, 0.0),
+        (Some(last), None) => (last, 0.0, value - values[last]),
+        (Some(own), Some(next)) => (own, (value - values[own]) / (next - values[own]), 0.0),
+    }
+}
+
+/// A place between two shares.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    behind: usize,
+    part: f64,
+}
+
+impl Place {
+    /// That of `share`, 0 to 1.
+    fn among(shares: &[f64], share: f64) -> Self {
+        let behind = shares.partition_point(|&own| own <= share).clamp(1, shares.len() - 1) - 1;
+        Self { behind, part: (share - shares[behind]) / (shares[behind + 1] - shares[behind]) }
+    }
+
+    /// What is there in values at the shares.
+    fn of(self, values: &[f64]) -> f64 {
+        values[self.behind] + self.part * (values[self.behind + 1] - values[self.behind])
+    }
+}
+
+/// A device that does what was measured.
+#[derive(Clone, Debug)]
+pub struct Empirical {
+    card: Card,
+    flush_ns: u64,
+    shares: Vec<f64>,
+    /// By whether they write, then by whether they continue another command.
+    grids: [[Grid; 2]; 2],
+    /// Logarithms of the factors on a time if every other command does the opposite, by whether it writes.
+    company: [Vec<f64>; 2],
+    rest: Rest,
+    credits: Credits,
+    completions: Completions,
+    /// What each command under way costs the device, by its tag, ns; and all of them.
+    costs_ns: Vec<f64>,
+    all_costs_ns: f64,
+    submitted: u64,
+    /// Where the last commands ended.
+    ends: VecDeque<Sector>,
+    /// Share of writes of late.
+    writes: f64,
+    random: SplitMix64,
+}
+
+impl Empirical {
+    /// A device that never did anything.
+    ///
+    /// # Errors
+    /// As [`EmpiricalConfig::validate`].
+    pub fn new(config: &EmpiricalConfig) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let logarithms = |factors: &[f64]| factors.iter().map(|factor| factor.ln()).collect::<Vec<_>>();
+        Ok(Self {
+            card: Card {
+                capacity_sectors: config.capacity_sectors,
+                depth: config.depth,
+                hw_queues: config.hw_queues,
+                rotational: config.rotational,
+                write_cache: config.write_cache,
+                fua: config.fua,
+                max_hw_sectors_kb: config.max_hw_sectors_kb,
+            },
+            flush_ns: config.flush_ns,
+            shares: config.shares.clone(),
+            grids: [
+                [Grid::of(&config.random_reads, &config.shares), Grid::of(&config.sequential_reads, &config.shares)],
+                [Grid::of(&config.random_writes, &config.shares), Grid::of(&config.sequential_writes, &config.shares)],
+            ],
+            company: [logarithms(&config.reads_beside_writes), logarithms(&config.writes_beside_reads)],
+            rest: Rest::new(config.rest.as_ref()),
+            credits: Credits::new(&config.credits),
+            completions: Completions::new(config.depth),
+            costs_ns: Vec::new(),
+            all_costs_ns: 0.0,
+            submitted: 0,
+            ends: VecDeque::with_capacity(ENDS),
+            writes: 0.0,
+            random: SplitMix64::new(0),
+        })
+    }
+
+    /// Decides everything that is drawn, before any command.
+    pub(crate) const fn set_seed(&mut self, seed: u64) {
+        self.random = SplitMix64::new(seed);
+    }
+
+    /// The measured times that are nearest to such a command.
+    fn grid(&self, is_write: bool, continues: bool) -> &Grid {
+        let own = &self.grids[usize::from(is_write)];
+        let kind = if own.iter().all(Grid::is_empty) { &self.grids[0] } else { own };
+        // Of writes there may be only one of the two.
+        if kind[usize::from(continues)].is_empty() {
+            &kind[usize::from(!continues)]
+        } else {
+            &kind[usize::from(continues)]
+        }
+    }
+
+    /// How long a command with data takes, and what it costs whoever comes while it is under way, ns.
+    fn data_ns(&mut self, command: &Command) -> (u64, f64) {
+        let is_write = command.op != Op::Read;
+        let continues = self.ends.contains(&command.sector);
+        let share = self.random.unit();
+        let place = Place::among(&self.shares, share);
+        let grid = self.grid(is_write, continues);
+        let cost_ns = grid.cost_ns(command.nr_sectors);
+        // Of one that is larger half is done already, on average; those alike are counted as they were measured.
+        let largest_ns = self.costs_ns.iter().copied().fold(0.0, f64::max);
+        let others_ns = self.all_costs_ns - 0.5 * (largest_ns - cost_ns).max(0.0);
+        let mut ln_ns = grid.ln_ns(command.nr_sectors, 1.0 + others_ns.max(0.0) / cost_ns, place);
+        let factors = &self.company[usize::from(is_write)];
+        if !factors.is_empty() {
+            let others = if is_write { 1.0 - self.writes } else { self.writes };
+            ln_ns += place.of(factors) * (2.0 * others).min(1.0);
+        }
+        let writes = if is_write { 1.0 } else { 0.0 };
+        self.writes = if self.submitted == 0 { writes } else { self.writes + (writes - self.writes) * RECENT };
+        if self.ends.len() == ENDS {
+            self.ends.pop_front();
+        }
+        self.ends.push_back(command.sector + u64::from(command.nr_sectors));
+        ((ln_ns.exp() as u64).max(1), cost_ns)
+    }
+}
+
+impl Device for Empirical {
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn submit(&mut self, now: Time, command: Command) {
+        let now_ns = now.as_ns();
+        let is_first = self.completions.len() == 0;
+        let random = &mut self.random;
+        let awake_ns = self.rest.awake_ns(now_ns, is_first, || random.unit());
+        let begins_ns = self.credits.pay(now_ns, &command).max(awake_ns);
+        let (takes_ns, cost_ns) = if command.op.has_data() { self.data_ns(&command) } else { (self.flush_ns, 0.0) };
+        let tag = command.tag as usize;
+        if self.costs_ns.len() <= tag {
+            self.costs_ns.resize(tag + 1, 0.0);
+        }
+        self.costs_ns[tag] = cost_ns;
+        self.all_costs_ns += cost_ns;
+        self.completions.push(Time::from_ns(begins_ns.saturating_add(takes_ns)), self.submitted, command.tag);
+        self.submitted += 1;
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.completions.next()
+    }
+
+    fn advance(&mut self, now: Time) -> Option<u32> {
+        let tag = self.completions.pop(now)?;
+        self.all_costs_ns -= std::mem::take(&mut self.costs_ns[tag as usize]);
+        if self.completions.len() == 0 {
+            self.rest.idles(now.as_ns());
+            // Nothing is left of what was lost in rounding.
+            self.all_costs_ns = 0.0;
+        }
+        Some(tag)
+    }
+}
