@@ -1,4 +1,4 @@
-//! `iosched calibrate` from outside, on a model.
+//! `iosched calibrate`, and `iosched validate DEVICE`, from outside, on a model.
 
 mod common;
 
@@ -72,6 +72,54 @@ fn what_cannot_be_calibrated_is_refused_with_what_would_be_right() {
         (vec!["calibrate", "--from", &*file], "not a file of measurements"),
         (vec!["calibrate", "--from", "no-such-file"], "no-such-file"),
         (vec!["calibrate", "nvme", "--check", "no-such-profile"], "there is no device profile"),
+    ] {
+        let (code, _, err) = run(&args);
+        assert!(code == 2 && err.contains(said), "{args:?}: {code} {err}");
+    }
+}
+
+#[test]
+fn a_profile_is_held_beside_its_device_and_carries_what_was_found() {
+    let here = directory("validate-device");
+    let path = |name: &str| here.join(name).to_string_lossy().into_owned();
+    let (device, told, records) = (path("device.toml"), path("told.toml"), path("v.jsonl"));
+    fs::write(&device, DEVICE).unwrap();
+    let short = ["--rounds", "2", "--run-for", "0.2", "--records", &records];
+    let (code, out, err) = run(&[&["validate", &device, "--profile", &device, "-o", &told][..], &short].concat());
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    for part in
+        ["two classes: random 8 KiB reads", "predicted", "rates within 10 %: 48 of 48", "0 wrongly", "; trust 100 %"]
+    {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    // The profile carries it, and comparisons on it say so.
+    let text = fs::read_to_string(&told).unwrap();
+    assert!(text.contains("# Tried on ") && text.contains("trust_percent = 100.0"), "{text}");
+    let validated = Profile::load(&told).unwrap().fit().unwrap().validated.unwrap();
+    assert_eq!(validated.wrong_orders, 0);
+    // Again from what was measured, and another profile beside it, which is not like the device.
+    let (code, again, _) = run(&["validate", "--from", &records, "--profile", &device]);
+    assert_eq!((code, again), (0, out));
+    let (code, out, _) = run(&["validate", "--from", &records, "--profile", "nvme", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let trust = document["battery"]["validated"]["trust_percent"].as_f64().unwrap();
+    assert!(code == 0 && trust < 50.0, "{trust}");
+    assert_eq!(document["battery"]["cells"].as_array().unwrap().len(), 48);
+    assert_eq!(document["trials"].as_array().unwrap().len(), 12);
+    let file = here.join("file");
+    fs::write(&file, "nothing").unwrap();
+    let file = file.to_string_lossy();
+    for (args, said) in [
+        (vec!["validate"], "--profile"),
+        (vec!["validate", "nvme"], "--profile"),
+        (vec!["validate", "--profile", "nvme"], "required"),
+        (vec!["validate", "nvme", "--profile", "no-such-profile"], "there is no device profile"),
+        (vec!["validate", "nvme", "--profile", "nvme", "--scheduler", "cfq"], "none, mq-deadline, kyber, bfq"),
+        (vec!["validate", "nvme", "--profile", "nvme", "--rounds", "1"], "2"),
+        (vec!["validate", "nvme", "--profile", "nvme", "--destroy-data", "/dev/sda"], "a model has no data"),
+        (vec!["validate", "/dev/no-such-disk", "--profile", "nvme"], "no-such-disk"),
+        (vec!["validate", "--from", &*file, "--profile", "nvme"], "is no file of a validation"),
+        (vec!["validate", "--from", "no-such-file", "--profile", "nvme"], "no-such-file"),
     ] {
         let (code, _, err) = run(&args);
         assert!(code == 2 && err.contains(said), "{args:?}: {code} {err}");
