@@ -6,6 +6,7 @@ use iosched_advise::calibrate::{
     CalibrateError, Calibration, Header, Kind, Measurements, Measurer, Pace, Progress, Quantity, Simulated, Target,
     measure,
 };
+use iosched_disk::hdd::ReadAheadAfter;
 use iosched_disk::{CreditsOf, CreditsUnit, Model, Profile};
 use iosched_sim::{Plan, RunResult, SimError, run};
 use iosched_workload::{Class, Pattern, Task, TaskSet, Workload};
@@ -117,6 +118,20 @@ fn a_rotating_disk_is_given_back() {
     // The write cache shows in no probe by itself, so mixed reads and writes are further off than reads.
     let device = Profile::named("sata-7200").unwrap();
     given_back_of(measured_at(&mut Simulated::new(device), LONGER).unwrap(), "hdd", 0.1, 0.15);
+}
+
+#[test]
+fn after_which_reads_a_disk_reads_ahead_is_found_by_probes() {
+    let Model::Hdd(config) = Profile::named("sata-7200").unwrap().model().clone() else { unreachable!("it is a disk") };
+    for read_ahead_after in [ReadAheadAfter::AnyRead, ReadAheadAfter::ContinuedRead] {
+        let mut config = config.clone();
+        config.read_cache.read_ahead_after = read_ahead_after;
+        let device = Profile::of("disk", "", Model::Hdd(config), Vec::new()).unwrap();
+        let measurements = measured(&mut Simulated::new(device)).unwrap();
+        let calibration = Calibration::of(&measurements, "mine", Some(Kind::Hdd)).unwrap();
+        let Model::Hdd(found) = calibration.profile.model() else { unreachable!("it is a disk") };
+        assert_eq!(found.read_cache.read_ahead_after, read_ahead_after, "{:?}", found.read_cache);
+    }
 }
 
 #[test]

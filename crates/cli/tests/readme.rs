@@ -12,7 +12,7 @@ use common::{IOSCHED, directory};
 /// Stands for lines that are left out.
 const LEFT_OUT: &str = "...";
 /// Files that are clearly the reader's own.
-const READERS_OWN: [&str; 15] = [
+const READERS_OWN: [&str; 17] = [
     "db.blktrace.0",
     "server.blktrace",
     "part.blktrace.0",
@@ -26,7 +26,9 @@ const READERS_OWN: [&str; 15] = [
     "data.toml",
     "loop0.toml",
     "./imported.toml",
+    "./sdX.toml",
     "calibration.jsonl",
+    "validation.jsonl",
     "advice/profile.toml",
 ];
 /// What files are called that a command reads or writes.

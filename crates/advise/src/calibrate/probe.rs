@@ -43,6 +43,8 @@ pub enum Role {
     Place,
     /// Random reads within parts of the device, one at a time: what distance costs.
     Distance,
+    /// Short runs of reads from random places, and reads one before another: which reads are read ahead, and what is kept.
+    Runs,
     /// Random reads with a pause before each: what idling costs.
     Think,
     /// The same little region again and again: a cache for reads.
@@ -73,6 +75,7 @@ impl Role {
             Self::Sequential => "sequential",
             Self::Place => "place",
             Self::Distance => "distance",
+            Self::Runs => "runs",
             Self::Think => "think time",
             Self::Cache => "cache",
             Self::Burst => "burst",
@@ -94,6 +97,12 @@ pub struct Probe {
     /// One behind another; else anywhere in the region.
     #[serde(default)]
     pub sequential: bool,
+    /// Sequential, but each before the one before.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub backward: bool,
+    /// I/Os one behind another from each random place; 0 for one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub run: u32,
     /// Share of reads, per cent; the others are writes.
     pub read_percent: u32,
     /// Size of each I/O, bytes.
@@ -127,6 +136,11 @@ const fn is_zero(value: &u32) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 const fn is_no_time(ns: &u64) -> bool {
     *ns == 0
 }
@@ -145,6 +159,8 @@ impl Probe {
         Self {
             role,
             sequential: false,
+            backward: false,
+            run: 0,
             read_percent: 100,
             bytes,
             depth,
@@ -174,8 +190,14 @@ impl Probe {
             _ => "rw",
         };
         let us = |ns: u64| ns.div_ceil(1000).max(1);
+        let next = match (self.backward, self.run) {
+            // Back over what was just read, and as much again.
+            (true, _) => format!(":-{}", 2 * self.bytes),
+            (false, 0) => String::new(),
+            (false, run) => format!(":{run}"),
+        };
         let mut text = format!(
-            "[global]\nfilename=/dev/target\nioengine=io_uring\ndirect=1\nnorandommap=1\nrw={place}{mode}\nbs={}\niodepth={}\noffset={}\n\
+            "[global]\nfilename=/dev/target\nioengine=io_uring\ndirect=1\nnorandommap=1\nrw={place}{mode}{next}\nbs={}\niodepth={}\noffset={}\n\
              size={}\ntime_based=1\nruntime={}us\n",
             self.bytes,
             self.depth,
@@ -214,7 +236,11 @@ impl Probe {
 
 impl fmt::Display for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.sequential { "sequential" } else { "random" };
+        let place = match (self.sequential, self.backward) {
+            (false, _) => "random",
+            (true, false) => "sequential",
+            (true, true) => "backward",
+        };
         let what = match self.read_percent {
             100 => "read".to_owned(),
             0 => "write".to_owned(),
@@ -224,6 +250,7 @@ impl fmt::Display for Probe {
         match self.role {
             Role::Place => write!(f, ", from {} on", size(self.start_sector * 512)),
             Role::Distance | Role::Cache => write!(f, ", within {}", size(self.sectors * 512)),
+            Role::Runs if self.run > 0 => write!(f, ", {} from each place", self.run),
             Role::Think => write!(f, ", thinking {} ms", self.think_ns as f64 / 1e6),
             Role::Burst => write!(f, ", at once, then {} ms nothing", self.think_ns as f64 / 1e6),
             Role::Flush if self.flush_every > 1 => write!(f, ", flushed after {}", self.flush_every),
@@ -256,6 +283,8 @@ pub fn probes(target: &Target, quick: bool) -> Vec<Probe> {
     if !quick {
         probes.extend([(16, 16), (64, 32), (256, 4)].map(|(kib, depth)| read(Role::Bandwidth, kib, depth)));
         probes.extend([(512, 1), (16, 8)].map(|(kib, depth)| sequential(Role::Sequential, kib, depth)));
+        probes.extend([(8, 2), (8, 4), (64, 8)].map(|(kib, run)| Probe { run, ..read(Role::Runs, kib, 1) }));
+        probes.push(Probe { backward: true, ..sequential(Role::Runs, 16, 1) });
     }
     probes.extend(places(target, if quick { 4 } else { 8 }));
     probes.extend([512, 128, 32, 8, 3].map(|part| Probe { sectors: all / part, ..read(Role::Distance, 4, 1) }));

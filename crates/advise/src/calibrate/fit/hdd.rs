@@ -2,8 +2,9 @@
 //!
 //! Reads near each other differ by where the platters are alone: the width of their latencies is a revolution. Rates
 //! across the disk give the zones, reads of what was read ahead the work per command, and how the mean latency rises
-//! with the part of the disk that reads are spread over gives the seek curve. Caches, skews and what a write needs to
-//! settle are assumed.
+//! with the part of the disk that reads are spread over gives the seek curve. After which reads it reads ahead, how far, and
+//! what it keeps of the way there, is tried on short runs from random places and on reads that go backward. Skews and what a
+//! write needs to settle are assumed.
 
 use iosched_disk::hdd::{
     InterfaceConfig, OverheadsConfig, QueueConfig, ReadAheadAfter, ReadAheadUntil, ReadCacheConfig, SeekConfig,
@@ -39,6 +40,10 @@ const MEAN_ROOT: f64 = 8.0 / 15.0;
 const MEAN_DISTANCE: f64 = 1.0 / 3.0;
 /// How often both parts of the seek curve are fitted in turn.
 const SEEK_ROUNDS: u32 = 200;
+/// Kinds of reading ahead.
+const AHEAD_AFTER: [ReadAheadAfter; 2] = [ReadAheadAfter::AnyRead, ReadAheadAfter::ContinuedRead];
+const AHEAD_UNTIL: [ReadAheadUntil; 4] =
+    [ReadAheadUntil::Distance, ReadAheadUntil::Track, ReadAheadUntil::NextTrack, ReadAheadUntil::Cylinder];
 /// Distances of the seek table, as shares of all cylinders.
 const TABLE: [f64; 9] = [1e-4, 1e-3, 5e-3, 0.02, 0.06, 0.15, 0.33, 0.66, 1.0];
 
@@ -78,6 +83,11 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
         .scale(|config, factor| scale_seek(config, |share| factor.powf(share)))?
         .scale(|config, factor| scale_seek(config, |share| factor.powf(1.0 - share)))?
         .scale(|config, factor| scale_seek(config, |share| factor.powf(4.0 * share * (1.0 - share))))?
+        .judged_by(&[Role::Runs, Role::Sequential])?
+        .among(&AHEAD_AFTER, |config, after| config.read_cache.read_ahead_after = after)?
+        .among(&AHEAD_UNTIL, |config, until| config.read_cache.read_ahead_until = until)?
+        .among(&[false, true], |config, on_arrival| config.read_cache.read_on_arrival = on_arrival)?
+        .scale(scale_ahead)?
         .judged_by(&[Role::Sequential, Role::Size])?
         .scale(|config, factor| config.interface.command_ns = times(config.interface.command_ns, factor))?
         .judged_by(&[Role::Depth])?
@@ -141,6 +151,14 @@ fn scale_tracks(config: &mut HddConfig, factor: f64) {
     for own in &mut config.zones {
         *own = zone(sectors, f64::from(own.sectors_per_track) * factor);
     }
+}
+
+/// Makes it read ahead further or less far, and what segments hold with it.
+fn scale_ahead(config: &mut HddConfig, factor: f64) {
+    let cache = &mut config.read_cache;
+    scale_count(&mut cache.read_ahead_sectors, factor);
+    cache.segment_sectors = cache.segment_sectors.max(cache.read_ahead_sectors);
+    cache.sequential_read_ahead_sectors = cache.sequential_read_ahead_sectors.min(cache.read_ahead_sectors);
 }
 
 /// Makes the shortest seek longer or shorter, but no longer than the next.
