@@ -149,7 +149,7 @@ fn only_what_keeps_a_server_busy_holds_up_the_others() {
 
 #[test]
 fn what_is_taken_together_comes_back_together() {
-    let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000, apart: false });
+    let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000 });
     let read_times = ServerTimes { transit_ns: 80_000, ..times() };
     let server = profile(ServerConfig { batch, read: read_times, ..config() });
     // Latency is a straight line over depth, from the first on: 100 us for all, and 100 us for each.
@@ -165,7 +165,7 @@ fn what_is_taken_together_comes_back_together() {
 
 #[test]
 fn a_batch_has_so_many_commands_at_most_and_other_servers_take_the_rest() {
-    let batch = Some(ServerBatch { commands: 4, gather_ns: 20_000, apart: false });
+    let batch = Some(ServerBatch { commands: 4, gather_ns: 20_000 });
     let server = |servers| profile(ServerConfig { batch, servers, ..config() });
     let latencies = |servers| read(&server(servers), 10, 8, 10).0;
     let us = |us: [u64; 10]| us.map(|us| us * 1000).to_vec();
@@ -176,7 +176,7 @@ fn a_batch_has_so_many_commands_at_most_and_other_servers_take_the_rest() {
 
 #[test]
 fn what_comes_late_waits_for_the_next_batch() {
-    let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000, apart: false });
+    let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000 });
     let mut device = profile(ServerConfig { batch, ..config() }).device(7);
     let mut done = Vec::new();
     let mut submitted = [(0, 0), (1, 19_999), (2, 20_001), (3, 100_000)].into_iter().peekable();
@@ -200,7 +200,7 @@ fn what_a_batch_takes_beyond_is_that_of_its_first_command() {
     let extra = points([(0.0, 0), (1.0, 100_000)]);
     for extra_in_service in [0.0, 1.0] {
         let read_times = ServerTimes { extra: extra.clone(), extra_in_service, ..times() };
-        let batch = Some(ServerBatch { commands: 64, gather_ns: 1, apart: false });
+        let batch = Some(ServerBatch { commands: 64, gather_ns: 1 });
         let (_, end_ns) = read(&profile(ServerConfig { batch, read: read_times, ..config() }), 10, 8, 10_000);
         let mean_ns = end_ns / 1000;
         assert!(mean_ns.abs_diff(10 * FULL_NS + 50_000) < 3_000, "{mean_ns}");
@@ -277,7 +277,7 @@ fn a_distribution_that_is_none_is_refused_by_name() {
     let missed_turns = Some(ServerMissedTurns { share: 1.0, behind: 16 });
     let error = ServerConfig { missed_turns, ..config() }.validate().unwrap_err().to_string();
     assert!(error.starts_with("server.missed_turns.share"), "{error}");
-    let batch = Some(ServerBatch { commands: 4, gather_ns: 0, apart: false });
+    let batch = Some(ServerBatch { commands: 4, gather_ns: 0 });
     let error = ServerConfig { batch, ..config() }.validate().unwrap_err().to_string();
     assert!(error.starts_with("server.batch.gather_ns"), "{error}");
     let stalls = Some(ServerStalls { every_ns: 1_000_000, length: Vec::new() });
@@ -290,7 +290,7 @@ fn a_profile_written_is_read_back_equal() {
     let extra = points([(0.0, 0), (0.5, 10), (1.0, 90_000)]);
     let read_times = ServerTimes { extra, bytes_per_second: Some(1_000_000), extra_in_service: 0.25, ..times() };
     let stalls = Some(ServerStalls { every_ns: 1_000_000, length: points([(0.0, 1), (1.0, 2)]) });
-    let batch = Some(ServerBatch { commands: 8, gather_ns: 1, apart: false });
+    let batch = Some(ServerBatch { commands: 8, gather_ns: 1 });
     let missed_turns = Some(ServerMissedTurns { share: 0.1, behind: 16 });
     let server =
         ServerConfig { batch, missed_turns, read: read_times.clone(), write: Some(read_times), stalls, ..config() };
@@ -331,15 +331,6 @@ fn a_cache_that_fills_is_credits_for_the_bytes_of_writes() {
 }
 
 #[test]
-fn a_batch_may_come_back_one_by_one() {
-    for (apart, last_ns) in [(false, [4, 4, 4, 4]), (true, [1, 2, 3, 4])] {
-        let batch = Some(ServerBatch { commands: 4, gather_ns: 20_000, apart });
-        let (latencies, _) = read(&profile(ServerConfig { batch, ..config() }), 4, 8, 4);
-        assert_eq!(latencies, last_ns.map(|count| 20_000 + count * FULL_NS));
-    }
-}
-
-#[test]
 fn writes_may_have_some_of_the_servers_only() {
     let narrow = profile(ServerConfig { servers: 4, write_servers: Some(1), ..config() });
     assert_eq!(read(&narrow, 4, 8, 400).1, 100 * FULL_NS, "reads have them all");
@@ -351,7 +342,7 @@ fn writes_may_have_some_of_the_servers_only() {
     });
     // 200 writes, one at a time, while reads pass them.
     assert_eq!(outcomes.last().unwrap().done_ns, 200 * FULL_NS);
-    let batch = ServerBatch { commands: 4, gather_ns: 1, apart: false };
+    let batch = ServerBatch { commands: 4, gather_ns: 1 };
     let error = ServerConfig { write_servers: Some(1), batch: Some(batch), ..config() }.validate().unwrap_err();
     assert_eq!(error.field, "server.write_servers");
 }

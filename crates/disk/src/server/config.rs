@@ -89,7 +89,7 @@ pub struct ServerMissedTurns {
 }
 
 /// How commands are taken together: who works for a virtual disk is woken by the first, takes all that is there by then one after the
-/// other, and tells of them together or apart.
+/// other, and tells of them together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerBatch {
@@ -98,9 +98,6 @@ pub struct ServerBatch {
     /// Time from the first that waits, while a server is free, until they are taken, in ns, 1 to a thousand seconds. What comes meanwhile
     /// is taken with it, and so is what a program sends on the return of those before.
     pub gather_ns: u64,
-    /// Whether each is told of when it is done, and not with the last of them.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub apart: bool,
 }
 
 /// What a command takes, in ns, up to a thousand seconds each.

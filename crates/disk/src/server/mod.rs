@@ -75,14 +75,6 @@ struct Piece {
     is_first: bool,
 }
 
-/// Pieces that a server is done with at one moment.
-#[derive(Clone, Debug, Default)]
-struct Taken {
-    pieces: Vec<Piece>,
-    /// Whether the server is free then, and if so, whether it counted as one for writes.
-    frees: Option<bool>,
-}
-
 /// Servers behind one queue.
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -111,8 +103,8 @@ pub struct Server {
     gathered_ns: Option<u64>,
     commands: Vec<Serving>,
     free_slots: Vec<u32>,
-    /// What servers have taken and is done at one moment: one piece, or those of a batch.
-    taken: Vec<Taken>,
+    /// What servers have taken: one piece, or those of a batch.
+    taken: Vec<Vec<Piece>>,
     free_taken: Vec<u32>,
     /// What is being served: when that ends, a number, its place in `taken`.
     served: BinaryHeap<Reverse<(u64, u64, u32)>>,
@@ -233,43 +225,24 @@ impl Server {
 
     /// Gives each free server so many pieces of those that wait.
     fn take(&mut self, working_ns: u64, most: u32) {
-        let apart = self.batch.is_some_and(|batch| batch.apart);
-        while self.free_servers > 0 && !self.waiting.is_empty() {
+        while self.free_servers > 0 {
             let Some(first) = self.next_piece() else { break };
-            let is_write = !self.commands[first.slot as usize].is_read;
+            let place = self.free_taken.pop().unwrap_or_else(|| {
+                self.taken.push(Vec::new());
+                (self.taken.len() - 1) as u32
+            });
             self.free_servers -= 1;
-            self.free_write_servers -= u32::from(is_write);
-            let mut end_ns = working_ns + self.busy_ns(first, true);
-            let mut place = self.place_of(first);
+            self.free_write_servers -= u32::from(!self.commands[first.slot as usize].is_read);
+            let mut busy_ns = self.busy_ns(first, true);
+            self.taken[place as usize].push(first);
             for _ in 1..most {
                 let Some(piece) = self.next_piece() else { break };
-                if apart {
-                    self.serve(end_ns, place);
-                    place = self.place_of(piece);
-                } else {
-                    self.taken[place as usize].pieces.push(piece);
-                }
-                end_ns += self.busy_ns(piece, false);
+                busy_ns += self.busy_ns(piece, false);
+                self.taken[place as usize].push(piece);
             }
-            self.taken[place as usize].frees = Some(is_write);
-            self.serve(end_ns, place);
+            self.served.push(Reverse((working_ns + busy_ns, self.begun, place)));
+            self.begun += 1;
         }
-    }
-
-    /// Where a piece that is taken is kept.
-    fn place_of(&mut self, piece: Piece) -> u32 {
-        let place = self.free_taken.pop().unwrap_or_else(|| {
-            self.taken.push(Taken::default());
-            (self.taken.len() - 1) as u32
-        });
-        self.taken[place as usize].pieces.push(piece);
-        place
-    }
-
-    /// What is kept there is done then.
-    fn serve(&mut self, end_ns: u64, place: u32) {
-        self.served.push(Reverse((end_ns, self.begun, place)));
-        self.begun += 1;
     }
 
     /// The piece whose turn it is, once somebody does not miss it. `None` if none waits, or only writes of which as many as may be are
@@ -310,33 +283,30 @@ impl Server {
         fixed_ns + data_ns + extra_ns
     }
 
-    /// Pieces are done: their data crosses the link, and commands of which that was the last piece go back. The server is free, if
-    /// that was all it took.
+    /// A server is done: it is free, its data crosses the link, and commands of which that was the last piece go back.
     fn end(&mut self, end_ns: u64, place: u32) {
-        let Taken { mut pieces, frees } = std::mem::take(&mut self.taken[place as usize]);
-        if let Some(was_write) = frees {
-            self.free_servers += 1;
-            self.free_write_servers += u32::from(was_write);
-        }
+        let mut pieces = std::mem::take(&mut self.taken[place as usize]);
+        let first = pieces.first().map(|piece| self.commands[piece.slot as usize]).unwrap_or_default();
+        self.free_servers += 1;
+        self.free_write_servers += u32::from(!first.is_read);
         let mut at_ns = end_ns;
         if let Some(link) = self.link {
             let data_ns: u64 = pieces.iter().map(|piece| link.ns(piece.sectors.into())).sum();
             self.link_ns = self.link_ns.max(end_ns) + data_ns;
             at_ns = self.link_ns;
         }
-        let first_ns = pieces.first().map_or(0, |piece| self.commands[piece.slot as usize].extra_transit_ns);
         for piece in pieces.drain(..) {
             let serving = &mut self.commands[piece.slot as usize];
             serving.pieces -= 1;
             if serving.pieces == 0 {
                 let Serving { tag, sequence, is_read, .. } = *serving;
                 self.free_slots.push(piece.slot);
-                let back_ns = at_ns + self.times(is_read).transit_ns + first_ns;
+                let back_ns = at_ns + self.times(is_read).transit_ns + first.extra_transit_ns;
                 self.back.push(Reverse((back_ns, sequence, tag)));
             }
         }
         // Its room is used again.
-        self.taken[place as usize].pieces = pieces;
+        self.taken[place as usize] = pieces;
         self.free_taken.push(place);
         self.begin(end_ns);
     }

@@ -134,7 +134,7 @@ fn together(evidence: &Evidence, start: &ServerConfig) -> Result<Option<ServerCo
     let fixed_ns = config.read.service_ns;
     config.read.service_ns = ((each_ns - data_ns).max(0.0) as u64).min(fixed_ns);
     let rest_ns = fixed_ns - config.read.service_ns;
-    config.batch = Some(ServerBatch { commands: start.depth, gather_ns: (rest_ns / 2).max(1), apart: false });
+    config.batch = Some(ServerBatch { commands: start.depth, gather_ns: (rest_ns / 2).max(1) });
     config.read.transit_ns = rest_ns / 2;
     Ok(Some(config))
 }
@@ -197,8 +197,6 @@ fn refine(search: &mut Search<'_, ServerConfig>) -> Result<(), CalibrateError> {
     let choices: Vec<u32> = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128].into_iter().filter(|&n| n <= depth).collect();
     search.judged_by(&[Role::Depth])?;
     if search.best().batch.is_some() {
-        let apart = |config: &mut ServerConfig, apart| config.batch.iter_mut().for_each(|batch| batch.apart = apart);
-        search.among(&[false, true], apart)?;
         search.among(&choices, |config, most| config.batch.iter_mut().for_each(|batch| batch.commands = most))?.scale(
             |config, factor| {
                 config.batch.iter_mut().for_each(|batch| batch.gather_ns = times(batch.gather_ns, factor).max(1));
