@@ -5,7 +5,8 @@ mod common;
 use std::fs;
 
 use common::{directory, run};
-use iosched_disk::Profile;
+use iosched::{Op, Time};
+use iosched_disk::{Command, Device, Profile};
 
 /// A small fast device: one command at a time, 100 us each.
 const DEVICE: &str = "
@@ -55,6 +56,58 @@ fn a_model_is_calibrated_fitted_again_and_checked() {
     // Another device is not like it.
     let (code, out, _) = run(&["calibrate", "--from", &records, "--check", "sata-7200"]);
     assert!(code == 1 && out.contains("no model fits"), "{out}");
+}
+
+/// What a disk served, one request at a time: a request a line.
+fn served(profile: &Profile, requests: u64) -> String {
+    let (mut device, mut now, mut text) = (profile.device(3), Time::ZERO, String::new());
+    for number in 0..requests {
+        // Every fourth goes on where the one before ended.
+        let place = number - u64::from(number % 4 == 3);
+        let sector = place.wrapping_mul(7_919_003) % (profile.card().capacity_sectors - 64) + 8 * (number - place);
+        let op = if number % 5 == 0 { Op::Write } else { Op::Read };
+        let begins = now;
+        device.submit(now, Command { tag: 0, op, sector, nr_sectors: 8, fua: false });
+        while let Some(at) = device.next_event() {
+            now = at;
+            if device.advance(now).is_some() {
+                break;
+            }
+        }
+        let letter = if op == Op::Write { 'W' } else { 'R' };
+        let us = (now.as_ns() - begins.as_ns()) as f64 / 1e3;
+        text += &format!("{letter} Miss {sector} 8 {us:.3} 5000.0\n");
+        now = Time::from_ns(now.as_ns() + 5_000_000);
+    }
+    text
+}
+
+#[test]
+fn a_rotating_disk_is_fitted_to_what_it_served() {
+    let here = directory("calibrate-trace");
+    let path = |name: &str| here.join(name).to_string_lossy().into_owned();
+    let (trace, profile) = (path("served.trace"), path("mine.toml"));
+    fs::write(&trace, served(&Profile::named("cheetah9LP").unwrap(), 1_200)).unwrap();
+    let (code, out, err) = run(&["calibrate", "--trace", &trace, "--start", "cheetah9LP", "-o", &profile]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    for part in ["1,200 requests, one at a time", "what no fit saw", "rpm; reads ahead after "] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    let made = Profile::load(&profile).unwrap();
+    assert_eq!((made.model().kind(), made.card().capacity_sectors), ("hdd", 17_783_240));
+    let (code, out, _) = run(&["calibrate", "--trace", &trace, "--start", "cheetah9LP", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let off_percent = document["held_out_rms_percent"].as_f64().unwrap();
+    assert!(code == 0 && off_percent < 12.0, "{off_percent}");
+    for (args, said) in [
+        (vec!["calibrate", "--trace", "no-such-file"], "no-such-file"),
+        (vec!["calibrate", "--trace", &trace, "--start", "nvme"], "of kind ssd"),
+        (vec!["calibrate", "--trace", &profile], "mine.toml:1: "),
+        (vec!["calibrate", "nvme", "--trace", &trace], "cannot be used with"),
+    ] {
+        let (code, _, err) = run(&args);
+        assert!(code == 2 && err.contains(said), "{args:?}: {code} {err}");
+    }
 }
 
 #[test]

@@ -41,6 +41,12 @@ pub enum CalibrateError {
         /// The kind, and why.
         reason: String,
     },
+    /// The profile to begin with is of another kind of device than what is fitted.
+    #[error("the profile to start with is of kind {kind}; to a trace a rotating disk is fitted, which is of kind hdd")]
+    Start {
+        /// Its kind.
+        kind: &'static str,
+    },
     /// The device is too small for the probes.
     #[error("{target} has {bytes} bytes; a device or file to calibrate has at least {least}")]
     TooSmall {

@@ -78,7 +78,7 @@ pub fn fit_trace(
     let mut search = Search::new(&services[..half], &mut watch);
     let config = match start.map(Profile::model) {
         Some(Model::Hdd(config)) => search.refine((**config).clone(), ROUNDS).1,
-        Some(_) => return Err(CalibrateError::Incomplete { missing: "rotating disk to start from".to_owned() }),
+        Some(other) => return Err(CalibrateError::Start { kind: other.kind() }),
         None => {
             let mut first: Vec<(f64, HddConfig)> = Vec::new();
             for rpm in SPEEDS {
