@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use iosched::Op;
 use iosched_disk::measure::{DataSheet, Distribution, Measured, data_sheet};
-use iosched_disk::{Profile, ProfileError};
+use iosched_disk::{Fit, Profile, ProfileError, Validated};
 use iosched_lab::grouped;
 use serde_json::{Value, json};
 
@@ -114,7 +114,29 @@ fn as_text(profile: &Profile, sheet: &DataSheet) -> String {
     text.push('\n');
     latencies(&mut text, &sheet.distributions);
     let _ = writeln!(text, "\n{}", answer(&sheet.figures));
+    if let Some(fit) = profile.fit() {
+        let _ = writeln!(text, "{}", near(fit));
+    }
     text
+}
+
+/// How near a profile comes to the device that it was fitted to, as it says of itself.
+fn near(fit: Fit) -> String {
+    let Fit { rate_error_percent, tail_error_percent, .. } = fit;
+    let errors = format!(
+        "rates are off by up to {rate_error_percent} %, p99 by up to {tail_error_percent} %, in four cases of five"
+    );
+    match fit.validated {
+        None => format!("calibrated: {errors}; not tried on the device: iosched validate DEVICE --profile FILE"),
+        Some(Validated { trust_percent, wrong_orders, .. }) => {
+            let orders = match wrong_orders {
+                0 => "no order of schedulers was told wrongly".to_owned(),
+                1 => "one order of schedulers was told wrongly".to_owned(),
+                orders => format!("{orders} orders of schedulers were told wrongly"),
+            };
+            format!("tried on the device: trust {trust_percent} %; {errors}; {orders}")
+        }
+    }
 }
 
 /// Quantiles and a plot of each distribution; the plots have one axis.
@@ -203,6 +225,7 @@ fn as_json(profile: &Profile, sheet: &DataSheet) -> Result<Value> {
         "rotational": card.rotational,
         "write_cache": card.write_cache,
         "fua": card.fua,
+        "fit": profile.fit(),
         "figures": figures.collect::<Result<Vec<_>>>()?,
         "latencies": latencies.collect::<Vec<_>>(),
     }))

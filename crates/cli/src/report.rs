@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 use iosched_lab::{LabError, RecordReader, Records};
 
 use crate::fail::usage;
+use crate::options::quoted;
 use crate::output::{self, Kind, LAST_PAGE, Outputs, WriteArgs};
 
 /// Make a report of records, without running anything again
@@ -43,6 +44,13 @@ fn report(path: Option<&Path>, page: Option<&Path>, args: WriteArgs) -> Result<(
         None => (output::last_records()?, page.unwrap_or(Path::new(LAST_PAGE)).to_owned(), true),
     };
     std::fs::File::open(&path).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
+    if Kind::Validation.recognises(&path).unwrap_or(false) {
+        let shown = quoted(&path.to_string_lossy());
+        return Err(usage(format!(
+            "{}: is of a validation, which has no page: iosched validate --from {shown} --profile P shows it",
+            path.display()
+        )));
+    }
     let mut outputs = Outputs::new(args).reads(&path);
     let out = outputs.output("-o", &page, Kind::Page)?;
     let other = match crate::tune::page_of(&path)? {

@@ -150,10 +150,14 @@ fn a_profile_is_held_beside_its_device_and_carries_what_was_found() {
     assert!(text.contains("# Tried on ") && text.contains("trust_percent = 100.0"), "{text}");
     let validated = Profile::load(&told).unwrap().fit().unwrap().validated.unwrap();
     assert_eq!(validated.wrong_orders, 0);
+    let (code, out_of_show, _) = run(&["device", "show", &told]);
+    assert!(code == 0 && out_of_show.contains("tried on the device: trust 100 %; "), "{out_of_show}");
+    let (code, _, err) = run(&["report", &records, "-o", &path("page.html")]);
+    assert!(code == 2 && err.contains("validate --from"), "{err}");
     // Again from what was measured, and another profile beside it, which is not like the device.
     let (code, again, _) = run(&["validate", "--from", &records, "--profile", &device]);
     assert_eq!((code, again), (0, out));
-    let (code, out, _) = run(&["validate", "--from", &records, "--profile", "nvme", "--json"]);
+    let (code, out, _) = run(&["validate", "--from", &records, "--profile", "sata-7200", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     let trust = document["battery"]["validated"]["trust_percent"].as_f64().unwrap();
     assert!(code == 0 && trust < 50.0, "{trust}");
