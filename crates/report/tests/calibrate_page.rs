@@ -55,6 +55,7 @@ fn the_verdict_comes_first_and_everything_measured_is_there() {
         "plots",
         "depth-iops-t",
         "depth-p99-t",
+        "depth-writes-t",
         "size-random-t",
         "place-t",
     ] {

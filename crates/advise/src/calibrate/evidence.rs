@@ -142,8 +142,6 @@ impl Evidence {
     pub(super) fn residuals(&self, profile: &Profile, held_out: bool) -> Result<Vec<Residual>, CalibrateError> {
         let wanted = |measured: &&Measured| match measured.probe.role {
             Role::Pilot => false,
-            // What goes on for long is as any other probe, unless credits are spent in it.
-            Role::Steady => !held_out && has_credits(profile),
             role => (role == Role::HeldOut) == held_out,
         };
         self.measured.iter().filter(wanted).map(|measured| residual(profile, measured, IN_THE_END)).collect()
@@ -154,7 +152,7 @@ impl Evidence {
         &self,
         fit: impl Fn(&Self) -> Result<Profile, CalibrateError>,
     ) -> Result<Vec<Residual>, CalibrateError> {
-        let is_seen = |role: Role| !matches!(role, Role::Pilot | Role::HeldOut | Role::Steady);
+        let is_seen = |role: Role| !matches!(role, Role::Pilot | Role::HeldOut);
         let seen = self.measured.iter().enumerate().filter(|(_, own)| is_seen(own.probe.role));
         seen.map(|(number, own)| {
             let mut others = self.clone();
@@ -196,9 +194,12 @@ fn residual(profile: &Profile, measured: &Measured, effort: Effort) -> Result<Re
         _ => 0,
     };
     let ios = effort.ios.max((summary.iops.median * stalls_ns as f64 / 1e9) as u64);
-    let workload = probe.workload(span(probe, summary, ios));
+    // When credits are spent depends on all that was done.
+    let whole = probe.parts > 0 && has_credits(profile);
+    let span = if whole { summary.span } else { span(probe, summary, ios / u64::from(probe.parts.max(1))) };
+    let workload = probe.workload(span);
     let mut samples = Vec::new();
-    let runs = if probe.parts > 0 { 1 } else { effort.runs };
+    let runs = if whole { 1 } else { effort.runs };
     for run in 0..runs {
         samples.extend(Sample::of(0, 0, &simulate(profile, &workload, SEED + run)?));
     }
@@ -220,10 +221,6 @@ fn residual(profile: &Profile, measured: &Measured, effort: Effort) -> Result<Re
 /// As long as it was measured, since caches fill; but no longer than so many I/Os need.
 fn span(probe: &Probe, summary: &Summary, ios: u64) -> Span {
     let one_ns = 1e9 / summary.iops.median.max(1e-3);
-    // When credits are spent depends on all that was done.
-    if probe.parts > 0 {
-        return summary.span;
-    }
     // Waiting evens out slowly: everything under way passes through many times.
     let depth = f64::from(probe.depth);
     let ios = (ios as f64).max(30.0 * depth);

@@ -69,14 +69,21 @@ pub(super) struct Figure {
 /// What can be drawn: plots of two probes and more.
 pub(super) fn figures(target: &Target, calibration: &Calibration) -> Vec<Figure> {
     let all: Vec<&Residual> = calibration.residuals.iter().chain(&calibration.held_out).collect();
-    let whole = |probe: &Probe| probe.sectors == target.capacity_sectors && !probe.writes() && probe.think_ns == 0;
-    let random_4k = |probe: &Probe| whole(probe) && !probe.sequential && probe.bytes == 4096;
+    // Closed loops over all of it, one I/O as the other.
+    let plain = |probe: &Probe| {
+        let is_loop = probe.think_ns == 0 && probe.flush_every == 0 && probe.parts == 0;
+        probe.sectors == target.capacity_sectors && is_loop && probe.run == 0 && !probe.backward
+    };
+    let whole = |probe: &Probe| plain(probe) && !probe.writes();
+    let random_4k = |probe: &Probe, read_percent: u32| {
+        plain(probe) && !probe.sequential && probe.bytes == 4096 && probe.read_percent == read_percent
+    };
     let single = |probe: &Probe, sequential| whole(probe) && probe.sequential == sequential && probe.depth == 1;
     let depth = |probe: &Probe| f64::from(probe.depth).log2();
     let size = |probe: &Probe| f64::from(probe.bytes).log2();
-    let depths = |id, title, upward, pair: fn(&Residual) -> Pair| {
-        let points = points(&all, |probe| random_4k(probe).then(|| depth(probe)), upward, pair);
-        Figure { id, title, across: "depth: reads under way", ticks: power_ticks(&points, 0), upward, points }
+    let depths = |id, title, read_percent, upward, pair: fn(&Residual) -> Pair| {
+        let points = points(&all, |probe| random_4k(probe, read_percent).then(|| depth(probe)), upward, pair);
+        Figure { id, title, across: "depth: I/Os under way", ticks: power_ticks(&points, 0), upward, points }
     };
     let sizes = |id, title, sequential| {
         let across = |probe: &Probe| single(probe, sequential).then(|| size(probe));
@@ -85,9 +92,11 @@ pub(super) fn figures(target: &Target, calibration: &Calibration) -> Vec<Figure>
         Figure { id, title, across: "size of a read, KiB", ticks, upward: Upward::Bytes, points }
     };
     let mut figures = vec![
-        depths("depth-iops", "Random reads of 4 KiB: IOPS", Upward::Iops, |own| own.iops),
-        depths("depth-p50", "Random reads of 4 KiB: median latency", Upward::Latency, |own| own.p50_ns),
-        depths("depth-p99", "Random reads of 4 KiB: p99", Upward::Latency, |own| own.p99_ns),
+        depths("depth-iops", "Random reads of 4 KiB: IOPS", 100, Upward::Iops, |own| own.iops),
+        depths("depth-p50", "Random reads of 4 KiB: median latency", 100, Upward::Latency, |own| own.p50_ns),
+        depths("depth-p99", "Random reads of 4 KiB: p99", 100, Upward::Latency, |own| own.p99_ns),
+        depths("depth-writes", "Random writes of 4 KiB: IOPS", 0, Upward::Iops, |own| own.iops),
+        depths("depth-writes-p99", "Random writes of 4 KiB: p99", 0, Upward::Latency, |own| own.p99_ns),
         sizes("size-random", "Random reads, one at a time", false),
         sizes("size-sequential", "Sequential reads, one at a time", true),
         places(&all),
