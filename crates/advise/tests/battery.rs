@@ -1,10 +1,10 @@
 //! A profile held beside a device, which is a model here.
 
-use iosched::Setting;
-use iosched_advise::battery::{Battery, FORMAT, Header, Measured, Outcome, Run, TRIALS, write_header, write_run};
+use iosched_advise::battery::{
+    Battery, FORMAT, Header, Measured, Outcome, Run, TRIALS, simulate, write_header, write_run,
+};
 use iosched_advise::calibrate::Target;
 use iosched_disk::Profile;
-use iosched_sim::{Plan, run};
 
 /// One command at a time, 500 us each and a little more now and then.
 const DEVICE: &str = "
@@ -44,12 +44,10 @@ fn measured(device: &Profile, writable: bool) -> Measured {
     let bytes = device.card().capacity_sectors * 512;
     let header = measured.header.clone();
     for (number, trial) in header.trials().iter().enumerate() {
-        let workload = trial.workload(bytes, header.span());
         for round in 0..header.rounds {
             for (scheduler, name) in header.schedulers.iter().enumerate() {
                 let seed = header.seed_of_run(round);
-                let result = run(&Plan { seed, ..Plan::new(&workload, device, Setting::defaults(name)) }, ()).unwrap();
-                let outcome = Outcome::of(trial, &result).unwrap_or_else(|| panic!("{}, {name}", trial.name));
+                let outcome = simulate(trial, (bytes, header.span()), device, name, seed).unwrap();
                 measured.runs.push(Run { trial: number, scheduler, run: round, outcome });
             }
         }
@@ -62,12 +60,12 @@ fn a_device_is_trusted_to_be_itself_and_the_profile_says_so() {
     let device = profile("device", DEVICE);
     for writable in [true, false] {
         let measured = measured(&device, writable);
-        let battery = Battery::of(&measured, &device, |_, _| true).unwrap();
+        let battery = Battery::of(&measured, &device, |_, _| ()).unwrap();
         assert_eq!(battery.cells.len(), TRIALS * 3);
         assert!(battery.validated.trust_percent >= 95.0 && battery.rates_met.0 == battery.rates_met.1, "{battery}");
         assert_eq!((battery.orders.wrong, battery.wrong_orders.len()), (0, 0), "{battery}");
         assert!(battery.orders.right > 0 && battery.orders.cannot_tell * 3 <= battery.orders.measurable(), "{battery}");
-        assert_eq!(battery, Battery::of(&measured, &device, |_, _| true).unwrap(), "the same again");
+        assert_eq!(battery, Battery::of(&measured, &device, |_, _| ()).unwrap(), "the same again");
         let told = battery.trusted(device.clone());
         let again = profile("again", &told.to_toml().unwrap());
         assert_eq!(again.fit().unwrap().validated, Some(battery.validated));
@@ -80,7 +78,7 @@ fn what_is_not_like_the_device_is_not_trusted() {
     let measured = measured(&device, true);
     // Twice as slow: rates are all wrong, but which scheduler is faster may be told nevertheless.
     let slow = profile("slow", &DEVICE.replace("480_000", "980_000"));
-    let battery = Battery::of(&measured, &slow, |_, _| true).unwrap();
+    let battery = Battery::of(&measured, &slow, |_, _| ()).unwrap();
     assert!(battery.validated.trust_percent < 20.0, "{battery}");
     let fit = battery.trusted(slow).fit().unwrap();
     assert!(fit.rate_error_percent > 80.0 && fit.rate_error_percent < 130.0, "{fit:?}");
@@ -88,7 +86,7 @@ fn what_is_not_like_the_device_is_not_trusted() {
     assert!(battery.orders.wrong * 20 <= battery.orders.measurable(), "{:?}", battery.wrong_orders);
     // So is one that does everything at once.
     let wide = profile("wide", &DEVICE.replace("servers = 1", "servers = 64"));
-    assert!(Battery::of(&measured, &wide, |_, _| true).unwrap().validated.trust_percent < 20.0);
+    assert!(Battery::of(&measured, &wide, |_, _| ()).unwrap().validated.trust_percent < 20.0);
 }
 
 #[test]
@@ -119,5 +117,5 @@ fn records_come_back_and_what_is_damaged_is_refused_with_the_line() {
     }
     // Nothing measured is nothing to judge.
     let nothing = Measured::new(header(&device, true));
-    assert!(Battery::of(&nothing, &device, |_, _| true).unwrap_err().to_string().contains("nothing was measured"));
+    assert!(Battery::of(&nothing, &device, |_, _| ()).unwrap_err().to_string().contains("nothing was measured"));
 }

@@ -49,7 +49,8 @@ impl Rest {
         self.idle_since_ns = now_ns;
     }
 
-    /// From when on a command that comes now is worked on; `is_first` if the device has nothing else to do. `share` draws.
+    /// From when on a command that comes now is worked on; `is_first` if the device has nothing else to do. `share`
+    /// draws.
     #[inline]
     pub(crate) fn awake_ns(&mut self, now_ns: u64, is_first: bool, share: impl FnOnce() -> f64) -> u64 {
         let Some(config) = &self.config else { return now_ns };

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::error::BatteryError;
 use super::records::{Measured, Outcome};
-use super::workloads::Trial;
-use crate::calibrate::Quantity;
+use super::workloads::{Span, Trial};
+use crate::calibrate::{Quantity, covered_percent, off};
 
 /// A predicted rate within this share of what was measured is met, and a 99th percentile.
 pub const RATE_WITHIN: f64 = 0.10;
@@ -19,8 +19,7 @@ pub const RATE_WITHIN: f64 = 0.10;
 pub const TAIL_WITHIN: f64 = 0.25;
 /// Simulated runs of each workload under each scheduler.
 const RUNS: u32 = 4;
-/// Of so many figures in five a profile is no further off than it says, and of so many differences in ten.
-const COVERED: f64 = 0.8;
+/// Of so many differences a profile is no further off than it says.
 const DIFFERENCES_COVERED: f64 = 0.9;
 /// Differences further off are all the same, per cent.
 const ERROR_PERCENT_MAX: f64 = 1e6;
@@ -42,11 +41,6 @@ impl Judged {
     pub fn difference(&self) -> f64 {
         self.predicted / self.measured.max(f64::MIN_POSITIVE) - 1.0
     }
-
-    /// How far off, be it too much or too little: half as much is as far off as twice as much.
-    fn off(&self) -> f64 {
-        (1.0 + self.difference()).max(1e-3).ln().abs().exp() - 1.0
-    }
 }
 
 /// A workload under a scheduler.
@@ -60,8 +54,9 @@ pub struct Cell {
     pub iops: Judged,
     /// The latency that one of its I/Os in a hundred exceeds, ns.
     pub p99_ns: Judged,
+    /// Number of the workload.
     #[serde(skip)]
-    number: (usize, usize),
+    pub number: usize,
 }
 
 impl Cell {
@@ -102,7 +97,6 @@ struct Pair {
     trial: usize,
     name: &'static str,
     schedulers: [String; 2],
-    figure: Figure,
     quantity: Quantity,
     /// Values of the second and of the first, as measured and as predicted.
     measured: [Vec<f64>; 2],
@@ -136,7 +130,7 @@ impl Battery {
     pub fn of(
         measured: &Measured,
         profile: &Profile,
-        mut observe: impl FnMut(usize, usize) -> bool,
+        mut observe: impl FnMut(usize, usize),
     ) -> Result<Self, BatteryError> {
         let header = &measured.header;
         let bytes = header.target.capacity_sectors.min(profile.card().capacity_sectors) * iosched::SECTOR_BYTES;
@@ -146,11 +140,10 @@ impl Battery {
             there.filter(|&(trial, own)| measured.of(trial, own).next().is_some()).collect();
         let mut values = Vec::new();
         for (done, &(number, scheduler)) in there.iter().enumerate() {
-            if !observe(done, there.len()) {
-                break;
-            }
+            observe(done, there.len());
             let (trial, name) = (&trials[number], &header.schedulers[scheduler]);
-            let predicted = predict(trial, profile, name, bytes, measured)?;
+            let one = |run: u32| simulate(trial, (bytes, header.span()), profile, name, header.seed + u64::from(run));
+            let predicted = (0..RUNS).map(one).collect::<Result<Vec<_>, _>>()?;
             values.push(((number, scheduler), measured.of(number, scheduler).collect::<Vec<_>>(), predicted));
         }
         if values.is_empty() {
@@ -173,7 +166,7 @@ impl Battery {
                     scheduler: header.schedulers[number.1].clone(),
                     iops: judged(Quantity::Iops),
                     p99_ns: judged(Quantity::P99),
-                    number: *number,
+                    number: number.0,
                 }
             })
             .collect();
@@ -184,10 +177,6 @@ impl Battery {
                     trial: first.0,
                     name: trials[first.0].name,
                     schedulers: [second.1, first.1].map(|number| header.schedulers[number].clone()),
-                    figure: match quantity {
-                        Quantity::Iops => Figure::Iops,
-                        Quantity::P99 => Figure::SyncP99,
-                    },
                     quantity,
                     measured: [other, own].map(|own| values_of(own, quantity)),
                     predicted: [other_predicted, own_predicted].map(|own| values_of(own, quantity)),
@@ -203,8 +192,9 @@ impl Battery {
             (met, cells.len())
         };
         let (rates_met, tails_met) = (met(Quantity::Iops, RATE_WITHIN), met(Quantity::P99, TAIL_WITHIN));
-        let errors_percent = Quantity::ALL
-            .map(|quantity| percent(quantile(cells.iter().map(|cell| cell.figure(quantity).off()).collect(), COVERED)));
+        let errors_percent = Quantity::ALL.map(|quantity| {
+            covered_percent(cells.iter().map(|cell| off(cell.figure(quantity).difference())).collect())
+        });
         let mut orders = OrderCount::default();
         let mut wrong_orders = Vec::new();
         for pair in pairs {
@@ -238,28 +228,26 @@ impl Battery {
         let fits = profile.fit().is_none_or(|fit| fit.fits);
         profile.fitted(Fit { fits, rate_error_percent, tail_error_percent, validated: Some(self.validated) })
     }
-
-    /// Number of the workload and of the scheduler of a cell.
-    #[must_use]
-    pub const fn number(cell: &Cell) -> (usize, usize) {
-        cell.number
-    }
 }
 
 impl Pair {
     /// What the device shows and what the model says; `None` if the device shows nothing.
     fn judge(&self, error_percent: f64) -> Option<(Verdict, Verdict)> {
+        let figure = match self.quantity {
+            Quantity::Iops => Figure::Iops,
+            Quantity::P99 => Figure::SyncP99,
+        };
         let [second, first] = &self.measured;
-        let is = compare(self.figure, second, first, &Bounds::default()).verdict;
+        let is = compare(figure, second, first, &Bounds::default()).verdict;
         if is == Verdict::CannotTell {
             return None;
         }
         let [second, first] = &self.predicted;
         let bounds = Bounds { model_error_percent: error_percent, ..Bounds::default() };
-        Some((is, compare(self.figure, second, first, &bounds).verdict))
+        Some((is, compare(figure, second, first, &bounds).verdict))
     }
 
-    /// How far off the predicted difference is, per cent of the first; `None` if the device shows none that is known.
+    /// How far off the predicted difference is, per cent of the first; `None` if there is nothing to have a share of.
     fn error_percent(&self) -> Option<f64> {
         let part = |[second, first]: &[Vec<f64>; 2]| {
             let first = stat::mean(first);
@@ -310,24 +298,22 @@ fn values_of(outcomes: &[Outcome], quantity: Quantity) -> Vec<f64> {
     outcomes.iter().map(value).collect()
 }
 
-/// The same on the model.
-fn predict(
+/// A run of `trial` on a model, on its first `bytes`.
+///
+/// # Errors
+/// It cannot run there, or nothing was complete in the time that counts.
+pub fn simulate(
     trial: &Trial,
+    (bytes, span): (u64, Span),
     profile: &Profile,
     scheduler: &str,
-    bytes: u64,
-    measured: &Measured,
-) -> Result<Vec<Outcome>, BatteryError> {
-    let workload = trial.workload(bytes, measured.header.span());
-    let named = |source| BatteryError::Run { trial: trial.name, scheduler: scheduler.to_owned(), source };
-    let one = |number: u32| {
-        let seed = measured.header.seed + u64::from(number);
-        let plan = Plan { seed, ..Plan::new(&workload, profile, Setting::defaults(scheduler)) };
-        let result = run(&plan, ()).map_err(|error| named(Box::new(error)))?;
-        let nothing = || BatteryError::Nothing { trial: trial.name, scheduler: scheduler.to_owned() };
-        Outcome::of(trial, &result).ok_or_else(nothing)
-    };
-    (0..RUNS).map(one).collect()
+    seed: u64,
+) -> Result<Outcome, BatteryError> {
+    let workload = trial.workload(bytes, span);
+    let plan = Plan { seed, ..Plan::new(&workload, profile, Setting::defaults(scheduler)) };
+    let failed =
+        |source| BatteryError::Run { trial: trial.name, scheduler: scheduler.to_owned(), source: Box::new(source) };
+    Outcome::of(trial, scheduler, &run(&plan, ()).map_err(failed)?)
 }
 
 impl fmt::Display for Battery {

@@ -3,6 +3,7 @@
 
 use std::io::{self, BufRead, Write};
 
+use iosched_lab::RecordWriter;
 use iosched_numbers::SplitMix64;
 use iosched_sim::RunResult;
 use serde::{Deserialize, Serialize};
@@ -81,20 +82,24 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Of a run of `trial`; `None` if the watched job did nothing in the time that counts.
-    #[must_use]
-    pub fn of(trial: &Trial, result: &RunResult) -> Option<Self> {
+    /// Of a run of `trial` under `scheduler`.
+    ///
+    /// # Errors
+    /// The watched job did nothing in the time that counts.
+    pub fn of(trial: &Trial, scheduler: &str, result: &RunResult) -> Result<Self, BatteryError> {
+        let nothing = || BatteryError::Nothing { trial: trial.name, scheduler: scheduler.to_owned() };
         let mut watched = result.jobs.iter().filter(|job| job.name == trial.watched);
-        let mut job = watched.next()?.clone();
+        let mut job = watched.next().ok_or_else(nothing)?.clone();
         // Copies of a job count together.
         watched.for_each(|other| job.merge(other));
         let mut latency = job.read.latency.clone();
         latency.merge(&job.write.latency);
         let is_known = latency.count() > 0 && job.counted_ns() > 0;
-        is_known.then(|| Self {
+        let outcome = || Self {
             iops: latency.count() as f64 * 1e9 / job.counted_ns() as f64,
             p99_ns: latency.quantile_ns(0.99) as f64,
-        })
+        };
+        is_known.then(outcome).ok_or_else(nothing)
     }
 }
 
@@ -117,19 +122,12 @@ pub struct Measured {
     pub warnings: Vec<String>,
 }
 
-fn write_line(mut out: impl Write, line: &Line) -> io::Result<()> {
-    let mut text = serde_json::to_vec(line)?;
-    text.push(b'\n');
-    out.write_all(&text)?;
-    out.flush()
-}
-
 /// Begins a file. `out` should not buffer.
 ///
 /// # Errors
 /// As those of `out`.
 pub fn write_header(out: impl Write, header: &Header) -> io::Result<()> {
-    write_line(out, &Line::Battery(Box::new(header.clone())))
+    RecordWriter::new(out).write(&Line::Battery(Box::new(header.clone())))
 }
 
 /// Adds a run to it.
@@ -137,7 +135,7 @@ pub fn write_header(out: impl Write, header: &Header) -> io::Result<()> {
 /// # Errors
 /// As those of `out`.
 pub fn write_run(out: impl Write, run: &Run) -> io::Result<()> {
-    write_line(out, &Line::Run(*run))
+    RecordWriter::new(out).write(&Line::Run(*run))
 }
 
 impl Measured {

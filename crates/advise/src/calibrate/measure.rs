@@ -130,8 +130,8 @@ pub fn measure<M: Measurer>(
     Ok(measurements)
 }
 
-/// Rounds and numbers of probes: the pilot once at the beginning, then every round all others in an order of its own, but those in
-/// parts only once.
+/// Rounds and numbers of probes: the pilot once at the beginning, then every round all others in an order of its own,
+/// but those in parts only once.
 fn order(probes: &[Probe], rounds: u32, seed: u64) -> Vec<(u32, usize)> {
     let mut random = SplitMix64::entity(seed, ORDER_STREAM);
     let mut order = vec![(0, 0)];

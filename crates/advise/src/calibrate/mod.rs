@@ -33,6 +33,7 @@ pub use summary::{Spread, Summary};
 pub use target::Target;
 pub use trace::{TraceFit, fit_trace};
 pub use verdict::{NOISY, Verdict, WITHIN};
+pub(crate) use verdict::{covered_percent, off};
 
 /// A kind of model that is fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +83,8 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Fits every kind of model, or the one that is asked for, and takes the one that is nearest. `name` is the profile's. The
-    /// same measurements give the same.
+    /// Fits every kind of model, or the one that is asked for, and takes the one that is nearest. `name` is the
+    /// profile's. The same measurements give the same.
     ///
     /// # Errors
     /// Too little was measured, or the device cannot be of the kind asked for.

@@ -1,8 +1,8 @@
 //! What is measured: probes, each a small fio job, and the list of them for a device.
 //!
-//! The workloads that a calibration is judged by ([`Role::HeldOut`]) are measured with the others, but no fit sees them. Random
-//! reads of 4 KiB at depths 1, 8 and 32 are therefore no probes; depths between them are, and at depth 1 other sizes and
-//! parts of the device.
+//! The workloads that a calibration is judged by ([`Role::HeldOut`]) are measured with the others, but no fit sees
+//! them. Random reads of 4 KiB at depths 1, 8 and 32 are therefore no probes; depths between them are, and at depth 1
+//! other sizes and parts of the device.
 
 use std::fmt;
 
@@ -43,7 +43,8 @@ pub enum Role {
     Place,
     /// Random reads within parts of the device, one at a time: what distance costs.
     Distance,
-    /// Short runs of reads from random places, and reads one before another: which reads are read ahead, and what is kept.
+    /// Short runs of reads from random places, and reads one before another: which reads are read ahead, and what is
+    /// kept.
     Runs,
     /// Random reads with a pause before each: what idling costs.
     Think,
@@ -125,7 +126,8 @@ pub struct Probe {
     /// Rest before it, ns.
     #[serde(default, skip_serializing_if = "is_no_time")]
     pub rest_ns: u64,
-    /// Parts that it is made in, one right behind the other, each as long as the whole of another probe; 0 for one. What each did is known.
+    /// Parts that it is made in, one right behind the other, each as long as the whole of another probe; 0 for one.
+    /// What each did is known.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub parts: u32,
 }

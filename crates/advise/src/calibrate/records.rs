@@ -4,6 +4,7 @@
 
 use std::io::{self, BufRead, Write};
 
+use iosched_lab::RecordWriter;
 use iosched_sim::{Histogram, JobResult, RunResult};
 use serde::{Deserialize, Serialize};
 
@@ -130,19 +131,12 @@ pub struct Measurements {
     pub warnings: Vec<String>,
 }
 
-fn write_line(mut out: impl Write, line: &Line) -> io::Result<()> {
-    let mut text = serde_json::to_vec(line)?;
-    text.push(b'\n');
-    out.write_all(&text)?;
-    out.flush()
-}
-
 /// Begins a file. `out` should not buffer.
 ///
 /// # Errors
 /// As those of `out`.
 pub fn write_header(out: impl Write, header: &Header) -> io::Result<()> {
-    write_line(out, &Line::Calibration(Box::new(header.clone())))
+    RecordWriter::new(out).write(&Line::Calibration(Box::new(header.clone())))
 }
 
 /// Adds a run to it.
@@ -150,7 +144,7 @@ pub fn write_header(out: impl Write, header: &Header) -> io::Result<()> {
 /// # Errors
 /// As those of `out`.
 pub fn write_sample(out: impl Write, sample: &Sample) -> io::Result<()> {
-    write_line(out, &Line::Sample(Box::new(sample.clone())))
+    RecordWriter::new(out).write(&Line::Sample(Box::new(sample.clone())))
 }
 
 impl Measurements {

@@ -61,12 +61,7 @@ const COVERED: f64 = 0.8;
 /// How near a model comes to all that was measured, whether the fit saw it or not.
 pub(super) fn fit(verdict: &Verdict, residuals: &[Residual], held_out: &[Residual]) -> Fit {
     let error_percent = |quantity: Quantity| {
-        let all = residuals.iter().chain(held_out).map(|own| off(own.pair(quantity).difference()));
-        let mut all: Vec<f64> = all.collect();
-        all.sort_unstable_by(f64::total_cmp);
-        let last = (all.len() as f64 * COVERED).ceil() as usize;
-        // As many digits as mean something.
-        (all.get(last.saturating_sub(1)).copied().unwrap_or(0.0) * 1e3).round() / 10.0
+        covered_percent(residuals.iter().chain(held_out).map(|own| off(own.pair(quantity).difference())).collect())
     };
     Fit {
         fits: verdict.fits,
@@ -76,8 +71,15 @@ pub(super) fn fit(verdict: &Verdict, residuals: &[Residual], held_out: &[Residua
     }
 }
 
+/// What four of five of these do not exceed, in per cent, with as many digits as mean something.
+pub(crate) fn covered_percent(mut all: Vec<f64>) -> f64 {
+    all.sort_unstable_by(f64::total_cmp);
+    let last = (all.len() as f64 * COVERED).ceil() as usize;
+    (all.get(last.saturating_sub(1)).copied().unwrap_or(0.0) * 1e3).round() / 10.0
+}
+
 /// How far off a ratio is, be it too large or too small: half as much is as far off as twice as much.
-fn off(difference: f64) -> f64 {
+pub(crate) fn off(difference: f64) -> f64 {
     /// Further off nobody looks.
     const MOST: f64 = 1e3;
     ((1.0 + difference).max(1.0 / MOST).ln().abs().exp() - 1.0).min(MOST)

@@ -217,6 +217,11 @@ fn read(file: &Path) -> Result<Measurements> {
     Ok(Measurements::read(BufReader::new(opened), &name)?)
 }
 
+/// Whether a target is a profile, in the device's stead.
+pub(crate) fn is_model(target: &str) -> bool {
+    target.ends_with(".toml") || Profile::names().any(|name| name.eq_ignore_ascii_case(target))
+}
+
 /// Measures a device, a directory, or a model.
 fn measure_target(
     args: &CalibrateArgs,
@@ -229,8 +234,7 @@ fn measure_target(
         flag.store(true, Ordering::Relaxed);
         say!("\nending; what was measured is kept");
     })?;
-    let is_model = target.ends_with(".toml") || Profile::names().any(|name| name.eq_ignore_ascii_case(target));
-    if is_model {
+    if is_model(target) {
         if args.destroy_data.is_some() {
             return Err(usage("--destroy-data is for block devices; a model has no data"));
         }

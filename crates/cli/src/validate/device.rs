@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::{Registry, Setting};
 use iosched_advise::battery::{
-    Battery, BatteryError, Cell, FORMAT, Header, Judged, Measured, Outcome, RATE_WITHIN, Run, TAIL_WITHIN, Trial,
+    Battery, BatteryError, Cell, FORMAT, Header, Judged, Measured, Outcome, RATE_WITHIN, Run, TAIL_WITHIN, simulate,
     trials, write_header, write_run,
 };
 use iosched_advise::calibrate::{Measurer, Target};
@@ -22,10 +22,10 @@ use iosched_lab::verify::{KernelBench, Limits, Verification, Work, for_records, 
 use iosched_lab::{
     Control, EQUAL_WITHIN_PERCENT, Progress, Record, RunRecord, SettingRecord, grouped, workload_record,
 };
-use iosched_sim::{Limit, Plan, Replay};
+use iosched_sim::{Limit, Replay};
 use serde_json::json;
 
-use crate::calibrate::{Place, open_device};
+use crate::calibrate::{Place, is_model, open_device};
 use crate::fail::{INTERRUPTED, usage};
 use crate::options::{ns, quoted, seconds};
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
@@ -44,7 +44,8 @@ const NOISY: f64 = 0.1;
 
 #[derive(Args, Debug)]
 pub(crate) struct DeviceArgs {
-    /// The device, file or directory, as for `iosched calibrate`; or, to try it out, a profile or a file *.toml as the device
+    /// The device, file or directory, as for `iosched calibrate`; or, to try it out, a profile or a file *.toml as the
+    /// device
     #[arg(value_name = "DEVICE|FILE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present = "from")]
     target: Option<String>,
 
@@ -118,7 +119,6 @@ pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
     let battery = Battery::of(&measured, &profile, |done, of| {
         bar.set_length(of as u64);
         bar.set_position(done as u64);
-        true
     });
     bar.finish_and_clear();
     let battery = match battery {
@@ -148,8 +148,7 @@ fn read(file: &Path) -> Result<Measured> {
 
 /// Every workload under every scheduler, some times.
 fn measure(args: &DeviceArgs, target: &str, records: &mut Records, control: &Arc<Control>) -> Result<Measured> {
-    let is_model = target.ends_with(".toml") || Profile::names().any(|name| name.eq_ignore_ascii_case(target));
-    if is_model {
+    if is_model(target) {
         if args.destroy_data.is_some() {
             return Err(usage("--destroy-data is for block devices; a model has no data"));
         }
@@ -230,26 +229,19 @@ impl<'r> Taking<'r> {
     }
 }
 
-fn nothing(trial: &Trial, scheduler: &str) -> anyhow::Error {
-    anyhow!(BatteryError::Nothing { trial: trial.name, scheduler: scheduler.to_owned() })
-}
-
 /// On a model in the device's stead.
 fn simulated(header: &Header, device: &Profile, records: &mut Records, control: &Control) -> Result<Measured> {
     let mut taking = Taking::begin(header, records)?;
     let bytes = header.target.capacity_sectors * iosched::SECTOR_BYTES;
     'all: for (number, trial) in header.trials().iter().enumerate() {
         taking.bar.set_message(trial.name);
-        let workload = trial.workload(bytes, header.span());
         for round in 0..header.rounds {
             for (scheduler, name) in header.schedulers.iter().enumerate() {
                 if control.is_stopping() {
                     break 'all;
                 }
                 let seed = header.seed_of_run(round);
-                let result =
-                    iosched_sim::run(&Plan { seed, ..Plan::new(&workload, device, Setting::defaults(name)) }, ())?;
-                let outcome = Outcome::of(trial, &result).ok_or_else(|| nothing(trial, name))?;
+                let outcome = simulate(trial, (bytes, header.span()), device, name, seed)?;
                 taking.take(Run { trial: number, scheduler, run: round, outcome });
             }
         }
@@ -294,9 +286,9 @@ fn on_device(
         let finished = verify(&verification, &mut bench, control, |progress| {
             if let Progress::Record(Record::Run(own)) = progress {
                 let RunRecord { setting, run, result, .. } = &**own;
-                match Outcome::of(trial, result) {
-                    Some(outcome) => taking.take(Run { trial: number, scheduler: *setting, run: *run, outcome }),
-                    None => problem = Some(nothing(trial, &header.schedulers[*setting])),
+                match Outcome::of(trial, &header.schedulers[*setting], result) {
+                    Ok(outcome) => taking.take(Run { trial: number, scheduler: *setting, run: *run, outcome }),
+                    Err(error) => problem = Some(error),
                 }
             }
             Ok(())
@@ -351,7 +343,7 @@ fn as_text(measured: &Measured, profile: &Profile, battery: &Battery) -> String 
     let _ = writeln!(text, "{} schedulers, {rounds} runs of {seconds} s of each workload under each", schedulers.len());
     let trials = measured.header.trials();
     for (number, trial) in trials.iter().enumerate() {
-        let cells: Vec<&Cell> = battery.cells.iter().filter(|cell| Battery::number(cell).0 == number).collect();
+        let cells: Vec<&Cell> = battery.cells.iter().filter(|cell| cell.number == number).collect();
         if cells.is_empty() {
             continue;
         }

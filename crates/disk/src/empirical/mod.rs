@@ -1,12 +1,12 @@
 //! `empirical`: no mechanism, but measured latencies, drawn again.
 //!
 //! Of a device that no mechanism explains, what it did is known nevertheless: how long commands took, by what they do,
-//! their size, and how many were under way. A command's time is drawn from what was measured nearest to it, between sizes
-//! and numbers on straight lines of logarithms; beyond the largest size or number it grows in proportion. Who is under way
-//! with it counts by what it costs the device when that is busy: beside few large commands a small one waits as long as
-//! beside many of its own. What came shortly before counts as well: whether it continues another command, how many of the
-//! last were writes, whether the device had rested. In a closed loop of so many equal commands the rate follows: it is
-//! their number over their mean time.
+//! their size, and how many were under way. A command's time is drawn from what was measured nearest to it, between
+//! sizes and numbers on straight lines of logarithms; beyond the largest size or number it grows in proportion. Who is
+//! under way with it counts by what it costs the device when that is busy: beside few large commands a small one waits
+//! as long as beside many of its own. What came shortly before counts as well: whether it continues another command,
+//! how many of the last were writes, whether the device had rested. In a closed loop of so many equal commands the rate
+//! follows: it is their number over their mean time.
 //!
 //! It knows no order: what came first may come back last. And it knows of nothing that was not measured.
 

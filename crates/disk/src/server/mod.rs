@@ -10,8 +10,8 @@
 //! - What a command takes beyond its fixed times is drawn from a distribution, as measured.
 //! - Now and then nothing goes on at all.
 //!
-//! Where data lies makes no difference, and nothing is remembered but credits: no cache for reads. Everything is counted
-//! in *working time*, which stands still in a stall.
+//! Where data lies makes no difference, and nothing is remembered but credits: no cache for reads. Everything is
+//! counted in *working time*, which stands still in a stall.
 
 mod config;
 mod stalls;
@@ -90,7 +90,8 @@ pub struct Server {
     free_write_servers: u32,
     credits: Credits,
     rest: Rest,
-    /// Commands that are not paid for yet, or wait for the device to wake up: by when that is, and by the order in which they came.
+    /// Commands that are not paid for yet, or wait for the device to wake up: by when that is, and by the order in
+    /// which they came.
     held: BTreeMap<(u64, u64), Command>,
     arrived: u64,
     /// Commands that did not come back yet.
@@ -245,8 +246,8 @@ impl Server {
         }
     }
 
-    /// The piece whose turn it is, once somebody does not miss it. `None` if none waits, or only writes of which as many as may be are
-    /// being served.
+    /// The piece whose turn it is, once somebody does not miss it. `None` if none waits, or only writes of which as
+    /// many as may be are being served.
     fn next_piece(&mut self) -> Option<Piece> {
         loop {
             let chosen =

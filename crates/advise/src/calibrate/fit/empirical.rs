@@ -230,7 +230,8 @@ fn weighted(known: &[(Spot, Times)], spot: Spot) -> Times {
     std::array::from_fn(|i| known.iter().zip(&weights).map(|((_, own), weight)| own[i] * weight).sum::<f64>() / all)
 }
 
-/// A distribution at [`SHARES`]. `mean_ns` is what its mean is to be: the last point, which few commands make, is put there.
+/// A distribution at [`SHARES`]. `mean_ns` is what its mean is to be: the last point, which few commands make, is put
+/// there.
 fn times(latency: &Histogram, mean_ns: Option<f64>) -> Times {
     let mut ns: [f64; COUNT] = SHARES.map(|share| (latency.quantile_ns(share) as f64).max(1.0));
     ns[0] = (latency.min_ns() as f64).clamp(1.0, ns[1]);

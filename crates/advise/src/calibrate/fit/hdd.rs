@@ -2,9 +2,9 @@
 //!
 //! Reads near each other differ by where the platters are alone: the width of their latencies is a revolution. Rates
 //! across the disk give the zones, reads of what was read ahead the work per command, and how the mean latency rises
-//! with the part of the disk that reads are spread over gives the seek curve. After which reads it reads ahead, how far, and
-//! what it keeps of the way there, is tried on short runs from random places and on reads that go backward. Skews and what a
-//! write needs to settle are assumed.
+//! with the part of the disk that reads are spread over gives the seek curve. After which reads it reads ahead, how
+//! far, and what it keeps of the way there, is tried on short runs from random places and on reads that go backward.
+//! Skews and what a write needs to settle are assumed.
 
 use iosched_disk::hdd::{
     InterfaceConfig, OverheadsConfig, QueueConfig, ReadAheadAfter, ReadAheadUntil, ReadCacheConfig, SeekConfig,

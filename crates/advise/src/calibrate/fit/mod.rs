@@ -13,7 +13,7 @@ mod ssd;
 
 pub(super) use hdd::seek_table;
 
-use iosched_disk::Model;
+use iosched_disk::{Model, QuantilePoint};
 use iosched_sim::Histogram;
 
 use super::Kind;
@@ -52,6 +52,12 @@ struct Single {
     latency: Histogram,
     counted_ns: u64,
     bytes: u32,
+}
+
+/// The mean of a distribution.
+fn mean_ns(points: &[QuantilePoint]) -> f64 {
+    let part = |pair: &[QuantilePoint]| (pair[1].share - pair[0].share) * (pair[0].ns + pair[1].ns) as f64 / 2.0;
+    points.windows(2).map(part).sum()
 }
 
 /// The part of a distribution below a value.

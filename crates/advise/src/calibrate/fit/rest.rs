@@ -2,7 +2,7 @@
 
 use iosched_disk::{QuantilePoint, RestConfig};
 
-use super::{below, single};
+use super::{below, mean_ns, single};
 use crate::calibrate::evidence::Evidence;
 use crate::calibrate::probe::Role;
 
@@ -24,8 +24,6 @@ pub(super) fn rest(evidence: &Evidence, below_ns: u64) -> Option<RestConfig> {
             QuantilePoint { share, ns: most_ns }
         })
         .collect();
-    let mean_ns: f64 =
-        extra.windows(2).map(|pair| (pair[1].share - pair[0].share) * (pair[0].ns + pair[1].ns) as f64 / 2.0).sum();
-    let counts = mean_ns > SHARE_MIN * usual.mean_ns();
+    let counts = mean_ns(&extra) > SHARE_MIN * usual.mean_ns();
     counts.then(|| RestConfig { ns: (measured.probe.think_ns / 2).max(1), extra })
 }

@@ -13,7 +13,7 @@ use iosched_sim::Histogram;
 use super::credits::credits;
 use super::rest::rest;
 use super::search::{Search, times};
-use super::{Fit, Single, bandwidth, below, bytes_per_second, median_slope, most_iops, single};
+use super::{Fit, Single, bandwidth, below, bytes_per_second, mean_ns, median_slope, most_iops, single};
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::evidence::Evidence;
 use crate::calibrate::probe::Role;
@@ -183,12 +183,6 @@ fn stalls(single: &Single) -> Option<ServerStalls> {
 /// Time in stalls over time between them.
 fn stalled(stalls: &ServerStalls) -> f64 {
     mean_ns(&stalls.length) / stalls.every_ns as f64
-}
-
-/// The mean of a distribution.
-fn mean_ns(points: &[QuantilePoint]) -> f64 {
-    let part = |pair: &[QuantilePoint]| (pair[1].share - pair[0].share) * (pair[0].ns + pair[1].ns) as f64 / 2.0;
-    points.windows(2).map(part).sum()
 }
 
 /// Everything but the number of servers, one after another.
