@@ -268,10 +268,7 @@ impl Array {
                 continue;
             }
             let (member, own_page, in_chunk) = self.locate(page);
-            let mut end = page + 1;
-            while end < pages.end.min(page + in_chunk) && self.fetched_already(end).is_none() && !self.is_held(end) {
-                end += 1;
-            }
+            let end = self.missing_until(page, pages.end.min(page + in_chunk));
             let own = own_page..own_page + (end - page);
             let kind = JobKind::Fetch { pages: page..end, waiters: slot.into_iter().collect() };
             let job = self.job(Job { member: member as u32, pages: own, kind });
@@ -283,6 +280,15 @@ impl Array {
             self.pump(now_ns, member);
             page = end;
         }
+    }
+
+    /// Up to which page, at most `end`, nothing is held or being fetched behind `page`, all of one chunk.
+    fn missing_until(&self, page: u64, end: u64) -> u64 {
+        let end = self.fetches.range(page + 1..end).next().map_or(end, |(&fetched, _)| fetched);
+        let end = self.recent.first_in(page + 1..end).unwrap_or(end);
+        let (member, own_page, _) = self.locate(page);
+        let dirty = self.members[member].dirty.first_from(own_page + 1);
+        dirty.map_or(end, |dirty| end.min(page + (dirty - own_page)))
     }
 
     /// If a page is being fetched: up to which page, and by which job.

@@ -63,6 +63,14 @@ impl Recent {
         found
     }
 
+    /// The first of `pages` that is there; whoever looks does not use it.
+    pub(super) fn first_in(&self, pages: Range<u64>) -> Option<u64> {
+        segments(pages).find_map(|(segment, mask)| {
+            let found = self.entries[*self.by_segment.get(&segment)? as usize].mask & mask;
+            (found > 0).then(|| segment * SEGMENT + u64::from(found.trailing_zeros()))
+        })
+    }
+
     /// Puts pages in.
     pub(super) fn insert(&mut self, pages: Range<u64>) {
         if self.entries_max == 0 {
@@ -167,7 +175,7 @@ impl Dirty {
     }
 
     /// The first page from `page` on.
-    fn first_from(&self, page: u64) -> Option<u64> {
+    pub(super) fn first_from(&self, page: u64) -> Option<u64> {
         let beyond = |segment: u64| if segment == page / SEGMENT { u32::MAX << (page % SEGMENT) } else { u32::MAX };
         self.segments
             .range(page / SEGMENT..)

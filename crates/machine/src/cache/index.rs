@@ -2,7 +2,11 @@
 //!
 //! A run knows its block. So it moves its first page, which happens whenever its front is read, written or dropped, without
 //! anything being sorted or searched, and whether it is dirty is a bit.
+//!
+//! A mapping with many runs is most often a device's own cache, of which the same few blocks are wanted again and again: the run
+//! where a page was found last is tried before anything is searched.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -12,6 +16,8 @@ use super::run::{NIL, Runs};
 const BLOCK_RUNS: usize = 64;
 /// Blocks that have no more together become one.
 const MERGED_RUNS: usize = 40;
+/// Pages whose runs are remembered: some 16 groups of a file system with their bitmaps, inodes and directories.
+const REMEMBERED: usize = 256;
 
 #[derive(Clone, Debug)]
 struct Block {
@@ -61,7 +67,7 @@ impl Block {
 }
 
 /// All runs of a mapping by first page.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Index {
     blocks: Vec<Block>,
     free: Vec<u32>,
@@ -69,9 +75,37 @@ pub(super) struct Index {
     by_start: BTreeMap<u64, u32>,
     /// Those of them that have dirty runs.
     dirty: BTreeSet<u64>,
+    /// The run where a page was found, by what is left of the page's number. It may be gone, or another's by now.
+    remembered: [Cell<u32>; REMEMBERED],
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        let remembered = std::array::from_fn(|_| Cell::new(NIL));
+        Self { blocks: Vec::new(), free: Vec::new(), by_start: BTreeMap::new(), dirty: BTreeSet::new(), remembered }
+    }
 }
 
 impl Index {
+    /// The run of `mapping` that has `page`, if that is where it was last.
+    #[inline]
+    pub(super) fn recall(&self, runs: &Runs, mapping: u32, page: u64) -> Option<u32> {
+        let id = self.place_of(page).get();
+        (id != NIL && runs[id].mapping == mapping && (runs[id].page..runs[id].end()).contains(&page)).then_some(id)
+    }
+
+    /// `page` is in this run.
+    #[inline]
+    pub(super) fn remember(&self, page: u64, id: u32) {
+        self.place_of(page).set(id);
+    }
+
+    /// Pages of a group of blocks lie close together, those of different groups a power of two apart: both shall differ.
+    #[inline]
+    const fn place_of(&self, page: u64) -> &Cell<u32> {
+        &self.remembered[((page ^ page >> 8 ^ page >> 15) % REMEMBERED as u64) as usize]
+    }
+
     /// The last run that begins at or before `page`.
     #[inline]
     pub(super) fn last_from(&self, page: u64) -> u32 {

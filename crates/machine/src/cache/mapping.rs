@@ -64,7 +64,15 @@ impl Slot {
 
     fn search(&self, runs: &Runs, page: u64) -> PageLookup {
         let at_or_before = match &self.index {
-            Some(index) => index.last_from(page),
+            Some(index) => {
+                if let Some(id) = index.recall(runs, runs[self.first].mapping, page) {
+                    self.set_hint(id);
+                    return PageLookup::In(id);
+                }
+                let id = index.last_from(page);
+                index.remember(page, id);
+                id
+            }
             None => {
                 let mut before = NIL;
                 let mut id = self.first;

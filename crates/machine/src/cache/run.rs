@@ -78,8 +78,9 @@ impl Runs {
         id
     }
 
-    /// Gives the number of a run back that nothing names any longer.
+    /// Gives the number of a run back that nothing names any longer, but for those who look whether it has their page.
     pub(super) fn release(&mut self, id: u32) {
+        self.slots[id as usize].pages = 0;
         self.free.push(id);
     }
 

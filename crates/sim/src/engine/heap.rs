@@ -22,8 +22,13 @@ impl Event {
 }
 
 /// A heap of events: the earliest first, of equal times the one scheduled first.
+///
+/// What is scheduled is very often what comes next: a task computes, and nothing else is due until it has. So an event that
+/// is earlier than all others does not go into the heap.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
+    /// The earliest event, unless that is in the heap.
+    first: Option<Event>,
     events: Vec<Event>,
     scheduled: u64,
 }
@@ -32,13 +37,26 @@ impl Heap {
     /// When the first event is due; `u64::MAX` if there is none.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
-        self.events.first().map_or(u64::MAX, |event| event.at_ns)
+        self.first.as_ref().or(self.events.first()).map_or(u64::MAX, |event| event.at_ns)
     }
 
     #[inline]
     pub(super) fn push(&mut self, at_ns: u64, task: u32, what: u32) {
         let event = Event { at_ns, sequence: self.scheduled, task, what };
         self.scheduled += 1;
+        if at_ns >= self.next_ns() {
+            self.sift_up(event);
+        } else if let Some(later) = self.first.replace(event) {
+            self.sift_up(later);
+        }
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Event> {
+        self.first.take().or_else(|| self.pop_heap())
+    }
+
+    fn sift_up(&mut self, event: Event) {
         let mut hole = self.events.len();
         self.events.push(event);
         while hole > 0 {
@@ -52,8 +70,7 @@ impl Heap {
         self.events[hole] = event;
     }
 
-    #[inline]
-    pub(super) fn pop(&mut self) -> Option<Event> {
+    fn pop_heap(&mut self) -> Option<Event> {
         let last = self.events.pop()?;
         let Some(&first) = self.events.first() else {
             return Some(last);
