@@ -5,7 +5,7 @@ rounds, which other load on the machine disturbs least.
     bench/executor.py [fast] [slow] [ioprio] [replay] [--rounds N] [--seconds S] [--executor PATH] [--json FILE]
 
 As root, with fio; for the slow disk (one command at a time, 2 ms each) nbdkit and nbdfuse. Build first:
-cargo build --release -p iosched-kernel --example execute. Compare only within one run.
+cargo build --profile dist -p iosched-kernel --example execute. Compare only within one run.
 """
 
 import argparse
@@ -209,7 +209,7 @@ def main():
     parser.add_argument("what", nargs="*", help=f"of {', '.join(WHAT)}; all if none is named")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3)
-    parser.add_argument("--executor", default="target/release/examples/execute")
+    parser.add_argument("--executor", default="target/dist/examples/execute")
     parser.add_argument("--json", help="every figure of every round, into this file")
     options = parser.parse_args()
     unknown = set(options.what) - set(WHAT)

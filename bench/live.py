@@ -474,14 +474,14 @@ def main():
     parser.add_argument("what", nargs="*", help=f"of {', '.join(GOAL)}; all if none is named")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3)
-    parser.add_argument("--iosched", default="target/release/iosched")
+    parser.add_argument("--iosched", default="target/dist/iosched")
     parser.add_argument("--json", help="every figure of every round, into this file")
     options = parser.parse_args()
     unknown = set(options.what) - set(GOAL)
     if unknown:
         parser.error(f"no benchmark: {', '.join(sorted(unknown))}; there are {', '.join(GOAL)}")
     if shutil.which(options.iosched) is None:
-        parser.error(f"{options.iosched} is not there: cargo build --release, or --iosched PATH")
+        parser.error(f"{options.iosched} is not there: cargo build --profile dist, or --iosched PATH")
     all_tables = []
     with tempfile.TemporaryDirectory() as scratch:
         servers = Servers(options.iosched, scratch)
