@@ -268,7 +268,7 @@ impl Array {
                 continue;
             }
             let (member, own_page, in_chunk) = self.locate(page);
-            let end = self.missing_until(page, pages.end.min(page + in_chunk));
+            let end = self.missing_until(page..pages.end.min(page + in_chunk), member, own_page);
             let own = own_page..own_page + (end - page);
             let kind = JobKind::Fetch { pages: page..end, waiters: slot.into_iter().collect() };
             let job = self.job(Job { member: member as u32, pages: own, kind });
@@ -282,11 +282,12 @@ impl Array {
         }
     }
 
-    /// Up to which page, at most `end`, nothing is held or being fetched behind `page`, all of one chunk.
-    fn missing_until(&self, page: u64, end: u64) -> u64 {
+    /// Up to which page of `pages` nothing is held or being fetched, where the first is not: all of one
+    /// chunk, on `member` from `own_page` on.
+    fn missing_until(&self, pages: Range<u64>, member: usize, own_page: u64) -> u64 {
+        let Range { start: page, end } = pages;
         let end = self.fetches.range(page + 1..end).next().map_or(end, |(&fetched, _)| fetched);
         let end = self.recent.first_in(page + 1..end).unwrap_or(end);
-        let (member, own_page, _) = self.locate(page);
         let dirty = self.members[member].dirty.first_from(own_page + 1);
         dirty.map_or(end, |dirty| end.min(page + (dirty - own_page)))
     }

@@ -3,8 +3,8 @@
 //! A run knows its block. So it moves its first page, which happens whenever its front is read, written or dropped, without
 //! anything being sorted or searched, and whether it is dirty is a bit.
 //!
-//! A mapping with many runs is most often a device's own cache, of which the same few blocks are wanted again and again: the run
-//! where a page was found last is tried before anything is searched.
+//! A mapping with many runs is most often a device's own cache, of which the same few blocks are wanted again and again:
+//! the run where a page was found last is tried before anything is searched.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,7 +100,8 @@ impl Index {
         self.place_of(page).set(id);
     }
 
-    /// Pages of a group of blocks lie close together, those of different groups a power of two apart: both shall differ.
+    /// Pages of a group of blocks lie close together, those of different groups a power of two apart: both shall
+    /// differ.
     #[inline]
     const fn place_of(&self, page: u64) -> &Cell<u32> {
         &self.remembered[((page ^ page >> 8 ^ page >> 15) % REMEMBERED as u64) as usize]

@@ -65,13 +65,8 @@ impl Slot {
     fn search(&self, runs: &Runs, page: u64) -> PageLookup {
         let at_or_before = match &self.index {
             Some(index) => {
-                if let Some(id) = index.recall(runs, runs[self.first].mapping, page) {
-                    self.set_hint(id);
-                    return PageLookup::In(id);
-                }
-                let id = index.last_from(page);
-                index.remember(page, id);
-                id
+                let recalled = index.recall(runs, runs[self.first].mapping, page);
+                recalled.unwrap_or_else(|| index.last_from(page))
             }
             None => {
                 let mut before = NIL;
@@ -88,6 +83,7 @@ impl Slot {
         }
         self.set_hint(at_or_before);
         if page < runs[at_or_before].end() {
+            self.index.iter().for_each(|index| index.remember(page, at_or_before));
             PageLookup::In(at_or_before)
         } else {
             PageLookup::Between(at_or_before, runs[at_or_before].behind)

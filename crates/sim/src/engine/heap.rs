@@ -23,8 +23,8 @@ impl Event {
 
 /// A heap of events: the earliest first, of equal times the one scheduled first.
 ///
-/// What is scheduled is very often what comes next: a task computes, and nothing else is due until it has. So an event that
-/// is earlier than all others does not go into the heap.
+/// What is scheduled is very often what comes next: a task computes, and nothing else is due until it has. So an event
+/// that is earlier than all others does not go into the heap.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
     /// The earliest event, unless that is in the heap.
