@@ -4,10 +4,12 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use iosched::UnknownElevator;
 use iosched_advise::calibrate::CalibrateError;
 use iosched_advise::tune::TuneError;
-use iosched_kernel::ExecuteError;
+use iosched_disk::ProfileError;
 use iosched_kernel::file::FileError;
+use iosched_kernel::{ExecuteError, FindError};
 use iosched_lab::LabError;
 use iosched_lab::verify::VerifyError;
 use iosched_live::backend::{OpenError, SpecError};
@@ -17,6 +19,7 @@ use iosched_trace::TraceError;
 use iosched_workload::WorkloadError;
 use iosched_workload::fio::JobError;
 
+use crate::nearest::{did_you_mean, listed};
 use crate::output::said::say;
 
 /// Ended by Ctrl-C: as a shell says of a program that SIGINT ended.
@@ -57,7 +60,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
 
 /// Says what went wrong.
 pub(crate) fn tell(error: &anyhow::Error) {
-    say!("error: {error}{}", hint(error));
+    say!("error: {error}{}{}", meant(error), hint(error));
 }
 
 /// Whether another name would do: there is nothing of that name, or something that holds no such data.
@@ -69,6 +72,20 @@ fn is_wrong_file(error: &io::Error) -> bool {
 /// What is wrong with a file: of usage, if another name would do.
 pub(crate) fn of_file(problem: String, error: &io::Error) -> anyhow::Error {
     if is_wrong_file(error) { usage(problem) } else { anyhow::Error::msg(problem) }
+}
+
+/// The name that was meant, most likely.
+fn meant(error: &anyhow::Error) -> String {
+    if let Some(unknown) = error.downcast_ref::<UnknownElevator>() {
+        return did_you_mean(&unknown.name, unknown.known.iter().copied());
+    }
+    if let Some(ProfileError::Unknown { name, known }) = error.downcast_ref() {
+        return did_you_mean(name, listed(known));
+    }
+    if let Some(FindError::Unknown { name, known }) = error.downcast_ref() {
+        return did_you_mean(name, listed(known));
+    }
+    String::new()
 }
 
 /// The options that help.
@@ -134,10 +151,10 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     if let Some(error) = error.downcast_ref::<FileError>() {
         return !matches!(error, FileError::Io { .. });
     }
-    if error.is::<iosched_kernel::FindError>() || error.is::<iosched_kernel::Refusal>() {
+    if error.is::<FindError>() || error.is::<iosched_kernel::Refusal>() {
         return true;
     }
-    error.is::<Usage>() || error.is::<iosched_disk::ProfileError>() || error.is::<iosched::UnknownElevator>()
+    error.is::<Usage>() || error.is::<ProfileError>() || error.is::<UnknownElevator>()
 }
 
 fn is_usage_of_verify(error: &VerifyError) -> bool {

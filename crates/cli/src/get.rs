@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 
 use crate::output;
-use crate::tree::{Disks, Named, SYS_BLOCK};
+use crate::tree::{Disks, Named};
 
 /// Read attributes of disks
 ///
@@ -15,14 +15,15 @@ use crate::tree::{Disks, Named, SYS_BLOCK};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GetArgs {
-    /// An attribute, as scheduler, nr_requests, iosched/slice_idle, stat or clients/3/ioprio, of all disks, or of one as
-    /// sda/scheduler [default: all there are]
-    #[arg(value_name = "NAME")]
-    names: Vec<String>,
+    /// A disk, as sda, /dev/sda, a mount point or a file on it, or live:NAME for a live disk, the directory of a mounted disk, or
+    /// a control socket [default: all of the kernel's]; then attributes, as scheduler, nr_requests, iosched/slice_idle, stat or
+    /// clients/3/ioprio; of several disks also as sda/scheduler [default: all there are]
+    #[arg(value_name = "DISK|NAME")]
+    words: Vec<String>,
 
-    /// Whose: a directory of disks, one disk, the directory of a mounted disk, or a control socket
-    #[arg(long, value_name = "TREE", default_value = SYS_BLOCK, value_hint = ValueHint::AnyPath)]
-    at: PathBuf,
+    /// Whose, instead: a directory of disks, or any DISK
+    #[arg(long, value_name = "TREE", value_hint = ValueHint::AnyPath)]
+    at: Option<PathBuf>,
 
     /// Print values alone
     #[arg(short = 'n', long)]
@@ -32,12 +33,13 @@ pub(crate) struct GetArgs {
 const EXAMPLES: &str = "\
 Examples:
   iosched get scheduler
+  iosched get /srv/data scheduler nr_requests
   iosched get sda/scheduler sda/nr_requests
-  iosched get --at /mnt/disk
-  iosched get --at /run/iosched.control clients/3/stat";
+  iosched get /mnt/disk
+  iosched get live:db clients/3/stat";
 
 pub(crate) fn run(args: &GetArgs) -> Result<()> {
-    let mut disks = Disks::open(&args.at)?;
+    let (mut disks, names) = Disks::of(args.at.as_deref(), &args.words)?;
     let mut text = String::new();
     let alone = disks.disks.len() == 1;
     let mut line = |file: &Named, value: &str| {
@@ -49,13 +51,13 @@ pub(crate) fn run(args: &GetArgs) -> Result<()> {
             (false, false) => writeln!(text, "{}/{}={value}", file.disk.name, file.name),
         };
     };
-    for name in &args.names {
+    for name in names {
         for file in disks.find(name)? {
             let value = disks.tree.read(&file.path)?;
             line(&file, &value);
         }
     }
-    if args.names.is_empty() {
+    if names.is_empty() {
         for disk in disks.disks.clone() {
             for file in disks.all_of(&disk)? {
                 // Some of the kernel's can only be written.

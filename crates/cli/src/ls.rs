@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::output;
 use crate::served::size;
-use crate::tree::{Disk, Disks, SYS_BLOCK};
+use crate::tree::{Disk, Disks, SYS_BLOCK, lives};
 
 /// List disks and their schedulers
 ///
@@ -21,9 +21,14 @@ use crate::tree::{Disk, Disks, SYS_BLOCK};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LsArgs {
-    /// Whose disks: a directory of disks, one disk, the directory of a mounted disk, or a control socket
-    #[arg(long, value_name = "TREE", default_value = SYS_BLOCK, value_hint = ValueHint::AnyPath)]
-    at: PathBuf,
+    /// Which disk: as sda, /dev/sda, a mount point or a file on it, live:NAME for a live disk, the directory of a mounted disk, or
+    /// a control socket [default: all of the kernel's, and named live disks]
+    #[arg(value_name = "DISK", conflicts_with = "at", value_hint = ValueHint::AnyPath)]
+    disk: Option<PathBuf>,
+
+    /// Whose, instead: a directory of disks, or any DISK
+    #[arg(long, value_name = "TREE", value_hint = ValueHint::AnyPath)]
+    at: Option<PathBuf>,
 
     /// Also drives without a medium, and loop devices without a file
     #[arg(long)]
@@ -38,23 +43,36 @@ const EXAMPLES: &str = "\
 Examples:
   iosched ls
   iosched ls --json
-  iosched ls --at /mnt/disk
-  iosched ls --at /run/iosched.control";
+  iosched ls /mnt/disk
+  iosched ls live:db";
 
 /// Bytes in a sector, the unit of `size`.
 const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
 
 pub(crate) fn run(args: &LsArgs) -> Result<()> {
-    if args.at == Path::new(SYS_BLOCK) {
-        let disks: Vec<_> = BlockDevice::disks(&Roots::default()).iter().map(BlockDevice::card).collect();
-        return if args.json { output::json(&disks) } else { output::print(&kernels(&disks, args.all)) };
+    let at = args.at.as_deref().or(args.disk.as_deref());
+    let mut disks = Disks::open(at.unwrap_or(Path::new(SYS_BLOCK)))?;
+    if disks.are_the_kernels {
+        let is_named = |device: &BlockDevice| disks.disks.iter().any(|disk| disk.name == device.name());
+        let devices = BlockDevice::disks(&Roots::default()).into_iter().filter(is_named);
+        let cards: Vec<_> = devices.map(|device| device.card()).collect();
+        if args.json {
+            return output::json(&cards);
+        }
+        let lives = if at.is_none() { lives() } else { Vec::new() };
+        return output::print(&format!("{}{}", kernels(&cards, args.all || at.is_some()), live(&lives)));
     }
-    let mut disks = Disks::open(&args.at)?;
     let listed: Vec<_> = disks.disks.clone().iter().map(|disk| Listed::read(&mut disks, disk)).collect();
     if args.json {
         return output::json(&listed);
     }
     output::print(&table(listed.iter().map(Listed::row).collect()))
+}
+
+/// Live disks that have names, for whoever lists the kernel's.
+fn live(names: &[String]) -> String {
+    let named: Vec<_> = names.iter().map(|name| format!("live:{name}")).collect();
+    if named.is_empty() { String::new() } else { format!("live disks: {}\n", named.join(", ")) }
 }
 
 const UNKNOWN: &str = "-";

@@ -15,7 +15,7 @@ use iosched_live::reactor::nbd::{Config, Limits, Listener};
 use crate::exports::{ExportArgs, describe};
 use crate::fail::usage;
 use crate::output::say;
-use crate::served::{DiskArgs, Ending, about, bind, wait};
+use crate::served::{DiskArgs, Ending, about, bind, bind_control, wait};
 
 /// Serve a disk to NBD clients, with an elevator in its path
 ///
@@ -46,8 +46,9 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     tls: Option<PathBuf>,
 
-    /// Answer iosched ls, get and set --at SOCKET there: a unix socket which only its owner may use
-    #[arg(long, value_name = "SOCKET", value_hint = ValueHint::FilePath)]
+    /// Answer iosched ls, get, set and top there: a unix socket which only its owner may use, at a path, or in /run/iosched (of who
+    /// is not root, in $XDG_RUNTIME_DIR/iosched) under a name, as live:db
+    #[arg(long, value_name = "SOCKET|live:NAME", value_hint = ValueHint::FilePath)]
     control: Option<PathBuf>,
 
     /// Let clients connect without TLS, over the network, too: whoever reaches the port has the disk
@@ -78,8 +79,8 @@ Examples:
       a database and a backup: the backup has what the database leaves
   iosched serve model:sata-2005,size=1G --scheduler deadline
       a disk of 2005, in memory
-  iosched serve disk.img --control disk.control
-      then: iosched set --at disk.control scheduler=deadline
+  iosched serve disk.img --control live:db
+      then: iosched set live:db scheduler=deadline
   iosched serve /dev/sdb --tcp 0.0.0.0:10809 --tls /etc/iosched/tls";
 
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
@@ -100,7 +101,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     };
     let plain = tls.is_none() || args.insecure;
     let names: Vec<String> = exports.as_slice().iter().map(describe).collect();
-    let control = args.control.as_deref().map(bind).transpose()?;
+    let control = args.control.as_deref().map(bind_control).transpose()?;
     let served = disk.serve(Some(Config { listeners, exports, tls, plain, limits }))?;
     let about = about(&served)?;
     let handle = served.handle.clone();
@@ -118,7 +119,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
         say!("{place}");
     }
     if let Some(path) = &args.control {
-        say!("control: iosched ls --at {}", path.display());
+        say!("control: iosched ls {}", path.display());
     }
     // Without systemd nobody listens.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);

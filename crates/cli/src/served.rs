@@ -16,6 +16,7 @@ use crate::backing;
 use crate::fail::usage;
 use crate::output::{self, say};
 use crate::signals::on_signal;
+use crate::tree::socket_to_make;
 
 /// What a shell says of a program that a signal ended: so much more than the signal's number.
 const BY_SIGNAL: i32 = 128;
@@ -239,6 +240,11 @@ pub(crate) fn bind(path: &Path) -> Result<OwnedListener> {
         say!("{}: left by a server that has ended; it is replaced", path.display());
     }
     Ok(listener)
+}
+
+/// Listens on a control socket, named by a path or as `live:NAME`.
+pub(crate) fn bind_control(given: &Path) -> Result<OwnedListener> {
+    bind(&socket_to_make(given)?)
 }
 
 /// A size for people.

@@ -9,8 +9,9 @@ use clap::{Args, ValueHint};
 use iosched_kernel::attribute::{Declaration, chosen, declaration, is_exactly, is_same};
 
 use crate::fail::{is_usage, usage};
+use crate::nearest::did_you_mean;
 use crate::output;
-use crate::tree::{Disks, Named, SYS_BLOCK};
+use crate::tree::{Disks, Named};
 
 /// Write attributes of disks
 ///
@@ -20,21 +21,23 @@ use crate::tree::{Disks, Named, SYS_BLOCK};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SetArgs {
-    /// An attribute and its new value, as scheduler=cfq, nr_requests=64, iosched/slice_idle=0 or clients/3/ioprio=idle; where
-    /// there are several disks, with the disk's name as sda/scheduler=bfq
-    #[arg(value_name = "NAME=VALUE", required = true, value_parser = assignment)]
-    assignments: Vec<Assignment>,
+    /// A disk, as sda, /dev/sda, a mount point or a file on it, or live:NAME for a live disk, the directory of a mounted disk, or
+    /// a control socket; then attributes and their new values, as scheduler=cfq, nr_requests=64, iosched/slice_idle=0 or
+    /// clients/3/ioprio=idle; without a disk, with its name as sda/scheduler=bfq
+    #[arg(value_name = "DISK|NAME=VALUE", required = true)]
+    words: Vec<String>,
 
-    /// Whose: a directory of disks, one disk, the directory of a mounted disk, or a control socket
-    #[arg(long, value_name = "TREE", default_value = SYS_BLOCK, value_hint = ValueHint::AnyPath)]
-    at: PathBuf,
+    /// Whose, instead: a directory of disks, or any DISK
+    #[arg(long, value_name = "TREE", value_hint = ValueHint::AnyPath)]
+    at: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   iosched set sda/scheduler=bfq sda/iosched/low_latency=0
-  iosched set --at /mnt/disk scheduler=cfq slice_idle=0
-  iosched set --at /run/iosched.control clients/3/ioprio=idle";
+  iosched set /srv/data scheduler=mq-deadline
+  iosched set live:db scheduler=cfq slice_idle=0
+  iosched set live:db clients/3/ioprio=idle";
 
 #[derive(Clone, Debug)]
 struct Assignment {
@@ -42,20 +45,30 @@ struct Assignment {
     value: String,
 }
 
-fn assignment(text: &str) -> Result<Assignment, String> {
+fn assignment(text: &str) -> Result<Assignment> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() && !value.contains('\n') => {
             Ok(Assignment { name: name.to_owned(), value: value.to_owned() })
         }
-        _ => Err("is not NAME=VALUE, such as scheduler=cfq".to_owned()),
+        _ => Err(usage(format!("{text}: is not NAME=VALUE, such as scheduler=cfq"))),
     }
 }
 
 pub(crate) fn run(args: &SetArgs) -> Result<()> {
-    let mut disks = Disks::open(&args.at)?;
-    check(&mut disks, &args.assignments)?;
+    let (mut disks, words) = Disks::of(args.at.as_deref(), &args.words)?;
+    if let (None, Some(word)) =
+        (&args.at, words.first().filter(|word| words.len() == args.words.len() && !word.contains('=')))
+    {
+        let meant = did_you_mean(word, disks.disks.iter().map(|disk| disk.name.as_str()));
+        return Err(usage(format!("{word}: is neither a disk nor NAME=VALUE, such as scheduler=cfq{meant}")));
+    }
+    let assignments = words.iter().map(|word| assignment(word)).collect::<Result<Vec<_>>>()?;
+    if assignments.is_empty() {
+        return Err(usage(format!("{}: what of it? Write NAME=VALUE behind it, such as scheduler=cfq", args.words[0])));
+    }
+    check(&mut disks, &assignments)?;
     let mut done: Vec<String> = Vec::new();
-    for assignment in &args.assignments {
+    for assignment in &assignments {
         let value = only(&mut disks, assignment).and_then(|file| set(&mut disks, &file, &assignment.value));
         let value = value.map_err(|error| with_done(error, &done))?;
         let line = format!("{}={value}", assignment.name.trim_matches('/'));

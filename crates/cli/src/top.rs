@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
@@ -23,9 +23,13 @@ const NAME_WIDTH: usize = 28;
 /// interval, p99 is of all since the client came.
 #[derive(Args, Debug)]
 pub(crate) struct TopArgs {
-    /// Whose: the directory of a mounted disk, or a control socket
+    /// Which disk: live:NAME, the directory of a mounted disk, or a control socket
+    #[arg(value_name = "DISK", required_unless_present = "at", conflicts_with = "at", value_hint = ValueHint::AnyPath)]
+    disk: Option<PathBuf>,
+
+    /// Which disk, the same
     #[arg(long, value_name = "TREE", value_hint = ValueHint::AnyPath)]
-    at: PathBuf,
+    at: Option<PathBuf>,
 
     /// Seconds between two tables
     #[arg(short, long, value_name = "S", default_value_t = 2.0)]
@@ -56,26 +60,34 @@ struct Shown {
     writes: Had,
 }
 
+impl TopArgs {
+    /// Where the disk is.
+    fn place(&self) -> &Path {
+        self.disk.as_deref().or(self.at.as_deref()).unwrap_or(Path::new(""))
+    }
+}
+
 pub(crate) fn run(args: &TopArgs) -> Result<()> {
     if !(0.1..=3600.0).contains(&args.interval) {
         return Err(usage(format!("--interval {} is out of range 0.1..=3600 s", args.interval)));
     }
-    let mut disks = Disks::open(&args.at)?;
+    let at = args.place();
+    let mut disks = Disks::open(at)?;
     let [disk] = &disks.disks[..] else {
-        return Err(usage(format!("{}: top shows one disk; name it, as {0}/NAME", args.at.display())));
+        return Err(usage(format!("{}: top shows one disk; name it, as {0}/NAME", at.display())));
     };
     let disk = disk.clone();
     if disks.tree.list(&disk.path_of("clients")).is_err() {
         return Err(usage(format!(
             "{}: the kernel's disks do not tell who uses them; top is for live disks",
-            args.at.display()
+            at.display()
         )));
     }
     let term = Term::stdout();
     let (mut before, mut since) = (clients(disks.tree.as_mut(), &disk), Instant::now());
     for _ in 0..args.count.unwrap_or(u32::MAX) {
         std::thread::sleep(Duration::from_secs_f64(args.interval));
-        let scheduler = disks.tree.read(&disk.path_of("queue/scheduler")).map_err(|error| ended(args, error))?;
+        let scheduler = disks.tree.read(&disk.path_of("queue/scheduler")).map_err(|error| ended(at, error))?;
         let now = clients(disks.tree.as_mut(), &disk);
         let seconds = since.elapsed().as_secs_f64();
         since = Instant::now();
@@ -90,8 +102,8 @@ pub(crate) fn run(args: &TopArgs) -> Result<()> {
 }
 
 /// What was there a moment ago is there no more: its server has ended.
-fn ended(args: &TopArgs, error: TreeError) -> anyhow::Error {
-    let at = args.at.display();
+fn ended(at: &Path, error: TreeError) -> anyhow::Error {
+    let at = at.display();
     if error.is_absence() || error.is_end() { anyhow!("{at}: the disk's server has ended") } else { error.into() }
 }
 

@@ -149,7 +149,7 @@ fn schedulers(text: &str) -> Result<Schedulers, String> {
             _ => settings.push(part.to_owned()),
         }
     }
-    let parsed = settings.iter().map(|text| text.parse::<Setting>().map_err(|error| error.to_string()));
+    let parsed = settings.iter().map(|text| options::setting(text));
     parsed.collect::<Result<_, _>>().map(Schedulers)
 }
 

@@ -11,7 +11,7 @@ use iosched_live::ublk::{self, Devices, Stopper};
 
 use crate::exports::{ExportArgs, describe};
 use crate::output::{self, say};
-use crate::served::{DiskArgs, Ending, about, bind, end};
+use crate::served::{DiskArgs, Ending, about, bind_control, end};
 
 /// Make a disk a block device /dev/ublkbN, with an elevator in its path
 ///
@@ -35,8 +35,9 @@ pub(crate) struct UblkArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=NUMBER_MAX))]
     number: Option<u32>,
 
-    /// Answer iosched ls, get and set --at SOCKET there: a unix socket which only its owner may use
-    #[arg(long, value_name = "SOCKET", value_hint = ValueHint::FilePath)]
+    /// Answer iosched ls, get, set and top there: a unix socket which only its owner may use, at a path, or in /run/iosched (of who
+    /// is not root, in $XDG_RUNTIME_DIR/iosched) under a name, as live:db
+    #[arg(long, value_name = "SOCKET|live:NAME", value_hint = ValueHint::FilePath)]
     control: Option<PathBuf>,
 }
 
@@ -51,8 +52,8 @@ Examples:
       --export scratch,weight=100
       one disk as two devices, /dev/ublkb0 for the database and /dev/ublkb1,
       both with all of its blocks
-  iosched ublk model:sata-7200,size=4G --number 7 --control disk.control
-      then: iosched set --at disk.control scheduler=deadline";
+  iosched ublk model:sata-7200,size=4G --number 7 --control live:db
+      then: iosched set live:db scheduler=deadline";
 
 pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
     let ending = Ending::on_signal()?;
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
     let exports = args.exports.load(&args.disk.name())?;
     ublk::check()?;
     let disk = args.disk.open()?;
-    let control = args.control.as_deref().map(bind).transpose()?;
+    let control = args.control.as_deref().map(bind_control).transpose()?;
     let served = disk.serve(None)?;
     let control = control.map(|listener| Forest::new(vec![served.handle.clone()]).serve(listener)).transpose()?;
     let devices = match ublk::attach(&served.handle, &exports, args.number) {
@@ -103,7 +104,7 @@ fn announce(served: &Served, devices: &Devices, control: Option<&Path>) -> Resul
         say!("warning: {warning}");
     }
     if let Some(path) = control {
-        say!("control: iosched ls --at {}", path.display());
+        say!("control: iosched ls {}", path.display());
     }
     let lines =
         devices.as_slice().iter().map(|device| format!("{}: {}\n", device.path().display(), describe(&device.export)));

@@ -58,8 +58,10 @@ fn a_disk_is_listed_with_its_scheduler_its_depth_and_its_file() {
     let words: Vec<_> = line.split_whitespace().collect();
     assert_eq!((&words[1..4], words[5..].to_vec()), (&["16", "MiB", "none"][..], vec!["128", file.to_str().unwrap()]));
     let name = device.name();
-    let (code, json, _) = run(&["ls", "--at", &format!("/sys/block/{name}"), "--json"]);
-    assert!(code == 0 && json.contains("\"size_bytes\": 16777216"), "{json}");
+    for of in [&["ls", "--at", &format!("/sys/block/{name}")][..], &["ls", name], &["ls", &format!("/dev/{name}")]] {
+        let (code, json, _) = run(&[of, &["--json"]].concat());
+        assert!(code == 0 && json.contains("\"size_bytes\": 16777216"), "{of:?}: {json}");
+    }
 }
 
 #[test]
@@ -69,6 +71,8 @@ fn a_disk_is_set_and_what_is_wrong_is_told_with_what_would_be_right() {
     let of = |attribute: &str| format!("{name}/{attribute}");
     assert_eq!(run(&["set", &of("scheduler=mq-deadline"), &of("fifo_batch=4")]).0, 0);
     assert_eq!(run(&["get", "-n", &of("fifo_batch")]).1, "4\n");
+    assert_eq!(run(&["set", name, "scheduler=mq-deadline", "fifo_batch=5"]).1, "scheduler=mq-deadline\nfifo_batch=5\n");
+    assert_eq!(run(&["get", &format!("/dev/{name}"), "fifo_batch", "-n"]).1, "5\n");
     for (assignment, code, told) in [
         ("nr_requests=0", 2, "nr_requests: 0 is out of range 1..=4294967295 requests"),
         ("write_cache=off", 2, "it takes one of write back, write through"),

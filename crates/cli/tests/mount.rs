@@ -311,6 +311,7 @@ fn a_servers_disk_is_listed_read_and_set_through_its_control_socket() {
     assert!(code == 0 && out.contains("sda") && out.contains("cfq"), "{out}");
     assert_eq!(run(&["set", "--at", at, "scheduler=bfq", "low_latency=0"]).1, "scheduler=bfq\nlow_latency=0\n");
     assert_eq!(run(&["get", "--at", at, "-n", "iosched/low_latency", "sda/size"]).1, "0\n2048\n");
+    assert_eq!(run(&["get", at, "-n", "iosched/low_latency", "sda/size"]).1, "0\n2048\n", "or without --at");
     let (code, _, err) = run(&["set", "--at", at, "scheduler=bogus"]);
     assert!(code == 2 && err.contains("scheduler: \"bogus\" is not an elevator; there are noop"), "{err}");
     let (code, _, err) = run(&["set", "--at", at, "nothing=1"]);
@@ -319,6 +320,39 @@ fn a_servers_disk_is_listed_read_and_set_through_its_control_socket() {
     child.wait().unwrap();
     let (code, _, err) = run(&["ls", "--at", at]);
     assert!(code == 2 && err.contains("the server of this control socket is gone"), "{err}");
+}
+
+#[test]
+fn a_live_disk_with_a_name_is_found_by_it() {
+    let here = directory("mount-live");
+    let iosched = |args: &[&str]| {
+        let mut command = Command::new(IOSCHED);
+        command.args(args).env("RUNTIME_DIRECTORY", here.join("run"));
+        command
+    };
+    let said = |args: &[&str]| {
+        let output = iosched(args).output().unwrap();
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        (output.status.code().unwrap(), text)
+    };
+    let nbd = here.join("nbd");
+    let serve = ["serve", "memory:1M", "--control", "live:db", "--unix", nbd.to_str().unwrap()];
+    let mut child = iosched(&serve).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(told.any(|line| line == "control: iosched ls live:db"));
+    assert!(said(&["ls"]).1.lines().any(|line| line.starts_with("live disks: ") && line.contains("live:db")));
+    assert_eq!(
+        said(&["set", "live:db", "scheduler=cfq", "slice_idle=3"]),
+        (0, "scheduler=cfq\nslice_idle=3\n".to_owned())
+    );
+    assert_eq!(said(&["get", "live:db", "slice_idle", "-n"]), (0, "3\n".to_owned()));
+    assert_eq!(said(&["top", "live:db", "-n", "1", "-i", "0.1"]).0, 0);
+    for (name, told) in [("live:dv", "did you mean live:db?"), ("live:a/b", "one word without a slash")] {
+        let (code, said) = said(&["get", name]);
+        assert!(code == 2 && said.contains(told), "{name}: {said}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

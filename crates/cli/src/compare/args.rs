@@ -55,7 +55,8 @@ pub(crate) struct CompareArgs {
     pub(crate) machine: Option<String>,
 
     /// A scheduler and what to set of it or of the queue, as cfq or cfq:slice_idle=0,quantum=32,nr_requests=512;
-    /// once per setting to compare; all stands for every elevator there is, today for those that Linux has today
+    /// once per setting to compare; cfq:slice_idle=0..8/2 scans from 0 to 8 in steps of 2, a setting each; all stands for
+    /// every elevator there is, today for those that Linux has today
     /// [default: noop, deadline and cfq]
     #[arg(short, long = "scheduler", value_name = "SETTING|all|today")]
     pub(crate) schedulers: Vec<String>,
@@ -182,6 +183,7 @@ Examples:
   iosched compare --workload random-read.fio --scheduler cfq \\
       --output-format fio-json
   iosched compare --workload jobs.toml --device sata-ssd --runs 20 --csv
+  iosched compare --scheduler deadline --scheduler cfq:slice_idle=0..8/2
   iosched compare --on /srv/test --workload mixed.fio --scheduler none \\
       --scheduler bfq --until-sure 3
   iosched compare --on /dev/sdb --workload random-read.fio --run-for 60 \\

@@ -14,7 +14,7 @@ use iosched_lab::{Control, LabError, SettingRecord, command_record, workload_rec
 
 use super::{CompareArgs, Comparing, Written, outputs};
 use crate::fail::usage;
-use crate::options::{RunLength, UNTIL_SURE_PERCENT, open_workload, percent, quoted, replay};
+use crate::options::{RunLength, UNTIL_SURE_PERCENT, open_workload, percent, quoted, replay, scanned};
 use crate::watched::on_interrupt;
 
 /// What is asked of a real device.
@@ -155,7 +155,10 @@ fn settings(args: &CompareArgs, device: &BlockDevice) -> Result<Vec<SettingRecor
     for text in named {
         match text.as_str() {
             "all" | "today" => all.iter().try_for_each(|name| add(name))?,
-            text => add(text)?,
+            text => {
+                let scanned = scanned(text).map_err(|problem| usage(format!("--scheduler {text}: {problem}")))?;
+                scanned.iter().try_for_each(|text| add(text))?;
+            }
         }
     }
     if settings.is_empty() {

@@ -1,8 +1,11 @@
 //! What --scheduler names.
 
-use iosched::{Registered, Registry, Setting};
+use iosched::{Registered, Registry, Setting, SettingError};
 
-/// What one --scheduler names: a setting, or several elevators with their defaults.
+use super::scan::scanned;
+use crate::nearest::{did_you_mean, listed};
+
+/// What one --scheduler names: a setting, one for each value of a scan, or several elevators with their defaults.
 pub(crate) fn settings(text: &str) -> Result<Vec<Setting>, String> {
     let defaults = |wanted: fn(&Registered) -> bool| {
         let linux = Registry::linux();
@@ -12,10 +15,19 @@ pub(crate) fn settings(text: &str) -> Result<Vec<Setting>, String> {
     match text {
         "all" => Ok(defaults(|_| true)),
         "today" => Ok(defaults(|elevator| elevator.until.is_none())),
-        _ => setting(text).map(|setting| vec![setting]),
+        _ => scanned(text)?.iter().map(|text| setting(text)).collect(),
     }
 }
 
 pub(crate) fn setting(text: &str) -> Result<Setting, String> {
-    text.parse().map_err(|error: iosched::SettingError| error.to_string())
+    text.parse().map_err(|error: SettingError| {
+        let meant = match &error {
+            SettingError::UnknownElevator(unknown) => did_you_mean(&unknown.name, unknown.known.iter().copied()),
+            SettingError::UnknownName { name, tunables, attributes, .. } => {
+                did_you_mean(name, listed(tunables).chain(listed(attributes)))
+            }
+            _ => String::new(),
+        };
+        format!("{error}{meant}")
+    })
 }

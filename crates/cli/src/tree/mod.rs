@@ -3,6 +3,7 @@
 
 mod directory;
 mod name;
+mod place;
 mod socket;
 mod words;
 
@@ -10,10 +11,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use iosched_kernel::{BlockDevice, FindError, Roots};
 
 use crate::fail::usage;
 
 pub(crate) use name::{Disk, Named};
+pub(crate) use place::{lives, socket_to_make};
 
 /// Where the kernel's disks are.
 pub(crate) const SYS_BLOCK: &str = "/sys/block";
@@ -68,19 +71,33 @@ pub(crate) struct Disks {
 }
 
 impl Disks {
-    /// The disks at `at`: a directory of disks as `/sys/block`, a disk in it, the directory of a mounted disk, a device file, or a
-    /// control socket.
+    /// Those that a command line names: with --at, or with its first word, which is not among the words that are left then. Else
+    /// all of the kernel's.
+    pub(crate) fn of<'w>(at: Option<&Path>, words: &'w [String]) -> Result<(Self, &'w [String])> {
+        match (at, words.split_first()) {
+            (Some(at), _) => Ok((Self::open(at)?, words)),
+            (None, Some((first, rest))) if place::is_place(first) => Ok((Self::open(Path::new(first))?, rest)),
+            (None, _) => Ok((Self::open(Path::new(SYS_BLOCK))?, words)),
+        }
+    }
+
+    /// The disks at `at`: a directory of disks as `/sys/block`, a disk in it, the directory of a mounted disk, a control socket, a
+    /// live disk's name, a kernel's disk's name or device file, or what is on one: a mount point, a file.
     pub(crate) fn open(at: &Path) -> Result<Self> {
+        if let Some(socket) = place::live(at)? {
+            return Self::open(&socket);
+        }
         if iosched_live::control::is_socket(at) {
             let mut tree = socket::Socket::connect(at)?;
             let disks = tree.list("")?.into_iter().filter(|entry| entry.is_directory);
             let disks = disks.map(|Entry { name, .. }| Disk { path: name.clone(), name }).collect();
             return Ok(Self { tree: Box::new(tree), disks, are_the_kernels: false });
         }
-        let at = match at.strip_prefix("/dev") {
-            Ok(name) if !at.is_dir() => Path::new(SYS_BLOCK).join(name),
-            _ => at.to_owned(),
-        };
+        let is_name = at.to_str().is_some_and(|name| BlockDevice::named(&Roots::default(), name).is_ok());
+        if is_name || !at.is_dir() {
+            return Self::on(at);
+        }
+        let at = at.to_owned();
         if let Err(error) = std::fs::read_dir(&at) {
             return Err(absent(&at, &error));
         }
@@ -98,13 +115,28 @@ impl Disks {
         let entries = tree.list("")?.into_iter().filter(|entry| is_disk(&root.join(&entry.name)));
         let disks: Vec<_> = entries.map(|Entry { name, .. }| Disk { path: name.clone(), name }).collect();
         if disks.is_empty() && root != Path::new(SYS_BLOCK) {
-            return Err(usage(format!(
-                "{}: no disk is there; give a disk as {SYS_BLOCK}/sda or DIR/block/NAME, the directory of a mounted disk, or a \
-                 control socket",
-                at.display()
-            )));
+            return Self::on(&at);
         }
         Ok(Self { tree, disks, are_the_kernels })
+    }
+
+    /// The kernel's disk that `at` is, or is on.
+    fn on(at: &Path) -> Result<Self> {
+        let device = match BlockDevice::find(&Roots::default(), at) {
+            Ok(device) => device,
+            Err(FindError::Io { error, .. }) => return Err(absent(at, &error)),
+            Err(FindError::NoDevice { path, kind }) => {
+                return Err(usage(format!(
+                    "{}: no disk is there, nor is it on one: it is in a file system ({kind}) without; give a disk as sda or \
+                     {SYS_BLOCK}/sda, the directory of a mounted disk, or a control socket",
+                    path.display()
+                )));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let name = device.disk_name().to_owned();
+        let tree = Box::new(directory::Directory::new(&Path::new(SYS_BLOCK).join(&name)));
+        Ok(Self { tree, disks: vec![Disk { name, path: String::new() }], are_the_kernels: true })
     }
 }
 

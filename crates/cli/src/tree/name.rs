@@ -5,6 +5,7 @@ use iosched_kernel::attribute::{Declaration, chosen, declaration};
 
 use super::{Disks, Entry, Tree, TreeError};
 use crate::fail::usage;
+use crate::nearest::nearest;
 
 /// Where names are looked for in a disk's directory, in this order.
 const PLACES: &[&str] = &["queue/", "queue/iosched/", ""];
@@ -55,15 +56,14 @@ impl Disks {
             }
             _ => (self.disks.clone(), given),
         };
-        let first = disks.first().cloned();
         let mut found = Vec::new();
-        for disk in disks {
-            if let Some(path) = self.find_of(&disk, name)? {
-                found.push(Named { disk, name: name.to_owned(), path });
+        for disk in &disks {
+            if let Some(path) = self.find_of(disk, name)? {
+                found.push(Named { disk: disk.clone(), name: name.to_owned(), path });
             }
         }
         if found.is_empty() {
-            return Err(self.unknown(first, name));
+            return Err(self.unknown(&disks, name));
         }
         Ok(found)
     }
@@ -81,14 +81,40 @@ impl Disks {
         Ok(None)
     }
 
-    /// `disk` has nothing of that name.
-    fn unknown(&mut self, disk: Option<Disk>, name: &str) -> anyhow::Error {
-        let Some(disk) = disk else {
+    /// None of `disks` has anything of that name.
+    fn unknown(&mut self, disks: &[Disk], name: &str) -> anyhow::Error {
+        let Some(disk) = disks.first() else {
             return usage("there is no disk");
         };
-        let mut known: Vec<_> = self.all_of(&disk).unwrap_or_default().into_iter().map(|named| named.name).collect();
+        let mut known: Vec<_> = self.all_of(disk).unwrap_or_default().into_iter().map(|named| named.name).collect();
         known.retain(|name| !name.starts_with("clients/"));
-        usage(format!("{name}: there is no such attribute; {} has {}", disk.name, known.join(", ")))
+        let tunables = known.iter().filter_map(|known| known.strip_prefix("iosched/"));
+        let attributes = || known.iter().map(String::as_str).chain(tunables.clone());
+        let [_] = disks else {
+            // A word may be meant as a disk, an attribute, or a disk's attribute.
+            let names = || disks.iter().map(|disk| disk.name.as_str());
+            let meant = match name.split_once('/') {
+                Some((given, rest)) => nearest(given, names()).map(|disk| format!("{disk}/{rest}")),
+                None => None,
+            };
+            let meant = meant.or_else(|| nearest(name, names().chain(attributes())).map(str::to_owned));
+            let told = meant.map_or_else(
+                || {
+                    format!(
+                        "disks are {}, and iosched get {} shows what one has",
+                        names().collect::<Vec<_>>().join(", "),
+                        disk.name
+                    )
+                },
+                |meant| format!("did you mean {meant}?"),
+            );
+            return usage(format!("{name}: there is no such disk or attribute; {told}"));
+        };
+        let told = nearest(name, attributes()).map_or_else(
+            || format!("{} has {}", disk.name, known.join(", ")),
+            |meant| format!("did you mean {meant}?"),
+        );
+        usage(format!("{name}: there is no such attribute; {told}"))
     }
 
     /// Every file of a disk, by the shortest name that finds it.

@@ -204,5 +204,12 @@ pub(super) fn unknown_names(place: &Sandbox) {
     place
         .iosched(&["set", &format!("{name}/iosched/slice_idle=0")])
         .refused(2, &["there is no such attribute", "fifo_batch"]);
-    place.iosched(&["set", "no-such-disk/scheduler=none"]).refused(2, &["there is no such attribute"]);
+    place
+        .iosched(&["set", "no-such-disk/scheduler=none"])
+        .refused(2, &["there is no such disk or attribute; disks are"]);
+    place.iosched(&["set", &format!("{name}x"), "scheduler=none"]).refused(2, &["is neither a disk", "did you mean"]);
+    place.iosched(&["set", &name, "shceduler=none"]).refused(2, &["did you mean scheduler?"]);
+    place.iosched(&["set", &name]).refused(2, &["what of it?"]);
+    place.iosched(&["get", &format!("{name}x")]).refused(2, &["there is no such disk or attribute; did you mean"]);
+    place.iosched(&["get", "live:nothing"]).refused(2, &["there is no such live disk"]);
 }

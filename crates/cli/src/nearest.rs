@@ -1,0 +1,39 @@
+//! What was meant, most likely, by a name that there is not.
+
+/// The name nearest to `given`, if one is near: a letter or two that are missing, too many, wrong or swapped.
+pub(crate) fn nearest<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let given = given.trim().to_lowercase();
+    let far = (given.chars().count() / 3).max(1);
+    let distances = known.into_iter().map(|name| (strsim::damerau_levenshtein(&given, &name.to_lowercase()), name));
+    distances.filter(|&(distance, _)| distance <= far).min_by_key(|&(distance, _)| distance).map(|(_, name)| name)
+}
+
+/// `; did you mean cfq?`, to be put behind what is wrong; empty if nothing is near.
+pub(crate) fn did_you_mean<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    nearest(given, known).map_or_else(String::new, |name| format!("; did you mean {name}?"))
+}
+
+/// The names in a list as errors have it.
+pub(crate) fn listed(names: &str) -> impl Iterator<Item = &str> {
+    names.split(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_fingers_is_near_and_another_word_is_not() {
+        let known = ["noop", "deadline", "cfq", "mq-deadline", "bfq"];
+        for (given, meant) in [
+            ("cqf", Some("cfq")),
+            ("CFQ", Some("cfq")),
+            ("dedline", Some("deadline")),
+            ("mqdeadline", Some("mq-deadline")),
+            ("scan", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(given, known), meant, "{given}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Where disks are, by the names that people have for them: `sda`, `/dev/sda`, a mount point, a file, `live:NAME`.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use iosched_kernel::{BlockDevice, Roots};
+
+use crate::fail::usage;
+
+/// Stands before the name of a live disk, which is that of its control socket.
+const LIVE: &str = "live:";
+/// What the sockets of names end in.
+const SOCKET: &str = "control";
+/// Where an administrator's are.
+const OF_ADMINISTRATORS: &str = "/run/iosched";
+
+/// Whether a word of a command line names a place of disks, and no attribute.
+pub(super) fn is_place(word: &str) -> bool {
+    word.starts_with(LIVE)
+        || ["/", "./", "../"].iter().any(|begin| word.starts_with(begin))
+        || (!word.contains('/') && BlockDevice::named(&Roots::default(), word).is_ok())
+}
+
+/// Directories of control sockets that have names, those first in which this process makes its own: what systemd gives a
+/// service, the administrator's, and the user's.
+fn directories() -> Vec<PathBuf> {
+    let of_service = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
+    let of_user = std::env::var_os("XDG_RUNTIME_DIR").map(|of_user| Path::new(&of_user).join("iosched"));
+    let mut all = vec![PathBuf::from(OF_ADMINISTRATORS)];
+    all.extend(of_user);
+    if !rustix::process::geteuid().is_root() {
+        all.reverse();
+    }
+    of_service.into_iter().chain(all).collect()
+}
+
+/// The control socket of a live disk that is there, if `given` is the name of one.
+pub(super) fn live(given: &Path) -> Result<Option<PathBuf>> {
+    let Some(name) = given.to_str().and_then(|given| given.strip_prefix(LIVE)) else { return Ok(None) };
+    let file = file(name)?;
+    let found = directories().into_iter().map(|directory| directory.join(&file));
+    found.into_iter().find(|path| iosched_live::control::is_socket(path)).map(Some).ok_or_else(|| {
+        let there = lives();
+        let meant = crate::nearest::nearest(name, there.iter().map(String::as_str));
+        usage(match (meant, there.as_slice()) {
+            (Some(meant), _) => format!("{LIVE}{name}: there is no such live disk; did you mean {LIVE}{meant}?"),
+            (None, []) => {
+                format!("{LIVE}{name}: there is no such live disk; iosched serve DISK --control {LIVE}{name} makes one")
+            }
+            (None, there) => format!("{LIVE}{name}: there is no such live disk; there are {}", there.join(", ")),
+        })
+    })
+}
+
+/// The names of live disks that this process may find.
+pub(crate) fn lives() -> Vec<String> {
+    let entries =
+        directories().into_iter().filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
+    let sockets = entries.map(|entry| entry.path()).filter(|path| iosched_live::control::is_socket(path));
+    let names = sockets.filter(|path| path.extension().is_some_and(|extension| extension == SOCKET));
+    let mut names: Vec<_> = names.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Where a control socket is made: the path itself, or in the directory of this process' sockets, which is made with it.
+pub(crate) fn socket_to_make(given: &Path) -> Result<PathBuf> {
+    let Some(name) = given.to_str().and_then(|given| given.strip_prefix(LIVE)) else { return Ok(given.to_owned()) };
+    let file = file(name)?;
+    let Some(directory) = directories().into_iter().next() else {
+        return Err(usage(format!("{LIVE}{name}: no directory of sockets is known; give --control a path")));
+    };
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+    made.with_context(|| format!("{LIVE}{name}: {}", directory.display()))?;
+    Ok(directory.join(file))
+}
+
+fn file(name: &str) -> Result<String> {
+    if name.is_empty() || name.starts_with('.') || name.contains('/') {
+        return Err(usage(format!("{LIVE}{name}: a live disk's name is one word without a slash, as {LIVE}db")));
+    }
+    Ok(format!("{name}.{SOCKET}"))
+}
