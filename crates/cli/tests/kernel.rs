@@ -118,6 +118,24 @@ fn what_was_left_is_put_back_and_told() {
 }
 
 #[test]
+fn what_the_kernels_disks_do_is_shown() {
+    let Some((_here, _disk, device)) = disk("kernel-top") else { return };
+    let read = format!("dd if={} of=/dev/null bs=1M count=8 iflag=direct 2>/dev/null", device.path().display());
+    let reads = std::thread::spawn(move || {
+        (0..20).for_each(|_| assert!(Command::new("sh").args(["-c", &read]).status().unwrap().success()))
+    });
+    let (code, out, err) = run(&["top", device.name(), "--interval", "0.5", "--once", "--json"]);
+    reads.join().unwrap();
+    assert_eq!(code, 0, "{err}");
+    let sample: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let row = &sample["rows"][0];
+    assert_eq!((&row["disk"], &row["scheduler"]), (&device.name().into(), &"none".into()));
+    assert!(row["reads_per_s"].as_f64().unwrap() > 0.0 && row["writes_per_s"].as_f64() == Some(0.0), "{out}");
+    let (_, all, _) = run(&["top", "--once", "-i", "0.1"]);
+    assert!(all.lines().all(|line| line.chars().count() <= 80 || line.starts_with("waiting")), "{all}");
+}
+
+#[test]
 fn directories_that_were_left_are_removed() {
     let here = directory("kernel-directories");
     let state = here.join("state");

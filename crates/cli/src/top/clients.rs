@@ -1,0 +1,251 @@
+//! The clients of a live disk.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+use iosched_kernel::attribute::chosen;
+
+use super::Source;
+use super::table::{Cell, Column, Kind, Row, Sample};
+use crate::fail::usage;
+use crate::tree::{Disk, Disks, Named, Tree, TreeError};
+
+const COLUMNS: &[Column] = &[
+    Column { head: "no", name: "client", width: 4, kind: Kind::Number(0) },
+    Column { head: "pid", name: "pid", width: 7, kind: Kind::Number(0) },
+    Column { head: "client", name: "name", width: 14, kind: Kind::Text },
+    Column { head: "prio", name: "ioprio", width: 4, kind: Kind::Text },
+    Column { head: "wght", name: "weight", width: 4, kind: Kind::Number(0) },
+    Column { head: "use%", name: "share_percent", width: 4, kind: Kind::Percent(f64::INFINITY, f64::INFINITY) },
+    Column { head: "r/s", name: "reads_per_s", width: 6, kind: Kind::Number(0) },
+    Column { head: "MB/s", name: "read_mb_per_s", width: 6, kind: Kind::Number(1) },
+    Column { head: "wait ms", name: "read_wait_ms", width: 7, kind: Kind::Number(2) },
+    Column { head: "w/s", name: "writes_per_s", width: 6, kind: Kind::Number(0) },
+    Column { head: "MB/s", name: "write_mb_per_s", width: 6, kind: Kind::Number(1) },
+];
+const SHARE: usize = 5;
+const SETTABLE: &[(char, &str)] = &[('i', "ioprio"), ('w', "weight")];
+
+/// What a client has had of one kind up to a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Had {
+    ios: u64,
+    bytes: u64,
+    total_us: u64,
+    p99_us: u64,
+}
+
+/// A client as the tree shows it.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Shown {
+    name: String,
+    pid: Option<u64>,
+    ioprio: String,
+    group: String,
+    weight: String,
+    inflight: String,
+    reads: Had,
+    writes: Had,
+}
+
+impl Shown {
+    /// Its name without the process' number, which has a column.
+    fn short_name(&self) -> String {
+        let number = self.pid.map(|pid| format!("[{pid}]")).unwrap_or_default();
+        self.name.strip_suffix(number.as_str()).unwrap_or(&self.name).to_owned()
+    }
+}
+
+/// The clients of one live disk.
+pub(super) struct Clients {
+    disks: Disks,
+    disk: Disk,
+    /// As it was named.
+    at: PathBuf,
+    before: BTreeMap<u64, Shown>,
+    since: Instant,
+}
+
+impl Clients {
+    pub(super) fn of(mut disks: Disks, at: &Path) -> Result<Self> {
+        let [disk] = &disks.disks[..] else {
+            return Err(usage(format!("{}: top shows one live disk; name it, as {0}/NAME", at.display())));
+        };
+        let disk = disk.clone();
+        if disks.tree.list(&disk.path_of("clients")).is_err() {
+            return Err(usage(format!("{}: does not tell who uses it; it is no live disk", at.display())));
+        }
+        let before = clients(disks.tree.as_mut(), &disk);
+        Ok(Self { disks, disk, at: at.to_owned(), before, since: Instant::now() })
+    }
+
+    /// What was there a moment ago is there no more: its server has ended.
+    fn ended(&self, error: TreeError) -> anyhow::Error {
+        let at = self.at.display();
+        if error.is_absence() || error.is_end() { anyhow!("{at}: the disk's server has ended") } else { error.into() }
+    }
+}
+
+impl Source for Clients {
+    fn sample(&mut self) -> Result<Sample> {
+        let scheduler =
+            self.disks.tree.read(&self.disk.path_of("queue/scheduler")).map_err(|error| self.ended(error))?;
+        let now = clients(self.disks.tree.as_mut(), &self.disk);
+        let seconds = self.since.elapsed().as_secs_f64();
+        self.since = Instant::now();
+        let sample = table(&self.disk.name, chosen(&scheduler), &self.before, &now, seconds);
+        self.before = now;
+        Ok(sample)
+    }
+
+    fn set(&mut self, row: &str, attribute: &str, value: &str) -> Result<()> {
+        let name = format!("clients/{row}/{attribute}");
+        let file = Named { disk: self.disk.clone(), path: self.disk.path_of(&name), name };
+        let scheduler = self.disks.scheduler(&self.disk).unwrap_or_default();
+        if let Some(problem) = self.disks.wrong(&file, &scheduler, value) {
+            return Err(usage(problem));
+        }
+        Ok(self.disks.tree.write(&file.path, value)?)
+    }
+}
+
+/// All clients; one that goes while it is looked at is not among them.
+fn clients(tree: &mut dyn Tree, disk: &Disk) -> BTreeMap<u64, Shown> {
+    let entries = tree.list(&disk.path_of("clients")).unwrap_or_default();
+    let numbers = entries.into_iter().filter_map(|entry| entry.name.parse().ok());
+    numbers.filter_map(|number| Some((number, client(tree, disk, number)?))).collect()
+}
+
+fn client(tree: &mut dyn Tree, disk: &Disk, number: u64) -> Option<Shown> {
+    let mut read = |name: &str| {
+        let value = tree.read(&disk.path_of(&format!("clients/{number}/{name}"))).ok()?;
+        Some(value.trim_end().to_owned())
+    };
+    let stat = read("stat")?;
+    let kind = |kind: &str| stat.lines().find_map(|line| line.strip_prefix(kind)).map(had).unwrap_or_default();
+    Some(Shown {
+        name: read("name")?,
+        pid: read("pid").and_then(|pid| pid.parse().ok()).filter(|&pid| pid != 0),
+        ioprio: read("ioprio")?,
+        group: read("group").unwrap_or_default(),
+        weight: read("weight").unwrap_or_default(),
+        inflight: read("inflight").unwrap_or_default(),
+        reads: kind("read "),
+        writes: kind("write "),
+    })
+}
+
+fn had(line: &str) -> Had {
+    let value = |name: &str| {
+        let found = line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        found.and_then(|value| value.parse().ok()).unwrap_or(0)
+    };
+    let (ios, mean_us) = (value("ios"), value("mean_us"));
+    Had { ios, bytes: value("bytes"), total_us: ios * mean_us, p99_us: value("p99_us") }
+}
+
+fn table(
+    disk: &str,
+    scheduler: &str,
+    before: &BTreeMap<u64, Shown>,
+    now: &BTreeMap<u64, Shown>,
+    seconds: f64,
+) -> Sample {
+    let nothing = Shown::default();
+    let moved = |now: &Shown, before: &Shown| {
+        (now.reads.bytes + now.writes.bytes).saturating_sub(before.reads.bytes + before.writes.bytes)
+    };
+    let was = |number: &u64| before.get(number).unwrap_or(&nothing);
+    let together: u64 = now.iter().map(|(number, shown)| moved(shown, was(number))).sum();
+    let rows = now.iter().map(|(number, now)| {
+        let before = was(number);
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+        let reads = now.reads.ios.saturating_sub(before.reads.ios);
+        let wait_us = now.reads.total_us.saturating_sub(before.reads.total_us).checked_div(reads);
+        let share = if together == 0 { 0.0 } else { moved(now, before) as f64 / together as f64 * 100.0 };
+        Row {
+            id: number.to_string(),
+            cells: vec![
+                Cell::Number(*number as f64),
+                Cell::number(now.pid.map(|pid| pid as f64)),
+                Cell::Text(now.short_name()),
+                Cell::Text(now.ioprio.clone()),
+                Cell::number(now.weight.parse().ok()),
+                Cell::Number(share),
+                Cell::Number(rate(now.reads.ios, before.reads.ios)),
+                Cell::Number(rate(now.reads.bytes, before.reads.bytes) / 1e6),
+                Cell::number(wait_us.map(|us| us as f64 / 1e3)),
+                Cell::Number(rate(now.writes.ios, before.writes.ios)),
+                Cell::Number(rate(now.writes.bytes, before.writes.bytes) / 1e6),
+            ],
+            details: details(*number, now),
+        }
+    });
+    let title = format!(
+        "{disk}  {scheduler}  {:.1} MB/s, {} client{}",
+        together as f64 / 1e6 / seconds,
+        now.len(),
+        if now.len() == 1 { "" } else { "s" }
+    );
+    Sample { title, columns: COLUMNS, sorted_by: SHARE, rows: rows.collect(), note: None, settable: SETTABLE }
+}
+
+/// All that is known of a client, since it came.
+fn details(number: u64, shown: &Shown) -> Vec<String> {
+    let pid = shown.pid.map_or_else(String::new, |pid| format!(", process {pid}"));
+    let kind = |name: &str, had: &Had| {
+        let mean_us = had.total_us.checked_div(had.ios).unwrap_or(0);
+        format!(
+            "{name}: {} since it came, {:.1} MB, mean {:.2} ms, p99 {:.2} ms",
+            had.ios,
+            had.bytes as f64 / 1e6,
+            mean_us as f64 / 1e3,
+            had.p99_us as f64 / 1e3
+        )
+    };
+    vec![
+        format!("client {number}{pid}: {}", shown.name),
+        format!(
+            "ioprio {}, group {}, weight {}, in flight {}",
+            shown.ioprio, shown.group, shown.weight, shown.inflight
+        ),
+        kind("reads", &shown.reads),
+        kind("writes", &shown.writes),
+        format!("iosched set DISK clients/{number}/ioprio=idle"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(name: &str, reads: u64, mean_us: u64) -> Shown {
+        let reads = had(&format!("ios={reads} bytes={} errors=0 mean_us={mean_us} p50_us=1 p99_us=7", reads * 4096));
+        Shown { name: name.to_owned(), ioprio: "be/4".to_owned(), weight: "500".to_owned(), reads, ..Shown::default() }
+    }
+
+    #[test]
+    fn rates_shares_and_waits_are_of_the_interval() {
+        let before = BTreeMap::from([(1, shown("slow", 100, 10)), (2, shown("gone", 5, 5))]);
+        let now = BTreeMap::from([(1, shown("slow", 300, 30)), (3, shown("new", 600, 1000))]);
+        let mut sample = table("disk", "cfq", &before, &now, 2.0);
+        sample.sort(sample.sorted_by, true);
+        let text = sample.text();
+        let rows: Vec<Vec<&str>> =
+            text.trim_end().lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows.len(), 2, "{text}");
+        // 600 of 800 reads in two seconds; its wait is that of all it had.
+        assert_eq!(rows[0][..9], ["3", "-", "new", "be/4", "500", "75", "300", "1.2", "1.00"], "{text}");
+        // 300 x 30 - 100 x 10 = 8,000 us for 200 reads.
+        assert_eq!(rows[1][..9], ["1", "-", "slow", "be/4", "500", "25", "100", "0.4", "0.04"], "{text}");
+        assert_eq!(sample.json()["rows"][1]["read_wait_ms"], 0.04);
+    }
+
+    #[test]
+    fn it_fits_80_columns() {
+        assert!(COLUMNS.iter().map(|column| column.width + 1).sum::<usize>() <= 81);
+        assert!(COLUMNS.iter().all(|column| column.head.len() <= column.width));
+    }
+}

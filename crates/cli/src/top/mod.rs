@@ -1,0 +1,102 @@
+//! `iosched top`: who uses a live disk, how much of it, and how long they wait; and what the kernel's disks do.
+//!
+//! A source samples a table each interval; what shows it, a screen, text or JSON, knows nothing of what is in it.
+
+mod clients;
+mod kernel;
+mod screen;
+mod table;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, ValueHint};
+
+use self::clients::Clients;
+use self::kernel::KernelDisks;
+use self::table::Sample;
+use crate::fail::usage;
+use crate::output;
+use crate::tree::{Disks, SYS_BLOCK};
+
+/// Show what disks do and who uses them: rates, waits and shares
+///
+/// Of a live disk its clients: who has how much of it and how long they wait. Else the kernel's disks, as iostat has them, each with its scheduler.
+/// Rates and waits are of the interval.
+///
+/// On a terminal the table is drawn anew every interval, and keys sort it, filter it and set clients' priorities; elsewhere one table follows
+/// the other.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TopArgs {
+    /// Which disk: live:NAME, the directory of a mounted disk, a control socket, or one of the kernel's as sda or /dev/sda [default: all of the
+    /// kernel's]
+    #[arg(value_name = "DISK", conflicts_with = "at", value_hint = ValueHint::AnyPath)]
+    disk: Option<PathBuf>,
+
+    /// Which disk, the same
+    #[arg(long, value_name = "TREE", value_hint = ValueHint::AnyPath)]
+    at: Option<PathBuf>,
+
+    /// Seconds between two tables
+    #[arg(short, long, value_name = "S", default_value_t = 2.0)]
+    interval: f64,
+
+    /// Tables to show [default: until q or Ctrl-C]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    count: Option<u32>,
+
+    /// One table, after one interval
+    #[arg(long, conflicts_with = "count")]
+    once: bool,
+
+    /// One JSON document a table, a line each
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  iosched top
+  iosched top sda --interval 1
+  iosched top live:db
+  iosched top live:db --once --json
+
+Keys: q quit, s sort by the next column, r reverse, / filter, p pause, up and
+down choose, Enter details, i set a client's ioprio, w its weight";
+
+/// What samples a table each time it is asked.
+trait Source {
+    /// What was in the time since the last one, or since it was made.
+    fn sample(&mut self) -> Result<Sample>;
+
+    /// Gives an attribute of a row a value; fails with what is wrong with it.
+    fn set(&mut self, row: &str, attribute: &str, value: &str) -> Result<()>;
+}
+
+pub(crate) fn run(args: &TopArgs) -> Result<()> {
+    if !(0.1..=3600.0).contains(&args.interval) {
+        return Err(usage(format!("--interval {} is out of range 0.1..=3600 s", args.interval)));
+    }
+    let at = args.disk.as_deref().or(args.at.as_deref());
+    let disks = Disks::open(at.unwrap_or(Path::new(SYS_BLOCK)))?;
+    let mut source: Box<dyn Source> = if disks.are_the_kernels {
+        Box::new(KernelDisks::of(disks, at.is_some())?)
+    } else {
+        Box::new(Clients::of(disks, at.unwrap_or(Path::new("")))?)
+    };
+    let interval = Duration::from_secs_f64(args.interval);
+    let count = if args.once { Some(1) } else { args.count };
+    if !args.json && count.is_none() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
+        return screen::show(source.as_mut(), interval);
+    }
+    for _ in 0..count.unwrap_or(u32::MAX) {
+        std::thread::sleep(interval);
+        let mut sample = source.sample()?;
+        sample.sort(sample.sorted_by, sample.is_descending(sample.sorted_by));
+        output::print(&if args.json { format!("{}\n", sample.json()) } else { sample.text() })?;
+    }
+    Ok(())
+}
