@@ -3,6 +3,8 @@
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::watched::ProgressKind;
+
 /// Choose, tune and run I/O schedulers, with evidence.
 ///
 /// Without a command, compares noop, deadline and cfq on a recorded pgbench run that comes with iosched, on a modelled
@@ -13,6 +15,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(name = "iosched", version, max_term_width = 100)]
 pub(crate) struct Cli {
+    /// How it is told on standard error how far long work is
+    #[arg(long, global = true, value_enum, value_name = "HOW", default_value_t, display_order = 900)]
+    pub(crate) progress: ProgressKind,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -24,6 +29,7 @@ pub(crate) enum Command {
     Tune(Box<crate::tune::TuneArgs>),
     Advise(Box<crate::advise::AdviseArgs>),
     Reproduce(crate::reproduce::ReproduceArgs),
+    Record(crate::record::RecordArgs),
     Serve(Box<crate::serve::ServeArgs>),
     Top(crate::top::TopArgs),
     Report(crate::report::ReportArgs),

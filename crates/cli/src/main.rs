@@ -30,6 +30,7 @@ mod mount;
 mod nearest;
 mod options;
 mod output;
+mod record;
 mod report;
 mod reproduce;
 mod restore;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn carry_out(cli: Cli) -> Result<ExitCode> {
+    cli.progress.choose();
     let command = match cli.command {
         Some(command) => command,
         // The same declaration, without options.
@@ -77,6 +79,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Tune(args) => return tune::run(&args),
         Command::Advise(args) => return advise::run(&args),
         Command::Reproduce(args) => return reproduce::run(&args),
+        Command::Record(args) => return record::run(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Top(args) => top::run(&args)?,
         Command::Report(args) => report::run(&args)?,

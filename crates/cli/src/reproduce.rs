@@ -17,8 +17,7 @@ use crate::fail::INTERRUPTED;
 use crate::options::{or_cpus, quoted};
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
 use crate::show::{Look, reproduction};
-use crate::watched::on_interrupt;
-use crate::watched::progress_bar;
+use crate::watched::{Meter, on_interrupt};
 
 /// Stands for every experiment.
 const ALL: &str = "all";
@@ -156,25 +155,24 @@ fn carry_out(
     control: &Control,
     mut records: Records,
 ) -> Result<(Reproduced, Result<()>)> {
-    let bar = progress_bar("{bar:30} {pos} of {len} runs, {msg}{eta} to go");
+    let bar = Meter::new("{bar:30} {pos} of {len} runs, {msg}{eta} to go");
     let mut simulated_ns = 0u64;
     let finished = reproduce(experiments, options, control, |progress| {
         match progress {
             Progress::Record(record) => {
                 if let ReproductionRecord::Case(run) = record {
                     simulated_ns += run.simulated_ns;
-                    bar.set_message(format!("{} s simulated, ", grouped(simulated_ns / 1_000_000_000)));
+                    bar.message(format_args!("{} s simulated, ", grouped(simulated_ns / 1_000_000_000)));
                 }
                 records.record(record);
             }
             Progress::Done { done, of } => {
-                bar.set_length(of as u64);
-                bar.set_position(done as u64);
+                bar.set(done, of);
             }
         }
         Ok(())
     });
-    bar.finish_and_clear();
+    bar.clear();
     Ok((finished?, records.finish()))
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_kernel::directory::{self, Cleared};
+use iosched_kernel::record::{LeftTracer, restore_tracer};
 use iosched_kernel::settings::{self, Change, LeftAlone, Restoration, RestoreOptions};
 use iosched_kernel::{BlockDevice, Roots, StateDirectory};
 
@@ -16,7 +17,8 @@ use crate::output;
 ///
 /// Whatever changes settings of the kernel's disks for a while, as `iosched compare --on`, writes down before what they were, and puts
 /// them back at its end, also after Ctrl-C. If it was killed, or the machine went down, this does it: scheduler, tunables and
-/// attributes, read back after they are written. Directories that were made for files of a workload are removed.
+/// attributes, read back after they are written. Directories that were made for files of a workload are removed, and the tracer
+/// of `iosched record` is put back.
 ///
 /// A device that is another one by now is left alone. After a reboot the kernel's own settings are in force: they are compared with
 /// what was there before, and left.
@@ -73,6 +75,17 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
     for name in if is_all { directory::left_over(&state) } else { Vec::new() } {
         match directory::clear(&state, &name, options.dry_run) {
             Ok(done) => told.directory(&name, &done, options)?,
+            Err(error) => told.failure(&error),
+        }
+    }
+    if is_all {
+        match restore_tracer(&roots, &state, options.dry_run) {
+            Ok(LeftTracer::Nothing) => {}
+            Ok(LeftTracer::InUse { pid }) => {
+                told.say(&format!("the kernel's tracer: left alone: process {pid} records"))?
+            }
+            Ok(LeftTracer::PutBack) if options.dry_run => told.say("the kernel's tracer: would be put back")?,
+            Ok(LeftTracer::PutBack) => told.say("the kernel's tracer: put back")?,
             Err(error) => told.failure(&error),
         }
     }

@@ -8,8 +8,9 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS, Sector, Time};
 use iosched_lab::grouped;
 use iosched_trace::{
-    Chain, DeviceName, Extent, Filter, Fit, Format, Gap, ProcessName, ReadOptions, Source, StageSummary, Step,
-    TraceError, TraceSummary, Warnings, WriteReport, convert_events, convert_with, summarize, summarize_stages,
+    Chain, Completeness, DeviceName, Extent, Filter, Fit, Format, Gap, ProcessName, ReadOptions, Source, StageSummary,
+    Step, TraceError, TraceSummary, Warnings, WriteReport, convert_events, convert_with, read_rates, summarize,
+    summarize_stages,
 };
 
 use crate::fail::usage;
@@ -25,7 +26,7 @@ pub(crate) enum TraceCommand {
     Info {
         /// A file of any known format (blktrace, blkparse, fio's I/O logs, MSR, SPC, FIU, Alibaba, Tencent, blkreplay,
         /// vscsi, MQSim, CSV; also .gz and .zst), what the names of blktrace's per-CPU files begin with, or - for
-        /// standard input
+        /// standard input. Also what iostat -x, as text or JSON, and sar -d printed, which is no trace
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: PathBuf,
         #[command(flatten)]
@@ -221,24 +222,51 @@ impl From<&Gap> for Missing {
     }
 }
 
-fn info(file: &Path, reading: &Reading, json: bool) -> Result<()> {
-    let (source, options) = (Source::open(file)?, reading.options());
-    let mut requests = source.requests(&options)?;
-    let summary = summarize(&mut requests)?;
-    let completeness = requests.completeness();
-    let stages = match summary.format.has_events() {
-        true => Some(summarize_stages(&mut source.events(&options)?)?),
-        false => None,
-    };
-    if json {
-        let missing = completeness.gaps().iter().map(Missing::from).collect();
-        let info = Info { files: source.files().collect(), missing, summary, stages };
-        return output::print(&(serde_json::to_string_pretty(&info)? + "\n"));
+/// What was found in a trace.
+pub(crate) struct Found {
+    source: Source,
+    pub(crate) summary: TraceSummary,
+    stages: Option<StageSummary>,
+    completeness: Completeness,
+}
+
+impl Found {
+    /// Reads the whole of it.
+    pub(crate) fn of(file: &Path, options: &ReadOptions) -> Result<Self> {
+        let source = Source::open(file)?;
+        let mut requests = source.requests(options)?;
+        let summary = summarize(&mut requests)?;
+        let completeness = requests.completeness();
+        let stages = match summary.format.has_events() {
+            true => Some(summarize_stages(&mut source.events(options)?)?),
+            false => None,
+        };
+        Ok(Self { source, summary, stages, completeness })
     }
-    let told: String = reading::missing(&completeness).iter().map(|line| format!("warning: {line}\n")).collect();
+
+    /// One document with everything.
+    pub(crate) fn json(self) -> Result<String> {
+        let missing = self.completeness.gaps().iter().map(Missing::from).collect();
+        let info = Info { files: self.source.files().collect(), missing, summary: self.summary, stages: self.stages };
+        Ok(serde_json::to_string_pretty(&info)? + "\n")
+    }
+}
+
+fn info(file: &Path, reading: &Reading, json: bool) -> Result<()> {
+    if file.is_file()
+        && let Some(rates) = read_rates(file)?
+    {
+        return if json { output::json(&rates) } else { output::print(&format!("{}\n{rates}\n", file.display())) };
+    }
+    let found = Found::of(file, &reading.options())?;
+    if json {
+        return output::print(&found.json()?);
+    }
+    let Found { source, summary, stages, completeness } = &found;
+    let told: String = reading::missing(completeness).iter().map(|line| format!("warning: {line}\n")).collect();
     let ends = completeness.gaps().iter().filter(|gap| !gap.matters());
     let ends: String = ends.map(|gap| format!("note: {gap}\n")).collect();
-    let stages = stages.map(|stages| format!("{stages}\n\n")).unwrap_or_default();
+    let stages = stages.as_ref().map(|stages| format!("{stages}\n\n")).unwrap_or_default();
     output::print(&format!("{told}{}\n{ends}\n{stages}{summary}\n", source.title()))
 }
 

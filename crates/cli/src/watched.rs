@@ -1,10 +1,13 @@
-//! Long work that is watched: a bar on a terminal, records in a file as they are made, and the signal that ends it
-//! early.
+//! Long work that is watched: how far it is, records in a file as they are made, and the signal that ends it early.
 
-use std::sync::Arc;
+use std::fmt::Display;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use clap::ValueEnum;
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use iosched_lab::Control;
 use serde::Serialize;
 
@@ -13,18 +16,131 @@ use crate::signals::on_signal;
 
 /// The bar of work that consists of runs.
 pub(crate) const RUNS: &str = "{bar:30} {pos} of {len} runs, {eta} to go";
+/// A line of progress is said so often.
+const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Work on its way; the bar goes when this does.
+/// How it is told how far work is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProgressKind {
+    /// A bar, on a terminal only
+    #[default]
+    Auto,
+    /// A line every 10 s, wherever it goes
+    Plain,
+    /// Nothing
+    None,
+}
+
+/// What the command line says of it, as a number.
+static KIND: AtomicU8 = AtomicU8::new(ProgressKind::Auto as u8);
+
+impl ProgressKind {
+    /// From now on it is told so.
+    pub(crate) fn choose(self) {
+        KIND.store(self as u8, Ordering::Relaxed);
+    }
+
+    fn chosen() -> Self {
+        let number = KIND.load(Ordering::Relaxed);
+        Self::value_variants().iter().copied().find(|kind| *kind as u8 == number).unwrap_or_default()
+    }
+}
+
+/// How far work is; the bar goes when this does.
+pub(crate) struct Meter {
+    bar: ProgressBar,
+    /// When the last line was said, if lines are.
+    line: Option<Mutex<Instant>>,
+}
+
+impl Meter {
+    /// Nothing is done yet; a bar is of that template.
+    pub(crate) fn new(template: &str) -> Self {
+        let kind = ProgressKind::chosen();
+        let target = match kind {
+            ProgressKind::Auto => ProgressDrawTarget::stderr(),
+            ProgressKind::Plain | ProgressKind::None => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(Some(0), target);
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Self { bar, line: (kind == ProgressKind::Plain).then(|| Mutex::new(Instant::now())) }
+    }
+
+    /// So much is to be done.
+    pub(crate) fn set_length(&self, length: u64) {
+        self.bar.set_length(length);
+    }
+
+    /// So much is done.
+    pub(crate) fn set_position(&self, position: u64) {
+        self.bar.set_position(position);
+        self.say_line();
+    }
+
+    /// One more is done.
+    pub(crate) fn advance(&self) {
+        self.set_position(self.bar.position() + 1);
+    }
+
+    /// So much of so much is done.
+    pub(crate) fn set(&self, done: usize, of: usize) {
+        self.set_length(of as u64);
+        self.set_position(done as u64);
+    }
+
+    /// What is at work.
+    pub(crate) fn message(&self, message: impl Display) {
+        self.bar.set_message(message.to_string());
+    }
+
+    /// Whatever is printed now stands by itself.
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn say_line(&self) {
+        let Some(line) = &self.line else { return };
+        let Ok(mut last) = line.lock() else { return };
+        if last.elapsed() >= LINE_EVERY {
+            *last = Instant::now();
+            say!("{}", self.words());
+        }
+    }
+
+    /// `12 of 60, 2 minutes to go: bfq`.
+    fn words(&self) -> String {
+        let (position, message) = (self.bar.position(), self.bar.message());
+        let done = match self.bar.length() {
+            Some(length) if length > 0 => {
+                let to_go = HumanDuration(self.bar.eta());
+                format!("{position} of {length} done, {to_go} to go")
+            }
+            _ => format!("{position} done"),
+        };
+        let message = message.trim().trim_end_matches([',', ':']);
+        if message.is_empty() { done } else { format!("{done}: {message}") }
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Work on its way.
 pub(crate) struct Watched {
     /// Its records.
     pub(crate) records: Records,
-    bar: ProgressBar,
+    meter: Meter,
 }
 
 impl Watched {
     /// With a bar of that template.
     pub(crate) fn new(template: &str, records: Records) -> Self {
-        Self { records, bar: progress_bar(template) }
+        Self { records, meter: Meter::new(template) }
     }
 
     /// Keeps a record.
@@ -34,29 +150,13 @@ impl Watched {
 
     /// So much is done.
     pub(crate) fn done(&self, done: usize, of: usize) {
-        self.bar.set_length(of as u64);
-        self.bar.set_position(done as u64);
+        self.meter.set(done, of);
     }
 
     /// Whatever is printed now stands by itself.
     pub(crate) fn clear(&self) {
-        self.bar.finish_and_clear();
+        self.meter.clear();
     }
-}
-
-impl Drop for Watched {
-    fn drop(&mut self) {
-        self.clear();
-    }
-}
-
-/// On a terminal only.
-pub(crate) fn progress_bar(template: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar
 }
 
 /// Runs end after the current ones at the first signal.
@@ -66,4 +166,20 @@ pub(crate) fn on_interrupt(control: &Arc<Control>) -> Result<()> {
         control.interrupt();
         say!("\nending after the current runs; Ctrl-C again ends those, too");
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_far_it_is_and_at_what() {
+        let meter = Meter::new(RUNS);
+        meter.set(3, 0);
+        assert_eq!(meter.words(), "3 done");
+        meter.set(3, 12);
+        meter.message("bfq, ");
+        let words = meter.words();
+        assert!(words.starts_with("3 of 12 done, ") && words.ends_with(" to go: bfq"), "{words}");
+    }
 }

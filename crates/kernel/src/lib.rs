@@ -13,6 +13,7 @@
 //! | [`target`] | what a workload is run on: a device, a file, or files in a directory |
 //! | [`mod@file`] | files that are read as if they were a device |
 //! | [`execute`] | workloads carried out with real system calls |
+//! | [`mod@record`] | what a device is asked, recorded with the kernel's block tracer |
 //! | [`quiet`] | a device that does nothing, and nothing of it in memory |
 //! | [`settings`] | settings that are changed for a while and put back, whatever ends us |
 //! | [`state`] | where what must outlive us is kept |
@@ -34,6 +35,7 @@ pub mod facts;
 pub mod file;
 pub mod knobs;
 pub mod quiet;
+pub mod record;
 #[cfg(test)]
 #[path = "tests/recorded.rs"]
 mod recorded;
@@ -46,6 +48,7 @@ pub use block::{BlockDevice, DeviceNumber, FindError};
 pub use consent::{Consent, Refusal};
 pub use directory::OwnDirectory;
 pub use execute::{ExecuteError, ExecuteOptions, Prepared};
+pub use record::{RecordError, Recorded, Recorder};
 pub use roots::Roots;
 pub use settings::{Session, SettingsError};
 pub use state::{StateDirectory, StateError};

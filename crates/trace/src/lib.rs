@@ -9,7 +9,7 @@
 //! [`ReadOptions::partial`] says that it will do; what is missing is told as [`Gap`]s by [`TraceReader::completeness`].
 //!
 //! [`summarize`] says what a trace is like, [`summarize_stages`] how long requests spent where, [`convert`] writes it in another format. [`EventWriter`] writes a block
-//! trace event by event, of a simulated run as of a recorded one.
+//! trace event by event, of a simulated run as of a recorded one. [`read_rates`] reads what is no trace: iostat's and sar's tables.
 //!
 //! ```
 //! use iosched_trace::{TraceError, TraceReader, summarize};
@@ -42,6 +42,7 @@ mod names;
 mod open;
 mod placement;
 mod plain;
+mod rates;
 mod reader;
 mod reading;
 mod record;
@@ -66,6 +67,7 @@ pub use names::{DeviceNames, ProcessNames};
 pub use open::resolve as files;
 pub use placement::{Extent, Fit, Placement};
 pub use plain::{open_plain, read_plain};
+pub use rates::{BUSY_PERCENT, DeviceRates, QUEUED_MIN, RatesSummary, RatesTool, Spread, rates_of, read_rates};
 pub use reader::TraceReader;
 pub use reading::ReadOptions;
 pub use record::{DeviceName, TraceRequest};

@@ -26,7 +26,7 @@ use crate::fail::{FAILED, INTERRUPTED, usage};
 use crate::options::quoted;
 use crate::output::{self, Kind, Output, Outputs, Records, WriteArgs, all_of, say};
 use crate::signals::on_signal;
-use crate::watched::progress_bar;
+use crate::watched::Meter;
 
 /// The file of measurements if none is named.
 const RECORDS_DEFAULT: &str = "calibration.jsonl";
@@ -263,7 +263,7 @@ fn measure_on<M: Measurer>(
     measured
 }
 
-/// Measures a device behind a bar, and keeps what is measured; by that seed and that command line.
+/// Measures a device and tells how far it is, and keeps what is measured; by that seed and that command line.
 pub(crate) fn measure_watched<M: Measurer>(
     device: &mut M,
     pace: Pace,
@@ -271,20 +271,19 @@ pub(crate) fn measure_watched<M: Measurer>(
     records: &mut Records,
     interrupt: &AtomicBool,
 ) -> Result<Measurements> {
-    let bar = progress_bar("measuring {bar:30} {pos} of {len}, {eta} to go: {msg}");
+    let bar = Meter::new("measuring {bar:30} {pos} of {len}, {eta} to go: {msg}");
     let measured = measure(device, pace, seed, command, interrupt, |progress| {
         match progress {
             Progress::Header(header) => records.line_of(|out| write_header(out, header)),
             Progress::Sample(sample) => records.line_of(|out| write_sample(out, sample)),
             Progress::Begins { probe, done, of } => {
-                bar.set_length(of as u64);
-                bar.set_position(done as u64);
-                bar.set_message(probe.to_string());
+                bar.message(probe);
+                bar.set(done, of);
             }
         }
         Ok(())
     });
-    bar.finish_and_clear();
+    bar.clear();
     Ok(measured?)
 }
 

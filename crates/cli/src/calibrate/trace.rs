@@ -17,7 +17,7 @@ use super::CalibrateArgs;
 use crate::fail::{INTERRUPTED, usage};
 use crate::options::quoted;
 use crate::output::{self, Kind, Outputs, all_of};
-use crate::watched::progress_bar;
+use crate::watched::Meter;
 use crate::{device, import};
 
 /// No disk is larger, sectors.
@@ -30,13 +30,13 @@ pub(super) fn run(args: &CalibrateArgs, trace: &Path, name: &str, interrupt: &At
     let services = service_times(&shown, &import::read(trace)?, capacity_sectors).map_err(usage)?;
     let mut outputs = Outputs::new(args.write).prints("the figures").reads(trace).reads_all(&args.start);
     let out = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
-    let bar = progress_bar("{spinner} fitting: {pos} models tried, {msg}");
+    let bar = Meter::new("{spinner} fitting: {pos} models tried, {msg}");
     let fit = fit_trace(name, &shown, &services, start.as_ref(), |tried, nearest_ns| {
         bar.set_position(tried.into());
-        bar.set_message(format!("the nearest is {:.3} ms off", nearest_ns / 1e6));
+        bar.message(format_args!("the nearest is {:.3} ms off", nearest_ns / 1e6));
         !interrupt.load(Ordering::Relaxed)
     });
-    bar.finish_and_clear();
+    bar.clear();
     let fit = fit.map_err(usage)?;
     let made = out.map(|out| out.text(&(preface(&fit, &command(args, trace)) + &fit.profile.to_toml()?))).transpose();
     let text = if args.json { json_of(&fit, &shown)? } else { text_of(&fit, &shown, args.start.is_some()) };

@@ -29,7 +29,7 @@ use crate::calibrate::{Place, is_model, open_device};
 use crate::fail::{INTERRUPTED, usage};
 use crate::options::{ns, quoted, seconds};
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
-use crate::watched::{on_interrupt, progress_bar};
+use crate::watched::{Meter, on_interrupt};
 
 /// The file of runs if none is named.
 const RECORDS_DEFAULT: &str = "validation.jsonl";
@@ -115,12 +115,11 @@ pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
     };
     measured.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     let interrupted = control.is_stopping();
-    let bar = progress_bar("simulating {bar:30} {pos} of {len}");
+    let bar = Meter::new("simulating {bar:30} {pos} of {len}");
     let battery = Battery::of(&measured, &profile, |done, of| {
-        bar.set_length(of as u64);
-        bar.set_position(done as u64);
+        bar.set(done, of);
     });
-    bar.finish_and_clear();
+    bar.clear();
     let battery = match battery {
         Err(BatteryError::TooLittle) if interrupted => {
             eprintln!("interrupted: nothing was measured");
@@ -205,13 +204,13 @@ fn header(args: &DeviceArgs, target: Target, there: &[String]) -> Result<Header>
 struct Taking<'r> {
     records: &'r mut Records,
     measured: Measured,
-    bar: indicatif::ProgressBar,
+    bar: Meter,
 }
 
 impl<'r> Taking<'r> {
     fn begin(header: &Header, records: &'r mut Records) -> Result<Self> {
         records.line_of(|out| write_header(out, header));
-        let bar = progress_bar("measuring {bar:30} {pos} of {len} runs, {eta} to go: {msg}");
+        let bar = Meter::new("measuring {bar:30} {pos} of {len} runs, {eta} to go: {msg}");
         let all = trials(header.target.writable).len() * header.schedulers.len() * header.rounds as usize;
         bar.set_length(all as u64);
         Ok(Self { records, measured: Measured::new(header.clone()), bar })
@@ -220,11 +219,11 @@ impl<'r> Taking<'r> {
     fn take(&mut self, run: Run) {
         self.records.line_of(|out| write_run(out, &run));
         self.measured.runs.push(run);
-        self.bar.inc(1);
+        self.bar.advance();
     }
 
     fn end(self) -> Measured {
-        self.bar.finish_and_clear();
+        self.bar.clear();
         self.measured
     }
 }
@@ -234,7 +233,7 @@ fn simulated(header: &Header, device: &Profile, records: &mut Records, control: 
     let mut taking = Taking::begin(header, records)?;
     let bytes = header.target.capacity_sectors * iosched::SECTOR_BYTES;
     'all: for (number, trial) in header.trials().iter().enumerate() {
-        taking.bar.set_message(trial.name);
+        taking.bar.message(trial.name);
         for round in 0..header.rounds {
             for (scheduler, name) in header.schedulers.iter().enumerate() {
                 if control.is_stopping() {
@@ -265,7 +264,7 @@ fn on_device(
         if control.is_stopping() {
             break;
         }
-        taking.bar.set_message(trial.name);
+        taking.bar.message(trial.name);
         let work = Work::Workload(trial.workload(bytes, header.span()));
         let Work::Workload(workload) = &work else { continue };
         let verification = Verification {

@@ -187,6 +187,10 @@ fn looks_like(head: &[u8]) -> Option<&'static str> {
         head if !head.is_empty() && head.iter().all(|&b| b == 0) => {
             "it is full of zero bytes: its data were lost; copy it again"
         }
+        head if crate::rates::looks_like_rates(&String::from_utf8_lossy(head)) => {
+            "it is a table of rates, as iostat and sar print it, and does not say what was asked: `iosched trace info` \
+             reads it, and `iosched record` makes a trace"
+        }
         _ => return None,
     })
 }

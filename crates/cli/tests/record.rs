@@ -1,0 +1,113 @@
+//! `iosched record`: a loop device whose requests are known, recorded as root with the kernel's tracer.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::{
+    IOSCHED, Loop, Mount, Running, alone, available, directory, has_program, iosched, is_root, json, run, sh,
+};
+use common::{quick_disk, wait_for};
+
+const TRACING: &str = "/sys/kernel/tracing";
+
+/// A device, and the tracer of a kernel that has it; mounted as long as the test goes on, if it is not.
+#[track_caller]
+fn traced(name: &str) -> Option<(PathBuf, Loop, Option<Mount>)> {
+    if !is_root() {
+        return None;
+    }
+    let (here, device) = quick_disk(name, 64 << 20)?;
+    let is_there = || Path::new(TRACING).join("current_tracer").exists();
+    let mount = (!is_there()).then(|| Mount::new("tracefs", Path::new("tracefs"), TRACING.into()));
+    let tracers = fs::read_to_string(Path::new(TRACING).join("available_tracers")).unwrap_or_default();
+    available(tracers.split_whitespace().any(|name| name == "blk"), "the tracer blk").then_some((here, device, mount))
+}
+
+fn knob(name: &str) -> String {
+    fs::read_to_string(Path::new(TRACING).join(name)).unwrap().trim().to_owned()
+}
+
+#[test]
+fn what_is_asked_is_recorded_and_compared_and_the_tracer_put_back() {
+    let _alone = alone();
+    let Some((here, device, _mount)) = traced("record") else { return };
+    let name = device.device.file_name().unwrap().to_str().unwrap();
+    let before = ["current_tracer", "options/bin", "trace_clock"].map(knob);
+    let reads = "sleep 0.5; dd if=\"$1\" of=/dev/null bs=64k count=100 iflag=direct 2>/dev/null";
+    let path = device.device.clone();
+    let reader = std::thread::spawn(move || sh(reads, &[&path]));
+    let (out, err) = iosched(&here, &["record", device.device.to_str().unwrap(), "--for", "2"], 0);
+    reader.join().unwrap();
+    assert_eq!(err, "");
+    assert!(
+        out.starts_with(&format!("{name}: 100 requests in 2.0 s (50 a second): 100 reads, 0 writes, 6 MB")),
+        "{out}"
+    );
+    assert!(out.contains("requests by process: dd (") && out.contains(") 100\n"), "{out}");
+    assert!(out.contains(&format!("iosched advise /dev/{name} --workload {name}.blktrace.0")), "{out}");
+    assert_eq!(["current_tracer", "options/bin", "trace_clock"].map(knob), before);
+
+    let file = format!("{name}.blktrace.0");
+    let found = json(&here, &["trace", "info", &file, "--json"]);
+    assert_eq!((&found["reads"]["requests"], &found["latency"]["requests"]), (&100.into(), &100.into()), "{found:#}");
+    if has_program("blkparse") {
+        let said = sh(&format!("blkparse -i {name} -D {} -a complete", here.display()), &[]);
+        assert_eq!(said.lines().filter(|line| line.contains("  C  R")).count(), 100, "{said}");
+    }
+    let args = ["compare", "--workload", &file, "--device", "nvme", "--scheduler", "none", "--runs", "2", "--json"];
+    json(&here, &args);
+    // Whose it is nobody can tell: it is replaced by force only.
+    let (_, err) = iosched(&here, &["record", name, "--for", "0.1"], 2);
+    assert!(err.contains("--force"), "{err}");
+}
+
+#[test]
+fn nothing_asked_is_told_and_a_signal_ends_it_with_what_there_was() {
+    let _alone = alone();
+    let Some((here, device, _mount)) = traced("record-ended") else { return };
+    let on = device.device.to_str().unwrap();
+    let (out, _) = iosched(&here, &["record", on, "--for", "0.2", "-o", "nothing.blktrace.0"], 0);
+    assert!(out.contains("nothing was asked of it"), "{out}");
+    let mut command = Command::new(IOSCHED);
+    command.args(["record", on, "--for", "600", "-o", "part.blktrace.0", "--json"]).current_dir(&here);
+    command.env("IOSCHED_STATE_DIR", here.join("state")).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut recording = Running(command.spawn().unwrap());
+    wait_for(|| knob("current_tracer") == "blk");
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    // A second one is told who records.
+    let (_, err) = iosched(&here, &["record", on, "--for", "1", "-o", "second.blktrace.0"], 2);
+    assert!(err.contains(&format!("process {} records already", recording.0.id())), "{err}");
+    sh("dd if=\"$1\" of=/dev/null bs=4k count=10 iflag=direct 2>/dev/null", &[&device.device]);
+    sh(&format!("kill -INT {}", recording.0.id()), &[]);
+    assert_eq!(recording.0.wait().unwrap().code(), Some(0));
+    assert_eq!(json(&here, &["trace", "info", "part.blktrace.0", "--json"])["reads"]["requests"], 10);
+    assert_eq!(knob("current_tracer"), "nop");
+}
+
+#[test]
+fn what_a_killed_recording_left_is_put_back() {
+    let _alone = alone();
+    let Some((here, device, _mount)) = traced("record-killed") else { return };
+    let mut command = Command::new(IOSCHED);
+    command.args(["record", device.device.to_str().unwrap(), "--for", "600"]).current_dir(&here);
+    command.env("IOSCHED_STATE_DIR", here.join("state")).stdin(Stdio::null()).stdout(Stdio::null());
+    let recording = Running(command.spawn().unwrap());
+    wait_for(|| knob("current_tracer") == "blk");
+    drop(recording);
+    assert_eq!(knob("current_tracer"), "blk");
+    assert_eq!(iosched(&here, &["restore", "--dry-run"], 0).0, "the kernel's tracer: would be put back\n");
+    assert_eq!(iosched(&here, &["restore"], 0).0, "the kernel's tracer: put back\n");
+    assert_eq!((knob("current_tracer"), knob("options/bin")), ("nop".into(), "0".into()));
+    assert_eq!(iosched(&here, &["restore"], 0).0, "nothing to put back\n");
+}
+
+#[test]
+fn what_names_no_disk_is_told_before_anything_is_traced() {
+    let here = directory("record-usage");
+    let (code, out, err) = run(&["record", "no-such-disk", "-o", here.join("no.blktrace.0").to_str().unwrap()]);
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
+    assert!(err.contains("there is no such block device"), "{err}");
+}

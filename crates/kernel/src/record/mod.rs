@@ -1,0 +1,198 @@
+//! What a device is asked, recorded with the kernel's own block tracer, as blktrace records it.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `tracer.rs` | what is set for it, and that everything is put back |
+//! | `stream.rs` | what is a record in what the kernel gives |
+//!
+//! The tracer `blk` of tracefs gives the records of blktrace, and needs neither its ioctl nor debugfs. There is one for the whole
+//! machine: nobody else may trace at the same time.
+
+mod stream;
+mod tracer;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use iosched_trace::{EventReader, EventWriter, ProcessName, ReadOptions, TraceError};
+use tempfile::SpooledTempFile;
+
+use crate::block::BlockDevice;
+use crate::roots::Roots;
+use crate::state::{StateDirectory, StateError};
+use stream::Stream;
+use tracer::Tracer;
+
+pub use tracer::{LeftTracer, restore_tracer};
+
+/// So much is kept in memory, so that a short recording does not write to the device that it records.
+const MEMORY_BYTES: usize = 64 << 20;
+/// The kernel gives at most a page at a time.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Why nothing can be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// This kernel cannot.
+    #[error("this kernel cannot trace block devices (it is built without CONFIG_BLK_DEV_IO_TRACE)")]
+    NoTracer,
+    /// The file system of the tracer is not there.
+    #[error("tracefs is not mounted; `mount -t tracefs tracefs {}` does it", path.display())]
+    NotMounted {
+        /// Where it belongs.
+        path: PathBuf,
+    },
+    /// We may not.
+    #[error("{}: only root may record what a device is asked", path.display())]
+    Permission {
+        /// What may not be used.
+        path: PathBuf,
+    },
+    /// Somebody else uses the tracer.
+    #[error("the kernel's tracing is in use: {what}; end that first, since there is one trace for all")]
+    InUse {
+        /// For what.
+        what: String,
+    },
+    /// Another recording of ours uses it.
+    #[error("process {pid} records already, and there is one trace for all; wait for its end")]
+    Recording {
+        /// Its process; 0 if that is not known.
+        pid: u32,
+    },
+    /// Somebody else traces the device.
+    #[error("something else traces this device already, as blktrace does; end that first")]
+    Traced,
+    /// The system refuses.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// What outlives us cannot be kept.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+/// A recording at work.
+#[derive(Debug)]
+pub struct Recorder {
+    // Closed before the tracer is put back: the kernel keeps it as long as somebody reads.
+    pipe: File,
+    tracer: Tracer,
+    pipe_path: PathBuf,
+    stream: Stream,
+    spool: SpooledTempFile,
+    buffer: Vec<u8>,
+}
+
+impl Recorder {
+    /// Whether this machine has what a recording needs, as far as can be seen without trying.
+    #[must_use]
+    pub fn is_possible(roots: &Roots) -> bool {
+        tracer::is_there(roots)
+    }
+
+    /// Begins to record what `device` is asked, a disk or a partition. Until it ends, `state` says what is to be put back.
+    ///
+    /// # Errors
+    /// See [`RecordError`].
+    pub fn begin(device: &BlockDevice, state: &StateDirectory) -> Result<Self, RecordError> {
+        let tracer = Tracer::begin(device, state)?;
+        let pipe_path = tracer.pipe();
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let opened = OpenOptions::new().read(true).custom_flags(nonblocking).open(&pipe_path);
+        let pipe = opened.map_err(|error| RecordError::Io { path: pipe_path.clone(), error })?;
+        let (spool, buffer) = (SpooledTempFile::new(MEMORY_BYTES), vec![0; READ_BYTES]);
+        Ok(Self { pipe, tracer, pipe_path, stream: Stream::default(), spool, buffer })
+    }
+
+    /// Takes what has happened since the last call, without waiting. To be called every few ms: the kernel has room for some 8 MiB of
+    /// events a CPU.
+    ///
+    /// # Errors
+    /// The kernel's events cannot be read, or there is no room to keep them.
+    pub fn take(&mut self) -> Result<(), RecordError> {
+        let failed = |error| RecordError::Io { path: self.pipe_path.clone(), error };
+        loop {
+            match self.pipe.read(&mut self.buffer) {
+                Ok(0) => return Ok(()),
+                Ok(bytes) => self.stream.take(&self.buffer[..bytes], &mut self.spool).map_err(failed)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+
+    /// Events of requests so far.
+    #[must_use]
+    pub const fn events(&self) -> u64 {
+        self.stream.events()
+    }
+
+    /// Ends it: the device is traced no more, and everything is put back.
+    ///
+    /// # Errors
+    /// What came last cannot be read, or not everything can be put back.
+    pub fn end(mut self) -> Result<Recorded, RecordError> {
+        self.tracer.stop()?;
+        self.take()?;
+        let names = self.tracer.names();
+        drop(self.pipe);
+        self.tracer.end()?;
+        Ok(Recorded { spool: self.spool, names, stream: self.stream })
+    }
+}
+
+/// What was recorded.
+#[derive(Debug)]
+pub struct Recorded {
+    spool: SpooledTempFile,
+    names: Vec<(u32, Vec<u8>)>,
+    stream: Stream,
+}
+
+impl Recorded {
+    /// Events of requests.
+    #[must_use]
+    pub const fn events(&self) -> u64 {
+        self.stream.events()
+    }
+
+    /// Events that the kernel had no room for.
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
+        self.stream.lost()
+    }
+
+    /// Bytes of somebody else's, who has begun to trace since.
+    #[must_use]
+    pub fn foreign_bytes(&self) -> u64 {
+        self.stream.foreign_bytes()
+    }
+
+    /// Writes it as a block trace of one file, with the names of processes: what blkparse and btt read, too.
+    ///
+    /// # Errors
+    /// It cannot be written, or what was kept cannot be read.
+    pub fn write(self, out: impl Write) -> Result<(), TraceError> {
+        let mut spool = self.spool;
+        let name = "recorded.blktrace.0";
+        spool.rewind().map_err(|source| TraceError::Io { file: name.to_owned(), source })?;
+        let mut writer = EventWriter::new(out);
+        for (pid, name) in &self.names {
+            writer.name_process(iosched::Time::ZERO, *pid, ProcessName::new(name))?;
+        }
+        if self.stream.events() > 0 {
+            for event in EventReader::from_reader(spool, name, &ReadOptions::default())? {
+                writer.write(&event?)?;
+            }
+        }
+        writer.finish().map(drop)
+    }
+}

@@ -1,0 +1,126 @@
+//! What the kernel's pipe of events gives, taken apart: block trace records, and words about events that were lost.
+
+use std::io::{self, Write};
+
+/// How a record begins: the magic of a block trace and its version, as little-endian machines write them.
+const BEGINNING: [u8; 4] = [0x07, 0x74, 0x61, 0x65];
+/// Bytes of a record without its data.
+const HEADER_BYTES: usize = 48;
+/// Where its header has the length of its data.
+const DATA_LENGTH: std::ops::Range<usize> = 46..48;
+/// Where its header has the action.
+const ACTION: std::ops::Range<usize> = 28..32;
+/// Bit of the action: it concerns a process or the recording, not a request.
+const NOTE: u32 = 1 << 31;
+
+/// Takes records out of a stream of bytes, however it is cut.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// What came and is not a whole record yet.
+    rest: Vec<u8>,
+    events: u64,
+    lost: u64,
+    /// Bytes that belong to no record.
+    foreign_bytes: u64,
+}
+
+impl Stream {
+    /// Takes what was read, and writes the whole records of it.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub(super) fn take(&mut self, bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
+        self.rest.extend_from_slice(bytes);
+        let mut at = 0;
+        while let Some(length) = self.piece(at) {
+            let piece = &self.rest[at..at + length];
+            if piece.starts_with(&BEGINNING) {
+                let action = piece[ACTION].try_into().map_or(0, u32::from_le_bytes);
+                self.events += u64::from(action & NOTE == 0);
+                out.write_all(piece)?;
+            } else if let Some(lost) = lost_events(piece) {
+                self.lost += lost;
+            } else {
+                self.foreign_bytes += length as u64;
+            }
+            at += length;
+        }
+        self.rest.drain(..at);
+        Ok(())
+    }
+
+    /// How long the next piece is: a record, a line of words, or bytes that are neither; `None` if it has not come as a whole.
+    fn piece(&self, at: usize) -> Option<usize> {
+        let rest = &self.rest[at..];
+        if rest.len() < BEGINNING.len() {
+            return None;
+        }
+        if !rest.starts_with(&BEGINNING) {
+            let line = rest.iter().position(|&byte| byte == b'\n').map(|end| end + 1);
+            let record = rest.windows(BEGINNING.len()).position(|window| window == BEGINNING);
+            return line.into_iter().chain(record).min();
+        }
+        let data = u16::from_le_bytes(rest.get(DATA_LENGTH)?.try_into().ok()?);
+        let length = HEADER_BYTES + usize::from(data);
+        (rest.len() >= length).then_some(length)
+    }
+
+    /// Events of requests that came.
+    pub(super) const fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Events that the kernel had no room for.
+    pub(super) const fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Bytes that belong to no record: somebody else writes to the kernel's trace.
+    pub(super) fn foreign_bytes(&self) -> u64 {
+        self.foreign_bytes + self.rest.len() as u64
+    }
+}
+
+/// The number in `CPU:1 [LOST 25 EVENTS]`, which stands where they would.
+fn lost_events(line: &[u8]) -> Option<u64> {
+    let line = std::str::from_utf8(line).ok()?.trim();
+    let about = line.strip_prefix("CPU:")?.split_once(' ')?.1;
+    let number = about.strip_prefix("[LOST")?.strip_suffix("EVENTS]")?.trim();
+    // Of how many the kernel does not always know.
+    Some(number.parse().unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(pid: u8, data: &[u8]) -> Vec<u8> {
+        let mut record = vec![0; HEADER_BYTES];
+        record[..4].copy_from_slice(&BEGINNING);
+        record[32] = pid;
+        record[46] = data.len() as u8;
+        record.extend(data);
+        record
+    }
+
+    #[test]
+    fn records_come_whole_however_the_bytes_are_cut() {
+        let all = [record(1, b""), record(2, b"twelve bytes"), record(3, b"")].concat();
+        for size in [1, 3, 47, 48, 49, 1000] {
+            let (mut stream, mut out) = (Stream::default(), Vec::new());
+            all.chunks(size).for_each(|bytes| stream.take(bytes, &mut out).unwrap());
+            assert_eq!((out.as_slice(), stream.events()), (all.as_slice(), 3), "{size}");
+            assert_eq!((stream.lost(), stream.foreign_bytes()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn what_was_lost_is_counted_and_what_is_foreign_is_left_out() {
+        let (mut stream, mut out) = (Stream::default(), Vec::new());
+        let words = b"CPU:1 [LOST 25 EVENTS]\n".to_vec();
+        let all = [record(1, b""), words, record(2, b""), b"somebody else's\n".to_vec(), record(3, b""), vec![7, 0x74]];
+        stream.take(&all.concat(), &mut out).unwrap();
+        assert_eq!(out, [record(1, b""), record(2, b""), record(3, b"")].concat());
+        assert_eq!((stream.events(), stream.lost(), stream.foreign_bytes()), (3, 25, 18));
+    }
+}

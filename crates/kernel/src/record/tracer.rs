@@ -1,0 +1,362 @@
+//! The kernel's block tracer: switched on for one device, and everything put back (Documentation/trace/ftrace.rst).
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::RecordError;
+use crate::block::BlockDevice;
+use crate::roots::{Roots, names, value};
+use crate::state::{Entry, Locked, StateDirectory, parse};
+
+/// Journals of recordings; there is one tracer, and so one journal.
+const JOURNALS: &str = "recordings";
+const JOURNAL: &str = "tracer";
+/// Where the tracer is, below `/sys`.
+const PLACES: [&str; 2] = ["kernel/tracing", "kernel/debug/tracing"];
+const TRACER: &str = "blk";
+const NO_TRACER: &str = "nop";
+/// Room for events on each CPU, KiB: what a device of 100,000 I/Os a second makes in some 0.2 s, while the pipe is read every few ms.
+const BUFFER_KIB: u64 = 8 * 1024;
+/// Names of processes that the kernel remembers.
+const NAMES_MAX: u64 = 4096;
+
+/// What is set for a recording, in this order: records in binary, and nothing before them; times that all CPUs agree on; names of
+/// processes.
+fn settings() -> [(&'static str, String); 8] {
+    [
+        ("tracing_on", "1".to_owned()),
+        ("buffer_size_kb", BUFFER_KIB.to_string()),
+        ("saved_cmdlines_size", NAMES_MAX.to_string()),
+        ("trace_clock", "mono".to_owned()),
+        ("options/bin", "1".to_owned()),
+        ("options/context-info", "0".to_owned()),
+        ("options/record-cmd", "1".to_owned()),
+        ("current_tracer", TRACER.to_owned()),
+    ]
+}
+
+/// What was there before.
+#[derive(Debug, Serialize, Deserialize)]
+struct Journal {
+    pid: u32,
+    boot_id: String,
+    directory: PathBuf,
+    /// What begins and ends the tracing of the device.
+    switch: PathBuf,
+    before: Vec<(String, String)>,
+}
+
+/// The tracer at work for one device; ends with everything put back.
+#[derive(Debug)]
+pub(super) struct Tracer {
+    journal: Journal,
+    /// `None` once everything is back.
+    entry: Option<Entry>,
+}
+
+impl Tracer {
+    /// Switches it on.
+    pub(super) fn begin(device: &BlockDevice, state: &StateDirectory) -> Result<Self, RecordError> {
+        let directory = directory(device.roots())?;
+        let has_tracer = value(&directory.join("available_tracers"))
+            .is_some_and(|tracers| tracers.split_whitespace().any(|name| name == TRACER));
+        let switch = device.directory().join("trace/enable");
+        if !has_tracer || !switch.exists() {
+            return Err(RecordError::NoTracer);
+        }
+        let mut entry = match state.lock(JOURNALS, JOURNAL)? {
+            Locked::ByUs(entry) => entry,
+            Locked::ByAnother(text) => {
+                return Err(RecordError::Recording { pid: parse::<Journal>(&text).map_or(0, |journal| journal.pid) });
+            }
+        };
+        // What a killed one has left is no reason not to record.
+        if let Some(left) = parse::<Journal>(&entry.text()?) {
+            put_back(&left, device.roots())?;
+        }
+        nobody_traces(&directory)?;
+        let before = settings().into_iter().filter_map(|(name, _)| Some((name.to_owned(), read(&directory, name)?)));
+        let journal = Journal {
+            pid: std::process::id(),
+            boot_id: device.roots().boot_id(),
+            switch,
+            before: before.collect(),
+            directory,
+        };
+        entry.write(&journal)?;
+        let tracer = Self { journal, entry: Some(entry) };
+        for (name, wanted) in settings() {
+            match read(&tracer.journal.directory, name) {
+                // An old kernel has not all of them, and larger buffers are as good.
+                None => {}
+                Some(now) if is_enough(name, &now, &wanted) => {}
+                Some(_) => write(&tracer.journal.directory.join(name), &wanted)?,
+            }
+        }
+        write(&tracer.journal.switch, "1").map_err(|error| match error {
+            RecordError::Io { error, .. } if error.kind() == io::ErrorKind::ResourceBusy => RecordError::Traced,
+            error => error,
+        })?;
+        Ok(tracer)
+    }
+
+    /// Where events come from.
+    pub(super) fn pipe(&self) -> PathBuf {
+        self.journal.directory.join("trace_pipe")
+    }
+
+    /// No more events.
+    pub(super) fn stop(&self) -> Result<(), RecordError> {
+        write(&self.journal.switch, "0")
+    }
+
+    /// The names of processes that were seen.
+    pub(super) fn names(&self) -> Vec<(u32, Vec<u8>)> {
+        let text = fs::read(self.journal.directory.join("saved_cmdlines")).unwrap_or_default();
+        let named = text.split(|&byte| byte == b'\n').filter_map(|line| {
+            let at = line.iter().position(|&byte| byte == b' ')?;
+            Some((std::str::from_utf8(&line[..at]).ok()?.parse().ok()?, line[at + 1..].to_vec()))
+        });
+        named.collect()
+    }
+
+    /// Puts everything back.
+    pub(super) fn end(mut self) -> Result<(), RecordError> {
+        self.put_back()
+    }
+
+    fn put_back(&mut self) -> Result<(), RecordError> {
+        let Some(entry) = self.entry.take() else { return Ok(()) };
+        put_back_all(&self.journal)?;
+        Ok(entry.remove()?)
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        // What fails here stays in the journal, and `iosched restore` tells of it.
+        let _ = self.put_back();
+    }
+}
+
+/// What a recording that was killed has left.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LeftTracer {
+    /// Nothing.
+    Nothing,
+    /// A recording is at work.
+    InUse {
+        /// Its process; 0 if that is not known.
+        pid: u32,
+    },
+    /// The tracer, switched on; it was, or would be, put back.
+    PutBack,
+}
+
+/// Puts back what a recording that was killed has left, or says that it would.
+///
+/// # Errors
+/// The journal cannot be read, or the tracer cannot be put back.
+pub fn restore_tracer(roots: &Roots, state: &StateDirectory, dry_run: bool) -> Result<LeftTracer, RecordError> {
+    if state.entries(JOURNALS).is_empty() {
+        return Ok(LeftTracer::Nothing);
+    }
+    let mut entry = match state.lock(JOURNALS, JOURNAL)? {
+        Locked::ByUs(entry) => entry,
+        Locked::ByAnother(text) => {
+            return Ok(LeftTracer::InUse { pid: parse::<Journal>(&text).map_or(0, |journal| journal.pid) });
+        }
+    };
+    let left = parse::<Journal>(&entry.text()?);
+    // After a reboot nothing is left of it.
+    let found = left.as_ref().filter(|left| left.boot_id == roots.boot_id()).map(|_| LeftTracer::PutBack);
+    if !dry_run {
+        if let Some(left) = &left {
+            put_back(left, roots)?;
+        }
+        entry.remove()?;
+    }
+    Ok(found.unwrap_or(LeftTracer::Nothing))
+}
+
+fn put_back(left: &Journal, roots: &Roots) -> Result<(), RecordError> {
+    if left.boot_id == roots.boot_id() { put_back_all(left) } else { Ok(()) }
+}
+
+fn put_back_all(journal: &Journal) -> Result<(), RecordError> {
+    // A device that is gone is traced no more.
+    if journal.switch.exists() && value(&journal.switch).as_deref() != Some("0") {
+        write(&journal.switch, "0")?;
+    }
+    for (name, before) in journal.before.iter().rev() {
+        if read(&journal.directory, name).is_some_and(|now| now != *before) {
+            write(&journal.directory.join(name), before)?;
+        }
+    }
+    Ok(())
+}
+
+/// Where the tracer is.
+fn directory(roots: &Roots) -> Result<PathBuf, RecordError> {
+    let places = PLACES.map(|place| roots.sys(place));
+    for place in &places {
+        match fs::metadata(place.join("current_tracer")) {
+            Ok(_) => return Ok(place.clone()),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(RecordError::Permission { path: place.clone() });
+            }
+            Err(_) => {}
+        }
+    }
+    let [place, _] = places;
+    Err(if place.exists() { RecordError::NotMounted { path: place } } else { RecordError::NoTracer })
+}
+
+/// There is one trace of all: what others have switched on would be in ours, and ours in theirs.
+fn nobody_traces(directory: &Path) -> Result<(), RecordError> {
+    let tracer = value(&directory.join("current_tracer")).unwrap_or_default();
+    if tracer != NO_TRACER {
+        return Err(RecordError::InUse { what: format!("its tracer is {tracer}, not {NO_TRACER}") });
+    }
+    let events = value(&directory.join("set_event")).unwrap_or_default();
+    match events.lines().next() {
+        Some(first) => Err(RecordError::InUse { what: format!("it traces {first}") }),
+        None => Ok(()),
+    }
+}
+
+/// A setting as it is written.
+fn read(directory: &Path, name: &str) -> Option<String> {
+    let text = value(&directory.join(name))?;
+    Some(match name {
+        "trace_clock" => chosen(&text).to_owned(),
+        // `7 (expanded: 1408)`: as large as it is once something is traced.
+        "buffer_size_kb" => match text.split_once("expanded: ") {
+            Some((_, expanded)) => expanded.trim_end_matches(')').to_owned(),
+            None => text,
+        },
+        _ => text,
+    })
+}
+
+/// Of `[local] global mono` the one in brackets.
+fn chosen(text: &str) -> &str {
+    text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')).unwrap_or(text)
+}
+
+fn is_enough(name: &str, now: &str, wanted: &str) -> bool {
+    let number = |text: &str| text.parse::<u64>().ok();
+    match name {
+        "buffer_size_kb" | "saved_cmdlines_size" => number(now) >= number(wanted),
+        _ => now == wanted,
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), RecordError> {
+    fs::write(path, text).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => RecordError::Permission { path: path.to_owned() },
+        _ => RecordError::Io { path: path.to_owned(), error },
+    })
+}
+
+/// Whether somebody could read a device's events here.
+#[must_use]
+pub(super) fn is_there(roots: &Roots) -> bool {
+    directory(roots).is_ok_and(|directory| !names(&directory).is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine with a tracer and a disk.
+    fn machine() -> (tempfile::TempDir, Roots, StateDirectory) {
+        let here = tempfile::tempdir().unwrap();
+        let file = |path: &str, text: &str| {
+            let path = here.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for (name, text) in [
+            ("available_tracers", "blk function nop\n"),
+            ("current_tracer", "nop\n"),
+            ("set_event", ""),
+            ("tracing_on", "1\n"),
+            ("buffer_size_kb", "7 (expanded: 1408)\n"),
+            ("trace_clock", "[local] global mono\n"),
+            ("options/bin", "0\n"),
+            ("options/context-info", "1\n"),
+            ("options/record-cmd", "1\n"),
+            ("saved_cmdlines", "12 kworker/0:1\n4711 two words\n"),
+        ] {
+            file(&format!("sys/kernel/tracing/{name}"), text);
+        }
+        file("sys/class/block/sda/dev", "8:0\n");
+        file("sys/class/block/sda/trace/enable", "0\n");
+        file("sys/block/sda/dev", "8:0\n");
+        file("proc/sys/kernel/random/boot_id", "this one\n");
+        let (roots, state) = (Roots::at(here.path()), StateDirectory::at(&here.path().join("state")));
+        (here, roots, state)
+    }
+
+    fn knob(roots: &Roots, name: &str) -> String {
+        value(&roots.sys("kernel/tracing").join(name)).unwrap()
+    }
+
+    #[test]
+    fn it_is_switched_on_for_the_device_and_everything_is_put_back() {
+        let (_here, roots, state) = machine();
+        let device = BlockDevice::named(&roots, "sda").unwrap();
+        let tracer = Tracer::begin(&device, &state).unwrap();
+        assert_eq!(knob(&roots, "current_tracer"), "blk");
+        assert_eq!((knob(&roots, "options/bin"), knob(&roots, "options/context-info")), ("1".into(), "0".into()));
+        assert_eq!(value(&device.directory().join("trace/enable")).as_deref(), Some("1"));
+        assert_eq!(tracer.names(), [(12, b"kworker/0:1".to_vec()), (4711, b"two words".to_vec())]);
+        assert!(matches!(Tracer::begin(&device, &state), Err(RecordError::Recording { .. })));
+        tracer.end().unwrap();
+        assert_eq!((knob(&roots, "current_tracer"), knob(&roots, "trace_clock")), ("nop".into(), "local".into()));
+        assert_eq!((knob(&roots, "options/bin"), knob(&roots, "buffer_size_kb")), ("0".into(), "1408".into()));
+        assert_eq!(value(&device.directory().join("trace/enable")).as_deref(), Some("0"));
+        assert_eq!(restore_tracer(&roots, &state, false).unwrap(), LeftTracer::Nothing);
+    }
+
+    #[test]
+    fn what_a_killed_recording_left_is_put_back_by_the_next_and_by_restore() {
+        let (_here, roots, state) = machine();
+        let device = BlockDevice::named(&roots, "sda").unwrap();
+        let kill = |mut tracer: Tracer| drop(tracer.entry.take());
+        kill(Tracer::begin(&device, &state).unwrap());
+        assert_eq!(knob(&roots, "current_tracer"), "blk");
+        kill(Tracer::begin(&device, &state).unwrap());
+        assert_eq!(restore_tracer(&roots, &state, true).unwrap(), LeftTracer::PutBack);
+        assert_eq!(knob(&roots, "current_tracer"), "blk");
+        assert_eq!(restore_tracer(&roots, &state, false).unwrap(), LeftTracer::PutBack);
+        assert_eq!((knob(&roots, "current_tracer"), knob(&roots, "options/bin")), ("nop".into(), "0".into()));
+        assert_eq!(restore_tracer(&roots, &state, false).unwrap(), LeftTracer::Nothing);
+    }
+
+    #[test]
+    fn what_somebody_else_traces_is_left_alone() {
+        let (here, roots, state) = machine();
+        let device = BlockDevice::named(&roots, "sda").unwrap();
+        let tracing = here.path().join("sys/kernel/tracing");
+        for (name, text, said) in [
+            ("current_tracer", "function\n", "is function"),
+            ("set_event", "sched:sched_switch\n", "sched:sched_switch"),
+        ] {
+            let before = fs::read_to_string(tracing.join(name)).unwrap();
+            fs::write(tracing.join(name), text).unwrap();
+            let refused = Tracer::begin(&device, &state).unwrap_err();
+            assert!(refused.to_string().contains(said), "{refused}");
+            assert_eq!(knob(&roots, "options/bin"), "0");
+            fs::write(tracing.join(name), before).unwrap();
+        }
+        fs::remove_dir_all(&tracing).unwrap();
+        assert!(matches!(Tracer::begin(&device, &state), Err(RecordError::NoTracer)));
+        fs::create_dir(&tracing).unwrap();
+        assert!(matches!(Tracer::begin(&device, &state), Err(RecordError::NotMounted { .. })));
+    }
+}

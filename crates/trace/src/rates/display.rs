@@ -1,0 +1,108 @@
+//! How rates are told: a table, what it means for a scheduler, and what it does not say.
+
+use std::fmt;
+
+use super::{BUSY_PERCENT, DeviceRates, QUEUED_MIN, RatesSummary, RatesTool, Spread};
+use crate::summary::display::grouped;
+
+const MB: f64 = 1e6;
+/// What iostat and sar call a device, and each figure, with its unit.
+const HEADING: [&str; 9] =
+    ["device", "busy %", "requests/s", "read MB/s", "written MB/s", "KiB a request", "read ms", "write ms", "queue"];
+
+impl fmt::Display for RatesSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tool = match self.tool {
+            RatesTool::Iostat => "iostat -x",
+            RatesTool::Sar => "sar -d",
+        };
+        let intervals = self.devices.iter().map(|device| device.intervals).max().unwrap_or(0);
+        let left_out =
+            if self.leaves_out_first { "; its first report, which may be since the start, left out" } else { "" };
+        writeln!(f, "{tool}: {} intervals{left_out}; means, and the largest in brackets\n", grouped(intervals))?;
+        let mut rows = vec![HEADING.map(str::to_owned)];
+        rows.extend(self.devices.iter().map(DeviceRates::row));
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<_> = (0..HEADING.len()).map(width).collect();
+        for row in &rows {
+            write!(f, "{:1$}", row[0], widths[0])?;
+            for (cell, width) in row.iter().zip(&widths).skip(1) {
+                write!(f, "  {cell:>width$}")?;
+            }
+            writeln!(f)?;
+        }
+        writeln!(f)?;
+        for device in &self.devices {
+            writeln!(f, "{}: {}", device.device, device.meaning())?;
+        }
+        let busiest = self.devices.iter().max_by(|a, b| a.busy_mean().total_cmp(&b.busy_mean()));
+        let device = busiest.map_or("DISK", |device| device.device.as_str());
+        write!(
+            f,
+            "\nIt says how busy devices were, not what was asked of them: no scheduler can be compared with it.\n\
+             next:  iosched record {device} --for 60"
+        )
+    }
+}
+
+impl DeviceRates {
+    fn busy_mean(&self) -> f64 {
+        self.busy_percent.map_or(0.0, |busy| busy.mean)
+    }
+
+    /// Requests a second, however they were told.
+    fn requests(&self) -> Option<Spread> {
+        self.requests_per_s.or_else(|| {
+            let (reads, writes) = (self.reads_per_s?, self.writes_per_s?);
+            Some(Spread { mean: reads.mean + writes.mean, max: reads.max + writes.max })
+        })
+    }
+
+    fn row(&self) -> [String; HEADING.len()] {
+        let told = |spread: Option<Spread>, unit: f64, decimals: usize| {
+            spread.map_or_else(
+                || "-".to_owned(),
+                |Spread { mean, max }| format!("{:.decimals$} ({:.decimals$})", mean / unit, max / unit),
+            )
+        };
+        let bytes = self.read_bytes_per_s.zip(self.write_bytes_per_s).map(|(read, write)| read.mean + write.mean);
+        let size = bytes.zip(self.requests()).filter(|(_, requests)| requests.mean > 0.0);
+        let size =
+            size.map_or_else(|| "-".to_owned(), |(bytes, requests)| format!("{:.1}", bytes / requests.mean / 1024.0));
+        [
+            self.device.clone(),
+            told(self.busy_percent, 1.0, 0),
+            told(self.requests(), 1.0, 0),
+            told(self.read_bytes_per_s, MB, 1),
+            told(self.write_bytes_per_s, MB, 1),
+            size,
+            told(self.read_wait_ms.or(self.wait_ms), 1.0, 2),
+            told(self.write_wait_ms.or(self.wait_ms), 1.0, 2),
+            told(self.queue, 1.0, 1),
+        ]
+    }
+
+    /// What it means for a scheduler.
+    fn meaning(&self) -> String {
+        let (busy, queued) = (self.busy_intervals, self.queued_intervals);
+        let of = format!("of {} intervals", grouped(self.intervals));
+        if self.queue.is_none() {
+            return "how many requests waited is not said".to_owned();
+        }
+        if queued == 0 {
+            return format!(
+                "never {QUEUED_MIN} requests at a time: a scheduler has nothing to choose from, and changes nothing but what \
+                 it costs"
+            );
+        }
+        let is_busy = if busy == 0 {
+            format!("never busy for {BUSY_PERCENT} %")
+        } else {
+            format!("busy for {BUSY_PERCENT} % or more in {} {of}", grouped(busy))
+        };
+        format!(
+            "{QUEUED_MIN} requests or more at a time in {} {of}, {is_busy}: a scheduler has something to choose from",
+            grouped(queued)
+        )
+    }
+}

@@ -1,0 +1,29 @@
+//! `iostat -x -o JSON`: `sysstat`, `hosts`, `statistics`, and `disk` in each of these, with the headings of the table as names.
+
+use serde_json::Value;
+
+use super::{Field, RatesTool, Report, Row};
+
+/// Whether a document seems to begin so.
+pub(super) fn looks_like(head: &str) -> bool {
+    head.trim_start().starts_with("{\"sysstat\"")
+}
+
+/// The reports of a document; `None` if there is none.
+pub(super) fn reports(text: &str) -> Option<(RatesTool, Vec<Report>)> {
+    let document: Value = looks_like(text).then(|| serde_json::from_str(text).ok())??;
+    let hosts = document["sysstat"]["hosts"].as_array()?;
+    let statistics = hosts.iter().filter_map(|host| host["statistics"].as_array()).flatten();
+    let reports = statistics.filter_map(|own| Some(own["disk"].as_array()?.iter().filter_map(row).collect::<Report>()));
+    let reports: Vec<_> = reports.filter(|report| !report.is_empty()).collect();
+    (!reports.is_empty()).then_some((RatesTool::Iostat, reports))
+}
+
+fn row(disk: &Value) -> Option<Row> {
+    let device = disk["disk_device"].as_str()?.to_owned();
+    let value = |(name, value): (&String, &Value)| {
+        let (field, unit) = Field::of(name)?;
+        Some((field, value.as_f64()? * unit))
+    };
+    Some(Row { device, values: disk.as_object()?.iter().filter_map(value).collect() })
+}

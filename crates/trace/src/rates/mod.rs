@@ -1,0 +1,231 @@
+//! Rates of devices by interval, as `iostat -x` and `sar -d` print them: how busy devices were and how long requests waited. It is no trace:
+//! what was asked is not in it, and no scheduler can be compared with it.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `table.rs` | tables in text, of any version: a column is what its heading says |
+//! | `document.rs` | `iostat -o JSON` |
+//! | `display.rs` | how it is told |
+
+mod display;
+mod document;
+mod table;
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::decompress::{plain, read_text};
+use crate::error::TraceError;
+use crate::plain::open_plain;
+
+/// So much text is read: days of reports.
+const TEXT_BYTES_MAX: u64 = 256 << 20;
+/// The first heading stands in so many bytes.
+const HEAD_BYTES: u64 = 64 * 1024;
+/// A device that was busy for so much of an interval had no time left, or it does many things at a time.
+pub const BUSY_PERCENT: f64 = 90.0;
+/// With fewer requests than that at a time, on average, there is nothing to choose from.
+pub const QUEUED_MIN: f64 = 2.0;
+
+/// Who printed it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RatesTool {
+    /// `iostat -x`.
+    Iostat,
+    /// `sar -d`.
+    Sar,
+}
+
+/// What was found of all devices.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct RatesSummary {
+    /// Who printed it.
+    pub tool: RatesTool,
+    /// Whether the first report was left out: iostat's first is of the time since the machine's start.
+    pub leaves_out_first: bool,
+    /// The devices, as they came.
+    pub devices: Vec<DeviceRates>,
+}
+
+/// The mean of all intervals, and the largest.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+/// What was found of a device. What was not printed is `None`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DeviceRates {
+    /// Its name.
+    pub device: String,
+    /// Intervals.
+    pub intervals: u64,
+    /// Reads a second.
+    pub reads_per_s: Option<Spread>,
+    /// Writes a second.
+    pub writes_per_s: Option<Spread>,
+    /// Requests a second, of any kind.
+    pub requests_per_s: Option<Spread>,
+    /// Bytes read a second.
+    pub read_bytes_per_s: Option<Spread>,
+    /// Bytes written a second.
+    pub write_bytes_per_s: Option<Spread>,
+    /// How long reads took, queue and device together, ms: the mean of all reads, and of the slowest interval.
+    pub read_wait_ms: Option<Spread>,
+    /// The same of writes.
+    pub write_wait_ms: Option<Spread>,
+    /// The same of all, where reads and writes are not told apart.
+    pub wait_ms: Option<Spread>,
+    /// Requests that were queued or in the device.
+    pub queue: Option<Spread>,
+    /// Time with anything to do.
+    pub busy_percent: Option<Spread>,
+    /// Intervals in which it was busy for [`BUSY_PERCENT`] or more.
+    pub busy_intervals: u64,
+    /// Intervals with [`QUEUED_MIN`] requests at a time or more.
+    pub queued_intervals: u64,
+}
+
+/// What a report says of a device.
+#[derive(Clone, Default, PartialEq, Debug)]
+struct Row {
+    device: String,
+    values: BTreeMap<Field, f64>,
+}
+
+/// What is known of a column.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Field {
+    Reads,
+    Writes,
+    Requests,
+    ReadBytes,
+    WriteBytes,
+    ReadWait,
+    WriteWait,
+    Wait,
+    Queue,
+    Busy,
+}
+
+impl Field {
+    /// What stands under a heading, and in which multiples of our unit.
+    fn of(heading: &str) -> Option<(Self, f64)> {
+        const KIB: f64 = 1024.0;
+        Some(match heading {
+            "r/s" => (Self::Reads, 1.0),
+            "w/s" => (Self::Writes, 1.0),
+            "tps" => (Self::Requests, 1.0),
+            "rkB/s" => (Self::ReadBytes, KIB),
+            "wkB/s" => (Self::WriteBytes, KIB),
+            "rMB/s" => (Self::ReadBytes, KIB * KIB),
+            "wMB/s" => (Self::WriteBytes, KIB * KIB),
+            "rsec/s" | "rd_sec/s" => (Self::ReadBytes, iosched::SECTOR_BYTES as f64),
+            "wsec/s" | "wr_sec/s" => (Self::WriteBytes, iosched::SECTOR_BYTES as f64),
+            "r_await" => (Self::ReadWait, 1.0),
+            "w_await" => (Self::WriteWait, 1.0),
+            "await" => (Self::Wait, 1.0),
+            "aqu-sz" | "avgqu-sz" => (Self::Queue, 1.0),
+            "%util" | "util" => (Self::Busy, 1.0),
+            _ => return None,
+        })
+    }
+}
+
+/// A report: a row for each device.
+type Report = Vec<Row>;
+
+/// What iostat or sar says in the file at `path`, which may be compressed; `None` if it is of neither.
+///
+/// # Errors
+/// It is of one of them, and cannot be read to its end.
+pub fn read_rates(path: &Path) -> Result<Option<RatesSummary>, TraceError> {
+    // What cannot be opened is told by whoever reads it as a trace.
+    let Ok(head) = read_head(path) else { return Ok(None) };
+    if !looks_like_rates(&String::from_utf8_lossy(&head)) {
+        return Ok(None);
+    }
+    let text = read_text(path, TEXT_BYTES_MAX);
+    Ok(rates_of(&text.map_err(|source| TraceError::Io { file: path.display().to_string(), source })?))
+}
+
+/// The first bytes.
+fn read_head(path: &Path) -> io::Result<Vec<u8>> {
+    let (reader, _) = plain(Box::new(open_plain(path)?))?;
+    let mut head = Vec::new();
+    reader.take(HEAD_BYTES).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// The same of a text.
+#[must_use]
+pub fn rates_of(text: &str) -> Option<RatesSummary> {
+    let (tool, reports) = document::reports(text).or_else(|| table::reports(text))?;
+    Some(summary(tool, &reports))
+}
+
+/// Whether a text seems to be iostat's or sar's by its first lines.
+pub(crate) fn looks_like_rates(head: &str) -> bool {
+    table::has_heading(head) || document::looks_like(head)
+}
+
+fn summary(tool: RatesTool, reports: &[Report]) -> RatesSummary {
+    let leaves_out_first = tool == RatesTool::Iostat && reports.len() > 1;
+    let reports = &reports[usize::from(leaves_out_first)..];
+    let mut names: Vec<&str> = Vec::new();
+    let mut rows: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
+    for row in reports.iter().flatten() {
+        let of_device = rows.entry(&row.device).or_insert_with(|| {
+            names.push(&row.device);
+            Vec::new()
+        });
+        of_device.push(row);
+    }
+    let devices = names.iter().map(|name| device(name, &rows[name])).collect();
+    RatesSummary { tool, leaves_out_first, devices }
+}
+
+fn device(name: &str, rows: &[&Row]) -> DeviceRates {
+    let get = |row: &Row, field| row.values.get(&field).copied();
+    let spread = |field| {
+        let values = || rows.iter().filter_map(|row| get(row, field));
+        let count = values().count();
+        let max = values().fold(0.0, f64::max);
+        (count > 0).then(|| Spread { mean: values().sum::<f64>() / count as f64, max })
+    };
+    // A mean of means counts each as often as there were requests.
+    let wait = |field, by: &dyn Fn(&Row) -> f64| {
+        let values = || rows.iter().filter_map(|row| Some((get(row, field)?, by(row))));
+        let requests: f64 = values().map(|(_, requests)| requests).sum();
+        let total: f64 = values().map(|(wait, requests)| wait * requests).sum();
+        (requests > 0.0).then(|| Spread { mean: total / requests, max: values().map(|of| of.0).fold(0.0, f64::max) })
+    };
+    let one = |field| move |row: &Row| row.values.get(&field).copied().unwrap_or(0.0);
+    let all = |row: &Row| get(row, Field::Requests).unwrap_or_else(|| one(Field::Reads)(row) + one(Field::Writes)(row));
+    let many = |field, least: f64| {
+        rows.iter().filter(|row| get(row, field).is_some_and(|value| value >= least)).count() as u64
+    };
+    DeviceRates {
+        device: name.to_owned(),
+        intervals: rows.len() as u64,
+        reads_per_s: spread(Field::Reads),
+        writes_per_s: spread(Field::Writes),
+        requests_per_s: spread(Field::Requests),
+        read_bytes_per_s: spread(Field::ReadBytes),
+        write_bytes_per_s: spread(Field::WriteBytes),
+        read_wait_ms: wait(Field::ReadWait, &one(Field::Reads)),
+        write_wait_ms: wait(Field::WriteWait, &one(Field::Writes)),
+        wait_ms: wait(Field::Wait, &all),
+        queue: spread(Field::Queue),
+        busy_percent: spread(Field::Busy),
+        busy_intervals: many(Field::Busy, BUSY_PERCENT),
+        queued_intervals: many(Field::Queue, QUEUED_MIN),
+    }
+}

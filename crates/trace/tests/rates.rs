@@ -1,0 +1,93 @@
+//! What iostat and sar print, of several versions, read back.
+
+use std::path::{Path, PathBuf};
+
+use iosched_trace::{RatesTool, TraceError, TraceReader, rates_of, read_rates};
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rates").join(name)
+}
+
+#[test]
+fn iostats_table_is_read_without_its_first_report() {
+    let found = read_rates(&file("iostat-x.txt")).unwrap().unwrap();
+    assert_eq!((found.tool, found.leaves_out_first, found.devices.len()), (RatesTool::Iostat, true, 1));
+    let vda = &found.devices[0];
+    assert_eq!((vda.device.as_str(), vda.intervals), ("vda", 3));
+    // 0.99, 18.81 and none.
+    assert!((vda.reads_per_s.unwrap().mean - 6.6).abs() < 1e-9 && vda.reads_per_s.unwrap().max == 18.81);
+    // Waits count by requests: none of 0.99 reads, 0.16 ms of 18.81.
+    assert!((vda.read_wait_ms.unwrap().mean - 0.16 * 18.81 / 19.8).abs() < 1e-9);
+    assert!((vda.write_bytes_per_s.unwrap().max - 44_564.0 * 1024.0).abs() < 1e-3);
+    assert_eq!((vda.wait_ms, vda.requests_per_s), (None, None));
+    assert_eq!((vda.busy_percent.unwrap().max, vda.busy_intervals, vda.queued_intervals), (2.8, 0, 0));
+}
+
+#[test]
+fn the_same_is_read_from_megabytes_from_json_and_from_sar() {
+    let of = |name: &str| read_rates(&file(name)).unwrap().unwrap();
+    let megabytes = of("iostat-xmty.txt");
+    assert_eq!(megabytes.devices[0].read_bytes_per_s.unwrap().mean, 5.92 * 1024.0 * 1024.0);
+    let json = of("iostat-x.json");
+    assert_eq!((json.tool, json.devices[0].intervals), (RatesTool::Iostat, 2));
+    assert_eq!(json.devices[0].reads_per_s.unwrap().max, 0.99);
+    for (name, intervals, tps) in [("sar-d.txt", 3, 366.34), ("sar-dp.txt", 2, 4.95)] {
+        let sar = of(name);
+        let vda = &sar.devices[0];
+        assert_eq!((sar.tool, vda.device.as_str(), vda.intervals), (RatesTool::Sar, "vda", intervals), "{name}");
+        assert_eq!((vda.requests_per_s.unwrap().max, vda.reads_per_s), (tps, None), "without its average");
+    }
+}
+
+#[test]
+fn older_headings_and_other_locales_are_read() {
+    let old = "Device:  rrqm/s wrqm/s r/s w/s rsec/s wsec/s avgrq-sz avgqu-sz await svctm %util\n\
+               sda      0,00   0,00   200,00 0,00 1600,00 0,00 8,00 31,50 157,50 5,00 100,00\n";
+    let found = rates_of(old).unwrap();
+    let sda = &found.devices[0];
+    assert_eq!((sda.intervals, found.leaves_out_first), (1, false), "one report alone is kept");
+    assert_eq!(sda.read_bytes_per_s.unwrap().mean, 1600.0 * 512.0);
+    assert_eq!((sda.wait_ms.unwrap().mean, sda.busy_intervals, sda.queued_intervals), (157.5, 1, 1));
+    assert!(found.to_string().contains("something to choose from"), "{found}");
+    let twelve_hours =
+        "12:00:01 AM  DEV  tps  aqu-sz  %util\n12:00:02 AM  sda  1.00  0.10  5.00\nAverage:  sda  1.00  0.10  5.00\n";
+    assert_eq!(rates_of(twelve_hours).unwrap().devices[0].intervals, 1);
+}
+
+#[test]
+fn what_is_neither_is_left_alone_and_rates_are_no_trace() {
+    for text in
+        ["", "Device tps kB_read/s\nsda 1 2\n", "{\"sysstat\": {}}", "{\"sysstat\"", "Device %util\n", "0,1,R,0,8\n"]
+    {
+        assert_eq!(rates_of(text), None, "{text}");
+    }
+    for name in ["iostat-x.txt", "iostat-x.json", "sar-d.txt", "sar-dp.txt"] {
+        let Err(TraceError::UnknownFormat { looks_like: Some(what), .. }) = TraceReader::open(file(name)) else {
+            panic!("{name} is no trace");
+        };
+        assert!(what.contains("iosched trace info") && what.contains("iosched record"), "{what}");
+    }
+}
+
+#[test]
+fn what_is_printed_here_is_read() {
+    // Of the versions that are installed; with CI set they must be.
+    for (command, tool) in [
+        ("iostat -x 1 2", RatesTool::Iostat),
+        ("iostat -x -o JSON 1 2", RatesTool::Iostat),
+        ("sar -d 1 1", RatesTool::Sar),
+    ] {
+        let output = std::process::Command::new("sh").args(["-c", command]).output().unwrap();
+        if !output.status.success() {
+            println!("skipped: {command} is not available here");
+            assert!(std::env::var_os("CI").is_none(), "{command} is not available");
+            continue;
+        }
+        let text = String::from_utf8(output.stdout).unwrap();
+        // A machine that did nothing yet has no disks to tell of.
+        if let Some(found) = rates_of(&text) {
+            assert_eq!(found.tool, tool, "{text}");
+            assert!(found.devices.iter().all(|device| device.busy_percent.is_some()), "{text}");
+        }
+    }
+}
