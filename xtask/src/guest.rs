@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long)]
     verbose: bool,
     /// The guest is ended then, in seconds.
-    #[arg(long, default_value_t = 240)]
+    #[arg(long, default_value_t = 600)]
     seconds_max: u64,
 }
 

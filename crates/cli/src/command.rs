@@ -55,7 +55,10 @@ pub(crate) enum Command {
     Get(crate::get::GetArgs),
     Set(crate::set::SetArgs),
     Restore(crate::restore::RestoreArgs),
-    /// Print completions for a shell
+    /// Print what has a shell complete commands, options and values
+    ///
+    /// Schedulers, their tunables, profiles and disks are completed, too, as they are at that moment. For bash:
+    /// echo 'source <(iosched completions bash)' >> ~/.bashrc
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
@@ -67,7 +70,9 @@ pub(crate) enum Command {
 pub(crate) fn command() -> clap::Command {
     fn numbers(command: clap::Command) -> clap::Command {
         let takes = |argument: &clap::Arg| argument.get_action().takes_values();
-        let command = command.mut_args(|own| if takes(&own) { own.allow_negative_numbers(true) } else { own });
+        let command = command.mut_args(|own| {
+            if takes(&own) { crate::complete::completed(own.allow_negative_numbers(true)) } else { own }
+        });
         command.mut_subcommands(numbers)
     }
     numbers(Cli::command())

@@ -18,12 +18,15 @@ mod blktrace;
 mod calibrate;
 mod command;
 mod compare;
+mod complete;
 mod device;
 mod exports;
 mod fail;
 mod get;
+mod here;
 mod import;
 mod job;
+mod lasting;
 mod ls;
 mod man;
 mod mount;
@@ -49,14 +52,17 @@ mod ublk;
 mod validate;
 mod watched;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use command::{Cli, Command};
+use iosched_kernel::Roots;
 
 fn main() -> ExitCode {
+    complete::answer(command::command);
     let cli = Cli::from_arg_matches(&command::command().get_matches()).unwrap_or_else(|error| error.exit());
     let code = carry_out(cli).unwrap_or_else(|error| fail::report(&error));
     output::finish();
@@ -69,8 +75,8 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Some(command) => command,
         // The same declaration, without options.
         None => match Cli::parse_from(["iosched", "compare"]).command {
-            Some(command) => command,
-            None => return Ok(ExitCode::SUCCESS),
+            Some(Command::Compare(args)) => return compare_here(&args),
+            _ => return Ok(ExitCode::SUCCESS),
         },
     };
     match command {
@@ -96,13 +102,21 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Set(args) => set::run(&args)?,
         Command::Restore(args) => return restore::run(&args),
         Command::Completions { shell } => {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "iosched", &mut text);
-            output::print(&String::from_utf8_lossy(&text))?;
+            output::print(&complete::registration(shell)?)?;
         }
         Command::Man(args) => man::run(&args, Cli::command())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The comparison of the sample, and on a terminal what there is here.
+fn compare_here(args: &compare::CompareArgs) -> Result<ExitCode> {
+    let code = compare::compare(args)?;
+    if std::io::stdout().is_terminal() {
+        let found = here::found(&Roots::default());
+        output::print(&if found.is_empty() { found } else { format!("\n{found}") })?;
+    }
+    Ok(code)
 }
 
 #[cfg(test)]

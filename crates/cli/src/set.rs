@@ -7,10 +7,12 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
 use iosched_kernel::attribute::{Declaration, chosen, declaration, is_exactly, is_same};
+use iosched_kernel::settings::RULES;
 
 use crate::fail::{is_usage, usage};
+use crate::lasting::Lasting;
 use crate::nearest::did_you_mean;
-use crate::output;
+use crate::output::{self, WriteArgs};
 use crate::tree::{Disks, Named};
 
 /// Write attributes of disks
@@ -30,12 +32,21 @@ pub(crate) struct SetArgs {
     /// Whose, instead: a directory of disks, or any DISK
     #[arg(long, value_name = "TREE", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
+
+    /// Also at every start, of the kernel's disks: by a udev rule, as `iosched advise` proposes it, which keeps what was set so
+    /// before. It is written to this directory; remove it, and nothing is set any more
+    #[arg(long, value_name = "DIRECTORY", num_args = 0..=1, require_equals = true, default_missing_value = RULES,
+          value_hint = ValueHint::DirPath)]
+    persist: Option<PathBuf>,
+
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   iosched set sda/scheduler=bfq sda/iosched/low_latency=0
-  iosched set /srv/data scheduler=mq-deadline
+  iosched set /srv/data scheduler=mq-deadline --persist
   iosched set live:db scheduler=cfq slice_idle=0
   iosched set live:db clients/3/ioprio=idle";
 
@@ -67,15 +78,26 @@ pub(crate) fn run(args: &SetArgs) -> Result<()> {
         return Err(usage(format!("{}: what of it? Write NAME=VALUE behind it, such as scheduler=cfq", args.words[0])));
     }
     check(&mut disks, &assignments)?;
+    let mut lasting = match &args.persist {
+        Some(directory) => {
+            let all = assignments.iter().filter_map(|own| only(&mut disks, own).ok()).collect::<Vec<_>>();
+            Lasting::prepare(directory, &disks, &all, args.write)?
+        }
+        None => Lasting::default(),
+    };
     let mut done: Vec<String> = Vec::new();
     for assignment in &assignments {
-        let value = only(&mut disks, assignment).and_then(|file| set(&mut disks, &file, &assignment.value));
+        let value = only(&mut disks, assignment).and_then(|file| {
+            let value = set(&mut disks, &file, &assignment.value)?;
+            lasting.add(&file, assignment.value.trim());
+            Ok(value)
+        });
         let value = value.map_err(|error| with_done(error, &done))?;
         let line = format!("{}={value}", assignment.name.trim_matches('/'));
         output::print(&format!("{line}\n"))?;
         done.push(line);
     }
-    Ok(())
+    lasting.write(&mut disks).map_err(|error| with_done(error, &done))
 }
 
 /// What is known to be wrong with any assignment is told before anything is written.
@@ -150,7 +172,11 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String> {
             bail!("{error}");
         }
         return Err(match disks.takes(file).filter(|_| !error.explains) {
-            Some(takes) => usage(format!("{}: {value:?} is refused; {takes}", file.name)),
+            Some(takes) => {
+                let listed = takes.strip_prefix("it takes one of ").unwrap_or_default();
+                let meant = did_you_mean(value, listed.split([',', ' ']).filter(|word| !word.is_empty()));
+                usage(format!("{}: {value:?} is refused; {takes}{meant}", file.name))
+            }
             None => usage(error),
         });
     }

@@ -118,6 +118,38 @@ fn what_was_left_is_put_back_and_told() {
 }
 
 #[test]
+fn what_is_set_to_last_is_a_rule_that_keeps_what_was_there() {
+    let Some((here, _disk, device)) = disk("kernel-persist") else { return };
+    let (name, rules) = (device.name(), here.join("rules"));
+    fs::create_dir(&rules).unwrap();
+    let persist = format!("--persist={}", rules.display());
+    let file = rules.join(format!("90-iosched-{name}.rules"));
+    let rule =
+        || fs::read_to_string(&file).unwrap().lines().last().unwrap().split(", ").skip(4).collect::<Vec<_>>().join(" ");
+    let set = |assignments: &[&str]| run(&[&["set", name, persist.as_str()], assignments].concat());
+    let (code, out, err) = set(&["scheduler=mq-deadline", "fifo_batch=8", "nomerges=1"]);
+    let told = format!("scheduler=mq-deadline\nfifo_batch=8\nnomerges=1\nat every start: {}\n", file.display());
+    assert_eq!((code, out), (0, told), "{err}");
+    let first = "ATTR{queue/scheduler}=\"mq-deadline\" ATTR{queue/iosched/fifo_batch}=\"8\" ATTR{queue/nomerges}=\"1\"";
+    assert_eq!(rule(), first);
+    assert_eq!(set(&["fifo_batch=4"]).0, 0);
+    assert_eq!(rule(), first.replace('8', "4"));
+    // Tunables of another scheduler go with it.
+    assert_eq!(set(&["scheduler=none"]).0, 0);
+    assert_eq!(rule(), "ATTR{queue/scheduler}=\"none\" ATTR{queue/nomerges}=\"1\"");
+    for (assignment, told) in [("nomerges=9", "is out of range 0..=2"), ("nomerges", "is not NAME=VALUE")] {
+        let before = rule();
+        let (code, _, err) = set(&[assignment]);
+        assert!(code == 2 && err.contains(told), "{err}");
+        assert_eq!(rule(), before, "nothing lasts that is not set");
+    }
+    fs::write(&file, "# an administrator's\n").unwrap();
+    let (code, _, err) = set(&["nomerges=0"]);
+    assert!(code == 2 && err.contains("--force"), "{err}");
+    assert_eq!(run(&["get", name, "nomerges", "-n"]).1, "1\n", "nothing was set");
+}
+
+#[test]
 fn what_the_kernels_disks_do_is_shown() {
     let Some((_here, _disk, device)) = disk("kernel-top") else { return };
     let read = format!("dd if={} of=/dev/null bs=1M count=8 iflag=direct 2>/dev/null", device.path().display());

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
-use iosched_kernel::settings::Lasting;
+use iosched_kernel::settings::{Lasting, rule_name};
 
 use crate::output::{Kind, MARK, Output, Outputs, Records, all_of};
 
@@ -73,11 +73,6 @@ impl AdviceDirectory {
 
 fn write(out: Option<&Output>, text: &str) -> Result<()> {
     out.map_or(Ok(()), |out| out.text(text))
-}
-
-/// As udev wants rules to be called.
-fn rule_name(disk: &str) -> String {
-    format!("90-iosched-{disk}.rules")
 }
 
 fn marked(text: &str) -> String {

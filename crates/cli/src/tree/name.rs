@@ -110,7 +110,9 @@ impl Disks {
             );
             return usage(format!("{name}: there is no such disk or attribute; {told}"));
         };
-        let told = nearest(name, attributes()).map_or_else(
+        // A part of a name is meant as the name, if there is but one.
+        let containing = || attributes().filter(|known| known.contains(name)).min_by_key(|known| known.len());
+        let told = nearest(name, attributes()).or_else(containing).map_or_else(
             || format!("{} has {}", disk.name, known.join(", ")),
             |meant| format!("did you mean {meant}?"),
         );

@@ -21,6 +21,9 @@ pub(super) fn is_place(word: &str) -> bool {
     word.starts_with(LIVE)
         || ["/", "./", "../"].iter().any(|begin| word.starts_with(begin))
         || (!word.contains('/') && BlockDevice::named(&Roots::default(), word).is_ok())
+        // Here, a mounted disk's directory or a control socket.
+        || Path::new(word).join("block").is_dir()
+        || iosched_live::control::is_socket(Path::new(word))
 }
 
 /// Directories of control sockets that have names, those first in which this process makes its own: what systemd gives a

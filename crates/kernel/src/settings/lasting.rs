@@ -46,8 +46,8 @@ impl Lasting {
         let assignments = assignments(device, setting, recorded);
         Self {
             commands: commands(device, &assignments),
-            rule_path: format!("/etc/udev/rules.d/90-iosched-{name}.rules"),
-            rule: rule(device, setting, &assignments),
+            rule_path: format!("{RULES}/{}", rule_name(name)),
+            rule: rule(device, &setting.to_string(), &assignments),
             profile_path: format!("/etc/tuned/{profile_name}/tuned.conf"),
             profile: profile(device, setting, &assignments),
             profile_name,
@@ -88,6 +88,43 @@ impl Recorded {
 
 /// Attributes below `queue` with their values, in the order they are to be written.
 type Assignments = Vec<(String, String)>;
+
+/// Where udev's rules belong that an administrator makes.
+pub const RULES: &str = "/etc/udev/rules.d";
+
+/// What the rule of a disk is called, as udev wants rules to be called.
+#[must_use]
+pub fn rule_name(disk: &str) -> String {
+    format!("90-iosched-{disk}.rules")
+}
+
+/// The udev rule that gives attributes below `queue` these values, in this order, whenever the device appears. `about` is what it is for.
+#[must_use]
+pub fn rule(device: &BlockDevice, about: &str, assignments: &[(String, String)]) -> String {
+    let (known_by, which) = known_by(device);
+    let mut rule = format!("# {about} for {}\n", device.name());
+    if let Some(note) = known_by {
+        rule += &format!("# {note}\n");
+    }
+    rule += &format!("ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {which}");
+    for (name, value) in assignments {
+        rule += &format!(", {ATTRIBUTE}{name}{VALUE}{value}\"");
+    }
+    rule + "\n"
+}
+
+/// How a rule gives an attribute below `queue` its value.
+const ATTRIBUTE: &str = "ATTR{queue/";
+const VALUE: &str = "}=\"";
+
+/// What a rule of [`rule`] gives values to, in order.
+#[must_use]
+pub fn assigned(rule: &str) -> Vec<(String, String)> {
+    let lines = rule.lines().filter(|line| !line.starts_with('#'));
+    let parts =
+        lines.flat_map(|line| line.split(", ")).filter_map(|part| part.strip_prefix(ATTRIBUTE)?.strip_suffix('"'));
+    parts.filter_map(|part| part.split_once(VALUE)).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
 
 /// The scheduler there is under `setting`.
 fn scheduler<'s>(setting: &'s Setting, recorded: &'s Recorded) -> &'s str {
@@ -131,19 +168,6 @@ fn commands(device: &BlockDevice, assignments: &Assignments) -> Vec<String> {
 /// As it is on every machine, whatever the root of ours.
 fn path(device: &BlockDevice, name: &str) -> String {
     format!("/sys/block/{}/queue/{name}", device.disk_name())
-}
-
-fn rule(device: &BlockDevice, setting: &Setting, assignments: &Assignments) -> String {
-    let (known_by, which) = known_by(device);
-    let mut rule = format!("# {setting} for {}\n", device.name());
-    if let Some(note) = known_by {
-        rule += &format!("# {note}\n");
-    }
-    rule += &format!("ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {which}");
-    for (name, value) in assignments {
-        rule += &format!(", ATTR{{queue/{name}}}=\"{value}\"");
-    }
-    rule + "\n"
 }
 
 /// What a rule matches the device by, and what is to be said of it.
@@ -240,6 +264,9 @@ mod tests {
             "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{DEVTYPE}==\"disk\", ENV{ID_SERIAL}==\"ST1000DM003_Z1D\", \
              ATTR{queue/scheduler}=\"bfq\", ATTR{queue/iosched/low_latency}=\"0\""
         );
+        let assigned = assigned(&rule);
+        assert_eq!(assigned[0], ("scheduler".to_owned(), "bfq".to_owned()));
+        assert_eq!(assigned[1], ("iosched/low_latency".to_owned(), "0".to_owned()));
         machine.write("run/udev/data/b8:0", "E:ID_SERIAL=a\"b*\n");
         assert!(lasting(&machine, "none").rule.contains("KERNEL==\"sda\""));
     }

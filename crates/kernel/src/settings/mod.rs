@@ -23,7 +23,7 @@ use crate::attribute::AttributeError;
 use crate::block::Identity;
 use crate::state::StateError;
 
-pub use lasting::Lasting;
+pub use lasting::{Lasting, RULES, assigned, rule, rule_name};
 pub use recorded::{Change, Left, NotRestored, Recorded};
 pub use restore::{LeftAlone, Restoration, RestoreOptions, left_over, restore};
 pub use session::Session;

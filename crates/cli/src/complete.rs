@@ -1,0 +1,96 @@
+//! Values that a shell completes: schedulers and their tunables, profiles, disks. What an argument takes is told by the name of its value.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+
+use anyhow::{Result, anyhow};
+use clap::{Arg, Command};
+use clap_complete::engine::ValueCompleter;
+use clap_complete::env::Shells;
+use clap_complete::{ArgValueCompleter, CompleteEnv, CompletionCandidate, PathCompleter, Shell};
+use iosched::Registry;
+use iosched_disk::Profile;
+use iosched_kernel::{BlockDevice, Roots};
+
+use crate::tree::lives;
+
+/// The variable by which a shell asks.
+const VARIABLE: &str = "COMPLETE";
+const COMMAND: &str = "iosched";
+
+/// Answers a shell that asks for candidates, and ends; if none asks, nothing happens.
+pub(crate) fn answer(command: fn() -> Command) {
+    CompleteEnv::with_factory(command).var(VARIABLE).complete();
+}
+
+/// What has a shell ask.
+pub(crate) fn registration(shell: Shell) -> Result<String> {
+    let shells = Shells::builtins();
+    let name = shell.to_string();
+    let found = shells.completer(&name).ok_or_else(|| anyhow!("{name}: nothing is known of this shell"))?;
+    let mut text = Vec::new();
+    found.write_registration(VARIABLE, COMMAND, COMMAND, COMMAND, &mut text)?;
+    Ok(String::from_utf8(text)?)
+}
+
+/// The argument with its candidates.
+pub(crate) fn completed(own: Arg) -> Arg {
+    let mut takes = String::new();
+    for name in own.get_value_names().unwrap_or_default() {
+        let _ = write!(takes, "{name}|");
+    }
+    let is_scheduler = matches!(own.get_id().as_str(), "scheduler" | "schedulers");
+    if is_scheduler || takes.starts_with("SETTING") {
+        own.add(ArgValueCompleter::new(schedulers))
+    } else if takes.contains("PROFILE") {
+        own.add(ArgValueCompleter::new(profiles))
+    } else if takes.contains("DISK") || takes.starts_with("DEVICE") {
+        own.add(ArgValueCompleter::new(disks))
+    } else {
+        own
+    }
+}
+
+fn text(current: &OsStr) -> &str {
+    current.to_str().unwrap_or_default()
+}
+
+fn beginning<'a>(current: &str, all: impl IntoIterator<Item = (String, &'a str)>) -> Vec<CompletionCandidate> {
+    let found = all.into_iter().filter(|(value, _)| value.starts_with(current));
+    found
+        .map(|(value, help)| CompletionCandidate::new(value).help((!help.is_empty()).then(|| help.to_owned().into())))
+        .collect()
+}
+
+/// Files, as they are completed wherever nothing else is known.
+fn paths(current: &OsStr) -> Vec<CompletionCandidate> {
+    PathCompleter::any().complete(current)
+}
+
+/// `cfq`, and behind a colon or comma what can be set of it: `cfq:slice_idle=`.
+fn schedulers(current: &OsStr) -> Vec<CompletionCandidate> {
+    let (current, linux) = (text(current), Registry::linux());
+    let Some((name, _)) = current.split_once(':') else {
+        return beginning(current, linux.elevators().iter().map(|own| (own.name.to_owned(), own.about)));
+    };
+    let Some(elevator) = linux.elevators().iter().find(|own| own.name == name) else { return Vec::new() };
+    let at = current.rfind([':', ',']).map_or(0, |at| at + 1);
+    let tunables = (elevator.tunables)().into_iter().map(|own| (format!("{}{}=", &current[..at], own.name), own.doc));
+    beginning(current, tunables)
+}
+
+fn profiles(current: &OsStr) -> Vec<CompletionCandidate> {
+    let embedded = Profile::names().map(|name| (name.to_owned(), ""));
+    let mut found = beginning(text(current), embedded);
+    found.extend(paths(current));
+    found
+}
+
+/// The kernel's disks, and live ones that have names.
+fn disks(current: &OsStr) -> Vec<CompletionCandidate> {
+    let kernels = BlockDevice::disks(&Roots::default()).into_iter().map(|disk| (disk.name().to_owned(), ""));
+    let lives = lives().into_iter().map(|name| (format!("live:{name}"), "a live disk"));
+    let mut found = beginning(text(current), kernels.chain(lives));
+    found.extend(paths(current));
+    found
+}

@@ -1,0 +1,58 @@
+//! What `iosched` without a command says on a terminal besides its comparison: which disks there are here, and how to go on with them.
+
+use std::fmt::Write as _;
+
+use iosched_kernel::block::DeviceCard;
+use iosched_kernel::{BlockDevice, Roots};
+
+use crate::served::size;
+
+/// So many disks are shown.
+const DISKS_SHOWN: usize = 5;
+/// What is made of memory or files is no disk that somebody tunes.
+const NO_DISKS: [&str; 4] = ["loop", "ram", "zram", "sr"];
+
+/// The disks of this machine, and the commands to go on with; nothing if there are none.
+pub(crate) fn found(roots: &Roots) -> String {
+    let is_disk =
+        |device: &BlockDevice| !NO_DISKS.iter().any(|kind| device.name().starts_with(kind)) && device.size_bytes() > 0;
+    let disks: Vec<_> = BlockDevice::disks(roots).into_iter().filter(is_disk).map(|device| device.card()).collect();
+    // What a disk is made of is another disk: the one that is used is the one to begin with.
+    let Some(first) = disks.iter().find(|disk| !disk.usage.mounts.is_empty()).or(disks.first()) else {
+        return String::new();
+    };
+    let mut text = String::new();
+    for (number, disk) in disks.iter().take(DISKS_SHOWN).enumerate() {
+        let head = if number == 0 { "here:" } else { "" };
+        let _ = writeln!(text, "{head:10} {:10} {:>8}  {}", disk.name, size(disk.size_bytes), about(disk));
+    }
+    if disks.len() > DISKS_SHOWN {
+        let _ = writeln!(text, "{:10} and {} more: iosched ls", "", disks.len() - DISKS_SHOWN);
+    }
+    let name = &first.name;
+    let commands = [
+        (format!("iosched record {name} --for 60"), "what it is asked, as a trace (as root)"),
+        (format!("iosched advise {name} --workload {name}.blktrace.0"), "what to set on it, and how one knows"),
+        ("iosched top".to_owned(), "what disks do now, and who waits"),
+    ];
+    let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
+    for (number, (command, what)) in commands.iter().enumerate() {
+        let head = if number == 0 { "on them:" } else { "" };
+        let _ = writeln!(text, "{head:10} {command:width$}  {what}");
+    }
+    text
+}
+
+/// `mq-deadline; rotating; / and 1 more`.
+fn about(disk: &DeviceCard) -> String {
+    let scheduler = disk.scheduler.clone().unwrap_or_else(|| "no scheduler".to_owned());
+    let kind = if disk.is_rotational { "rotating" } else { "not rotating" };
+    let mut about = format!("{scheduler}; {kind}");
+    if let Some(first) = disk.usage.mounts.first() {
+        let _ = write!(about, "; {}", first.at.display());
+        if disk.usage.mounts.len() > 1 {
+            let _ = write!(about, " and {} more", disk.usage.mounts.len() - 1);
+        }
+    }
+    about
+}

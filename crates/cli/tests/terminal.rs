@@ -1,0 +1,64 @@
+//! The command at a terminal: values that a shell completes, and what is said of this machine besides the comparison.
+
+mod common;
+
+use std::process::{Command, Stdio};
+
+use common::{IOSCHED, available, directory, has_program, run};
+
+/// What a shell is given for the last of `words`.
+fn candidates(words: &[&str]) -> Vec<String> {
+    let mut command = Command::new(IOSCHED);
+    command.arg("--").arg("iosched").args(words).env("COMPLETE", "bash").env("_CLAP_IFS", "\n");
+    let output = command.env("_CLAP_COMPLETE_INDEX", words.len().to_string()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn schedulers_tunables_profiles_and_disks_are_completed() {
+    assert_eq!(candidates(&["compare", "--scheduler", "mq"]), ["mq-deadline"]);
+    let tunables = candidates(&["compare", "--scheduler", "cfq:quantum=4,slice_id"]);
+    assert_eq!(tunables, ["cfq:quantum=4,slice_idle=", "cfq:quantum=4,slice_idle_us="]);
+    assert_eq!(candidates(&["serve", "disk.img", "--scheduler", "anti"]), ["anticipatory"]);
+    assert_eq!(candidates(&["tune", "--device", "sata-ssd-"]), ["sata-ssd-plp"]);
+    let disks: Vec<_> = std::fs::read_dir("/sys/block").unwrap().map(|disk| disk.unwrap().file_name()).collect();
+    let found = candidates(&["record", ""]);
+    assert!(disks.iter().all(|disk| found.iter().any(|own| own.as_str() == disk)), "{found:?}");
+    assert!(candidates(&["rec"]).contains(&"record".to_owned()));
+}
+
+#[test]
+fn every_shell_is_told_how_to_ask() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let (code, out, err) = run(&["completions", shell]);
+        assert!(code == 0 && out.contains("COMPLETE") && out.contains("iosched"), "{shell}: {out}{err}");
+    }
+    if has_program("bash") {
+        let asked = "source <(\"$0\" completions bash) && complete -p iosched";
+        let output = Command::new("bash").args(["-c", asked, IOSCHED]).output().unwrap();
+        assert!(String::from_utf8_lossy(&output.stdout).contains("_clap_complete_iosched iosched"), "{output:?}");
+    }
+}
+
+#[test]
+fn without_a_command_a_terminal_is_told_of_this_machine_and_a_pipe_is_not() {
+    if !available(Command::new("script").arg("--version").stdout(Stdio::null()).status().is_ok(), "script") {
+        return;
+    }
+    let here = directory("terminal");
+    let state = here.join("state");
+    let mut command = Command::new("script");
+    command.args(["-qec", IOSCHED, "/dev/null"]).current_dir(&here).env("XDG_STATE_HOME", &state);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let at_terminal = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+    assert!(output.status.success() && at_terminal.contains("answer:"), "{at_terminal}");
+    let output = Command::new(IOSCHED).current_dir(&here).env("XDG_STATE_HOME", &state).output().unwrap();
+    let piped = String::from_utf8_lossy(&output.stdout);
+    assert!(piped.contains("answer:") && !piped.contains("here: "), "{piped}");
+    // A machine may have no disk but those in memory.
+    if let Some(found) = at_terminal.split("\nhere: ").nth(1) {
+        assert!(found.contains("on them:   iosched record ") && found.contains("iosched top"), "{found}");
+        assert!(found.lines().all(|line| line.chars().count() <= 100), "{found}");
+    }
+}
