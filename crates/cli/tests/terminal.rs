@@ -62,3 +62,22 @@ fn without_a_command_a_terminal_is_told_of_this_machine_and_a_pipe_is_not() {
         assert!(found.lines().all(|line| line.chars().count() <= 100), "{found}");
     }
 }
+
+#[test]
+fn a_workload_of_any_kind_may_come_on_standard_input() {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
+    let of_file = |name: &str, args: &[&str]| {
+        let file = std::fs::File::open(examples.join(name)).unwrap();
+        let output = Command::new(IOSCHED).args(args).stdin(file).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let compare = ["compare", "--workload", "-", "--scheduler", "noop", "--runs", "1", "--records", "/dev/null"];
+    for name in ["random-read.fio", "ioprio-be-idle.toml"] {
+        let (code, out, err) = of_file(name, &[&compare[..], &["--run-for", "1"]].concat());
+        assert!(code == Some(0) && out.contains("throughput"), "{name}: {out}{err}");
+    }
+    let (code, out, err) = of_file("random-read.fio", &["job", "check", "-"]);
+    assert!(code == Some(0) && out.contains("standard input"), "{out}{err}");
+    let (code, _, err) = of_file("random-read.fio", &[&compare[..], &["--input-format", "csv"]].concat());
+    assert!(code == Some(1) && err.contains("standard input: line 1"), "what has a format is a trace: {err}");
+}

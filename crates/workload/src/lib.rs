@@ -16,6 +16,7 @@ pub mod outcome;
 mod program;
 mod replay;
 mod scenario;
+mod stream;
 mod task_loop;
 mod tasks;
 mod trace;

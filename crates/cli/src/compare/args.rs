@@ -34,10 +34,10 @@ const RUNS_UNTIL_SURE: u32 = 60;
 #[derive(Args, Debug)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArgs {
-    /// What to do: a trace in any format `iosched trace info` reads (- for standard input), a fio job file (*.fio,
-    /// *.job, *.ini), a task file (*.toml), or the command line of an application, such as "iozone -s 64 -e -i 0",
-    /// "fs_mark -S 1 -n 100" or "dd if=/dev/zero of=file bs=1M count=100 conv=fsync" [default: a recorded pgbench run
-    /// that comes with iosched]
+    /// What to do: a trace in any format `iosched trace info` reads, a fio job file (*.fio, *.job, *.ini), a task file
+    /// (*.toml), - for any of these on standard input, or the command line of an application, such as
+    /// "iozone -s 64 -e -i 0", "fs_mark -S 1 -n 100" or "dd if=/dev/zero of=file bs=1M count=100 conv=fsync"
+    /// [default: a recorded pgbench run that comes with iosched]
     #[arg(short, long, value_name = "FILE|COMMAND", value_hint = ValueHint::FilePath)]
     pub(crate) workload: Option<PathBuf>,
 

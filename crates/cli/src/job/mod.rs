@@ -5,10 +5,11 @@ mod environment;
 mod options;
 mod page;
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Subcommand, ValueHint};
 use iosched_workload::fio::CheckedJobs;
 
@@ -28,7 +29,7 @@ pub(crate) enum JobCommand {
     /// Exit status: 0 if the file can be run; 1 if it asks for something that is not supported; 2 if it is no valid job
     /// file.
     Check {
-        /// A fio job file
+        /// A fio job file; - for standard input
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: PathBuf,
         /// Print everything as one JSON document
@@ -52,7 +53,14 @@ const REFUSED: u8 = 1;
 pub(crate) fn job(command: &JobCommand) -> Result<ExitCode> {
     match command {
         JobCommand::Check { file, json } => {
-            let checked = CheckedJobs::open(file, &ProcessEnvironment)?;
+            let checked = if file == Path::new("-") {
+                let name = "standard input";
+                let mut text = Vec::new();
+                std::io::stdin().read_to_end(&mut text).with_context(|| name)?;
+                CheckedJobs::parse(name, &text, &ProcessEnvironment)?
+            } else {
+                CheckedJobs::open(file, &ProcessEnvironment)?
+            };
             let text = if *json {
                 serde_json::to_string_pretty(&page::json(&checked))? + "\n"
             } else {

@@ -12,6 +12,8 @@ use crate::sample;
 
 /// The device if none is named.
 pub(crate) const DEVICE_DEFAULT: &str = "sata-7200";
+/// Stands for standard input.
+const STANDARD_INPUT: &str = "-";
 /// The machine that applications run on if none is named.
 const MACHINE_DEFAULT: &str = "server-2010";
 
@@ -23,6 +25,9 @@ pub(crate) fn files(workload: &Path) -> Vec<PathBuf> {
 /// The workload; the sample if none is named. What is missing of a recording is the first that is said.
 pub(crate) fn open_workload(path: Option<&Path>, reading: &Reading) -> Result<Workload> {
     let workload = match path {
+        Some(path) if path == Path::new(STANDARD_INPUT) => {
+            Workload::read("standard input", std::io::stdin(), &crate::job::ProcessEnvironment, &reading.options())?
+        }
         Some(path) => Workload::open_as(path, &crate::job::ProcessEnvironment, &reading.options())?,
         None => sample::open()?,
     };
