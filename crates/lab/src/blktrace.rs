@@ -142,7 +142,9 @@ fn flushes(bio: &Submitted) -> bool {
 }
 
 impl<W: Write> Observer for Tracer<W> {
-    const DECISIONS: bool = true;
+    fn wants_decisions(&self) -> bool {
+        true
+    }
 
     fn task(&mut self, _number: usize, pid: u32, name: &str) {
         self.tasks.push(Task { pid, ..Task::default() });

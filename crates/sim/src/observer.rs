@@ -1,4 +1,4 @@
-//! Who watches a run: a generic that compiles to nothing when nobody does.
+//! Who watches a run. The engine is compiled twice: for nobody, where watching is nothing at all, and for whoever does.
 
 use iosched::{Decision, Flags, Op};
 
@@ -105,7 +105,17 @@ pub enum Change {
 /// Watches a run. Every method does nothing unless written; moments are ns since the run's start.
 pub trait Observer {
     /// Whether the queue records decisions for [`decision`](Self::decision).
-    const DECISIONS: bool = false;
+    fn wants_decisions(&self) -> bool {
+        false
+    }
+
+    /// Who watches; `None` if nobody does: the engine then asks nothing while it runs.
+    fn watching(&mut self) -> Option<&mut (dyn Observer + '_)>
+    where
+        Self: Sized,
+    {
+        Some(self)
+    }
 
     /// There is a task of that number, process id and name: said of each before the run begins.
     fn task(&mut self, task: usize, pid: u32, name: &str) {
@@ -159,7 +169,11 @@ pub trait Observer {
 }
 
 /// Nobody watches.
-impl Observer for () {}
+impl Observer for () {
+    fn watching(&mut self) -> Option<&mut (dyn Observer + '_)> {
+        None
+    }
+}
 
 /// All methods of an observer, handed on to one or two others if they are there: `$this` is what they are found in.
 macro_rules! hand_on {
@@ -190,22 +204,28 @@ macro_rules! hand_on {
     };
 }
 
-impl<O: Observer> Observer for &mut O {
-    const DECISIONS: bool = O::DECISIONS;
+impl<O: Observer + ?Sized> Observer for &mut O {
+    fn wants_decisions(&self) -> bool {
+        (**self).wants_decisions()
+    }
 
     hand_on!(this => Some(&mut **this));
 }
 
 /// Both watch.
 impl<A: Observer, B: Observer> Observer for (A, B) {
-    const DECISIONS: bool = A::DECISIONS || B::DECISIONS;
+    fn wants_decisions(&self) -> bool {
+        self.0.wants_decisions() || self.1.wants_decisions()
+    }
 
     hand_on!(this => Some(&mut this.0), Some(&mut this.1));
 }
 
 /// Somebody watches, or nobody.
 impl<O: Observer> Observer for Option<O> {
-    const DECISIONS: bool = O::DECISIONS;
+    fn wants_decisions(&self) -> bool {
+        self.as_ref().is_some_and(Observer::wants_decisions)
+    }
 
     hand_on!(this => this.as_mut());
 }
@@ -215,7 +235,9 @@ impl<O: Observer> Observer for Option<O> {
 pub struct Decisions<F>(pub F);
 
 impl<F: FnMut(u64, &Decision)> Observer for Decisions<F> {
-    const DECISIONS: bool = true;
+    fn wants_decisions(&self) -> bool {
+        true
+    }
 
     #[inline]
     fn decision(&mut self, now_ns: u64, decision: &Decision) {

@@ -91,7 +91,9 @@ impl ServiceLog {
 }
 
 impl Observer for ServiceLog {
-    const DECISIONS: bool = true;
+    fn wants_decisions(&self) -> bool {
+        true
+    }
 
     fn task(&mut self, _task: usize, _pid: u32, name: &str) {
         self.names.push(name.to_owned());

@@ -284,7 +284,9 @@ impl Timeline {
 }
 
 impl Observer for Timeline {
-    const DECISIONS: bool = true;
+    fn wants_decisions(&self) -> bool {
+        true
+    }
 
     fn begin(&mut self, tasks: usize, _depth: u32) {
         *self = Self::default();

@@ -28,7 +28,9 @@ impl Seen {
 }
 
 impl Observer for Seen {
-    const DECISIONS: bool = true;
+    fn wants_decisions(&self) -> bool {
+        true
+    }
 
     fn decision(&mut self, _now_ns: u64, decision: &Decision) {
         match decision {

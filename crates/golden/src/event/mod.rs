@@ -53,7 +53,9 @@ impl Events {
 }
 
 impl Observer for Events {
-    const DECISIONS: bool = true;
+    fn wants_decisions(&self) -> bool {
+        true
+    }
 
     fn decision(&mut self, now_ns: u64, decision: &Decision) {
         match decision {

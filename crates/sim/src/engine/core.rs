@@ -131,7 +131,7 @@ pub(super) struct Core<D, O> {
 
 impl<D: Device, O: Observer> Core<D, O> {
     pub(super) fn new(mut driver: Driver, device: D, observer: O) -> Self {
-        driver.record_decisions(O::DECISIONS);
+        driver.record_decisions(observer.wants_decisions());
         let card = device.card();
         Self {
             now_ns: 0,
@@ -446,7 +446,7 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     #[inline]
     pub(super) fn report_decisions(&mut self) {
-        if O::DECISIONS {
+        if self.observer.wants_decisions() {
             for (at, decision) in self.driver.take_decisions() {
                 let decision = decision.told(ORIGIN, |cookie| cookie >> SLOT_BITS);
                 self.observer.decision(at.since(ORIGIN), &decision);

@@ -108,7 +108,24 @@ trait Source<D: Device, O: Observer> {
 ///
 /// # Errors
 /// The scheduler setting or another value of the plan is not possible, or the run was interrupted.
-pub fn run(plan: &Plan<'_>, observer: impl Observer) -> Result<RunResult, SimError> {
+pub fn run(plan: &Plan<'_>, mut observer: impl Observer) -> Result<RunResult, SimError> {
+    match observer.watching() {
+        None => run_unwatched(plan),
+        Some(observer) => run_watched(plan, observer),
+    }
+}
+
+/// Of no type of the caller's, so that the engine is compiled here.
+fn run_unwatched(plan: &Plan<'_>) -> Result<RunResult, SimError> {
+    carry_out(plan, ())
+}
+
+/// Likewise.
+fn run_watched(plan: &Plan<'_>, observer: &mut dyn Observer) -> Result<RunResult, SimError> {
+    carry_out(plan, observer)
+}
+
+fn carry_out(plan: &Plan<'_>, observer: impl Observer) -> Result<RunResult, SimError> {
     let machine = prepare(plan)?;
     match plan.workload {
         Workload::Tasks(set) => run_tasks(machine, set, &[], observer),

@@ -422,7 +422,9 @@ impl<V: Device, O: Observer, R: Recording> Source<V, O> for Recorded<'_, R> {
 struct Compared<R: Recording>(Shared<R>);
 
 impl<R: Recording> Observer for Compared<R> {
-    const DECISIONS: bool = true;
+    fn wants_decisions(&self) -> bool {
+        true
+    }
 
     fn decision(&mut self, now_ns: u64, decision: &Decision) {
         self.0.borrow_mut().taken(ORIGIN + now_ns, *decision);
