@@ -5,15 +5,20 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_lab::{LabError, RecordReader, Records};
+use iosched_report::NoPlot;
 
 use crate::fail::usage;
+use crate::nearest::did_you_mean;
 use crate::options::quoted;
 use crate::output::{self, Kind, LAST_PAGE, Outputs, WriteArgs};
 
 /// Make a report of records, without running anything again
 ///
 /// The report is one HTML page that needs nothing else: tables and verdicts, latency distributions, throughput and
-/// shares over time, slices, and how to make the records again. The same records give the same page.
+/// shares over time, slices, and how to make the records again. In a browser plots can be zoomed and tables sorted;
+/// without scripts everything is there as well. The same records give the same page.
+///
+/// With --plot it is one plot as a picture for a paper or a slide.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
     /// A file that `iosched compare`, `tune` or `calibrate` left
@@ -22,8 +27,13 @@ pub(crate) struct ReportArgs {
     /// Of the last comparison that was given no --records
     #[arg(long, conflicts_with = "records")]
     last: bool,
-    /// The page to write; - for standard output [default: the name of RECORDS, ending in .html; last.html with
-    /// --last]
+    /// One plot of a comparison instead of the page, as a picture; `list` tells the names
+    #[arg(long, value_name = "PLOT")]
+    plot: Option<String>,
+    /// The page or picture to write; - for standard output [default: the name of RECORDS, ending in .html, or in the
+    /// plot's name and .svg; last.html with --last]
+    ///
+    /// A picture is SVG, or what its name ends in: .svg, .png, .pdf.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -31,10 +41,101 @@ pub(crate) struct ReportArgs {
 }
 
 pub(crate) fn run(args: &ReportArgs) -> Result<()> {
+    if args.plot.as_deref() == Some("list") {
+        return list();
+    }
     if args.records.is_none() && !args.last {
         return Err(usage("name a file of records, or say --last for those of the last comparison"));
     }
-    report(args.records.as_deref(), args.output.as_deref(), args.write)
+    match &args.plot {
+        Some(plot) => picture(plot, args),
+        None => report(args.records.as_deref(), args.output.as_deref(), args.write),
+    }
+}
+
+/// The names of plots.
+fn list() -> Result<()> {
+    let names = iosched_report::plots();
+    let lines: String = names.map(|(name, about)| format!("{name:<15} {about}\n")).collect();
+    output::print(&lines)
+}
+
+/// A plot as a picture.
+fn picture(plot: &str, args: &ReportArgs) -> Result<()> {
+    let names = || iosched_report::plots().map(|(name, _)| name);
+    if !names().any(|name| name == plot) {
+        let (all, meant) = (names().collect::<Vec<_>>().join(", "), did_you_mean(plot, names()));
+        return Err(usage(format!("--plot {plot}: there is no plot of that name; there are {all}{meant}")));
+    }
+    let (path, default) = match &args.records {
+        Some(path) => {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            (path.clone(), path.with_file_name(format!("{name}-{plot}.svg")))
+        }
+        None => (output::last_records()?, PathBuf::from(format!("last-{plot}.svg"))),
+    };
+    let file = args.output.as_deref().unwrap_or(&default);
+    let format = Format::of(file)?;
+    std::fs::File::open(&path).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
+    let others = [Kind::Search, Kind::Measurements, Kind::Reproduction, Kind::Validation];
+    if others.into_iter().any(|kind| kind.recognises(&path).unwrap_or(false)) {
+        return Err(usage(format!("{}: --plot is of records of a comparison", path.display())));
+    }
+    let mut outputs = Outputs::new(args.write).reads(&path);
+    let out = outputs.output("-o", file, Kind::Picture)?;
+    let records = RecordReader::open(&path)?;
+    records.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let svg = iosched_report::plot_svg(&records, plot).map_err(|reason| match reason {
+        NoPlot::Unknown => usage(format!("--plot {plot}: there is no plot of that name")),
+        NoPlot::Empty => usage(format!("--plot {plot}: {}: these records have nothing to draw there", path.display())),
+    })?;
+    let bytes = format.convert(svg)?;
+    out.write(|writer| Ok(writer.write_all(&bytes)?))
+}
+
+/// What a picture is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Svg,
+    Png,
+    Pdf,
+}
+
+impl Format {
+    /// By the end of the file's name; what has none is SVG.
+    fn of(file: &Path) -> Result<Self> {
+        let end = file.extension().map(|end| end.to_string_lossy().to_lowercase());
+        let format = match end.as_deref() {
+            None | Some("svg") => Self::Svg,
+            Some("png") => Self::Png,
+            Some("pdf") => Self::Pdf,
+            Some(_) => {
+                return Err(usage(format!("{}: a picture's name ends in .svg, .png or .pdf", file.display())));
+            }
+        };
+        if format != Self::Svg && !cfg!(feature = "pictures") {
+            let problem =
+                "this iosched was built without PNG and PDF: -o NAME.svg, or build it with --features pictures";
+            return Err(usage(format!("{}: {problem}", file.display())));
+        }
+        Ok(format)
+    }
+
+    #[cfg(feature = "pictures")]
+    fn convert(self, svg: String) -> Result<Vec<u8>> {
+        let made = match self {
+            Self::Svg => return Ok(svg.into_bytes()),
+            Self::Png => iosched_report::png(&svg),
+            Self::Pdf => iosched_report::pdf(&svg),
+        };
+        made.map_err(|problem| anyhow::anyhow!("the picture cannot be made: {problem}"))
+    }
+
+    #[cfg(not(feature = "pictures"))]
+    #[expect(clippy::unnecessary_wraps, reason = "with pictures it can fail")]
+    fn convert(self, svg: String) -> Result<Vec<u8>> {
+        Ok(svg.into_bytes())
+    }
 }
 
 /// Everything again from records; from those of the last comparison, if no others are named.

@@ -3,8 +3,9 @@
 use iosched_lab::{Comparison, Figure, significant};
 use maud::{Markup, html};
 
-use super::parts::{name, unbroken};
-use super::svg::{Margin, Plot, Tick, nice_end, picture, px, ticks};
+use super::chart::arrow;
+use super::parts::{Shown, name, unbroken};
+use super::svg::{Margin, Picture, Plot, Tick, nice_end, px, ticks};
 use super::view::{Setting, View};
 
 const WIDTH: f64 = 720.0;
@@ -23,22 +24,30 @@ struct Mark<'a> {
 
 /// Nothing if there is nothing to compare.
 pub(crate) fn section(view: &View<'_>) -> Markup {
-    let rows: Vec<(Figure, Vec<Mark<'_>>)> = view
-        .results
-        .figures
-        .iter()
-        .filter(|results| results.headline)
-        .map(|results| (results.figure, marks(view, &results.settings)))
-        .filter(|(_, marks)| !marks.is_empty())
-        .collect();
-    let Some(baseline) = view.baseline().filter(|_| !rows.is_empty()) else { return html! {} };
-    let title = format!("Difference from {} in per cent", baseline.label);
+    let (Some(baseline), Some(picture)) = (view.baseline(), picture(view)) else { return html! {} };
     html! {
         figure .wide .narrow {
             figcaption { "Difference from " (name(baseline)) " in per cent, with its 95 % confidence interval" }
-            div .scroll tabindex="0" { (plot(view, &rows, &title)) }
+            p .legend { "Arrows tell which side is good: ↓ lower is better, ↑ higher is better." }
+            div .scroll tabindex="0" { (picture.html()) }
         }
     }
+}
+
+/// The plot, if there is anything to compare.
+pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
+    let caption = view.baseline().map(|baseline| format!("Difference from {} in per cent", baseline.label));
+    picture(view).map(|picture| Shown::of_all(&caption.unwrap_or_default(), picture)).into_iter().collect()
+}
+
+fn picture(view: &View<'_>) -> Option<Picture> {
+    let figures = view.results.figures.iter().filter(|results| results.headline);
+    let rows: Vec<(Figure, Vec<Mark<'_>>)> = figures
+        .map(|results| (results.figure, marks(view, &results.settings)))
+        .filter(|(_, marks)| !marks.is_empty())
+        .collect();
+    let baseline = view.baseline().filter(|_| !rows.is_empty())?;
+    Some(plot(view, &rows, format!("Difference from {} in per cent", baseline.label)))
 }
 
 fn marks<'a>(view: &'a View<'_>, figures: &'a [Option<iosched_lab::SettingFigure>]) -> Vec<Mark<'a>> {
@@ -50,7 +59,7 @@ fn marks<'a>(view: &'a View<'_>, figures: &'a [Option<iosched_lab::SettingFigure
     marks.collect()
 }
 
-fn plot(view: &View<'_>, rows: &[(Figure, Vec<Mark<'_>>)], title: &str) -> Markup {
+fn plot(view: &View<'_>, rows: &[(Figure, Vec<Mark<'_>>)], title: String) -> Picture {
     let marks = || rows.iter().flat_map(|(_, marks)| marks);
     let ends = || marks().flat_map(|m| [m.percent, m.interval.map_or(0.0, |i| i.0), m.interval.map_or(0.0, |i| i.1)]);
     let limit = |value: f64| nice_end(value.min(PERCENT_MAX), 4);
@@ -58,7 +67,7 @@ fn plot(view: &View<'_>, rows: &[(Figure, Vec<Mark<'_>>)], title: &str) -> Marku
     let high = limit(ends().fold(0.0, f64::max).max(0.5));
     let count = marks().count() as f64;
     let height = 26.0 + count * ROW + rows.len() as f64 * GAP + 28.0;
-    let margin = Margin { top: 26.0, right: 190.0, bottom: 28.0, left: 86.0 };
+    let margin = Margin { top: 26.0, right: 190.0, bottom: 28.0, left: 100.0 };
     let plot = Plot::linear((WIDTH, height), margin, (low, high), (0.0, 1.0));
     let (values, decimals) = ticks(low, high, 6);
     let ticks: Vec<Tick> = values.iter().map(|&at| Tick { at, label: signed(at, decimals) }).collect();
@@ -68,7 +77,7 @@ fn plot(view: &View<'_>, rows: &[(Figure, Vec<Mark<'_>>)], title: &str) -> Marku
         line .zero x1=(px(plot.x.at(0.0))) x2=(px(plot.x.at(0.0))) y1=(px(margin.top)) y2=(px(height - margin.bottom)) {}
         @for (figure, marks) in rows {
             text .row x=(px(margin.left - 10.0)) y=(px(y + ROW * marks.len() as f64 / 2.0)) dy=".35em" text-anchor="end" {
-                (figure.name())
+                (figure.name()) (arrow(figure.direction()))
             }
             @for (i, mark) in marks.iter().enumerate() {
                 (whisker(&plot, mark, y + (i as f64 + 0.5) * ROW))
@@ -77,13 +86,8 @@ fn plot(view: &View<'_>, rows: &[(Figure, Vec<Mark<'_>>)], title: &str) -> Marku
         }
     };
     let about: Vec<String> = marks().map(|mark| described(mark)).collect();
-    picture(
-        &view.id("differences"),
-        (WIDTH, height),
-        title,
-        &format!("The table below has all of it. {}", about.join("; ")),
-        &body,
-    )
+    let about = format!("The table below has all of it. {}", about.join("; "));
+    Picture { id: view.id("differences"), size: (WIDTH, height), title, about, body, chart: None }
 }
 
 fn signed(value: f64, decimals: usize) -> String {

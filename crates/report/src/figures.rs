@@ -3,6 +3,7 @@
 use iosched_lab::{Comparison, Decimals, Direction, Figure, FigureResults, SettingFigure};
 use maud::{Markup, html};
 
+use super::chart::arrow;
 use super::doubts::{about, marks};
 use super::parts::{name, unbroken};
 use super::view::View;
@@ -52,14 +53,14 @@ fn row(view: &View<'_>, results: &FigureResults) -> Markup {
     let figure = results.figure;
     let cells: Vec<(f64, Option<f64>)> = results.settings.iter().flatten().map(|own| (own.mean, own.sd)).collect();
     let decimals = Decimals::of(&cells);
-    let arrow = match figure.direction() {
+    let better = match figure.direction() {
         Direction::Higher => "higher is better",
         Direction::Lower => "lower is better",
         Direction::Neither => "neither way is better",
     };
     html! {
         tr .begins[begins_group(figure)] {
-            th scope="row" title={ (figure.doc()) "; " (arrow) } { (figure.name()) (marks(view, &about(view, figure, None))) }
+            th scope="row" title={ (figure.doc()) "; " (better) } { (figure.name()) (arrow(figure.direction())) (marks(view, &about(view, figure, None))) }
             td .unit { (figure.unit()) }
             @for (setting, own) in results.settings.iter().enumerate() {
                 td .number {
@@ -116,6 +117,7 @@ fn legend(view: &View<'_>) -> Markup {
             } @else {
                 "One run: no deviation, no verdicts. "
             }
+            "↓ lower is better, ↑ higher is better. "
             @if view.settings.len() > 1 && rounds > 1 {
                 "In brackets the 95 % confidence interval of the mean paired difference from the baseline. A difference is \
                  told where that interval leaves no doubt that there is one and it is worth speaking of (0.5 % of the \

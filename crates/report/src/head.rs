@@ -3,30 +3,48 @@
 use iosched_sim::{HeadBin, Timeline};
 use maud::{Markup, html};
 
-use super::parts::{facet, facets, no_timelines};
-use super::svg::{Path, Plot, nice_end, picture};
+use super::chart::{Axis, Chart, Draw, Quantity, Series, Value};
+use super::parts::{Shown, no_timelines, row};
+use super::svg::{Path, Picture, Plot, nice_end};
 use super::throughput::{MARGIN, SIZE, edges};
 use super::units::{SECTOR, Unit, bytes, bytes_unit, linear_ticks, time_ticks, width};
-use super::view::{Setting, View, rebin, shared_width_ns};
+use super::view::{Setting, View, queue_bins, rebin, shared_width_ns};
 
 const BINS_MAX: usize = 150;
 
-pub(crate) fn section(view: &View<'_>) -> Markup {
+/// What all plots have in common: the width of their bins, and what they reach from and to.
+struct Frame {
+    width_ns: u64,
+    used: (f64, f64),
+    bottom: f64,
+    top: f64,
+    unit: Unit,
+}
+
+/// Nothing if nothing was sent anywhere.
+fn frame(view: &View<'_>) -> Option<Frame> {
     let timelines = view.timelines();
-    if timelines.is_empty() {
-        return no_timelines();
-    }
     let used = timelines.iter().flat_map(|(_, timeline)| &timeline.head).filter(|bin| is_used(bin));
     let (low, high) = used.fold((u64::MAX, 0), |(low, high), bin| (low.min(bin.min), high.max(bin.max)));
     if low > high {
-        return html! { p .quiet { "Nothing was sent to the device but flushes, or nothing at all." } };
+        return None;
     }
     let (low, high) = (low as f64 * SECTOR, high as f64 * SECTOR);
     let unit = bytes_unit(high);
     // From 0, unless what is used lies far off.
     let bottom = if low < high * 0.5 { 0.0 } else { low };
     let top = if bottom == 0.0 { nice_end(high / unit.1, 4) * unit.1 } else { high };
-    let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| *timeline), BINS_MAX);
+    let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| queue_bins(timeline)), BINS_MAX);
+    Some(Frame { width_ns, used: (low, high), bottom, top, unit })
+}
+
+pub(crate) fn section(view: &View<'_>) -> Markup {
+    if view.timelines().is_empty() {
+        return no_timelines();
+    }
+    let Some(Frame { width_ns, used: (low, high), .. }) = frame(view) else {
+        return html! { p .quiet { "Nothing was sent to the device but flushes, or nothing at all." } };
+    };
     html! {
         p .legend {
             "Position on the device at dispatch, in bins of " (width(width_ns)) ", first run of each setting: the \
@@ -34,12 +52,15 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
              travel, the less the device seeks. Requests went to " (bytes(low)) " to " (bytes(high)) " of "
             (bytes(view.device().capacity_sectors as f64 * SECTOR)) "."
         }
-        div .(facets(timelines.len())) {
-            @for &(setting, timeline) in &timelines {
-                (facet(setting, &plot(view, setting, timeline, width_ns, (bottom, top, unit)), &html! {}))
-            }
-        }
+        (row(&pictures(view)))
     }
+}
+
+/// A plot of each setting.
+pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
+    let Some(frame) = frame(view) else { return Vec::new() };
+    let of = |(setting, timeline)| Shown::of(setting, plot(view, setting, timeline, &frame));
+    view.timelines().into_iter().map(of).collect()
 }
 
 fn is_used(bin: &HeadBin) -> bool {
@@ -52,8 +73,8 @@ fn join(bins: &[HeadBin]) -> HeadBin {
     joined.reduce(|a, b| HeadBin { min: a.min.min(b.min), max: a.max.max(b.max), last: b.last }).unwrap_or_default()
 }
 
-fn plot(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, width_ns: u64, up: (f64, f64, Unit)) -> Markup {
-    let (bottom, top, unit) = up;
+fn plot(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, frame: &Frame) -> Picture {
+    let &Frame { width_ns, bottom, top, unit, .. } = frame;
     let horizon_ns = view.horizon_ns();
     let plot = Plot::linear(SIZE, MARGIN, view.time_axis(), (bottom, top));
     let bins = rebin(&timeline.head, timeline.bin_ns, width_ns, join);
@@ -86,5 +107,25 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, width_ns: u
     };
     let title = format!("Position on the device over time, {}", setting.label);
     let about = format!("from bin to bin the last positions lie {} apart altogether", bytes(travelled as f64 * SECTOR));
-    picture(&view.id(&format!("head-{}", setting.number)), SIZE, &title, &about, &body)
+    let (id, chart) = (view.id(&format!("head-{}", setting.number)), chart(view, setting, &bins, frame));
+    Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
+}
+
+/// The last of each bin as a line, from the lowest to the highest as a band.
+fn chart(view: &View<'_>, setting: &Setting<'_>, bins: &[HeadBin], frame: &Frame) -> Chart {
+    let of = |pick: fn(&HeadBin) -> u64| {
+        bins.iter().map(move |bin| if is_used(bin) { pick(bin) as f64 * SECTOR } else { f64::NAN })
+    };
+    let middle = |bin: usize| (bin as f64 + 0.5) * frame.width_ns as f64;
+    let series = Series::of(setting, "last", Draw::Line, of(|bin| bin.last));
+    let (low, high) = (of(|bin| bin.min).map(Value).collect(), of(|bin| bin.max).map(Value).collect());
+    Chart {
+        x: Axis::linear(Quantity::Time, view.time_axis()),
+        y: Axis::linear(Quantity::Bytes, (frame.bottom, frame.top)),
+        at: (0..bins.len()).map(|bin| Value(middle(bin))).collect(),
+        series: vec![Series { low, high, ..series }],
+        heat: None,
+        good: "",
+        group: view.id("time"),
+    }
 }

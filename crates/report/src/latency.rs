@@ -3,12 +3,13 @@
 //! Across: percentiles, each further nine as wide as the last, so that the tail is seen. Upward: latency, logarithmic.
 //! A line is of all runs of a setting together; the band around it reaches from the lowest to the highest run.
 
-use iosched_lab::grouped;
+use iosched_lab::{Direction, grouped};
 use iosched_sim::{Histogram, Latencies};
 use maud::{Markup, html};
 
-use super::parts::name;
-use super::svg::{Margin, Path, Plot, Tick, picture, px, spread, width_of};
+use super::chart::{Axis, Chart, Draw, Quantity, Series, Value, good};
+use super::parts::{Shown, key, name};
+use super::svg::{Margin, Path, Picture, Plot, Tick, px, spread, width_of};
 use super::units::{log_time_ticks, time};
 use super::view::{Setting, View};
 
@@ -29,6 +30,26 @@ struct Distribution<'a> {
     runs: Vec<Histogram>,
 }
 
+/// A kind of I/Os: the place of its plot, and what stands above it.
+type Kind = (&'static str, &'static str);
+const SYNC: Kind = ("latency-sync", "Sync: reads, and writes that somebody waits for");
+const ASYNC: Kind = ("latency-async", "Async: writes that nobody waits for");
+
+/// The plot of what somebody waits for, if there is any.
+pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
+    picture(view, SYNC, &distributions(view, Latencies::sync))
+}
+
+/// The plot of what nobody waits for, if there is any.
+pub(crate) fn pictures_async<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
+    picture(view, ASYNC, &distributions(view, |latency| latency.writes_async.clone()))
+}
+
+fn picture<'a>(view: &View<'a>, (id, title): Kind, distributions: &[Distribution<'_>]) -> Vec<Shown<'a>> {
+    let drawn = (!distributions.is_empty()).then(|| plot(view.id(id), title, distributions));
+    drawn.map(|picture| Shown::of_all(title, picture)).into_iter().collect()
+}
+
 pub(crate) fn section(view: &View<'_>) -> Markup {
     let sync = distributions(view, Latencies::sync);
     let nobody_waits = distributions(view, |latency| latency.writes_async.clone());
@@ -37,9 +58,10 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
             "How long I/Os took from submission to completion: that share of them took at most so long. Lines are of all \
              runs together, bands from the lowest to the highest run. The lower line is the faster one."
         }
+        (key(&view.settings.iter().collect::<Vec<_>>()))
         div .pair {
-            (kind(&view.id("latency-sync"), "Sync: reads, and writes that somebody waits for", &sync))
-            (kind(&view.id("latency-async"), "Async: writes that nobody waits for", &nobody_waits))
+            (kind(view, &SYNC, &sync))
+            (kind(view, &ASYNC, &nobody_waits))
         }
         @if sync.is_empty() { p .quiet { "No I/O that anybody waits for was completed." } }
         @if nobody_waits.is_empty() { p .quiet { "There is no async I/O in this workload." } }
@@ -57,12 +79,12 @@ fn distributions<'a>(view: &'a View<'_>, of: impl Fn(&Latencies) -> Histogram) -
     view.settings.iter().map(of_setting).filter(|distribution| !distribution.all.is_empty()).collect()
 }
 
-fn kind(id: &str, title: &str, distributions: &[Distribution<'_>]) -> Markup {
+fn kind(view: &View<'_>, (id, title): &Kind, distributions: &[Distribution<'_>]) -> Markup {
     html! {
         @if !distributions.is_empty() {
             figure {
                 figcaption { (title) }
-                (plot(id, title, distributions))
+                (plot(view.id(id), title, distributions).html())
                 (table(distributions))
             }
         }
@@ -74,11 +96,11 @@ fn nines(q: f64) -> f64 {
     -(1.0 - q).log10()
 }
 
-fn plot(id: &str, title: &str, distributions: &[Distribution<'_>]) -> Markup {
+fn plot(id: String, title: &str, distributions: &[Distribution<'_>]) -> Picture {
     let label = |d: &Distribution<'_>| format!("{} {}", d.setting.short, time(d.all.max_ns() as f64, 2));
     // Bold.
     let widest = distributions.iter().map(|d| width_of(&label(d), 12.0) * 1.1).fold(0.0, f64::max);
-    let margin = Margin { top: 14.0, right: widest + 16.0, bottom: 40.0, left: 50.0 };
+    let margin = Margin { top: 22.0, right: widest + 16.0, bottom: 40.0, left: 50.0 };
     let most = distributions.iter().map(|d| d.all.count()).max().unwrap_or(1);
     let end = (most as f64).log10().clamp(1.0, 6.0);
     let low = distributions.iter().map(|d| d.all.min_ns()).min().unwrap_or(1).max(1) as f64;
@@ -90,6 +112,7 @@ fn plot(id: &str, title: &str, distributions: &[Distribution<'_>]) -> Markup {
     let body = html! {
         (plot.y_axis(&log_time_ticks(low, high), ""))
         (plot.x_axis(&percentiles(end), true))
+        (plot.good(Direction::Lower))
         text .tick x=(px(margin.left)) y=(px(bottom + 34.0)) { "per cent of I/Os" }
         @for d in distributions { (band(&plot, d, end)) }
         @for (number, d) in distributions.iter().enumerate() {
@@ -110,7 +133,41 @@ fn plot(id: &str, title: &str, distributions: &[Distribution<'_>]) -> Markup {
             )
         })
         .collect();
-    picture(id, SIZE, title, &about.join("; "), &body)
+    let (title, about, chart) = (title.to_owned(), about.join("; "), chart(&plot, distributions));
+    Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
+}
+
+/// Lines at places that all share, each up to its last I/O, which is the worst.
+fn chart(plot: &Plot, distributions: &[Distribution<'_>]) -> Chart {
+    let (_, end) = plot.x.domain();
+    let at: Vec<f64> = (0..=POINTS).map(|i| end * i as f64 / POINTS as f64).collect();
+    let step = end / POINTS as f64;
+    let series = |d: &Distribution<'_>| {
+        let last = (d.all.count() as f64).log10().clamp(0.0, end);
+        let y = at.iter().map(|&place| match last - place {
+            left if left < -step / 2.0 => f64::NAN,
+            left if left < step / 2.0 => d.all.max_ns() as f64,
+            _ => quantile(&d.all, place),
+        });
+        let ranks = |run: &Histogram| (run.count() as f64).log10();
+        let shortest = d.runs.iter().map(ranks).fold(end, f64::min);
+        let of_runs = |start: f64, pick: fn(f64, f64) -> f64| -> Vec<Value> {
+            let of = |place: f64| d.runs.iter().map(|run| quantile(run, place)).fold(start, pick);
+            let value = |&place: &f64| Value(if place <= shortest { of(place) } else { f64::NAN });
+            if d.runs.len() < 2 { Vec::new() } else { at.iter().map(value).collect() }
+        };
+        let (low, high) = (of_runs(f64::INFINITY, f64::min), of_runs(0.0, f64::max));
+        Series { low, high, ..Series::of(d.setting, d.setting.label, Draw::Line, y) }
+    };
+    Chart {
+        x: Axis::linear(Quantity::Nines, (0.0, end)),
+        y: Axis::log(Quantity::Time, plot.y.domain()),
+        series: distributions.iter().map(series).collect(),
+        at: at.iter().copied().map(Value).collect(),
+        heat: None,
+        good: good(Direction::Lower),
+        group: String::new(),
+    }
 }
 
 /// 0, 50, 90, 99, 99.9 … up to `end` nines.

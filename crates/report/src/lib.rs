@@ -5,6 +5,7 @@
 //! | page | function | computed from |
 //! |---|---|---|
 //! | a comparison, on one device or several | [`html`] | [`Records`] |
+//! | one plot of it, for a paper | [`plot_svg`] | [`Records`] |
 //! | published experiments made again | [`experiments_html`] | [`ExperimentResults`] |
 //! | a search for settings | [`tuning_html`] | [`TuneResults`] |
 //! | a model of a device | [`calibration_html`] | [`Measurements`], [`Calibration`] |
@@ -16,26 +17,37 @@
 //! Of several devices a page begins with who wins where.
 //!
 //! The report never runs anything, never judges and reads no file: the same records give the same bytes. A page needs
-//! nothing else: style and plots are in it, there are no scripts, and nothing is fetched.
+//! nothing else: style, plots and scripts are in it, and nothing is fetched. Every plot is drawn here, as SVG. Scripts
+//! draw some of them again, so that they can be zoomed and read; without scripts, and printed, the page is whole.
 #![forbid(unsafe_code)]
 
 mod advise;
 mod calibrate;
+mod chart;
 mod context;
 mod differences;
 mod doubts;
 mod experiments;
+mod export;
 mod figures;
 mod head;
+mod heat;
 mod latency;
+mod narrow;
+mod over_time;
 mod page;
 mod parts;
+#[cfg(feature = "pictures")]
+mod pictures;
+mod plots;
 mod processes;
 mod reproduce;
 mod runs;
+mod script;
 mod service;
 mod several;
 mod shares;
+mod sizes;
 mod slices;
 mod svg;
 mod throughput;
@@ -53,6 +65,9 @@ use iosched_lab::Records;
 use iosched_lab::reproduce::{ExperimentResults, ReproductionHeader};
 use iosched_lab::validate::Validation;
 
+#[cfg(feature = "pictures")]
+pub use pictures::{pdf, png};
+pub use plots::{NoPlot, plot_svg, plots};
 pub use service::ServiceFigure;
 
 /// The report of `records` as one HTML page; `file` is the name they were read from or written to, for the reader to

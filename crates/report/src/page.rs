@@ -3,11 +3,12 @@
 use iosched_lab::{Header, WorkloadKind, listed};
 use maud::{Markup, html};
 
-use super::parts::{document, name, section, sentence, unbroken};
+use super::parts::{document, name, section, sentence, switches, unbroken};
 use super::units::counted;
 use super::view::View;
 use super::{
-    context, differences, doubts, figures, head, latency, processes, reproduce, runs, shares, slices, throughput,
+    context, differences, doubts, figures, head, heat, latency, over_time, processes, reproduce, runs, shares, sizes,
+    slices, throughput,
 };
 
 /// The page of one device.
@@ -19,6 +20,7 @@ pub(crate) fn page(view: &View<'_>, file: Option<&str>) -> Markup {
         &title,
         &html! {
             (answer(view, &title))
+            (switches(&view.settings))
             (section("compared", "What was compared", &context::section(one)))
             @for (id, title, body) in sections(view) { (section(id, title, &body)) }
             (section("reproduce", "How to reproduce this", &reproduce::section(one, file)))
@@ -33,18 +35,25 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
         (figures::section(view))
         (doubts::section(view))
     };
+    let is_measured = view.device().measured.is_some();
     let mut sections = vec![("figures", "Figures and verdicts", figures)];
-    if view.device().measured.is_some() {
+    if view.results.rounds > 1 {
         sections.push(("runs", "Run by run", runs::section(view)));
     }
     // A command of others tells nothing of its I/Os.
     if view.header().workload.kind != WorkloadKind::Command {
-        sections.push(("latency", "Latency", latency::section(view)));
-    }
-    // Nobody follows a real device over time.
-    if view.device().measured.is_none() {
         sections.extend([
+            ("latency", "Latency", latency::section(view)),
+            ("heat", "Latency over time", heat::section(view)),
+            ("sizes", "Latency by size", sizes::section(view)),
             ("throughput", "Throughput over time", throughput::section(view)),
+            ("iops", "I/Os per second over time", over_time::IOPS.section(view)),
+            ("depth", "Queue depth over time", over_time::DEPTH.section(view)),
+        ]);
+        sections.extend(is_measured.then(|| ("untold", "What a real device does not tell", untold())));
+    }
+    if !is_measured {
+        sections.extend([
             ("shares", "Who got the device", shares::section(view)),
             ("turns", "Turns, idling and preemption", slices::section(view)),
             ("head", "Where the device was sent", head::section(view)),
@@ -54,6 +63,18 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
         sections.push(("processes", "Processes", processes::section(view)));
     }
     sections
+}
+
+/// What is shown of simulated devices only.
+fn untold() -> Markup {
+    html! {
+        p .quiet {
+            "What is told of I/Os is what the processes that submitted them see. Who got the device when, turns and \
+             idling of the scheduler, where the device was sent, and which part of what is under way waits in the \
+             queue, are known of simulated devices only: the kernel tells that to no program that does not trace \
+             every request."
+        }
+    }
 }
 
 /// What is compared on which workload.

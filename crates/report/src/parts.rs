@@ -3,12 +3,16 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::svg::{PICTURE_STYLE, Picture};
 use super::view::Setting;
+use super::{narrow, script};
 
-const STYLE: &str = include_str!("style.css");
+/// Looks of a page; its first rule has the colours.
+pub(crate) const STYLE: &str = include_str!("style.css");
 
 /// A whole page of that title with that body.
 pub(crate) fn document(version: &str, title: &str, body: &Markup) -> Markup {
+    let body = narrow::labelled(&body.0);
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -18,9 +22,23 @@ pub(crate) fn document(version: &str, title: &str, body: &Markup) -> Markup {
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content={ "iosched " (version) };
                 title { (title) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(script::style(&body))) (PreEscaped(STYLE)) (PreEscaped(PICTURE_STYLE)) }
             }
-            body { main { (body) } }
+            body {
+                main { (PreEscaped(&body)) }
+                (script::scripts(&body))
+            }
+        }
+    }
+}
+
+/// Switches for settings, where there are several; a script shows them and does what they say.
+pub(crate) fn switches(settings: &[Setting<'_>]) -> Markup {
+    html! {
+        @if settings.len() > 1 {
+            div #switches role="group" aria-label="Settings that plots show" hidden {
+                @for setting in settings { button type="button" aria-pressed="true" { (name(setting)) } }
+            }
         }
     }
 }
@@ -41,10 +59,15 @@ pub(crate) fn unbroken(text: &str) -> String {
 pub(crate) fn section(id: &str, title: &str, body: &Markup) -> Markup {
     html! {
         section id=(id) {
-            h2 { (title) }
+            h2 { (title) (place(id, title)) }
             (body)
         }
     }
+}
+
+/// A link that leads to where it stands, to be copied.
+pub(crate) fn place(id: &str, title: &str) -> Markup {
+    html! { a .place href={ "#" (id) } aria-label={ "Link to: " (title) } { "#" } }
 }
 
 /// A setting's name with its colour.
@@ -62,10 +85,68 @@ pub(crate) fn swatch() -> Markup {
     html! { svg .swatch viewBox="0 0 10 10" aria-hidden="true" { rect width="10" height="10" rx="2" {} } }
 }
 
+/// A plot as it stands among others: of one setting or of all, with what stands above it.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown<'a> {
+    pub(crate) setting: Option<Setting<'a>>,
+    pub(crate) caption: String,
+    pub(crate) picture: Picture,
+}
+
+impl<'a> Shown<'a> {
+    /// A plot of one setting.
+    pub(crate) fn of(setting: &Setting<'a>, picture: Picture) -> Self {
+        Self { setting: Some(setting.clone()), caption: String::new(), picture }
+    }
+
+    /// A plot of all settings.
+    pub(crate) fn of_all(caption: &str, picture: Picture) -> Self {
+        Self { setting: None, caption: caption.to_owned(), picture }
+    }
+}
+
+/// Small plots beside each other.
+pub(crate) fn row(plots: &[Shown<'_>]) -> Markup {
+    html! {
+        div .(facets(plots.len())) {
+            @for plot in plots {
+                @match &plot.setting {
+                    Some(setting) => (facet(setting, &plot.picture.html(), &html! {})),
+                    None => figure .facet { figcaption { (plot.caption) } (plot.picture.html()) },
+                }
+            }
+        }
+    }
+}
+
+/// A plot over the whole width.
+pub(crate) fn wide(plot: &Shown<'_>) -> Markup {
+    html! {
+        figure .wide {
+            @if !plot.caption.is_empty() { figcaption { (plot.caption) } }
+            div .scroll tabindex="0" { (plot.picture.html()) }
+        }
+    }
+}
+
+/// The names of all settings, with their colours: what lines of a plot are.
+pub(crate) fn key(settings: &[&Setting<'_>]) -> Markup {
+    html! { p .key { @for setting in settings { (name(setting)) " " } } }
+}
+
+/// Said instead of a plot of what records of earlier versions lack.
+pub(crate) fn no_io_timelines() -> Markup {
+    html! {
+        p .quiet {
+            "These records do not have it: no first run of a setting came to its end, or an earlier version wrote them."
+        }
+    }
+}
+
 /// A plot of one setting, with the setting's name above it.
 pub(crate) fn facet(setting: &Setting<'_>, plot: &Markup, below: &Markup) -> Markup {
     html! {
-        figure .facet .(setting.class) {
+        figure .facet .(setting.class) data-setting=(setting.number) {
             figcaption { (name(setting)) }
             (plot)
             (below)

@@ -1,11 +1,15 @@
-//! Runs of a real device in the order in which they were made: drifts, groups and odd runs are seen at once.
+//! Each run as a dot, on a real device in the order in which they were made: drifts, groups and odd runs are seen at
+//! once.
+
+use std::collections::BTreeSet;
 
 use iosched_lab::FigureResults;
 use maud::{Markup, html};
 
-use super::parts::{facets, name};
-use super::svg::{Margin, Plot, Tick, nice_end, picture, px, ticks};
-use super::view::View;
+use super::chart::{Axis, Chart, Draw, Quantity, Series, Value, good};
+use super::parts::{Shown, key, row};
+use super::svg::{Margin, Picture, Plot, Tick, nice_end, px, ticks};
+use super::view::{Setting, View};
 
 const SIZE: (f64, f64) = (330.0, 190.0);
 const MARGIN: Margin = Margin { top: 26.0, right: 10.0, bottom: 34.0, left: 58.0 };
@@ -14,21 +18,26 @@ const MARGIN: Margin = Margin { top: 26.0, right: 10.0, bottom: 34.0, left: 58.0
 type Point = (f64, f64);
 
 pub(crate) fn section(view: &View<'_>) -> Markup {
-    let shown: Vec<&FigureResults> = view.results.figures.iter().filter(|results| results.concludes()).collect();
+    let is_measured = view.device().measured.is_some();
     html! {
         p .legend {
-            "Each dot is a run, from left to right in the order in which they were made; a line is the mean of its setting. "
-            @for setting in &view.settings { (name(setting)) " " }
-        }
-        div .(facets(shown.len())) {
-            @for results in shown {
-                figure .facet {
-                    figcaption { (results.figure.name()) }
-                    (plot(view, results))
-                }
+            "Each dot is a run, from left to right "
+            @if is_measured {
+                "in the order in which they were made"
+            } @else {
+                "by its number: runs of one number have the same seed"
             }
+            "; a line is the mean of its setting. "
         }
+        (key(&view.settings.iter().collect::<Vec<_>>()))
+        (row(&pictures(view)))
     }
+}
+
+/// A plot of each figure from which something is concluded.
+pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
+    let shown = view.results.figures.iter().filter(|results| results.concludes());
+    shown.map(|results| Shown::of_all(results.figure.name(), plot(view, results))).collect()
 }
 
 /// The runs of a setting, in order.
@@ -40,7 +49,7 @@ fn points(view: &View<'_>, results: &FigureResults, setting: usize) -> Vec<Point
     points
 }
 
-fn plot(view: &View<'_>, results: &FigureResults) -> Markup {
+fn plot(view: &View<'_>, results: &FigureResults) -> Picture {
     let all: Vec<Vec<Point>> = (0..view.settings.len()).map(|setting| points(view, results, setting)).collect();
     let flat = || all.iter().flatten();
     let last = flat().map(|point| point.0).fold(1.0, f64::max);
@@ -53,6 +62,7 @@ fn plot(view: &View<'_>, results: &FigureResults) -> Markup {
     let (left, _, right, bottom) = plot.inner();
     let body = html! {
         (plot.y_axis(&marks(0.0, top, 4), results.figure.unit()))
+        (plot.good(results.figure.direction()))
         @for ((setting, own), points) in view.settings.iter().zip(&results.settings).zip(&all) {
             g .(setting.class) {
                 @if let Some(own) = own {
@@ -73,5 +83,22 @@ fn plot(view: &View<'_>, results: &FigureResults) -> Markup {
         .zip(&results.settings)
         .filter_map(|(setting, own)| Some(format!("{}: mean {:.3}", setting.label, own.as_ref()?.mean)));
     let about = means.collect::<Vec<_>>().join("; ");
-    picture(&view.id(&format!("runs-{}", results.figure.id())), SIZE, results.figure.name(), &about, &body)
+    let places: BTreeSet<u64> = flat().map(|point| point.0 as u64).collect();
+    let series = |(setting, points): (&Setting<'_>, &Vec<Point>)| {
+        let value =
+            |place: &u64| points.iter().find(|point| point.0 as u64 == *place).map_or(f64::NAN, |point| point.1);
+        let mean = results.settings[setting.number].as_ref().map(|own| Value(own.mean));
+        Series { mean, ..Series::of(setting, setting.label, Draw::Dots, places.iter().map(value)) }
+    };
+    let chart = Chart {
+        x: Axis::linear(Quantity::Number, plot.x.domain()),
+        y: Axis { unit: results.figure.unit().to_owned(), ..Axis::linear(Quantity::Number, (0.0, top)) },
+        at: places.iter().map(|&place| Value(place as f64)).collect(),
+        series: view.settings.iter().zip(&all).map(series).collect(),
+        heat: None,
+        good: good(results.figure.direction()),
+        group: String::new(),
+    };
+    let (id, title) = (view.id(&format!("runs-{}", results.figure.id())), results.figure.name().to_owned());
+    Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
 }

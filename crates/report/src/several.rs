@@ -4,7 +4,7 @@ use iosched_lab::{Decimals, Figure, Margin, Outcome, Overview, Records, Results,
 use maud::{Markup, html};
 
 use super::page::{against, sections, title};
-use super::parts::{document, name, section, sentence, unbroken};
+use super::parts::{document, name, place, section, sentence, switches, unbroken};
 use super::view::{View, device_id};
 use super::{context, reproduce};
 
@@ -26,6 +26,7 @@ pub(crate) fn page(records: &Records, views: &mut [View<'_>], file: Option<&str>
                 (navigation(views))
                 @if header.settings.len() > 1 { (wins(views, &overview)) } @else { (by_device(views)) }
             }
+            (switches(&views[0].settings))
             (shared_doubts(&overview))
             (section("compared", "What was compared", &context::section(views)))
             @for view in views.iter() { (device(view)) }
@@ -175,14 +176,14 @@ fn device(view: &View<'_>) -> Markup {
     let record = view.device();
     html! {
         section .device id=(device_id(view.records.number())) {
-            h2 { (record.name) }
+            h2 { (record.name) (place(&device_id(view.records.number()), &record.name)) }
             p .quiet { (context::device(record)) }
             p .lead { (unbroken(&sentence(&view.results.answer_sentence(view.header())))) }
             (against(view))
             (context::values(view))
             @for (id, title, body) in sections(view) {
                 section id=(view.id(id)) {
-                    h3 { (title) }
+                    h3 { (title) (place(&view.id(id), title)) }
                     (body)
                 }
             }

@@ -3,11 +3,11 @@
 use iosched_sim::Timeline;
 use maud::{Markup, html};
 
-use super::parts::{facet, facets, no_timelines};
-use super::svg::{Path, Plot, Tick, picture, px, shorten, steps_between, width_of};
+use super::parts::{Shown, facet, facets, no_timelines};
+use super::svg::{Path, Picture, Plot, Tick, px, shorten, steps_between, width_of};
 use super::throughput::{MARGIN, SIZE, edges};
 use super::units::{counted, percent, time_ticks, width};
-use super::view::{Setting, View, process, rebin, shared_width_ns};
+use super::view::{Setting, View, process, queue_bins, rebin, shared_width_ns};
 
 const BINS_MAX: usize = 90;
 /// Processes with a shade of their own; all others share one.
@@ -42,7 +42,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     if let [only] = bands.as_slice() {
         return html! { p .quiet { "One process, " (only.label) ", had the device to itself." } };
     }
-    let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| *timeline), BINS_MAX);
+    let width_ns = width_ns(&timelines);
     html! {
         p .legend {
             "Each process' share of the bytes completed in bins of " (width(width_ns)) ", first run of each \
@@ -50,8 +50,50 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
              plot the shares of the whole run."
         }
         div .(facets(timelines.len())) {
-            @for &(setting, timeline) in &timelines { (one(view, setting, timeline, &bands, width_ns)) }
+            @for (setting, timeline) in &timelines {
+                @let shares = Shares::of(&bands, timeline, width_ns);
+                (facet(setting, &plot(view, setting, &bands, &shares, width_ns).html(), &list(&bands, &shares)))
+            }
         }
+    }
+}
+
+fn width_ns(timelines: &[(&Setting<'_>, &Timeline)]) -> u64 {
+    shared_width_ns(timelines.iter().map(|(_, timeline)| queue_bins(timeline)), BINS_MAX)
+}
+
+/// A plot of each setting; none if there is nothing to share.
+pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
+    let timelines = view.timelines();
+    let bands = if timelines.is_empty() { Vec::new() } else { bands(view, &timelines) };
+    if bands.len() < 2 {
+        return Vec::new();
+    }
+    let width_ns = width_ns(&timelines);
+    let of = |(setting, timeline)| {
+        Shown::of(setting, plot(view, setting, &bands, &Shares::of(&bands, timeline, width_ns), width_ns))
+    };
+    timelines.into_iter().map(of).collect()
+}
+
+/// What bands got under a setting.
+struct Shares {
+    /// Bytes of each band by bin.
+    bytes: Vec<Vec<f64>>,
+    /// Of all together by bin.
+    totals: Vec<f64>,
+    /// Each band's share of the whole run, 0 to 1.
+    parts: Vec<f64>,
+}
+
+impl Shares {
+    fn of(bands: &[Band], timeline: &Timeline, width_ns: u64) -> Self {
+        let bytes: Vec<Vec<f64>> = bands.iter().map(|band| bytes_of(band, bands, timeline, width_ns)).collect();
+        let bins = bytes.iter().map(Vec::len).max().unwrap_or(0);
+        let totals: Vec<f64> = (0..bins).map(|bin| bytes.iter().map(|band| band[bin]).sum()).collect();
+        let all: f64 = totals.iter().sum();
+        let part = |band: &Vec<f64>| if all > 0.0 { band.iter().sum::<f64>() / all } else { 0.0 };
+        Self { parts: bytes.iter().map(part).collect(), bytes, totals }
     }
 }
 
@@ -118,16 +160,11 @@ fn bytes_of(band: &Band, bands: &[Band], timeline: &Timeline, width_ns: u64) -> 
     rebin(&bytes, timeline.bin_ns, width_ns, |part| part.iter().sum::<u64>() as f64)
 }
 
-fn one(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, bands: &[Band], width_ns: u64) -> Markup {
-    let bytes: Vec<Vec<f64>> = bands.iter().map(|band| bytes_of(band, bands, timeline, width_ns)).collect();
-    let bins = bytes.iter().map(Vec::len).max().unwrap_or(0);
-    let totals: Vec<f64> = (0..bins).map(|bin| bytes.iter().map(|band| band[bin]).sum()).collect();
-    let all: f64 = totals.iter().sum();
-    let parts: Vec<f64> =
-        bytes.iter().map(|band| if all > 0.0 { band.iter().sum::<f64>() / all } else { 0.0 }).collect();
-    let list = html! {
+/// Who got how much of the whole run.
+fn list(bands: &[Band], shares: &Shares) -> Markup {
+    html! {
         ul .shares {
-            @for (number, (band, &part)) in bands.iter().zip(&parts).enumerate() {
+            @for (number, (band, &part)) in bands.iter().zip(&shares.parts).enumerate() {
                 li title=(band.label) {
                     svg .swatch viewBox="0 0 10 10" aria-hidden="true" { rect .(shade(bands, number)) width="10" height="10" {} }
                     span .who { (band.name) }
@@ -136,9 +173,7 @@ fn one(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, bands: &[Ban
                 }
             }
         }
-    };
-    let picture = plot(view, setting, bands, &bytes, &totals, width_ns, &parts);
-    facet(setting, &picture, &list)
+    }
 }
 
 /// The class of a band's shade.
@@ -146,15 +181,8 @@ fn shade(bands: &[Band], number: usize) -> String {
     if bands[number].task.is_none() { format!("p{OWN_MAX}") } else { format!("p{number}") }
 }
 
-fn plot(
-    view: &View<'_>,
-    setting: &Setting<'_>,
-    bands: &[Band],
-    bytes: &[Vec<f64>],
-    totals: &[f64],
-    width_ns: u64,
-    parts: &[f64],
-) -> Markup {
+fn plot(view: &View<'_>, setting: &Setting<'_>, bands: &[Band], shares: &Shares, width_ns: u64) -> Picture {
+    let Shares { bytes, totals, parts } = shares;
     let horizon_ns = view.horizon_ns();
     let plot = Plot::linear(SIZE, MARGIN, view.time_axis(), (0.0, 1.0));
     let x: Vec<f64> = edges(totals.len(), width_ns, horizon_ns).iter().map(|&at| plot.x.at(at)).collect();
@@ -192,7 +220,8 @@ fn plot(
     let about: Vec<String> =
         bands.iter().zip(parts).map(|(band, &part)| format!("{} {} %", band.label, percent(part))).collect();
     let title = format!("Shares of the device over time, {}", setting.label);
-    picture(&view.id(&format!("shares-{}", setting.number)), SIZE, &title, &about.join(", "), &body)
+    let id = view.id(&format!("shares-{}", setting.number));
+    Picture { id, size: SIZE, title, about: about.join(", "), body, chart: None }
 }
 
 /// Ranges of neighbouring bins in which anything was completed.

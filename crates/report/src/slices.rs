@@ -4,8 +4,8 @@ use iosched_lab::{grouped, listed};
 use iosched_sim::Timeline;
 use maud::{Markup, html};
 
-use super::parts::{name, no_timelines};
-use super::svg::{Margin, Path, Plot, picture, px, shorten};
+use super::parts::{Shown, name, no_timelines};
+use super::svg::{Margin, Path, Picture, Plot, px, shorten};
 use super::turns::{Queue, Total, Turns, Wait};
 use super::units::{counted, percent, time, time_ticks};
 use super::view::{Setting, View, process};
@@ -67,12 +67,28 @@ fn queue_name(view: &View<'_>, setting: &Setting<'_>, (pid, sync): Queue) -> Str
     if sync { process } else { format!("{process}, async") }
 }
 
-fn one(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, turns: &Turns) -> Markup {
+/// A plot of each setting whose elevator gives turns.
+pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
+    let turns = view.timelines().into_iter().map(|(setting, timeline)| (setting, Turns::of(timeline)));
+    turns
+        .filter_map(|(setting, turns)| {
+            let (_, window) = window(view, setting, &turns);
+            (!lanes_of(&turns, window).is_empty()).then(|| Shown::of(setting, plot(view, setting, &turns, window)))
+        })
+        .collect()
+}
+
+/// When the run ended, and the part of it that is drawn, ns.
+fn window(view: &View<'_>, setting: &Setting<'_>, turns: &Turns) -> (u64, (u64, u64)) {
     let end_ns = view.finished_ns(setting.number).max(turns.end_ns());
-    let window = turns.window(end_ns, TURNS.0, TURNS.1);
+    (end_ns, turns.window(end_ns, TURNS.0, TURNS.1))
+}
+
+fn one(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, turns: &Turns) -> Markup {
+    let (end_ns, window) = window(view, setting, turns);
     let whole = window == (0, end_ns.max(1));
     html! {
-        figure .wide .lanes .(setting.class) {
+        figure .wide .lanes .(setting.class) data-setting=(setting.number) {
             figcaption {
                 (name(setting))
                 @if whole { ", the whole run" } @else {
@@ -82,7 +98,7 @@ fn one(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, turns: &Turn
             }
             (summary(turns, end_ns))
             @if !lanes_of(turns, window).is_empty() {
-                div .scroll tabindex="0" { (plot(view, setting, turns, window)) }
+                div .scroll tabindex="0" { (plot(view, setting, turns, window).html()) }
             }
             div .scroll tabindex="0" { (table(view, setting, turns, end_ns)) }
             @if timeline.spans_shorter_dropped_ns > 0 {
@@ -164,7 +180,7 @@ impl Bars {
     }
 }
 
-fn plot(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, window: (u64, u64)) -> Markup {
+fn plot(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, window: (u64, u64)) -> Picture {
     let queues = lanes_of(turns, window);
     let shown = queues.len().min(LANES_MAX);
     let lanes = shown + usize::from(queues.len() > shown);
@@ -232,7 +248,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, window: (u64, u64
         time(window.0 as f64, 3),
         time(window.1 as f64, 3)
     );
-    picture(&view.id(&format!("turns-{}", setting.number)), size, &title, &about, &body)
+    Picture { id: view.id(&format!("turns-{}", setting.number)), size, title, about, body, chart: None }
 }
 
 /// Queues with a turn in the window, longest active there first.
@@ -286,7 +302,7 @@ fn table(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, end_ns: u64) -> 
 
 fn total_row(name: &str, total: &Total, end_ns: u64, cut: bool) -> Markup {
     html! {
-        tr {
+        tr .sum[name == "all"] {
             th scope="row" { (name) }
             td .number { (grouped(total.turns)) }
             td .number { (time(total.active_ns as f64, 3)) }

@@ -1,13 +1,14 @@
 //! Throughput over time: one small plot per setting, with the same axes.
 
-use iosched_lab::significant;
-use iosched_sim::{Bin, Timeline};
+use iosched_lab::{Direction, significant};
+use iosched_sim::Timeline;
 use maud::{Markup, html};
 
-use super::parts::{as_table, facet, facets, name, no_timelines};
-use super::svg::{Margin, Path, Plot, nice_end, picture, px, steps_between, width_of};
+use super::chart::{Axis, Chart, Draw, Quantity, Series, Value, good};
+use super::parts::{Shown, as_table, name, no_timelines, row};
+use super::svg::{Margin, Path, Picture, Plot, nice_end, px, steps_between, width_of};
 use super::units::{Unit, bytes, bytes_unit, linear_ticks, time, time_ticks, width};
-use super::view::{Setting, View, rebin, shared_width_ns};
+use super::view::{Bins, Setting, View, io_bins, queue_bins, rebin, shared_width_ns};
 
 pub(crate) const SIZE: (f64, f64) = (340.0, 190.0);
 pub(crate) const MARGIN: Margin = Margin { top: 24.0, right: 12.0, bottom: 26.0, left: 46.0 };
@@ -23,10 +24,21 @@ struct Rates {
     all: Vec<f64>,
 }
 
+/// Bytes read and written by bin: as the queue saw it, or, of a real device, as who submitted it.
+fn moved(timeline: &Timeline) -> (Bins, Vec<(u64, u64)>) {
+    if timeline.bins.is_empty() {
+        let bins = timeline.io.bins.iter().map(|bin| (bin.bytes_read, bin.bytes_written));
+        return (io_bins(timeline), bins.collect());
+    }
+    let bins = timeline.bins.iter().map(|bin| (bin.bytes_read, bin.bytes_written));
+    (queue_bins(timeline), bins.collect())
+}
+
 /// The sums of bins `width_ns` wide, as rates. What ends within the last bin is not stretched over it.
 fn rates(timeline: &Timeline, width_ns: u64, horizon_ns: u64) -> Rates {
-    let sums = rebin(&timeline.bins, timeline.bin_ns, width_ns, |bins: &[Bin]| {
-        bins.iter().fold((0, 0), |sum, bin| (sum.0 + bin.bytes_read, sum.1 + bin.bytes_written))
+    let ((bin_ns, _), moved) = moved(timeline);
+    let sums = rebin(&moved, bin_ns, width_ns, |bins: &[(u64, u64)]| {
+        bins.iter().fold((0, 0), |sum, bin| (sum.0 + bin.0, sum.1 + bin.1))
     });
     let seconds = width_ns.min(horizon_ns) as f64 / 1e9;
     let rate = |bytes: u64| bytes as f64 / seconds;
@@ -41,36 +53,57 @@ pub(crate) fn edges(count: usize, width_ns: u64, horizon_ns: u64) -> Vec<f64> {
     (0..=count as u64).map(|i| (i * width_ns).min(horizon_ns) as f64).collect()
 }
 
+/// What all plots have in common.
+struct Frame<'v, 'a> {
+    width_ns: u64,
+    horizon_ns: u64,
+    all: Vec<(&'v Setting<'a>, Rates)>,
+    top: f64,
+    unit: Unit,
+}
+
+/// Nothing if nothing was moved.
+fn frame<'v, 'a>(view: &'v View<'a>) -> Option<Frame<'v, 'a>> {
+    let timelines = view.timelines();
+    let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| moved(timeline).0), BINS_MAX);
+    let horizon_ns = view.horizon_ns();
+    let all: Vec<(&Setting<'_>, Rates)> =
+        timelines.iter().map(|&(setting, timeline)| (setting, rates(timeline, width_ns, horizon_ns))).collect();
+    if all.iter().all(|(_, rates)| peak(rates).1 == 0.0) {
+        return None;
+    }
+    let top = top_of(all.iter().flat_map(|(_, rates)| &rates.all).copied().collect());
+    let unit = bytes_unit(top);
+    let top = nice_end(top / unit.1, 4) * unit.1;
+    Some(Frame { width_ns, horizon_ns, all, top, unit })
+}
+
 pub(crate) fn section(view: &View<'_>) -> Markup {
     let timelines = view.timelines();
     if timelines.is_empty() {
         return no_timelines();
     }
-    let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| *timeline), BINS_MAX);
-    let horizon_ns = view.horizon_ns();
-    let all: Vec<(&Setting<'_>, Rates)> =
-        timelines.iter().map(|&(setting, timeline)| (setting, rates(timeline, width_ns, horizon_ns))).collect();
-    if all.iter().all(|(_, rates)| peak(rates).1 == 0.0) {
-        return html! { p .quiet { "Nothing was read or written." } };
-    }
-    let top = top_of(all.iter().flat_map(|(_, rates)| &rates.all).copied().collect());
-    let unit = bytes_unit(top);
-    let top = nice_end(top / unit.1, 4) * unit.1;
+    let Some(frame) = frame(view) else { return html! { p .quiet { "Nothing was read or written." } } };
     html! {
         p .legend {
-            "Bytes completed per second in the first run of each setting, in bins of " (width(width_ns))
-            ". Dark: reads; light, on top of them: writes. A plot ends where the run did."
-            @if all.iter().any(|(_, rates)| peak(rates).1 > top) {
+            "Bytes completed per second in the first run of each setting, in bins of " (width(frame.width_ns))
+            ". Dark: reads; light, on top of them: writes. A plot ends where the run did. ↑ higher is better."
+            @if frame.all.iter().any(|(_, rates)| peak(rates).1 > frame.top) {
                 " A few bins are much higher than all others: they are cut, and the highest is told above."
             }
         }
-        div .(facets(timelines.len())) {
-            @for (setting, rates) in &all {
-                (facet(setting, &plot(view, setting, rates, (width_ns, horizon_ns), (top, unit)), &html! {}))
-            }
-        }
+        (row(&plots(view, &frame)))
         (as_table(&table(&timelines)))
     }
+}
+
+/// A plot of each setting.
+pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
+    frame(view).map(|frame| plots(view, &frame)).unwrap_or_default()
+}
+
+fn plots<'a>(view: &View<'a>, frame: &Frame<'_, 'a>) -> Vec<Shown<'a>> {
+    frame.all.iter().map(|(setting, rates)| Shown::of(setting, plot(view, setting, rates, frame))).collect()
 }
 
 /// The highest bin, and its rate.
@@ -101,8 +134,8 @@ fn cut(plot: &Plot, x: &[f64], (bin, rate): (usize, f64), ends: &str) -> Markup 
     }
 }
 
-fn plot(view: &View<'_>, setting: &Setting<'_>, rates: &Rates, time_ns: (u64, u64), up: (f64, Unit)) -> Markup {
-    let ((width_ns, horizon_ns), (top, unit)) = (time_ns, up);
+fn plot(view: &View<'_>, setting: &Setting<'_>, rates: &Rates, frame: &Frame<'_, '_>) -> Picture {
+    let &Frame { width_ns, horizon_ns, top, unit, .. } = frame;
     let plot = Plot::linear(SIZE, MARGIN, view.time_axis(), (0.0, top));
     let x: Vec<f64> = edges(rates.all.len(), width_ns, horizon_ns).iter().map(|&at| plot.x.at(at)).collect();
     let up = |values: &[f64]| values.iter().map(|&value| plot.y.at(value)).collect::<Vec<_>>();
@@ -112,7 +145,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, rates: &Rates, time_ns: (u64, u6
     let (mut reads, mut writes) = (Path::default(), Path::default());
     steps_between(&mut reads, &x, &zero, &read);
     steps_between(&mut writes, &x, &read, &all);
-    let unit_name = format!("{}/s", unit.0);
+    let unit_name = format!("↑ {}/s", unit.0);
     let body = html! {
         (plot.y_axis(&linear_ticks(0.0, top, 4, unit), &unit_name))
         path .area d=(writes.data()) {}
@@ -124,7 +157,18 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, rates: &Rates, time_ns: (u64, u6
     let (_, peak) = peak(rates);
     let about = format!("highest {}/s; ended after {}", bytes(peak), time(finished_ns as f64, 3));
     let title = format!("Throughput over time, {}", setting.label);
-    picture(&view.id(&format!("throughput-{}", setting.number)), SIZE, &title, &about, &body)
+    let series = |name: &str, draw, values: &[f64]| Series::of(setting, name, draw, values.iter().copied());
+    let chart = Chart {
+        x: Axis::linear(Quantity::Time, plot.x.domain()),
+        y: Axis::linear(Quantity::BytesPerSecond, (0.0, top)),
+        at: (0..rates.all.len() as u64).map(|bin| Value((bin * width_ns) as f64)).collect(),
+        series: vec![series("all", Draw::Area, &rates.all), series("reads", Draw::Solid, &rates.read)],
+        heat: None,
+        good: good(Direction::Higher),
+        group: view.id("time"),
+    };
+    let id = view.id(&format!("throughput-{}", setting.number));
+    Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
 }
 
 fn ended(finished_ns: u64) -> String {
@@ -148,13 +192,14 @@ fn end(plot: &Plot, finished_ns: u64) -> Markup {
 
 /// A row per stretch of time, a column per setting.
 fn table(timelines: &[(&Setting<'_>, &Timeline)]) -> Markup {
-    let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| *timeline), ROWS_MAX);
+    let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| moved(timeline).0), ROWS_MAX);
     let seconds = width_ns as f64 / 1e9;
     let columns: Vec<Vec<f64>> = timelines
         .iter()
         .map(|(_, timeline)| {
-            let sum = |bins: &[Bin]| bins.iter().map(|bin| bin.bytes_read + bin.bytes_written).sum::<u64>();
-            rebin(&timeline.bins, timeline.bin_ns, width_ns, |bins| sum(bins) as f64 / 1e6 / seconds)
+            let sum = |bins: &[(u64, u64)]| bins.iter().map(|(read, written)| read + written).sum::<u64>();
+            let ((bin_ns, _), moved) = moved(timeline);
+            rebin(&moved, bin_ns, width_ns, |bins| sum(bins) as f64 / 1e6 / seconds)
         })
         .collect();
     let rows = columns.iter().map(Vec::len).max().unwrap_or(0);

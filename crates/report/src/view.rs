@@ -3,8 +3,6 @@
 use iosched_lab::{DeviceRecord, Doubt, Fairness, Header, OnDevice, Results};
 use iosched_sim::{TaskResult, Timeline};
 
-/// Colours that settings have of their own; more settings begin again, with dashed lines.
-const COLOURS: usize = 8;
 /// Labels up to this length stand beside lines as they are.
 const SHORT_MAX: usize = 16;
 
@@ -35,11 +33,16 @@ pub(crate) struct View<'a> {
     pub(crate) several: bool,
 }
 
+impl Setting<'_> {
+    /// Colours that settings have of their own; more settings begin again, with dashed lines.
+    pub(crate) const COLOURS: usize = 8;
+}
+
 impl<'a> View<'a> {
     pub(crate) fn of(records: OnDevice<'a>) -> Self {
         let settings = records.header().settings.iter().enumerate().map(|(number, setting)| {
             let label = setting.label.as_str();
-            let dashes = if number < COLOURS { "" } else { " dashed" };
+            let dashes = if number < Setting::COLOURS { "" } else { " dashed" };
             Setting {
                 number,
                 label,
@@ -48,7 +51,7 @@ impl<'a> View<'a> {
                 } else {
                     format!("{} #{}", setting.setting.name(), number + 1)
                 },
-                class: format!("s{}{dashes}", number % COLOURS),
+                class: format!("s{}{dashes}", number % Setting::COLOURS),
             }
         });
         let results = Results::of(records);
@@ -86,9 +89,20 @@ impl<'a> View<'a> {
         timelines.filter_map(|own| Some((self.settings.get(own.setting)?, &own.timeline))).collect()
     }
 
+    /// Those that say when I/Os were done, and how long they took: all but those of earlier versions.
+    pub(crate) fn io_timelines(&self) -> Vec<(&Setting<'a>, &'a Timeline)> {
+        self.timelines().into_iter().filter(|(_, timeline)| !timeline.io.is_empty()).collect()
+    }
+
     /// When the first run of a setting ended, ns.
     pub(crate) fn finished_ns(&self, setting: usize) -> u64 {
         self.records.run(0, setting).map_or(0, |run| run.result.finished_ns)
+    }
+
+    /// From when the first run of a setting counts, and when it ended, ns.
+    pub(crate) fn counted(&self, setting: usize) -> (u64, u64) {
+        let result = self.records.run(0, setting).map(|run| &run.result).filter(|result| result.finished_ns > 0);
+        result.map_or((0, self.horizon_ns()), |result| (result.counted_from_ns, result.finished_ns))
     }
 
     /// The time axis of the first runs of all settings, from when the first of them counts, ns.
@@ -109,9 +123,9 @@ impl<'a> View<'a> {
     /// The end of a time axis that holds the first runs of all settings, ns.
     pub(crate) fn horizon_ns(&self) -> u64 {
         let ends = self.timelines().into_iter().map(|(setting, timeline)| {
-            let binned = timeline.bins.len() as u64 * timeline.bin_ns;
+            let binned = [queue_bins(timeline), io_bins(timeline)].map(|(bin_ns, count)| count as u64 * bin_ns);
             match self.finished_ns(setting.number) {
-                0 => binned,
+                0 => binned[0].max(binned[1]),
                 finished => finished,
             }
         });
@@ -130,16 +144,29 @@ pub(crate) fn process(name: &str, pid: u32) -> String {
     if name.is_empty() { format!("pid {pid}") } else { format!("{name} ({pid})") }
 }
 
+/// Bins of a timeline: their width, ns, and how many there are.
+pub(crate) type Bins = (u64, usize);
+
 /// The width of the bins of a plot with at most `bins_max` of them: that of the timelines, doubled as often as needed,
 /// so that settings share it.
-pub(crate) fn shared_width_ns<'t>(timelines: impl Iterator<Item = &'t Timeline>, bins_max: usize) -> u64 {
-    let timelines: Vec<&Timeline> = timelines.collect();
-    let mut width = timelines.iter().map(|t| t.bin_ns).max().unwrap_or(1).max(1);
-    let end = timelines.iter().map(|t| t.bins.len() as u64 * t.bin_ns).max().unwrap_or(0);
+pub(crate) fn shared_width_ns(timelines: impl Iterator<Item = Bins>, bins_max: usize) -> u64 {
+    let timelines: Vec<Bins> = timelines.collect();
+    let mut width = timelines.iter().map(|own| own.0).max().unwrap_or(1).max(1);
+    let end = timelines.iter().map(|&(bin_ns, count)| count as u64 * bin_ns).max().unwrap_or(0);
     while end.div_ceil(width) > bins_max as u64 {
         width *= 2;
     }
     width
+}
+
+/// The bins of what a timeline says of the queue.
+pub(crate) fn queue_bins(timeline: &Timeline) -> Bins {
+    (timeline.bin_ns, timeline.bins.len())
+}
+
+/// The bins of what it says of I/Os.
+pub(crate) fn io_bins(timeline: &Timeline) -> Bins {
+    (timeline.io.bin_ns, timeline.io.bins.len())
 }
 
 /// Joins neighbouring bins of `bin_ns` into those of `width_ns`.
@@ -154,11 +181,8 @@ mod tests {
 
     #[test]
     fn bins_are_joined_until_they_are_few_enough() {
-        let mut timeline = Timeline::default();
-        timeline.bin_ns = 4;
-        timeline.bins = vec![iosched_sim::Bin::default(); 100];
-        assert_eq!(shared_width_ns([&timeline].into_iter(), 50), 8);
-        assert_eq!(shared_width_ns([&timeline].into_iter(), 100), 4);
+        assert_eq!(shared_width_ns([(4, 100)].into_iter(), 50), 8);
+        assert_eq!(shared_width_ns([(4, 100), (2, 200)].into_iter(), 100), 4);
         assert_eq!(rebin(&[1, 2, 3, 4, 5], 4, 8, |part| part.iter().sum::<i32>()), [3, 7, 5]);
     }
 

@@ -4,53 +4,16 @@
 //! of with `RECORD_GOLDEN=records`.
 
 mod common;
+mod samples;
 
 use std::path::Path;
 
-use iosched::Setting;
-use iosched_disk::Profile;
-use iosched_lab::{Control, Experiment, Overview, Record, RecordReader, RecordWriter, Records, Results, execute};
-use iosched_workload::{TaskSet, Workload};
+use iosched_lab::{Overview, Record, RecordReader, RecordWriter, Records, Results};
+use samples::{MIXED, records_on};
 
 fn records_of(tasks: &str, settings: &[&str], runs: u32, profile: &str) -> Records {
     records_on(tasks, settings, runs, &[profile])
 }
-
-fn records_on(tasks: &str, settings: &[&str], runs: u32, profiles: &[&str]) -> Records {
-    let set = TaskSet::parse("tasks.toml", tasks).unwrap();
-    let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
-    let profile = |name: &str| Profile::named(name).unwrap();
-    let mut experiment = Experiment::new(Workload::Tasks(set.into()), profile(profiles[0]), settings).unwrap();
-    profiles[1..].iter().for_each(|name| experiment.add_device(profile(name)).unwrap());
-    experiment.runs = runs;
-    execute(&experiment, &Control::new(1), |_| Ok(())).unwrap().records
-}
-
-/// Two readers and a writer that nobody waits for.
-const MIXED: &str = r#"
-    name = "mixed"
-    end_ns = 400_000_000
-    [[tasks]]
-    pid = 11
-    name = "reader"
-    pattern = "random"
-    range = [0, 100_000_000]
-    think_ns = 200_000
-    [[tasks]]
-    pid = 12
-    name = "scan"
-    pattern = "seq"
-    nr_sectors = 64
-    start_sector = 500_000_000
-    [[tasks]]
-    pid = 13
-    name = "flusher"
-    op = "write"
-    sync = false
-    iodepth = 8
-    pattern = "random"
-    range = [700_000_000, 900_000_000]
-"#;
 
 /// Everything that every page has to be.
 #[track_caller]
@@ -61,7 +24,9 @@ fn check(records: &Records) -> String {
     let devices = records.header.devices.len();
     let place =
         |device: usize, id: &str| if devices > 1 { format!("device{}-{id}", device + 1) } else { id.to_owned() };
-    for id in ["figures", "latency", "throughput", "shares", "turns", "head", "processes"] {
+    for id in
+        ["figures", "latency", "heat", "sizes", "throughput", "iops", "depth", "shares", "turns", "head", "processes"]
+    {
         for device in 0..devices {
             assert!(unique.contains(&place(device, id)), "no section {}", place(device, id));
         }
@@ -98,7 +63,8 @@ fn the_answer_comes_first_and_everything_is_there() {
     ] {
         assert!(section(&html, id).contains(word), "{id} has no {word}");
     }
-    assert!(html.len() < 400_000, "{} bytes", html.len());
+    // A third of it is the plotting library and what our scripts are told.
+    assert!(html.len() < 600_000, "{} bytes", html.len());
 }
 
 #[test]
@@ -157,7 +123,10 @@ fn a_setting_has_one_colour_throughout() {
         for id in ["throughput", "shares", "head"] {
             let picture = html.find(&format!("aria-labelledby=\"{id}-{number}-t")).unwrap();
             let figure = html[..picture].rfind("<figure").unwrap();
-            assert!(html[figure..].starts_with(&format!("<figure class=\"facet s{number}\">")), "{id}");
+            assert!(
+                html[figure..].starts_with(&format!("<figure class=\"facet s{number}\" data-setting=\"{number}\">")),
+                "{id}"
+            );
         }
     }
 }
@@ -212,7 +181,7 @@ fn forty_processes_and_ten_settings() {
     let html = check(&records_of(&format!("end_ns = 200_000_000\n{tasks}"), &settings, 2, "sata-7200"));
     assert!(section(&html, "shares").contains("33 others"));
     assert!(html.contains("s1 dashed"), "colours begin again with dashes");
-    assert!(html.len() < 1_500_000, "{} bytes", html.len());
+    assert!(html.len() < 2_000_000, "{} bytes", html.len());
 }
 
 #[test]
@@ -247,7 +216,8 @@ fn small() -> Records {
 #[test]
 fn the_plots_of_a_small_run_are_those_that_were_looked_at() {
     let html = check(&small());
-    let found = ["latency", "throughput", "shares", "turns", "head"].map(|id| section(&html, id).replace("><", ">\n<"));
+    let shown = ["latency", "heat", "sizes", "throughput", "iops", "depth", "shares", "turns", "head"];
+    let found = shown.map(|id| section(&html, id).replace("><", ">\n<"));
     let found = format!("{}\n", found.join("\n"));
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report-golden.html");
     if std::env::var_os("RECORD_GOLDEN").is_some() {
@@ -261,4 +231,62 @@ fn the_plots_of_a_small_run_are_those_that_were_looked_at() {
         "first line that differs; RECORD_GOLDEN=1 records it again"
     );
     assert_eq!(found.len(), expected.len());
+}
+
+#[test]
+fn records_of_earlier_versions_have_no_latency_over_time_and_the_page_says_so() {
+    let mut records = records_of(MIXED, &["noop", "cfq"], 2, "sata-7200");
+    records.timelines.iter_mut().for_each(|own| own.timeline.io = iosched_sim::IoTimeline::default());
+    let html = check(&records);
+    for id in ["heat", "sizes", "depth"] {
+        assert!(section(&html, id).contains("an earlier version wrote them"), "{id}");
+    }
+    assert!(section(&html, "iops").contains("<svg"), "the queue's bins count I/Os, too");
+}
+
+#[test]
+fn of_a_real_device_what_its_io_tells_is_drawn_and_what_it_does_not_is_said() {
+    let mut records = records_of(MIXED, &["noop", "cfq"], 3, "sata-7200");
+    records.header.devices[0].measured = Some(iosched_lab::MeasuredRecord::default());
+    for own in &mut records.timelines {
+        own.timeline = iosched_sim::Timeline::from(std::mem::take(&mut own.timeline.io));
+    }
+    let html = iosched_report::html(&records, None);
+    let places = common::whole_page(&html);
+    for id in ["heat", "sizes", "throughput", "iops", "depth", "runs"] {
+        assert!(section(&html, id).contains("<svg viewBox"), "{id}");
+    }
+    assert!(!places.contains("shares") && section(&html, "untold").contains("known of simulated devices only"));
+}
+
+#[test]
+fn every_plot_is_a_picture_of_its_own_that_needs_no_page() {
+    let records = records_on(MIXED, &["deadline", "cfq"], 3, &["sata-7200", "sata-ssd"]);
+    for (name, _) in iosched_report::plots() {
+        let svg = iosched_report::plot_svg(&records, name).unwrap_or_else(|why| panic!("{name}: {why:?}"));
+        assert_eq!(svg, iosched_report::plot_svg(&records, name).unwrap(), "{name}: another of the same records");
+        assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\""), "{name}");
+        for wrong in ["var(", "NaN", "<a ", "<script", "href"] {
+            assert!(!svg.contains(wrong), "{name}: {wrong}");
+        }
+        for device in ["sata-7200", "sata-ssd"] {
+            assert!(svg.contains(device), "{name} is of both devices");
+        }
+    }
+    assert_eq!(iosched_report::plot_svg(&records, "latencies"), Err(iosched_report::NoPlot::Unknown));
+    let one = records_of(MIXED, &["deadline"], 1, "sata-7200");
+    assert_eq!(iosched_report::plot_svg(&one, "differences"), Err(iosched_report::NoPlot::Empty));
+}
+
+#[cfg(feature = "pictures")]
+#[test]
+fn pictures_are_the_same_every_time_and_have_text() {
+    let records = records_of(MIXED, &["deadline", "cfq"], 2, "sata-7200");
+    for (name, _) in iosched_report::plots() {
+        let svg = iosched_report::plot_svg(&records, name).unwrap();
+        let (png, pdf) = (iosched_report::png(&svg).unwrap(), iosched_report::pdf(&svg).unwrap());
+        assert!(png.starts_with(b"\x89PNG") && pdf.starts_with(b"%PDF-"), "{name}");
+        assert!(pdf.windows(5).any(|part| part == b"/Font"), "{name}");
+        assert_eq!((png, pdf), (iosched_report::png(&svg).unwrap(), iosched_report::pdf(&svg).unwrap()), "{name}");
+    }
 }

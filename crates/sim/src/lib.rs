@@ -25,8 +25,8 @@ mod timeline;
 pub use engine::{RecordedError, Replayed, check, replay_recorded, run};
 pub use iosched_workload::Replay;
 pub use iosched_workload::outcome::{
-    DirectionResult, Histogram, JobResult, Latencies, Note, QueueStat, QueueStatGroup, RunResult, SAMPLE_NS, Samples,
-    TaskResult,
+    DirectionResult, Histogram, IoBin, IoKind, IoTimeline, JobResult, Latencies, LatencyClasses, Note, QueueStat,
+    QueueStatGroup, RunResult, SAMPLE_NS, Samples, SizeClass, TaskResult,
 };
 pub use observer::{Change, Completed, Decisions, Dispatched, Observer, Submitted, Taken};
 pub use plan::{BlockLayer, Limit, Plan, SimError};

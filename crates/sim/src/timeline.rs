@@ -3,6 +3,7 @@
 //! Time is cut into bins. When a run outgrows them, neighbouring bins are joined and become twice as wide.
 
 use iosched::{Decision, Op, SECTOR_BYTES};
+use iosched_workload::outcome::{IoKind, IoTimeline};
 use serde::{Deserialize, Serialize};
 
 use crate::observer::{Completed, Dispatched, Observer};
@@ -138,6 +139,10 @@ pub struct Timeline {
     /// where elevators give no turns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub totals: Vec<QueueTotal>,
+    /// I/Os as whoever submitted them sees them; empty in timelines of earlier versions. Of a real device's run it is
+    /// all there is.
+    #[serde(default, skip_serializing_if = "IoTimeline::is_empty")]
+    pub io: IoTimeline,
     #[serde(skip)]
     active: Option<(u64, u32, bool)>,
     #[serde(skip)]
@@ -154,6 +159,7 @@ impl Default for Timeline {
             spans: Vec::new(),
             spans_shorter_dropped_ns: 0,
             totals: Vec::new(),
+            io: IoTimeline::default(),
             active: None,
             idle: None,
         }
@@ -190,6 +196,13 @@ impl HeadBin {
             return self;
         }
         Self { min: self.min.min(later.min), max: self.max.max(later.max), last: later.last }
+    }
+}
+
+impl From<IoTimeline> for Timeline {
+    /// Of a run that nobody followed through the queue.
+    fn from(io: IoTimeline) -> Self {
+        Self { io, ..Self::default() }
     }
 }
 
@@ -352,6 +365,13 @@ impl Observer for Timeline {
         bin.ios += 1;
         bin.latency_sum_ns += io.latency_ns;
         bin.latency_max_ns = bin.latency_max_ns.max(io.latency_ns);
+        let kind = match (io.op, io.sync) {
+            (Op::Read, _) => IoKind::Read,
+            (Op::Write, true) => IoKind::WriteSync,
+            (Op::Write, false) => IoKind::WriteAsync,
+            _ => IoKind::Other,
+        };
+        self.io.completed(now_ns, kind, bytes, io.latency_ns);
         let last = self.tasks.len() - 1;
         let task = &mut self.tasks[io.task.min(last)].bytes;
         if task.len() <= index {

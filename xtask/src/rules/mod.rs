@@ -62,6 +62,9 @@ pub(crate) fn run() -> Result<ExitCode> {
         breaches.extend(sources::forbidden(file));
         breaches.extend(sources::may_be_unchecked(file));
     }
+    // Those of pages; what is vendored is others'.
+    let scripts = files(&root, "js")?;
+    breaches.extend(scripts.iter().filter_map(sources::too_long));
     breaches.extend(sources::panics(&sources));
     breaches.extend(circles::too_large(&sources));
     for file in manifests.iter().filter(|file| file.path.ends_with("Cargo.toml")) {
@@ -90,8 +93,8 @@ fn files(root: &Path, extension: &str) -> Result<Vec<SourceFile>> {
             let path = entry?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if path.is_dir() {
-                // What is built, and what is hidden.
-                if name != "target" && name != "corpus" && !name.starts_with('.') {
+                // What is built, what is others', and what is hidden.
+                if !["target", "corpus", "vendor", "node_modules"].contains(&name) && !name.starts_with('.') {
                     folders.push(path);
                 }
             } else if path.extension().is_some_and(|found| found == extension) {

@@ -16,6 +16,8 @@ pub(crate) const MARK: &str = "# Made by iosched";
 pub(crate) enum Kind {
     /// A report as an HTML page.
     Page,
+    /// A plot of one by itself: SVG, or what is made of that.
+    Picture,
     /// Records of a comparison.
     Comparison,
     /// Records of a search for settings.
@@ -43,6 +45,7 @@ impl Kind {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Page => "report",
+            Self::Picture => "picture",
             Self::Comparison => "file of records",
             Self::Search => "file of records of a search",
             Self::Reproduction => "file of records of reproduced experiments",
@@ -77,6 +80,7 @@ impl Kind {
         let first = text.lines().next().unwrap_or_default();
         match self {
             Self::Page => text.contains(r#"<meta name="generator" content="iosched "#),
+            Self::Picture => text.contains("<!-- Made by iosched "),
             Self::Decisions => is_decision(first),
             Self::Profile => {
                 let is_model = first.starts_with("# A model of ") && first.contains(" by iosched ");

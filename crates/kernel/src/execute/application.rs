@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use iosched_system::Buffer;
 use iosched_workload::app::{Application, Call, Existing, Node, OpenFlags, Source, Spec, Step};
-use iosched_workload::outcome::{Note, TaskResult};
+use iosched_workload::outcome::{IoKind, Note, TaskResult};
 use rustix::fs::OFlags;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -22,7 +22,7 @@ use super::ground::{Ground, Need, forget_cached, write_filler};
 use super::memory::{self, WriteData};
 use super::message::{self, Message};
 use super::port::{Engine, Port};
-use super::recorder::{Kind, Recorder};
+use super::recorder::Recorder;
 use super::ring::{Command, Ring};
 use super::worker::{self, Next, Part, Played, Shared};
 use super::{ExecuteError, ExecuteOptions, Gathered, IO_BYTES_MAX, Run};
@@ -319,7 +319,7 @@ impl AppPart<'_> {
             let moved = file.read_at(room, offset + number * bytes);
             let moved = moved.map_err(|error| ("read", path.clone(), error))?;
             let now_ns = self.shared.now_ns();
-            port.recorder.completed(0, Kind::Read, moved as u64, (asked_ns, now_ns));
+            port.recorder.completed(0, IoKind::Read, moved as u64, (asked_ns, now_ns));
             asked_ns = now_ns;
         }
         Ok(())
@@ -340,7 +340,7 @@ impl AppPart<'_> {
             self.zero = Some(File::open(zero).map_err(|error| ("open", zero.to_owned(), error))?);
         }
         let failed = |error| ("write", path.clone(), error);
-        let kind = if *waits { Kind::WriteSync } else { Kind::WriteAsync };
+        let kind = if *waits { IoKind::WriteSync } else { IoKind::WriteAsync };
         let length = bytes as usize;
         for number in 0..calls {
             if self.shared.is_ending(self.shared.now_ns()) {
@@ -391,7 +391,7 @@ impl AppPart<'_> {
                 if result < 0 {
                     failure.get_or_insert(io::Error::from_raw_os_error(-result));
                 }
-                port.recorder.completed(0, Kind::WriteSync, bytes, (asked_ns, now_ns));
+                port.recorder.completed(0, IoKind::WriteSync, bytes, (asked_ns, now_ns));
             }
         }
         failure.map_or(Ok(()), |error| Err(failed(error)))
@@ -407,7 +407,7 @@ impl AppPart<'_> {
         let asked_ns = self.shared.now_ns();
         port.recorder.submitted(0, asked_ns);
         call(file).map_err(|error| ("fsync", path.clone(), error))?;
-        port.recorder.completed(0, Kind::Other, 0, (asked_ns, self.shared.now_ns()));
+        port.recorder.completed(0, IoKind::Other, 0, (asked_ns, self.shared.now_ns()));
         Ok(())
     }
 }

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use iosched_system::{Bell, Buffer, call};
+use iosched_workload::outcome::IoKind;
 use rustix::fs::FallocateFlags;
 use rustix::io::ReadWriteFlags;
 
 use super::memory::WriteData;
-use super::recorder::{Kind, Recorder};
+use super::recorder::Recorder;
 use super::ring::{Command, Ring};
 
 /// A thread that does nothing looks whether the run is to end at least so often.
@@ -260,11 +261,11 @@ impl<'a> Port<'a> {
         let Pending { io, asked_ns } = self.pending[slot as usize];
         self.free.push(slot);
         let kind = match io.op {
-            IoOp::Read => Kind::Read,
+            IoOp::Read => IoKind::Read,
             // Through the page cache, and nobody waits for the medium.
-            IoOp::Write { stable: false } if io.buffered => Kind::WriteAsync,
-            IoOp::Write { .. } => Kind::WriteSync,
-            IoOp::Discard | IoOp::Zero | IoOp::Sync { .. } => Kind::Other,
+            IoOp::Write { stable: false } if io.buffered => IoKind::WriteAsync,
+            IoOp::Write { .. } => IoKind::WriteSync,
+            IoOp::Discard | IoOp::Zero | IoOp::Sync { .. } => IoKind::Other,
         };
         self.recorder.completed(io.task, kind, io.bytes, (asked_ns, now_ns));
         Some(io.tag)

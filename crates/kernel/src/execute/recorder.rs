@@ -2,18 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use iosched_workload::outcome::{Histogram, Latencies, RunResult, TaskResult};
+use iosched_workload::outcome::{Histogram, IoKind, IoTimeline, Latencies, RunResult, TaskResult};
 
 use crate::block::{BlockDevice, Stat};
-
-/// What an I/O counts as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Read,
-    WriteSync,
-    WriteAsync,
-    Other,
-}
 
 /// What the kernel told of a device when the time that counts began, whichever thread found that it had.
 #[derive(Debug, Default)]
@@ -45,6 +36,7 @@ pub(super) struct Recorder {
     /// Of the tasks that run on it, in the workload's order.
     pub(super) tasks: Vec<TaskResult>,
     latency: Latencies,
+    timeline: IoTimeline,
     lateness: Histogram,
     /// I/Os that complete from this moment on count, ns.
     pub(super) counted_from_ns: u64,
@@ -79,7 +71,7 @@ impl Recorder {
     }
 
     #[inline]
-    pub(super) fn completed(&mut self, task: usize, kind: Kind, bytes: u64, (asked_ns, now_ns): (u64, u64)) {
+    pub(super) fn completed(&mut self, task: usize, kind: IoKind, bytes: u64, (asked_ns, now_ns): (u64, u64)) {
         self.finished_ns = now_ns;
         if now_ns < self.counted_from_ns {
             return;
@@ -90,23 +82,24 @@ impl Recorder {
         let latency_ns = now_ns - asked_ns;
         let result = &mut self.tasks[task];
         let own = match kind {
-            Kind::Read => {
+            IoKind::Read => {
                 result.bytes_read += bytes;
                 &mut self.latency.reads
             }
-            Kind::WriteSync => {
+            IoKind::WriteSync => {
                 result.bytes_written += bytes;
                 &mut self.latency.writes_sync
             }
-            Kind::WriteAsync => {
+            IoKind::WriteAsync => {
                 result.bytes_written += bytes;
                 &mut self.latency.writes_async
             }
-            Kind::Other => &mut self.latency.others,
+            IoKind::Other => &mut self.latency.others,
         };
         own.record(latency_ns);
         result.latency.record(latency_ns);
         result.last_completion_ns = Some(now_ns);
+        self.timeline.completed(now_ns, kind, bytes, latency_ns);
     }
 
     /// Adds everything to a run's result, its tasks behind those that are there.
@@ -121,6 +114,9 @@ impl Recorder {
         result.latency.merge(&self.latency);
         result.finished_ns = result.finished_ns.max(self.finished_ns);
         result.events += self.submitted;
+        if !self.timeline.is_empty() {
+            result.io_timeline.get_or_insert_default().merge(self.timeline);
+        }
         if !self.lateness.is_empty() {
             result.lateness.get_or_insert_default().merge(&self.lateness);
         }

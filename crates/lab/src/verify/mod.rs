@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use iosched::Setting;
 use iosched_numbers::SplitMix64;
-use iosched_sim::{Limit, Replay, RunResult};
+use iosched_sim::{Limit, Replay, RunResult, Timeline};
 
 pub use error::VerifyError;
 pub use kernel::{ForeignCommand, KernelBench, Limits, Work, for_records};
@@ -20,7 +20,8 @@ use crate::execute::{Finished, Progress, counts};
 use crate::experiment::run_seed;
 use crate::pool::Control;
 use crate::record::{
-    DeviceRecord, Header, RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord, ValueRecord, WorkloadRecord,
+    DeviceRecord, Header, RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord, TimelineRecord, ValueRecord,
+    WorkloadRecord,
 };
 use crate::results::Results;
 use crate::sure::unclear;
@@ -161,15 +162,20 @@ fn make_runs(
                 return Ok(Finished { records, interrupted: true });
             }
             bench.set(&settings[setting].setting)?;
-            let Some(result) = bench.run(seed, control.aborted())? else {
+            let Some(mut result) = bench.run(seed, control.aborted())? else {
                 return Ok(Finished { records, interrupted: true });
             };
             counts(&result, verification.warm_up_ns)?;
+            let timeline = result.io_timeline.take().filter(|_| run == 0).map(|io| Timeline::from(*io));
+            let timeline =
+                timeline.map(|timeline| Record::Timeline(Box::new(TimelineRecord { device: 0, setting, timeline })));
             let record = Record::Run(Box::new(RunRecord { device: 0, setting, run, seed, turn: Some(turn), result }));
             turn += 1;
-            observe(Progress::Record(&record))?;
+            for record in std::iter::once(record).chain(timeline) {
+                observe(Progress::Record(&record))?;
+                records.add(record);
+            }
             observe(Progress::Done { done: turn as usize, of })?;
-            records.add(record);
         }
         if is_sure(verification, &records) {
             break;

@@ -6,11 +6,16 @@ mod scale;
 
 use std::fmt::Write as _;
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
+
+use super::chart::Chart;
 
 pub(crate) use label::{shorten, spread, width_of};
 pub(crate) use plot::{Margin, Plot, Tick};
 pub(crate) use scale::{Scale, log_ticks, nice_end, ticks};
+
+/// Looks of pictures, in a page and by themselves.
+pub(crate) const PICTURE_STYLE: &str = include_str!("../picture.css");
 
 /// A coordinate: a tenth of a pixel is enough.
 pub(crate) fn px(value: f64) -> String {
@@ -95,16 +100,47 @@ pub(crate) fn steps_between(path: &mut Path, x: &[f64], low: &[f64], high: &[f64
     path.close();
 }
 
-/// A picture with its title and description for those who do not see it; `id` is unique in the page.
-pub(crate) fn picture(id: &str, size: (f64, f64), title: &str, about: &str, body: &Markup) -> Markup {
-    let (width, height) = size;
-    html! {
-        svg viewBox={ "0 0 " (px(width)) " " (px(height)) } role="img" aria-labelledby={ (id) "-t " (id) "-d" } {
-            title id={ (id) "-t" } { (title) }
-            desc id={ (id) "-d" } { (about) }
-            (body)
+/// A picture, with what is said to those who do not see it.
+#[derive(Clone, Debug)]
+pub(crate) struct Picture {
+    /// Its place, unique in the page: what links lead to.
+    pub(crate) id: String,
+    /// Width and height, pixels.
+    pub(crate) size: (f64, f64),
+    /// What it shows.
+    pub(crate) title: String,
+    /// What can be seen in it.
+    pub(crate) about: String,
+    /// What is drawn.
+    pub(crate) body: Markup,
+    /// What a script draws it again from, if it can.
+    pub(crate) chart: Option<Chart>,
+}
+
+impl Picture {
+    /// As a part of a page: the picture, a link that leads to it, and what a script draws it again from.
+    pub(crate) fn html(&self) -> Markup {
+        let Self { id, size: (width, height), title, about, body, chart } = self;
+        html! {
+            div .picture id=(id) {
+                svg viewBox={ "0 0 " (px(*width)) " " (px(*height)) } role="img" aria-labelledby={ (id) "-t " (id) "-d" } {
+                    title id={ (id) "-t" } { (title) }
+                    desc id={ (id) "-d" } { (about) }
+                    (body)
+                }
+                a .place href={ "#" (id) } aria-label={ "Link to: " (title) } { "#" }
+                @if let Some(chart) = chart {
+                    script .chart type="application/json" { (PreEscaped(chart.json())) }
+                }
+            }
         }
     }
+}
+
+/// A picture that no script draws again, as a part of a page.
+pub(crate) fn picture(id: &str, size: (f64, f64), title: &str, about: &str, body: &Markup) -> Markup {
+    let (id, title, about, body) = (id.to_owned(), title.to_owned(), about.to_owned(), body.clone());
+    Picture { id, size, title, about, body, chart: None }.html()
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! A frame with two axes.
 
+use iosched_lab::Direction;
 use maud::{Markup, html};
 
 use super::{Scale, px, width_of};
+use crate::chart::good;
 
 /// Size of text, pixels; as in the style sheet.
 pub(crate) const TEXT: f64 = 12.0;
@@ -74,6 +76,12 @@ impl Plot {
                 text .tick x=(px(left - 5.0)) y=(px(top - 10.0)) text-anchor="end" { (unit) }
             }
         }
+    }
+
+    /// Which side is good, above what is plotted.
+    pub(crate) fn good(&self, direction: Direction) -> Markup {
+        let (left, top, ..) = self.inner();
+        html! { text .good x=(px(left)) y=(px(top - 10.0)) { (good(direction)) } }
     }
 
     /// The line below, marks at `ticks` with labels; with `grid`, lines all the way up. Labels that would collide with

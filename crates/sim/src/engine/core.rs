@@ -649,6 +649,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             app: None,
             counted_from_ns: self.tally.counted_from_ns(),
             lateness: None,
+            io_timeline: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a run of a workload gave: plain data, the same wherever it ran, in simulation or on a real device.
 
 mod job;
+mod timeline;
 
 use iosched_trace::Fit;
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 pub use iosched_numbers::Histogram;
 pub use job::{DirectionResult, JobResult, SAMPLE_NS, Samples};
 pub(crate) use job::{batch_class, level_class};
+pub use timeline::{IoBin, IoKind, IoTimeline, LatencyClasses, SizeClass};
 
 /// The result of one run. All moments are ns since the run's start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -52,6 +54,9 @@ pub struct RunResult {
     /// after a think time, and scheduled arrivals. The executor's own error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Histogram>,
+    /// On a real device: when its I/Os were done. Of a simulated run its timeline has that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_timeline: Option<Box<IoTimeline>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]

@@ -1,0 +1,146 @@
+//! Tables on narrow screens: every cell carries what stands above it, so that rows can be read one below the other.
+//!
+//! A table is found in the finished markup, which is our own: its cells get `data-label`, the heads over their column
+//! from the top down. What that looks like is the style's.
+
+use std::fmt::Write as _;
+
+/// Cells that get no label: the row's own head, and those that reach over several columns.
+const HEAD: &str = "th";
+
+/// A cell as it stands in a row.
+struct Cell<'h> {
+    name: &'h str,
+    /// Where the tag ends that opens it, and the text within.
+    opened: usize,
+    text: String,
+    columns: usize,
+    rows: usize,
+}
+
+/// All of a page with its tables labelled.
+pub(crate) fn labelled(html: &str) -> String {
+    let mut out = String::with_capacity(html.len() + html.len() / 8);
+    let mut rest = html;
+    while let Some(from) = rest.find("<table") {
+        let Some(to) = rest[from..].find("</table>").map(|at| from + at) else { break };
+        out.push_str(&rest[..from]);
+        table(&rest[from..to], &mut out);
+        rest = &rest[to..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// One table, with labels.
+fn table(html: &str, out: &mut String) {
+    let Some(body) = html.find("<tbody") else { return out.push_str(html) };
+    let labels = labels(&html[..body]);
+    let mut written = 0;
+    for row in rows(&html[body..]) {
+        let mut column = 0;
+        for cell in cells(row.1, body + row.0) {
+            let label = labels.get(column).filter(|label| !label.is_empty() && cell.name != HEAD && cell.columns == 1);
+            if let Some(label) = label {
+                out.push_str(&html[written..cell.opened]);
+                let _ = write!(out, " data-label=\"{label}\"");
+                written = cell.opened;
+            }
+            column += cell.columns;
+        }
+    }
+    out.push_str(&html[written..]);
+}
+
+/// The heads over each column, from the top down; escaped, as they were.
+fn labels(head: &str) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    // Rows for which a column is taken by a head that reaches down.
+    let mut taken: Vec<usize> = Vec::new();
+    for (from, row) in rows(head) {
+        let mut column = 0;
+        for cell in cells(row, from) {
+            while taken.get(column).is_some_and(|&rows| rows > 0) {
+                column += 1;
+            }
+            let end = column + cell.columns;
+            labels.resize(labels.len().max(end), String::new());
+            taken.resize(taken.len().max(end), 0);
+            for (label, taken) in labels[column..end].iter_mut().zip(&mut taken[column..end]) {
+                let gap = if label.is_empty() || cell.text.is_empty() { "" } else { " " };
+                *label = format!("{label}{gap}{}", cell.text);
+                *taken = cell.rows;
+            }
+            column = end;
+        }
+        taken.iter_mut().for_each(|rows| *rows = rows.saturating_sub(1));
+    }
+    labels
+}
+
+/// The rows of a part of a table, each with where it begins.
+fn rows(html: &str) -> impl Iterator<Item = (usize, &str)> {
+    html.match_indices("<tr").map(|(from, _)| {
+        let to = html[from..].find("</tr>").map_or(html.len(), |at| from + at);
+        (from, &html[from..to])
+    })
+}
+
+/// The cells of a row that begins at `base`.
+fn cells(row: &str, base: usize) -> Vec<Cell<'_>> {
+    let mut found = Vec::new();
+    for (from, _) in row.match_indices("<t") {
+        let name = row.get(from + 1..from + 3).filter(|name| matches!(*name, "td" | "th"));
+        let (Some(name), Some(end)) = (name, row[from..].find('>').map(|at| from + at)) else { continue };
+        let tag = &row[from..end];
+        let spans = |field: &str| {
+            let value = tag.split_once(&format!("{field}=\"")).and_then(|(_, rest)| rest.split_once('"'));
+            value.and_then(|(value, _)| value.parse().ok()).unwrap_or(1)
+        };
+        let close = format!("</{name}>");
+        let to = row[end..].find(&close).map_or(row.len(), |at| end + at);
+        let (columns, rows) = (spans("colspan"), spans("rowspan"));
+        found.push(Cell { name, opened: base + end, text: text(&row[end + 1..to]), columns, rows });
+    }
+    found
+}
+
+/// What a reader sees of some markup, on one line.
+fn text(html: &str) -> String {
+    let mut text = String::new();
+    for part in html.split('<') {
+        // A line break is a space, anything else is nothing.
+        let (tag, after) = part.split_once('>').unwrap_or(("", part));
+        text.push_str(if tag.starts_with("br") { " " } else { "" });
+        text.push_str(after);
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_says_what_stands_above_it_and_nothing_else_changes() {
+        let html = "<p>a</p><table class=\"x\"><thead><tr><th rowspan=\"2\">Who</th>\
+            <th colspan=\"2\"><span>cfq<wbr></span></th><th rowspan=\"2\">all<br>of &amp; it</th></tr>\
+            <tr><th>p50</th><th>p99</th></tr></thead><tbody><tr><th>a</th>\
+            <td>1</td><td class=\"n\">2</td><td>3</td></tr><tr><td colspan=\"4\">none</td></tr></tbody></table><td>";
+        let found = labelled(html);
+        for cell in [
+            "<td data-label=\"cfq p50\">1",
+            "<td class=\"n\" data-label=\"cfq p99\">2",
+            "<td data-label=\"all of &amp; it\">3",
+            "<th>a</th>",
+            "<td colspan=\"4\">none",
+        ] {
+            assert!(found.contains(cell), "{cell} in {found}");
+        }
+        let mut without = found;
+        for label in ["cfq p50", "cfq p99", "all of &amp; it"] {
+            without = without.replace(&format!(" data-label=\"{label}\""), "");
+        }
+        assert_eq!(without, html);
+    }
+}

@@ -1,0 +1,52 @@
+//! What runs in a page: plots that are zoomed, settings that are switched off, tables that are sorted, and all of that
+//! kept in the fragment. A page is whole without it.
+
+use maud::{Markup, PreEscaped, html};
+
+const STATE: &str = include_str!("state.js");
+const CHARTS: &str = include_str!("charts.js");
+const TABLES: &str = include_str!("tables.js");
+const UPLOT: &str = include_str!("../../vendor/uplot/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("../../vendor/uplot/uPlot.min.css");
+const UPLOT_LICENCE: &str = include_str!("../../vendor/uplot/LICENSE");
+
+/// Looks of what scripts draw, for a page that has any of it.
+pub(crate) fn style(body: &str) -> &'static str {
+    if has_charts(body) { UPLOT_STYLE } else { "" }
+}
+
+/// The scripts of a page; the plotting library, with its licence, only where there is something to plot.
+pub(crate) fn scripts(body: &str) -> Markup {
+    let (first, last) = (format!("\"use strict\";\n{STATE}"), TABLES);
+    html! {
+        @if has_charts(body) {
+            script { (PreEscaped(format!("/*! uPlot\n{UPLOT_LICENCE}*/\n{UPLOT}"))) }
+            script { (PreEscaped(format!("{first}\n{CHARTS}\n{last}"))) }
+        } @else {
+            script { (PreEscaped(format!("{first}\n{last}"))) }
+        }
+    }
+}
+
+fn has_charts(body: &str) -> bool {
+    body.contains("<script class=\"chart\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_script_ends_before_its_end() {
+        for script in [STATE, CHARTS, TABLES, UPLOT, UPLOT_LICENCE] {
+            assert!(!script.contains("</script") && !script.contains("<!--"));
+        }
+    }
+
+    #[test]
+    fn the_library_is_only_where_there_is_something_to_plot_and_never_without_its_licence() {
+        assert!(!scripts("<p>").0.contains("uPlot") && style("<p>").is_empty());
+        let page = scripts("<script class=\"chart\" type=\"application/json\">").0;
+        assert!(page.contains(UPLOT) && page.contains("Permission is hereby granted"));
+    }
+}

@@ -1,0 +1,43 @@
+//! Records that pages are made of.
+
+use iosched::Setting;
+use iosched_disk::Profile;
+use iosched_lab::{Control, Experiment, Records, execute};
+use iosched_workload::{TaskSet, Workload};
+
+/// Records of `tasks` under `settings` on `profiles`.
+pub(crate) fn records_on(tasks: &str, settings: &[&str], runs: u32, profiles: &[&str]) -> Records {
+    let set = TaskSet::parse("tasks.toml", tasks).unwrap();
+    let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    let profile = |name: &str| Profile::named(name).unwrap();
+    let mut experiment = Experiment::new(Workload::Tasks(set.into()), profile(profiles[0]), settings).unwrap();
+    profiles[1..].iter().for_each(|name| experiment.add_device(profile(name)).unwrap());
+    experiment.runs = runs;
+    execute(&experiment, &Control::new(1), |_| Ok(())).unwrap().records
+}
+
+/// Two readers and a writer that nobody waits for.
+pub(crate) const MIXED: &str = r#"
+    name = "mixed"
+    end_ns = 400_000_000
+    [[tasks]]
+    pid = 11
+    name = "reader"
+    pattern = "random"
+    range = [0, 100_000_000]
+    think_ns = 200_000
+    [[tasks]]
+    pid = 12
+    name = "scan"
+    pattern = "seq"
+    nr_sectors = 64
+    start_sector = 500_000_000
+    [[tasks]]
+    pid = 13
+    name = "flusher"
+    op = "write"
+    sync = false
+    iodepth = 8
+    pattern = "random"
+    range = [700_000_000, 900_000_000]
+"#;
