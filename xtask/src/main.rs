@@ -5,6 +5,7 @@ mod api;
 mod cost;
 mod crash;
 mod devices;
+mod dist;
 mod elevators;
 mod golden;
 mod guest;
@@ -41,6 +42,7 @@ enum Command {
     /// Kill a served disk at random moments under load, and look whether what it acknowledged is there.
     Crash(crash::Args),
     Guest(guest::Args),
+    Dist(dist::Args),
     /// Write the public surface of the policy library, as rustdoc tells it.
     Api(api::Args),
     /// Check the rules of this house.
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Soak(args) => soak::run_soak(&args),
         Command::Crash(args) => crash::run(&args),
         Command::Guest(args) => guest::run(&args),
+        Command::Dist(args) => dist::run(&args),
         Command::Api(args) => api::run(&args),
         Command::Rules => rules::run(),
         Command::Reference(args) => reference::run(&args),

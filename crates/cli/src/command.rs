@@ -7,8 +7,9 @@ use crate::watched::ProgressKind;
 
 /// Choose, tune and run I/O schedulers, with evidence.
 ///
-/// Without a command, compares noop, deadline and cfq on a recorded pgbench run that comes with iosched, on a modelled
-/// 7200 rpm SATA disk: what `iosched compare` does without options.
+/// Without a command, compares the schedulers that Linux has today (none, mq-deadline, kyber, bfq), and CFQ beside them, on
+/// a recorded pgbench run that comes with iosched, on a modelled 7200 rpm SATA disk: what `iosched compare` does without
+/// options.
 ///
 /// Exit status: 0 if all went well; 1 if something failed; 2 if the command line, a setting or a file's format is wrong;
 /// 130 if Ctrl-C ended it early.

@@ -1,15 +1,20 @@
-//! `iosched man`: the manual page of a command, or all pages in a directory.
+//! `iosched man`: the manual page of a command, on a terminal by man; or all pages in a directory.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{self, Stdio};
 
 use anyhow::{Result, anyhow};
 use clap::{Args, Command, ValueHint};
 use clap_mangen::Man;
+use console::Term;
 
 use crate::fail::usage;
 use crate::output::{self, Kind, Output, Outputs, WriteArgs, all_of};
 
-/// Print the man page, or that of a command
+/// Show the man page, or that of a command
+///
+/// On a terminal man shows it; elsewhere it is printed as man reads it.
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
     /// The command, as compare or trace convert [default: iosched itself]
@@ -27,7 +32,7 @@ pub(crate) fn run(args: &ManArgs, root: Command) -> Result<()> {
     root.build();
     match &args.dir {
         Some(directory) => write_all(root, directory, args.write),
-        None => output::print(&page(find(root, &args.command)?)?),
+        None => show(&page(find(root, &args.command)?)?),
     }
 }
 
@@ -52,6 +57,20 @@ fn page(command: Command) -> Result<String> {
     let mut text = Vec::new();
     Man::new(command).render(&mut text)?;
     Ok(String::from_utf8(text)?)
+}
+
+fn show(page: &str) -> Result<()> {
+    if Term::stdout().is_term() && by_man(page).is_ok() { Ok(()) } else { output::print(page) }
+}
+
+/// It is an error if there is no man, or none that reads pages from standard input.
+fn by_man(page: &str) -> Result<()> {
+    let mut man = process::Command::new("man").args(["-l", "-"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    if let Some(mut input) = man.stdin.take() {
+        // Whoever leaves the page early has seen enough.
+        let _ = input.write_all(page.as_bytes());
+    }
+    if man.wait()?.success() { Ok(()) } else { Err(anyhow!("man cannot show it")) }
 }
 
 fn write_all(root: Command, directory: &Path, write: WriteArgs) -> Result<()> {

@@ -68,6 +68,8 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     if let Err(error) = announced {
         say!("warning: {error}");
     }
+    // Without systemd nobody listens.
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let unmounted = mounted.wait();
     end(served)?;
     unmounted.map_err(|error| anyhow!("{place}: {error}"))?;

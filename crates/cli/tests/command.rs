@@ -53,7 +53,7 @@ fn without_arguments_it_does_the_main_job() {
         "sata-7200",
         "(baseline)",
         "sync p99",
-        "against deadline (",
+        "against mq-deadline (",
         "answer: ",
         "next: ",
     ] {
@@ -62,8 +62,13 @@ fn without_arguments_it_does_the_main_job() {
     assert!(!out.contains('\u{1b}'), "colours only on a terminal");
     let records = std::fs::read_to_string(here.join("last.jsonl")).unwrap();
     assert!(records.starts_with("{\"record\":\"header\","));
-    // Header, 30 runs, 3 timelines, and the processes alone.
-    assert!(records.lines().count() > 34, "{}", records.lines().count());
+    // Header, 50 runs, 5 timelines, and the processes alone.
+    assert!(records.lines().count() > 56, "{}", records.lines().count());
+    for setting in ["none", "mq-deadline", "kyber", "bfq", "cfq"] {
+        assert!(out.contains(setting), "what today's kernels have, and CFQ beside it: {out}");
+    }
+    let width = out.lines().filter(|line| !line.starts_with("records: ")).map(|line| line.chars().count()).max();
+    assert!(width <= Some(100), "{width:?}: {out}");
 }
 
 #[test]

@@ -1,18 +1,35 @@
-//! What README and docs/ say is what the command does: the sample it prints, and the files that its commands name.
+//! What README and the book (docs/) say is what the command does: what it prints, the files that its commands name, the help of every
+//! command, where links lead, and which tests show what docs/compat.md says.
+//!
+//! A block of three backquotes and `console` is a sample: lines that begin with `$ ` are commands, what follows is what they print. A line
+//! `...` stands for lines that are left out. A command that ends with `\` goes on in the next line. `cargo run --release` stands for the
+//! command itself. Commands run at the root of the repository as far as they read, one page after the other, and write elsewhere.
 
 #[path = "common/mod.rs"]
 mod common;
 
+use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{IOSCHED, directory};
+use common::{IOSCHED, directory, run};
 
 /// Stands for lines that are left out.
 const LEFT_OUT: &str = "...";
+/// Begins a command of a sample.
+const PROMPT: &str = "$ ";
+/// What in README stands for the command itself.
+const BY_CARGO: &str = "cargo run --release";
+/// How long something took follows these: another time on each machine.
+const BEFORE_TIMES: [&str; 1] = [" simulated in "];
+/// Folders that commands of samples read from.
+const READ: [&str; 2] = ["docs", "crates"];
+/// The page of all commands' help.
+const COMMANDS: &str = "docs/commands.md";
 /// Files that are clearly the reader's own.
-const READERS_OWN: [&str; 17] = [
+const READERS_OWN: [&str; 21] = [
     "db.blktrace.0",
     "server.blktrace",
     "part.blktrace.0",
@@ -27,75 +44,236 @@ const READERS_OWN: [&str; 17] = [
     "loop0.toml",
     "./imported.toml",
     "./sdX.toml",
+    "./mine.toml",
+    "tasks.toml",
     "calibration.jsonl",
     "validation.jsonl",
+    "records.jsonl",
+    "exports.toml",
     "advice/profile.toml",
 ];
+/// Files that are named to show what is said then begin with it.
+const MISSING: &str = "nosuch";
 /// What files are called that a command reads or writes.
 const ENDINGS: [&str; 10] =
     [".fio", ".job", ".ini", ".toml", ".jsonl", ".html", ".csv", ".img", ".blktrace", ".blktrace.0"];
-/// Options that name what is written.
-const WRITTEN: [&str; 5] = ["-o", "--output", "--report", "--records", "--decisions"];
+/// What stands before the name of a file that is written.
+const WRITTEN: [&str; 6] = [">", "-o", "--output", "--report", "--records", "--decisions"];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// What stands between lines of three backquotes.
-fn blocks(text: &str) -> Vec<&str> {
-    text.split("```").skip(1).step_by(2).collect()
+/// README and all pages of the book, by their names from the root.
+fn pages() -> Vec<(String, String)> {
+    fn of_folder(folder: &str, all: &mut Vec<String>) {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                of_folder(&name, all);
+            } else if name.ends_with(".md") {
+                all.push(name);
+            }
+        }
+    }
+    let mut names = vec!["README.md".to_owned()];
+    of_folder("docs", &mut names);
+    names.sort();
+    let read = |name: String| (name.clone(), fs::read_to_string(root().join(name)).unwrap());
+    names.into_iter().map(read).collect()
 }
 
-/// How long it took is another time on each machine.
-fn without_time(line: &str) -> &str {
-    line.find(" of disk time simulated in ").map_or(line, |at| &line[..at])
+/// What stands between lines of three backquotes: the word behind the first, and the lines.
+fn blocks(text: &str) -> Vec<(&str, &str)> {
+    text.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n')).collect()
+}
+
+/// A line without the times that differ from run to run.
+fn without_times(line: &str) -> &str {
+    BEFORE_TIMES.iter().find_map(|before| line.find(before)).map_or(line, |at| &line[..at])
+}
+
+/// Commands of a sample, each with the lines that it is said to print.
+fn samples(block: &str) -> Vec<(String, Vec<&str>)> {
+    let mut all: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut goes_on = false;
+    for line in block.trim_end().lines() {
+        match (line.strip_prefix(PROMPT), all.last_mut()) {
+            (_, Some((command, _))) if goes_on => *command += line,
+            (Some(command), _) => all.push((command.to_owned(), Vec::new())),
+            (None, Some((_, printed))) => printed.push(line),
+            (None, None) => panic!("a sample begins with {PROMPT}COMMAND, not with {line}"),
+        }
+        if let Some((command, printed)) = all.last_mut() {
+            goes_on = printed.is_empty() && command.ends_with('\\');
+            if goes_on {
+                command.pop();
+            }
+        }
+    }
+    all
+}
+
+/// What a command of a page prints, standard error included.
+fn printed(here: &Path, command: &str) -> String {
+    let script = command.split(" #").next().unwrap_or(command).trim();
+    let script = script.strip_prefix(BY_CARGO).map_or_else(|| script.to_owned(), |rest| format!("iosched{rest}"));
+    let folder = Path::new(IOSCHED).parent().unwrap().to_str().unwrap();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{{ {script}\n}} 2>&1")]).current_dir(here).stdin(Stdio::null()).env("PATH", path);
+    shell.env("IOSCHED_STATE_DIR", here.join("state")).env_remove("COLUMNS").env_remove("XDG_RUNTIME_DIR");
+    String::from_utf8(shell.output().unwrap().stdout).unwrap()
+}
+
+/// The parts of a sample, in between what is left out, must be in what is printed, in their order and with nothing else between.
+#[track_caller]
+fn compare(place: &str, expected: &[&str], printed: &str) {
+    let mut rest: Vec<&str> = printed.trim_end().lines().map(|line| without_times(line).trim_end()).collect();
+    let lines: Vec<&str> = expected.iter().map(|line| without_times(line)).collect();
+    let parts: Vec<&[&str]> = lines.split(|line| *line == LEFT_OUT).collect();
+    for (number, part) in parts.iter().enumerate() {
+        let found = match part {
+            [] => Some(0),
+            part => rest.windows(part.len()).position(|there| there == *part),
+        };
+        let found = found.unwrap_or_else(|| panic!("{place}: {part:#?}\nis not what is printed now:\n{printed}"));
+        assert!(number > 0 || found == 0, "{place}: the beginning is left out and not marked:\n{printed}");
+        rest.drain(..found + part.len());
+    }
+    let ends_open = parts.len() > 1 && parts.last().is_some_and(|part| part.is_empty());
+    assert!(rest.is_empty() || ends_open, "{place}: lines at the end are left out and not marked: {rest:#?}");
 }
 
 #[test]
-fn the_sample_in_readme_is_what_is_printed() {
-    let here = directory("readme");
-    let mut command = Command::new(IOSCHED);
-    command.current_dir(&here).env("IOSCHED_STATE_DIR", here.join("state")).env_remove("COLUMNS");
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    let printed = String::from_utf8(output.stdout).unwrap();
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let sample = blocks(&readme).into_iter().find(|block| block.contains("finish  ")).unwrap();
-    let mut rest: Vec<&str> = printed.lines().map(without_time).collect();
-    let lines: Vec<&str> = sample.trim_matches('\n').lines().map(without_time).collect();
-    for (number, part) in lines.split(|line| *line == LEFT_OUT).enumerate() {
-        let found = rest.windows(part.len()).position(|there| there == part);
-        let found = found.unwrap_or_else(|| panic!("{part:#?}\nis not what is printed now:\n{printed}"));
-        assert!(number > 0 || found == 0, "the beginning is left out and not marked:\n{printed}");
-        rest.drain(..found + part.len());
+fn samples_are_what_is_printed() {
+    let mut tried = 0;
+    for (name, text) in pages() {
+        let here = directory(&format!("page-{}", name.replace('/', "-")));
+        READ.into_iter().for_each(|folder| symlink(root().join(folder), here.join(folder)).unwrap());
+        for (_, block) in blocks(&text).into_iter().filter(|(kind, _)| *kind == "console") {
+            for (command, expected) in samples(block) {
+                compare(&format!("{name}: {command}"), &expected, &printed(&here, &command));
+                tried += 1;
+            }
+        }
     }
-    assert!(rest.is_empty(), "lines at the end are left out and not marked: {rest:#?}");
+    assert!(tried >= 10, "{tried}");
 }
 
 /// Words of each command in a block, over all its lines.
 fn commands(block: &str) -> Vec<Vec<String>> {
     let joined = block.replace("\\\n", " ");
     let lines = joined.lines().map(|line| line.split(" #").next().unwrap_or(line).trim());
+    let lines = lines.map(|line| line.strip_prefix(PROMPT).unwrap_or(line));
     let own = lines.filter(|line| line.starts_with("iosched ") || line.contains(" iosched "));
     own.map(|line| line.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned()).collect()).collect()
 }
 
 #[test]
 fn files_that_documented_commands_name_are_there() {
-    let mut pages = vec![root().join("README.md")];
-    pages.extend(fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path()));
     let mut looked_at = 0;
-    for page in pages.iter().filter(|page| page.extension().is_some_and(|ending| ending == "md")) {
-        let text = fs::read_to_string(page).unwrap();
-        for words in blocks(&text).into_iter().flat_map(commands) {
+    for (page, text) in pages().into_iter().filter(|(name, _)| name != COMMANDS) {
+        for words in blocks(&text).into_iter().flat_map(|(_, block)| commands(block)) {
             for (number, word) in words.iter().enumerate().skip(1) {
                 let is_file = ENDINGS.iter().any(|ending| word.ends_with(ending)) && !word.contains(['=', ',']);
                 let is_written = WRITTEN.contains(&words[number - 1].as_str());
-                if is_file && !is_written && !READERS_OWN.contains(&word.as_str()) {
-                    assert!(root().join(word).exists(), "{}: {word} in: {}", page.display(), words.join(" "));
+                if is_file && !is_written && !word.starts_with(MISSING) && !READERS_OWN.contains(&word.as_str()) {
+                    // A recording is named by what its files begin with, too.
+                    let is_there = ["", ".0.zst"].iter().any(|rest| root().join(format!("{word}{rest}")).exists());
+                    assert!(is_there, "{page}: {word} in: {}", words.join(" "));
                     looked_at += 1;
                 }
             }
         }
     }
-    assert!(looked_at >= 5, "{looked_at}");
+    assert!(looked_at >= 20, "{looked_at}");
+}
+
+/// The commands below one, as its help lists them.
+fn below(help: &str) -> Vec<String> {
+    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // What goes on in the next line stands further to the right.
+    let names = list.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+/// A chapter for the command and for each below it, with its help.
+fn chapters(words: &[&str], page: &mut String) {
+    let (code, help, _) = run(&[words, &["--help"]].concat());
+    assert_eq!(code, 0, "{words:?}");
+    let name = [&["iosched"], words].concat().join(" ");
+    let help: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+    let _ = write!(page, "\n## {name}\n\n```text\n{}\n```\n", help.join("\n"));
+    for own in below(&help.join("\n")) {
+        chapters(&[words, &[own.as_str()]].concat(), page);
+    }
+}
+
+#[test]
+fn the_page_of_commands_is_what_help_says() {
+    let mut page = String::from(
+        "# Commands\n\nWhat `iosched COMMAND --help` prints, and `man iosched-COMMAND` shows, of every command. Written by \
+         `IOSCHED_RERECORD=1 cargo test -p iosched-cli --test readme`.\n",
+    );
+    chapters(&[], &mut page);
+    if std::env::var_os("IOSCHED_RERECORD").is_some() {
+        fs::write(root().join(COMMANDS), &page).unwrap();
+    }
+    let written = fs::read_to_string(root().join(COMMANDS)).unwrap_or_default();
+    assert!(written == page, "{COMMANDS}: IOSCHED_RERECORD=1 cargo test -p iosched-cli --test readme writes it anew");
+    assert!(page.matches("\n## iosched ").count() > 30);
+}
+
+/// Where links of a page lead, as they are written; what stands in code is none.
+fn links(text: &str) -> Vec<String> {
+    let outside: String = text.split("```").step_by(2).collect();
+    let prose: String = outside.split('`').step_by(2).collect::<Vec<_>>().join("code");
+    let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets
+        .filter(|target| !target.contains("://") && !target.contains(char::is_whitespace))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn links_lead_to_files_of_the_repository() {
+    let mut tried = 0;
+    for (name, text) in pages() {
+        for link in links(&text) {
+            let path = link.split('#').next().unwrap_or_default();
+            let there = root().join(&name).parent().unwrap().join(path);
+            assert!(path.is_empty() || there.exists(), "{name}: there is no {link}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 100, "{tried}");
+}
+
+#[test]
+fn what_the_page_of_habits_says_is_shown_by_tests_that_there_are() {
+    let page = fs::read_to_string(root().join("docs/compat.md")).unwrap();
+    let mut tried = 0;
+    for row in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| habit")) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [habit, verdict, _, shown] = cells[..] else { panic!("four cells: {row}") };
+        assert!(["has", "better", "not, because"].contains(&verdict), "{habit}: {verdict}");
+        for test in shown.split('`').skip(1).step_by(2) {
+            let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("FILE::TEST: {test}"));
+            let text = fs::read_to_string(root().join("crates").join(file));
+            let text = text.unwrap_or_else(|error| panic!("{habit}: crates/{file}: {error}"));
+            assert!(text.contains(&format!("fn {name}(")), "{habit}: there is no {test}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 15, "{tried}");
+}
+
+#[test]
+fn readme_is_short() {
+    let text = fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(text.lines().count() <= 120, "{}", text.lines().count());
+    let long: Vec<&str> = text.lines().filter(|line| line.chars().count() > 120).collect();
+    assert!(long.is_empty(), "{long:#?}");
 }

@@ -1,48 +1,60 @@
 //! The page on writing an elevator: its code is the example's, and a crate made from it builds and runs outside of the
-//! workspace.
+//! workspace. So does one made from the tutorial for developers.
 #![allow(clippy::disallowed_methods, reason = "the crate is built in a folder of its own, by cargo")]
 
 use std::path::Path;
 use std::process::Command;
 
 const PAGE: &str = include_str!("../../../docs/elevator-howto.md");
+const TUTORIAL: &str = include_str!("../../../docs/tutorials/storage-developer.md");
 const EXAMPLE: &str = include_str!("../examples/sedf.rs");
 
-/// The blocks of the page in a language, each with its last line end.
-fn blocks(language: &str) -> Vec<&'static str> {
+/// The blocks of a page in a language, each with its last line end.
+fn blocks(page: &'static str, language: &str) -> Vec<&'static str> {
     let opening = format!("```{language}\n");
-    let blocks = PAGE.split(opening.as_str()).skip(1);
+    let blocks = page.split(opening.as_str()).skip(1);
     blocks.map(|rest| &rest[..rest.find("```").expect("a block ends")]).collect()
 }
 
 #[test]
 fn the_page_has_the_code_of_the_example() {
-    assert_eq!(blocks("rust").join("\n"), EXAMPLE);
+    assert_eq!(blocks(PAGE, "rust").join("\n"), EXAMPLE);
     assert!(EXAMPLE.lines().count() < 80, "about eighty lines, says the page");
 }
 
 #[test]
 fn a_crate_made_from_the_page_runs() {
+    runs(PAGE, "howto", "");
+}
+
+#[test]
+fn a_crate_made_from_the_tutorial_runs() {
+    runs(TUTORIAL, "tutorial", "[package]\nname = \"fair\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n");
+}
+
+/// Makes a crate of what is on the page, and of what cargo makes of a manifest, and compares what it prints.
+#[track_caller]
+fn runs(page: &'static str, name: &str, made: &str) {
     let library = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("howto");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(folder.join("src")).expect("a folder for the crate");
-    let [manifest] = blocks("toml")[..] else { panic!("the page has one manifest") };
+    let [manifest] = blocks(page, "toml")[..] else { panic!("the page has one manifest") };
     let path = "\"../iosched/crates/iosched\"";
     assert!(manifest.contains(path), "the page's path to the library");
     // The target folder is within the workspace's: the crate says that it is none of its members.
-    let manifest = manifest.replace(path, &format!("{library:?}")) + "\n[workspace]\n";
+    let manifest = made.to_owned() + &manifest.replace(path, &format!("{library:?}")) + "\n[workspace]\n";
     std::fs::write(folder.join("Cargo.toml"), manifest).expect("the manifest is written");
-    std::fs::write(folder.join("src/main.rs"), blocks("rust").join("\n")).expect("the source is written");
+    std::fs::write(folder.join("src/main.rs"), blocks(page, "rust").join("\n")).expect("the source is written");
     // The versions that are there without a network are those of the workspace.
     std::fs::copy(library.join("../../Cargo.lock"), folder.join("Cargo.lock")).expect("the lock file is copied");
     let run = Command::new(env!("CARGO"))
         .args(["run", "--quiet", "--offline"])
-        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages"))
         .current_dir(&folder)
         .output()
         .expect("cargo runs");
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    let [printed] = blocks("text")[..] else { panic!("the page has one output") };
+    let [printed] = blocks(page, "text")[..] else { panic!("the page has one output") };
     assert_eq!(String::from_utf8_lossy(&run.stdout), printed);
 }

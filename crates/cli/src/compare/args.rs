@@ -57,12 +57,12 @@ pub(crate) struct CompareArgs {
     /// A scheduler and what to set of it or of the queue, as cfq or cfq:slice_idle=0,quantum=32,nr_requests=512;
     /// once per setting to compare; cfq:slice_idle=0..8/2 scans from 0 to 8 in steps of 2, a setting each; all stands for
     /// every elevator there is, today for those that Linux has today
-    /// [default: noop, deadline and cfq]
+    /// [default: those that Linux has today, and cfq; with --on, those that the device has]
     #[arg(short, long = "scheduler", value_name = "SETTING|all|today")]
     pub(crate) schedulers: Vec<String>,
 
     /// The setting the others are compared with, written as with --scheduler [default: the first one given;
-    /// deadline if none is given]
+    /// mq-deadline if none is given]
     #[arg(short, long, value_name = "SETTING")]
     pub(crate) baseline: Option<String>,
 

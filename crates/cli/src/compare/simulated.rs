@@ -15,9 +15,10 @@ use crate::fail::usage;
 use crate::options::{machine, open_workload, or_cpus, quoted, replay, replay_options, setting, settings};
 use crate::watched::on_interrupt;
 
-/// The schedulers if none is named, and their baseline.
-const SCHEDULERS_DEFAULT: [&str; 3] = ["noop", "deadline", "cfq"];
-const BASELINE_DEFAULT: &str = "deadline";
+/// The schedulers if none is named: those that today's kernels have, and CFQ beside them; and their baseline.
+const SCHEDULERS_DEFAULT: [&str; 5] = ["none", "mq-deadline", "kyber", "bfq", "cfq"];
+const BASELINE_DEFAULT: &str = "mq-deadline";
+
 pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     let experiment = experiment(args)?;
     let mut outputs = outputs(args);

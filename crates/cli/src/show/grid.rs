@@ -19,8 +19,8 @@ pub(crate) struct Look {
 const PROSE_WIDTH_MAX: usize = 100;
 /// Narrower than this is taken as this.
 const WIDTH_MIN: usize = 40;
-/// Between columns.
-const GAP: &str = "   ";
+/// Between columns; the second if all columns fit then, and else do not.
+const GAPS: [&str; 2] = ["   ", "  "];
 
 impl Look {
     /// That of standard output: colours on a terminal only, and not if NO_COLOR says so.
@@ -34,6 +34,11 @@ impl Look {
     /// The same, with everything if that is wanted.
     pub(crate) fn with_details(self, details: bool) -> Self {
         Self { details, ..self }
+    }
+
+    /// The same, where tables are no wider than prose if there is no terminal.
+    pub(crate) fn no_wider_than_prose(self) -> Self {
+        Self { width: self.width.or(Some(PROSE_WIDTH_MAX)), ..self }
     }
 
     /// Text broken into lines, those after the first behind `indent`.
@@ -126,30 +131,33 @@ impl Column {
 /// Sets `columns` beside the row heads; in several blocks if the terminal is too narrow.
 pub(crate) fn set(row_heads: &[String], columns: &[Column], look: Look) -> String {
     let heads_width = row_heads.iter().map(|head| head.chars().count()).max().unwrap_or(0);
+    let fits = |used: usize| look.width.is_none_or(|width| used <= width);
+    let whole = |gap: &str| heads_width + columns.iter().map(|column| gap.len() + column.width()).sum::<usize>();
+    let gap = GAPS.into_iter().find(|gap| fits(whole(gap))).unwrap_or(GAPS[0]);
     let mut text = String::new();
     let mut rest = columns;
     while !rest.is_empty() {
         let mut used = heads_width;
         let fit = rest.iter().take_while(|column| {
-            used += GAP.len() + column.width();
-            look.width.is_none_or(|width| used <= width)
+            used += gap.len() + column.width();
+            fits(used)
         });
         let (block, later) = rest.split_at(fit.count().max(1));
         if rest.len() < columns.len() {
             text.push('\n');
         }
-        set_block(&mut text, row_heads, heads_width, block, look);
+        set_block(&mut text, row_heads, heads_width, gap, block, look);
         rest = later;
     }
     text
 }
 
-fn set_block(text: &mut String, row_heads: &[String], heads_width: usize, columns: &[Column], look: Look) {
+fn set_block(text: &mut String, row_heads: &[String], heads_width: usize, gap: &str, columns: &[Column], look: Look) {
     let heads: Vec<Vec<String>> = columns.iter().map(Column::head_lines).collect();
     let line = |head: &str, cells: Vec<(&str, Tone)>| {
         let mut line = format!("{head:heads_width$}");
         for ((cell, tone), column) in cells.into_iter().zip(columns) {
-            line.push_str(GAP);
+            line.push_str(gap);
             line.push_str(&look.paint(cell, tone));
             line.extend(std::iter::repeat_n(' ', column.width() - cell.chars().count()));
         }
@@ -190,6 +198,15 @@ mod tests {
             narrow,
             "      a\none   1\ntwo   2\n\n      cfq:\n      slice_idle=0,\n      quantum=32\none   33333\ntwo   4\n"
         );
+    }
+
+    #[test]
+    fn tables_may_be_kept_as_narrow_as_prose() {
+        let columns: Vec<Column> = (0..9).map(|_| column("setting", &["worse by 19 % (8.9 to 28 %)"])).collect();
+        let look = Look { width: None, colours: false, details: false }.no_wider_than_prose();
+        let text = set(&["finish".to_owned()], &columns, look);
+        assert_eq!(text.lines().map(|line| line.chars().count()).max(), Some(96));
+        assert_eq!(text.matches("worse").count(), 9);
     }
 
     #[test]

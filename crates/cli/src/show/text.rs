@@ -16,6 +16,7 @@ use super::{Cell, Page, Sheet, cells};
 
 /// The whole page. Without details of several devices only what they say together.
 pub(crate) fn text(page: &Page<'_>, look: Look) -> String {
+    let look = look.no_wider_than_prose();
     let mut text = heading(page, look);
     // One setting on several devices: its figures side by side.
     let side_by_side = page.overview.is_some() && page.header.settings.len() == 1;

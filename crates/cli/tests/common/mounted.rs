@@ -26,6 +26,17 @@ pub(crate) struct Mounted {
 
 impl Mounted {
     pub(crate) fn new(here: &Path, name: &'static str, backing: &str, options: &[&str]) -> Self {
+        Self::with(here, name, backing, options, [])
+    }
+
+    /// With more in its environment.
+    pub(crate) fn with<const N: usize>(
+        here: &Path,
+        name: &'static str,
+        backing: &str,
+        options: &[&str],
+        environment: [(&str, PathBuf); N],
+    ) -> Self {
         let at = here.join("mnt");
         // One that was killed leaves its mount.
         let _ = Command::new("umount").arg("-l").arg(&at).stderr(Stdio::null()).status();
@@ -36,6 +47,7 @@ impl Mounted {
             .arg(&at)
             .args(["--name", name])
             .args(options)
+            .envs(environment)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(errors)

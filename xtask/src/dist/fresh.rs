@@ -1,0 +1,93 @@
+//! Whether the package works in a root that has nothing but Debian's essential packages, man and systemd.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::{done, printed};
+
+/// What the root has beside what every Debian has: man finds pages, and systemd-analyze reads units.
+const INCLUDED: &str = "man-db,systemd";
+/// Where apt-get is told of packages; the first that is there.
+const SOURCES: [&str; 2] = ["/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"];
+
+/// What is done in the root with the package installed, and what must be among what it prints.
+const TRIED: [(&str, &str); 9] = [
+    ("iosched --version", concat!("iosched ", env!("CARGO_PKG_VERSION"))),
+    // The main job, on the trace that comes with it.
+    ("iosched compare --runs 3 | cat", "answer: "),
+    ("iosched job check /usr/share/doc/iosched/examples/priorities.fio", ""),
+    ("man -w iosched-compare", "/usr/share/man/man1/iosched-compare.1.gz"),
+    ("man iosched-trace-convert | cat", "iosched trace convert"),
+    ("systemd-analyze verify --man=yes /usr/lib/systemd/system/iosched-*@.* && echo units: good", "units: good"),
+    ("getent passwd iosched", "/var/lib/iosched-serve"),
+    ("dpkg --verify iosched && echo files: good", "files: good"),
+    ("bash -c '. /usr/share/bash-completion/completions/iosched && complete -p iosched'", "iosched"),
+];
+
+/// A root in a directory of its own, which is removed in the end.
+pub(super) struct Root {
+    directory: PathBuf,
+    making: Child,
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        // If it is still being made, nobody needs it any more.
+        let _ = self.making.kill();
+        let _ = self.making.wait();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl Root {
+    /// Begins to make one, of the packages that this machine's apt-get knows.
+    pub(super) fn begin() -> Result<Self> {
+        let directory = std::env::temp_dir().join(format!("iosched-root-{}", std::process::id()));
+        let sources =
+            SOURCES.into_iter().find(|path| Path::new(path).exists()).context("apt-get has no sources here")?;
+        let making = Command::new("mmdebstrap")
+            .args(["--quiet", "--variant=essential", &format!("--include={INCLUDED}"), ""])
+            .arg(&directory)
+            .arg(sources)
+            .stdin(Stdio::null())
+            .spawn()
+            .context("mmdebstrap cannot be run: install it")?;
+        Ok(Self { directory, making })
+    }
+
+    /// A script in it, with nothing of this process' environment.
+    fn shell(&self, script: &str) -> Command {
+        let mut command = Command::new("chroot");
+        command.arg(&self.directory).args(["sh", "-ec", script]).env_clear().stdin(Stdio::null());
+        command.envs([("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), ("HOME", "/root"), ("LC_ALL", "C.UTF-8")]);
+        command
+    }
+
+    /// Installs the package, uses it, and removes it: nothing of it may be left.
+    pub(super) fn install(mut self, deb: &Path) -> Result<()> {
+        let status = self.making.wait()?;
+        ensure!(status.success(), "mmdebstrap: {status}");
+        let before = self.files()?;
+        fs::copy(deb, self.directory.join("iosched.deb"))?;
+        done(&mut self.shell("dpkg -i /iosched.deb"))?;
+        for (script, expected) in TRIED {
+            let said = printed(&mut self.shell(script)).with_context(|| script.to_owned())?;
+            ensure!(said.contains(expected), "{script}: {expected:?} is not in what it prints: {said}");
+            println!("in a fresh root: {script}: passed");
+        }
+        done(&mut self.shell("dpkg --purge iosched && rm /iosched.deb"))?;
+        let after = self.files()?;
+        let left: Vec<&str> = after.lines().filter(|own| !before.lines().any(|known| known == *own)).collect();
+        ensure!(left.is_empty(), "removed, and these are left: {left:?}");
+        println!("in a fresh root: removed, and nothing is left");
+        Ok(())
+    }
+
+    /// All files that a package may leave behind.
+    fn files(&self) -> Result<String> {
+        printed(&mut self.shell("find /usr /etc -xdev -name '*iosched*'"))
+    }
+}

@@ -1,0 +1,113 @@
+//! `cargo xtask dist`: what is installed on machines that build nothing: a static binary, a Debian package and a tarball.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `mod.rs` | how the binary is built: for which target, with which profile |
+//! | `stage.rs` | which files go where |
+//! | `pack.rs` | the package and the tarball |
+//! | `fresh.rs` | whether the package works in a root that has nothing else |
+
+mod fresh;
+mod pack;
+mod stage;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::page;
+
+/// Make packages: a static binary, a .deb and a tarball with man pages, completions and systemd units.
+///
+/// Needs cc, dpkg-deb and tar; for --try also mmdebstrap, root, and a configured apt-get.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Build as `cargo build --release` does, which is soon done, and not with the profile that packages are given away with.
+    #[arg(long)]
+    quick: bool,
+    /// Install the package in a fresh root of Debian packages, use it there, and remove it again.
+    #[arg(long = "try")]
+    is_tried: bool,
+    /// Where the packages are put [default: target/dist-packages].
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let root = page::path("").canonicalize()?;
+    let target_directory = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let output = args.output.clone().unwrap_or_else(|| target_directory.join("dist-packages"));
+    let _ = std::fs::remove_dir_all(output.join("stage"));
+    std::fs::create_dir_all(&output)?;
+    // Packages for the fresh root come over the network while the binary is built.
+    let fresh = args.is_tried.then(fresh::Root::begin).transpose()?;
+    let began = Instant::now();
+    let program = build(&root, &target_directory, args.quick)?;
+    println!("built in {:.0} s: {}", began.elapsed().as_secs_f64(), program.display());
+    println!("static and stripped: {}", megabytes(&program)?);
+    let version = env!("CARGO_PKG_VERSION");
+    let staged = stage::stage(&root, &program, &output.join("stage"), version)?;
+    let [deb, tarball] = [pack::deb(&root, &staged, &output, version)?, pack::tarball(&staged, &output, version)?];
+    for file in [&deb, &tarball] {
+        println!("{}: {}", file.display(), megabytes(file)?);
+    }
+    if let Some(fresh) = fresh {
+        fresh.install(&deb)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn megabytes(file: &Path) -> Result<String> {
+    let bytes = std::fs::metadata(file).with_context(|| file.display().to_string())?.len();
+    Ok(format!("{:.1} MB", bytes as f64 / 1e6))
+}
+
+/// Runs it; an error says what it was.
+fn done(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("{} cannot be run", command.get_program().display()))?;
+    ensure!(status.success(), "{}: {status}", command.get_program().display());
+    Ok(())
+}
+
+/// What it prints, if it succeeds.
+fn printed(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("{} cannot be run", command.get_program().display()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {}: {}", command.get_program().display(), output.status, said.trim());
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The target that the binary is for, and whether it is one of musl: that of this machine's processor, if its standard library is
+/// installed; else glibc, linked statically.
+fn target() -> Result<(String, bool)> {
+    let told = printed(Command::new("rustc").arg("-vV"))?;
+    let host = told.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
+    let musl = host.replace("-gnu", "-musl");
+    let library = printed(Command::new("rustc").args(["--print", "target-libdir", "--target", &musl]))?;
+    let has_musl = Path::new(library.trim()).is_dir();
+    Ok((if has_musl { musl } else { host.to_owned() }, has_musl))
+}
+
+/// Builds the binary, static and without symbols.
+fn build(root: &Path, target_directory: &Path, is_quick: bool) -> Result<PathBuf> {
+    let (target, is_musl) = target()?;
+    let profile = if is_quick { "release" } else { "dist" };
+    if is_musl {
+        println!("for {target}, profile {profile}");
+    } else {
+        println!(
+            "for {target}, profile {profile}: the standard library for musl is not installed, so glibc is linked statically. \
+             Names of hosts (--tcp, --metrics) are then looked up by the glibc that the machine has, of the same version; \
+             addresses work everywhere."
+        );
+    }
+    let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
+    let strip = format!("CARGO_PROFILE_{}_STRIP", profile.to_uppercase());
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(root).args(["build", "--package", "iosched-cli", "--profile", profile, "--target", &target]);
+    cargo.env("RUSTFLAGS", format!("{flags} -C target-feature=+crt-static")).env(strip, "symbols");
+    done(&mut cargo)?;
+    Ok(target_directory.join(target).join(profile).join("iosched"))
+}

@@ -1,0 +1,85 @@
+//! The Debian package and the tarball, from the same files.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use super::stage::Staged;
+use super::{done, printed};
+
+/// Who is named as its maintainer; there is no address that is read.
+pub(super) const MAINTAINER: &str = "the iosched authors <iosched@packages.invalid>";
+/// What is done before and after files are put in place and taken away.
+const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
+
+/// What Debian calls this machine's processor.
+fn architecture() -> Result<&'static str> {
+    Ok(match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => bail!("no package is made for {other}"),
+    })
+}
+
+/// Makes the package. Nothing has to be installed with it; mounting needs fuse3.
+pub(super) fn deb(root: &Path, staged: &Staged, output: &Path, version: &str) -> Result<PathBuf> {
+    let tree = output.join("deb");
+    let _ = fs::remove_dir_all(&tree);
+    done(Command::new("cp").arg("-a").args([&staged.directory, &tree]))?;
+    // Debian has the text of this licence once for all packages.
+    fs::remove_file(tree.join("usr/share/doc/iosched/LICENSE-APACHE"))?;
+    fs::remove_file(tree.join("usr/share/doc/iosched/LICENSE-MIT"))?;
+    let control = tree.join("DEBIAN");
+    fs::create_dir_all(&control)?;
+    let kib = printed(Command::new("du").args(["-sk", "--apparent-size"]).arg(&tree))?;
+    let kib = kib.split_whitespace().next().unwrap_or("0").to_owned();
+    let architecture = architecture()?;
+    fs::write(
+        control.join("control"),
+        format!(
+            "Package: iosched\nVersion: {version}-1\nSection: admin\nPriority: optional\nArchitecture: {architecture}\n\
+             Maintainer: {MAINTAINER}\nInstalled-Size: {kib}\nRecommends: fuse3\nSuggests: blktrace, fio\n\
+             Description: choose, tune and run I/O schedulers, with evidence\n \
+             Predicts in simulation what a workload gets under each of Linux' I/O\n \
+             schedulers, verifies it on a real device under the kernel's own, and\n \
+             serves disks with these schedulers in their path.\n .\n \
+             A comparison says how sure a difference is, what makes it doubtful, and\n \
+             where there is none.\n"
+        ),
+    )?;
+    for name in SCRIPTS {
+        let to = control.join(name);
+        fs::copy(root.join("packaging/debian").join(name), &to)?;
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o755))?;
+    }
+    md5sums(&tree)?;
+    let deb = output.join(format!("iosched_{version}-1_{architecture}.deb"));
+    // Any Debian since buster reads xz.
+    done(Command::new("dpkg-deb").args(["-Zxz", "--root-owner-group", "--build"]).args([&tree, &deb]))?;
+    fs::remove_dir_all(&tree)?;
+    Ok(deb)
+}
+
+/// What `dpkg --verify` compares with.
+fn md5sums(tree: &Path) -> Result<()> {
+    let sums = "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum > DEBIAN/md5sums";
+    done(Command::new("sh").args(["-ec", sums]).current_dir(tree))
+}
+
+/// Makes the tarball: the same files, below bin, lib and share of one directory, for /usr/local or any other place.
+pub(super) fn tarball(staged: &Staged, output: &Path, version: &str) -> Result<PathBuf> {
+    let name = format!("iosched-{version}-{}-linux", std::env::consts::ARCH);
+    let file = output.join(format!("{name}.tar.gz"));
+    let rename = format!("--transform=s,^usr,{name},");
+    done(
+        Command::new("tar")
+            .args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", &rename, "-czf"])
+            .arg(&file)
+            .arg("-C")
+            .args([staged.directory.as_path(), Path::new("usr")]),
+    )?;
+    Ok(file)
+}

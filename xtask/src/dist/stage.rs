@@ -1,0 +1,146 @@
+//! Which files a package has, and where they are on the machine that it is installed on.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::{done, printed};
+
+/// Files as they are, from the root of the repository, and their places.
+const COPIED: [(&str, &str); 9] = [
+    ("packaging/systemd/iosched-serve@.service", "usr/lib/systemd/system/iosched-serve@.service"),
+    ("packaging/systemd/iosched-serve@.socket", "usr/lib/systemd/system/iosched-serve@.socket"),
+    ("packaging/systemd/iosched-mount@.service", "usr/lib/systemd/system/iosched-mount@.service"),
+    ("packaging/iosched.sysusers", "usr/lib/sysusers.d/iosched.conf"),
+    ("packaging/examples/db.conf", "usr/share/doc/iosched/examples/db.conf"),
+    ("packaging/examples/60-iosched.rules", "usr/share/doc/iosched/examples/60-iosched.rules"),
+    ("README.md", "usr/share/doc/iosched/README.md"),
+    ("LICENSE-APACHE", "usr/share/doc/iosched/LICENSE-APACHE"),
+    ("LICENSE-MIT", "usr/share/doc/iosched/LICENSE-MIT"),
+];
+/// Workloads that come with it.
+const WORKLOADS: &str = "docs/examples";
+/// What each shell calls its completions.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "usr/share/bash-completion/completions/iosched"),
+    ("zsh", "usr/share/zsh/vendor-completions/_iosched"),
+    ("fish", "usr/share/fish/vendor_completions.d/iosched.fish"),
+];
+const DOCUMENTS: &str = "usr/share/doc/iosched";
+const MANUAL: &str = "usr/share/man/man1";
+
+/// A tree of all files of a package.
+pub(super) struct Staged {
+    pub(super) directory: PathBuf,
+}
+
+impl Staged {
+    fn put(&self, place: &str, bytes: &[u8], mode: u32) -> Result<()> {
+        let path = self.directory.join(place);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&path, bytes).with_context(|| path.display().to_string())?;
+        Ok(fs::set_permissions(&path, fs::Permissions::from_mode(mode))?)
+    }
+}
+
+/// Lays out everything in `directory`; the program itself says what its pages and completions are.
+pub(super) fn stage(root: &Path, program: &Path, directory: &Path, version: &str) -> Result<Staged> {
+    let staged = Staged { directory: directory.to_owned() };
+    staged.put("usr/bin/iosched", &fs::read(program)?, 0o755)?;
+    for (from, to) in COPIED {
+        staged.put(to, &fs::read(root.join(from)).with_context(|| from.to_owned())?, 0o644)?;
+    }
+    for entry in fs::read_dir(root.join(WORKLOADS))? {
+        let path = entry?.path();
+        let name = path.file_name().context("a file has a name")?.to_string_lossy().into_owned();
+        staged.put(&format!("{DOCUMENTS}/examples/{name}"), &fs::read(&path)?, 0o644)?;
+    }
+    staged.put(
+        &format!("{DOCUMENTS}/copyright"),
+        copyright(&fs::read_to_string(root.join("LICENSE-MIT"))?).as_bytes(),
+        0o644,
+    )?;
+    staged.put(&format!("{DOCUMENTS}/changelog.gz"), &gzipped(&fs::read(root.join("CHANGELOG.md"))?)?, 0o644)?;
+    let debian = debian_changelog(root, version)?;
+    staged.put(&format!("{DOCUMENTS}/changelog.Debian.gz"), &gzipped(debian.as_bytes())?, 0o644)?;
+    for (shell, place) in COMPLETIONS {
+        staged.put(place, printed(Command::new(program).args(["completions", shell]))?.as_bytes(), 0o644)?;
+    }
+    manual(&staged, program)?;
+    Ok(staged)
+}
+
+/// A page for man of every command.
+fn manual(staged: &Staged, program: &Path) -> Result<()> {
+    let written = staged.directory.with_extension("man");
+    let _ = fs::remove_dir_all(&written);
+    done(Command::new(program).args(["man", "--dir"]).arg(&written))?;
+    for entry in fs::read_dir(&written)? {
+        let path = entry?.path();
+        let name = path.file_name().context("a file has a name")?.to_string_lossy().into_owned();
+        staged.put(&format!("{MANUAL}/{name}.gz"), &gzipped(&fs::read(&path)?)?, 0o644)?;
+    }
+    Ok(fs::remove_dir_all(&written)?)
+}
+
+/// As `gzip -9n` writes it: the same bytes, whenever it is made.
+fn gzipped(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes)?;
+    Ok(encoder.finish()?)
+}
+
+/// Licences as Debian has them: <https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/>.
+fn copyright(mit: &str) -> String {
+    let owner = mit.lines().find_map(|line| line.strip_prefix("Copyright (c) ")).unwrap_or("the iosched authors");
+    let terms = mit.split_once("\n\n").and_then(|(_, rest)| rest.split_once("\n\n")).map_or(mit, |(_, terms)| terms);
+    let terms: Vec<String> = terms
+        .trim_end()
+        .lines()
+        .map(|line| if line.is_empty() { " .".to_owned() } else { format!(" {line}") })
+        .collect();
+    format!(
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
+         Upstream-Name: iosched\n\n\
+         Files: *\nCopyright: {owner}\nLicense: Apache-2.0 or MIT\n\n\
+         License: Apache-2.0\n On Debian systems, the text of the Apache License, Version 2.0, is in\n \
+         /usr/share/common-licenses/Apache-2.0.\n\n\
+         License: MIT\n{}\n",
+        terms.join("\n")
+    )
+}
+
+/// The one entry that Debian's tools read the version from; its date is that of the last commit.
+fn debian_changelog(root: &Path, version: &str) -> Result<String> {
+    let date = printed(Command::new("git").current_dir(root).args(["log", "-1", "--format=%cD"]))?;
+    Ok(format!(
+        "iosched ({version}-1) unstable; urgency=medium\n\n  * What has changed is in changelog.gz.\n\n -- {}  {}\n",
+        super::pack::MAINTAINER,
+        date.trim()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_licence_of_the_package_is_that_of_the_repository() {
+        let text = copyright("MIT License\n\nCopyright (c) 2026 somebody\n\nPermission\nis granted\n\nTHE END\n");
+        assert!(text.contains("Copyright: 2026 somebody\n"), "{text}");
+        assert!(text.ends_with("License: MIT\n Permission\n is granted\n .\n THE END\n"), "{text}");
+    }
+
+    #[test]
+    fn what_is_compressed_twice_is_the_same_twice() {
+        assert_eq!(gzipped(b"page").unwrap(), gzipped(b"page").unwrap());
+    }
+}
