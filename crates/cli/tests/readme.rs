@@ -29,8 +29,9 @@ const READ: [&str; 2] = ["docs", "crates"];
 /// The page of all commands' help.
 const COMMANDS: &str = "docs/commands.md";
 /// Files that are clearly the reader's own.
-const READERS_OWN: [&str; 21] = [
+const READERS_OWN: [&str; 22] = [
     "db.blktrace.0",
+    "sdb.blktrace.0",
     "server.blktrace",
     "part.blktrace.0",
     "postgres.csv",

@@ -43,6 +43,7 @@ mod plots;
 mod processes;
 mod reproduce;
 mod runs;
+mod scan;
 mod script;
 mod service;
 mod several;

@@ -7,8 +7,8 @@ use super::parts::{document, name, section, sentence, switches, unbroken};
 use super::units::counted;
 use super::view::View;
 use super::{
-    context, differences, doubts, figures, head, heat, latency, over_time, processes, reproduce, runs, shares, sizes,
-    slices, throughput,
+    context, differences, doubts, figures, head, heat, latency, over_time, processes, reproduce, runs, scan, shares,
+    sizes, slices, throughput,
 };
 
 /// The page of one device.
@@ -37,6 +37,7 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
     };
     let is_measured = view.device().measured.is_some();
     let mut sections = vec![("figures", "Figures and verdicts", figures)];
+    sections.extend(scan::section(view).map(|scan| ("scan", "Over a parameter", scan)));
     if view.results.rounds > 1 {
         sections.push(("runs", "Run by run", runs::section(view)));
     }

@@ -4,7 +4,7 @@ use iosched_lab::Records;
 
 use super::parts::Shown;
 use super::view::View;
-use super::{differences, export, head, heat, latency, over_time, runs, shares, sizes, slices, throughput};
+use super::{differences, export, head, heat, latency, over_time, runs, scan, shares, sizes, slices, throughput};
 
 /// A plot that can be had by itself.
 #[derive(Clone, Copy)]
@@ -16,8 +16,9 @@ struct Plot {
     pictures: for<'v, 'a> fn(&'v View<'a>) -> Vec<Shown<'a>>,
 }
 
-const PLOTS: [Plot; 13] = [
+const PLOTS: [Plot; 14] = [
     plot("differences", "differences from the baseline, with their intervals", false, differences::pictures),
+    plot("scan", "figures over a parameter that was scanned", false, scan::pictures),
     plot("runs", "each run as a dot, by figure", true, runs::pictures),
     plot("latency", "percentiles of latency of what somebody waits for", false, latency::pictures),
     plot("latency-async", "percentiles of latency of writes that nobody waits for", false, latency::pictures_async),

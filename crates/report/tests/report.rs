@@ -259,9 +259,12 @@ fn of_a_real_device_what_its_io_tells_is_drawn_and_what_it_does_not_is_said() {
     assert!(!places.contains("shares") && section(&html, "untold").contains("known of simulated devices only"));
 }
 
+/// Settings of which there is something in every plot.
+const SCANNED: [&str; 5] = ["deadline", "cfq", "cfq:slice_idle=0", "cfq:slice_idle=2", "cfq:slice_idle=4"];
+
 #[test]
 fn every_plot_is_a_picture_of_its_own_that_needs_no_page() {
-    let records = records_on(MIXED, &["deadline", "cfq"], 3, &["sata-7200", "sata-ssd"]);
+    let records = records_on(MIXED, &SCANNED, 3, &["sata-7200", "sata-ssd"]);
     for (name, _) in iosched_report::plots() {
         let svg = iosched_report::plot_svg(&records, name).unwrap_or_else(|why| panic!("{name}: {why:?}"));
         assert_eq!(svg, iosched_report::plot_svg(&records, name).unwrap(), "{name}: another of the same records");
@@ -278,10 +281,32 @@ fn every_plot_is_a_picture_of_its_own_that_needs_no_page() {
     assert_eq!(iosched_report::plot_svg(&one, "differences"), Err(iosched_report::NoPlot::Empty));
 }
 
+#[test]
+fn a_parameter_that_was_scanned_has_its_figures_over_it() {
+    let tasks = "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000000]\ntotal = 40\n";
+    let settings = ["noop", "cfq:slice_idle=8", "cfq:slice_idle=0", "cfq:slice_idle=4"];
+    let records = records_of(tasks, &settings, 2, "sata-7200");
+    let html = check(&records);
+    let scan = section(&html, "scan");
+    assert!(
+        scan.contains("over slice_idle of cfq") && scan.contains("The dashed line across is the baseline"),
+        "{scan}"
+    );
+    // In the order of values, whatever the order of settings.
+    let about = scan.split("<desc").nth(1).unwrap().split("</desc>").next().unwrap();
+    let at = |value: &str| about.find(value).unwrap_or_else(|| panic!("{value} in {about}"));
+    assert!(at("0: ") < at("4: ") && at("4: ") < at("8: "), "{about}");
+    assert!(iosched_report::plot_svg(&records, "scan").unwrap().contains("slice_idle"));
+    // Two values, or values of two parameters, are no scan.
+    let records = records_of(tasks, &["cfq:slice_idle=8", "cfq:slice_idle=0", "cfq:quantum=4"], 1, "sata-7200");
+    assert!(!check(&records).contains("id=\"scan\""));
+    assert_eq!(iosched_report::plot_svg(&records, "scan"), Err(iosched_report::NoPlot::Empty));
+}
+
 #[cfg(feature = "pictures")]
 #[test]
 fn pictures_are_the_same_every_time_and_have_text() {
-    let records = records_of(MIXED, &["deadline", "cfq"], 2, "sata-7200");
+    let records = records_of(MIXED, &SCANNED, 2, "sata-7200");
     for (name, _) in iosched_report::plots() {
         let svg = iosched_report::plot_svg(&records, name).unwrap();
         let (png, pdf) = (iosched_report::png(&svg).unwrap(), iosched_report::pdf(&svg).unwrap());
