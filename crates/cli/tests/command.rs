@@ -239,6 +239,25 @@ fn a_report_is_made_of_records_without_running_again() {
 }
 
 #[test]
+fn a_plot_of_records_is_a_picture_and_a_wrong_name_is_told_with_the_right_ones() {
+    let here = directory("plot");
+    std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
+    assert_eq!(run(&here, &["compare", "-w", "tasks.toml", "-n", "2", "--records", "r.jsonl"]).0, 0);
+    assert_eq!(run(&here, &["report", "r.jsonl", "--plot", "latency"]), (0, String::new(), String::new()));
+    let svg = std::fs::read_to_string(here.join("r-latency.svg")).unwrap();
+    assert!(svg.starts_with("<svg xmlns=") && svg.contains("lower is better"), "{svg}");
+    assert_eq!(run(&here, &["report", "r.jsonl", "--plot", "latency", "-o", "-"]).1, svg);
+    assert_eq!(run(&here, &["report", "r.jsonl", "--plot", "latency"]).0, 0, "what is ours is replaced");
+    let (code, names, _) = run(&here, &["report", "--plot", "list"]);
+    assert!(code == 0 && names.lines().any(|line| line.starts_with("heat ")), "{names}");
+    let wrong = ["report", "r.jsonl", "--plot", "latncy"];
+    refused(&here, &wrong, 2, &["--plot latncy: there is no plot", "throughput", "did you mean latency?"]);
+    refused(&here, &["report", "r.jsonl", "--plot", "heat", "-o", "heat.gif"], 2, &["ends in .svg, .png or .pdf"]);
+    #[cfg(not(feature = "pictures"))]
+    refused(&here, &["report", "r.jsonl", "--plot", "heat", "-o", "heat.png"], 2, &["--features pictures"]);
+}
+
+#[test]
 fn a_file_of_the_default_name_that_is_not_ours_is_left_alone() {
     let here = directory("not-ours");
     std::fs::write(here.join("tasks.toml"), TASKS).unwrap();

@@ -10,7 +10,7 @@ use iosched_kernel::{BlockDevice, ExecuteError, ExecuteOptions, Roots, StateDire
 use iosched_trace::TraceRequest;
 use iosched_workload::app::Spec;
 use iosched_workload::fio::{JobFile, Jobs, NoVariables};
-use iosched_workload::outcome::{Note, RunResult};
+use iosched_workload::outcome::{IoBin, Note, RunResult};
 use iosched_workload::{Arrival, Hints, Pattern, Replay, Task, TaskOp, TaskSet, Think, Trace, Workload};
 
 const MIB: u64 = 1 << 20;
@@ -64,6 +64,9 @@ fn run(workload: &Workload) -> RunResult {
         assert!(task.first_submit_ns.unwrap() <= task.last_completion_ns.unwrap());
         assert!(task.last_completion_ns.unwrap() <= result.finished_ns);
     }
+    let sum = |of: fn(&IoBin) -> u64| result.io_timeline.iter().flat_map(|own| &own.bins).map(of).sum::<u64>();
+    assert_eq!(sum(|bin| bin.ios), result.ios, "every I/O is in the timeline");
+    assert_eq!(sum(|bin| bin.bytes_read + bin.bytes_written), result.bytes_read + result.bytes_written);
     result
 }
 

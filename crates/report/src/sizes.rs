@@ -49,8 +49,8 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     }
     html! {
         p .legend {
-            "Of the I/Os of each size in the first run of each setting: the median, filled, and p99 above it. A size stands for all up to \
-             twice it."
+            "Of the I/Os of each size in the first run of each setting: the median, filled, and p99 above it. A size \
+             stands for all up to twice it."
         }
         (key(&view.settings.iter().collect::<Vec<_>>()))
         div .pair {
@@ -112,7 +112,8 @@ fn plot(view: &View<'_>, id: &str, title: &str, points: &[Point<'_, '_>]) -> Pic
                 circle .hollow cx=(x) cy=(px(plot.y.at(p99))) r="3" {}
                 circle .dot cx=(x) cy=(px(plot.y.at(median))) r="3.6" {
                     title {
-                        (point.setting.label) ", " (size(point.from_bytes)) ": median " (time(median, 3)) ", p99 " (time(p99, 3))
+                        (point.setting.label) ", " (size(point.from_bytes))
+                        ": median " (time(median, 3)) ", p99 " (time(p99, 3))
                     }
                 }
             }

@@ -86,7 +86,7 @@ fn of_several_devices_it_is_told_who_wins_where_before_each_has_its_section() {
             assert!(row.contains(&format!("</svg>{label}<wbr>")), "{device} {label}");
         }
     }
-    assert_eq!(html.matches("Position on the device over time, cfq").count(), 2);
+    assert_eq!(html.matches("-t\">Position on the device over time, cfq</title>").count(), 2);
     // Of one setting there is no winner, and its figures stand side by side.
     let html = check(&records_on(MIXED, &["cfq"], 2, &["sata-7200", "sata-ssd"]));
     assert!(!html.contains("<table class=\"wins\">"));

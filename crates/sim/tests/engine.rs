@@ -319,6 +319,11 @@ fn the_timeline_adds_up_and_stays_small() {
     assert_eq!(bins.iter().map(|bin| bin.bytes_read).sum::<u64>(), result.bytes_read);
     assert_eq!(bins.iter().map(|bin| bin.bytes_written).sum::<u64>(), result.bytes_written);
     assert_eq!(bins.iter().map(|bin| bin.dispatched).sum::<u64>(), result.requests_dispatched);
+    let io = &timeline.io;
+    assert!(io.bins.len() <= 512 && io.bins.iter().map(|bin| bin.ios).sum::<u64>() == result.ios);
+    let under_way: u64 = io.bins.iter().map(|bin| bin.under_way_ns).sum();
+    assert_eq!(under_way, result.latency.all().sum_ns());
+    assert_eq!(io.sizes.iter().map(|class| class.reads.count() + class.writes.count()).sum::<u64>(), result.ios);
     for (task, bins) in result.tasks.iter().zip(&timeline.tasks) {
         assert_eq!(bins.bytes.iter().sum::<u64>(), task.bytes_read + task.bytes_written);
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::record::{MeasuredRecord, WorkloadKind};
-use iosched_sim::TaskResult;
+use iosched_sim::{IoKind, IoTimeline, TaskResult};
 
 /// A bench whose settings take as long as is told, with some noise.
 #[derive(Default)]
@@ -66,6 +66,9 @@ impl Bench for Mock {
         (0..1000).for_each(|_| task.latency.record(ns));
         result.latency.reads = task.latency.clone();
         result.tasks.push(task);
+        let mut timeline = IoTimeline::default();
+        timeline.completed(ns, IoKind::Read, 4096, ns);
+        result.io_timeline = Some(Box::new(timeline));
         Ok(Some(result))
     }
 
@@ -113,6 +116,15 @@ fn ignore(_: Progress<'_>) -> Result<(), LabError> {
 
 fn mock(ms: &[(&'static str, f64, f64)]) -> Mock {
     Mock { ms: ms.to_vec(), ..Mock::default() }
+}
+
+#[test]
+fn the_first_run_of_each_setting_has_a_timeline_and_no_other() {
+    let mut bench = mock(&[("a", 1.0, 0.0), ("b", 3.0, 0.0)]);
+    let records = verify(&verification(&["a", "b"], 3), &mut bench, &Control::new(1), ignore).unwrap().records;
+    let of = |own: &TimelineRecord| (own.setting, own.timeline.io.bins.iter().map(|bin| bin.under_way_ns).sum::<u64>());
+    assert_eq!(records.timelines.iter().map(of).collect::<Vec<_>>(), [(0, 1_000_000), (1, 3_000_000)]);
+    assert!(records.runs.iter().all(|run| run.result.io_timeline.is_none()));
 }
 
 #[test]

@@ -81,7 +81,13 @@
             dash: line && one.dashed ? [6, 4] : undefined,
             fill: area ? () => colour(one.setting) + (one.draw === "solid" ? "c8" : "4d") : undefined,
             paths: area ? uPlot.paths.stepped({ align: 1 }) : line ? uPlot.paths.linear() : () => null,
-            points: { show: one.draw === "dots", size: 8.5, width: 1.2, stroke: () => theme("paper"), fill: () => colour(one.setting) },
+            points: {
+                show: one.draw === "dots",
+                size: 8.5,
+                width: 1.2,
+                stroke: () => theme("paper"),
+                fill: () => colour(one.setting),
+            },
             spanGaps: line,
         };
     }
@@ -140,7 +146,8 @@
                 const left = Math.round(u.valToPos(column * heat.width, "x", true));
                 const right = Math.round(u.valToPos((column + 1) * heat.width, "x", true));
                 for (let at = 0; at < pairs.length; at += 2) {
-                    const [bottom, top] = [0, 1].map((up) => Math.round(u.valToPos(heat.rows[pairs[at] + up], "y", true)));
+                    const [bottom, top] = [0, 1].map((up) => heat.rows[pairs[at] + up])
+                        .map((bound) => Math.round(u.valToPos(bound, "y", true)));
                     ctx.globalAlpha = 0.2 + 0.8 * (Math.log1p(pairs[at + 1]) / Math.log1p(heat.most));
                     ctx.fillRect(left, top, Math.max(1, right - left), bottom - top);
                 }
@@ -186,7 +193,8 @@
         frame.className = "live";
         frame.tabIndex = 0;
         frame.setAttribute("role", "group");
-        frame.setAttribute("aria-label", `${svg.querySelector("title").textContent}; arrow keys show values, + and - zoom, 0 shows all`);
+        const keys = "arrow keys show values, + and - zoom, 0 shows all";
+        frame.setAttribute("aria-label", `${svg.querySelector("title").textContent}; ${keys}`);
         const line = document.createElement("p");
         line.className = "told";
         line.setAttribute("aria-live", "polite");
@@ -195,6 +203,8 @@
         box.insertBefore(frame, svg.nextSibling);
         frame.append(line);
 
+        // uPlot has its cursor at the places of a series: a heat map gets one without values.
+        const none = chart.heat ? [{ paths: () => null, points: { show: false } }] : [];
         const u = new uPlot({
             ...size(),
             padding: [8, 10, 0, 0],
@@ -218,7 +228,7 @@
                 },
             },
             axes: [axis(chart, "x"), axis(chart, "y")],
-            series: [{}, ...chart.series.map(series)].concat(chart.heat ? [{ show: true, paths: () => null, points: { show: false } }] : []),
+            series: [{}, ...chart.series.map(series), ...none],
             hooks: {
                 draw: [(u) => paint(u, chart)],
                 setCursor: [(u) => { line.textContent = told(u, chart) || rest || "\u00a0"; }],
@@ -229,7 +239,7 @@
                     zoom(key, ends);
                 }],
             },
-        }, [chart.at, ...chart.series.map((one) => one.y)].concat(chart.heat ? [chart.at.map(() => null)] : []), frame);
+        }, [chart.at, ...chart.series.map((one) => one.y), ...none.map(() => chart.at.map(() => null))], frame);
         frame.append(line);
 
         const apply = () => {
@@ -246,8 +256,11 @@
                 u.setCursor({ left: u.valToPos(chart.at[clamped], "x"), top: u.over.clientHeight / 2 });
             };
             const middle = at < 0 ? (from + to) / 2 : chart.at[at];
-            const near = (factor) => [Math.max(chart.x.from, middle - ((to - from) * factor) / 2), Math.min(chart.x.to, middle + ((to - from) * factor) / 2)];
-            const keys = {
+            const near = (factor) => {
+                const half = ((to - from) * factor) / 2;
+                return [Math.max(chart.x.from, middle - half), Math.min(chart.x.to, middle + half)];
+            };
+            const does = {
                 ArrowRight: () => move(at + 1),
                 ArrowLeft: () => move(at < 0 ? last : at - 1),
                 Home: () => move(u.valToIdx(from)),
@@ -257,9 +270,9 @@
                 "-": () => zoom(key, near(2)),
                 0: () => zoom(key, null),
             };
-            if (!keys[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
+            if (!does[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
             event.preventDefault();
-            keys[event.key]();
+            does[event.key]();
         });
 
         const one = { key, apply, redraw: () => u.redraw(), show: () => {

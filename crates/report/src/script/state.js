@@ -18,7 +18,7 @@ const state = (() => {
         write();
     }
 
-    // Leads to a place, also into what is folded away; the browser itself does not know the name with the state behind it.
+    // Leads to a place, also into what is folded away: the browser itself knows no name with a state behind it.
     function go() {
         const target = place && document.getElementById(place);
         if (!target) return;
@@ -26,6 +26,7 @@ const state = (() => {
         target.scrollIntoView();
     }
 
+    window.addEventListener("load", go);
     window.addEventListener("hashchange", () => {
         place = decodeURIComponent(location.hash.slice(1)).split("~")[0];
         write();
@@ -38,7 +39,7 @@ const state = (() => {
         set("open", folds.flatMap((one, number) => (one.open ? [String(number)] : [])));
     }));
 
-    return { list, set, go };
+    return { list, set };
 })();
 
 // Settings that are switched off: their plots go, and their lines in plots of several.

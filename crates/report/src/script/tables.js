@@ -8,7 +8,7 @@
     };
 
     function value(cell) {
-        const text = cell.innerText.replace(/[,\s]+/g, (space) => (space.includes(",") ? "" : " ")).replace("−", "-").trim();
+        const text = cell.innerText.replace(/,/g, "").replace(/\s+/g, " ").replace("−", "-").trim();
         const found = text.match(/^([+-]?\d+(?:\.\d+)?)\s*([^\s\d/]*)/);
         return found ? Number(found[1]) * (factors[found[2]] || 1) : text && text !== "–" ? text : null;
     }
@@ -45,7 +45,8 @@
         return plain && rows.filter((row) => !row.matches(".sum")).length > 1;
     });
 
-    const sorted = new Map(state.list("sort").map((item) => item.split(".")).map(([table, ...by]) => [Number(table), by]));
+    const kept = state.list("sort").map((item) => item.split("."));
+    const sorted = new Map(kept.map(([table, ...by]) => [Number(table), by]));
 
     tables.forEach((table, number) => {
         const body = table.tBodies[0];
@@ -55,7 +56,8 @@
         function show() {
             const [column, way] = sorted.get(number) || [];
             columns.forEach((head, at) => {
-                head.setAttribute("aria-sort", String(at) !== column ? "none" : way === "up" ? "ascending" : "descending");
+                const order = way === "up" ? "ascending" : "descending";
+                head.setAttribute("aria-sort", String(at) === column ? order : "none");
             });
             let rows = first;
             if (columns[column]) {

@@ -123,7 +123,8 @@ impl Picture {
         let Self { id, size: (width, height), title, about, body, chart } = self;
         html! {
             div .picture id=(id) {
-                svg viewBox={ "0 0 " (px(*width)) " " (px(*height)) } role="img" aria-labelledby={ (id) "-t " (id) "-d" } {
+                svg viewBox={ "0 0 " (px(*width)) " " (px(*height)) } role="img"
+                    aria-labelledby={ (id) "-t " (id) "-d" } {
                     title id={ (id) "-t" } { (title) }
                     desc id={ (id) "-d" } { (about) }
                     (body)

@@ -50,8 +50,8 @@ pub(crate) fn without_scripts(html: &str) -> String {
     parts.fold(first, |page, part| page + part.split_once("</script>").expect("a script that ends").1)
 }
 
-/// Everything that every page has to be: well-formed, with nothing to fetch, every place in it there and there once. Gives the
-/// names of its places.
+/// Everything that every page has to be: well-formed, with nothing to fetch, every place in it there and there once.
+/// Gives the names of its places.
 #[track_caller]
 pub(crate) fn whole_page(html: &str) -> BTreeSet<String> {
     let (names, attributes) = parse(html);
