@@ -37,13 +37,13 @@ pub(crate) enum Command {
     /// Read, convert and change traces
     #[command(subcommand)]
     Trace(crate::trace::TraceCommand),
-    /// Tell about modelled devices
+    /// Show device profiles
     #[command(subcommand)]
     Device(crate::device::DeviceCommand),
-    /// Tell about schedulers and what can be set of them
+    /// Show schedulers and their tunables
     #[command(subcommand)]
     Elevator(crate::tell::ElevatorCommand),
-    /// Make profiles of what others know of devices
+    /// Import device profiles
     #[command(subcommand)]
     Import(crate::import::ImportCommand),
     Validate(crate::validate::ValidateArgs),

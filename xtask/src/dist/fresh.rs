@@ -35,10 +35,12 @@ pub(super) struct Root {
 
 impl Drop for Root {
     fn drop(&mut self) {
-        // If it is still being made, nobody needs it any more.
-        let _ = self.making.kill();
-        let _ = self.making.wait();
-        let _ = fs::remove_dir_all(&self.directory);
+        // If it is still being made, nobody needs it any more; mmdebstrap takes away then what it has mounted there.
+        if matches!(self.making.try_wait(), Ok(None)) {
+            let _ = Command::new("kill").arg(self.making.id().to_string()).status();
+            let _ = self.making.wait();
+        }
+        let _ = Command::new("rm").args(["-rf", "--one-file-system"]).arg(&self.directory).status();
     }
 }
 
