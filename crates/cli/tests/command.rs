@@ -276,7 +276,10 @@ fn help_man_page_and_completions_know_every_option() {
     let (_, man, _) = run(&here, &["man", "--dir", "man"]);
     assert_eq!(man, "");
     let man = std::fs::read_to_string(here.join("man/iosched-compare.1")).unwrap().replace("\\-", "-");
-    let (_, bash, _) = run(&here, &["completions", "bash"]);
+    // What a shell is told when it asks for options.
+    let mut asked = Command::new(env!("CARGO_BIN_EXE_iosched"));
+    asked.args(["--", "iosched", "compare", "--"]).env("COMPLETE", "bash").env("_CLAP_IFS", "\n");
+    let bash = String::from_utf8(asked.env("_CLAP_COMPLETE_INDEX", "2").output().unwrap().stdout).unwrap();
     for option in
         ["--workload", "--device", "--scheduler", "--baseline", "--runs", "--seed", "--jobs", "--replay", "--records"]
     {

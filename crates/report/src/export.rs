@@ -119,7 +119,7 @@ fn columns(shown: &[Shown<'_>]) -> usize {
 fn key(sheet: &mut Sheet, settings: &[Setting<'_>]) {
     let mut x = EDGE;
     for setting in settings {
-        let wide = 14.0 + width_of(&setting.label, 12.0) * 1.1 + 18.0;
+        let wide = 14.0 + width_of(setting.label, 12.0) * 1.1 + 18.0;
         if x + wide > 1000.0 && x > EDGE {
             x = EDGE;
             sheet.y += LINE;
