@@ -6,8 +6,8 @@ use resvg::tiny_skia::{Color, Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Options, Tree};
 
-/// The family that is built in: about as wide as the fonts that SVG asks for first.
-const FAMILY: &str = "DejaVu Sans Condensed";
+/// The family of the font that is built in, DejaVu Sans Condensed: about as wide as the fonts that SVG asks for first.
+const FAMILY: &str = "DejaVu Sans";
 /// Pixels of a PNG for one of the picture: as printers and sharp screens want it.
 const SCALE: f32 = 2.0;
 
