@@ -31,6 +31,7 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("nvme", include_str!("../profiles/nvme.toml")),
     ("raid-2005", include_str!("../profiles/raid-2005.toml")),
     ("san-lun", include_str!("../profiles/san-lun.toml")),
+    ("san-lun-2g", include_str!("../profiles/san-lun-2g.toml")),
     ("sata-2005", include_str!("../profiles/sata-2005.toml")),
     ("sata-7200", include_str!("../profiles/sata-7200.toml")),
     ("sata-7200-slow", include_str!("../profiles/sata-7200-slow.toml")),

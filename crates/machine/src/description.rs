@@ -6,6 +6,7 @@ use serde::Deserialize;
 use crate::cache::Balance;
 use crate::fs::FsConfig;
 use crate::readahead::Generation;
+use crate::start::Spread;
 
 /// A version of Linux: its rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -145,6 +146,9 @@ pub struct Machine {
     pub settle_s: u64,
     /// Memory that the page cache may use, MiB: what the kernel and programs leave.
     pub cache_mib: u64,
+    /// How far runs differ before they begin; not at all unless given.
+    #[serde(default)]
+    pub spread: Spread,
     /// Largest readahead window, KiB.
     pub read_ahead_kb: u64,
     /// What takes CPU time.

@@ -8,6 +8,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `description.rs` | the machine and its kernel's settings; the version decides whose rules writeback, readahead and barriers follow |
+//! | `start.rs` | how a run finds the machine: memory and speed differ within bounds from run to run |
 //! | `cache/` | the page cache in runs of pages: states, two lists, what is dropped when room is needed; a pure data structure |
 //! | `readahead.rs` | how much a read that misses fetches, and when the next window is asked for |
 //! | `fs/` | the layout of ext3 and ext4: groups, inodes, directories, blocks of files; each operation tells which metadata blocks it needs and changes |
@@ -27,6 +28,7 @@ pub mod fs;
 pub mod journal;
 pub mod model;
 pub mod readahead;
+pub mod start;
 
 /// Bytes of a page, and of a block of a file system.
 pub const PAGE_BYTES: u64 = 4096;

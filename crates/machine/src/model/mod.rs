@@ -173,12 +173,14 @@ pub struct Model {
 }
 
 impl Model {
-    /// A kernel with freshly made file systems and an empty page cache. Its own threads are tasks 0 to 2 x
-    /// `disks.len()` (exclusive), and [ready](Self::take_ready).
+    /// A kernel with freshly made file systems and an empty page cache, on `machine` as the run with `seed`
+    /// [finds](Machine::found) it. Its own threads are tasks 0 to 2 x `disks.len()` (exclusive), and
+    /// [ready](Self::take_ready).
     ///
     /// # Errors
     /// A file system that a disk has no room for.
     pub fn new(machine: &Machine, disks: &[DiskConfig], seed: u64) -> Result<Self, MachineError> {
+        let machine = machine.found(seed);
         let mut kernel = Self {
             machine: machine.clone(),
             now_ns: 0,

@@ -1,0 +1,110 @@
+//! How a run finds the machine: what differs between two runs of the same programs before either has begun.
+//!
+//! Two things, each within bounds that the machine's description gives. *Memory*: the kernel and other programs do not
+//! always hold the same. *Processor*: the same program runs at another speed each time, since its pages, the kernel's
+//! tables and what shares the caches with them lie elsewhere; it stays so for as long as the run lasts, and no number of
+//! repetitions within the run averages it out (Kalibera, Bulej and Tůma, "Benchmark precision and random initial
+//! state", 2005; Mytkowicz, Diwan, Hauswirth and Sweeney, "Producing wrong data without doing anything obviously
+//! wrong!", 2009). Where files come to lie and when periodic threads begin is decided elsewhere.
+
+use iosched_numbers::SplitMix64;
+use serde::Deserialize;
+
+use crate::description::{Cpu, Machine};
+
+/// The stream of random numbers that decides it, of the run's seed.
+const STREAM: u64 = 0x7374_6172;
+/// Parts of a CPU time that are told apart.
+const PARTS: u64 = 1_000_000;
+
+/// Within which bounds runs find the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spread {
+    /// CPU times of a whole run are up to so many percent longer or shorter than given, 0 to 50.
+    #[serde(deserialize_with = "percent")]
+    pub cpu_percent: u32,
+    /// The page cache may use up to so much more or less than given, MiB.
+    pub memory_mib: u64,
+}
+
+/// A share by which times may be shorter.
+fn percent<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let percent = u32::deserialize(deserializer)?;
+    match percent {
+        0..=50 => Ok(percent),
+        _ => Err(serde::de::Error::custom(format!("cpu_percent is {percent}; it is from 0 to 50"))),
+    }
+}
+
+impl Machine {
+    /// The machine as the run with `seed` finds it.
+    #[must_use]
+    pub fn found(&self, seed: u64) -> Self {
+        let mut rng = SplitMix64::entity(seed, STREAM);
+        let bound = u64::from(self.spread.cpu_percent) * (PARTS / 100);
+        let parts = PARTS - bound + rng.below(2 * bound + 1);
+        let memory_mib = self.spread.memory_mib.min(self.cache_mib.saturating_sub(1));
+        let cache_mib = self.cache_mib - memory_mib + rng.below(2 * memory_mib + 1);
+        Self { cache_mib, cpu: self.cpu.slowed(parts), ..self.clone() }
+    }
+}
+
+impl Cpu {
+    /// With every time multiplied by `parts` millionths.
+    fn slowed(&self, parts: u64) -> Self {
+        let time_ns = |ns: u64| (u128::from(ns) * u128::from(parts) / u128::from(PARTS)) as u64;
+        let rate = |per_s: u64| (u128::from(per_s) * u128::from(PARTS) / u128::from(parts)) as u64;
+        Self {
+            syscall_ns: time_ns(self.syscall_ns),
+            page_ns: time_ns(self.page_ns),
+            copy_bytes_per_s: rate(self.copy_bytes_per_s),
+            cached_copy_bytes_per_s: rate(self.cached_copy_bytes_per_s),
+            cache_bytes: self.cache_bytes,
+            zero_bytes_per_s: rate(self.zero_bytes_per_s),
+            metadata_ns: time_ns(self.metadata_ns),
+            inode_ns: self.inode_ns.map(time_ns),
+            spawn_ns: time_ns(self.spawn_ns),
+            submit_ns: time_ns(self.submit_ns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(spread: &str) -> Result<Machine, toml::de::Error> {
+        toml::from_str(&format!(
+            "about = 'small'\nkernel = '2.6.30'\nhz = 1000\ncache_mib = 400\nread_ahead_kb = 128\n{spread}\n\
+             [cpu]\nsyscall_ns = 300\npage_ns = 300\ncopy_bytes_per_s = 4000000000\ncached_copy_bytes_per_s = 6000000000\n\
+             cache_bytes = 4194304\nzero_bytes_per_s = 6000000000\nmetadata_ns = 10000\nspawn_ns = 900000\n\
+             submit_ns = 3000\n[vm]\ndirty_background_ratio = 10\ndirty_ratio = 20\ndirty_expire_ms = 30000\n\
+             dirty_writeback_ms = 5000\n[file_system]\nkind = 'ext4'\n"
+        ))
+    }
+
+    #[test]
+    fn without_bounds_every_run_finds_the_same() {
+        let machine = machine("").unwrap();
+        assert!((0..20).all(|seed| machine.found(seed) == machine));
+    }
+
+    #[test]
+    fn runs_find_the_machine_within_its_bounds_and_by_their_seed() {
+        let machine = machine("spread = { cpu_percent = 2, memory_mib = 50 }").unwrap();
+        let found: Vec<Machine> = (0..200).map(|seed| machine.found(seed)).collect();
+        assert!(found.iter().all(|own| (350..=450).contains(&own.cache_mib)));
+        assert!(found.iter().all(|own| (882_000..=918_000).contains(&own.cpu.spawn_ns)));
+        assert!(found.iter().any(|own| own.cache_mib < 360) && found.iter().any(|own| own.cache_mib > 440));
+        assert!(found.iter().any(|own| own.cpu.spawn_ns < 885_000 && own.cpu.copy_bytes_per_s > 4_060_000_000));
+        assert!((0..200).all(|seed| machine.found(seed) == found[seed as usize]));
+    }
+
+    #[test]
+    fn memory_is_never_gone_and_time_never_negative() {
+        let machine = machine("spread = { cpu_percent = 50, memory_mib = 4000 }").unwrap();
+        assert!((0..200).map(|seed| machine.found(seed)).all(|own| own.cache_mib > 0 && own.cpu.spawn_ns >= 450_000));
+        assert!(self::machine("spread = { cpu_percent = 51, memory_mib = 0 }").is_err());
+    }
+}
