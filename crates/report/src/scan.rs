@@ -33,9 +33,12 @@ struct Line {
     points: Vec<(f64, usize)>,
 }
 
+/// Values of the parameter and numbers of settings, by what these have in common.
+type Lines = BTreeMap<String, Vec<(f64, usize)>>;
+
 /// The scans among the settings.
 fn scans(view: &View<'_>) -> Vec<Scan> {
-    let mut found: BTreeMap<(String, String), BTreeMap<String, Vec<(f64, usize)>>> = BTreeMap::new();
+    let mut found: BTreeMap<(String, String), Lines> = BTreeMap::new();
     for (number, record) in view.header().settings.iter().enumerate() {
         let setting = &record.setting;
         for own in setting.assignments() {
@@ -46,7 +49,7 @@ fn scans(view: &View<'_>) -> Vec<Scan> {
             lines.entry(common.join(",")).or_default().push((value as f64, number));
         }
     }
-    let scan = |((scheduler, parameter), lines): (_, BTreeMap<String, Vec<(f64, usize)>>)| {
+    let scan = |((scheduler, parameter), lines): ((String, String), Lines)| {
         let lines = lines.into_iter().filter(|(_, points)| points.len() >= VALUES_MIN);
         let line = |(common, mut points): (String, Vec<(f64, usize)>)| {
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
