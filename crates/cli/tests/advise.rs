@@ -29,6 +29,7 @@ const ONE_READER: &str = "end_ns = 3600000000000\n[[tasks]]\npid = 1\nname = \"r
 const PACED_READER: &str = "[reader]\nrw=randread\nbs=4k\nsize=128m\nrate_iops=400\ntime_based=1\nruntime=3600\n";
 
 #[test]
+#[ignore = "takes minutes: cargo test -- --ignored, as CI does"]
 fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
     if !is_root() || !["nbdkit", "nbdfuse"].iter().all(|program| has_program(program)) {
         return;
@@ -81,6 +82,7 @@ fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
 }
 
 #[test]
+#[ignore = "takes minutes: cargo test -- --ignored, as CI does"]
 fn a_device_on_which_nothing_helps_is_left_as_it_is_and_is_measured_first() {
     if !is_root() {
         return;

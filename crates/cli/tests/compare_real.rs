@@ -19,6 +19,7 @@ fn doubts<'a>(found: &'a Value, what: &str) -> Vec<&'a Value> {
 }
 
 #[test]
+#[ignore = "takes minutes: cargo test -- --ignored, as CI does"]
 fn the_idle_class_starves_under_bfq_and_mq_deadline_and_ioprio_does_nothing_under_the_others() {
     if !is_root() || !["nbdkit", "nbdfuse"].iter().all(|program| has_program(program)) {
         return;
@@ -56,6 +57,7 @@ fn the_idle_class_starves_under_bfq_and_mq_deadline_and_ioprio_does_nothing_unde
 }
 
 #[test]
+#[ignore = "takes minutes: cargo test -- --ignored, as CI does"]
 fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
     if !is_root() {
         return;

@@ -13,8 +13,6 @@ use super::view::{Setting, View};
 
 const SIZE: (f64, f64) = (330.0, 200.0);
 const MARGIN: Margin = Margin { top: 26.0, right: 12.0, bottom: 34.0, left: 58.0 };
-/// Colours there are.
-const COLOURS: usize = Setting::COLOURS;
 /// Fewer values are a comparison, and no scan.
 const VALUES_MIN: usize = 3;
 
@@ -35,6 +33,13 @@ struct Line {
 
 /// Values of the parameter and numbers of settings, by what these have in common.
 type Lines = BTreeMap<String, Vec<(f64, usize)>>;
+
+impl Line {
+    /// That of its first setting.
+    fn colour(&self) -> usize {
+        self.points.first().map_or(0, |point| point.1) % Setting::COLOURS
+    }
+}
 
 /// The scans among the settings.
 fn scans(view: &View<'_>) -> Vec<Scan> {
@@ -126,8 +131,8 @@ fn plot(view: &View<'_>, scan: &Scan, results: &FigureResults, title: &str) -> P
                 line .line .thin stroke-dasharray="4 3" x1=(px(left)) x2=(px(right)) y1=(px(y)) y2=(px(y)) {}
             }
         }
-        @for (number, points) in lines.iter().enumerate() {
-            g .(colour(number)) {
+        @for (line, points) in scan.lines.iter().zip(&lines) {
+            g .(format!("s{}", line.colour())) {
                 path .line d=(joined(points.iter().map(|&(value, own)| place(value, own.mean))).data()) {}
                 @for &(value, own) in points {
                     @let ((x, y), (low, high)) = (place(value, own.mean), reach(own));
@@ -144,11 +149,6 @@ fn plot(view: &View<'_>, scan: &Scan, results: &FigureResults, title: &str) -> P
     let chart = chart(view, scan, results, &lines, (plot.x.domain(), top));
     let (id, title) = (view.id(&id.replace('.', "-")), title.to_owned());
     Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
-}
-
-/// The colour of a line: those of settings, in their order.
-fn colour(line: usize) -> String {
-    format!("s{}", line % COLOURS)
 }
 
 fn joined(places: impl Iterator<Item = (f64, f64)>) -> Path {
@@ -179,15 +179,15 @@ fn chart(
     places.sort_by(f64::total_cmp);
     places.dedup();
     let baseline = view.baseline().and_then(|setting| results.settings[setting.number].as_ref());
-    let series = |(number, (line, points)): (usize, (&Line, &Vec<Point<'_>>))| {
+    let series = |(line, points): (&Line, &Vec<Point<'_>>)| {
         let at = |place: f64, value: fn(&SettingFigure) -> f64| {
             points.iter().find(|point| point.0 == place).map_or(f64::NAN, |point| value(point.1))
         };
         let all = |value: fn(&SettingFigure) -> f64| places.iter().map(|&place| Value(at(place, value))).collect();
         let label = if line.common.is_empty() { scan.scheduler.as_str() } else { line.common.as_str() };
         // No setting's number, so that no switch of a setting hides it; with the colour of the line.
-        let number = view.settings.len().next_multiple_of(COLOURS) + number;
-        let of = Setting { number, label, short: String::new(), class: colour(number) };
+        let number = view.settings.len().next_multiple_of(Setting::COLOURS) + line.colour();
+        let of = Setting { number, label, short: String::new(), class: String::new() };
         Series {
             low: all(|own| reach(own).0),
             high: all(|own| reach(own).1),
@@ -199,7 +199,7 @@ fn chart(
         x: Axis { unit: scan.parameter.clone(), ..Axis::linear(Quantity::Number, across) },
         y: Axis { unit: results.figure.unit().to_owned(), ..Axis::linear(Quantity::Number, (0.0, top)) },
         at: places.iter().map(|&place| Value(place)).collect(),
-        series: scan.lines.iter().zip(lines).enumerate().map(series).collect(),
+        series: scan.lines.iter().zip(lines).map(series).collect(),
         heat: None,
         good: good(results.figure.direction()),
         group: String::new(),
