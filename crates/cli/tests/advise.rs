@@ -5,8 +5,8 @@ mod common;
 use std::fs;
 
 use common::{
-    Loop, SlowDisk, TWO_CLASSES, alone, choose, directory, has_all_schedulers, has_program, iosched, is_root, json,
-    quick_disk, scheduler, sh,
+    Loop, SlowDisk, TWO_CLASSES, alone, choose, directory, has_all_schedulers, has_minutes, has_program, iosched,
+    is_root, json, quick_disk, scheduler, sh,
 };
 
 /// What the slow disk is, as a model: one thing at a time, each in 2 ms.
@@ -29,8 +29,10 @@ const ONE_READER: &str = "end_ns = 3600000000000\n[[tasks]]\npid = 1\nname = \"r
 const PACED_READER: &str = "[reader]\nrw=randread\nbs=4k\nsize=128m\nrate_iops=400\ntime_based=1\nruntime=3600\n";
 
 #[test]
-#[ignore = "takes minutes: cargo test -- --ignored, as CI does"]
 fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
+    if !has_minutes() {
+        return;
+    }
     if !is_root() || !["nbdkit", "nbdfuse"].iter().all(|program| has_program(program)) {
         return;
     }
@@ -82,8 +84,10 @@ fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
 }
 
 #[test]
-#[ignore = "takes minutes: cargo test -- --ignored, as CI does"]
 fn a_device_on_which_nothing_helps_is_left_as_it_is_and_is_measured_first() {
+    if !has_minutes() {
+        return;
+    }
     if !is_root() {
         return;
     }

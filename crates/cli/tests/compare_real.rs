@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use common::{
     IOSCHED, Loop, Mount, Running, SlowDisk, TWO_CLASSES, alone, available, choose, directory, has_all_schedulers,
-    has_program, iosched, is_root, json, quick_disk, scheduler, sh, wait_for,
+    has_minutes, has_program, iosched, is_root, json, quick_disk, scheduler, sh, wait_for,
 };
 use serde_json::Value;
 
@@ -19,9 +19,8 @@ fn doubts<'a>(found: &'a Value, what: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-#[ignore = "takes minutes: cargo test -- --ignored, as CI does"]
 fn the_idle_class_starves_under_bfq_and_mq_deadline_and_ioprio_does_nothing_under_the_others() {
-    if !is_root() || !["nbdkit", "nbdfuse"].iter().all(|program| has_program(program)) {
+    if !has_minutes() || !is_root() || !["nbdkit", "nbdfuse"].iter().all(|program| has_program(program)) {
         return;
     }
     let _alone = alone();
@@ -57,9 +56,8 @@ fn the_idle_class_starves_under_bfq_and_mq_deadline_and_ioprio_does_nothing_unde
 }
 
 #[test]
-#[ignore = "takes minutes: cargo test -- --ignored, as CI does"]
 fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
-    if !is_root() {
+    if !has_minutes() || !is_root() {
         return;
     }
     let _alone = alone();

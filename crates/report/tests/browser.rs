@@ -46,7 +46,6 @@ fn make(pages: &Path) {
 }
 
 #[test]
-#[ignore = "takes minutes: cargo test -- --ignored, as CI does"]
 fn pages_work_in_a_real_browser() {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
     let browser = match browser(&scripts) {

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(crate) use disks::{
     Running, SlowDisk, TWO_CLASSES, alone, choose, has_all_schedulers, iosched, json, quick_disk, scheduler, wait_for,
 };
-pub(crate) use installed::{available, has_program, output};
+pub(crate) use installed::{available, has_minutes, has_program, output};
 pub(crate) use kernel::{Loop, Mount, is_root};
 pub(crate) use mounted::{Mounted, has_fuse};
 pub(crate) use server::Server;

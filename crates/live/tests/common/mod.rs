@@ -13,6 +13,15 @@ pub(crate) fn available(found: bool, what: &str) -> bool {
     found
 }
 
+/// Whether a test may take minutes: where everything is tested, or where that is asked for.
+pub(crate) fn has_minutes() -> bool {
+    let asked = ["CI", "IOSCHED_LONG_TESTS"].iter().any(|name| std::env::var_os(name).is_some());
+    if !asked {
+        println!("skipped: it takes minutes; IOSCHED_LONG_TESTS=1 has it run");
+    }
+    asked
+}
+
 /// Whether a program is installed.
 #[track_caller]
 pub(crate) fn has_program(name: &str) -> bool {
