@@ -17,7 +17,7 @@ const TUNABLES: &str = "iosched/";
 
 /// Rules to be written once everything is set.
 #[derive(Default)]
-pub(crate) struct Lasting {
+pub(crate) struct LastingRules {
     rules: Vec<Rule>,
 }
 
@@ -29,7 +29,7 @@ struct Rule {
     assignments: Vec<(String, String)>,
 }
 
-impl Lasting {
+impl LastingRules {
     /// Rules for the disks of `files`, in `directory`; looked at before anything is set.
     ///
     /// # Errors

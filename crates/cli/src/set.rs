@@ -10,7 +10,7 @@ use iosched_kernel::attribute::{Declaration, chosen, declaration, is_exactly, is
 use iosched_kernel::settings::RULES;
 
 use crate::fail::{is_usage, usage};
-use crate::lasting::Lasting;
+use crate::lasting::LastingRules;
 use crate::nearest::did_you_mean;
 use crate::output::{self, WriteArgs};
 use crate::tree::{Disks, Named};
@@ -81,9 +81,9 @@ pub(crate) fn run(args: &SetArgs) -> Result<()> {
     let mut lasting = match &args.persist {
         Some(directory) => {
             let all = assignments.iter().filter_map(|own| only(&mut disks, own).ok()).collect::<Vec<_>>();
-            Lasting::prepare(directory, &disks, &all, args.write)?
+            LastingRules::prepare(directory, &disks, &all, args.write)?
         }
-        None => Lasting::default(),
+        None => LastingRules::default(),
     };
     let mut done: Vec<String> = Vec::new();
     for assignment in &assignments {

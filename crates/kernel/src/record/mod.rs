@@ -20,7 +20,6 @@ use iosched_trace::{EventReader, EventWriter, ProcessName, ReadOptions, TraceErr
 use tempfile::SpooledTempFile;
 
 use crate::block::BlockDevice;
-use crate::roots::Roots;
 use crate::state::{StateDirectory, StateError};
 use stream::Stream;
 use tracer::Tracer;
@@ -91,12 +90,6 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Whether this machine has what a recording needs, as far as can be seen without trying.
-    #[must_use]
-    pub fn is_possible(roots: &Roots) -> bool {
-        tracer::is_there(roots)
-    }
-
     /// Begins to record what `device` is asked, a disk or a partition. Until it ends, `state` says what is to be put back.
     ///
     /// # Errors

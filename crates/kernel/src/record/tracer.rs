@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::RecordError;
+use crate::attribute::chosen;
 use crate::block::BlockDevice;
-use crate::roots::{Roots, names, value};
+use crate::roots::{Roots, value};
 use crate::state::{Entry, Locked, StateDirectory, parse};
 
 /// Journals of recordings; there is one tracer, and so one journal.
@@ -242,11 +243,6 @@ fn read(directory: &Path, name: &str) -> Option<String> {
     })
 }
 
-/// Of `[local] global mono` the one in brackets.
-fn chosen(text: &str) -> &str {
-    text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')).unwrap_or(text)
-}
-
 fn is_enough(name: &str, now: &str, wanted: &str) -> bool {
     let number = |text: &str| text.parse::<u64>().ok();
     match name {
@@ -260,12 +256,6 @@ fn write(path: &Path, text: &str) -> Result<(), RecordError> {
         io::ErrorKind::PermissionDenied => RecordError::Permission { path: path.to_owned() },
         _ => RecordError::Io { path: path.to_owned(), error },
     })
-}
-
-/// Whether somebody could read a device's events here.
-#[must_use]
-pub(super) fn is_there(roots: &Roots) -> bool {
-    directory(roots).is_ok_and(|directory| !names(&directory).is_empty())
 }
 
 #[cfg(test)]
