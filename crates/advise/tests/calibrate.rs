@@ -1,5 +1,8 @@
 //! Calibrating modelled devices gives back how they behave, also under workloads that no fit saw.
 
+#[path = "../../live/tests/common/mod.rs"]
+mod installed;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iosched_advise::calibrate::{
@@ -10,6 +13,8 @@ use iosched_disk::hdd::ReadAheadAfter;
 use iosched_disk::{CreditsOf, CreditsUnit, Model, Profile};
 use iosched_sim::{Plan, RunResult, SimError, run};
 use iosched_workload::{Class, Pattern, Task, TaskSet, Workload};
+
+use installed::has_minutes;
 
 /// A disk over a network that serves one command at a time, about 2 ms each, in pieces of 512 KiB, sometimes much later, and not in
 /// order.
@@ -110,6 +115,9 @@ fn flash_is_given_back() {
 
 #[test]
 fn flash_behind_a_link_of_one_way_at_a_time_is_given_back() {
+    if !has_minutes() {
+        return;
+    }
     given_back(&Profile::named("sata-ssd").unwrap(), "ssd", 0.1, 0.1);
 }
 
@@ -136,12 +144,18 @@ fn after_which_reads_a_disk_reads_ahead_is_found_by_probes() {
 
 #[test]
 fn servers_with_stalls_are_given_back() {
+    if !has_minutes() {
+        return;
+    }
     // Of a few hundred stalls as many more or fewer are seen by chance.
     given_back_of(measured_at(&mut Simulated::new(profile(STALLING)), LONGER).unwrap(), "server", 0.06, 0.25);
 }
 
 #[test]
 fn credits_that_are_spent_are_found() {
+    if !has_minutes() {
+        return;
+    }
     // A thousand reads a second in the long run, eight times as many as long as something is saved up.
     let credits = "[[server.credits]]\nof = \"all\"\nunit = \"ios\"\nper_second = 1_000\nsaved = 8_000\n";
     let device = profile(&format!("{}{credits}", TOGETHER.replace("depth = 128", "depth = 64")));
@@ -177,6 +191,9 @@ fn what_was_measured_predicts_without_a_mechanism_what_lies_between() {
 
 #[test]
 fn a_device_that_takes_all_there_is_at_once_is_given_back() {
+    if !has_minutes() {
+        return;
+    }
     let (_, calibration) = given_back(&profile(TOGETHER), "server", 0.03, 0.1);
     let Model::Server(config) = calibration.profile.model() else { unreachable!("it is a server") };
     assert!(config.servers == 1 && config.batch.is_some_and(|batch| batch.commands >= 32), "{config:?}");
@@ -256,6 +273,9 @@ impl Measurer for TwoFaced {
 
 #[test]
 fn a_device_that_no_model_is_like_is_said_to_be_one() {
+    if !has_minutes() {
+        return;
+    }
     let simulated = |name| Simulated::new(Profile::named(name).unwrap());
     let mut device = TwoFaced { small: simulated("sata-7200"), large: simulated("nvme") };
     let measurements = measured(&mut device).unwrap();

@@ -115,7 +115,7 @@ impl Format {
         };
         if format != Self::Svg && !cfg!(feature = "pictures") {
             let problem =
-                "this iosched was built without PNG and PDF: -o NAME.svg, or build it with --features pictures";
+                "this build of iosched makes SVG alone, one with --features full makes PNG and PDF, too: name it .svg";
             return Err(usage(format!("{}: {problem}", file.display())));
         }
         Ok(format)

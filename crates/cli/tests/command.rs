@@ -254,7 +254,7 @@ fn a_plot_of_records_is_a_picture_and_a_wrong_name_is_told_with_the_right_ones()
     refused(&here, &wrong, 2, &["--plot latncy: there is no plot", "throughput", "did you mean latency?"]);
     refused(&here, &["report", "r.jsonl", "--plot", "heat", "-o", "heat.gif"], 2, &["ends in .svg, .png or .pdf"]);
     #[cfg(not(feature = "pictures"))]
-    refused(&here, &["report", "r.jsonl", "--plot", "heat", "-o", "heat.png"], 2, &["--features pictures"]);
+    refused(&here, &["report", "r.jsonl", "--plot", "heat", "-o", "heat.png"], 2, &["--features full"]);
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub mod pool;
 mod record;
 pub mod reproduce;
 mod results;
-pub mod stat;
+pub use iosched_numbers::stat;
 pub mod sure;
 pub mod validate;
 pub mod verify;

@@ -106,7 +106,17 @@ fn build(root: &Path, target_directory: &Path, is_quick: bool) -> Result<PathBuf
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     let strip = format!("CARGO_PROFILE_{}_STRIP", profile.to_uppercase());
     let mut cargo = Command::new("cargo");
-    cargo.current_dir(root).args(["build", "--package", "iosched-cli", "--profile", profile, "--target", &target]);
+    cargo.current_dir(root).args([
+        "build",
+        "--package",
+        "iosched-cli",
+        "--features",
+        "full",
+        "--profile",
+        profile,
+        "--target",
+        &target,
+    ]);
     cargo.env("RUSTFLAGS", format!("{flags} -C target-feature=+crt-static")).env(strip, "symbols");
     done(&mut cargo)?;
     Ok(target_directory.join(target).join(profile).join("iosched"))

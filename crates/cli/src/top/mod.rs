@@ -4,6 +4,7 @@
 
 mod clients;
 mod kernel;
+#[cfg(feature = "screen")]
 mod screen;
 mod table;
 
@@ -73,6 +74,7 @@ trait Source {
     fn sample(&mut self) -> Result<Sample>;
 
     /// Gives an attribute of a row a value; fails with what is wrong with it.
+    #[cfg_attr(not(feature = "screen"), expect(dead_code, reason = "it is keys that set something"))]
     fn set(&mut self, row: &str, attribute: &str, value: &str) -> Result<()>;
 }
 
@@ -90,7 +92,10 @@ pub(crate) fn run(args: &TopArgs) -> Result<()> {
     let interval = Duration::from_secs_f64(args.interval);
     let count = if args.once { Some(1) } else { args.count };
     if !args.json && count.is_none() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
+        #[cfg(feature = "screen")]
         return screen::show(source.as_mut(), interval);
+        #[cfg(not(feature = "screen"))]
+        output::say!("this build of iosched draws no screen, one with --features full does; Ctrl-C ends the tables");
     }
     for _ in 0..count.unwrap_or(u32::MAX) {
         std::thread::sleep(interval);

@@ -63,6 +63,7 @@ pub(super) struct Sample {
     /// What is said below it.
     pub(super) note: Option<String>,
     /// What can be set of a row: attributes, by the key that asks for it.
+    #[cfg_attr(not(feature = "screen"), expect(dead_code, reason = "it is keys that set something"))]
     pub(super) settable: &'static [(char, &'static str)],
 }
 

@@ -19,6 +19,9 @@ const USERS_NAMED_MAX: usize = 8;
 /// Why a disk cannot be mounted.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
+    /// This build mounts no disks: the feature `fuse` was off.
+    #[error("this build of iosched cannot mount disks; one with --features full can, as packages can")]
+    NotBuilt,
     /// The disk's name cannot be a file's.
     #[error("{name:?} cannot be the disk's name: it is the name of a file beside the directory block, without slashes")]
     Name {
@@ -149,6 +152,7 @@ pub struct Unmounter {
 }
 
 impl Unmounter {
+    #[cfg(feature = "fuse")]
     pub(super) fn new(directory: PathBuf) -> Self {
         Self { directory }
     }

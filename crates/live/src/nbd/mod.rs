@@ -31,7 +31,6 @@
 
 mod exports;
 mod handshake;
-mod key_size;
 mod offer;
 mod tls;
 mod transmission;
@@ -40,6 +39,5 @@ pub mod wire;
 pub use exports::{EXPORTS_MAX, Export, Exports, ExportsError, FieldError};
 pub use handshake::{Closed, Handshake, Negotiated, OPTION_BYTES_MAX, OPTIONS_MAX, Progress, TlsMode};
 pub use offer::{LENGTH_MAX, Offer, find};
-pub use rustls::ServerConfig;
-pub use tls::{Received, TlsError, TlsFiles, TlsFilesError, Transport};
+pub use tls::{Received, ServerConfig, TlsError, TlsFiles, TlsFilesError, Transport};
 pub use transmission::{Broken, Decoder, Event, Refusal, Replies, Request};

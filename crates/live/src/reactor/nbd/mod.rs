@@ -12,11 +12,10 @@ use std::sync::Arc;
 
 use iosched::Time;
 use iosched_system::{Call, Memory, call};
-use rustls::ServerConfig;
 use slab::Slab;
 
 use crate::disk::{Done, LiveDisk};
-use crate::nbd::{Exports, Offer, TlsMode};
+use crate::nbd::{Exports, Offer, ServerConfig, TlsMode};
 use crate::ring::{Completed, Ring, Source, Submissions};
 use crate::{Messages, sys};
 use account::Account;

@@ -2,7 +2,7 @@
 //!
 //! Bias-corrected and accelerated (BCa), after Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 14.
 
-use iosched_numbers::SplitMix64;
+use crate::SplitMix64;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::mean;

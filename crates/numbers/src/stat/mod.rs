@@ -130,7 +130,7 @@ pub fn jain(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iosched_numbers::SplitMix64;
+    use crate::SplitMix64;
     use proptest::prelude::*;
 
     /// Values of the standard normal distribution.

@@ -1,6 +1,6 @@
 //! Whether values fall into two groups: then their mean is of nothing that ever happens.
 
-use iosched_numbers::SplitMix64;
+use crate::SplitMix64;
 
 use super::mean;
 
