@@ -1,17 +1,15 @@
 //! `iosched device`: the modelled devices, and what each is like beside the real one.
 
 use std::fmt::Write as _;
-use std::os::unix::fs::FileTypeExt as _;
 
 use anyhow::Result;
 use clap::Subcommand;
 use iosched::Op;
 use iosched_disk::measure::{DataSheet, Distribution, Measured, data_sheet};
-use iosched_disk::{Fit, Profile, ProfileError, Validated};
+use iosched_disk::{Fit, Profile, Validated};
 use iosched_lab::grouped;
 use serde_json::{Value, json};
 
-use crate::fail::usage;
 use crate::output;
 
 /// Columns of a latency plot.
@@ -43,21 +41,6 @@ pub(crate) enum DeviceCommand {
     },
 }
 
-/// The profile of a name or a file. That a real device is none is told with what is for real devices.
-pub(crate) fn load(name: &str) -> Result<Profile> {
-    Profile::load(name).map_err(|error| match error {
-        ProfileError::NotText { .. } if is_block_device(name) => usage(format_args!(
-            "{error}; for the real device there are iosched compare --on {name}, and iosched calibrate {name}, which makes a \
-             profile of it"
-        )),
-        other => other.into(),
-    })
-}
-
-fn is_block_device(name: &str) -> bool {
-    std::fs::metadata(name).is_ok_and(|metadata| metadata.file_type().is_block_device())
-}
-
 pub(crate) fn device(command: &DeviceCommand) -> Result<()> {
     let text = match command {
         DeviceCommand::List { json: false } => {
@@ -75,7 +58,7 @@ pub(crate) fn device(command: &DeviceCommand) -> Result<()> {
             serde_json::to_string_pretty(&list.collect::<Result<Vec<_>>>()?)? + "\n"
         }
         DeviceCommand::Show { device, json } => {
-            let profile = load(device)?;
+            let profile = Profile::load(device)?;
             let sheet = data_sheet(&profile);
             if *json {
                 serde_json::to_string_pretty(&as_json(&profile, &sheet)?)? + "\n"

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::process::ExitCode;
 
 use iosched::UnknownElevator;
@@ -11,6 +12,7 @@ use iosched_disk::ProfileError;
 use iosched_kernel::file::FileError;
 use iosched_kernel::{ExecuteError, FindError};
 use iosched_lab::LabError;
+use iosched_lab::asked::{AskedError, did_you_mean, listed};
 use iosched_lab::verify::VerifyError;
 use iosched_live::backend::{OpenError, SpecError};
 use iosched_live::fuse::MountError;
@@ -19,7 +21,6 @@ use iosched_trace::TraceError;
 use iosched_workload::WorkloadError;
 use iosched_workload::fio::JobError;
 
-use crate::nearest::{did_you_mean, listed};
 use crate::output::said::say;
 
 /// Ended by Ctrl-C: as a shell says of a program that SIGINT ended.
@@ -49,6 +50,16 @@ pub(crate) fn usage(problem: impl fmt::Display) -> anyhow::Error {
     anyhow::Error::new(Usage(problem.to_string()))
 }
 
+/// What was asked for, and cannot be, as options have it.
+pub(crate) fn of_asked(error: AskedError) -> anyhow::Error {
+    match error {
+        AskedError::Argument { .. } => usage(format_args!("--{error}")),
+        AskedError::Workload(error) => error.into(),
+        AskedError::Profile(error) => error.into(),
+        AskedError::Lab(error) => error.into(),
+    }
+}
+
 /// Says what went wrong; the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.is::<Unread>() {
@@ -74,13 +85,20 @@ pub(crate) fn of_file(problem: String, error: &io::Error) -> anyhow::Error {
     if is_wrong_file(error) { usage(problem) } else { anyhow::Error::msg(problem) }
 }
 
-/// The name that was meant, most likely.
+/// What was meant, most likely.
 fn meant(error: &anyhow::Error) -> String {
     if let Some(unknown) = error.downcast_ref::<UnknownElevator>() {
         return did_you_mean(&unknown.name, unknown.known.iter().copied());
     }
     if let Some(ProfileError::Unknown { name, known }) = error.downcast_ref() {
         return did_you_mean(name, listed(known));
+    }
+    if let Some(ProfileError::NotText { file, .. }) = error.downcast_ref()
+        && std::fs::metadata(file).is_ok_and(|metadata| metadata.file_type().is_block_device())
+    {
+        return format!(
+            "; for the real device there are iosched compare --on {file}, and iosched calibrate {file}, which makes a profile of it"
+        );
     }
     if let Some(FindError::Unknown { name, known }) = error.downcast_ref() {
         return did_you_mean(name, listed(known));

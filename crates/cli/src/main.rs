@@ -9,7 +9,7 @@
 //! | `output/` | the one way to write: beside its place and put there whole, through links, into devices and pipes; what is said while something goes on |
 //! | `show/` | pages of text: tables, verdicts, closing sentences; JSON, CSV, Markdown |
 //! | `tree/` | attribute trees: of the kernel's disks, of live disks, of a mount |
-//! | `fail.rs`, `signals.rs`, `watched.rs`, `nearest.rs` | exit codes, signals, progress, names that were meant |
+//! | `fail.rs`, `signals.rs`, `watched.rs` | exit codes, signals, progress |
 #![forbid(unsafe_code)]
 
 mod advise;
@@ -30,14 +30,12 @@ mod lasting;
 mod ls;
 mod man;
 mod mount;
-mod nearest;
 mod options;
 mod output;
 mod record;
 mod report;
 mod reproduce;
 mod restore;
-mod sample;
 mod serve;
 mod served;
 mod set;

@@ -10,11 +10,12 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::MILLISECOND_NS;
 use iosched_kernel::{BlockDevice, RecordError, Recorder, Roots, StateDirectory};
+use iosched_lab::asked::quoted;
 use iosched_lab::grouped;
 use iosched_trace::{ProcessSummary, ReadOptions, TraceSummary};
 
 use crate::fail::{FAILED, usage};
-use crate::options::{quoted, seconds};
+use crate::options::seconds;
 use crate::output::{self, Kind, Outputs, WriteArgs};
 use crate::signals::on_signal;
 use crate::watched::Meter;

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use iosched_lab::asked::did_you_mean;
+use iosched_lab::asked::quoted;
 use iosched_lab::{LabError, RecordReader, Records};
 use iosched_report::NoPlot;
 
 use crate::fail::usage;
-use crate::nearest::did_you_mean;
-use crate::options::quoted;
 use crate::output::{self, Kind, LAST_PAGE, Outputs, WriteArgs};
 
 /// Make a report of records, without running anything again

@@ -8,13 +8,14 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use iosched_lab::asked::quoted;
 use iosched_lab::reproduce::{
     Experiment, ExperimentResults, Progress, ReproduceOptions, Reproduced, ReproductionRecord, reproduce,
 };
 use iosched_lab::{Control, grouped};
 
 use crate::fail::INTERRUPTED;
-use crate::options::{or_cpus, quoted};
+use crate::options::or_cpus;
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
 use crate::show::{Look, reproduction};
 use crate::watched::{Meter, on_interrupt};

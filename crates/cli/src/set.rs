@@ -8,10 +8,10 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
 use iosched_kernel::attribute::{Declaration, chosen, declaration, is_exactly, is_same};
 use iosched_kernel::settings::RULES;
+use iosched_lab::asked::did_you_mean;
 
 use crate::fail::{is_usage, usage};
 use crate::lasting::LastingRules;
-use crate::nearest::did_you_mean;
 use crate::output::{self, WriteArgs};
 use crate::tree::{Disks, Named};
 

@@ -272,7 +272,7 @@ fn info(file: &Path, reading: &Reading, json: bool) -> Result<()> {
 
 fn remap(files: &Files, target: &Target) -> Result<()> {
     let capacity_sectors = match (&target.device, target.capacity) {
-        (Some(device), _) => crate::device::load(device)?.card().capacity_sectors,
+        (Some(device), _) => iosched_disk::Profile::load(device)?.card().capacity_sectors,
         (None, capacity) => capacity.unwrap_or_default(),
     };
     let mut extent = Extent::new();

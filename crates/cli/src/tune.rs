@@ -11,12 +11,12 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::Setting;
 use iosched_advise::tune::{Constraint, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, read, tune};
+use iosched_disk::Profile;
+use iosched_lab::asked::{self, quoted};
 use iosched_lab::{Control, Experiment, LabError};
 
-use crate::device;
-use crate::fail::{INTERRUPTED, usage};
-use crate::options::{self, ReplayMode, VerdictArgs, speed};
-use crate::options::{or_cpus, quoted};
+use crate::fail::{INTERRUPTED, of_asked, usage};
+use crate::options::{self, ReplayMode, VerdictArgs, or_cpus, speed};
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
 use crate::show::{Look, tuning};
 use crate::watched::{RUNS, Watched, on_interrupt};
@@ -45,7 +45,7 @@ pub(crate) struct TuneArgs {
     reading: crate::options::Reading,
 
     /// The device to do it to: a profile of `iosched device list`, or a file (with a / or *.toml)
-    #[arg(short, long, value_name = "PROFILE|FILE", default_value = options::DEVICE_DEFAULT)]
+    #[arg(short, long, value_name = "PROFILE|FILE", default_value = asked::DEVICE)]
     device: String,
 
     /// The machine that an application runs on [default: server-2010]
@@ -149,7 +149,7 @@ fn schedulers(text: &str) -> Result<Schedulers, String> {
             _ => settings.push(part.to_owned()),
         }
     }
-    let parsed = settings.iter().map(|text| options::setting(text));
+    let parsed = settings.iter().map(|text| asked::setting(text));
     parsed.collect::<Result<_, _>>().map(Schedulers)
 }
 
@@ -206,10 +206,10 @@ pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
 /// Everything is checked before anything runs, but for what only a run can tell.
 fn plan(args: &TuneArgs) -> Result<Tuning> {
     let workload = options::open_workload(args.workload.as_deref(), &args.reading)?;
-    let replay = options::replay(args.replay, args.speed, &workload)?;
-    let machine = options::machine(args.machine.as_deref(), &workload)?;
+    let replay = asked::replay(args.replay.map(Into::into), args.speed, &workload).map_err(of_asked)?;
+    let machine = asked::machine(args.machine.as_deref(), &workload).map_err(of_asked)?;
     let settings: Vec<Setting> = args.schedulers.iter().flat_map(|own| own.0.iter().cloned()).collect();
-    let mut experiment = Experiment::new(workload, device::load(&args.device)?, settings)?;
+    let mut experiment = Experiment::new(workload, Profile::load(&args.device)?, settings)?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
     if iosched_disk::is_path(&args.device)
         && let Ok(text) = std::fs::read_to_string(&args.device)
@@ -264,7 +264,7 @@ fn subject_options(args: &TuneArgs, experiment: &Experiment, words: &mut Vec<Str
     }
     option("--device", args.device.clone());
     args.length.options(&mut option);
-    options::replay_options(experiment, &mut option);
+    asked::replay_options(experiment, &mut option);
 }
 
 /// The command line that makes the same records, every choice spelled out.

@@ -91,7 +91,7 @@ fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
     compare(&["--scheduler", "cfq", "--baseline", "noop"], 2, &["baseline noop is not one of", "cfq"]);
     compare(&["--runs", "0"], 2, &["--runs"]);
     compare(&["--runs", "many"], 2, &["many"]);
-    compare(&["--replay", "closed", "--speed", "2"], 2, &["--speed needs --replay open"]);
+    compare(&["--replay", "closed", "--speed", "2"], 2, &["--speed needs open replay"]);
     compare(&["--replay", "open", "--speed", "0"], 2, &["a speed is a number from"]);
     compare(&["--workload", "tasks.toml", "--replay", "open"], 2, &["for traces"]);
     compare(&["--json", "--csv"], 2, &["cannot be used with"]);

@@ -5,6 +5,7 @@
 //!
 //! | to | use |
 //! |---|---|
+//! | ask for a comparison in words, as the command does | [`asked`] |
 //! | plan runs in simulation, and make them | [`Experiment`] (workload x devices x settings x runs), [`execute`] |
 //! | make the same runs on a real device | [`verify`](mod@verify) |
 //! | keep and read what they gave | [`Record`], [`RecordWriter`], [`RecordReader`], [`Records`]: raw figures, JSON lines, never changed |
@@ -21,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+pub mod asked;
 mod blktrace;
 mod compare;
 mod decisions;

@@ -12,6 +12,7 @@ use iosched_disk::Profile;
 use iosched_kernel::settings::{Recorded, Session};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, execute};
+use iosched_lab::asked::{self, quoted};
 use iosched_lab::verify::{KernelBench, Limits, Verification, VerifyError, Work, for_records, verify};
 use iosched_lab::{Control, Experiment, Figure, LabError, Progress, Records, workload_record};
 use iosched_sim::Replay;
@@ -22,9 +23,8 @@ use super::directory::AdviceDirectory;
 use super::found::Found;
 use crate::calibrate::measure_watched;
 use crate::compare;
-use crate::device::load;
-use crate::fail::usage;
-use crate::options::{self, quoted};
+use crate::fail::{of_asked, usage};
+use crate::options;
 use crate::watched::{RUNS, Watched};
 
 /// What the device is measured under, if it has it: nothing comes between.
@@ -50,7 +50,7 @@ impl<'a> Plan<'a> {
     pub(super) fn of(args: &'a AdviseArgs) -> Result<Self> {
         let (roots, state) = (Roots::default(), StateDirectory::usual()?);
         let workload = options::open_workload(Some(&args.workload), &args.reading)?;
-        let replay = options::replay(args.replay, args.speed, &workload)?;
+        let replay = asked::replay(args.replay.map(Into::into), args.speed, &workload).map_err(of_asked)?;
         let fairness = |measure: &Measure| *measure == Measure::Figure(Figure::Fairness);
         let mut measures = args.goals.iter().map(|own| &own.measure);
         if measures.any(fairness) || args.constraints.iter().any(|own| fairness(&own.measure)) {
@@ -65,7 +65,7 @@ impl<'a> Plan<'a> {
             let on = args.on.display();
             return Err(usage(format!("{on}: is on no block device of this machine: there is no scheduler to set")));
         };
-        let profile = args.profile.as_ref().map(|path| load(&of_file(path))).transpose()?;
+        let profile = args.profile.as_ref().map(|path| Profile::load(&of_file(path))).transpose()?;
         let limits = args.length.limits();
         let schedulers = schedulers(&disk, &args.schedulers)?;
         Ok(Self { args, roots, state, workload, work, disk, schedulers, profile, replay, limits })
@@ -186,7 +186,7 @@ fn search(
     control: &Control,
 ) -> Result<Option<Tuned>> {
     let args = plan.args;
-    let machine = options::machine(args.machine.as_deref(), &plan.workload)?;
+    let machine = asked::machine(args.machine.as_deref(), &plan.workload).map_err(of_asked)?;
     let mut experiment = Experiment::new(plan.workload.clone(), profile.clone(), plan.schedulers.clone())?;
     machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
     experiment.keep_profile_text(0, profile.to_toml()?);

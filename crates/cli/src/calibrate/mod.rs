@@ -19,11 +19,10 @@ use iosched_advise::calibrate::{
 };
 use iosched_disk::Profile;
 
+use iosched_lab::asked::quoted;
 pub(crate) use real::{Place, open_device};
 
-use crate::device;
 use crate::fail::{FAILED, INTERRUPTED, usage};
-use crate::options::quoted;
 use crate::output::{self, Kind, Output, Outputs, Records, WriteArgs, all_of, say};
 use crate::signals::on_signal;
 use crate::watched::Meter;
@@ -129,7 +128,7 @@ Examples:
   iosched compare --workload jobs.fio --device ./sdb.toml --scheduler today";
 
 pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
-    let check = args.check.as_deref().map(device::load).transpose()?;
+    let check = args.check.as_deref().map(Profile::load).transpose()?;
     let interrupt = Arc::new(AtomicBool::new(false));
     let name = args.output.as_deref().unwrap_or_else(|| Path::new(NAME_DEFAULT)).display().to_string();
     if let Some(file) = &args.trace {
@@ -238,7 +237,7 @@ fn measure_target(
         if args.destroy_data.is_some() {
             return Err(usage("--destroy-data is for block devices; a model has no data"));
         }
-        let mut device = Simulated::new(device::load(target)?);
+        let mut device = Simulated::new(Profile::load(target)?);
         return measure_on(args, &mut device, Pace::SIMULATED, records, interrupt);
     }
     let destroy_data = args.destroy_data.as_deref();

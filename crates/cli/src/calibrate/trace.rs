@@ -7,24 +7,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use iosched_advise::calibrate::{TraceFit, fit_trace};
-use iosched_disk::Model;
 use iosched_disk::disksim::service_times;
+use iosched_disk::{Model, Profile};
+use iosched_lab::asked::quoted;
 use iosched_lab::grouped;
 use iosched_lab::validate::Closeness;
 use serde_json::json;
 
 use super::CalibrateArgs;
 use crate::fail::{INTERRUPTED, usage};
-use crate::options::quoted;
+use crate::import;
 use crate::output::{self, Kind, Outputs, all_of};
 use crate::watched::Meter;
-use crate::{device, import};
 
 /// No disk is larger, sectors.
 const CAPACITY_SECTORS_MAX: u64 = 1 << 48;
 
 pub(super) fn run(args: &CalibrateArgs, trace: &Path, name: &str, interrupt: &AtomicBool) -> Result<ExitCode> {
-    let start = args.start.as_deref().map(device::load).transpose()?;
+    let start = args.start.as_deref().map(Profile::load).transpose()?;
     let capacity_sectors = start.as_ref().map_or(CAPACITY_SECTORS_MAX, |start| start.card().capacity_sectors);
     let shown = trace.display().to_string();
     let services = service_times(&shown, &import::read(trace)?, capacity_sectors).map_err(usage)?;

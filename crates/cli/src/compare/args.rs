@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use iosched_lab::asked::DEVICE;
 
 use super::RealArgs;
-use crate::options::{DEVICE_DEFAULT, Reading, ReplayMode, VerdictArgs, speed, whole};
+use crate::options::{Reading, ReplayMode, VerdictArgs, speed, whole};
 use crate::output::WriteArgs;
 
 /// Runs of each setting if nothing is said, and at most if they end when it is sure.
@@ -136,7 +137,7 @@ impl CompareArgs {
     /// The modelled devices.
     pub(crate) fn devices(&self) -> Vec<String> {
         let given = &self.given_devices;
-        if given.is_empty() { vec![DEVICE_DEFAULT.to_owned()] } else { given.clone() }
+        if given.is_empty() { vec![DEVICE.to_owned()] } else { given.clone() }
     }
 
     /// Runs of each setting.

@@ -9,10 +9,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
+use iosched_lab::asked::quoted;
 use iosched_lab::{Finished, LabError, Progress};
 
 use crate::fail::INTERRUPTED;
-use crate::options::{files, quoted};
+use crate::options::files;
 use crate::output::{self, Kind, Output, Outputs, Records, all_of};
 use crate::report::html;
 use crate::show::{self, Page};

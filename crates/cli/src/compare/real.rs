@@ -9,12 +9,13 @@ use clap::{Args, ValueHint};
 use iosched::Setting;
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory, consent, execute};
+use iosched_lab::asked::{quoted, replay, scanned};
 use iosched_lab::verify::{ForeignCommand, KernelBench, Verification, VerifyError, Work, for_records, verify};
 use iosched_lab::{Control, LabError, SettingRecord, command_record, workload_record};
 
 use super::{CompareArgs, Comparing, Written, outputs};
-use crate::fail::usage;
-use crate::options::{RunLength, UNTIL_SURE_PERCENT, open_workload, percent, quoted, replay, scanned};
+use crate::fail::{of_asked, usage};
+use crate::options::{RunLength, UNTIL_SURE_PERCENT, open_workload, percent};
 use crate::watched::on_interrupt;
 
 /// What is asked of a real device.
@@ -70,7 +71,7 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
     let settings = settings(args, &device)?;
     let baseline = baseline(args, &settings, &device)?;
     let replay = match &work {
-        Work::Workload(workload) => replay(args.replay, args.speed, workload)?,
+        Work::Workload(workload) => replay(args.replay.map(Into::into), args.speed, workload).map_err(of_asked)?,
         Work::Command(_) => iosched_sim::Replay::Closed,
     };
     let mut workload = match &work {

@@ -1,7 +1,6 @@
 //! `iosched job`: what a fio job file would run, and which options of fio's there are.
 
 mod describe;
-mod environment;
 mod options;
 mod page;
 
@@ -11,12 +10,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Subcommand, ValueHint};
+use iosched_lab::asked::ProcessEnvironment;
 use iosched_workload::fio::CheckedJobs;
 
 use crate::output;
 use crate::show::Look;
-
-pub(crate) use environment::ProcessEnvironment;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {

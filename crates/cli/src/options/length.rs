@@ -23,6 +23,11 @@ impl RunLength {
         Limits { warm_up_ns: ns(self.warm_up), run_for_ns: self.run_for.map(ns) }
     }
 
+    /// The warm-up, and how long runs are after it, if that is said.
+    pub(crate) const fn seconds(self) -> (f64, Option<f64>) {
+        (self.warm_up, self.run_for)
+    }
+
     /// As it is given on a command line.
     pub(crate) fn options(self, option: &mut impl FnMut(&str, String)) {
         if let Some(seconds) = self.run_for {

@@ -1,9 +1,8 @@
 //! How traces are read: the options of every command that reads one, and what is said of a trace that is not whole.
 
 use clap::Args;
+use iosched_lab::asked::reading_words;
 use iosched_trace::{Columns, Completeness, Format, Gap, ReadOptions};
-
-use super::quoted;
 
 /// How to read a trace.
 #[derive(Args, Debug, Default)]
@@ -32,24 +31,7 @@ impl Reading {
 
     /// The options given, as a command line has them.
     pub(crate) fn words(&self) -> Vec<String> {
-        let mut words = Vec::new();
-        let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
-        self.input_format.iter().for_each(|format| option("--input-format", format.to_string()));
-        self.columns.iter().for_each(|columns| option("--columns", columns.to_string()));
-        if self.partial {
-            words.push("--partial".to_owned());
-        }
-        words
-    }
-
-    /// An option that was given, if any.
-    pub(crate) fn given(&self) -> Option<&'static str> {
-        match self {
-            Self { input_format: Some(_), .. } => Some("--input-format"),
-            Self { columns: Some(_), .. } => Some("--columns"),
-            Self { partial: true, .. } => Some("--partial"),
-            _ => None,
-        }
+        reading_words(&self.options())
     }
 }
 

@@ -1,12 +1,7 @@
 //! How a trace's times are used.
 
-use anyhow::Result;
 use clap::ValueEnum;
-use iosched_lab::Experiment;
-use iosched_sim::Replay;
-use iosched_workload::Workload;
-
-use crate::fail::usage;
+use iosched_lab::asked;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayMode {
@@ -19,30 +14,11 @@ pub(crate) enum ReplayMode {
     Open,
 }
 
-/// How a trace's times are used: as was asked for; else open with a speed, or where the recording does not tell which I/O waited for
-/// which.
-pub(crate) fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload) -> Result<Replay> {
-    if !matches!(workload, Workload::Trace(_)) && (mode.is_some() || speed.is_some()) {
-        return Err(usage("--replay and --speed are for traces; other workloads say themselves when tasks submit"));
-    }
-    if mode == Some(ReplayMode::Closed) && speed.is_some() {
-        return Err(usage(
-            "--speed needs --replay open: in closed replay, processes go as fast as the device lets them",
-        ));
-    }
-    let blind = matches!(workload, Workload::Trace(trace) if !trace.knows_completions());
-    let open = mode.map_or(speed.is_some() || blind, |mode| mode == ReplayMode::Open);
-    Ok(if open { Replay::Open { speed: speed.unwrap_or(1.0) } } else { Replay::Closed })
-}
-
-/// How a trace is replayed, as options.
-pub(crate) fn replay_options(experiment: &Experiment, option: &mut impl FnMut(&str, String)) {
-    match experiment.replay {
-        _ if !matches!(experiment.workload(), Workload::Trace(_)) => {}
-        Replay::Closed => option("--replay", "closed".to_owned()),
-        Replay::Open { speed } => {
-            option("--replay", "open".to_owned());
-            option("--speed", speed.to_string());
+impl From<ReplayMode> for asked::ReplayMode {
+    fn from(mode: ReplayMode) -> Self {
+        match mode {
+            ReplayMode::Closed => Self::Closed,
+            ReplayMode::Open => Self::Open,
         }
     }
 }

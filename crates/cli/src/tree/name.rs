@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use iosched_kernel::attribute::{Declaration, chosen, declaration};
+use iosched_lab::asked::nearest;
 
 use super::{Disks, Entry, Tree, TreeError};
 use crate::fail::usage;
-use crate::nearest::nearest;
 
 /// Where names are looked for in a disk's directory, in this order.
 const PLACES: &[&str] = &["queue/", "queue/iosched/", ""];

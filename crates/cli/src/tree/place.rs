@@ -46,7 +46,7 @@ pub(super) fn live(given: &Path) -> Result<Option<PathBuf>> {
     let found = directories().into_iter().map(|directory| directory.join(&file));
     found.into_iter().find(|path| iosched_live::control::is_socket(path)).map(Some).ok_or_else(|| {
         let there = lives();
-        let meant = crate::nearest::nearest(name, there.iter().map(String::as_str));
+        let meant = iosched_lab::asked::nearest(name, there.iter().map(String::as_str));
         usage(match (meant, there.as_slice()) {
             (Some(meant), _) => format!("{LIVE}{name}: there is no such live disk; did you mean {LIVE}{meant}?"),
             (None, []) => {

@@ -18,6 +18,7 @@ use iosched_advise::battery::{
 use iosched_advise::calibrate::{Measurer, Target};
 use iosched_disk::{Profile, is_path};
 use iosched_kernel::StateDirectory;
+use iosched_lab::asked::quoted;
 use iosched_lab::verify::{KernelBench, Limits, Verification, Work, for_records, verify};
 use iosched_lab::{
     Control, EQUAL_WITHIN_PERCENT, Progress, Record, RunRecord, SettingRecord, grouped, workload_record,
@@ -27,7 +28,7 @@ use serde_json::json;
 
 use crate::calibrate::{Place, is_model, open_device};
 use crate::fail::{INTERRUPTED, usage};
-use crate::options::{ns, quoted, seconds};
+use crate::options::{ns, seconds};
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
 use crate::watched::{Meter, on_interrupt};
 
@@ -99,7 +100,7 @@ pub(crate) struct DeviceArgs {
 
 pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
     let named = args.profile.as_deref().ok_or_else(|| usage("name the profile that is to predict it: --profile"))?;
-    let profile = crate::device::load(named)?;
+    let profile = Profile::load(named)?;
     let mut outputs = Outputs::new(args.write).prints("the figures").reads_all(&args.from);
     let out = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
     let control = Arc::new(Control::new(1));
@@ -151,7 +152,7 @@ fn measure(args: &DeviceArgs, target: &str, records: &mut Records, control: &Arc
         if args.destroy_data.is_some() {
             return Err(usage("--destroy-data is for block devices; a model has no data"));
         }
-        let device = crate::device::load(target)?;
+        let device = Profile::load(target)?;
         let header = header(args, Target::of_card(device.name(), device.card()), &TODAY.map(str::to_owned))?;
         return simulated(&header, &device, records, control);
     }

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
 use iosched::Op;
+use iosched_disk::Profile;
 use iosched_disk::disksim::service_times;
 use iosched_lab::grouped;
 use iosched_lab::validate::{Closeness, Validation, validate};
@@ -85,7 +86,7 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<ExitCode> {
 }
 
 fn run_disk(args: &DiskArgs) -> Result<()> {
-    let profile = crate::device::load(&args.device)?;
+    let profile = Profile::load(&args.device)?;
     let name = args.trace.display().to_string();
     let text = import::read(&args.trace)?;
     let services = service_times(&name, &text, profile.card().capacity_sectors).map_err(usage)?;

@@ -15,8 +15,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use iosched_trace::{EventReader, EventWriter, ProcessName, ReadOptions, TraceError};
+use iosched_trace::{Action, BlkEvent, EventReader, EventWriter, Payload, ProcessName, ReadOptions, TraceError};
 use tempfile::SpooledTempFile;
 
 use crate::block::BlockDevice;
@@ -87,6 +88,8 @@ pub struct Recorder {
     stream: Stream,
     spool: SpooledTempFile,
     buffer: Vec<u8>,
+    /// Since 1970.
+    begun: Duration,
 }
 
 impl Recorder {
@@ -101,7 +104,8 @@ impl Recorder {
         let opened = OpenOptions::new().read(true).custom_flags(nonblocking).open(&pipe_path);
         let pipe = opened.map_err(|error| RecordError::Io { path: pipe_path.clone(), error })?;
         let (spool, buffer) = (SpooledTempFile::new(MEMORY_BYTES), vec![0; READ_BYTES]);
-        Ok(Self { pipe, tracer, pipe_path, stream: Stream::default(), spool, buffer })
+        let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Self { pipe, tracer, pipe_path, stream: Stream::default(), spool, buffer, begun })
     }
 
     /// Takes what has happened since the last call, without waiting. To be called every few ms: the kernel has room for some 8 MiB of
@@ -138,7 +142,7 @@ impl Recorder {
         let names = self.tracer.names();
         drop(self.pipe);
         self.tracer.end()?;
-        Ok(Recorded { spool: self.spool, names, stream: self.stream })
+        Ok(Recorded { spool: self.spool, names, stream: self.stream, begun: self.begun })
     }
 }
 
@@ -148,6 +152,7 @@ pub struct Recorded {
     spool: SpooledTempFile,
     names: Vec<(u32, Vec<u8>)>,
     stream: Stream,
+    begun: Duration,
 }
 
 impl Recorded {
@@ -169,7 +174,7 @@ impl Recorded {
         self.stream.foreign_bytes()
     }
 
-    /// Writes it as a block trace of one file, with the names of processes: what blkparse and btt read, too.
+    /// Writes it as a block trace of one file, with when it began and the names of processes: what blkparse and btt read, too.
     ///
     /// # Errors
     /// It cannot be written, or what was kept cannot be read.
@@ -178,6 +183,10 @@ impl Recorded {
         let name = "recorded.blktrace.0";
         spool.rewind().map_err(|source| TraceError::Io { file: name.to_owned(), source })?;
         let mut writer = EventWriter::new(out);
+        // First, as blktrace has it: so that a time in which nothing was asked is a trace, too.
+        let payload =
+            Payload::WallClock { seconds: self.begun.as_secs() as u32, nanoseconds: self.begun.subsec_nanos() };
+        writer.write(&BlkEvent { payload, ..BlkEvent::new(Action::NoteTimestamp, iosched::Time::ZERO, 0, 0) })?;
         for (pid, name) in &self.names {
             writer.name_process(iosched::Time::ZERO, *pid, ProcessName::new(name))?;
         }

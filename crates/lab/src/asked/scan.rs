@@ -6,7 +6,10 @@ const SETTINGS_MAX: usize = 256;
 /// The settings that a text stands for: itself, if nothing in it is scanned; with several scans, every combination.
 ///
 /// A scan is `name=LOW..HIGH` or `name=LOW..HIGH/STEP`, whole numbers, with both ends; the last step may end below `HIGH`.
-pub(crate) fn scanned(text: &str) -> Result<Vec<String>, String> {
+///
+/// # Errors
+/// What is no scan, and what would be one; or that it stands for too many.
+pub fn scanned(text: &str) -> Result<Vec<String>, String> {
     let Some((elevator, values)) = text.split_once(':') else { return Ok(vec![text.to_owned()]) };
     let mut all = vec![format!("{elevator}:")];
     for (number, part) in values.split(',').enumerate() {

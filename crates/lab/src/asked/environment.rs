@@ -4,7 +4,7 @@ use iosched_workload::fio::{Environment, Machine};
 
 /// This process' variables, files and machine.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ProcessEnvironment;
+pub struct ProcessEnvironment;
 
 impl Environment for ProcessEnvironment {
     fn variable(&self, name: &str) -> Option<String> {

@@ -3,7 +3,7 @@
 //! `shlex` would put quotes round `cfq:slice_idle=0`, which every shell takes as it is.
 
 /// As a POSIX shell wants it.
-pub(crate) fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@+%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

@@ -1,7 +1,7 @@
 //! What was meant, most likely, by a name that there is not.
 
 /// The name nearest to `given`, if one is near: a letter or two that are missing, too many, wrong or swapped.
-pub(crate) fn nearest<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub fn nearest<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let given = given.trim().to_lowercase();
     let far = (given.chars().count() / 3).max(1);
     let distances = known.into_iter().map(|name| (strsim::damerau_levenshtein(&given, &name.to_lowercase()), name));
@@ -9,12 +9,12 @@ pub(crate) fn nearest<'k>(given: &str, known: impl IntoIterator<Item = &'k str>)
 }
 
 /// `; did you mean cfq?`, to be put behind what is wrong; empty if nothing is near.
-pub(crate) fn did_you_mean<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+pub fn did_you_mean<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     nearest(given, known).map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }
 
 /// The names in a list as errors have it.
-pub(crate) fn listed(names: &str) -> impl Iterator<Item = &str> {
+pub fn listed(names: &str) -> impl Iterator<Item = &str> {
     names.split(", ")
 }
 

@@ -2,11 +2,14 @@
 
 use iosched::{Registered, Registry, Setting, SettingError};
 
+use super::nearest::{did_you_mean, listed};
 use super::scan::scanned;
-use crate::nearest::{did_you_mean, listed};
 
 /// What one --scheduler names: a setting, one for each value of a scan, or several elevators with their defaults.
-pub(crate) fn settings(text: &str) -> Result<Vec<Setting>, String> {
+///
+/// # Errors
+/// What is wrong with it, and what was meant, most likely.
+pub fn settings(text: &str) -> Result<Vec<Setting>, String> {
     let defaults = |wanted: fn(&Registered) -> bool| {
         let linux = Registry::linux();
         let elevators = linux.elevators().iter().filter(|elevator| wanted(elevator));
@@ -19,7 +22,11 @@ pub(crate) fn settings(text: &str) -> Result<Vec<Setting>, String> {
     }
 }
 
-pub(crate) fn setting(text: &str) -> Result<Setting, String> {
+/// A setting as it is written.
+///
+/// # Errors
+/// What is wrong with it, and what was meant, most likely.
+pub fn setting(text: &str) -> Result<Setting, String> {
     text.parse().map_err(|error: SettingError| {
         let meant = match &error {
             SettingError::UnknownElevator(unknown) => did_you_mean(&unknown.name, unknown.known.iter().copied()),

@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
 use iosched_trace::{ReadOptions, TraceReader};
-use iosched_workload::{Trace, Workload};
+use iosched_workload::{Trace, Workload, WorkloadError};
 
-pub(crate) const NAME: &str = "pgbench.blktrace";
+/// What it is called.
+pub const NAME: &str = "pgbench.blktrace";
 
 const FILES: [(&str, &[u8]); 2] = [
-    ("pgbench.blktrace.0.zst", include_bytes!("../../trace/samples/pgbench.blktrace.0.zst")),
-    ("pgbench.blktrace.1.zst", include_bytes!("../../trace/samples/pgbench.blktrace.1.zst")),
+    ("pgbench.blktrace.0.zst", include_bytes!("../../../trace/samples/pgbench.blktrace.0.zst")),
+    ("pgbench.blktrace.1.zst", include_bytes!("../../../trace/samples/pgbench.blktrace.1.zst")),
 ];
 
 /// The sample, ready for replay.
-pub(crate) fn open() -> Result<Workload> {
+///
+/// # Errors
+/// None: it is what it was when this was built.
+pub fn sample() -> Result<Workload, WorkloadError> {
     let files = FILES.map(|(name, bytes)| (name.to_owned(), bytes));
     let reader = TraceReader::from_readers(files, &ReadOptions::default())?;
     Ok(Workload::Trace(Arc::new(Trace::read(NAME, reader)?)))

@@ -1,0 +1,352 @@
+//! A comparison as people ask for it: names, texts and numbers, made into an [`Experiment`].
+//!
+//! The command and other languages ask in the same words, and get the same experiment, to the byte of its records.
+//! Nothing here prints.
+
+mod environment;
+mod nearest;
+mod sample;
+mod scan;
+mod settings;
+mod words;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use iosched::{Setting, UnknownElevator};
+use iosched_disk::{Profile, ProfileError};
+use iosched_sim::Replay;
+use iosched_trace::{ReadOptions, TraceError};
+use iosched_workload::{Workload, WorkloadError};
+
+use crate::compare::EQUAL_WITHIN_PERCENT;
+use crate::error::LabError;
+use crate::experiment::Experiment;
+use crate::machine::MachineProfile;
+
+pub use environment::ProcessEnvironment;
+pub use nearest::{did_you_mean, listed, nearest};
+pub use sample::{NAME as SAMPLE_NAME, sample};
+pub use scan::scanned;
+pub use settings::{setting, settings};
+pub use words::quoted;
+
+/// Runs of each setting if nothing is said.
+pub const RUNS: u32 = 10;
+/// The device if none is named.
+pub const DEVICE: &str = "sata-7200";
+/// The machine that applications run on if none is named.
+pub const MACHINE: &str = "server-2010";
+/// The schedulers if none is named: those that today's kernels have, and CFQ beside them; and their baseline.
+const SCHEDULERS: [&str; 5] = ["none", "mq-deadline", "kyber", "bfq", "cfq"];
+const BASELINE: &str = "mq-deadline";
+/// Stands for standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// What cannot be compared as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum AskedError {
+    /// An argument has no such value, or none beside the others.
+    #[error("{argument} {value}{}{problem}", if value.is_empty() { "" } else { ": " })]
+    Argument {
+        /// Its name, as the command has it without dashes.
+        argument: &'static str,
+        /// What was given; empty if that says nothing, and then the problem goes on from the name.
+        value: String,
+        /// What is wrong with it, and what would be right.
+        problem: String,
+    },
+    /// The workload is none.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// The device is none.
+    #[error("{0}{meant}", meant = profile_meant(.0))]
+    Profile(#[from] ProfileError),
+    /// They do not go together.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+}
+
+fn profile_meant(error: &ProfileError) -> String {
+    match error {
+        ProfileError::Unknown { name, known } => did_you_mean(name, listed(known)),
+        _ => String::new(),
+    }
+}
+
+impl AskedError {
+    /// Of an argument whose value is not one.
+    #[must_use]
+    pub fn argument(argument: &'static str, value: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Argument { argument, value: value.into(), problem: problem.into() }
+    }
+}
+
+impl From<TraceError> for AskedError {
+    fn from(error: TraceError) -> Self {
+        Self::Workload(error.into())
+    }
+}
+
+impl From<UnknownElevator> for AskedError {
+    fn from(error: UnknownElevator) -> Self {
+        let meant = did_you_mean(&error.name, error.known.iter().copied());
+        Self::argument("scheduler", &error.name, format!("{error}{meant}"))
+    }
+}
+
+/// How a trace's times are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayMode {
+    /// Each process keeps its order and its think times.
+    Closed,
+    /// I/Os arrive when they did in the recording.
+    Open,
+}
+
+/// A comparison in simulation, as it is asked for. [`Asked::default`] asks for what the command does if nothing is said.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// A file, `-` for standard input, or an application's command line; a recorded pgbench run if there is none.
+    pub workload: Option<PathBuf>,
+    /// How a trace is read.
+    pub reading: ReadOptions,
+    /// Profiles: names, or files with a `/` or `.toml`.
+    pub devices: Vec<String>,
+    /// The machine that an application runs on.
+    pub machine: Option<String>,
+    /// Settings, scans of them, `all` or `today`.
+    pub schedulers: Vec<String>,
+    /// The setting that the others are compared with; the first if there is none.
+    pub baseline: Option<String>,
+    /// Runs of each setting on each device.
+    pub runs: u32,
+    /// Every run's seed follows from it.
+    pub seed: u64,
+    /// How a trace's times are used: open where a speed is given, or the recording does not say when I/Os completed.
+    pub replay: Option<ReplayMode>,
+    /// How many times faster than recorded I/Os arrive.
+    pub speed: Option<f64>,
+    /// Differences within so many per cent of the baseline matter to nobody.
+    pub equal_within_percent: f64,
+    /// The first seconds of each run do not count.
+    pub warm_up_s: f64,
+    /// Each run ends after so long, warm-up aside.
+    pub run_for_s: Option<f64>,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            workload: None,
+            reading: ReadOptions::default(),
+            devices: vec![DEVICE.to_owned()],
+            machine: None,
+            schedulers: Vec::new(),
+            baseline: None,
+            runs: RUNS,
+            seed: 1,
+            replay: None,
+            speed: None,
+            equal_within_percent: EQUAL_WITHIN_PERCENT,
+            warm_up_s: 0.0,
+            run_for_s: None,
+        }
+    }
+}
+
+impl Asked {
+    /// The workload; the sample if none is named.
+    ///
+    /// # Errors
+    /// It is none, or options of traces are given to something else.
+    pub fn open_workload(&self) -> Result<Workload, AskedError> {
+        open_workload(self.workload.as_deref(), &self.reading)
+    }
+
+    /// The experiment that is asked for; everything is checked.
+    ///
+    /// # Errors
+    /// What cannot be so, and what would be right.
+    pub fn experiment(&self) -> Result<Experiment, AskedError> {
+        self.experiment_on(self.open_workload()?)
+    }
+
+    /// The same with a workload that is open.
+    ///
+    /// # Errors
+    /// As [`Self::experiment`].
+    pub fn experiment_on(&self, workload: Workload) -> Result<Experiment, AskedError> {
+        let profiles = self.devices.iter().map(|device| Profile::load(device)).collect::<Result<Vec<_>, _>>()?;
+        let wrong = |argument, text: &str| {
+            let text = text.to_owned();
+            move |problem: String| AskedError::argument(argument, text, problem)
+        };
+        let mut named = Vec::new();
+        for text in &self.schedulers {
+            named.extend(settings(text).map_err(wrong("scheduler", text))?);
+        }
+        let baseline = self.baseline.as_ref().map(|text| setting(text).map_err(wrong("baseline", text)));
+        let mut baseline = baseline.transpose()?.map(|baseline| baseline.to_string());
+        if named.is_empty() {
+            named = SCHEDULERS.into_iter().map(Setting::defaults).collect();
+            baseline.get_or_insert_with(|| BASELINE.to_owned());
+        }
+        let replay = replay(self.replay, self.speed, &workload)?;
+        let machine = machine(self.machine.as_deref(), &workload)?;
+        let mut profiles = profiles.into_iter();
+        let nothing = || AskedError::argument("device", "", "names nothing to run on: at least one is needed");
+        let mut experiment = Experiment::new(workload, profiles.next().ok_or_else(nothing)?, named)?;
+        profiles.try_for_each(|profile| experiment.add_device(profile))?;
+        machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
+        for (number, device) in self.devices.iter().enumerate().filter(|(_, device)| iosched_disk::is_path(device)) {
+            if let Ok(text) = std::fs::read_to_string(device) {
+                experiment.keep_profile_text(number, text);
+            }
+        }
+        if let Some(baseline) = baseline {
+            experiment.set_baseline(&baseline)?;
+        }
+        experiment.runs = self.runs;
+        experiment.seed = self.seed;
+        experiment.equal_within_percent = self.equal_within_percent;
+        experiment.replay = replay;
+        let limits = crate::verify::Limits { warm_up_ns: ns(self.warm_up_s), run_for_ns: self.run_for_s.map(ns) };
+        (experiment.warm_up_ns, experiment.limit) = (limits.warm_up_ns, limits.of_runs());
+        experiment.command = self.command(&experiment);
+        Ok(experiment)
+    }
+
+    /// The command line that makes the same records, every choice spelled out.
+    fn command(&self, experiment: &Experiment) -> String {
+        let mut words = vec!["iosched".to_owned(), "compare".to_owned()];
+        if let Some(path) = &self.workload {
+            words.extend(["--workload".to_owned(), quoted(&path.display().to_string())]);
+        }
+        words.extend(reading_words(&self.reading));
+        let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
+        let header = experiment.header();
+        if let Some(machine) = header.machine {
+            option("--machine", machine.name);
+        }
+        self.devices.iter().for_each(|device| option("--device", device.clone()));
+        experiment.settings().iter().for_each(|setting| option("--scheduler", setting.label.clone()));
+        option("--baseline", header.settings[header.baseline].label.clone());
+        option("--runs", self.runs.to_string());
+        option("--seed", self.seed.to_string());
+        if self.equal_within_percent != EQUAL_WITHIN_PERCENT {
+            option("--equal-within", self.equal_within_percent.to_string());
+        }
+        if let Some(seconds) = self.run_for_s {
+            option("--run-for", seconds.to_string());
+        }
+        if self.warm_up_s > 0.0 {
+            option("--warm-up", self.warm_up_s.to_string());
+        }
+        replay_options(experiment, &mut option);
+        words.join(" ")
+    }
+}
+
+/// Seconds in ns.
+#[must_use]
+pub fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}
+
+/// A file, `-` for standard input, or an application's command line; the sample if there is none.
+///
+/// # Errors
+/// It is none, or `reading` has options of traces and it is something else.
+pub fn open_workload(path: Option<&Path>, reading: &ReadOptions) -> Result<Workload, AskedError> {
+    let workload = match path {
+        Some(path) if path == Path::new(STANDARD_INPUT) => read_workload("standard input", std::io::stdin(), reading)?,
+        Some(path) => Workload::open_as(path, &ProcessEnvironment, reading)?,
+        None => sample()?,
+    };
+    of_its_kind(workload, reading)
+}
+
+/// What `source` holds: a trace, a job file or a task file; `name` is what it is called.
+///
+/// # Errors
+/// As [`open_workload`].
+pub fn read_workload(
+    name: &str,
+    source: impl Read + Send + 'static,
+    reading: &ReadOptions,
+) -> Result<Workload, AskedError> {
+    of_its_kind(Workload::read(name, source, &ProcessEnvironment, reading)?, reading)
+}
+
+fn of_its_kind(workload: Workload, reading: &ReadOptions) -> Result<Workload, AskedError> {
+    let given = match reading {
+        ReadOptions { format: Some(_), .. } => "input-format",
+        ReadOptions { columns: Some(_), .. } => "columns",
+        ReadOptions { partial: true, .. } => "partial",
+        _ => return Ok(workload),
+    };
+    match workload {
+        Workload::Trace(_) => Ok(workload),
+        _ => Err(AskedError::argument(given, "", "is for traces, and this workload is none")),
+    }
+}
+
+/// How a trace is read, as words of a command line.
+#[must_use]
+pub fn reading_words(reading: &ReadOptions) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
+    reading.format.iter().for_each(|format| option("--input-format", format.to_string()));
+    reading.columns.iter().for_each(|columns| option("--columns", columns.to_string()));
+    if reading.partial {
+        words.push("--partial".to_owned());
+    }
+    words
+}
+
+/// How a trace's times are used: as was asked for; else open with a speed, or where the recording does not tell which I/O waited for
+/// which.
+///
+/// # Errors
+/// It is no trace, or a speed is given to closed replay.
+pub fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload) -> Result<Replay, AskedError> {
+    let wrong = |argument, problem: &str| Err(AskedError::argument(argument, "", problem));
+    if !matches!(workload, Workload::Trace(_)) && (mode.is_some() || speed.is_some()) {
+        let argument = if mode.is_some() { "replay" } else { "speed" };
+        return wrong(argument, "is for traces; other workloads say themselves when tasks submit");
+    }
+    if mode == Some(ReplayMode::Closed) && speed.is_some() {
+        return wrong("speed", "needs open replay: in closed replay, processes go as fast as the device lets them");
+    }
+    let blind = matches!(workload, Workload::Trace(trace) if !trace.knows_completions());
+    let open = mode.map_or(speed.is_some() || blind, |mode| mode == ReplayMode::Open);
+    Ok(if open { Replay::Open { speed: speed.unwrap_or(1.0) } } else { Replay::Closed })
+}
+
+/// How a trace is replayed, as options.
+pub fn replay_options(experiment: &Experiment, option: &mut impl FnMut(&str, String)) {
+    match experiment.replay {
+        _ if !matches!(experiment.workload(), Workload::Trace(_)) => {}
+        Replay::Closed => option("--replay", "closed".to_owned()),
+        Replay::Open { speed } => {
+            option("--replay", "open".to_owned());
+            option("--speed", speed.to_string());
+        }
+    }
+}
+
+/// The machine that an application runs on; `None` of other workloads.
+///
+/// # Errors
+/// There is none of that name, or the workload is no application.
+pub fn machine(name: Option<&str>, workload: &Workload) -> Result<Option<MachineProfile>, AskedError> {
+    match (workload, name) {
+        (Workload::Application(_), name) => Ok(Some(MachineProfile::load(name.unwrap_or(MACHINE))?)),
+        (_, Some(name)) => {
+            let problem = "is for applications; other workloads go to the device itself";
+            Err(AskedError::argument("machine", name, problem))
+        }
+        (_, None) => Ok(None),
+    }
+}
