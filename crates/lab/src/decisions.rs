@@ -76,6 +76,12 @@ pub(crate) fn class_name(class: IoClass) -> &'static str {
     }
 }
 
+/// All that is said of a decision: `ev` is what it is.
+#[must_use]
+pub fn decision_json(decision: &Decision) -> Value {
+    event(decision)
+}
+
 fn event(decision: &Decision) -> Value {
     match *decision {
         Decision::Insert { cookie, pid, sector, nr_sectors, op, sync, .. } => json!({

@@ -51,7 +51,7 @@ mod words;
 pub use answer::{Answer, Group, NOTHING_WAITS_PERCENT, idle_in_words, sure_sentence, verdicts_in_words};
 pub use blktrace::write_blktrace;
 pub use compare::{Bounds, Comparison, EQUAL_WITHIN_PERCENT, SIGNIFICANCE, Verdict, compare};
-pub use decisions::write_decisions;
+pub use decisions::{decision_json, write_decisions};
 pub use doubt::{Doubt, RUNS_PUBLISHED, SECONDS_PUBLISHED, incomplete};
 pub use error::LabError;
 pub use execute::{Finished, Progress, counts, execute};

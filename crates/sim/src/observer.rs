@@ -147,6 +147,11 @@ pub trait Observer {
         let _ = (now_ns, request, waiting, in_device);
     }
 
+    /// A bio is done, by its ordinal; an I/O is done with the last of its bios.
+    fn bio_done(&mut self, now_ns: u64, bio: u64) {
+        let _ = (now_ns, bio);
+    }
+
     /// An I/O is done.
     fn completed(&mut self, now_ns: u64, io: &Completed) {
         let _ = (now_ns, io);
@@ -185,6 +190,7 @@ macro_rules! hand_on {
         hand_on! { method submitted(now_ns: u64, bio: &Submitted), $this, $first, $second }
         hand_on! { method decision(now_ns: u64, decision: &Decision), $this, $first, $second }
         hand_on! { method dispatched(now_ns: u64, request: &Dispatched, waiting: usize, in_device: u32), $this, $first, $second }
+        hand_on! { method bio_done(now_ns: u64, bio: u64), $this, $first, $second }
         hand_on! { method completed(now_ns: u64, io: &Completed), $this, $first, $second }
         hand_on! { method change(now_ns: u64, change: &Change), $this, $first, $second }
         hand_on! { method rerun(now_ns: u64), $this, $first, $second }

@@ -233,6 +233,11 @@ impl Trace {
         self.resolution_ns
     }
 
+    /// Says how exact arrivals are, ns, of a trace whose format does not.
+    pub fn set_resolution_ns(&mut self, resolution_ns: u64) {
+        self.resolution_ns = resolution_ns.max(1);
+    }
+
     /// Records that lie beyond any device or lifetime and were left out.
     #[must_use]
     pub fn left_out(&self) -> u64 {

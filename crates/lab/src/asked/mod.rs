@@ -177,7 +177,15 @@ impl Asked {
     /// # Errors
     /// As [`Self::experiment`].
     pub fn experiment_on(&self, workload: Workload) -> Result<Experiment, AskedError> {
-        let profiles = self.devices.iter().map(|device| Profile::load(device)).collect::<Result<Vec<_>, _>>()?;
+        let profiles = self.devices.iter().map(|device| Profile::load(device)).collect::<Result<_, _>>()?;
+        self.experiment_of(workload, profiles)
+    }
+
+    /// The same with devices, too: [`Self::devices`] says only where they came from.
+    ///
+    /// # Errors
+    /// As [`Self::experiment`].
+    pub fn experiment_of(&self, workload: Workload, profiles: Vec<Profile>) -> Result<Experiment, AskedError> {
         let wrong = |argument, text: &str| {
             let text = text.to_owned();
             move |problem: String| AskedError::argument(argument, text, problem)

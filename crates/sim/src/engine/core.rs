@@ -548,6 +548,7 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// One bio is done; returns task and tag of its I/O if that is done by it.
     #[inline]
     pub(super) fn bio_done(&mut self, cookie: u64) -> Option<(u32, u32)> {
+        self.observer.bio_done(self.now_ns, cookie >> SLOT_BITS);
         let slot = (cookie & ((1 << SLOT_BITS) - 1)) as u32;
         let io = &mut self.ios[slot as usize];
         io.parts -= 1;

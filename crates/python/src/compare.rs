@@ -1,0 +1,351 @@
+//! Settings beside each other, as `iosched compare` has them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use arrow_array::{BooleanArray, Float64Array, StringArray, UInt32Array};
+use iosched_lab::asked::{self, Asked, ReplayMode};
+use iosched_lab::{
+    Control, Direction, EQUAL_WITHIN_PERCENT, Experiment, Figure, Finished, LabError, Progress, RecordReader,
+    RecordWriter, Records, Results, execute,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::{of_asked, of_lab, usage};
+use crate::simulate::{Run, run_of};
+use crate::table::{Columns, Table};
+use crate::trace::words;
+use crate::values::{Device, Workload, check_length, one_or_more, setting_text, stream, within};
+use crate::waiting::interruptible;
+
+// What Python shows as defaults are literals.
+const _: () = assert!(asked::RUNS == 10 && EQUAL_WITHIN_PERCENT == 5.0);
+
+/// Runs each scheduler on the same workload, devices and seeds, and says which serves it best, and how sure that is: `iosched compare` in simulation.
+///
+/// `workload` is a Workload, a Trace, a path, a command line or a dict of tasks; None is the sample that comes with iosched. `device` and
+/// `scheduler` are one or a list: a Device, a name, a file or a dict; a Setting or a text such as "cfq:slice_idle=0..8/2", "all" or "today".
+#[pyfunction]
+#[pyo3(signature = (
+    workload=None, device=None, scheduler=None, *, baseline=None, runs=10, seed=1, machine=None, replay=None, speed=None,
+    equal_within=5.0, run_for=None, warm_up=0.0, jobs=None
+))]
+#[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
+pub(crate) fn compare(
+    py: Python<'_>,
+    workload: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+    scheduler: Option<&Bound<'_, PyAny>>,
+    baseline: Option<&Bound<'_, PyAny>>,
+    runs: u32,
+    seed: u64,
+    machine: Option<String>,
+    replay: Option<&str>,
+    speed: Option<f64>,
+    equal_within: f64,
+    run_for: Option<f64>,
+    warm_up: f64,
+    jobs: Option<usize>,
+) -> PyResult<Comparison> {
+    let workload = Workload::from_any(workload)?;
+    let devices = match device {
+        None => vec![Device::new(asked::DEVICE.into())?],
+        Some(given) => one_or_more(given)?.iter().map(Device::from_any).collect::<PyResult<_>>()?,
+    };
+    let schedulers = match scheduler {
+        None => Vec::new(),
+        Some(given) => one_or_more(given)?.iter().map(setting_text).collect::<PyResult<_>>()?,
+    };
+    within("equal_within", equal_within, 0.01..=100.0, "per cent")?;
+    check_length(warm_up, run_for, speed)?;
+    let asked = Asked {
+        workload: workload.path.clone(),
+        reading: workload.reading.clone(),
+        devices: devices.iter().map(|own| own.named.clone().unwrap_or_else(|| own.profile.name().to_owned())).collect(),
+        machine,
+        schedulers,
+        baseline: baseline.map(setting_text).transpose()?,
+        runs,
+        seed,
+        replay: replay.map(replay_mode).transpose()?,
+        speed,
+        equal_within_percent: equal_within,
+        warm_up_s: warm_up,
+        run_for_s: run_for,
+    };
+    let profiles = devices.iter().map(|own| own.profile.clone()).collect();
+    let mut experiment = asked.experiment_of(workload.inner.clone(), profiles).map_err(|error| of_asked(&error))?;
+    for (number, own) in devices.iter().enumerate().filter(|(_, own)| own.named.is_none()) {
+        experiment.keep_profile_text(number, own.to_toml_text().to_owned());
+    }
+    if !workload.is_named() || devices.iter().any(|own| own.named.is_none()) {
+        // No command line has what Python has made.
+        experiment.command = format!("iosched.compare({}, …)", workload.inner.name());
+    }
+    let control = Control::new(jobs.unwrap_or_else(cpus));
+    let mut written = Vec::new();
+    let carry_out = || {
+        let mut writer = RecordWriter::new(&mut written);
+        execute(&experiment, &control, |progress| match progress {
+            Progress::Record(record) => {
+                writer.write(record).map_err(|source| LabError::Io { file: "records".to_owned(), source })
+            }
+            Progress::Done { .. } => Ok(()),
+        })
+    };
+    // The second call ends runs under way.
+    let stop = || (0..2).for_each(|_| control.interrupt());
+    let finished = interruptible(py, carry_out, stop)?;
+    let Finished { records, .. } = finished.map_err(|error| of_lab(&error))?;
+    Ok(Comparison { records, written, experiment: Some(experiment) })
+}
+
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
+}
+
+pub(crate) fn replay_mode(text: &str) -> PyResult<ReplayMode> {
+    match text {
+        "closed" => Ok(ReplayMode::Closed),
+        "open" => Ok(ReplayMode::Open),
+        _ => Err(usage(format_args!("replay {text}: is closed or open"))),
+    }
+}
+
+/// What a comparison gave: figures of every run, verdicts, doubts, and the answer.
+#[pyclass(frozen, module = "iosched")]
+pub(crate) struct Comparison {
+    records: Records,
+    /// The same as lines, in the order in which they were made.
+    written: Vec<u8>,
+    /// `None` of records that were read.
+    experiment: Option<Experiment>,
+}
+
+impl Comparison {
+    fn read(bytes: Vec<u8>, name: &str) -> PyResult<Self> {
+        let records = RecordReader::read(stream(bytes.clone()), name).map_err(|error| of_lab(&error))?;
+        Ok(Self { records, written: bytes, experiment: None })
+    }
+
+    /// What is said of each device, and its name.
+    fn results(&self) -> impl Iterator<Item = (&str, Results)> {
+        let all = self.records.devices();
+        all.map(|on| (on.device().name.as_str(), Results::of(on)))
+    }
+
+    fn label(&self, setting: usize) -> &str {
+        &self.records.header.settings[setting].label
+    }
+}
+
+/// Which way is good.
+const fn better(direction: Direction) -> Option<&'static str> {
+    match direction {
+        Direction::Higher => Some("higher"),
+        Direction::Lower => Some("lower"),
+        Direction::Neither => None,
+    }
+}
+
+#[pymethods]
+impl Comparison {
+    /// A row for each figure of each run: device, scheduler, run, seed, figure, value, unit.
+    #[getter]
+    fn figures(&self, py: Python<'_>) -> PyResult<Table> {
+        py.detach(|| {
+            let runs = self.records.runs.iter();
+            let rows: Vec<_> = runs
+                .flat_map(|run| {
+                    let all = Figure::ALL.iter();
+                    all.filter_map(move |&figure| Some((run, figure, figure.of(&run.result)?)))
+                })
+                .collect();
+            let device = |run: &iosched_lab::RunRecord| self.records.header.devices[run.device].name.as_str();
+            Columns::default()
+                .with("device", words(rows.iter().map(|(run, ..)| device(run))))
+                .with("scheduler", words(rows.iter().map(|(run, ..)| self.label(run.setting))))
+                .with("run", UInt32Array::from_iter_values(rows.iter().map(|(run, ..)| run.run)))
+                .with("seed", arrow_array::UInt64Array::from_iter_values(rows.iter().map(|(run, ..)| run.seed)))
+                .with("figure", words(rows.iter().map(|(_, figure, _)| figure.id())))
+                .with("value", Float64Array::from_iter_values(rows.iter().map(|row| row.2)))
+                .with("unit", words(rows.iter().map(|(_, figure, _)| figure.unit())))
+                .table()
+        })
+    }
+
+    /// A row for each figure of each setting on each device: its mean and standard deviation over complete rounds, and what the comparison with the
+    /// baseline says, with its 95 % interval.
+    #[getter]
+    fn verdicts(&self, py: Python<'_>) -> PyResult<Table> {
+        py.detach(|| {
+            let all: Vec<_> = self.results().collect();
+            let mut rows = Vec::new();
+            for (device, results) in &all {
+                for figure in &results.figures {
+                    let own = figure.settings.iter().enumerate();
+                    rows.extend(own.filter_map(|(number, own)| Some((*device, figure, number, own.as_ref()?))));
+                }
+            }
+            let compared = || rows.iter().map(|(.., own)| own.comparison.as_ref());
+            let number = |of: fn(&iosched_lab::Comparison) -> Option<f64>| {
+                compared().map(|own| own.and_then(of)).collect::<Float64Array>()
+            };
+            Columns::default()
+                .with("device", words(rows.iter().map(|row| row.0)))
+                .with("scheduler", words(rows.iter().map(|row| self.label(row.2))))
+                .with("figure", words(rows.iter().map(|row| row.1.figure.id())))
+                .with("unit", words(rows.iter().map(|row| row.1.figure.unit())))
+                .with("better", rows.iter().map(|row| better(row.1.figure.direction())).collect::<StringArray>())
+                .with("mean", Float64Array::from_iter_values(rows.iter().map(|row| row.3.mean)))
+                .with("sd", rows.iter().map(|row| row.3.sd).collect::<Float64Array>())
+                .with("verdict", compared().map(|own| own.map(|own| own.verdict.id())).collect::<StringArray>())
+                .with("difference", number(|own| Some(own.difference)))
+                .with("low", number(|own| own.interval.map(|(low, _)| low)))
+                .with("high", number(|own| own.interval.map(|(_, high)| high)))
+                .with("percent", number(|own| own.percent))
+                .with("p", number(|own| own.p))
+                .with("runs_needed", compared().map(|own| own.and_then(|own| own.runs_needed)).collect::<UInt32Array>())
+                .with(
+                    "baseline",
+                    rows.iter().map(|row| Some(row.2 == self.records.header.baseline)).collect::<BooleanArray>(),
+                )
+                .table()
+        })
+    }
+
+    /// The best setting, in a sentence for each device.
+    #[getter]
+    fn answer(&self) -> String {
+        let several = self.records.header.devices.len() > 1;
+        let told = self.results().map(|(device, results)| {
+            let sentence = results.answer_sentence(&self.records.header);
+            if several { format!("{device}: {sentence}") } else { sentence }
+        });
+        told.collect::<Vec<_>>().join("\n")
+    }
+
+    /// What makes it doubtful, a sentence each.
+    #[getter]
+    fn doubts(&self) -> Vec<String> {
+        let mut said: Vec<String> = Vec::new();
+        for (_, results) in self.results() {
+            for doubt in results.doubts.iter().map(ToString::to_string) {
+                if !said.contains(&doubt) {
+                    said.push(doubt);
+                }
+            }
+        }
+        said
+    }
+
+    /// The devices' names.
+    #[getter]
+    fn devices(&self) -> Vec<&str> {
+        self.records.header.devices.iter().map(|device| device.name.as_str()).collect()
+    }
+
+    /// The settings compared, as they are written.
+    #[getter]
+    fn schedulers(&self) -> Vec<&str> {
+        self.records.header.settings.iter().map(|setting| setting.label.as_str()).collect()
+    }
+
+    /// The setting that the others are compared with.
+    #[getter]
+    fn baseline(&self) -> &str {
+        self.label(self.records.header.baseline)
+    }
+
+    /// The command line that makes the same records.
+    #[getter]
+    fn command(&self) -> &str {
+        &self.records.header.command
+    }
+
+    /// One of its runs again, I/O by I/O: `.requests` of it is a table. Of records that were read there are none: nothing says where their workload
+    /// is.
+    #[pyo3(signature = (scheduler, *, device=0, run=0))]
+    fn run(&self, py: Python<'_>, scheduler: &Bound<'_, PyAny>, device: usize, run: u32) -> PyResult<Run> {
+        let experiment = self
+            .experiment
+            .as_ref()
+            .ok_or_else(|| usage("these records were read from a file; compare(...) gives what can be run again"))?;
+        let text = setting_text(scheduler)?;
+        let known = || self.schedulers().join(", ");
+        let number = self.schedulers().iter().position(|label| *label == text);
+        let number =
+            number.ok_or_else(|| usage(format_args!("scheduler {text}: was not compared; there are {}", known())))?;
+        if device >= experiment.profiles().len() || run >= experiment.runs {
+            let (devices, runs) = (experiment.profiles().len(), experiment.runs);
+            return Err(usage(format_args!(
+                "device {device}, run {run}: there are {devices} and {runs}, counted from 0"
+            )));
+        }
+        run_of(py, &experiment.plan(device, number, run), true)
+    }
+
+    /// Writes the report, one HTML page that needs nothing else.
+    fn report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| whole(&path, iosched_report::html(&self.records, None).as_bytes()))
+    }
+
+    /// Writes the records: what `iosched report` reads, and `load`.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| whole(&path, &self.written))
+    }
+
+    /// Reads records that `save` or `iosched compare --records` wrote.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        py.detach(|| Self::read(fs::read(&path)?, &path.display().to_string()))
+    }
+
+    /// The records as JSON lines.
+    fn records<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.written)
+    }
+
+    fn __repr__(&self) -> String {
+        let Records { header, .. } = &self.records;
+        let rounds = self.records.rounds().len();
+        format!(
+            "<iosched.Comparison of {} on {}: {} runs each>\n{}",
+            self.schedulers().join(", "),
+            self.devices().join(", "),
+            rounds.min(header.runs as usize),
+            self.answer()
+        )
+    }
+
+    /// The report in a notebook.
+    fn _repr_html_(&self, py: Python<'_>) -> String {
+        let page = py.detach(|| iosched_report::html(&self.records, None));
+        let page = page.replace('&', "&amp;").replace('"', "&quot;");
+        format!(
+            "<iframe srcdoc=\"{page}\" style=\"width:100%;height:40em;border:0\" title=\"iosched report\"></iframe>"
+        )
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let bytes = PyBytes::new(slf.py(), &slf.get().written);
+        Ok((slf.get_type().getattr("_again")?, (bytes,)))
+    }
+
+    #[staticmethod]
+    fn _again(bytes: Vec<u8>) -> PyResult<Self> {
+        Self::read(bytes, "records")
+    }
+}
+
+/// Writes a file whole or not at all.
+fn whole(path: &Path, bytes: &[u8]) -> PyResult<()> {
+    let name = path.file_name().ok_or_else(|| usage(format_args!("{}: names no file", path.display())))?;
+    let part = path.with_file_name(format!(".{}.part-{}", name.to_string_lossy(), std::process::id()));
+    let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    written.map_err(Into::into)
+}

@@ -1,0 +1,48 @@
+//! The native part of the Python package `iosched`: the simulator and the lab, with values, tables and exceptions as Python has them.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `values.rs` | `Device`, `Workload` and `Setting`: what is asked about |
+//! | `trace.rs` | `Trace`: recorded I/O, from files and tables and back |
+//! | `compare.rs` | `compare` and `Comparison`: settings beside each other, as `iosched compare` has them |
+//! | `simulate.rs` | `simulate` and `Run`: one run, I/O by I/O |
+//! | `table.rs` | `Table`: columns that speak the Arrow PyCapsule protocol |
+//! | `error.rs` | exceptions, in the libraries' own words |
+//! | `waiting.rs` | work without the GIL that Ctrl-C ends |
+//!
+//! What is computed here is computed by the crates that the command uses; nothing is decided twice.
+#![forbid(unsafe_code)]
+
+mod compare;
+mod error;
+mod simulate;
+mod table;
+mod trace;
+mod values;
+mod waiting;
+
+use pyo3::prelude::*;
+
+/// What `python/src/iosched/__init__.py` offers.
+#[pymodule(gil_used = true)]
+mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::compare::{Comparison, compare};
+    #[pymodule_export]
+    use crate::error::{DeviceError, IoschedError, RunError, TraceError, UsageError, WorkloadError};
+    #[pymodule_export]
+    use crate::simulate::{Run, simulate};
+    #[pymodule_export]
+    use crate::table::Table;
+    #[pymodule_export]
+    use crate::trace::{Trace, read_trace};
+    #[pymodule_export]
+    use crate::values::{Device, Setting, Workload, devices, schedulers};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,311 @@
+//! One run, and what became of each I/O of it.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow_array::{BooleanArray, UInt32Array, UInt64Array};
+use iosched::{Decision, Flags, Setting};
+use iosched_lab::asked::{self, replay};
+use iosched_lab::{Figure, decision_json};
+use iosched_sim::{Observer, Plan, RunResult, SimError, Submitted, run};
+use iosched_workload::Workload as Inner;
+use pyo3::prelude::*;
+
+use crate::compare::replay_mode;
+use crate::error::{of_asked, of_simulation, usage};
+use crate::table::{Columns, Table};
+use crate::trace::{op_name, words};
+use crate::values::{Device, Workload, check_length, setting_text};
+use crate::waiting::interruptible;
+
+/// Runs of fewer I/Os are over before anybody could press Ctrl-C: they are made on the caller's thread.
+const SHORT_IOS: u64 = 20_000;
+
+/// The scheduler if none is named.
+const SCHEDULER: &str = "none";
+
+/// Runs a workload once on a modelled device under a scheduler.
+///
+/// `workload`, `device` and `scheduler` are what `compare` takes, one each; None is the sample, "sata-7200" and "none". The same arguments give the same run. With `requests=False` nobody
+/// watches it, which is faster: there are figures, and no tables of requests and decisions.
+#[pyfunction]
+#[pyo3(signature = (
+    workload=None, device=None, scheduler=None, seed=1, *, machine=None, replay=None, speed=None, run_for=None, warm_up=0.0,
+    requests=true, decisions=false
+))]
+#[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
+pub(crate) fn simulate(
+    py: Python<'_>,
+    workload: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+    scheduler: Option<&Bound<'_, PyAny>>,
+    seed: u64,
+    machine: Option<&str>,
+    replay: Option<&str>,
+    speed: Option<f64>,
+    run_for: Option<f64>,
+    warm_up: f64,
+    requests: bool,
+    decisions: bool,
+) -> PyResult<Run> {
+    check_length(warm_up, run_for, speed)?;
+    let workload = Workload::from_any(workload)?;
+    let device = match device {
+        Some(device) => Device::from_any(device)?,
+        None => Device::new(asked::DEVICE.into())?,
+    };
+    let text = scheduler.map_or_else(|| Ok(SCHEDULER.to_owned()), setting_text)?;
+    let setting: Setting =
+        asked::setting(&text).map_err(|problem| usage(format_args!("scheduler {text}: {problem}")))?;
+    let mode = replay.map(replay_mode).transpose()?;
+    let replayed = self::replay(mode, speed, &workload.inner).map_err(|error| of_asked(&error))?;
+    let machine = asked::machine(machine, &workload.inner).map_err(|error| of_asked(&error))?;
+    let limits = iosched_lab::verify::Limits { warm_up_ns: asked::ns(warm_up), run_for_ns: run_for.map(asked::ns) };
+    let plan = Plan {
+        seed,
+        replay: replayed,
+        machine: machine.as_ref().map(|machine| &machine.machine),
+        warm_up_ns: limits.warm_up_ns,
+        limit: limits.of_runs(),
+        ..Plan::new(&workload.inner, &device.profile, setting)
+    };
+    run_watched(py, &plan, requests, decisions)
+}
+
+/// A run of a plan, watched.
+pub(crate) fn run_of(py: Python<'_>, plan: &Plan<'_>, requests: bool) -> PyResult<Run> {
+    run_watched(py, plan, requests, false)
+}
+
+fn run_watched(py: Python<'_>, plan: &Plan<'_>, requests: bool, decisions: bool) -> PyResult<Run> {
+    let ended = AtomicBool::new(false);
+    let plan = Plan { interrupt: Some(&ended), ..plan.clone() };
+    let mut watch = Watch { decisions: decisions.then(Vec::new), ..Watch::default() };
+    let carry_out = || -> Result<RunResult, SimError> {
+        if requests || decisions { run(&plan, &mut watch) } else { run(&plan, ()) }
+    };
+    let is_short = ios_at_most(plan.workload).is_some_and(|ios| ios <= SHORT_IOS);
+    let result = if is_short {
+        py.detach(carry_out)
+    } else {
+        interruptible(py, carry_out, || ended.store(true, Ordering::Relaxed))?
+    };
+    let result = result.map_err(|error| of_simulation(&error))?;
+    Ok(Run { result, watch: requests.then_some(()).map(|()| watch.settled()), decisions: watch.decisions })
+}
+
+/// How many I/Os a workload has, if that is known before.
+fn ios_at_most(workload: &Inner) -> Option<u64> {
+    match workload {
+        Inner::Trace(trace) => Some(trace.entries().len() as u64),
+        Inner::Tasks(set) => {
+            set.tasks.iter().map(|task| task.total).try_fold(0_u64, |sum, total| Some(sum.saturating_add(total?)))
+        }
+        _ => None,
+    }
+}
+
+/// An I/O as it was handed to the queue.
+#[derive(Clone, Copy)]
+struct Row {
+    submitted_ns: u64,
+    dispatched_ns: Option<u64>,
+    completed_ns: Option<u64>,
+    sector: u64,
+    nr_sectors: u32,
+    task: u32,
+    op: iosched::Op,
+    sync: bool,
+    /// The bio whose request it is a part of, by its ordinal; in the end, by its row.
+    request: u64,
+}
+
+/// Sees what becomes of each I/O.
+#[derive(Default)]
+struct Watch {
+    rows: Vec<Row>,
+    /// Which row a bio has, by its ordinal.
+    places: Vec<Option<NonZeroU32>>,
+    tasks: BTreeMap<u32, (u32, String)>,
+    decisions: Option<Vec<(u64, Decision)>>,
+}
+
+impl Watch {
+    fn place(&self, ordinal: u64) -> Option<usize> {
+        let place = (*self.places.get(usize::try_from(ordinal).ok()?)?)?;
+        Some(place.get() as usize - 1)
+    }
+
+    fn row(&mut self, ordinal: u64) -> Option<&mut Row> {
+        let place = self.place(ordinal)?;
+        self.rows.get_mut(place)
+    }
+
+    fn joins(&mut self, ordinal: u64, into: u64) {
+        if let Some(row) = self.row(ordinal) {
+            row.request = into;
+        }
+    }
+
+    /// Each I/O with the times of the request that it is a part of.
+    fn settled(&mut self) -> Settled {
+        for number in 0..self.rows.len() {
+            let mut founder = self.rows[number].request;
+            while let Some(further) = self.row(founder).map(|row| row.request).filter(|&further| further != founder) {
+                founder = further;
+            }
+            let Some(&mut Row { dispatched_ns, .. }) = self.row(founder) else { continue };
+            let own = &mut self.rows[number];
+            own.request = founder;
+            own.dispatched_ns = own.dispatched_ns.or(dispatched_ns);
+        }
+        for number in 0..self.rows.len() {
+            self.rows[number].request = self.place(self.rows[number].request).unwrap_or(number) as u64;
+        }
+        Settled { rows: std::mem::take(&mut self.rows), tasks: std::mem::take(&mut self.tasks) }
+    }
+}
+
+impl Observer for Watch {
+    fn wants_decisions(&self) -> bool {
+        true
+    }
+
+    fn task(&mut self, task: usize, pid: u32, name: &str) {
+        self.tasks.insert(task as u32, (pid, name.to_owned()));
+    }
+
+    fn submitted(&mut self, now_ns: u64, bio: &Submitted) {
+        if bio.again && self.place(bio.bio).is_some() {
+            return;
+        }
+        let ordinal = bio.bio as usize;
+        if ordinal >= self.places.len() {
+            self.places.resize(ordinal + 1, None);
+        }
+        self.places[ordinal] = NonZeroU32::new(self.rows.len() as u32 + 1);
+        self.rows.push(Row {
+            submitted_ns: now_ns,
+            dispatched_ns: None,
+            completed_ns: None,
+            sector: bio.sector,
+            nr_sectors: bio.nr_sectors,
+            task: bio.task as u32,
+            op: bio.op,
+            sync: !bio.op.is_write() || bio.flags.contains(Flags::SYNC),
+            request: bio.bio,
+        });
+    }
+
+    fn bio_done(&mut self, now_ns: u64, bio: u64) {
+        if let Some(row) = self.row(bio) {
+            row.completed_ns = Some(now_ns);
+        }
+    }
+
+    fn decision(&mut self, now_ns: u64, decision: &Decision) {
+        match *decision {
+            Decision::Merge { cookie, into, .. } | Decision::RequestMerge { cookie, into } => self.joins(cookie, into),
+            Decision::Dispatch { cookie, .. } => {
+                if let Some(row) = self.row(cookie) {
+                    row.dispatched_ns.get_or_insert(now_ns);
+                }
+            }
+            _ => {}
+        }
+        if let Some(kept) = &mut self.decisions {
+            kept.push((now_ns, *decision));
+        }
+    }
+}
+
+/// What became of all I/Os.
+struct Settled {
+    rows: Vec<Row>,
+    tasks: BTreeMap<u32, (u32, String)>,
+}
+
+/// One run: its figures, and tables of what became of each I/O.
+#[pyclass(frozen, module = "iosched")]
+pub(crate) struct Run {
+    result: RunResult,
+    watch: Option<Settled>,
+    decisions: Option<Vec<(u64, Decision)>>,
+}
+
+#[pymethods]
+impl Run {
+    /// Figures of the whole run by their ids, as `iosched compare` has them; those that it has not are missing.
+    #[getter]
+    fn figures(&self) -> BTreeMap<&'static str, f64> {
+        Figure::ALL.iter().filter_map(|&figure| Some((figure.id(), figure.of(&self.result)?))).collect()
+    }
+
+    /// When the last I/O was done, ns.
+    #[getter]
+    fn finished_ns(&self) -> u64 {
+        self.result.finished_ns
+    }
+
+    /// I/Os done.
+    #[getter]
+    fn ios(&self) -> u64 {
+        self.result.ios
+    }
+
+    /// What a reader of the figures should know.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.result.notes.iter().map(ToString::to_string).collect()
+    }
+
+    /// A row for each bio, in the order they were handed to the queue: submitted_ns, dispatched_ns, completed_ns, op, sync, sector, nr_sectors,
+    /// pid, process, and request: the row of the one whose request it joined, its own if none. An I/O too large for one request is several.
+    /// Flushes have no dispatch of their own: the queue makes one request of several.
+    #[getter]
+    fn requests(&self, py: Python<'_>) -> PyResult<Table> {
+        let Some(Settled { rows, tasks }) = &self.watch else {
+            return Err(usage("nobody watched this run: simulate(..., requests=True)"));
+        };
+        py.detach(|| {
+            let nobody = (0, String::new());
+            let of = |row: &Row| tasks.get(&row.task).unwrap_or(&nobody);
+            Columns::default()
+                .with("submitted_ns", UInt64Array::from_iter_values(rows.iter().map(|row| row.submitted_ns)))
+                .with("dispatched_ns", rows.iter().map(|row| row.dispatched_ns).collect::<UInt64Array>())
+                .with("completed_ns", rows.iter().map(|row| row.completed_ns).collect::<UInt64Array>())
+                .with("op", words(rows.iter().map(|row| op_name(row.op))))
+                .with("sync", rows.iter().map(|row| Some(row.sync)).collect::<BooleanArray>())
+                .with("sector", UInt64Array::from_iter_values(rows.iter().map(|row| row.sector)))
+                .with("nr_sectors", UInt32Array::from_iter_values(rows.iter().map(|row| row.nr_sectors)))
+                .with("pid", UInt32Array::from_iter_values(rows.iter().map(|row| of(row).0)))
+                .with("process", words(rows.iter().map(|row| of(row).1.as_str())))
+                .with("request", UInt64Array::from_iter_values(rows.iter().map(|row| row.request)))
+                .table()
+        })
+    }
+
+    /// A row for each decision of queue and elevator: time_ns, event, and all that is said of it as JSON.
+    #[getter]
+    fn decisions(&self, py: Python<'_>) -> PyResult<Table> {
+        let Some(decisions) = &self.decisions else {
+            return Err(usage("no decisions were kept: simulate(..., decisions=True)"));
+        };
+        py.detach(|| {
+            let told: Vec<_> = decisions.iter().map(|(_, decision)| decision_json(decision)).collect();
+            let event = |value: &serde_json::Value| value["ev"].as_str().unwrap_or_default().to_owned();
+            let events: Vec<_> = told.iter().map(event).collect();
+            let texts = told.iter().map(|value| Some(value.to_string())).collect::<arrow_array::StringArray>();
+            Columns::default()
+                .with("time_ns", UInt64Array::from_iter_values(decisions.iter().map(|(now_ns, _)| *now_ns)))
+                .with("event", words(events.iter().map(String::as_str)))
+                .with("decision", texts)
+                .table()
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<iosched.Run of {} I/Os in {:.3} s>", self.result.ios, self.result.finished_ns as f64 / 1e9)
+    }
+}

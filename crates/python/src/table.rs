@@ -1,0 +1,141 @@
+//! Tables: columns that pandas, polars, DuckDB and pyarrow take as they are, by the Arrow PyCapsule protocol.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{Field, Schema, SchemaRef};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule};
+
+use crate::error::IoschedError;
+
+/// A table: named columns of one length.
+///
+/// It speaks the Arrow PyCapsule protocol: `pyarrow.table(t)`, `polars.DataFrame(t)`, `duckdb.sql("from t")` and
+/// `pandas.DataFrame.from_arrow(t)` take it without copying.
+#[pyclass(frozen, module = "iosched")]
+pub(crate) struct Table(RecordBatch);
+
+/// Columns on their way into a table.
+#[derive(Default)]
+pub(crate) struct Columns(Vec<(&'static str, ArrayRef)>);
+
+impl Columns {
+    /// One more; values may be missing where the array says so.
+    pub(crate) fn with(mut self, name: &'static str, values: impl arrow_array::Array + 'static) -> Self {
+        self.0.push((name, Arc::new(values)));
+        self
+    }
+
+    pub(crate) fn table(self) -> PyResult<Table> {
+        let field = |(name, values): &(&'static str, ArrayRef)| {
+            Field::new(*name, values.data_type().clone(), values.is_nullable())
+        };
+        let schema = Schema::new(self.0.iter().map(field).collect::<Vec<_>>());
+        let columns = self.0.into_iter().map(|(_, values)| values).collect();
+        let batch = RecordBatch::try_new(Arc::new(schema), columns);
+        batch.map(Table).map_err(|error| IoschedError::new_err(error.to_string()))
+    }
+}
+
+impl Table {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema()
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// The columns' names.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.schema().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let columns: Vec<_> =
+            self.schema().fields().iter().map(|field| format!("{}: {}", field.name(), field.data_type())).collect();
+        format!("<iosched.Table of {} rows: {}>", self.0.num_rows(), columns.join(", "))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        Ok(to_schema_pycapsule(py, self.schema().as_ref())?)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let rows: ArrayRef = Arc::new(arrow_array::StructArray::from(self.0.clone()));
+        let field = Arc::new(Field::new_struct("", self.schema().fields().clone(), false));
+        Ok(to_array_pycapsules(py, field, &rows, requested_schema)?)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let rows: ArrayRef = Arc::new(arrow_array::StructArray::from(self.0.clone()));
+        let field = Arc::new(Field::new_struct("", self.schema().fields().clone(), false));
+        let reader = pyo3_arrow::ffi::ArrayIterator::new(std::iter::once(Ok(rows)), field);
+        Ok(to_stream_pycapsule(py, Box::new(reader), requested_schema)?)
+    }
+
+    /// One column as a pyarrow array; needs pyarrow.
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get().0.column_by_name(name).is_none() {
+            let known = slf.get().column_names().join(", ");
+            return Err(PyKeyError::new_err(format!("there is no column {name:?}; there are {known}")));
+        }
+        slf.py().import("pyarrow")?.call_method1("table", (slf,))?.call_method1("column", (name,))
+    }
+
+    /// A pandas.DataFrame; needs pandas and pyarrow.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pyarrow")?.call_method1("table", (slf,))?.call_method0("to_pandas")
+    }
+
+    /// A polars.DataFrame; needs polars.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("polars")?.call_method1("DataFrame", (slf,))
+    }
+
+    /// The columns as lists, by name; needs nothing else.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let columns = PyDict::new(py);
+        for (field, values) in self.schema().fields().iter().zip(self.0.columns()) {
+            columns.set_item(field.name(), crate::table::list(py, values)?)?;
+        }
+        Ok(columns)
+    }
+}
+
+/// The values of a column that a table of ours has, as a list.
+fn list<'py>(py: Python<'py>, values: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
+    use arrow_schema::DataType;
+    match values.data_type() {
+        DataType::UInt64 => values.as_primitive::<UInt64Type>().iter().collect::<Vec<_>>().into_pyobject(py),
+        DataType::UInt32 => values.as_primitive::<UInt32Type>().iter().collect::<Vec<_>>().into_pyobject(py),
+        DataType::Float64 => values.as_primitive::<Float64Type>().iter().collect::<Vec<_>>().into_pyobject(py),
+        DataType::Boolean => values.as_boolean().iter().collect::<Vec<_>>().into_pyobject(py),
+        DataType::Utf8 => values.as_string::<i32>().iter().collect::<Vec<_>>().into_pyobject(py),
+        DataType::Dictionary(..) => {
+            let words = values.as_dictionary::<arrow_array::types::UInt32Type>();
+            let words = words.downcast_dict::<arrow_array::StringArray>();
+            words.into_iter().flatten().collect::<Vec<_>>().into_pyobject(py)
+        }
+        other => Err(IoschedError::new_err(format!("a column of {other}"))),
+    }
+}

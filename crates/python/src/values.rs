@@ -1,0 +1,467 @@
+//! What is asked about: devices, workloads and settings, as values.
+
+use std::hash::{Hash, Hasher};
+use std::io::Cursor;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use iosched::Registry;
+use iosched_disk::Profile;
+use iosched_lab::asked;
+use iosched_trace::{Columns, Format, ReadOptions};
+use iosched_workload::{TaskSet, Workload as Inner};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::error::{DeviceError, of_asked, of_profile, of_workload, usage};
+use crate::trace::Trace;
+
+/// A dict of numbers, texts, lists and dicts, as TOML.
+fn toml_of(dict: &Bound<'_, PyDict>) -> PyResult<String> {
+    let text: String = dict.py().import("json")?.call_method1("dumps", (dict,))?.extract()?;
+    let value: toml::Value = serde_json::from_str(&text).map_err(usage)?;
+    toml::to_string(&value).map_err(usage)
+}
+
+/// A modelled device: a profile that comes with iosched, one of a file, or one written as TOML or a dict.
+#[pyclass(frozen, eq, hash, from_py_object, module = "iosched")]
+#[derive(Clone)]
+pub(crate) struct Device {
+    pub(crate) profile: Profile,
+    text: String,
+    /// As it is given on a command line; `None`: it has no file.
+    pub(crate) named: Option<String>,
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        (self.profile.name(), &self.text) == (other.profile.name(), &other.text)
+    }
+}
+
+impl Hash for Device {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.profile.name(), &self.text).hash(state);
+    }
+}
+
+impl Device {
+    fn of(profile: Profile, named: Option<String>) -> PyResult<Self> {
+        let text = profile.to_toml().map_err(|error| DeviceError::new_err(error.to_string()))?;
+        Ok(Self { profile, text, named })
+    }
+
+    pub(crate) fn to_toml_text(&self) -> &str {
+        &self.text
+    }
+
+    /// What may stand for a device: one, or what its name would be.
+    pub(crate) fn from_any(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(device) = given.cast::<Self>() {
+            return Ok(device.get().clone());
+        }
+        if let Ok(dict) = given.cast::<PyDict>() {
+            return Self::from_dict(dict, "device");
+        }
+        match given.extract::<PathBuf>() {
+            Ok(name) => Self::new(name),
+            Err(_) => Err(PyTypeError::new_err(format!(
+                "a device is a Device, the name of a profile, the path of a file or a dict, not {}",
+                given.get_type().name()?
+            ))),
+        }
+    }
+}
+
+#[pymethods]
+impl Device {
+    /// A profile by its name, such as "sata-7200" or "nvme:steady", or by its file, which holds a / or ends in .toml.
+    #[new]
+    pub(crate) fn new(name: PathBuf) -> PyResult<Self> {
+        let name = name.to_string_lossy().into_owned();
+        let profile = Profile::load(&name).map_err(|error| of_asked(&error.into()))?;
+        Self::of(profile, Some(name))
+    }
+
+    /// A profile written as TOML.
+    #[staticmethod]
+    #[pyo3(signature = (text, name="device"))]
+    fn from_toml(text: &str, name: &str) -> PyResult<Self> {
+        Self::of(Profile::parse(name, text).map_err(|error| of_profile(&error))?, None)
+    }
+
+    /// A profile whose fields are in a dict, as its TOML has them.
+    #[staticmethod]
+    #[pyo3(signature = (fields, name="device"))]
+    fn from_dict(fields: &Bound<'_, PyDict>, name: &str) -> PyResult<Self> {
+        Self::from_toml(&toml_of(fields)?, name)
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.profile.name()
+    }
+
+    /// What it is, in a line.
+    #[getter]
+    fn about(&self) -> &str {
+        self.profile.about()
+    }
+
+    /// Which model: fixed, disk, hdd, ssd, array, server or empirical.
+    #[getter]
+    fn kind(&self) -> &str {
+        self.profile.model().kind()
+    }
+
+    /// Its size in bytes.
+    #[getter]
+    fn capacity_bytes(&self) -> u64 {
+        self.profile.card().capacity_sectors * 512
+    }
+
+    /// Commands that it takes at once.
+    #[getter]
+    fn depth(&self) -> u32 {
+        self.profile.card().depth
+    }
+
+    /// Whether it tells the kernel that it rotates.
+    #[getter]
+    fn rotational(&self) -> bool {
+        self.profile.card().rotational
+    }
+
+    /// Its TOML.
+    fn to_toml(&self) -> &str {
+        &self.text
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<iosched.Device {}: {}>", self.profile.name(), self.profile.about())
+    }
+
+    fn __str__(&self) -> &str {
+        self.profile.name()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, String))> {
+        let own = slf.get();
+        let make = slf.get_type().getattr(if own.named.is_some() { "_again" } else { "from_toml" })?;
+        let second = own.named.clone().unwrap_or_else(|| own.profile.name().to_owned());
+        Ok((make, (own.text.clone(), second)))
+    }
+
+    /// One that was named, where its file may not be.
+    #[staticmethod]
+    fn _again(text: &str, named: &str) -> PyResult<Self> {
+        match Self::new(named.into()) {
+            Ok(device) if device.text == text => Ok(device),
+            _ => Self::from_toml(text, named),
+        }
+    }
+}
+
+/// The names of the profiles that come with iosched.
+#[pyfunction]
+pub(crate) fn devices() -> Vec<&'static str> {
+    Profile::names().collect()
+}
+
+/// The elevators there are: the name and what it is for.
+#[pyfunction]
+pub(crate) fn schedulers() -> Vec<(&'static str, &'static str)> {
+    Registry::linux().elevators().iter().map(|elevator| (elevator.name, elevator.about)).collect()
+}
+
+/// An elevator and what is set of it or of the queue: "cfq:slice_idle=0,nr_requests=512".
+#[pyclass(frozen, eq, hash, from_py_object, module = "iosched")]
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Setting(pub(crate) iosched::Setting);
+
+impl Hash for Setting {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.to_string().hash(state);
+    }
+}
+
+#[pymethods]
+impl Setting {
+    /// As it is written to --scheduler; values as keywords: Setting("cfq", slice_idle=0).
+    #[new]
+    #[pyo3(signature = (text, **values))]
+    fn new(text: &str, values: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut written = text.to_owned();
+        for (name, value) in values.into_iter().flatten() {
+            let name: String = name.extract()?;
+            let value = value.str()?;
+            written.push(if written.contains(':') { ',' } else { ':' });
+            written.push_str(&format!("{name}={}", value.to_str()?));
+        }
+        asked::setting(&written).map(Self).map_err(|problem| usage(format_args!("setting {written}: {problem}")))
+    }
+
+    /// The elevator's name.
+    #[getter]
+    fn scheduler(&self) -> String {
+        let text = self.0.to_string();
+        text.split(':').next().unwrap_or_default().to_owned()
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Setting({:?})", self.0.to_string())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (String,)) {
+        (slf.get_type().into_any(), (slf.get().0.to_string(),))
+    }
+}
+
+/// How a workload came to be, so that it can be made again.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Origin {
+    Sample,
+    Path { path: PathBuf, format: Option<String>, columns: Option<String>, partial: bool },
+    Text { kind: &'static str, text: String, name: String },
+    Trace(Trace),
+}
+
+/// What is done to a device: a trace, fio jobs, tasks, or an application.
+#[pyclass(frozen, eq, hash, from_py_object, module = "iosched")]
+#[derive(Clone)]
+pub(crate) struct Workload {
+    pub(crate) inner: Inner,
+    /// As it is given on a command line.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) reading: ReadOptions,
+    origin: Origin,
+}
+
+impl PartialEq for Workload {
+    fn eq(&self, other: &Self) -> bool {
+        self.origin == other.origin
+    }
+}
+
+impl Hash for Workload {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.origin.hash(state);
+    }
+}
+
+/// How a trace is read, of what Python gives.
+pub(crate) fn reading(format: Option<&str>, columns: Option<&str>, partial: bool) -> PyResult<ReadOptions> {
+    let format = format.map(|name| {
+        let unknown = || usage(format_args!("format {name}: formats are {}", Format::names()));
+        Format::from_name(name).ok_or_else(unknown)
+    });
+    let columns =
+        columns.map(|text| Columns::parse(text).map_err(|error| usage(format_args!("columns {text}: {error}"))));
+    Ok(ReadOptions { format: format.transpose()?, columns: columns.transpose()?, partial, ..ReadOptions::default() })
+}
+
+impl Workload {
+    /// What may stand for a workload: one, a trace, or a path or command line.
+    pub(crate) fn from_any(given: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Some(given) = given.filter(|given| !given.is_none()) else { return Self::sample() };
+        if let Ok(workload) = given.cast::<Self>() {
+            return Ok(workload.get().clone());
+        }
+        if let Ok(trace) = given.cast::<Trace>() {
+            return Ok(Self::from_trace(trace.get()));
+        }
+        if let Ok(dict) = given.cast::<PyDict>() {
+            return Self::from_dict(dict, "tasks");
+        }
+        match given.extract::<PathBuf>() {
+            Ok(path) => Self::new(given.py(), path, None, None, false),
+            Err(_) => Err(PyTypeError::new_err(format!(
+                "a workload is a Workload, a Trace, the path of a file, a command line or a dict of tasks, not {}",
+                given.get_type().name()?
+            ))),
+        }
+    }
+
+    /// Whether a command line can name it.
+    pub(crate) fn is_named(&self) -> bool {
+        matches!(self.origin, Origin::Sample | Origin::Path { .. })
+    }
+
+    fn text(kind: &'static str, text: &str, name: &str) -> PyResult<Self> {
+        let inner = match kind {
+            "job" => {
+                let job = iosched_workload::fio::JobFile::parse(name, text.as_bytes(), &asked::ProcessEnvironment);
+                job.map(|file| Inner::Jobs(iosched_workload::fio::Jobs::new(file))).map_err(Into::into)
+            }
+            _ => TaskSet::parse(name, text).map(|set| Inner::Tasks(set.into())),
+        };
+        Ok(Self {
+            inner: inner.map_err(|error: iosched_workload::WorkloadError| of_workload(&error))?,
+            path: None,
+            reading: ReadOptions::default(),
+            origin: Origin::Text { kind, text: text.to_owned(), name: name.to_owned() },
+        })
+    }
+}
+
+#[pymethods]
+impl Workload {
+    /// A trace of any format that is known, a fio job file (*.fio, *.job, *.ini), a task file (*.toml), or the command line of an application.
+    /// `format`, `columns` and `partial` are for traces.
+    #[new]
+    #[pyo3(signature = (path, *, format=None, columns=None, partial=false))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        format: Option<&str>,
+        columns: Option<&str>,
+        partial: bool,
+    ) -> PyResult<Self> {
+        let reading = reading(format, columns, partial)?;
+        let inner = py.detach(|| asked::open_workload(Some(&path), &reading)).map_err(|error| of_asked(&error))?;
+        let origin = Origin::Path {
+            path: path.clone(),
+            format: format.map(str::to_owned),
+            columns: columns.map(str::to_owned),
+            partial,
+        };
+        Ok(Self { inner, path: Some(path), reading, origin })
+    }
+
+    /// The recorded run of pgbench that comes with iosched.
+    #[staticmethod]
+    fn sample() -> PyResult<Self> {
+        let inner = asked::sample().map_err(|error| of_workload(&error))?;
+        Ok(Self { inner, path: None, reading: ReadOptions::default(), origin: Origin::Sample })
+    }
+
+    /// A fio job file by its text.
+    #[staticmethod]
+    #[pyo3(signature = (text, name="job.fio"))]
+    fn from_job(text: &str, name: &str) -> PyResult<Self> {
+        Self::text("job", text, name)
+    }
+
+    /// A task file by its text, TOML.
+    #[staticmethod]
+    #[pyo3(signature = (text, name="tasks.toml"))]
+    fn from_toml(text: &str, name: &str) -> PyResult<Self> {
+        Self::text("tasks", text, name)
+    }
+
+    /// Tasks in a dict, as a task file has them.
+    #[staticmethod]
+    #[pyo3(signature = (fields, name="tasks.toml"))]
+    fn from_dict(fields: &Bound<'_, PyDict>, name: &str) -> PyResult<Self> {
+        Self::text("tasks", &toml_of(fields)?, name)
+    }
+
+    /// A trace, to be replayed.
+    #[staticmethod]
+    fn from_trace(trace: &Trace) -> Self {
+        let inner = Inner::Trace(Arc::clone(&trace.inner));
+        Self { inner, path: None, reading: ReadOptions::default(), origin: Origin::Trace(trace.clone()) }
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    /// What it is: trace, jobs, tasks or application.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.inner {
+            Inner::Trace(_) => "trace",
+            Inner::Jobs(_) => "jobs",
+            Inner::Tasks(_) => "tasks",
+            Inner::Application(_) => "application",
+        }
+    }
+
+    /// Tasks, jobs or recorded processes.
+    #[getter]
+    fn tasks(&self) -> usize {
+        self.inner.task_count()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<iosched.Workload {}: {} of {}>", self.inner.name(), self.kind(), self.tasks())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let py = slf.py();
+        let of = slf.get_type();
+        Ok(match slf.get().origin.clone() {
+            Origin::Sample => (of.getattr("sample")?, pyo3::types::PyTuple::empty(py).into_any()),
+            Origin::Path { path, format, columns, partial } => {
+                (of.getattr("_again")?, (path, format, columns, partial).into_pyobject(py)?.into_any())
+            }
+            Origin::Text { kind: "job", text, name } => {
+                (of.getattr("from_job")?, (text, name).into_pyobject(py)?.into_any())
+            }
+            Origin::Text { text, name, .. } => (of.getattr("from_toml")?, (text, name).into_pyobject(py)?.into_any()),
+            Origin::Trace(trace) => (of.getattr("from_trace")?, (trace,).into_pyobject(py)?.into_any()),
+        })
+    }
+
+    #[staticmethod]
+    fn _again(
+        py: Python<'_>,
+        path: PathBuf,
+        format: Option<&str>,
+        columns: Option<&str>,
+        partial: bool,
+    ) -> PyResult<Self> {
+        Self::new(py, path, format, columns, partial)
+    }
+}
+
+/// Whether a number is in its range.
+pub(crate) fn within(name: &str, value: f64, range: RangeInclusive<f64>, unit: &str) -> PyResult<()> {
+    let wrong = || usage(format_args!("{name} {value}: takes {unit} from {} to {}", range.start(), range.end()));
+    range.contains(&value).then_some(()).ok_or_else(wrong)
+}
+
+/// Whether runs can be so long, and a replay so fast.
+pub(crate) fn check_length(warm_up: f64, run_for: Option<f64>, speed: Option<f64>) -> PyResult<()> {
+    within("warm_up", warm_up, 0.0..=1e6, "seconds")?;
+    run_for.map_or(Ok(()), |run_for| within("run_for", run_for, 0.0..=1e6, "seconds"))?;
+    speed.map_or(Ok(()), |speed| within("speed", speed, 1e-6..=1e6, "a factor"))
+}
+
+/// What may stand for a setting.
+pub(crate) fn setting_text(given: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(setting) = given.cast::<Setting>() {
+        return Ok(setting.get().0.to_string());
+    }
+    match given.cast::<PyString>() {
+        Ok(text) => Ok(text.to_str()?.to_owned()),
+        Err(_) => Err(PyTypeError::new_err(format!(
+            "a scheduler is a Setting or a text such as \"cfq:slice_idle=0\", not {}",
+            given.get_type().name()?
+        ))),
+    }
+}
+
+/// One, or a list of them.
+pub(crate) fn one_or_more<'py>(given: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let is_one = given.is_instance_of::<PyString>() || given.is_instance_of::<PyDict>();
+    match given.try_iter() {
+        Ok(several) if !is_one => several.collect(),
+        _ => Ok(vec![given.clone()]),
+    }
+}
+
+/// A stream of bytes that are at hand.
+pub(crate) fn stream(bytes: Vec<u8>) -> Cursor<Vec<u8>> {
+    Cursor::new(bytes)
+}

@@ -1,0 +1,56 @@
+"""Choose, tune and run I/O schedulers, with evidence.
+
+Runs a workload (a block trace, a fio job file, tasks, or an application's command line) on modelled disks under Linux'
+I/O schedulers, decision for decision as Linux takes them, and says which serves it best, and how sure that is.
+
+>>> import iosched
+>>> c = iosched.compare(None, "sata-7200", ["mq-deadline", "bfq"], runs=5)
+>>> c.verdicts.column_names[:3]
+['device', 'scheduler', 'figure']
+
+Tables speak the Arrow PyCapsule protocol: pandas, polars, DuckDB and pyarrow take them without copying.
+"""
+
+from ._native import (
+    Comparison,
+    Device,
+    DeviceError,
+    IoschedError,
+    Run,
+    RunError,
+    Setting,
+    Table,
+    Trace,
+    TraceError,
+    UsageError,
+    Workload,
+    WorkloadError,
+    __version__,
+    compare,
+    devices,
+    read_trace,
+    schedulers,
+    simulate,
+)
+
+__all__ = [
+    "Comparison",
+    "Device",
+    "DeviceError",
+    "IoschedError",
+    "Run",
+    "RunError",
+    "Setting",
+    "Table",
+    "Trace",
+    "TraceError",
+    "UsageError",
+    "Workload",
+    "WorkloadError",
+    "__version__",
+    "compare",
+    "devices",
+    "read_trace",
+    "schedulers",
+    "simulate",
+]
