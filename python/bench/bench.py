@@ -31,11 +31,11 @@ def spread(values: list[float], factor: float, unit: str) -> str:
 
 
 def beside_the_command(command: str, rounds: int, runs: int) -> None:
-    """The same comparison by both, in turn; of the command also what it takes to start and to print."""
+    """The same comparison and its verdicts by both, in turn; of the command also what it takes to start and to print."""
     ours, theirs = [], []
     arguments = [command, "compare", "-n", str(runs), "--records", "/dev/null", "--json"]
     for _ in range(rounds):
-        ours.append(seconds(lambda: iosched.compare(runs=runs)))
+        ours.append(seconds(lambda: iosched.compare(runs=runs).verdicts))
         theirs.append(seconds(lambda: subprocess.run(arguments, check=True, capture_output=True)))
     ratio = statistics.median(ours) / statistics.median(theirs)
     print(f"compare, {runs} runs each     {spread(ours, 1000, 'ms')}")
