@@ -351,9 +351,9 @@ pub fn replay_options(experiment: &Experiment, option: &mut impl FnMut(&str, Str
 pub fn machine(name: Option<&str>, workload: &Workload) -> Result<Option<MachineProfile>, AskedError> {
     match (workload, name) {
         (Workload::Application(_), name) => Ok(Some(MachineProfile::load(name.unwrap_or(MACHINE))?)),
-        (_, Some(name)) => {
+        (_, Some(_)) => {
             let problem = "is for applications; other workloads go to the device itself";
-            Err(AskedError::argument("machine", name, problem))
+            Err(AskedError::argument("machine", "", problem))
         }
         (_, None) => Ok(None),
     }
