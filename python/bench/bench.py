@@ -31,7 +31,7 @@ def spread(values: list[float], factor: float, unit: str) -> str:
 
 
 def beside_the_command(command: str, rounds: int, runs: int) -> None:
-    """The same comparison and its verdicts by both, in turn; of the command also what it takes to start and to print."""
+    """The same comparison and its verdicts by both, in turn; the command also starts and prints."""
     ours, theirs = [], []
     arguments = [command, "compare", "-n", str(runs), "--records", "/dev/null", "--json"]
     for _ in range(rounds):
