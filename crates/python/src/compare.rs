@@ -1,7 +1,8 @@
 //! Settings beside each other, as `iosched compare` has them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 
 use arrow_array::{BooleanArray, Float64Array, StringArray, UInt32Array};
 use iosched_lab::asked::{self, Asked, ReplayMode};
@@ -13,11 +14,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::{of_asked, of_lab, usage};
-use crate::simulate::{Run, run_of};
+use crate::simulate::{Run, run_watched};
 use crate::table::{Columns, Table};
 use crate::trace::words;
 use crate::values::{Device, Workload, check_length, one_or_more, setting_text, stream, within};
 use crate::waiting::interruptible;
+use crate::whole::whole;
 
 // What Python shows as defaults are literals.
 const _: () = assert!(asked::RUNS == 10 && EQUAL_WITHIN_PERCENT == 5.0);
@@ -283,17 +285,17 @@ impl Comparison {
                 "device {device}, run {run}: there are {devices} and {runs}, counted from 0"
             )));
         }
-        run_of(py, &experiment.plan(device, number, run), true)
+        run_watched(py, &experiment.plan(device, number, run), true, false)
     }
 
     /// Writes the report, one HTML page that needs nothing else.
     fn report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| whole(&path, iosched_report::html(&self.records, None).as_bytes()))
+        py.detach(|| whole(&path, |mut file| Ok(file.write_all(iosched_report::html(&self.records, None).as_bytes())?)))
     }
 
     /// Writes the records: what `iosched report` reads, and `load`.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| whole(&path, &self.written))
+        py.detach(|| whole(&path, |mut file| Ok(file.write_all(&self.written)?)))
     }
 
     /// Reads records that `save` or `iosched compare --records` wrote.
@@ -337,15 +339,4 @@ impl Comparison {
     fn _again(bytes: Vec<u8>) -> PyResult<Self> {
         Self::read(bytes, "records")
     }
-}
-
-/// Writes a file whole or not at all.
-fn whole(path: &Path, bytes: &[u8]) -> PyResult<()> {
-    let name = path.file_name().ok_or_else(|| usage(format_args!("{}: names no file", path.display())))?;
-    let part = path.with_file_name(format!(".{}.part-{}", name.to_string_lossy(), std::process::id()));
-    let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&part);
-    }
-    written.map_err(Into::into)
 }

@@ -9,6 +9,7 @@
 //! | `table.rs` | `Table`: columns that speak the Arrow PyCapsule protocol |
 //! | `error.rs` | exceptions, in the libraries' own words |
 //! | `waiting.rs` | work without the GIL that Ctrl-C ends |
+//! | `whole.rs` | files that are written whole or not at all |
 //!
 //! What is computed here is computed by the crates that the command uses; nothing is decided twice.
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ mod table;
 mod trace;
 mod values;
 mod waiting;
+mod whole;
 
 use pyo3::prelude::*;
 

@@ -27,8 +27,9 @@ const SCHEDULER: &str = "none";
 
 /// Runs a workload once on a modelled device under a scheduler.
 ///
-/// `workload`, `device` and `scheduler` are what `compare` takes, one each; None is the sample, "sata-7200" and "none". The same arguments give the same run. With `requests=False` nobody
-/// watches it, which is faster: there are figures, and no tables of requests and decisions.
+/// `workload`, `device` and `scheduler` are what `compare` takes, one each; None is the sample, "sata-7200" and "none".
+/// The same arguments give the same run. With `requests=False` nobody watches it, which is faster: there are figures,
+/// and no table of requests.
 #[pyfunction]
 #[pyo3(signature = (
     workload=None, device=None, scheduler=None, seed=1, *, machine=None, replay=None, speed=None, run_for=None, warm_up=0.0,
@@ -73,12 +74,8 @@ pub(crate) fn simulate(
     run_watched(py, &plan, requests, decisions)
 }
 
-/// A run of a plan, watched.
-pub(crate) fn run_of(py: Python<'_>, plan: &Plan<'_>, requests: bool) -> PyResult<Run> {
-    run_watched(py, plan, requests, false)
-}
-
-fn run_watched(py: Python<'_>, plan: &Plan<'_>, requests: bool, decisions: bool) -> PyResult<Run> {
+/// A run of a plan, of which each I/O and each decision is kept, if they are asked for.
+pub(crate) fn run_watched(py: Python<'_>, plan: &Plan<'_>, requests: bool, decisions: bool) -> PyResult<Run> {
     let ended = AtomicBool::new(false);
     let plan = Plan { interrupt: Some(&ended), ..plan.clone() };
     let mut watch = Watch { decisions: decisions.then(Vec::new), ..Watch::default() };
@@ -92,7 +89,7 @@ fn run_watched(py: Python<'_>, plan: &Plan<'_>, requests: bool, decisions: bool)
         interruptible(py, carry_out, || ended.store(true, Ordering::Relaxed))?
     };
     let result = result.map_err(|error| of_simulation(&error))?;
-    Ok(Run { result, watch: requests.then_some(()).map(|()| watch.settled()), decisions: watch.decisions })
+    Ok(Run { result, watch: requests.then(|| watch.settled()), decisions: watch.decisions })
 }
 
 /// How many I/Os a workload has, if that is known before.

@@ -1,6 +1,5 @@
 //! Recorded I/O: from files, streams and tables of other libraries, and back.
 
-use std::fs::File;
 use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,6 +18,7 @@ use pyo3_arrow::input::AnyRecordBatch;
 use crate::error::{TraceError, of_trace, of_workload, usage};
 use crate::table::{Columns, Table};
 use crate::values::reading;
+use crate::whole::whole;
 
 /// A recording: the I/Os that a system submitted, in order of time, and by which processes.
 #[pyclass(frozen, eq, hash, from_py_object, module = "iosched")]
@@ -194,22 +194,7 @@ impl Trace {
         let known = known.ok_or_else(|| {
             usage(format_args!("{name}: no format: those that can be written are {}", Format::writable_names()))
         })?;
-        py.detach(|| {
-            // Whole or not at all.
-            let part = path.with_file_name(format!(
-                ".{}.part-{}",
-                path.file_name().unwrap_or_default().to_string_lossy(),
-                std::process::id()
-            ));
-            let written = File::create(&part)
-                .map_err(PyErr::from)
-                .and_then(|file| self.write_to(file, known))
-                .and_then(|left_out| std::fs::rename(&part, &path).map(|()| left_out).map_err(PyErr::from));
-            if written.is_err() {
-                let _ = std::fs::remove_file(&part);
-            }
-            written
-        })
+        py.detach(|| whole(&path, |file| self.write_to(file, known)))
     }
 
     /// What it is, in numbers.

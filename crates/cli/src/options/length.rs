@@ -1,6 +1,7 @@
 //! How long runs are.
 
 use clap::Args;
+use iosched_lab::asked::ns;
 use iosched_lab::verify::Limits;
 
 use super::seconds;
@@ -41,9 +42,4 @@ impl RunLength {
     pub(crate) const fn is_default(self) -> bool {
         self.run_for.is_none() && self.warm_up == 0.0
     }
-}
-
-/// Seconds in ns.
-pub(crate) fn ns(seconds: f64) -> u64 {
-    (seconds * 1e9) as u64
 }

@@ -7,7 +7,7 @@ mod replay;
 mod verdicts;
 mod workload;
 
-pub(crate) use length::{RunLength, ns};
+pub(crate) use length::RunLength;
 pub(crate) use number::{UNTIL_SURE_PERCENT, or_cpus, percent, speed, whole};
 pub(crate) use reading::Reading;
 pub(crate) use replay::ReplayMode;

@@ -18,7 +18,7 @@ use iosched_advise::battery::{
 use iosched_advise::calibrate::{Measurer, Target};
 use iosched_disk::{Profile, is_path};
 use iosched_kernel::StateDirectory;
-use iosched_lab::asked::quoted;
+use iosched_lab::asked::{ns, quoted};
 use iosched_lab::verify::{KernelBench, Limits, Verification, Work, for_records, verify};
 use iosched_lab::{
     Control, EQUAL_WITHIN_PERCENT, Progress, Record, RunRecord, SettingRecord, grouped, workload_record,
@@ -28,7 +28,7 @@ use serde_json::json;
 
 use crate::calibrate::{Place, is_model, open_device};
 use crate::fail::{INTERRUPTED, usage};
-use crate::options::{ns, seconds};
+use crate::options::seconds;
 use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
 use crate::watched::{Meter, on_interrupt};
 

@@ -1,0 +1,20 @@
+//! Files that are written whole or not at all.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use pyo3::prelude::*;
+
+use crate::error::usage;
+
+/// Has `write` write a file beside `path`, and puts it there once it is whole; what `write` gave.
+pub(crate) fn whole<T>(path: &Path, write: impl FnOnce(File) -> PyResult<T>) -> PyResult<T> {
+    let name = path.file_name().ok_or_else(|| usage(format_args!("{}: names no file", path.display())))?;
+    let part = path.with_file_name(format!(".{}.part-{}", name.to_string_lossy(), std::process::id()));
+    let written = File::create(&part).map_err(PyErr::from).and_then(write);
+    let written = written.and_then(|found| fs::rename(&part, path).map(|()| found).map_err(PyErr::from));
+    if written.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    written
+}
