@@ -54,7 +54,7 @@ impl Elevator for Sedf {
 pub(crate) const SEDF: Registered = Registered {
     about: "shortest expected deadline first",
     tunables: || DECLARATIONS.specs().collect(),
-    ..Registered::new("sedf", |_| {
+    ..Registered::new("sedf", &|_| {
         Box::new(Sedf { tunables: DECLARATIONS.tuned(Tunables::default()), queued: BTreeSet::new() })
     })
 };

@@ -25,7 +25,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     ],
     when: "Databases and servers where throughput and bounded waiting count and clients need no fair share.",
     tunables: || DECLARATIONS.specs().collect(),
-    ..Registered::new("deadline", |_| Box::new(Deadline::new()))
+    ..Registered::new("deadline", &|_| Box::new(Deadline::new()))
 };
 
 /// Largest value of its tunables, as in Linux.

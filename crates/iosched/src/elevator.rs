@@ -1,5 +1,7 @@
 //! What an elevator is: the trait, what only some elevators take part in, and an entry of the registry.
 
+use std::fmt;
+
 use crate::context::{CgroupId, ContextId, WeightRange};
 use crate::env::Env;
 use crate::layer::Layer;
@@ -220,8 +222,11 @@ pub trait PerGroup {
     }
 }
 
+/// Makes an elevator with its defaults for the queue that `env` shows.
+pub type Build = dyn Fn(&Env) -> Box<dyn Elevator> + Send + Sync;
+
 /// One elevator of a registry.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Registered {
     /// Its name, as written to `queue/scheduler`: letters, digits, `-`, `_` and `.`.
     pub name: &'static str,
@@ -241,15 +246,21 @@ pub struct Registered {
     pub weights: WeightRange,
     /// Its tunables.
     pub tunables: fn() -> Vec<&'static Spec>,
-    /// Makes one with its defaults for the queue that `env` shows.
-    pub build: fn(&Env) -> Box<dyn Elevator>,
+    /// Makes one.
+    pub build: &'static Build,
+}
+
+impl fmt::Debug for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registered").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl Registered {
     /// An elevator of the single-queue layer without tunables, of which nothing is told. Whatever else there is to
     /// say is said by struct update: `Registered { about: "what it is for", ..Registered::new(name, build) }`.
     #[must_use]
-    pub const fn new(name: &'static str, build: fn(&Env) -> Box<dyn Elevator>) -> Self {
+    pub const fn new(name: &'static str, build: &'static Build) -> Self {
         Self {
             name,
             about: "",

@@ -175,7 +175,7 @@ pub use decision::{
     KyberEvent, LatencyKind, MqDeadlineChoice, QueueName, Workload,
 };
 pub use driver::{Driver, Due, Rerun, Step, recording};
-pub use elevator::{Elevator, PerGroup, PerProcess, Registered};
+pub use elevator::{Build, Elevator, PerGroup, PerProcess, Registered};
 pub use env::Env;
 pub use layer::{Layer, Merging, MultiQueueRules, Tags, Waking};
 pub use parts::tags::TagLayout;

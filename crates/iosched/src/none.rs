@@ -24,7 +24,7 @@ pub(crate) const REGISTERED: Registered = Registered {
         "Bios merge on their process' plug, or with the newest eight requests that wait for a full device.",
     ],
     when: "The device is fast and orders requests itself (NVMe), or a layer below does; nobody has to be treated fairly.",
-    ..Registered::new("none", |env| Box::new(NoElevator::new(env.hw_queues)))
+    ..Registered::new("none", &|env| Box::new(NoElevator::new(env.hw_queues)))
 };
 
 struct NoElevator {

@@ -15,7 +15,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     layer: Layer::SingleQueue,
     how: &["One list, first come, first served.", "The request queue in front of it still merges neighbours."],
     when: "The device orders requests itself (a RAID controller, an SSD), or as the measure of what the others change.",
-    ..Registered::new("noop", |_| Box::new(Noop::default()))
+    ..Registered::new("noop", &|_| Box::new(Noop::default()))
 };
 
 #[derive(Default)]

@@ -41,9 +41,9 @@ static LINUX: &[Registered] = &[
 /// }
 ///
 /// let mut registry = Registry::linux();
-/// registry.add(Registered::new("newest", |_| Box::new(Newest::default())))?;
+/// registry.add(Registered::new("newest", &|_| Box::new(Newest::default())))?;
 /// assert!(registry.get("newest").is_ok() && registry.get("cfq").is_ok());
-/// assert!(registry.add(Registered::new("cfq", |_| Box::new(Newest::default()))).is_err(), "that name is taken");
+/// assert!(registry.add(Registered::new("cfq", &|_| Box::new(Newest::default()))).is_err(), "that name is taken");
 /// # Ok::<(), iosched::RegistryError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -70,6 +70,13 @@ pub struct UnknownElevator {
     pub name: String,
     /// The names there are.
     pub known: Vec<&'static str>,
+}
+
+impl Default for Registry {
+    /// The elevators of Linux.
+    fn default() -> Self {
+        Self::linux()
+    }
 }
 
 impl Registry {

@@ -71,10 +71,10 @@ impl PerProcess for Downward {
     }
 }
 
-const DOWNWARD: Registered = Registered::new("downward", |_| Box::new(Downward::default()));
+const DOWNWARD: Registered = Registered::new("downward", &|_| Box::new(Downward::default()));
 const DOWNWARD_MQ: Registered = Registered {
     layer: Layer::MultiQueue(MultiQueueRules::USUAL),
-    ..Registered::new("downward-mq", |_| Box::new(Downward::default()))
+    ..Registered::new("downward-mq", &|_| Box::new(Downward::default()))
 };
 
 fn queue(registered: Registered) -> (RequestQueue, ContextId) {

@@ -216,7 +216,7 @@ impl Elevator for Newest {
 
 #[test]
 fn an_elevator_that_comes_with_the_setting_can_be_come_back_to() {
-    let newest = Registered::new("newest", |_| Box::new(Newest::default()));
+    let newest = Registered::new("newest", &|_| Box::new(Newest::default()));
     let options = ServeOptions::new("test", "memory:1M".parse().unwrap(), Setting::from(newest));
     let mut disk = reactor::open(&options).unwrap().disk;
     assert!(disk.attribute("scheduler").unwrap().ends_with(" [newest]"));

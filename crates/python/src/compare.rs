@@ -3,9 +3,10 @@
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use arrow_array::{BooleanArray, Float64Array, StringArray, UInt32Array};
-use iosched_lab::asked::{self, Asked, ReplayMode};
+use iosched_lab::asked;
 use iosched_lab::{
     Control, Direction, EQUAL_WITHIN_PERCENT, Experiment, Figure, Finished, LabError, Progress, RecordReader,
     RecordWriter, Records, Results, execute,
@@ -13,11 +14,14 @@ use iosched_lab::{
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::{of_asked, of_lab, usage};
+use crate::error::{of_lab, usage};
+use crate::page::framed;
+use crate::policy::Policies;
+use crate::question::Question;
 use crate::simulate::{Run, run_watched};
 use crate::table::{Columns, Table};
 use crate::trace::words;
-use crate::values::{Device, Workload, check_length, one_or_more, setting_text, stream, within};
+use crate::values::{one_or_more, stream};
 use crate::waiting::interruptible;
 use crate::whole::whole;
 
@@ -50,42 +54,30 @@ pub(crate) fn compare(
     warm_up: f64,
     jobs: Option<usize>,
 ) -> PyResult<Comparison> {
-    let workload = Workload::from_any(workload)?;
-    let devices = match device {
-        None => vec![Device::new(asked::DEVICE.into())?],
-        Some(given) => one_or_more(given)?.iter().map(Device::from_any).collect::<PyResult<_>>()?,
-    };
+    let mut policies = Policies::default();
     let schedulers = match scheduler {
         None => Vec::new(),
-        Some(given) => one_or_more(given)?.iter().map(setting_text).collect::<PyResult<_>>()?,
+        Some(given) => one_or_more(given)?.iter().map(|one| policies.text(one)).collect::<PyResult<_>>()?,
     };
-    within("equal_within", equal_within, 0.01..=100.0, "per cent")?;
-    check_length(warm_up, run_for, speed)?;
-    let asked = Asked {
-        workload: workload.path.clone(),
-        reading: workload.reading.clone(),
-        devices: devices.iter().map(|own| own.named.clone().unwrap_or_else(|| own.profile.name().to_owned())).collect(),
-        machine,
+    let baseline = baseline.map(|given| policies.text(given)).transpose()?;
+    let question = Question {
+        workload,
+        device,
         schedulers,
-        baseline: baseline.map(setting_text).transpose()?,
+        baseline,
+        registry: policies.registry().clone(),
         runs,
         seed,
-        replay: replay.map(replay_mode).transpose()?,
+        machine,
+        replay,
         speed,
-        equal_within_percent: equal_within,
-        warm_up_s: warm_up,
-        run_for_s: run_for,
+        equal_within,
+        run_for,
+        warm_up,
     };
-    let profiles = devices.iter().map(|own| own.profile.clone()).collect();
-    let mut experiment = asked.experiment_of(workload.inner.clone(), profiles).map_err(|error| of_asked(&error))?;
-    for (number, own) in devices.iter().enumerate().filter(|(_, own)| own.named.is_none()) {
-        experiment.keep_profile_text(number, own.to_toml_text().to_owned());
-    }
-    if !workload.is_named() || devices.iter().any(|own| own.named.is_none()) {
-        // No command line has what Python has made.
-        experiment.command = format!("iosched.compare({}, …)", workload.inner.name());
-    }
-    let control = Control::new(jobs.unwrap_or_else(cpus));
+    let experiment = question.experiment("compare")?;
+    // One thread at a time is in Python.
+    let control = Arc::new(Control::new(jobs.unwrap_or_else(|| if policies.is_empty() { cpus() } else { 1 })));
     let mut written = Vec::new();
     let carry_out = || {
         let mut writer = RecordWriter::new(&mut written);
@@ -96,23 +88,18 @@ pub(crate) fn compare(
             Progress::Done { .. } => Ok(()),
         })
     };
+    let ended = Arc::clone(&control);
     // The second call ends runs under way.
-    let stop = || (0..2).for_each(|_| control.interrupt());
+    let stop = move || (0..2).for_each(|_| ended.interrupt());
+    policies.begin(stop.clone());
     let finished = interruptible(py, carry_out, stop)?;
+    policies.ended()?;
     let Finished { records, .. } = finished.map_err(|error| of_lab(&error))?;
-    Ok(Comparison { records, written, experiment: Some(experiment) })
+    Ok(Comparison { records, written, experiment: Some((experiment, policies)) })
 }
 
-fn cpus() -> usize {
+pub(crate) fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
-}
-
-pub(crate) fn replay_mode(text: &str) -> PyResult<ReplayMode> {
-    match text {
-        "closed" => Ok(ReplayMode::Closed),
-        "open" => Ok(ReplayMode::Open),
-        _ => Err(usage(format_args!("replay {text}: is closed or open"))),
-    }
 }
 
 /// What a comparison gave: figures of every run, verdicts, doubts, and the answer.
@@ -122,7 +109,7 @@ pub(crate) struct Comparison {
     /// The same as lines, in the order in which they were made.
     written: Vec<u8>,
     /// `None` of records that were read.
-    experiment: Option<Experiment>,
+    experiment: Option<(Experiment, Policies)>,
 }
 
 impl Comparison {
@@ -143,7 +130,7 @@ impl Comparison {
 }
 
 /// Which way is good.
-const fn better(direction: Direction) -> Option<&'static str> {
+pub(crate) const fn better(direction: Direction) -> Option<&'static str> {
     match direction {
         Direction::Higher => Some("higher"),
         Direction::Lower => Some("lower"),
@@ -270,11 +257,11 @@ impl Comparison {
     /// is.
     #[pyo3(signature = (scheduler, *, device=0, run=0))]
     fn run(&self, py: Python<'_>, scheduler: &Bound<'_, PyAny>, device: usize, run: u32) -> PyResult<Run> {
-        let experiment = self
+        let (experiment, policies) = self
             .experiment
             .as_ref()
             .ok_or_else(|| usage("these records were read from a file; compare(...) gives what can be run again"))?;
-        let text = setting_text(scheduler)?;
+        let text = policies.known(scheduler)?;
         let known = || self.schedulers().join(", ");
         let number = self.schedulers().iter().position(|label| *label == text);
         let number =
@@ -285,7 +272,7 @@ impl Comparison {
                 "device {device}, run {run}: there are {devices} and {runs}, counted from 0"
             )));
         }
-        run_watched(py, &experiment.plan(device, number, run), true, false)
+        run_watched(py, &experiment.plan(device, number, run), policies, true, false)
     }
 
     /// Writes the report, one HTML page that needs nothing else.
@@ -323,11 +310,7 @@ impl Comparison {
 
     /// The report in a notebook.
     fn _repr_html_(&self, py: Python<'_>) -> String {
-        let page = py.detach(|| iosched_report::html(&self.records, None));
-        let page = page.replace('&', "&amp;").replace('"', "&quot;");
-        format!(
-            "<iframe srcdoc=\"{page}\" style=\"width:100%;height:40em;border:0\" title=\"iosched report\"></iframe>"
-        )
+        framed(&py.detach(|| iosched_report::html(&self.records, None)))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {

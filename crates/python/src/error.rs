@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io;
 
+use iosched_advise::tune::TuneError;
 use iosched_disk::ProfileError;
 use iosched_lab::LabError;
 use iosched_lab::asked::AskedError;
@@ -19,6 +20,12 @@ create_exception!(iosched, DeviceError, UsageError, "There is no such device pro
 create_exception!(iosched, WorkloadError, UsageError, "What should be a workload is none.");
 create_exception!(iosched, TraceError, WorkloadError, "What should be a trace is none, or not the whole recording.");
 create_exception!(iosched, RunError, IoschedError, "A run could not be finished.");
+create_exception!(
+    iosched,
+    PolicyError,
+    RunError,
+    "An elevator written in Python raised something or returned nonsense. It has time_ns, method, queued (its requests then) and policy."
+);
 
 fn of_io(error: &io::Error, told: impl Display) -> PyErr {
     match error.kind() {
@@ -72,6 +79,13 @@ pub(crate) fn of_asked(error: &AskedError) -> PyErr {
         AskedError::Profile(ProfileError::Unreadable { source, .. }) => of_io(source, error),
         AskedError::Profile(_) => DeviceError::new_err(error.to_string()),
         AskedError::Lab(error) => of_lab(error),
+    }
+}
+
+pub(crate) fn of_tuning(error: &TuneError) -> PyErr {
+    match error {
+        TuneError::Lab(error) => of_lab(error),
+        _ => usage(error),
     }
 }
 

@@ -5,8 +5,12 @@
 //! | `values.rs` | `Device`, `Workload` and `Setting`: what is asked about |
 //! | `trace.rs` | `Trace`: recorded I/O, from files and tables and back |
 //! | `compare.rs` | `compare` and `Comparison`: settings beside each other, as `iosched compare` has them |
+//! | `policy.rs` | elevators written in Python |
+//! | `question.rs` | what `compare` and `tune` are asked in common |
 //! | `simulate.rs` | `simulate` and `Run`: one run, I/O by I/O |
 //! | `table.rs` | `Table`: columns that speak the Arrow PyCapsule protocol |
+//! | `tune.rs` | `tune`, `Goal`, and what may be set |
+//! | `page.rs` | pages in a notebook |
 //! | `error.rs` | exceptions, in the libraries' own words |
 //! | `waiting.rs` | work without the GIL that Ctrl-C ends |
 //! | `whole.rs` | files that are written whole or not at all |
@@ -16,9 +20,13 @@
 
 mod compare;
 mod error;
+mod page;
+mod policy;
+mod question;
 mod simulate;
 mod table;
 mod trace;
+mod tune;
 mod values;
 mod waiting;
 mod whole;
@@ -33,13 +41,17 @@ mod _native {
     #[pymodule_export]
     use crate::compare::{Comparison, compare};
     #[pymodule_export]
-    use crate::error::{DeviceError, IoschedError, RunError, TraceError, UsageError, WorkloadError};
+    use crate::error::{DeviceError, IoschedError, PolicyError, RunError, TraceError, UsageError, WorkloadError};
+    #[pymodule_export]
+    use crate::policy::Request;
     #[pymodule_export]
     use crate::simulate::{Run, simulate};
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
     use crate::trace::{Trace, read_trace};
+    #[pymodule_export]
+    use crate::tune::{Goal, Search, space, tune};
     #[pymodule_export]
     use crate::values::{Device, Setting, Workload, devices, schedulers};
 

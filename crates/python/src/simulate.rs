@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::{BooleanArray, UInt32Array, UInt64Array};
@@ -12,11 +13,12 @@ use iosched_sim::{Observer, Plan, RunResult, SimError, Submitted, run};
 use iosched_workload::Workload as Inner;
 use pyo3::prelude::*;
 
-use crate::compare::replay_mode;
 use crate::error::{of_asked, of_simulation, usage};
+use crate::policy::Policies;
+use crate::question::replay_mode;
 use crate::table::{Columns, Table};
 use crate::trace::{op_name, words};
-use crate::values::{Device, Workload, check_length, setting_text};
+use crate::values::{Device, Workload, check_length};
 use crate::waiting::interruptible;
 
 /// Runs of fewer I/Os are over before anybody could press Ctrl-C: they are made on the caller's thread.
@@ -56,9 +58,8 @@ pub(crate) fn simulate(
         Some(device) => Device::from_any(device)?,
         None => Device::new(asked::DEVICE.into())?,
     };
-    let text = scheduler.map_or_else(|| Ok(SCHEDULER.to_owned()), setting_text)?;
-    let setting: Setting =
-        asked::setting(&text).map_err(|problem| usage(format_args!("scheduler {text}: {problem}")))?;
+    let mut policies = Policies::default();
+    let setting = scheduler.map_or_else(|| Ok(Setting::defaults(SCHEDULER)), |given| policies.setting(given))?;
     let mode = replay.map(replay_mode).transpose()?;
     let replayed = self::replay(mode, speed, &workload.inner).map_err(|error| of_asked(&error))?;
     let machine = asked::machine(machine, &workload.inner).map_err(|error| of_asked(&error))?;
@@ -71,19 +72,32 @@ pub(crate) fn simulate(
         limit: limits.of_runs(),
         ..Plan::new(&workload.inner, &device.profile, setting)
     };
-    run_watched(py, &plan, requests, decisions)
+    run_watched(py, &plan, &policies, requests, decisions)
 }
 
 /// A run of a plan, of which each I/O and each decision is kept, if they are asked for.
-pub(crate) fn run_watched(py: Python<'_>, plan: &Plan<'_>, requests: bool, decisions: bool) -> PyResult<Run> {
-    let ended = AtomicBool::new(false);
+pub(crate) fn run_watched(
+    py: Python<'_>,
+    plan: &Plan<'_>,
+    policies: &Policies,
+    requests: bool,
+    decisions: bool,
+) -> PyResult<Run> {
+    let ended = Arc::new(AtomicBool::new(false));
     let plan = Plan { interrupt: Some(&ended), ..plan.clone() };
     let mut watch = Watch { decisions: decisions.then(Vec::new), ..Watch::default() };
-    let carry_out = || -> Result<RunResult, SimError> {
+    let mut carry_out = || -> Result<RunResult, SimError> {
         if requests || decisions { run(&plan, &mut watch) } else { run(&plan, ()) }
     };
     let is_short = ios_at_most(plan.workload).is_some_and(|ios| ios <= SHORT_IOS);
-    let result = if is_short {
+    let result = if !policies.is_empty() {
+        let stop = Arc::clone(&ended);
+        policies.begin(move || stop.store(true, Ordering::Relaxed));
+        // With the GIL: it is asked for at every request.
+        let result = carry_out();
+        policies.ended()?;
+        result
+    } else if is_short {
         py.detach(carry_out)
     } else {
         interruptible(py, carry_out, || ended.store(true, Ordering::Relaxed))?
@@ -229,6 +243,12 @@ pub(crate) struct Run {
     result: RunResult,
     watch: Option<Settled>,
     decisions: Option<Vec<(u64, Decision)>>,
+}
+
+impl Run {
+    pub(crate) const fn result(&self) -> &RunResult {
+        &self.result
+    }
 }
 
 #[pymethods]

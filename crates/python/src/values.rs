@@ -85,6 +85,13 @@ impl Device {
         Self::of(profile, Some(name))
     }
 
+    /// What may stand for a device: one, a name, a path or a dict; None is sata-7200.
+    #[staticmethod]
+    #[pyo3(name = "of", signature = (given=None))]
+    fn of_any(given: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        given.map_or_else(|| Self::new(asked::DEVICE.into()), Self::from_any)
+    }
+
     /// A profile written as TOML.
     #[staticmethod]
     #[pyo3(signature = (text, name="device"))]
@@ -335,6 +342,13 @@ impl Workload {
         Ok(Self { inner, path: Some(path), reading, origin })
     }
 
+    /// What may stand for a workload: one, a trace, a path, a command line or a dict of tasks; None is the sample.
+    #[staticmethod]
+    #[pyo3(name = "of", signature = (given=None))]
+    fn of_any(given: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        Self::from_any(given)
+    }
+
     /// The recorded run of pgbench that comes with iosched.
     #[staticmethod]
     fn sample() -> PyResult<Self> {
@@ -436,20 +450,6 @@ pub(crate) fn check_length(warm_up: f64, run_for: Option<f64>, speed: Option<f64
     within("warm_up", warm_up, 0.0..=1e6, "seconds")?;
     run_for.map_or(Ok(()), |run_for| within("run_for", run_for, 0.0..=1e6, "seconds"))?;
     speed.map_or(Ok(()), |speed| within("speed", speed, 1e-6..=1e6, "a factor"))
-}
-
-/// What may stand for a setting.
-pub(crate) fn setting_text(given: &Bound<'_, PyAny>) -> PyResult<String> {
-    if let Ok(setting) = given.cast::<Setting>() {
-        return Ok(setting.get().0.to_string());
-    }
-    match given.cast::<PyString>() {
-        Ok(text) => Ok(text.to_str()?.to_owned()),
-        Err(_) => Err(PyTypeError::new_err(format!(
-            "a scheduler is a Setting or a text such as \"cfq:slice_idle=0\", not {}",
-            given.get_type().name()?
-        ))),
-    }
 }
 
 /// One, or a list of them.

@@ -1,7 +1,7 @@
 """The native part; see the package's own documentation."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias, final
 
 __version__: Final[str]
@@ -10,9 +10,13 @@ __all__ = [
     "Comparison",
     "Device",
     "DeviceError",
+    "Goal",
     "IoschedError",
+    "PolicyError",
+    "Request",
     "Run",
     "RunError",
+    "Search",
     "Setting",
     "Table",
     "Trace",
@@ -26,12 +30,15 @@ __all__ = [
     "read_trace",
     "schedulers",
     "simulate",
+    "space",
+    "tune",
 ]
 
 _Path: TypeAlias = str | os.PathLike[str]
 _AnyDevice: TypeAlias = Device | _Path | Mapping[str, Any]
 _AnyWorkload: TypeAlias = Workload | Trace | _Path | Mapping[str, Any]
-_AnySetting: TypeAlias = Setting | str
+# An elevator in Python is an iosched.Elevator, or whatever has its methods.
+_AnySetting: TypeAlias = Setting | str | Callable[[], Any]
 
 class IoschedError(Exception): ...
 class UsageError(IoschedError): ...
@@ -39,6 +46,12 @@ class DeviceError(UsageError): ...
 class WorkloadError(UsageError): ...
 class TraceError(WorkloadError): ...
 class RunError(IoschedError): ...
+
+class PolicyError(RunError):
+    time_ns: int
+    method: str
+    queued: list[Request]
+    policy: Any
 
 @final
 class Table:
@@ -56,6 +69,8 @@ class Table:
 @final
 class Device:
     def __new__(cls, name: _Path) -> Device: ...
+    @staticmethod
+    def of(given: _AnyDevice | None = None) -> Device: ...
     @staticmethod
     def from_toml(text: str, name: str = "device") -> Device: ...
     @staticmethod
@@ -91,6 +106,8 @@ class Workload:
     def __new__(
         cls, path: _Path, *, format: str | None = None, columns: str | None = None, partial: bool = False
     ) -> Workload: ...
+    @staticmethod
+    def of(given: _AnyWorkload | None = None) -> Workload: ...
     @staticmethod
     def sample() -> Workload: ...
     @staticmethod
@@ -168,6 +185,57 @@ class Run:
     @property
     def decisions(self) -> Table: ...
 
+@final
+class Request:
+    @property
+    def number(self) -> int: ...
+    @property
+    def sector(self) -> int: ...
+    @property
+    def nr_sectors(self) -> int: ...
+    @property
+    def op(self) -> str: ...
+    @property
+    def sync(self) -> bool: ...
+    @property
+    def pid(self) -> int: ...
+    @property
+    def ioprio(self) -> str: ...
+    @property
+    def submitted_ns(self) -> int: ...
+
+@final
+class Goal:
+    def __new__(cls, text: str) -> Goal: ...
+    def of(self, run: Run) -> float: ...
+    def direction(self, run: Run) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Search:
+    @property
+    def recommended(self) -> Setting | None: ...
+    @property
+    def baseline(self) -> Setting: ...
+    @property
+    def finding(self) -> str: ...
+    @property
+    def answer(self) -> str: ...
+    @property
+    def doubts(self) -> list[str]: ...
+    @property
+    def commands(self) -> list[str]: ...
+    @property
+    def standings(self) -> Table: ...
+    @property
+    def trials(self) -> Table: ...
+    def report(self, path: _Path) -> None: ...
+    def save(self, path: _Path) -> None: ...
+    def records(self) -> bytes: ...
+    def _repr_html_(self) -> str: ...
+
 def compare(
     workload: _AnyWorkload | None = None,
     device: _AnyDevice | Iterable[_AnyDevice] | None = None,
@@ -198,6 +266,35 @@ def simulate(
     requests: bool = True,
     decisions: bool = False,
 ) -> Run: ...
+def tune(
+    workload: _AnyWorkload | None,
+    device: _AnyDevice | None,
+    scheduler: _AnySetting | Iterable[_AnySetting],
+    goal: str | Goal | Iterable[str | Goal],
+    *,
+    subject_to: str | Iterable[str] | None = None,
+    baseline: _AnySetting | None = None,
+    budget: int = 200,
+    vary: str | Iterable[str] | None = None,
+    also: str | Iterable[str] | None = None,
+    fix: Mapping[str, object] | None = None,
+    seed: int = 1,
+    machine: str | None = None,
+    replay: str | None = None,
+    speed: float | None = None,
+    equal_within: float = 5.0,
+    run_for: float | None = None,
+    warm_up: float = 0.0,
+    jobs: int | None = None,
+) -> Search: ...
+def space(
+    scheduler: _AnySetting | Iterable[_AnySetting],
+    device: _AnyDevice | None = None,
+    *,
+    vary: str | Iterable[str] | None = None,
+    also: str | Iterable[str] | None = None,
+    fix: Mapping[str, object] | None = None,
+) -> list[dict[str, Any]]: ...
 def read_trace(
     source: Any,
     *,

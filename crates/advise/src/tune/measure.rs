@@ -199,7 +199,8 @@ impl Measure {
     }
 
     /// What a workload has instead of what it does not have, for a message.
-    pub(super) fn there_is(&self, run: &RunResult) -> String {
+    #[must_use]
+    pub fn there_is(&self, run: &RunResult) -> String {
         let mut known: Vec<&str> = match self {
             Self::Reported(_) => {
                 run.app.iter().flat_map(|app| app.figures.iter().map(|own| own.name.as_str())).collect()

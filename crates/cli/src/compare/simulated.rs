@@ -42,6 +42,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
 fn experiment(args: &CompareArgs) -> Result<Experiment> {
     let (warm_up_s, run_for_s) = args.real.length.seconds();
     let asked = Asked {
+        registry: iosched::Registry::linux(),
         workload: args.workload.clone(),
         reading: args.reading.options(),
         devices: args.devices(),

@@ -47,7 +47,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     when: "Few processes that read in sequence with short pauses from one disk without command queueing. \
            Not for RAID, SSDs, databases, or more than a handful of readers.",
     tunables: || DECLARATIONS.specs().collect(),
-    ..Registered::new("anticipatory", |env| Box::new(Anticipatory::new(env)))
+    ..Registered::new("anticipatory", &|env| Box::new(Anticipatory::new(env)))
 };
 
 /// What going back costs.

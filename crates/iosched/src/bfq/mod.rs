@@ -88,7 +88,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     ],
     when: "Rotating disks and slow flash with a person waiting, ionice and cgroup weights in sectors; not fast SSDs.",
     tunables: || DECLARATIONS.specs().collect(),
-    ..Registered::new("bfq", |env| Box::new(Bfq::new(env)))
+    ..Registered::new("bfq", &|env| Box::new(Bfq::new(env)))
 };
 
 struct Bfq {

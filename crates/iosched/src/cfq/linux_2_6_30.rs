@@ -38,7 +38,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     when: "To see what a kernel of 2009 does, and what quantum does to a single process.",
     tunables: || DECLARATIONS.specs().collect(),
     weights: WeightRange::CFQ,
-    ..Registered::new("cfq-2.6.30", |env| Box::new(Cfq::<Linux2_6_30>::new(env)))
+    ..Registered::new("cfq-2.6.30", &|env| Box::new(Cfq::<Linux2_6_30>::new(env)))
 };
 
 /// A seeky process is waited for no longer than this.

@@ -34,7 +34,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     when: "To see what a kernel of 2010 does, its fsync stalls above all, and what queue yielding would have changed.",
     tunables: || DECLARATIONS.specs().collect(),
     weights: WeightRange::CFQ,
-    ..Registered::new("cfq-2.6.34", |env| Box::new(Cfq::<Linux2_6_34>::new(env)))
+    ..Registered::new("cfq-2.6.34", &|env| Box::new(Cfq::<Linux2_6_34>::new(env)))
 };
 
 /// Within which every queue of a class is to be served; no tunable yet.

@@ -32,7 +32,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     when: "Rotating disks that many share, desktops, ionice and cgroup weights.",
     tunables: || DECLARATIONS.specs().collect(),
     weights: WeightRange::CFQ,
-    ..Registered::new("cfq", |env| Box::new(Cfq::<Linux4_19>::new(env)))
+    ..Registered::new("cfq", &|env| Box::new(Cfq::<Linux4_19>::new(env)))
 };
 
 /// The generation.

@@ -36,7 +36,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     ],
     when: "A fast device with a deep queue on which reads must not wait behind writes, and ordering by sector gains nothing.",
     tunables: || DECLARATIONS.specs().collect(),
-    ..Registered::new("kyber", |env| Box::new(Kyber::new(env)))
+    ..Registered::new("kyber", &|env| Box::new(Kyber::new(env)))
 };
 
 #[derive(Debug, Default)]

@@ -35,7 +35,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     ],
     when: "A disk or a SATA SSD under blk-mq, throughput with bounded waiting and no fairness between processes: databases, servers.",
     tunables: || DECLARATIONS.specs().collect(),
-    ..Registered::new("mq-deadline", |env| Box::new(MqDeadline::new(env)))
+    ..Registered::new("mq-deadline", &|env| Box::new(MqDeadline::new(env)))
 };
 
 const CLASSES: usize = 3;

@@ -13,7 +13,7 @@ mod words;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use iosched::{Setting, UnknownElevator};
+use iosched::{Registry, Setting, UnknownElevator};
 use iosched_disk::{Profile, ProfileError};
 use iosched_sim::Replay;
 use iosched_trace::{ReadOptions, TraceError};
@@ -28,7 +28,7 @@ pub use environment::ProcessEnvironment;
 pub use nearest::{did_you_mean, listed, nearest};
 pub use sample::{NAME as SAMPLE_NAME, sample};
 pub use scan::scanned;
-pub use settings::{setting, settings};
+pub use settings::{setting, setting_of, settings};
 pub use words::quoted;
 
 /// Runs of each setting if nothing is said.
@@ -115,6 +115,8 @@ pub struct Asked {
     pub devices: Vec<String>,
     /// The machine that an application runs on.
     pub machine: Option<String>,
+    /// The elevators there are.
+    pub registry: Registry,
     /// Settings, scans of them, `all` or `today`.
     pub schedulers: Vec<String>,
     /// The setting that the others are compared with; the first if there is none.
@@ -142,6 +144,7 @@ impl Default for Asked {
             reading: ReadOptions::default(),
             devices: vec![DEVICE.to_owned()],
             machine: None,
+            registry: Registry::linux(),
             schedulers: Vec::new(),
             baseline: None,
             runs: RUNS,
@@ -192,9 +195,10 @@ impl Asked {
         };
         let mut named = Vec::new();
         for text in &self.schedulers {
-            named.extend(settings(text).map_err(wrong("scheduler", text))?);
+            named.extend(settings(text, &self.registry).map_err(wrong("scheduler", text))?);
         }
-        let baseline = self.baseline.as_ref().map(|text| setting(text).map_err(wrong("baseline", text)));
+        let baseline =
+            self.baseline.as_ref().map(|text| setting_of(text, &self.registry).map_err(wrong("baseline", text)));
         let mut baseline = baseline.transpose()?.map(|baseline| baseline.to_string());
         if named.is_empty() {
             named = SCHEDULERS.into_iter().map(Setting::defaults).collect();

@@ -47,7 +47,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     when: "To compare with experiments on kernels 2.6.13 to 2.6.16. On a device with command queueing small requests from \
            many processes are slow: see max_depth.",
     tunables: || DECLARATIONS.specs().collect(),
-    ..Registered::new("cfq-2.6.16", |env| Box::new(Cfq2616::new(env)))
+    ..Registered::new("cfq-2.6.16", &|env| Box::new(Cfq2616::new(env)))
 };
 
 /// The elevator. Times are in jiffies.

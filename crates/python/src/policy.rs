@@ -1,0 +1,542 @@
+//! Elevators written in Python: any callable that makes one goes where an elevator's name goes.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use iosched::{
+    Build, Elevator, Env, IoPriority, Layer, MultiQueueRules, Op, Registered, Registry, RequestId, Setting, Time,
+};
+use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyList, PyString};
+
+use crate::error::{PolicyError, usage};
+use crate::trace::op_name;
+use crate::values::Setting as Given;
+
+/// A queued request, as an elevator sees it.
+///
+/// Its sector and length are those it was inserted with; bios that join it later are seen where it is completed.
+#[pyclass(frozen, module = "iosched")]
+pub(crate) struct Request {
+    /// Counts from 0 in the order of insertion.
+    #[pyo3(get)]
+    number: u64,
+    /// First sector, of 512 bytes.
+    #[pyo3(get)]
+    sector: u64,
+    /// Length in sectors.
+    #[pyo3(get)]
+    nr_sectors: u32,
+    op: Op,
+    /// Whether somebody waits for it.
+    #[pyo3(get)]
+    sync: bool,
+    /// Whose it is.
+    #[pyo3(get)]
+    pid: u32,
+    ioprio: IoPriority,
+    /// When it was allocated, ns.
+    #[pyo3(get)]
+    submitted_ns: u64,
+    id: RequestId,
+}
+
+#[pymethods]
+impl Request {
+    /// read, write, discard or write_zeroes.
+    #[getter]
+    fn op(&self) -> &'static str {
+        op_name(self.op)
+    }
+
+    /// The ioprio, as ionice has it: none, rt/LEVEL, be/LEVEL or idle.
+    #[getter]
+    fn ioprio(&self) -> String {
+        self.ioprio.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let Self { number, sector, nr_sectors, pid, .. } = self;
+        format!("<iosched.Request {number}: {} of {nr_sectors} sectors at {sector} for {pid}>", self.op())
+    }
+}
+
+impl Request {
+    fn of(env: &Env, id: RequestId, number: u64, origin: Time) -> Self {
+        let request = &env.requests[id];
+        Self {
+            number,
+            sector: request.sector(),
+            nr_sectors: request.nr_sectors(),
+            op: request.op(),
+            sync: request.is_sync(),
+            pid: env.pid(request.context()),
+            ioprio: request.ioprio(),
+            submitted_ns: request.allocated().since(origin),
+            id,
+        }
+    }
+}
+
+fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What ends a run.
+type Stop = Box<dyn Fn() + Send>;
+
+/// What a policy raised, and how the run is ended that it was raised in.
+#[derive(Default)]
+struct Failure {
+    raised: Mutex<Option<PyErr>>,
+    stop: Mutex<Option<Stop>>,
+}
+
+impl Failure {
+    /// The first counts: what follows comes of it.
+    fn raise(&self, error: PyErr) {
+        locked(&self.raised).get_or_insert(error);
+        if let Some(stop) = &*locked(&self.stop) {
+            stop();
+        }
+    }
+}
+
+/// What the entry of a policy in a registry makes.
+struct Made {
+    factory: Py<PyAny>,
+    failure: Arc<Failure>,
+}
+
+/// An entry lives as long as the process: it is used again when nobody runs what it made.
+#[derive(Clone, Copy)]
+struct Place {
+    made: &'static Mutex<Option<Made>>,
+    build: &'static Build,
+}
+
+static FREE: Mutex<Vec<Place>> = Mutex::new(Vec::new());
+/// Names that were given, which live as long as the process.
+static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+
+impl Place {
+    fn take() -> Self {
+        if let Some(free) = locked(&FREE).pop() {
+            return free;
+        }
+        let made: &'static Mutex<Option<Made>> = Box::leak(Box::default());
+        let build = move |env: &Env| -> Box<dyn Elevator> {
+            Python::attach(|py| {
+                let held = locked(made).as_ref().map(|own| (own.factory.clone_ref(py), Arc::clone(&own.failure)));
+                let Some((factory, failure)) = held else {
+                    // Nobody builds it who does not hold it.
+                    return Box::new(Policy::idle(env.now, Arc::default()));
+                };
+                let mut policy = Policy::idle(env.now, failure);
+                if let Err(error) = policy.begin(factory.bind(py)) {
+                    policy.failure.raise(error);
+                }
+                Box::new(policy)
+            })
+        };
+        Self { made, build: Box::leak(Box::new(build)) }
+    }
+}
+
+fn name_for_ever(name: &str) -> &'static str {
+    let mut names = locked(&NAMES);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    names.insert(kept);
+    kept
+}
+
+/// The elevators of one call: Linux' and those that it was given.
+#[derive(Default)]
+pub(crate) struct Policies {
+    registry: Registry,
+    given: Vec<(Py<PyAny>, &'static str)>,
+    places: Vec<Place>,
+    failure: Arc<Failure>,
+}
+
+impl Drop for Policies {
+    fn drop(&mut self) {
+        for place in self.places.drain(..) {
+            let made = locked(place.made).take();
+            drop(made);
+            locked(&FREE).push(place);
+        }
+    }
+}
+
+impl Policies {
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// What stands for a setting that was given before, as text.
+    pub(crate) fn known(&self, given: &Bound<'_, PyAny>) -> PyResult<String> {
+        match self.given.iter().find(|(known, _)| known.is(given)) {
+            Some((_, name)) => Ok((*name).to_owned()),
+            None => Self::default().text(given),
+        }
+    }
+
+    /// What may stand for a setting, as text.
+    pub(crate) fn text(&mut self, given: &Bound<'_, PyAny>) -> PyResult<String> {
+        if let Ok(setting) = given.cast::<Given>() {
+            return Ok(setting.get().0.to_string());
+        }
+        if let Ok(text) = given.cast::<PyString>() {
+            return Ok(text.to_str()?.to_owned());
+        }
+        if given.is_callable() {
+            return self.add(given).map(str::to_owned);
+        }
+        let of = given.get_type();
+        let hint = if given.hasattr("dispatch")? || given.hasattr("batch")? {
+            "; every run has an elevator of its own: give the class, or functools.partial of it"
+        } else {
+            ""
+        };
+        Err(PyTypeError::new_err(format!(
+            "a scheduler is a Setting, a text such as \"cfq:slice_idle=0\" or the class of an elevator, not {}{hint}",
+            of.name()?
+        )))
+    }
+
+    /// The setting that is meant.
+    pub(crate) fn setting(&mut self, given: &Bound<'_, PyAny>) -> PyResult<Setting> {
+        let text = self.text(given)?;
+        iosched_lab::asked::setting_of(&text, &self.registry)
+            .map_err(|problem| usage(format_args!("scheduler {text}: {problem}")))
+    }
+
+    fn add(&mut self, factory: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+        if let Some((_, name)) = self.given.iter().find(|(known, _)| known.is(factory)) {
+            return Ok(name);
+        }
+        let entry = Entry::of(factory)?;
+        let place = Place::take();
+        let about = "of a Python program";
+        let registered = Registered { layer: entry.layer, about, ..Registered::new(entry.name, place.build) };
+        if let Err(error) = self.registry.add(registered) {
+            locked(&FREE).push(place);
+            return Err(usage(format_args!("{error}; the class' attribute `name` is another")));
+        }
+        *locked(place.made) = Some(Made { factory: factory.clone().unbind(), failure: Arc::clone(&self.failure) });
+        self.places.push(place);
+        self.given.push((factory.clone().unbind(), entry.name));
+        Ok(entry.name)
+    }
+
+    /// What was raised before is forgotten, and `stop` ends the run in which something is raised.
+    pub(crate) fn begin(&self, stop: impl Fn() + Send + 'static) {
+        *locked(&self.failure.raised) = None;
+        *locked(&self.failure.stop) = Some(Box::new(stop));
+    }
+
+    /// Whether a policy raised something since [`Self::begin`].
+    pub(crate) fn ended(&self) -> PyResult<()> {
+        *locked(&self.failure.stop) = None;
+        locked(&self.failure.raised).take().map_or(Ok(()), Err)
+    }
+}
+
+/// What the class of an elevator says of it.
+struct Entry {
+    name: &'static str,
+    layer: Layer,
+}
+
+impl Entry {
+    fn of(factory: &Bound<'_, PyAny>) -> PyResult<Self> {
+        // What functools.partial wraps.
+        let class = factory.getattr_opt("func")?.unwrap_or_else(|| factory.clone());
+        let attribute = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+            let own = factory.getattr_opt(name)?.filter(|value| !value.is_none());
+            Ok(own.or(class.getattr_opt(name)?.filter(|value| !value.is_none())))
+        };
+        let name = match attribute("name")? {
+            Some(name) => name.extract::<String>()?,
+            None => match attribute("__name__")? {
+                Some(name) => name.extract::<String>()?.to_lowercase(),
+                None => return Err(usage("an elevator needs a name: the class' attribute `name`")),
+            },
+        };
+        let multi_queue = attribute("multi_queue")?.is_some_and(|value| value.is_truthy().unwrap_or(false));
+        let layer = if multi_queue { Layer::MultiQueue(MultiQueueRules::USUAL) } else { Layer::SingleQueue };
+        Ok(Self { name: name_for_ever(&name), layer })
+    }
+}
+
+/// How requests are handed to the Python object, and back.
+enum Calls {
+    /// One by one.
+    Single { insert: Py<PyAny>, dispatch: Py<PyAny> },
+    /// All that have come since, and the next ones in their order.
+    Batch { batch: Py<PyAny> },
+    /// It raised something: whatever is left, until the run is ended.
+    Failed,
+}
+
+/// An elevator whose decisions a Python object takes.
+struct Policy {
+    policy: Option<Py<PyAny>>,
+    /// When the run began: to Python that is 0.
+    origin: Time,
+    calls: Calls,
+    complete: Option<Py<PyAny>>,
+    /// What it knows of and has not given out, by slot.
+    queued: Vec<Option<Py<Request>>>,
+    /// What the device has, if it wants to hear of completions.
+    started: Vec<Option<Py<Request>>>,
+    /// What it does not know of yet.
+    arrived: Vec<RequestId>,
+    /// What it has given out, the next one last.
+    ready: Vec<RequestId>,
+    inserted: u64,
+    /// Something has happened since it had nothing to give.
+    changed: bool,
+    failure: Arc<Failure>,
+}
+
+impl Policy {
+    /// Without a Python object.
+    fn idle(origin: Time, failure: Arc<Failure>) -> Self {
+        Self {
+            policy: None,
+            origin,
+            calls: Calls::Failed,
+            complete: None,
+            queued: Vec::new(),
+            started: Vec::new(),
+            arrived: Vec::new(),
+            ready: Vec::new(),
+            inserted: 0,
+            changed: false,
+            failure,
+        }
+    }
+
+    fn begin(&mut self, factory: &Bound<'_, PyAny>) -> PyResult<()> {
+        let policy = factory.call0()?;
+        let base = factory.py().import("iosched")?.getattr("Elevator")?;
+        // What the base class has stands for what is not there.
+        let own = |name: &str| -> PyResult<Option<Py<PyAny>>> {
+            let is_default = match policy.get_type().getattr_opt(name)? {
+                Some(method) => method.is(&base.getattr(name)?),
+                None => false,
+            };
+            let method = if is_default { None } else { policy.getattr_opt(name)? };
+            Ok(method.map(Bound::unbind))
+        };
+        self.calls = match (own("batch")?, own("insert")?, own("dispatch")?) {
+            (Some(batch), ..) => Calls::Batch { batch },
+            (None, Some(insert), Some(dispatch)) => Calls::Single { insert, dispatch },
+            _ => {
+                let class = policy.get_type().name()?;
+                return Err(usage(format_args!(
+                    "{class} is no elevator: it has methods insert and dispatch, or batch"
+                )));
+            }
+        };
+        self.complete = own("complete")?;
+        self.policy = Some(policy.unbind());
+        Ok(())
+    }
+
+    /// It is asked nothing more, and the run is ended soon.
+    fn give_up(&mut self, error: PyErr) {
+        self.failure.raise(error);
+        self.calls = Calls::Failed;
+        self.complete = None;
+        self.ready.append(&mut self.arrived);
+        self.ready.extend(self.queued.drain(..).flatten().map(|request| request.get().id));
+    }
+
+    fn fail(&mut self, py: Python<'_>, now: Time, method: &'static str, problem: &str, cause: Option<PyErr>) {
+        let queued: Vec<_> = self.queued.iter().flatten().map(|request| request.clone_ref(py)).collect();
+        let policy = self.policy.take();
+        let shown = policy.as_ref().map_or_else(String::new, |policy| shown(policy.bind(py)));
+        let (now_ns, count) = (now.since(self.origin), queued.len());
+        let at_ms = now_ns as f64 / 1e6;
+        let error =
+            PolicyError::new_err(format!("{shown}: {method} at {at_ms:.6} ms {problem}; {count} requests are queued"));
+        let value = error.value(py);
+        let told = value
+            .setattr("time_ns", now_ns)
+            .and_then(|()| value.setattr("method", method))
+            .and_then(|()| value.setattr("queued", queued))
+            .and_then(|()| value.setattr("policy", policy));
+        error.set_cause(py, cause.or(told.err()));
+        self.give_up(error);
+    }
+
+    fn raised(&mut self, py: Python<'_>, now: Time, method: &'static str, error: PyErr) {
+        if error.is_instance_of::<PyException>(py) {
+            let problem = format!("raised {}", shown(error.value(py)));
+            self.fail(py, now, method, &problem, Some(error));
+        } else {
+            // KeyboardInterrupt and SystemExit are nobody's mistake.
+            self.give_up(error);
+        }
+    }
+
+    /// Its object, under which it is queued from now on.
+    fn remember(&mut self, py: Python<'_>, env: &Env, id: RequestId) -> PyResult<Py<Request>> {
+        let request = Py::new(py, Request::of(env, id, self.inserted, self.origin))?;
+        self.inserted += 1;
+        put(&mut self.queued, id, request.clone_ref(py));
+        Ok(request)
+    }
+
+    /// The request that was returned, if it is queued.
+    fn taken(&mut self, returned: &Bound<'_, PyAny>) -> Result<RequestId, String> {
+        let Ok(request) = returned.cast::<Request>() else {
+            return Err(format!(
+                "returned {}; right are a queued request, None, or a time in ns at which to ask again",
+                shown(returned)
+            ));
+        };
+        let id = request.get().id;
+        let own = self.queued.get_mut(id.index()).filter(|own| own.as_ref().is_some_and(|own| own.is(request)));
+        let Some(taken) = own.and_then(Option::take) else {
+            return Err(format!(
+                "returned {}, which is not queued: it was given out before, or is of another run",
+                shown(returned)
+            ));
+        };
+        if self.complete.is_some() {
+            put(&mut self.started, id, taken);
+        }
+        Ok(id)
+    }
+
+    /// What was returned, the next one last; a time is waited for.
+    fn given(&mut self, env: &mut Env, returned: &Bound<'_, PyAny>) -> PyResult<Result<(), String>> {
+        if returned.is_none() {
+            return Ok(Ok(()));
+        }
+        if !returned.is_instance_of::<PyBool>()
+            && let Ok(at_ns) = returned.extract::<u64>()
+        {
+            if at_ns <= env.now.since(self.origin) {
+                return Ok(Err(format!(
+                    "returned {at_ns}: it is that time in ns already, so that nothing can wait for it"
+                )));
+            }
+            env.set_timer(Time::from_ns(self.origin.as_ns().saturating_add(at_ns)));
+            return Ok(Ok(()));
+        }
+        if matches!(self.calls, Calls::Single { .. }) {
+            return Ok(self.taken(returned).map(|id| self.ready.push(id)));
+        }
+        let Ok(several) = returned.try_iter() else { return Ok(self.taken(returned).map(|id| self.ready.push(id))) };
+        for one in several {
+            match self.taken(&one?) {
+                Ok(id) => self.ready.push(id),
+                Err(problem) => return Ok(Err(problem)),
+            }
+        }
+        self.ready.reverse();
+        Ok(Ok(()))
+    }
+
+    /// Asks for what is to be given out next.
+    fn ask(&mut self, py: Python<'_>, env: &mut Env) {
+        let now_ns = env.now.since(self.origin);
+        let (method, returned) = match &self.calls {
+            Calls::Failed => return,
+            Calls::Single { dispatch, .. } => ("dispatch", dispatch.bind(py).call1((now_ns,))),
+            Calls::Batch { batch } => {
+                let batch = batch.clone_ref(py);
+                let arrived = std::mem::take(&mut self.arrived);
+                let all: PyResult<Vec<_>> = arrived.into_iter().map(|id| self.remember(py, env, id)).collect();
+                ("batch", all.and_then(|all| batch.bind(py).call1((now_ns, PyList::new(py, all)?))))
+            }
+        };
+        match returned.and_then(|returned| self.given(env, &returned)) {
+            Ok(Ok(())) => {}
+            Ok(Err(problem)) => self.fail(py, env.now, method, &problem, None),
+            Err(error) => self.raised(py, env.now, method, error),
+        }
+    }
+}
+
+fn shown(object: &Bound<'_, PyAny>) -> String {
+    object.repr().map_or_else(|_| "what cannot be shown".to_owned(), |text| text.to_string())
+}
+
+fn put(slots: &mut Vec<Option<Py<Request>>>, id: RequestId, request: Py<Request>) {
+    if slots.len() <= id.index() {
+        slots.resize_with(id.index() + 1, || None);
+    }
+    slots[id.index()] = Some(request);
+}
+
+impl Elevator for Policy {
+    fn insert(&mut self, env: &mut Env, id: RequestId) {
+        self.changed = true;
+        match self.calls {
+            Calls::Failed => self.ready.push(id),
+            Calls::Batch { .. } => self.arrived.push(id),
+            Calls::Single { .. } => Python::attach(|py| {
+                let request = self.remember(py, env, id);
+                let Calls::Single { insert, .. } = &self.calls else { return };
+                let done = request.and_then(|request| insert.bind(py).call1((env.now.since(self.origin), request)));
+                if let Err(error) = done {
+                    self.raised(py, env.now, "insert", error);
+                }
+            }),
+        }
+    }
+
+    fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
+        if self.ready.is_empty() && self.changed && env.queued() > 0 {
+            Python::attach(|py| self.ask(py, env));
+            // It has nothing to give until something happens.
+            self.changed = !self.ready.is_empty();
+        }
+        self.ready.pop()
+    }
+
+    fn drain(&mut self, env: &mut Env) -> Option<RequestId> {
+        self.changed = true;
+        self.dispatch(env).or_else(|| {
+            let queued = self.queued.iter_mut().filter(|own| own.is_some());
+            let first = queued.min_by_key(|own| own.as_ref().map(|own| own.get().number));
+            first.and_then(Option::take).map(|request| request.get().id)
+        })
+    }
+
+    fn absorb(&mut self, _: &mut Env, _: RequestId, absorbed: RequestId) {
+        // It names no neighbours, so that two of its requests never become one.
+        if let Some(own) = self.queued.get_mut(absorbed.index()) {
+            *own = None;
+        }
+    }
+
+    fn complete(&mut self, env: &mut Env, id: RequestId) {
+        self.changed = true;
+        let Some(request) = self.started.get_mut(id.index()).and_then(Option::take) else { return };
+        Python::attach(|py| {
+            let Some(complete) = &self.complete else { return };
+            if let Err(error) = complete.bind(py).call1((env.now.since(self.origin), request)) {
+                self.raised(py, env.now, "complete", error);
+            }
+        });
+    }
+
+    fn timer(&mut self, _: &mut Env) {
+        self.changed = true;
+    }
+}

@@ -1,0 +1,77 @@
+//! What `compare` and `tune` are asked in common, as Python gives it.
+
+use iosched::Registry;
+use iosched_lab::Experiment;
+use iosched_lab::asked::{self, Asked, ReplayMode};
+use pyo3::prelude::*;
+
+use crate::error::{of_asked, usage};
+use crate::values::{Device, Workload, check_length, one_or_more, within};
+
+/// What is run, on what, and for how long.
+pub(crate) struct Question<'a, 'py> {
+    pub(crate) workload: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) device: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) schedulers: Vec<String>,
+    pub(crate) baseline: Option<String>,
+    pub(crate) registry: Registry,
+    pub(crate) runs: u32,
+    pub(crate) seed: u64,
+    pub(crate) machine: Option<String>,
+    pub(crate) replay: Option<&'a str>,
+    pub(crate) speed: Option<f64>,
+    pub(crate) equal_within: f64,
+    pub(crate) run_for: Option<f64>,
+    pub(crate) warm_up: f64,
+}
+
+impl Question<'_, '_> {
+    /// The experiment; `by` is the function that is asked, where no command line says the same.
+    pub(crate) fn experiment(self, by: &str) -> PyResult<Experiment> {
+        let workload = Workload::from_any(self.workload)?;
+        let devices: Vec<Device> = match self.device {
+            None => vec![Device::new(asked::DEVICE.into())?],
+            Some(given) => one_or_more(given)?.iter().map(Device::from_any).collect::<PyResult<_>>()?,
+        };
+        within("equal_within", self.equal_within, 0.01..=100.0, "per cent")?;
+        check_length(self.warm_up, self.run_for, self.speed)?;
+        let is_linux = self.registry.elevators().len() == Registry::linux().elevators().len();
+        let asked = Asked {
+            workload: workload.path.clone(),
+            reading: workload.reading.clone(),
+            devices: devices
+                .iter()
+                .map(|own| own.named.clone().unwrap_or_else(|| own.profile.name().to_owned()))
+                .collect(),
+            machine: self.machine,
+            registry: self.registry,
+            schedulers: self.schedulers,
+            baseline: self.baseline,
+            runs: self.runs,
+            seed: self.seed,
+            replay: self.replay.map(replay_mode).transpose()?,
+            speed: self.speed,
+            equal_within_percent: self.equal_within,
+            warm_up_s: self.warm_up,
+            run_for_s: self.run_for,
+        };
+        let profiles = devices.iter().map(|own| own.profile.clone()).collect();
+        let mut experiment = asked.experiment_of(workload.inner.clone(), profiles).map_err(|error| of_asked(&error))?;
+        for (number, own) in devices.iter().enumerate().filter(|(_, own)| own.named.is_none()) {
+            experiment.keep_profile_text(number, own.to_toml_text().to_owned());
+        }
+        if !is_linux || !workload.is_named() || devices.iter().any(|own| own.named.is_none()) {
+            // No command line has what Python has made.
+            experiment.command = format!("iosched.{by}({}, …)", workload.inner.name());
+        }
+        Ok(experiment)
+    }
+}
+
+pub(crate) fn replay_mode(text: &str) -> PyResult<ReplayMode> {
+    match text {
+        "closed" => Ok(ReplayMode::Closed),
+        "open" => Ok(ReplayMode::Open),
+        _ => Err(usage(format_args!("replay {text}: is closed or open"))),
+    }
+}

@@ -1,0 +1,355 @@
+//! Searches for the settings that serve a workload best, as `iosched tune` makes them, and what they are asked for.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::{BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
+use iosched_advise::tune::{self as advise, Constraint, Phase, Progress, Selection, Space, TuneResults, Tuned, Tuning};
+use iosched_lab::{Control, Direction};
+use iosched_sim::BlockLayer;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::compare::{better, cpus};
+use crate::error::{RunError, of_tuning, usage};
+use crate::page::framed;
+use crate::policy::Policies;
+use crate::question::Question;
+use crate::simulate::Run;
+use crate::table::{Columns, Table};
+use crate::trace::words;
+use crate::values::{Device, Setting, one_or_more};
+use crate::waiting::interruptible;
+use crate::whole::whole;
+
+/// What is to be good: "p99(sync)", "mean(reader)", "throughput", "iops(TASK)", "finish", or what an application reports.
+#[pyclass(frozen, eq, hash, from_py_object, module = "iosched")]
+#[derive(Clone, PartialEq)]
+pub(crate) struct Goal(advise::Goal);
+
+impl std::hash::Hash for Goal {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.to_string().hash(state);
+    }
+}
+
+impl Goal {
+    fn from_any(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        given.extract::<Self>().or_else(|_| Self::new(&given.extract::<String>()?))
+    }
+}
+
+#[pymethods]
+impl Goal {
+    /// As it is written to --goal.
+    #[new]
+    fn new(text: &str) -> PyResult<Self> {
+        text.parse().map(Self).map_err(|problem| usage(format_args!("goal {problem}")))
+    }
+
+    /// Its value in a run, in its unit. Fairness has none: it needs more runs than one.
+    fn of(&self, run: &Run) -> PyResult<f64> {
+        let missing = || usage(format_args!("{}: {}", self.0, self.0.measure.there_is(run.result())));
+        self.0.measure.of(run.result()).ok_or_else(missing)
+    }
+
+    /// Which way is better in that run, as Optuna says it: minimize or maximize.
+    fn direction(&self, run: &Run) -> PyResult<&'static str> {
+        let missing = || usage(format_args!("{}: {}", self.0, self.0.measure.there_is(run.result())));
+        let known = self.0.measure.resolve(run.result()).ok_or_else(missing)?;
+        Ok(if known.direction == Direction::Higher { "maximize" } else { "minimize" })
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Goal({:?})", self.0.to_string())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (String,)) {
+        (slf.get_type().into_any(), (slf.get().0.to_string(),))
+    }
+}
+
+/// A name or several.
+fn names(given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+    given.map_or_else(|| Ok(Vec::new()), |given| one_or_more(given)?.iter().map(|one| one.extract()).collect())
+}
+
+fn selection(
+    vary: Option<&Bound<'_, PyAny>>,
+    also: Option<&Bound<'_, PyAny>>,
+    fix: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Selection> {
+    let fixed = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((name.extract()?, value.str()?.to_string()));
+    let fix = fix.map_or_else(|| Ok(Vec::new()), |fix| fix.iter().map(fixed).collect::<PyResult<_>>())?;
+    Ok(Selection { vary: names(vary)?, also: names(also)?, fix })
+}
+
+/// What may be set of schedulers on a device, and the values worth trying: for each scheduler a dict with `setting` and `dimensions`, each of which
+/// has name, unit, values (rising) and default. `vary`, `also` and `fix` are as of `tune`.
+#[pyfunction]
+#[pyo3(signature = (scheduler, device=None, *, vary=None, also=None, fix=None))]
+pub(crate) fn space<'py>(
+    py: Python<'py>,
+    scheduler: &Bound<'py, PyAny>,
+    device: Option<&Bound<'py, PyAny>>,
+    vary: Option<&Bound<'py, PyAny>>,
+    also: Option<&Bound<'py, PyAny>>,
+    fix: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let device = device.map_or_else(|| Device::new(iosched_lab::asked::DEVICE.into()), Device::from_any)?;
+    let mut policies = Policies::default();
+    let mut settings = Vec::new();
+    for given in one_or_more(scheduler)? {
+        let text = policies.text(&given)?;
+        let wrong = |problem: String| usage(format_args!("scheduler {text}: {problem}"));
+        settings.extend(iosched_lab::asked::settings(&text, policies.registry()).map_err(wrong)?);
+    }
+    let config = BlockLayer::default().queue_config(&device.profile);
+    let space = Space::of(&settings, &selection(vary, also, fix)?, &config).map_err(usage)?;
+    let told = space.elevators.iter().map(|own| {
+        let dimensions = own.dimensions.iter().map(|dimension| {
+            let told = PyDict::new(py);
+            told.set_item("name", &dimension.name)?;
+            told.set_item("unit", &dimension.unit)?;
+            told.set_item("values", dimension.values.clone())?;
+            told.set_item("default", dimension.values[dimension.default])?;
+            Ok(told)
+        });
+        let told = PyDict::new(py);
+        told.set_item("setting", own.defaults.to_string())?;
+        told.set_item("dimensions", dimensions.collect::<PyResult<Vec<_>>>()?)?;
+        Ok(told)
+    });
+    told.collect()
+}
+
+/// Searches, among the values that declarations call worth trying, for the settings that serve a workload best on a modelled device: `iosched tune`.
+///
+/// `goal` is one or several (see `Goal`), `subject_to` constraints such as "throughput >= 95%"; the best are run again with seeds that nothing was
+/// chosen by, beside the baseline, and what is recommended is better there for sure.
+#[pyfunction]
+#[pyo3(signature = (
+    workload, device, scheduler, goal, *, subject_to=None, baseline=None, budget=200, vary=None, also=None, fix=None, seed=1, machine=None,
+    replay=None, speed=None, equal_within=5.0, run_for=None, warm_up=0.0, jobs=None
+))]
+#[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
+pub(crate) fn tune(
+    py: Python<'_>,
+    workload: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+    scheduler: &Bound<'_, PyAny>,
+    goal: &Bound<'_, PyAny>,
+    subject_to: Option<&Bound<'_, PyAny>>,
+    baseline: Option<&Bound<'_, PyAny>>,
+    budget: u32,
+    vary: Option<&Bound<'_, PyAny>>,
+    also: Option<&Bound<'_, PyAny>>,
+    fix: Option<&Bound<'_, PyDict>>,
+    seed: u64,
+    machine: Option<String>,
+    replay: Option<&str>,
+    speed: Option<f64>,
+    equal_within: f64,
+    run_for: Option<f64>,
+    warm_up: f64,
+    jobs: Option<usize>,
+) -> PyResult<Search> {
+    let mut policies = Policies::default();
+    let schedulers = one_or_more(scheduler)?.iter().map(|one| policies.text(one)).collect::<PyResult<_>>()?;
+    let baseline = baseline.map(|given| policies.setting(given)).transpose()?;
+    let goals = one_or_more(goal)?.iter().map(|one| Ok(Goal::from_any(one)?.0)).collect::<PyResult<_>>()?;
+    let constraint = |text: String| text.parse().map_err(|problem| usage(format_args!("subject_to {problem}")));
+    let constraints: Vec<Constraint> = names(subject_to)?.into_iter().map(constraint).collect::<PyResult<_>>()?;
+    let question = Question {
+        workload,
+        device,
+        schedulers,
+        baseline: None,
+        registry: policies.registry().clone(),
+        runs: 1,
+        seed,
+        machine,
+        replay,
+        speed,
+        equal_within,
+        run_for,
+        warm_up,
+    };
+    let mut experiment = question.experiment("tune")?;
+    experiment.command = format!("iosched.tune({}, …)", experiment.workload().name());
+    let selection = selection(vary, also, fix)?;
+    let mut tuning = Tuning::new(experiment, &selection, goals).map_err(|error| of_tuning(&error))?;
+    (tuning.constraints, tuning.budget) = (constraints, budget);
+    if let Some(baseline) = baseline {
+        tuning.baseline = baseline;
+    }
+    let control = Arc::new(Control::new(jobs.unwrap_or_else(|| if policies.is_empty() { cpus() } else { 1 })));
+    let mut written = Vec::new();
+    let carry_out = || {
+        advise::tune(&tuning, &control, |progress| {
+            if let Progress::Record(record) = progress {
+                serde_json::to_writer(&mut written, record)
+                    .map_err(std::io::Error::from)
+                    .and_then(|()| written.write_all(b"\n"))
+                    .map_err(|source| iosched_lab::LabError::Io { file: "records".to_owned(), source })?;
+            }
+            Ok(())
+        })
+    };
+    let ended = Arc::clone(&control);
+    let stop = move || (0..2).for_each(|_| ended.interrupt());
+    policies.begin(stop.clone());
+    let tuned = interruptible(py, carry_out, stop)?;
+    policies.ended()?;
+    Ok(Search { tuned: tuned.map_err(|error| of_tuning(&error))?, written })
+}
+
+/// What a search found.
+#[pyclass(frozen, module = "iosched")]
+pub(crate) struct Search {
+    tuned: Tuned,
+    written: Vec<u8>,
+}
+
+impl Search {
+    fn results(&self) -> TuneResults<'_> {
+        TuneResults::of(&self.tuned.header, &self.tuned.runs)
+    }
+
+    fn page(&self) -> String {
+        iosched_report::tuning_html(&self.results())
+    }
+}
+
+#[pymethods]
+impl Search {
+    /// The setting to choose: the baseline, if nothing is better for sure; None if nothing keeps the constraints.
+    #[getter]
+    fn recommended(&self) -> Option<Setting> {
+        self.results().recommended().map(|best| Setting(best.setting.clone()))
+    }
+
+    /// The setting that others were compared with.
+    #[getter]
+    fn baseline(&self) -> Setting {
+        Setting(self.tuned.header.baseline.clone())
+    }
+
+    /// better, allowed (the baseline breaks a constraint), nothing_better, cannot_tell, idle, nothing_allowed or unconfirmed.
+    #[getter]
+    fn finding(&self) -> PyResult<String> {
+        let told =
+            serde_json::to_value(self.results().finding).map_err(|error| RunError::new_err(error.to_string()))?;
+        Ok(told.as_str().unwrap_or_default().to_owned())
+    }
+
+    /// What was found, in a sentence.
+    #[getter]
+    fn answer(&self) -> String {
+        self.results().answer()
+    }
+
+    /// What makes it doubtful, a sentence each.
+    #[getter]
+    fn doubts(&self) -> Vec<String> {
+        self.results().doubts()
+    }
+
+    /// Commands that set what is recommended on a disk whose name is in $DEV, as root.
+    #[getter]
+    fn commands(&self) -> Vec<String> {
+        self.results().recommended().map(|best| advise::commands(&best.setting)).unwrap_or_default()
+    }
+
+    /// A row for each measure of each confirmed setting, the baseline first, then what is better, best first: scheduler, measure, unit, better,
+    /// goal, mean, sd, verdict, percent with its 95 % interval (low_percent, high_percent), and whether it keeps the constraints.
+    #[getter]
+    fn standings(&self, py: Python<'_>) -> PyResult<Table> {
+        py.detach(|| {
+            let results = self.results();
+            let measures = &results.header.measures;
+            let rows: Vec<_> = results
+                .standings
+                .iter()
+                .flat_map(|own| {
+                    let figures = own.figures.iter().enumerate();
+                    figures.filter_map(move |(number, figure)| Some((own, number, figure.as_ref()?)))
+                })
+                .collect();
+            let compared = || rows.iter().map(|row| row.2.comparison);
+            Columns::default()
+                .with("scheduler", words(rows.iter().map(|row| row.0.label.as_str())))
+                .with("measure", words(rows.iter().map(|row| measures[row.1].name.as_str())))
+                .with("unit", words(rows.iter().map(|row| measures[row.1].unit.as_str())))
+                .with("better", rows.iter().map(|row| better(measures[row.1].direction)).collect::<StringArray>())
+                .with("goal", rows.iter().map(|row| Some(row.1 < results.header.goals)).collect::<BooleanArray>())
+                .with("mean", Float64Array::from_iter_values(rows.iter().map(|row| row.2.mean)))
+                .with("sd", rows.iter().map(|row| row.2.sd).collect::<Float64Array>())
+                .with("verdict", compared().map(|own| own.map(|own| own.verdict.id())).collect::<StringArray>())
+                .with("percent", compared().map(|own| own?.percent).collect::<Float64Array>())
+                .with("low_percent", compared().map(|own| Some(own?.interval_percent?.0)).collect::<Float64Array>())
+                .with("high_percent", compared().map(|own| Some(own?.interval_percent?.1)).collect::<Float64Array>())
+                .with(
+                    "allowed",
+                    rows.iter().map(|row| Some(row.0.constraints.iter().all(|own| own.kept))).collect::<BooleanArray>(),
+                )
+                .table()
+        })
+    }
+
+    /// A row for each measure of each run that was made, in the order of the search: scheduler, run, seed, phase (search or confirm), measure, value,
+    /// unit.
+    #[getter]
+    fn trials(&self, py: Python<'_>) -> PyResult<Table> {
+        py.detach(|| {
+            let measures = &self.tuned.header.measures;
+            let runs = self.tuned.runs.iter();
+            let rows: Vec<_> = runs
+                .flat_map(|run| {
+                    let values = run.values.iter().zip(measures);
+                    values.filter_map(move |(value, measure)| Some((run, measure, (*value)?)))
+                })
+                .collect();
+            let phase = |phase: Phase| if phase == Phase::Search { "search" } else { "confirm" };
+            Columns::default()
+                .with("scheduler", words(rows.iter().map(|row| row.0.setting.as_str())))
+                .with("run", UInt32Array::from_iter_values(rows.iter().map(|row| row.0.run)))
+                .with("seed", UInt64Array::from_iter_values(rows.iter().map(|row| row.0.seed)))
+                .with("phase", words(rows.iter().map(|row| phase(row.0.phase))))
+                .with("measure", words(rows.iter().map(|row| row.1.name.as_str())))
+                .with("value", Float64Array::from_iter_values(rows.iter().map(|row| row.2)))
+                .with("unit", words(rows.iter().map(|row| row.1.unit.as_str())))
+                .table()
+        })
+    }
+
+    /// Writes the report, one HTML page that needs nothing else.
+    fn report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| whole(&path, |mut file| Ok(file.write_all(self.page().as_bytes())?)))
+    }
+
+    /// Writes the records, which `iosched report` reads.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| whole(&path, |mut file| Ok(file.write_all(&self.written)?)))
+    }
+
+    /// The records as JSON lines.
+    fn records<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.written)
+    }
+
+    fn __repr__(&self) -> String {
+        let runs = self.tuned.runs.len();
+        format!("<iosched.Search of {runs} runs for {}>\n{}", self.results().goal_names(), self.answer())
+    }
+
+    /// The report in a notebook.
+    fn _repr_html_(&self, py: Python<'_>) -> String {
+        framed(&py.detach(|| self.page()))
+    }
+}

@@ -1,0 +1,367 @@
+"""Pictures of runs and comparisons, for a notebook or a paper; needs matplotlib: pip install 'iosched[plot]'.
+
+Every function draws into `ax`, or into a figure of its own, and returns the Axes: `ax.figure` shows itself in a
+notebook, `save(ax, path)` writes it. Nothing needs a display or pyplot. Where several runs are taken, `runs` is a Run,
+a mapping of labels to Runs, a list of (label, Run), or a Comparison: the first run of each setting, made again.
+
+>>> with iosched.plot.style(paper=True):
+...     ax = iosched.plot.latency_cdf({"bfq": one, "none": other}, op="read", tail=True)
+>>> iosched.plot.save(ax, "latency.pdf")
+"""
+
+import io
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+try:
+    import matplotlib
+except ModuleNotFoundError:
+    raise ImportError("iosched.plot needs matplotlib: pip install 'iosched[plot]'", name="matplotlib") from None
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator, PercentFormatter
+from numpy.typing import NDArray
+
+from .._native import Comparison, Run, UsageError
+from ._rows import OTHERS, SECTOR_BYTES, Floats, Rows
+
+__all__ = ["depth", "head", "latency_cdf", "save", "shares", "style", "throughput", "verdicts"]
+
+_Runs: TypeAlias = Run | Comparison | Mapping[str, Run] | Iterable[tuple[str, Run]]
+_Bins: TypeAlias = int | Sequence[float]
+
+# Okabe and Ito's, which the colour-blind tell apart; those that are pale on white last.
+_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00", "#F0E442"]
+_QUIET = "#8C8C8C"
+_DASHES = ["-", (0, (4, 1.2)), (0, (4, 1.2, 1, 1.2)), (0, (1.2, 0.8))]
+# What is done in no time is drawn as done in this: there is no 0 on a log axis.
+_SHORTEST_S = 1e-9
+# A line of more points is not finer on paper; as many single points make a vector file slow to show.
+_LINE_POINTS_MOST = 4000
+_VECTOR_POINTS_MOST = 20_000
+_ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2, "frameon": False}
+_AS_TEXT: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "iosched", "pdf.fonttype": 42, "ps.fonttype": 42}
+# What a file says of itself besides the picture: not when it was made.
+_METADATA: dict[str, dict[str, None]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
+
+
+def latency_cdf(
+    runs: _Runs, *, op: str | None = None, sync: bool | None = None, tail: bool = False, ax: Axes | None = None
+) -> Axes:
+    """Cumulative distribution of latency, from the queue's taking a bio to its completion, a line for each run.
+
+    `op` is "read", "write", "discard", "write_zeroes" or "flush"; None is all but flushes. `sync` takes only what
+    somebody waits for, or (False) only the rest. With `tail`, the share that took as long or longer, to the slowest.
+    What was not done when the run ended is not in it.
+    """
+    drawn = [(label, np.sort(Rows(label, run).latencies_s(op, sync))) for label, run in _labelled(runs)]
+    ax = _axes(ax)
+    for number, (label, latencies_s) in enumerate(drawn, len(ax.lines)):
+        count = len(latencies_s)
+        ranks = _ranks(count)
+        x, look = latencies_s[ranks].clip(_SHORTEST_S), {"label": label, **_line(number, dash=number)}
+        if tail:
+            ax.plot(np.r_[x, x[-1]], np.r_[(count - ranks) / count, 0], drawstyle="steps-pre", **look)
+        else:
+            ax.plot(np.r_[x[0], x], np.r_[0, (ranks + 1) / count], drawstyle="steps-post", **look)
+    ax.set_xscale("log")
+    low, high = ax.get_xlim()
+    decades = LogLocator(subs=(1, 2, 5) if high < 200 * low else (1,))
+    ax.xaxis.set_major_locator(MaxNLocator(4) if high < 5 * low else decades)
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(EngFormatter(unit="s"))
+    if tail:
+        ax.set_yscale("log")
+        ax.set_ylim(top=1.3, auto=True)
+        ax.yaxis.set_minor_locator(NullLocator())
+        ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
+    else:
+        ax.set_ylim(0, 1.02)
+        ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))
+    what = " ".join(filter(None, ["" if sync is None else "sync" if sync else "async", op]))
+    x_name = f"latency ({what})" if what else "latency"
+    return _told(ax, x_name, "bios as long or longer" if tail else "bios done within")
+
+
+def throughput(
+    runs: _Runs, *, by: Literal["process", "op"] | None = None, bins: _Bins = 100, ax: Axes | None = None
+) -> Axes:
+    """MB/s read and written over time, a line for each run, or for each process or op of it.
+
+    Bytes count when they are done. `bins` says how many steps there are, or gives their edges in s.
+    """
+    if by not in (None, "process", "op"):
+        raise UsageError(f"by {by!r}: is 'process', 'op' or None")
+    rows = [Rows(label, run) for label, run in _labelled(runs)]
+    edges = _edges(bins, rows)
+    ax = _axes(ax)
+    places: dict[str, int] = {}
+    for number, own in enumerate(rows):
+        for name, chosen in own.groups(by, len(_COLOURS)):
+            if by is None or own.bytes[chosen].any():
+                label = " ".join(filter(None, [own.label, name]))
+                look = _line(places.setdefault(name, len(places)), number, name) if by else _line(len(ax.patches))
+                ax.stairs(own.mb_per_s(chosen, edges), edges, baseline=None, label=label, **look)
+    return _over_time(ax, "throughput, MB/s")
+
+
+def shares(run: Run, *, bins: _Bins = 100, ax: Axes | None = None) -> Axes:
+    """Which share of the throughput each process had over time; nothing where nothing was done.
+
+    Processes by name, eight at most: of more, those that moved least are "others". `bins` as for `throughput`.
+    """
+    rows = Rows("", run)
+    edges = _edges(bins, [rows])
+    rates = [(name, rows.mb_per_s(chosen, edges)) for name, chosen in rows.groups("process", len(_COLOURS))]
+    total = np.sum([rate for _, rate in rates], axis=0)
+    if not total.any():
+        raise UsageError(
+            f"from {edges[0]:g} to {edges[-1]:g} s: no byte was read or written; other bins would have some"
+        )
+    total[total == 0] = np.nan
+    ax = _axes(ax)
+    below = np.zeros(len(total))
+    for number, (name, rate) in enumerate(rates):
+        if rate.any():
+            above = below + rate / total
+            look = {"facecolor": _line(number, group=name)["color"], "edgecolor": "white", "linewidth": 0.2}
+            ax.stairs(above, edges, baseline=below, fill=True, label=name, **look)
+            below = above
+    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))
+    _over_time(ax, "share of throughput").set_ylim(0, 1)
+    return ax
+
+
+def head(run: Run, *, start: float | None = None, end: float | None = None, ax: Axes | None = None) -> Axes:
+    """Where the head was sent: the first sector (in GB) of each request over the time of its dispatch, by process.
+
+    `start` and `end` are in s.
+    """
+    rows = Rows("", run)
+    time_s, first_gb, inside = rows.dispatched_s, rows.first_sector() * SECTOR_BYTES / 1e9, rows.dispatched()
+    last_s = time_s[inside].max(initial=0)
+    after_s, before_s = 0 if start is None else start, last_s if end is None else end
+    inside &= (time_s >= after_s) & (time_s <= before_s)
+    points = np.count_nonzero(inside)
+    if points == 0:
+        raise UsageError(
+            f"from {after_s:g} to {before_s:g} s: no request was dispatched; the last was at {last_s:.3f} s"
+        )
+    size = min(3, max(0.5, 100 / points**0.5))
+    look: dict[str, Any] = {"linestyle": "", "marker": "o", "markeredgewidth": 0, "markersize": size}
+    ax = _axes(ax)
+    for number, (name, chosen) in enumerate(rows.groups("process", len(_COLOURS))):
+        x, y = time_s[chosen & inside], first_gb[chosen & inside]
+        if len(x):
+            colour, layer = _line(number, group=name)["color"], 1.9 if name == OTHERS else 2
+            ax.plot(x, y, color=colour, label=name, zorder=layer, rasterized=points > _VECTOR_POINTS_MOST, **look)
+    return _told(ax, "time, s", "position, GB", markerscale=3 / size)
+
+
+def depth(runs: _Runs, *, bins: _Bins = 200, ax: Axes | None = None) -> Axes:
+    """Bios under way over time, from the queue's taking them to their completion: the mean within each step.
+
+    `bins` as for `throughput`. What was not done when the run ended was under way until then.
+    """
+    rows = [Rows(label, run) for label, run in _labelled(runs)]
+    edges = _edges(bins, rows)
+    ax = _axes(ax)
+    for number, own in enumerate(rows, len(ax.patches)):
+        ax.stairs(own.depth(edges), edges, baseline=None, label=own.label, **_line(number))
+    return _over_time(ax, "bios under way")
+
+
+def verdicts(comparison: Comparison, figure: str, *, device: str | int | None = None, ax: Axes | None = None) -> Axes:
+    """Each setting's mean of a figure, and the 95 % interval of its difference to the baseline.
+
+    Whiskers reach the baseline's line where no difference is sure. Full dots are better or worse, and the baseline.
+    `figure` is one of those in `comparison.verdicts`; of several devices, `device` names one or counts from 0.
+    """
+    columns, devices = comparison.verdicts.to_dict(), comparison.devices
+    if device is None and len(devices) > 1:
+        raise UsageError(f"device: there are several, name one of {', '.join(devices)}")
+    name = device if isinstance(device, str) else next(iter(devices[device or 0 :][:1]), str(device))
+    if name not in devices:
+        raise UsageError(f"device {name}: was not compared; there are {', '.join(devices)}")
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    rows = [row for row in rows if row["device"] == name]
+    known = list(dict.fromkeys(row["figure"] for row in rows))
+    if figure not in known:
+        raise UsageError(f"figure {figure}: is not in this comparison; there are {', '.join(known)}")
+    rows = [row for row in rows if row["figure"] == figure]
+    # An application may report one figure in several units, the main one first.
+    rows = [row for row in rows if row["unit"] == rows[0]["unit"]]
+    baseline = next(row for row in rows if row["baseline"])
+    ax = _axes(ax, len(rows))
+    ax.axvline(baseline["mean"], color=_QUIET, linewidth=0.8, linestyle="--", zorder=1)
+    for place, row in enumerate(rows):
+        colour = {"better": _COLOURS[0], "worse": _COLOURS[1]}.get(row["verdict"], "black")
+        inner = colour if row["baseline"] or row["verdict"] in ("better", "worse") else "white"
+        reach = None
+        if row["low"] is not None:
+            reach = np.maximum(0, [[row["difference"] - row["low"]], [row["high"] - row["difference"]]])
+        ax.errorbar(row["mean"], place, xerr=reach, fmt="o", color=colour, markerfacecolor=inner, capsize=2)
+    ax.set_yticks(range(len(rows)), [row["scheduler"] for row in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.grid(False, axis="y")
+    right = ax.secondary_yaxis("right")
+    right.set_yticks(range(len(rows)), [_verdict(row) for row in rows])
+    right.tick_params(length=0)
+    right.spines["right"].set_visible(False)
+    good = {"lower": " (← lower is better)", "higher": " (higher is better →)"}.get(baseline["better"], "")
+    ax.set_xlabel(f"{figure.replace('p999', 'p99.9').replace('_', ' ')}, {baseline['unit']}{good}")
+    return ax
+
+
+def style(paper: bool = True, *, columns: Literal[1, 2] = 1) -> AbstractContextManager[None]:
+    """Sizes and looks for what is drawn within it.
+
+    Figures are as wide as one column of a paper (3.3 in) or two (7 in), with 8 pt; with `paper=False`, for a screen,
+    7 in with 10 pt. `ax.figure.set_size_inches` changes one. Fonts stay text in SVG and PDF.
+    """
+    size = 8 if paper else 10
+    look: dict[Any, Any] = {
+        **_AS_TEXT,
+        "figure.figsize": ((3.3, 2.3) if columns == 1 else (7.0, 2.8)) if paper else (7.0, 4.0),
+        "figure.dpi": 150 if paper else 100,
+        "font.size": size,
+        **dict.fromkeys(["axes.labelsize", "axes.titlesize"], size),
+        **dict.fromkeys(["xtick.labelsize", "ytick.labelsize", "legend.fontsize"], size - 1),
+        "lines.linewidth": 1.0 if paper else 1.5,
+        "lines.markersize": 4 if paper else 6,
+        "axes.linewidth": 0.6 if paper else 0.8,
+        "axes.prop_cycle": f"cycler(color={_COLOURS})",
+        **dict.fromkeys(["axes.spines.top", "axes.spines.right"], False),
+        **dict.fromkeys(["axes.grid", "axes.axisbelow"], True),
+        "grid.color": "#E4E4E4",
+        "grid.linewidth": 0.5,
+    }
+    return matplotlib.rc_context(look)
+
+
+def save(figure: Figure | Axes, path: str | os.PathLike[str]) -> None:
+    """Writes a figure, or that of an Axes, as PDF, SVG or PNG (300 dpi), which the path's ending says.
+
+    Whole or not at all, and the same bytes for the same data. Fonts stay text.
+    """
+    place = Path(path)
+    kind = place.suffix.lower()
+    if kind not in _METADATA:
+        raise UsageError(f"{place}: a picture is written as {', '.join(_METADATA)}")
+    drawn = figure.get_figure(root=True) if isinstance(figure, Axes) else figure
+    if drawn is None:
+        raise UsageError("this Axes was removed from its figure; draw another")
+    file = io.BytesIO()
+    with matplotlib.rc_context(_AS_TEXT):
+        drawn.savefig(file, format=kind[1:], dpi=300, metadata=_METADATA[kind])
+    part = place.with_name(f".{place.name}.part-{os.getpid()}")
+    try:
+        part.write_bytes(file.getvalue())
+        os.replace(part, place)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _png(figure: Figure) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()
+
+
+# Shows itself in a notebook, without pyplot and its state. No class statement: matplotlib writes methods that no type has.
+_Figure: type[Figure] = type("_Figure", (Figure,), {"_repr_png_": _png})
+
+
+def _labelled(runs: _Runs) -> list[tuple[str, Run]]:
+    if isinstance(runs, Run):
+        return [("", runs)]
+    if isinstance(runs, Comparison):
+        devices = runs.devices
+        on = [f" on {device}" if len(devices) > 1 else "" for device in devices]
+        return [(own + on[n], runs.run(own, device=n)) for n in range(len(devices)) for own in runs.schedulers]
+    try:
+        pairs = [(str(label), run) for label, run in (runs.items() if isinstance(runs, Mapping) else runs)]
+    except (TypeError, ValueError) as error:
+        told = "runs are a Run, a Comparison, a mapping of labels to Runs or a list of (label, Run)"
+        raise TypeError(told) from error
+    if not pairs:
+        raise UsageError("runs: there are none to draw; one is enough")
+    return pairs
+
+
+def _edges(bins: _Bins, rows: list[Rows]) -> Floats:
+    last_s = max(own.last_s() for own in rows)
+    edges = np.linspace(0, last_s, max(bins, 0) + 1) if isinstance(bins, int | np.integer) else np.asarray(bins, float)
+    if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
+        raise UsageError(f"bins {bins}: is how many there are, at least 1, or two or more edges in s that rise")
+    return edges
+
+
+def _ranks(count: int) -> NDArray[np.intp]:
+    """Which of that many sorted values are drawn: all, or so many that the body is fine and the slowest all there."""
+    if count <= _LINE_POINTS_MOST:
+        return np.arange(count)
+    half = _LINE_POINTS_MOST // 2
+    body, slowest = np.linspace(0, count - 1, half), count - np.geomspace(1, count, half)
+    return np.unique(np.r_[body, slowest].astype(np.intp))
+
+
+def _axes(ax: Axes | None, rows: int = 0) -> Axes:
+    """Those given, or those of a new figure, which is as high as that many rows of text need."""
+    if ax is not None:
+        return ax
+    figure = _Figure(layout="constrained")
+    figure.set_figheight(max(figure.get_figheight(), matplotlib.rcParams["font.size"] / 72 * (2 * rows + 5)))
+    return figure.add_subplot()
+
+
+def _line(number: int, dash: int = 0, group: str = "") -> dict[str, Any]:
+    further, colour = divmod(number, len(_COLOURS))
+    return {
+        "color": _QUIET if group == OTHERS else _COLOURS[colour],
+        "linestyle": _DASHES[(dash + further) % len(_DASHES)],
+        "linewidth": matplotlib.rcParams["lines.linewidth"],
+    }
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    if row["baseline"]:
+        return "baseline"
+    verdict, percent = row["verdict"] or "", row["percent"]
+    if verdict in ("", "equal", "cannot_tell") or percent is None:
+        return verdict.replace("_", " ")
+    return f"{verdict}, {percent:+.{0 if abs(percent) >= 10 else 1}f} %".replace("-", "\N{MINUS SIGN}")
+
+
+def _over_time(ax: Axes, y: str) -> Axes:
+    ax.margins(x=0, y=0.08)
+    ax.set_ylim(bottom=0, auto=True)
+    return _told(ax, "time, s", y)
+
+
+def _told(ax: Axes, x: str, y: str, markerscale: float = 1) -> Axes:
+    """With names of the axes and, above them, where it hides nothing, the legend."""
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    labels = ax.get_legend_handles_labels()[1]
+    if labels:
+        size = FontProperties(size=matplotlib.rcParams["legend.fontsize"]).get_size_in_points()
+        room = ax.bbox.width / ax.figure.dpi * 72 / size
+        fits = [columns for columns in range(1, len(labels) + 1) if _width(labels, columns) <= room]
+        rows = -(-len(labels) // max(fits, default=1))
+        small = size * min(1, room / _width(labels, 1))
+        look = {"fontsize": small, "columnspacing": 1.2, "handlelength": 1.8, "markerscale": markerscale, **_ABOVE}
+        for text in ax.legend(ncols=-(-len(labels) // rows), **look).get_texts():
+            text.set_parse_math(False)
+    return ax
+
+
+def _width(labels: list[str], columns: int) -> float:
+    """About how wide a legend is, in sizes of its font."""
+    return sum(0.58 * max(map(len, column)) + 3.8 for column in np.array_split(labels, columns))

@@ -1,0 +1,101 @@
+"""What to set: advice for a modelled device, and an objective for Optuna."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from ._native import Device, Goal, Search, Setting, UsageError, Workload, simulate, space, tune
+
+if TYPE_CHECKING:
+    import optuna
+
+    from ._native import _AnyDevice, _AnySetting, _AnyWorkload
+
+TODAY = ("none", "mq-deadline", "kyber", "bfq")
+"""The schedulers of today's kernels."""
+
+
+def advise(
+    workload: _AnyWorkload | None = None,
+    device: _AnyDevice | None = None,
+    goal: str | Goal | Iterable[str | Goal] = "p99(sync)",
+    *,
+    scheduler: _AnySetting | Iterable[_AnySetting] = TODAY,
+    present: _AnySetting = "mq-deadline",
+    **options: Any,
+) -> Search:
+    """What to set on a device for a workload: `tune` over today's schedulers, against what is set now.
+
+    `present` is what is set now: Linux sets mq-deadline where a device has one hardware queue, and none where it has
+    several, as NVMe has. `options` are those of `tune`. This is the part of `iosched advise` that needs no device: that
+    one also measures the device, and confirms on it what it says.
+    """
+    return tune(workload, device, scheduler, goal, baseline=present, **options)
+
+
+def objective(
+    workload: _AnyWorkload | None,
+    device: _AnyDevice | None,
+    scheduler: _AnySetting | Iterable[_AnySetting],
+    goal: str | Goal | Iterable[str | Goal],
+    *,
+    runs: int = 10,
+    seed: int = 1,
+    vary: str | Iterable[str] | None = None,
+    also: str | Iterable[str] | None = None,
+    fix: Mapping[str, object] | None = None,
+    **options: Any,
+) -> Callable[[optuna.Trial], float | tuple[float, ...]]:
+    """An objective for `optuna.create_study().optimize(...)`: the mean of a goal over `runs` seeds.
+
+    A trial suggests a scheduler, if there are several, and a value of each of its tunables worth trying (`vary`, `also`
+    and `fix` as of `tune`). After each run the mean so far is reported, so that a pruner can end the trial; the same
+    seeds are used in every trial. With several goals it returns one value for each, and nothing is pruned. What is
+    better if it is higher is negated where the study minimizes. `trial.user_attrs["setting"]` is the setting as it is
+    written. `options` are those of `simulate`.
+    """
+    if runs < 1:
+        raise UsageError(f"runs {runs}: a trial has 1 or more")
+    done, on = Workload.of(workload), Device.of(device)
+    goals = [one if isinstance(one, Goal) else Goal(one) for one in ([goal] if isinstance(goal, (str, Goal)) else goal)]
+    spaces = {own["setting"]: own["dimensions"] for own in space(scheduler, on, vary=vary, also=also, fix=fix)}
+
+    def of_trial(trial: optuna.Trial) -> float | tuple[float, ...]:
+        names = list(spaces)
+        chosen = names[0] if len(names) == 1 else cast(str, trial.suggest_categorical("scheduler", names))
+        values = {}
+        for dimension in spaces[chosen]:
+            # What is learnt of one scheduler's tunable says nothing of another's.
+            name = dimension["name"]
+            value = trial.suggest_categorical(f"{chosen}.{name}" if len(names) > 1 else name, dimension["values"])
+            if value != dimension["default"]:
+                values[name] = value
+        setting = Setting(chosen, **values)
+        trial.set_user_attr("setting", str(setting))
+        sums = [0.0] * len(goals)
+        means: tuple[float, ...] = ()
+        for run in range(runs):
+            made = simulate(done, on, setting, seed + run, requests=False, **options)
+            for number, one in enumerate(goals):
+                sums[number] += signed(trial, number, one, one.of(made), one.direction(made))
+            means = tuple(total / (run + 1) for total in sums)
+            if len(goals) == 1:
+                trial.report(means[0], run)
+                if run + 1 < runs and trial.should_prune():
+                    import optuna
+
+                    raise optuna.TrialPruned
+        return means[0] if len(goals) == 1 else means
+
+    return of_trial
+
+
+def signed(trial: optuna.Trial, number: int, goal: Goal, value: float, better: str) -> float:
+    """The value as the study wants it."""
+    wanted = trial.study.directions[number].name.lower()
+    if wanted == better:
+        return value
+    if wanted == "minimize":
+        return -value
+    raise UsageError(f"goal {goal}: lower is better, and the study maximizes; create it with direction minimize")

@@ -1,0 +1,285 @@
+"""Elevators in Python: as good as Rust's where they decide alike, and told clearly where they are wrong."""
+
+import functools
+import gc
+import os
+import signal
+import threading
+import time
+import weakref
+
+import pytest
+
+import iosched
+
+TASKS = {
+    "tasks": [
+        {"pid": pid, "name": "reader", "pattern": "random", "range": [0, 1 << 30], "nr_sectors": 8, "total": 200}
+        for pid in range(1, 17)
+    ]
+}
+
+
+class Fifo(iosched.Elevator):
+    def __init__(self):
+        self.queue = []
+        self.given = 0
+
+    def insert(self, now_ns, request):
+        self.queue.append(request)
+
+    def dispatch(self, now_ns):
+        if self.given == len(self.queue):
+            return None
+        self.given += 1
+        return self.queue[self.given - 1]
+
+
+class Batch(iosched.Elevator):
+    multi_queue = True
+
+    def batch(self, now_ns, arrived):
+        return arrived
+
+
+class Elevator(iosched.Elevator):
+    """By sector, upwards, and from the start again."""
+
+    name = "up"
+
+    def __init__(self, start=0):
+        self.queue = []
+        self.head = start
+
+    def insert(self, now_ns, request):
+        self.queue.append(request)
+
+    def dispatch(self, now_ns):
+        if not self.queue:
+            return None
+        ahead = [request for request in self.queue if request.sector >= self.head] or self.queue
+        first = min(ahead, key=lambda request: request.sector)
+        self.queue.remove(first)
+        self.head = first.sector + first.nr_sectors
+        return first
+
+
+def rows(run):
+    return run.requests.to_dict()
+
+
+def test_the_same_decisions_make_the_same_run():
+    # Without merging noop is first come, first served; so is none, whose tags are the device's.
+    mine, noop = (iosched.simulate(TASKS, "sata-7200", one, seed=3) for one in (Fifo, "noop"))
+    assert rows(mine) == rows(noop)
+    assert mine.figures == noop.figures
+
+
+def test_batches_are_given_out_in_their_order():
+    run = iosched.simulate(TASKS, "sata-7200", Batch)
+    dispatched = rows(run)["dispatched_ns"]
+    assert run.ios == 16 * 200
+    assert dispatched == sorted(dispatched)
+
+
+def test_a_policy_of_its_own_is_better_than_none_where_it_should_be():
+    c = iosched.compare(TASKS, "sata-7200", [Fifo, Elevator], runs=3)
+    assert c.schedulers == ["fifo", "up"]
+    assert c.baseline == "fifo"
+    assert "up" in str(c.verdicts.to_dict()["scheduler"])
+    run = c.run(Elevator, run=1)
+    assert run.ios == 16 * 200
+
+
+def test_arguments_are_given_by_partial():
+    late = functools.partial(Elevator, start=1 << 30)
+    c = iosched.compare(TASKS, "sata-7200", ["noop", late], runs=1)
+    assert c.schedulers == ["noop", "up"]
+
+
+def test_a_time_is_waited_for():
+    class Patient(Fifo):
+        def __init__(self):
+            super().__init__()
+            self.asked = []
+            self.until = 0
+
+        def dispatch(self, now_ns):
+            self.asked.append(now_ns)
+            if now_ns < 50_000_000:
+                return 50_000_000
+            return super().dispatch(now_ns)
+
+    run = iosched.simulate(TASKS, "sata-7200", Patient)
+    assert min(rows(run)["dispatched_ns"]) == 50_000_000
+
+
+def test_it_hears_of_completions():
+    seen = []
+
+    class Listening(Fifo):
+        def complete(self, now_ns, request):
+            seen.append((now_ns, request.number))
+
+    run = iosched.simulate(TASKS, "sata-7200", Listening)
+    assert sorted(number for _, number in seen) == list(range(run.ios))
+    assert sorted(now for now, _ in seen) == sorted(rows(run)["completed_ns"])
+
+
+def test_what_a_request_says():
+    seen = []
+
+    class Looking(Fifo):
+        def insert(self, now_ns, request):
+            seen.append(request)
+            super().insert(now_ns, request)
+
+    task = {
+        "pid": 7,
+        "name": "w",
+        "op": "write",
+        "pattern": "seq",
+        "sync": True,
+        "nr_sectors": 16,
+        "total": 5,
+        "class": "be",
+        "level": 2,
+    }
+    iosched.simulate({"tasks": [task]}, "sata-7200", Looking)
+    first = seen[0]
+    assert (first.number, first.op, first.nr_sectors, first.sync, first.ioprio) == (0, "write", 16, True, "be/2")
+    assert "write of 16 sectors" in repr(first)
+    with pytest.raises(AttributeError):
+        first.sector = 0
+
+
+def broken(method, **made):
+    return type("Broken", (Fifo,), {method: made.get("body")})
+
+
+def raises(self, now_ns, request=None):
+    raise ZeroDivisionError("mine")
+
+
+def twice(self, now_ns):
+    return self.queue[0] if self.queue else None
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "said"),
+    [
+        ("insert", raises, r"insert at .* ms raised ZeroDivisionError\('mine'\)"),
+        ("dispatch", raises, r"dispatch at .* ms raised ZeroDivisionError\('mine'\)"),
+        ("complete", raises, r"complete at .* ms raised ZeroDivisionError"),
+        ("batch", raises, r"batch at .* ms raised ZeroDivisionError"),
+        ("dispatch", twice, r"dispatch at .* returned <iosched.Request 0: .*>, which is not queued"),
+        ("dispatch", lambda self, now_ns: "soon", r"returned 'soon'; right are a queued request, None, or a time"),
+        ("dispatch", lambda self, now_ns: True, "returned True; right are"),
+        ("dispatch", lambda self, now_ns: now_ns, "it is that time in ns already"),
+        ("batch", lambda self, now_ns, arrived: arrived * 2, "which is not queued"),
+        ("batch", lambda self, now_ns, arrived: [None], "returned None; right are"),
+        ("dispatch", lambda self: None, r"raised TypeError"),
+    ],
+)
+@pytest.mark.parametrize(
+    "how",
+    [
+        lambda policy: iosched.simulate(TASKS, "sata-7200", policy),
+        lambda policy: iosched.compare(TASKS, "sata-7200", ["noop", policy], runs=2),
+        lambda policy: iosched.tune(TASKS, "sata-7200", [policy, "deadline"], "p99(sync)", budget=30),
+    ],
+    ids=["simulate", "compare", "tune"],
+)
+def test_nonsense_is_told_with_its_state(method, body, said, how):
+    policy = broken(method, body=body)
+    with pytest.raises(iosched.PolicyError, match=said) as caught:
+        how(policy)
+    error = caught.value
+    assert error.method == method
+    assert error.time_ns >= 0
+    assert type(error.policy).__name__ == "Broken"
+    assert all(isinstance(one, iosched.Request) for one in error.queued)
+    if "raised" in said:
+        assert error.__cause__ is not None
+    # And nothing is left of it.
+    assert iosched.simulate(TASKS, "sata-7200", Fifo).ios == 16 * 200
+
+
+def test_a_request_of_another_run_is_none():
+    kept = []
+
+    class Keeping(Fifo):
+        def insert(self, now_ns, request):
+            kept.append(request)
+            super().insert(now_ns, request)
+
+    iosched.simulate(TASKS, "sata-7200", Keeping)
+    with pytest.raises(iosched.PolicyError, match="is of another run"):
+        iosched.simulate(TASKS, "sata-7200", broken("dispatch", body=lambda self, now_ns: kept[5]))
+
+
+def test_one_that_keeps_everything_is_told_and_does_not_hang():
+    with pytest.raises(iosched.RunError, match="broken"):
+        iosched.simulate(TASKS, "sata-7200", broken("dispatch", body=lambda self, now_ns: None))
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        (Fifo(), TypeError, "give the class"),
+        (7, TypeError, "not int"),
+        (dict, iosched.UsageError, "dict is no elevator: it has methods insert and dispatch, or batch"),
+        (type("noop", (Fifo,), {}), iosched.UsageError, 'there is an elevator "noop" already'),
+        (type("A b", (Fifo,), {}), iosched.UsageError, "is not the name of an elevator"),
+        (functools.partial(Elevator, end=1), TypeError, "unexpected keyword argument 'end'"),
+    ],
+)
+def test_what_is_no_elevator_is_told(given, error, said):
+    with pytest.raises(error, match=said):
+        iosched.simulate(TASKS, "sata-7200", given)
+
+
+def test_ctrl_c_ends_a_policy_that_would_not():
+    class Slow(Fifo):
+        def dispatch(self, now_ns):
+            return now_ns + 1
+
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        iosched.simulate(TASKS, "sata-7200", Slow)
+    assert time.monotonic() - began < 5
+
+
+def test_several_threads_have_policies_of_their_own():
+    found = {}
+
+    def run(name, policy):
+        try:
+            found[name] = iosched.simulate(TASKS, "sata-7200", policy, seed=9).finished_ns
+        except iosched.PolicyError as error:
+            found[name] = error
+
+    bad = broken("dispatch", body=raises)
+    threads = [threading.Thread(target=run, args=(n, bad if n % 2 else Fifo)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = iosched.simulate(TASKS, "sata-7200", "noop", seed=9).finished_ns
+    assert [found[n] for n in (0, 2, 4)] == [expected] * 3
+    assert all(isinstance(found[n], iosched.PolicyError) for n in (1, 3, 5))
+
+
+def test_nothing_is_kept_of_what_ran():
+    alive = weakref.WeakSet()
+
+    class Counted(Fifo):
+        def __init__(self):
+            super().__init__()
+            alive.add(self)
+
+    for _ in range(20):
+        iosched.simulate(TASKS, "sata-7200", Counted)
+    gc.collect()
+    assert len(alive) == 0
