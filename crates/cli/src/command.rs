@@ -29,6 +29,7 @@ pub(crate) enum Command {
     Calibrate(Box<crate::calibrate::CalibrateArgs>),
     Tune(Box<crate::tune::TuneArgs>),
     Advise(Box<crate::advise::AdviseArgs>),
+    Sweep(Box<crate::sweep::SweepArgs>),
     Reproduce(crate::reproduce::ReproduceArgs),
     Record(crate::record::RecordArgs),
     Serve(Box<crate::serve::ServeArgs>),

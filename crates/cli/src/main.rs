@@ -41,6 +41,7 @@ mod served;
 mod set;
 mod show;
 mod signals;
+mod sweep;
 mod tell;
 mod top;
 mod trace;
@@ -82,6 +83,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Calibrate(args) => return calibrate::run(&args),
         Command::Tune(args) => return tune::run(&args),
         Command::Advise(args) => return advise::run(&args),
+        Command::Sweep(args) => return sweep::run(&args),
         Command::Reproduce(args) => return reproduce::run(&args),
         Command::Record(args) => return record::run(&args),
         Command::Serve(args) => return serve::serve(&args),

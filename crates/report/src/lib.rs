@@ -113,6 +113,12 @@ pub fn advice_html(
     advise::page(advice, records, calibration, lasting).into_string()
 }
 
+/// A page of others with our looks; `version` is that of iosched.
+#[must_use]
+pub fn document(version: &str, title: &str, body: &maud::Markup) -> String {
+    parts::document(version, title, body).into_string()
+}
+
 /// A validation as one HTML page.
 #[must_use]
 pub fn validation_html(validation: &Validation) -> String {

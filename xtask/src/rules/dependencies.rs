@@ -48,6 +48,18 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
         ]),
     ),
     (
+        "iosched-sweep",
+        Some(&[
+            "iosched",
+            "iosched-numbers",
+            "iosched-disk",
+            "iosched-trace",
+            "iosched-workload",
+            "iosched-lab",
+            "iosched-report",
+        ]),
+    ),
+    (
         "iosched-report",
         Some(&[
             "iosched",

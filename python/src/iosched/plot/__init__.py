@@ -274,7 +274,7 @@ def _png(figure: Figure) -> bytes:
     return file.getvalue()
 
 
-# Shows itself in a notebook, without pyplot and its state. No class statement: matplotlib writes methods that no type has.
+# Shows itself in a notebook, without pyplot. No class statement: matplotlib gives classes methods that no type has.
 _Figure: type[Figure] = type("_Figure", (Figure,), {"_repr_png_": _png})
 
 

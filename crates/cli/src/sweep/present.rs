@@ -1,0 +1,221 @@
+//! Sweeps on this machine.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use indicatif::{HumanBytes, HumanDuration};
+use iosched_lab::grouped;
+use iosched_sweep::dataset::{Directory, RUNS, VERDICTS};
+use iosched_sweep::{Estimate, Event, Outcome, Plan, Summary, SweepError, Sweeping, Units, estimate, find, is_url};
+use serde::Serialize;
+
+use super::SweepArgs;
+use crate::fail::{INTERRUPTED, of_asked, of_file, usage};
+use crate::options::or_cpus;
+use crate::output::{self, Kind, Outputs, all_of, said::say};
+use crate::signals::on_signal;
+use crate::watched::Meter;
+
+const UNITS: &str = "{bar:30} {pos} of {len} comparisons, {eta} to go";
+/// So many failures are told one by one.
+const TOLD_MAX: usize = 10;
+/// So many volumes are listed on the terminal.
+const LISTED_MAX: usize = 20;
+
+/// What --json prints.
+#[derive(Serialize)]
+struct Told<'a> {
+    before: usize,
+    made: usize,
+    failed: &'a [iosched_sweep::Failed],
+    interrupted: bool,
+    summary: Option<&'a Summary>,
+}
+
+pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
+    let plan = Plan::open(&args.plan).map_err(of_sweep)?;
+    let units = plan.units(|pattern| {
+        if is_url(pattern) {
+            return Err("is read by python -m iosched.sweep; this command reads files".to_owned());
+        }
+        find(pattern, plan.directory())
+    });
+    let jobs = or_cpus(args.jobs);
+    let Some(root) = args.output.as_ref().filter(|_| !args.dry_run) else {
+        return dry_run(&units, jobs);
+    };
+    let mut outputs = Outputs::new(args.write).prints("what was found").reads(&args.plan);
+    let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
+    if units.units.is_empty() {
+        tell_failed(&units.refused.iter().map(|own| (own.workload.as_str(), own.problem.as_str())).collect::<Vec<_>>());
+        return Err(usage(format_args!("{}: none of its workloads can be read", args.plan.display())));
+    }
+    let directory = Directory::create(root).map_err(of_sweep)?;
+    let (outcome, elapsed) = sweep(&units, &directory, jobs)?;
+    let failed: Vec<(&str, &str)> =
+        outcome.failed.iter().map(|own| (own.workload.as_str(), own.problem.as_str())).collect();
+    tell_failed(&failed);
+    let summary = summary(&directory, &args.figure)?;
+    let reported = report.zip(summary.as_ref()).map(|(out, summary)| out.text(&summary.html()));
+    let text = if args.json {
+        let told = Told {
+            before: outcome.before,
+            made: outcome.made,
+            failed: &outcome.failed,
+            interrupted: outcome.interrupted,
+            summary: summary.as_ref(),
+        };
+        serde_json::to_string_pretty(&told)? + "\n"
+    } else {
+        told(&units, &outcome, summary.as_ref(), elapsed)
+    };
+    all_of(reported.into_iter().chain([output::print(&text)]))?;
+    Ok(match &outcome {
+        Outcome { interrupted: true, .. } => ExitCode::from(INTERRUPTED),
+        Outcome { failed, .. } if !failed.is_empty() => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+fn of_sweep(error: SweepError) -> anyhow::Error {
+    match error {
+        SweepError::Io { ref source, .. } => of_file(error.to_string(), source),
+        SweepError::Asked(error) => of_asked(error),
+        SweepError::Lab(error) => error.into(),
+        SweepError::Plan { .. } | SweepError::Summary(_) => usage(error),
+        _ => error.into(),
+    }
+}
+
+fn sweep(units: &Units, directory: &Directory, jobs: usize) -> Result<(Outcome, Duration)> {
+    let sweeping = Arc::new(Sweeping::default());
+    let stopped = Arc::clone(&sweeping);
+    on_signal(move |_| stopped.interrupt())?;
+    let meter = Meter::new(UNITS);
+    let began = Instant::now();
+    let outcome = iosched_sweep::run(units, directory, jobs, &sweeping, |event, done, of| {
+        if let Event::Done(unit) = event {
+            meter.message(unit.workload());
+        }
+        meter.set(done, of);
+        Ok(())
+    });
+    meter.clear();
+    Ok((outcome.map_err(of_sweep)?, began.elapsed()))
+}
+
+/// `None` if nothing is there to be told of.
+fn summary(directory: &Directory, figure: &str) -> Result<Option<Summary>> {
+    let runs = directory.table(RUNS).map_err(of_sweep)?;
+    if runs.rows() == 0 {
+        return Ok(None);
+    }
+    let verdicts = directory.table(VERDICTS).map_err(of_sweep)?;
+    Ok(Some(Summary::of(&runs, &verdicts, figure).map_err(of_sweep)?))
+}
+
+fn tell_failed(failed: &[(&str, &str)]) {
+    for (workload, problem) in failed.iter().take(TOLD_MAX) {
+        // What reads a file names it.
+        let named = if problem.contains(workload) { String::new() } else { format!("{workload}: ") };
+        say!("not made: {named}{problem}");
+    }
+    if failed.len() > TOLD_MAX {
+        say!("and {} more, which the dataset's failed.json names", failed.len() - TOLD_MAX);
+    }
+}
+
+fn dry_run(units: &Units, jobs: usize) -> Result<ExitCode> {
+    let Estimate { units: count, runs, bytes, core_s, memory_bytes, unreadable } =
+        estimate(&units.units).map_err(of_sweep)?;
+    let mut workloads: Vec<&str> = units.units.iter().map(|unit| unit.place()).collect();
+    workloads.sort_unstable();
+    workloads.dedup();
+    let mut rows = Vec::new();
+    let mut row = |name: &str, value: String| rows.push([name.to_owned(), value]);
+    row("comparisons", grouped(count as u64));
+    row("workloads", format!("{}, {}", grouped(workloads.len() as u64), HumanBytes(bytes)));
+    row("runs", format!("{}, and those of tasks alone", grouped(runs)));
+    let jobs = jobs.min(count.max(1));
+    let time = core_s.map_or("unknown: none of those tried can be read".to_owned(), |core_s| {
+        let here = Duration::from_secs_f64(core_s / jobs as f64);
+        let alone = Duration::from_secs_f64(core_s);
+        format!("about {} with {jobs} at a time; {} of one core", HumanDuration(here), HumanDuration(alone))
+    });
+    row("time", time);
+    row(
+        "memory",
+        format!("at most about {}, {} each", HumanBytes(memory_bytes * jobs as u64), HumanBytes(memory_bytes)),
+    );
+    if unreadable > 0 || !units.refused.is_empty() {
+        let refused = units.refused.len();
+        row(
+            "not readable",
+            format!("{refused} workloads are not there; of a few that were tried {unreadable} are none"),
+        );
+    }
+    output::print(&columns(&rows))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed: Duration) -> String {
+    let mut text = format!(
+        "{} comparisons made in {:.1} s, {} were there; {} failed\n",
+        grouped(outcome.made as u64),
+        elapsed.as_secs_f64(),
+        grouped(outcome.before as u64),
+        grouped(outcome.failed.len() as u64),
+    );
+    if outcome.others > 0 {
+        text.push_str(&format!(
+            "{} of the dataset are of another plan or version, and are counted below; another directory is without them\n",
+            grouped(outcome.others as u64)
+        ));
+    }
+    if outcome.interrupted {
+        let missing = units.units.len() - outcome.before - outcome.made;
+        text.push_str(&format!("stopped: {} are still to be made, by the same command\n", grouped(missing as u64)));
+    }
+    let Some(summary) = summary else { return text };
+    text.push('\n');
+    let mut rows = vec![["setting", "volumes"].map(str::to_owned)];
+    rows.extend(summary.chosen().into_iter().map(|(label, count)| [label.to_owned(), grouped(count as u64)]));
+    text.push_str(&columns(&rows));
+    text.push('\n');
+    for sentence in summary.answer().split_inclusive(". ") {
+        text.push_str(sentence.trim_end());
+        text.push('\n');
+    }
+    for doubt in &summary.doubts {
+        text.push_str(&format!("doubt: {doubt}\n"));
+    }
+    let doubtful: Vec<_> = summary.doubtful().collect();
+    if !doubtful.is_empty() {
+        text.push('\n');
+        let mut rows = vec![["doubtful", "device", "now", "may be better"].map(str::to_owned)];
+        for volume in doubtful.iter().take(LISTED_MAX) {
+            let maybe = volume.maybe.clone().unwrap_or_default();
+            rows.push([volume.workload.clone(), volume.device.clone(), volume.baseline.clone(), maybe]);
+        }
+        text.push_str(&columns(&rows));
+        if doubtful.len() > LISTED_MAX {
+            text.push_str(&format!("and {} more, on the page that --report writes\n", doubtful.len() - LISTED_MAX));
+        }
+    }
+    text
+}
+
+/// Rows with their columns below each other.
+fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    let widths: [usize; N] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        text.push_str(cells.collect::<Vec<_>>().join("   ").trim_end());
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,94 @@
+//! `iosched sweep` from outside: what it prints, what it leaves, how it ends.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{directory, run};
+
+const PLAN: &str = r#"
+workloads = ["a.csv", "b.csv"]
+devices = ["sata-7200"]
+schedulers = ["none", "mq-deadline"]
+runs = 2
+"#;
+
+fn plan(here: &Path, text: &str) -> String {
+    for (name, first) in [("a.csv", 0), ("b.csv", 7)] {
+        let lines = (0..40).map(|line| format!("{},read,{},4096\n", line * 700, (line * 37 + first) % 90 * 8192));
+        fs::write(here.join(name), format!("time_us,op,offset_bytes,length_bytes\n{}", lines.collect::<String>()))
+            .unwrap();
+    }
+    let file = here.join("plan.toml");
+    fs::write(&file, text).unwrap();
+    file.display().to_string()
+}
+
+#[cfg(not(feature = "sweep"))]
+#[test]
+fn a_build_without_sweeps_says_so() {
+    let here = directory("sweep");
+    let (code, out, err) = run(&["sweep", &plan(&here, PLAN), "-o", &here.join("out").display().to_string()]);
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(err.contains("one with --features full does"), "{err}");
+}
+
+#[cfg(feature = "sweep")]
+mod with_sweeps {
+    use super::*;
+
+    #[test]
+    fn a_sweep_is_told_made_and_gone_on_with() {
+        let here = directory("sweep");
+        let (plan, out) = (plan(&here, PLAN), here.join("out").display().to_string());
+        let (code, told, err) = run(&["sweep", &plan, "--dry-run"]);
+        assert_eq!((code, err.as_str()), (0, ""));
+        assert!(told.contains("comparisons   2\n") && told.contains("runs          8,"), "{told}");
+        assert!(!Path::new(&out).exists());
+        let page = here.join("fleet.html");
+        let (code, told, err) = run(&["sweep", &plan, "-o", &out, "--report", page.to_str().unwrap()]);
+        assert_eq!((code, err.as_str()), (0, ""), "{told}");
+        assert!(told.starts_with("2 comparisons made in "), "{told}");
+        assert!(told.contains("One setting for all ("), "{told}");
+        assert!(fs::read_to_string(page).unwrap().contains("What the fleet gains"));
+        let (code, told, _) = run(&["sweep", &plan, "-o", &out, "--json", "--figure", "sync_p99"]);
+        assert_eq!(code, 0);
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        assert_eq!((&told["made"], &told["before"]), (&0.into(), &2.into()));
+        assert_eq!(told["summary"]["figure"], "sync_p99");
+        assert_eq!(told["summary"]["volumes"].as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_in_the_end() {
+        let here = directory("sweep-bad");
+        let file = plan(&here, &PLAN.replace("\"b.csv\"", "\"bad.csv\", \"absent.csv\""));
+        fs::write(here.join("bad.csv"), "time_us,op,offset_bytes,length_bytes\nnow,read,0,4096\n").unwrap();
+        let (code, told, err) = run(&["sweep", &file, "-o", here.join("out").to_str().unwrap()]);
+        assert_eq!(code, 1, "{told}");
+        assert!(told.starts_with("1 comparisons made in") && told.contains("2 failed"), "{told}");
+        assert!(err.contains("bad.csv") && err.contains("line 2"), "{err}");
+        assert!(err.contains("absent.csv: there is no such file"), "{err}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let here = directory("sweep-wrong");
+        let file = plan(&here, PLAN);
+        let out = here.join("out").display().to_string();
+        for (args, said) in [
+            (vec!["sweep", &file], "--output"),
+            (vec!["sweep", "absent.toml", "-o", &out], "absent.toml"),
+            (vec!["sweep", &file, "-o", &out, "--figure", "sync_men"], "there are"),
+            (vec!["sweep", &file, "-o", &file], "plan.toml"),
+        ] {
+            let (code, _, err) = run(&args);
+            assert!(code == 2 || code == 1, "{args:?}: {code}: {err}");
+            assert!(err.contains(said), "{args:?}: {err}");
+        }
+        let remote = super::plan(&here, &PLAN.replace("a.csv", "s3://b/a.csv"));
+        let (_, _, err) = run(&["sweep", &remote, "-o", &out]);
+        assert!(err.contains("s3://b/a.csv: is read by python -m iosched.sweep"), "{err}");
+    }
+}

@@ -1,0 +1,62 @@
+//! Values of one axis of a plan: one, a list, or a range.
+
+use serde::Deserialize;
+
+/// One or a list.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "here is text, or a list of texts; a workload is a path, a pattern or a URL, or a table with path or command"
+)]
+pub(crate) enum OneOrMore<T> {
+    /// A list. It comes first: a table is read from a list, too, field by field.
+    More(Vec<T>),
+    /// One.
+    One(T),
+}
+
+impl<T> Default for OneOrMore<T> {
+    fn default() -> Self {
+        Self::More(Vec::new())
+    }
+}
+
+impl<T: Clone> OneOrMore<T> {
+    pub(crate) fn to_vec(&self) -> Vec<T> {
+        match self {
+            Self::One(one) => vec![one.clone()],
+            Self::More(more) => more.clone(),
+        }
+    }
+}
+
+/// Seeds: a number, a list of them, or a range such as "1..5", both ends included.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "a seed is a whole number, a list of them, or a range such as \"1..5\"")]
+pub(crate) enum Seeds {
+    /// One.
+    One(u64),
+    /// A list.
+    More(Vec<u64>),
+    /// A range.
+    Range(String),
+}
+
+impl Seeds {
+    pub(crate) fn values(&self) -> Result<Vec<u64>, String> {
+        match self {
+            Self::One(seed) => Ok(vec![*seed]),
+            Self::More(seeds) => Ok(seeds.clone()),
+            Self::Range(text) => {
+                let ends = text.split_once("..").and_then(|(low, high)| {
+                    let end = |text: &str| text.trim().parse::<u64>().ok();
+                    Some((end(low)?, end(high)?))
+                });
+                match ends {
+                    Some((low, high)) if low <= high => Ok((low..=high).collect()),
+                    _ => Err(format!("seeds {text:?} is no range; write it as \"1..5\", both ends included")),
+                }
+            }
+        }
+    }
+}

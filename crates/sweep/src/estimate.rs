@@ -1,0 +1,108 @@
+//! What a plan will take: some of its units are tried with one run.
+
+use std::time::Instant;
+
+use iosched_lab::Control;
+use iosched_workload::Workload;
+
+use crate::error::SweepError;
+use crate::unit::Unit;
+
+/// Units that are tried.
+const TRIED: usize = 3;
+/// A request of a trace in memory, with what a run keeps of it, bytes.
+const REQUEST_BYTES: u64 = 64;
+/// What a run needs beside its workload, bytes.
+const RUN_BYTES: u64 = 8 << 20;
+
+/// What a plan will take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// Units to be made.
+    pub units: usize,
+    /// Runs of them, but for those of tasks alone.
+    pub runs: u64,
+    /// Bytes of the workloads, each counted once.
+    pub bytes: u64,
+    /// Time of one core, seconds; `None` if nothing could be tried.
+    pub core_s: Option<f64>,
+    /// Memory that one unit needs at most, bytes.
+    pub memory_bytes: u64,
+    /// Workloads that were tried and cannot be read.
+    pub unreadable: usize,
+}
+
+/// What a run of a task alone takes, in runs of all tasks.
+const ALONE: f64 = 0.5;
+
+/// A unit that was tried.
+struct Tried {
+    bytes: u64,
+    /// Runs that it made, those of tasks alone counted as parts of one.
+    runs: f64,
+    /// Those of tasks alone, which are as many whatever the number of runs.
+    alone: f64,
+    read_s: f64,
+    run_s: f64,
+    requests: u64,
+}
+
+/// What `units` will take, by trying some of them: the smallest workload, the largest, and some between.
+///
+/// # Errors
+/// Never of a unit that cannot be made: it is left out.
+pub fn estimate(units: &[Unit]) -> Result<Estimate, SweepError> {
+    let mut by_size: Vec<&Unit> = units.iter().collect();
+    by_size.sort_by_key(|unit| (unit.bytes(), unit.id()));
+    let picked = |part: usize| by_size.get((by_size.len().saturating_sub(1)) * part / (TRIED - 1));
+    let mut chosen: Vec<&Unit> = (0..TRIED).filter_map(picked).copied().collect();
+    chosen.dedup_by_key(|unit| unit.id().to_owned());
+    let mut unreadable = 0;
+    let mut tried = Vec::new();
+    for unit in chosen {
+        match probe(unit) {
+            Ok(own) => tried.push(own),
+            Err(_) => unreadable += 1,
+        }
+    }
+    let mut workloads: Vec<(&str, u64)> = units.iter().map(|unit| (unit.place(), unit.bytes())).collect();
+    workloads.sort_unstable();
+    workloads.dedup();
+    let largest = units.iter().map(Unit::bytes).max().unwrap_or(0);
+    let requests_a_byte = tried.iter().map(|own| own.requests as f64 / own.bytes.max(1) as f64).fold(0.0, f64::max);
+    let memory_bytes = RUN_BYTES + largest + (largest as f64 * requests_a_byte) as u64 * REQUEST_BYTES;
+    Ok(Estimate {
+        units: units.len(),
+        runs: units.iter().map(Unit::runs).sum(),
+        bytes: workloads.iter().map(|(_, bytes)| bytes).sum(),
+        core_s: (!tried.is_empty()).then(|| units.iter().map(|unit| core_s(unit, &tried)).sum()),
+        memory_bytes,
+        unreadable,
+    })
+}
+
+/// Time of a unit, by that of the tried one whose workload is nearest in size, in proportion.
+fn core_s(unit: &Unit, tried: &[Tried]) -> f64 {
+    let distance = |own: &&Tried| own.bytes.abs_diff(unit.bytes());
+    let Some(near) = tried.iter().min_by_key(distance) else { return 0.0 };
+    let larger = unit.bytes().max(1) as f64 / near.bytes.max(1) as f64;
+    (near.read_s + near.run_s * (unit.runs() as f64 + near.alone) / near.runs) * larger
+}
+
+/// One run of each setting.
+fn probe(unit: &Unit) -> Result<Tried, SweepError> {
+    let began = Instant::now();
+    let workload = unit.open(None)?;
+    let read_s = began.elapsed().as_secs_f64();
+    let requests = match &workload {
+        Workload::Trace(trace) => trace.entries().len() as u64,
+        _ => 0,
+    };
+    let one = unit.with_runs(1);
+    let experiment = one.experiment(workload.clone())?;
+    let alone = ALONE * (experiment.alone_tasks().len() * experiment.settings().len()) as f64;
+    let began = Instant::now();
+    one.make(workload, &Control::new(1))?;
+    let run_s = began.elapsed().as_secs_f64();
+    Ok(Tried { bytes: unit.bytes(), runs: one.runs() as f64 + alone, alone, read_s, run_s, requests })
+}

@@ -1,0 +1,91 @@
+//! Workloads that a path or a pattern names on this machine.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use twox_hash::XxHash3_128;
+
+/// A workload that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What it is called in results: as the plan names it.
+    pub name: String,
+    /// Where it is; of a command the command line.
+    pub place: String,
+    /// What its content is known by: two with the same are the same.
+    pub identity: String,
+    /// Its size; 0 of a command.
+    pub bytes: u64,
+    /// Whether it is a command line.
+    pub command: bool,
+    /// Why it cannot be read.
+    pub problem: Option<String>,
+}
+
+impl Found {
+    /// An application.
+    pub(crate) fn command(line: &str) -> Self {
+        let (name, place) = (line.to_owned(), line.to_owned());
+        Self { name, place, identity: "command".to_owned(), bytes: 0, command: true, problem: None }
+    }
+
+    fn file(name: String, path: &Path) -> Self {
+        let place = path.display().to_string();
+        let (bytes, identity, problem) = match content(path) {
+            Ok((bytes, hash)) => (bytes, format!("{hash:032x}"), None),
+            Err(error) => (0, String::new(), Some(format!("{place}: {error}"))),
+        };
+        Self { name, place, identity, bytes, command: false, problem }
+    }
+}
+
+/// Size and hash of a file's content.
+fn content(path: &Path) -> io::Result<(u64, u128)> {
+    let mut file = File::open(path)?;
+    let mut hasher = XxHash3_128::new();
+    let mut buffer = vec![0; 1 << 16];
+    let mut bytes = 0;
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok((bytes, hasher.finish_128())),
+            read => {
+                hasher.write(&buffer[..read]);
+                bytes += read as u64;
+            }
+        }
+    }
+}
+
+/// The files that `pattern` names, seen from `directory`, by name. What is there and cannot be read has [`Found::problem`].
+///
+/// # Errors
+/// There is none, or it is no pattern.
+pub fn find(pattern: &str, directory: &Path) -> Result<Vec<Found>, String> {
+    let whole = directory.join(pattern);
+    // A file may have the name of a pattern.
+    if whole.is_file() {
+        return Ok(vec![Found::file(pattern.to_owned(), &whole)]);
+    }
+    let whole = whole.display().to_string();
+    let matched = glob::glob(&whole).map_err(|error| format!("{pattern}: not a pattern: {error}"))?;
+    let mut all = Vec::new();
+    for found in matched {
+        let path = match found {
+            Ok(path) => path,
+            Err(error) => {
+                let name = error.path().display().to_string();
+                all.push(Found { problem: Some(error.to_string()), ..Found::file(name, error.path()) });
+                continue;
+            }
+        };
+        if !path.is_dir() {
+            let name = path.strip_prefix(directory).unwrap_or(&path).display().to_string();
+            all.push(Found::file(name, &path));
+        }
+    }
+    if all.is_empty() {
+        return Err(format!("{whole}: there is no such file"));
+    }
+    Ok(all)
+}

@@ -1,0 +1,232 @@
+//! All units of a plan on this machine's cores.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::thread;
+
+use iosched_lab::Control;
+use iosched_workload::Workload;
+use serde::Serialize;
+
+use crate::dataset::{Directory, FAILED};
+use crate::error::SweepError;
+use crate::plan::Units;
+use crate::unit::Unit;
+
+/// How it is stopped; may be shared with another thread.
+#[derive(Debug, Default)]
+pub struct Sweeping {
+    stop: AtomicBool,
+    abort: AtomicBool,
+    /// Of units under way.
+    controls: Mutex<Vec<Arc<Control>>>,
+}
+
+/// What happens.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// A unit is done.
+    Done(&'a Unit),
+    /// A unit cannot be made.
+    Failed(&'a Failed),
+}
+
+/// What could not be made, and why.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Failed {
+    /// The workload, as the plan names it.
+    pub workload: String,
+    /// The device; of a workload that is not there, none.
+    pub device: Option<String>,
+    /// The unit, likewise.
+    pub id: Option<String>,
+    /// What is wrong.
+    pub problem: String,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Units that were done before.
+    pub before: usize,
+    /// Units that were made.
+    pub made: usize,
+    /// What could not be made, by name.
+    pub failed: Vec<Failed>,
+    /// Units of the dataset that are not of this plan, or of another version.
+    pub others: usize,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+}
+
+fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sweeping {
+    /// The first time: begins no further unit; those under way are finished. The second time: ends them.
+    pub fn interrupt(&self) {
+        if self.stop.swap(true, Ordering::SeqCst) {
+            self.abort.store(true, Ordering::SeqCst);
+            for control in locked(&self.controls).iter() {
+                (0..2).for_each(|_| control.interrupt());
+            }
+        }
+    }
+
+    /// A unit that is under way until what is given back is dropped.
+    fn begin(&self, threads: usize) -> Begun<'_> {
+        let control = Arc::new(Control::new(threads));
+        locked(&self.controls).push(Arc::clone(&control));
+        // It may have been aborted just before.
+        if self.abort.load(Ordering::SeqCst) {
+            (0..2).for_each(|_| control.interrupt());
+        }
+        Begun { all: self, control }
+    }
+}
+
+struct Begun<'a> {
+    all: &'a Sweeping,
+    control: Arc<Control>,
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        locked(&self.all.controls).retain(|control| !Arc::ptr_eq(control, &self.control));
+    }
+}
+
+/// A workload that is read once for all units under way that want it.
+type Opened = Arc<OnceLock<Result<Workload, String>>>;
+
+/// Workloads of late.
+struct Workloads {
+    kept: Mutex<VecDeque<(String, Opened)>>,
+    most: usize,
+}
+
+impl Workloads {
+    fn get(&self, unit: &Unit) -> Result<Workload, String> {
+        let key = format!("{:?}", unit.workload_key());
+        let opened = {
+            let mut kept = locked(&self.kept);
+            match kept.iter().find(|(known, _)| *known == key) {
+                Some((_, opened)) => Arc::clone(opened),
+                None => {
+                    if kept.len() >= self.most {
+                        kept.pop_front();
+                    }
+                    let opened = Opened::default();
+                    kept.push_back((key, Arc::clone(&opened)));
+                    opened
+                }
+            }
+        };
+        opened.get_or_init(|| unit.open(None).map_err(|error| error.to_string())).clone()
+    }
+}
+
+/// What a thread says of a unit.
+enum Said {
+    Done,
+    Failed(String),
+    Ended,
+    Halt(SweepError),
+}
+
+/// Makes the units that are not in the dataset yet, `jobs` at a time, and writes each as it is done.
+///
+/// # Errors
+/// The dataset cannot be read or written, or `observe` fails. A unit that cannot be made is no error: it is in the outcome, and in the dataset's list.
+pub fn run(
+    units: &Units,
+    directory: &Directory,
+    jobs: usize,
+    sweeping: &Sweeping,
+    mut observe: impl FnMut(Event<'_>, usize, usize) -> Result<(), SweepError>,
+) -> Result<Outcome, SweepError> {
+    let done = directory.done()?;
+    let wanted: Vec<&Unit> = units.units.iter().filter(|unit| !done.contains(unit.id())).collect();
+    let before = units.units.len() - wanted.len();
+    let mut outcome = Outcome { before, others: done.len() - before, ..Outcome::default() };
+    let refused = units.refused.iter().map(|own| {
+        let (workload, problem) = (own.workload.clone(), own.problem.clone());
+        Failed { workload, device: None, id: None, problem }
+    });
+    outcome.failed.extend(refused);
+    let of = wanted.len();
+    let workers = jobs.clamp(1, of.max(1));
+    let threads = (jobs / workers).max(1);
+    let next = AtomicUsize::new(0);
+    let workloads = Workloads { kept: Mutex::default(), most: workers + 1 };
+    let halted = thread::scope(|scope| {
+        let (send, said) = mpsc::sync_channel(workers);
+        for _ in 0..workers {
+            let (send, next, wanted, workloads) = (send.clone(), &next, &wanted, &workloads);
+            scope.spawn(move || {
+                while !sweeping.stop.load(Ordering::SeqCst) {
+                    let Some(&unit) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+                    let begun = sweeping.begin(threads);
+                    if send.send((unit, carry_out(unit, workloads, &begun.control, directory))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send);
+        let mut halted = None;
+        for (unit, said) in said {
+            let observed = match said {
+                Said::Done => {
+                    outcome.made += 1;
+                    observe(Event::Done(unit), outcome.made, of)
+                }
+                Said::Failed(problem) => {
+                    let (workload, device) = (unit.workload().to_owned(), Some(unit.device().to_owned()));
+                    let failed = Failed { workload, device, id: Some(unit.id().to_owned()), problem };
+                    let observed = observe(Event::Failed(&failed), outcome.made, of);
+                    outcome.failed.push(failed);
+                    observed
+                }
+                Said::Ended => Ok(()),
+                Said::Halt(error) => Err(error),
+            };
+            if let Err(error) = observed {
+                halted.get_or_insert(error);
+                (0..2).for_each(|_| sweeping.interrupt());
+            }
+        }
+        halted
+    });
+    outcome.failed.sort();
+    outcome.interrupted = sweeping.stop.load(Ordering::SeqCst);
+    if let Some(error) = halted {
+        return Err(error);
+    }
+    directory.write(FAILED, listed(&outcome.failed)?.as_bytes())?;
+    Ok(outcome)
+}
+
+fn carry_out(unit: &Unit, workloads: &Workloads, control: &Control, directory: &Directory) -> Said {
+    let workload = match workloads.get(unit) {
+        Ok(workload) => workload,
+        Err(problem) => return Said::Failed(problem),
+    };
+    match unit.make(workload, control) {
+        Ok(Some(made)) => directory.put(unit, &made).map_or_else(Said::Halt, |()| Said::Done),
+        Ok(None) => Said::Ended,
+        Err(error) => Said::Failed(error.to_string()),
+    }
+}
+
+/// What could not be made, as the dataset has it.
+///
+/// # Errors
+/// Never.
+pub(crate) fn listed(failed: &[Failed]) -> Result<String, SweepError> {
+    let problem =
+        |error: serde_json::Error| SweepError::Dataset { file: FAILED.to_owned(), problem: error.to_string() };
+    serde_json::to_string_pretty(failed).map(|text| text + "\n").map_err(problem)
+}

@@ -1,0 +1,358 @@
+//! Plans: which workloads, devices, settings and seeds are crossed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use iosched_disk::Profile;
+use iosched_lab::asked::{self, AskedError};
+use iosched_trace::{Columns, Format};
+use serde::Deserialize;
+
+use crate::axis::{OneOrMore, Seeds};
+use crate::error::SweepError;
+use crate::found::Found;
+use crate::unit::{Question, Unit};
+
+/// A plan as it is written.
+#[derive(Clone, Debug, Deserialize)]
+struct File {
+    #[serde(flatten)]
+    whole: Axes,
+    /// Crosses of their own; what they do not say is as of the whole plan.
+    #[serde(default)]
+    cross: Vec<Axes>,
+}
+
+/// What is crossed.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Axes {
+    workloads: Option<OneOrMore<Named>>,
+    devices: Option<OneOrMore<String>>,
+    schedulers: Option<OneOrMore<String>>,
+    baseline: Option<String>,
+    runs: Option<u32>,
+    seeds: Option<Seeds>,
+    machine: Option<String>,
+    replay: Option<String>,
+    speed: Option<f64>,
+    equal_within_percent: Option<f64>,
+    run_for_s: Option<f64>,
+    warm_up_s: Option<f64>,
+}
+
+/// Workloads: a path, pattern or URL, maybe with how it is read; or a command line.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "a workload is a path, a pattern, a URL, or a table with path or command")]
+enum Named {
+    Path(String),
+    Read(Read),
+    Command(Command),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Read {
+    path: String,
+    #[serde(default)]
+    format: Option<String>,
+    #[serde(default)]
+    columns: Option<String>,
+    #[serde(default)]
+    partial: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Command {
+    command: String,
+}
+
+/// Workloads, devices, settings and seeds, every name checked.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    crosses: Vec<Cross>,
+    directory: PathBuf,
+}
+
+/// One cross, with all that it does not say filled in.
+#[derive(Clone, Debug)]
+struct Cross {
+    workloads: Vec<Named>,
+    devices: Vec<Device>,
+    seeds: Vec<u64>,
+    question: Question,
+}
+
+#[derive(Clone, Debug)]
+struct Device {
+    name: String,
+    profile: String,
+}
+
+/// All units of a plan, in its order.
+#[derive(Clone, Debug, Default)]
+pub struct Units {
+    /// What can be run.
+    pub units: Vec<Unit>,
+    /// Workloads that are not there or cannot be read.
+    pub refused: Vec<Refused>,
+}
+
+/// A workload that no unit can be made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// As the plan names it.
+    pub workload: String,
+    /// What is wrong.
+    pub problem: String,
+}
+
+/// Whether a workload is at a URL, which this crate does not open.
+#[must_use]
+pub fn is_url(pattern: &str) -> bool {
+    pattern.contains("://")
+}
+
+/// Scans stand for so many settings at most in one unit.
+const SETTINGS_MAX: usize = 256;
+const RUNS_MAX: u32 = 10_000;
+
+impl Plan {
+    /// Of TOML; `name` is what it is called in messages, and paths are seen from `directory`.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what would be right.
+    pub fn parse(name: &str, text: &str, directory: &Path) -> Result<Self, SweepError> {
+        let wrong = |problem: String| SweepError::Plan { file: name.to_owned(), problem };
+        let file: File = toml::from_str(text).map_err(|error| wrong(format!("{error}")))?;
+        check_fields(text).map_err(wrong)?;
+        let crosses = if file.cross.is_empty() { vec![Axes::default()] } else { file.cross };
+        let crosses = crosses.into_iter().map(|cross| cross.or(&file.whole).checked(directory).map_err(wrong));
+        Ok(Self { crosses: crosses.collect::<Result<_, _>>()?, directory: directory.to_owned() })
+    }
+
+    /// The plan in a file.
+    ///
+    /// # Errors
+    /// As [`Self::parse`], or it cannot be read.
+    pub fn open(path: &Path) -> Result<Self, SweepError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(SweepError::io(&*name))?;
+        Self::parse(&name, &text, path.parent().unwrap_or(Path::new("")))
+    }
+
+    /// Where its paths are seen from.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Its units. `find` says which workloads a path, pattern or URL stands for; what it cannot find is refused, and no reason to stop.
+    pub fn units(&self, mut find: impl FnMut(&str) -> Result<Vec<Found>, String>) -> Units {
+        let mut all = Units::default();
+        let mut found: BTreeMap<String, Result<Vec<Found>, String>> = BTreeMap::new();
+        let mut known = BTreeSet::new();
+        for cross in &self.crosses {
+            for named in &cross.workloads {
+                let mut question = cross.question.clone();
+                let workloads = match named {
+                    Named::Command(own) => Ok(vec![Found::command(&own.command)]),
+                    Named::Path(path) => found.entry(path.clone()).or_insert_with(|| find(path)).clone(),
+                    Named::Read(own) => {
+                        question.read_as(own.format.as_deref(), own.columns.as_deref(), own.partial);
+                        found.entry(own.path.clone()).or_insert_with(|| find(&own.path)).clone()
+                    }
+                };
+                match workloads {
+                    Err(problem) => all.refused.push(Refused { workload: named.pattern().to_owned(), problem }),
+                    Ok(workloads) => {
+                        for workload in workloads {
+                            if let Some(problem) = workload.problem {
+                                all.refused.push(Refused { workload: workload.name, problem });
+                                continue;
+                            }
+                            cross.add(&workload, &question, &mut known, &mut all.units);
+                        }
+                    }
+                }
+            }
+        }
+        all.refused.dedup();
+        all
+    }
+}
+
+impl Cross {
+    fn add(&self, workload: &Found, question: &Question, known: &mut BTreeSet<String>, units: &mut Vec<Unit>) {
+        for device in &self.devices {
+            for &seed in &self.seeds {
+                let unit = Unit::new(workload, &device.name, &device.profile, seed, question.clone());
+                if known.insert(unit.id().to_owned()) {
+                    units.push(unit);
+                }
+            }
+        }
+    }
+}
+
+impl Named {
+    fn pattern(&self) -> &str {
+        match self {
+            Self::Path(path) => path,
+            Self::Read(own) => &own.path,
+            Self::Command(own) => &own.command,
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let Self::Read(own) = self else { return Ok(()) };
+        if let Some(name) = own.format.as_deref().filter(|name| Format::from_name(name).is_none()) {
+            return Err(format!("{}: format {name}: formats are {}", own.path, Format::names()));
+        }
+        if let Some(columns) = &own.columns {
+            Columns::parse(columns).map_err(|problem| format!("{}: columns {columns}: {problem}", own.path))?;
+        }
+        Ok(())
+    }
+}
+
+impl Axes {
+    /// What is not said is as `other` says.
+    fn or(self, other: &Self) -> Self {
+        let other = other.clone();
+        Self {
+            workloads: self.workloads.or(other.workloads),
+            devices: self.devices.or(other.devices),
+            schedulers: self.schedulers.or(other.schedulers),
+            baseline: self.baseline.or(other.baseline),
+            runs: self.runs.or(other.runs),
+            seeds: self.seeds.or(other.seeds),
+            machine: self.machine.or(other.machine),
+            replay: self.replay.or(other.replay),
+            speed: self.speed.or(other.speed),
+            equal_within_percent: self.equal_within_percent.or(other.equal_within_percent),
+            run_for_s: self.run_for_s.or(other.run_for_s),
+            warm_up_s: self.warm_up_s.or(other.warm_up_s),
+        }
+    }
+
+    fn checked(self, directory: &Path) -> Result<Cross, String> {
+        let workloads = self.workloads.unwrap_or_default().to_vec();
+        if workloads.is_empty() {
+            return Err("names no workloads; write workloads = [\"traces/*.csv\"]".to_owned());
+        }
+        workloads.iter().try_for_each(Named::check)?;
+        let devices = self.devices.unwrap_or_default().to_vec();
+        if devices.is_empty() {
+            return Err("names no devices; write devices = [\"sata-7200\"] (iosched device list)".to_owned());
+        }
+        let devices = devices.iter().map(|name| Device::load(name, directory)).collect::<Result<_, _>>()?;
+        let mut settings = Vec::new();
+        for text in self.schedulers.unwrap_or_default().to_vec() {
+            let named = asked::settings(&text, &iosched::Registry::linux());
+            settings.extend(named.map_err(|problem| format!("schedulers {text}: {problem}"))?);
+        }
+        let mut labels: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        if labels.len() < 2 {
+            return Err(
+                "names fewer than two schedulers to compare; write schedulers = [\"mq-deadline\", \"bfq\"]".to_owned()
+            );
+        }
+        if labels.len() > SETTINGS_MAX {
+            return Err(format!("names {} settings; {SETTINGS_MAX} are the most for one comparison", labels.len()));
+        }
+        let count = labels.len();
+        if labels.iter().collect::<BTreeSet<_>>().len() < count {
+            return Err("names a setting twice among its schedulers".to_owned());
+        }
+        let baseline = match self.baseline {
+            None => labels[0].clone(),
+            Some(text) => {
+                let setting = asked::setting(&text).map_err(|problem| format!("baseline {text}: {problem}"))?;
+                setting.to_string()
+            }
+        };
+        if !labels.contains(&baseline) {
+            labels.insert(0, baseline.clone());
+        }
+        let runs = self.runs.unwrap_or(asked::RUNS);
+        if !(1..=RUNS_MAX).contains(&runs) {
+            return Err(format!("runs {runs}: takes 1 to {RUNS_MAX}"));
+        }
+        if let Some(machine) = &self.machine {
+            iosched_lab::MachineProfile::load(machine).map_err(|error| error.to_string())?;
+        }
+        if let Some(replay) = self.replay.as_deref().filter(|own| !["open", "closed"].contains(own)) {
+            return Err(format!("replay {replay:?}: is \"closed\" or \"open\""));
+        }
+        let positive = |name: &str, value: Option<f64>| match value {
+            Some(value) if !(value.is_finite() && value > 0.0) => Err(format!("{name} {value}: is more than 0")),
+            _ => Ok(()),
+        };
+        positive("speed", self.speed)?;
+        positive("equal_within_percent", self.equal_within_percent)?;
+        positive("run_for_s", self.run_for_s)?;
+        positive("warm_up_s", self.warm_up_s)?;
+        let seeds = self.seeds.map_or_else(|| Ok(vec![1]), |seeds| seeds.values())?;
+        if seeds.is_empty() {
+            return Err("seeds: names none".to_owned());
+        }
+        Ok(Cross {
+            workloads,
+            devices,
+            seeds,
+            question: Question {
+                schedulers: labels,
+                baseline,
+                runs,
+                machine: self.machine,
+                replay: self.replay,
+                speed: self.speed,
+                equal_within_percent: self.equal_within_percent,
+                run_for_s: self.run_for_s,
+                warm_up_s: self.warm_up_s,
+                ..Question::default()
+            },
+        })
+    }
+}
+
+impl Device {
+    fn load(name: &str, directory: &Path) -> Result<Self, String> {
+        let path =
+            if iosched_disk::is_path(name) { directory.join(name).display().to_string() } else { name.to_owned() };
+        let profile = Profile::load(&path).map_err(|error| AskedError::from(error).to_string())?;
+        let text = profile.to_toml().map_err(|error| error.to_string())?;
+        Ok(Self { name: profile.name().to_owned(), profile: text })
+    }
+}
+
+/// A flattened table takes any field: those that no plan has are found here.
+fn check_fields(text: &str) -> Result<(), String> {
+    const FIELDS: [&str; 12] = [
+        "workloads",
+        "devices",
+        "schedulers",
+        "baseline",
+        "runs",
+        "seeds",
+        "machine",
+        "replay",
+        "speed",
+        "equal_within_percent",
+        "run_for_s",
+        "warm_up_s",
+    ];
+    let whole: toml::Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+    let check = |table: &toml::Table, more: &str| {
+        let unknown = table.keys().find(|name| !FIELDS.contains(&name.as_str()) && *name != more);
+        unknown.map_or(Ok(()), |name| {
+            let meant = asked::did_you_mean(name, FIELDS.iter().copied());
+            Err(format!("{name} is no field of a plan{meant}; there are {}", FIELDS.join(", ")))
+        })
+    };
+    check(&whole, "cross")?;
+    let crosses = whole.get("cross").and_then(toml::Value::as_array);
+    crosses.into_iter().flatten().filter_map(toml::Value::as_table).try_for_each(|cross| check(cross, ""))
+}

@@ -1,0 +1,142 @@
+//! What a dataset says of a fleet: which setting each volume should have, and what is gained by one for all, one for each device, or one for each volume.
+//!
+//! A volume is a workload on a device. What is chosen by some runs looks better in them than it is: settings are chosen by every second run and judged by
+//! the others, and the other way round, and gains are the means of both. Of volumes with a single run nothing can be said so, and that is told.
+
+mod gains;
+mod page;
+mod volumes;
+
+use iosched_lab::{Direction, Figure};
+use serde::Serialize;
+
+use crate::columns::Table;
+use crate::error::SweepError;
+
+pub use gains::{Gain, Strategy};
+pub use volumes::{Choice, Volume};
+
+/// What a dataset says of one figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The figure's id.
+    pub figure: String,
+    /// Its name, for people.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// Whether more is better.
+    pub higher_is_better: bool,
+    /// By device, then workload.
+    pub volumes: Vec<Volume>,
+    /// Volumes that do not have the figure.
+    pub without: usize,
+    /// What is gained by one setting for all, by one for each device, by one for each volume.
+    pub gains: Vec<Gain>,
+    /// What makes it doubtful, a sentence each.
+    pub doubts: Vec<String>,
+}
+
+impl Summary {
+    /// Of the tables `runs` and `verdicts` of a dataset; `figure` is the id of a figure that has a good side, such as `sync_mean`.
+    ///
+    /// # Errors
+    /// They are no such tables, or no volume has the figure.
+    pub fn of(runs: &Table, verdicts: &Table, figure: &str) -> Result<Self, SweepError> {
+        let found = volumes::read(runs, verdicts, figure)?;
+        let doubts = doubts(&found.volumes, found.without);
+        let gains = gains::all(&found.volumes, found.higher_is_better);
+        let known = Figure::ALL.iter().find(|known| known.id() == figure);
+        Ok(Self {
+            figure: figure.to_owned(),
+            name: known.map_or(figure, |known| known.name()).to_owned(),
+            unit: found.unit,
+            higher_is_better: found.higher_is_better,
+            without: found.without,
+            gains,
+            doubts,
+            volumes: found.volumes,
+        })
+    }
+
+    /// Volumes by what is said of them.
+    #[must_use]
+    pub fn count(&self, choice: Choice) -> usize {
+        self.volumes.iter().filter(|volume| volume.choice == choice).count()
+    }
+
+    /// Volumes of which it cannot be told whether another setting is better.
+    pub fn doubtful(&self) -> impl Iterator<Item = &Volume> {
+        self.volumes.iter().filter(|volume| volume.choice == Choice::CannotTell)
+    }
+
+    /// How many volumes should have each setting, most first.
+    #[must_use]
+    pub fn chosen(&self) -> Vec<(&str, usize)> {
+        let mut counts: Vec<(&str, usize)> = Vec::new();
+        for volume in &self.volumes {
+            match counts.iter_mut().find(|(label, _)| *label == volume.chosen) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((&volume.chosen, 1)),
+            }
+        }
+        counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+        counts
+    }
+
+    /// What was found, in a few sentences.
+    #[must_use]
+    pub fn answer(&self) -> String {
+        let [better, nothing, unknown] =
+            [Choice::Better, Choice::NothingBetter, Choice::CannotTell].map(|choice| self.count(choice));
+        let all = self.volumes.len();
+        let mut said = format!(
+            "{}: of {all} volumes {better} gain by another setting for sure, {nothing} have nothing better, {unknown} cannot be told.",
+            self.name
+        );
+        for gain in &self.gains {
+            said.push(' ');
+            said.push_str(&gain.sentence());
+        }
+        said
+    }
+
+    /// One HTML page.
+    #[must_use]
+    pub fn html(&self) -> String {
+        page::page(self)
+    }
+}
+
+fn doubts(volumes: &[Volume], without: usize) -> Vec<String> {
+    let mut said = Vec::new();
+    let single = volumes.iter().filter(|volume| volume.runs < 2).count();
+    if single > 0 {
+        said.push(format!(
+            "{single} volumes have a single run of each setting: nothing can be told of them, and they are in no gain; make two runs or more"
+        ));
+    }
+    if without > 0 {
+        said.push(format!("{without} volumes do not have this figure, and are not counted"));
+    }
+    let few = volumes.iter().filter(|volume| volume.runs >= 2 && volume.choice == Choice::CannotTell).count();
+    if few * 3 > volumes.len().max(1) {
+        said.push(format!(
+            "of {few} volumes it cannot be told whether another setting is better: more runs would tell"
+        ));
+    }
+    let trusted = volumes.iter().filter(|volume| volume.doubts.is_some()).count();
+    if trusted > 0 {
+        said.push(format!("{trusted} comparisons have doubts of their own: they are in the table of verdicts"));
+    }
+    said
+}
+
+/// Which way a figure is better, as the table has it.
+fn direction(better: Option<&str>) -> Direction {
+    match better {
+        Some("higher") => Direction::Higher,
+        Some("lower") => Direction::Lower,
+        _ => Direction::Neither,
+    }
+}

@@ -1,0 +1,162 @@
+//! A summary as one HTML page.
+
+use iosched_lab::{grouped, significant};
+use maud::{Markup, html};
+
+use super::gains::{Gain, between, devices, told};
+use super::volumes::{Choice, Volume};
+use super::{Strategy, Summary};
+
+/// Volumes of a kind that are listed, at most: the table of verdicts has all.
+const LISTED_MAX: usize = 500;
+
+pub(super) fn page(summary: &Summary) -> String {
+    let title = format!("{} of {} volumes", summary.name, grouped(summary.volumes.len() as u64));
+    let body = html! {
+        header {
+            h1 { (title) }
+            p .lead { (summary.answer()) }
+        }
+        section id="gains" {
+            h2 { "What the fleet gains" }
+            (gains(&summary.gains))
+            p .quiet {
+                "Settings are chosen by every second run and judged by the others, and the other way round: what is chosen looks better in the \
+                 runs it was chosen by than it is. Of a typical volume: the geometric mean over volumes and its 95 % interval. Of the total: \
+                 volumes count by their I/Os."
+            }
+        }
+        section id="chosen" {
+            h2 { "What volumes should have" }
+            (chosen(summary))
+        }
+        @if summary.doubtful().next().is_some() {
+            section id="doubtful" {
+                h2 { "Doubtful ones" }
+                p { "Another setting may be better, and these runs do not tell." }
+                (listed(summary, Choice::CannotTell))
+            }
+        }
+        @if summary.count(Choice::Better) > 0 {
+            section id="better" {
+                h2 { "Those that gain for sure" }
+                (listed(summary, Choice::Better))
+            }
+        }
+        @if !summary.doubts.is_empty() {
+            section id="doubts" {
+                h2 { "What makes it doubtful" }
+                ul { @for doubt in &summary.doubts { li { (doubt) } } }
+            }
+        }
+    };
+    iosched_report::document(env!("CARGO_PKG_VERSION"), &title, &body)
+}
+
+fn gains(all: &[Gain]) -> Markup {
+    html! {
+        @if all.is_empty() {
+            p { "Nothing can be judged: no volume has two runs of each setting." }
+        } @else {
+            div .scroll {
+                table {
+                    thead { tr { th { "strategy" } th { "settings" } th { "typical volume" } th { "of the total" } th { "volumes" } } }
+                    tbody {
+                        @for gain in all {
+                            tr {
+                                th scope="row" { (gain.strategy.words()) }
+                                td { (settings(gain)) }
+                                td { (told(gain.percent)) (between(gain.interval)) }
+                                td { (gain.total_percent.map_or_else(String::new, told)) }
+                                td { (grouped(gain.volumes as u64)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn settings(gain: &Gain) -> String {
+    match gain.strategy {
+        Strategy::Common => gain.settings.values().cloned().collect(),
+        Strategy::PerDevice => {
+            let each = gain.settings.iter().map(|(device, label)| format!("{label} on {device}"));
+            each.collect::<Vec<_>>().join(", ")
+        }
+        Strategy::PerVolume => "each its own".to_owned(),
+    }
+}
+
+fn chosen(summary: &Summary) -> Markup {
+    let devices = devices(&summary.volumes);
+    let labels = summary.chosen();
+    let count = |label: &str, device: &str| {
+        summary.volumes.iter().filter(|own| own.chosen == label && own.device == device).count() as u64
+    };
+    html! {
+        div .scroll {
+            table {
+                thead { tr { th { "setting" } th { "volumes" } @for device in &devices { th { (device) } } } }
+                tbody {
+                    @for (label, all) in labels {
+                        tr {
+                            th scope="row" { (label) }
+                            td { (grouped(all as u64)) }
+                            @for device in &devices { td { (grouped(count(label, device))) } }
+                        }
+                    }
+                }
+            }
+        }
+        p .quiet { "A volume should have another setting than the baseline where that is better for sure." }
+    }
+}
+
+fn listed(summary: &Summary, choice: Choice) -> Markup {
+    let mut all: Vec<&Volume> = summary.volumes.iter().filter(|volume| volume.choice == choice).collect();
+    // What matters most comes first.
+    all.sort_by_key(|volume| std::cmp::Reverse(volume.ios));
+    let more = all.len().saturating_sub(LISTED_MAX);
+    all.truncate(LISTED_MAX);
+    html! {
+        div .scroll {
+            table {
+                thead {
+                    tr {
+                        th { "workload" } th { "device" } th { "now" }
+                        th { @if choice == Choice::Better { "better" } @else { "may be better" } }
+                        th { (summary.name) }
+                        th { "I/Os" }
+                    }
+                }
+                tbody {
+                    @for volume in &all { (row(volume)) }
+                }
+            }
+        }
+        @if more > 0 { p .quiet { (grouped(more as u64)) " more are in the dataset." } }
+    }
+}
+
+fn row(volume: &Volume) -> Markup {
+    let other = volume.maybe.as_ref().unwrap_or(&volume.chosen);
+    let mean = |label: &str| volume.values.get(label).map(|own| iosched_lab::stat::mean(own));
+    let (now, then) = (mean(&volume.baseline), mean(other));
+    html! {
+        tr {
+            th scope="row" { (volume.workload) }
+            td { (volume.device) }
+            td { (volume.baseline) }
+            td { @if volume.maybe.is_some() || volume.chosen != volume.baseline { (other) } }
+            td {
+                @if let (Some(now), Some(then)) = (now, then) {
+                    (significant(now, 3)) " to " (significant(then, 3))
+                    @if now != 0.0 { ", " (told((then / now - 1.0) * 100.0)) }
+                }
+            }
+            td { (grouped(volume.ios)) }
+        }
+    }
+}

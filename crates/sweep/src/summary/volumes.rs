@@ -1,0 +1,208 @@
+//! Volumes: what each setting does for each, and which it should have.
+
+use std::collections::BTreeMap;
+
+use iosched_lab::{Direction, stat};
+use serde::Serialize;
+
+use super::direction;
+use crate::columns::Table;
+use crate::error::SweepError;
+
+/// How sure it is which setting a volume should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// A setting is better than the baseline for sure.
+    Better,
+    /// None is better, or not by what matters.
+    NothingBetter,
+    /// None is better for sure, and one may be: the baseline stays until that is known.
+    CannotTell,
+}
+
+/// A workload on a device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Volume {
+    /// The workload, as the plan names it.
+    pub workload: String,
+    /// Its device.
+    pub device: String,
+    /// The setting that the others are compared with.
+    pub baseline: String,
+    /// The setting to choose.
+    pub chosen: String,
+    /// How sure that is.
+    pub choice: Choice,
+    /// What may be better where it cannot be told.
+    pub maybe: Option<String>,
+    /// How much better the chosen setting is than the baseline, in per cent of that (negative: less), in all runs.
+    pub percent: Option<f64>,
+    /// Runs of each setting.
+    pub runs: usize,
+    /// I/Os of a run.
+    pub ios: u64,
+    /// What makes the comparison doubtful.
+    pub doubts: Option<String>,
+    /// The figure of each run, by setting; runs of one number share a seed.
+    #[serde(skip)]
+    pub values: BTreeMap<String, Vec<f64>>,
+}
+
+pub(super) struct Read {
+    pub(super) volumes: Vec<Volume>,
+    pub(super) unit: String,
+    pub(super) higher_is_better: bool,
+    pub(super) without: usize,
+}
+
+/// What the verdicts say of a setting of a volume, of each seed.
+#[derive(Default)]
+struct Judged {
+    verdicts: Vec<String>,
+    baseline: bool,
+}
+
+#[derive(Default)]
+struct Gathered {
+    /// By setting: value by seed and run.
+    values: BTreeMap<String, BTreeMap<(u64, u64), f64>>,
+    judged: BTreeMap<String, Judged>,
+    ios: u64,
+    doubts: Option<String>,
+}
+
+fn missing(table: &str, column: &str) -> SweepError {
+    SweepError::Summary(format!("the table of {table} has no column {column}: it is none of a sweep's"))
+}
+
+/// All volumes that have the figure.
+pub(super) fn read(runs: &Table, verdicts: &Table, figure: &str) -> Result<Read, SweepError> {
+    let mut all: BTreeMap<(String, String), Gathered> = BTreeMap::new();
+    let mut known: Vec<String> = Vec::new();
+    gather_values(runs, figure, &mut all)?;
+    let (mut unit, mut better) = (None, None);
+    let text = |name: &str| verdicts.text(name).ok_or_else(|| missing("verdicts", name));
+    let [workload, device, scheduler, figures, units, sides, verdict, doubts] =
+        ["workload", "device", "scheduler", "figure", "unit", "better", "verdict", "doubts"].map(text);
+    let baseline = verdicts.truth("baseline").ok_or_else(|| missing("verdicts", "baseline"))?;
+    let ios = verdicts.whole("ios").ok_or_else(|| missing("verdicts", "ios"))?;
+    let (workload, device, scheduler, figures) = (workload?, device?, scheduler?, figures?);
+    let (units, sides, verdict, doubts) = (units?, sides?, verdict?, doubts?);
+    let mut volumes_in_all = std::collections::BTreeSet::new();
+    for row in 0..verdicts.rows() {
+        let (Some(workload), Some(device), Some(scheduler)) = (&workload[row], &device[row], &scheduler[row]) else {
+            continue;
+        };
+        let key = (device.clone(), workload.clone());
+        volumes_in_all.insert(key.clone());
+        let own = figures[row].clone().unwrap_or_default();
+        if own != figure {
+            if !known.contains(&own) && sides[row].is_some() {
+                known.push(own);
+            }
+            continue;
+        }
+        unit.clone_from(&units[row]);
+        better.clone_from(&sides[row]);
+        let gathered = all.entry(key).or_default();
+        gathered.ios = ios[row].unwrap_or(0);
+        gathered.doubts = doubts[row].clone().filter(|text| !text.is_empty());
+        let judged = gathered.judged.entry(scheduler.clone()).or_default();
+        judged.baseline |= baseline[row] == Some(true);
+        judged.verdicts.extend(verdict[row].clone());
+    }
+    let direction = direction(better.as_deref());
+    if all.is_empty() || unit.is_none() {
+        known.sort();
+        return Err(SweepError::Summary(format!("figure {figure}: no volume has it; there are {}", known.join(", "))));
+    }
+    if direction == Direction::Neither {
+        return Err(SweepError::Summary(format!(
+            "figure {figure}: neither more nor less of it is better, so that nothing can be chosen by it"
+        )));
+    }
+    let higher_is_better = direction == Direction::Higher;
+    let volumes: Vec<Volume> = all.into_iter().filter_map(|(key, own)| own.volume(key, higher_is_better)).collect();
+    let without = volumes_in_all.len().saturating_sub(volumes.len());
+    Ok(Read { without, volumes, unit: unit.unwrap_or_default(), higher_is_better })
+}
+
+fn gather_values(runs: &Table, figure: &str, all: &mut BTreeMap<(String, String), Gathered>) -> Result<(), SweepError> {
+    let text = |name: &str| runs.text(name).ok_or_else(|| missing("runs", name));
+    let whole = |name: &str| runs.whole(name).ok_or_else(|| missing("runs", name));
+    let (workload, device, scheduler, figures) =
+        (text("workload")?, text("device")?, text("scheduler")?, text("figure")?);
+    let (seed, run) = (whole("seed")?, whole("run")?);
+    let value = runs.number("value").ok_or_else(|| missing("runs", "value"))?;
+    for row in 0..runs.rows() {
+        if figures[row].as_deref() != Some(figure) {
+            continue;
+        }
+        if let (Some(workload), Some(device), Some(scheduler), Some(seed), Some(run), Some(value)) =
+            (&workload[row], &device[row], &scheduler[row], seed[row], run[row], value[row])
+        {
+            let gathered = all.entry((device.clone(), workload.clone())).or_default();
+            gathered.values.entry(scheduler.clone()).or_default().insert((seed, run), value);
+        }
+    }
+    Ok(())
+}
+
+impl Gathered {
+    fn volume(self, (device, workload): (String, String), higher_is_better: bool) -> Option<Volume> {
+        let baseline = self.judged.iter().find(|(_, judged)| judged.baseline).map(|(label, _)| label.clone())?;
+        // Of runs that every setting has: they are paired.
+        let of_baseline = self.values.get(&baseline)?;
+        let keys: Vec<(u64, u64)> =
+            of_baseline.keys().filter(|key| self.values.values().all(|own| own.contains_key(key))).copied().collect();
+        let values: BTreeMap<String, Vec<f64>> =
+            self.values.iter().map(|(label, own)| (label.clone(), keys.iter().map(|key| own[key]).collect())).collect();
+        if keys.is_empty() {
+            return None;
+        }
+        let mean = |label: &str| values.get(label).map(|own| stat::mean(own));
+        let best_of = |wanted: &str| {
+            let all = |judged: &Judged| !judged.verdicts.is_empty() && judged.verdicts.iter().all(|own| own == wanted);
+            let own = self
+                .judged
+                .iter()
+                .filter(|(_, judged)| all(judged))
+                .filter_map(|(label, _)| Some((label, mean(label)?)));
+            own.min_by(|a, b| if higher_is_better { b.1.total_cmp(&a.1) } else { a.1.total_cmp(&b.1) })
+        };
+        let base_mean = mean(&baseline)?;
+        let is_better = |value: f64| if higher_is_better { value > base_mean } else { value < base_mean };
+        // Of several seeds: better in all of them, else it cannot be told; better on the whole and not sure is a perhaps.
+        let better = best_of("better");
+        let unsure = |judged: &Judged| judged.verdicts.iter().any(|own| own == "cannot_tell" || own == "better");
+        let maybe = self
+            .judged
+            .iter()
+            .filter(|(label, judged)| **label != baseline && unsure(judged))
+            .filter_map(|(label, _)| Some((label, mean(label)?)))
+            .filter(|(_, value)| is_better(*value))
+            .min_by(|a, b| if higher_is_better { b.1.total_cmp(&a.1) } else { a.1.total_cmp(&b.1) });
+        let (chosen, choice, maybe) = match (better, maybe) {
+            (Some((label, _)), _) => (label.clone(), Choice::Better, None),
+            (None, Some((label, _))) => (baseline.clone(), Choice::CannotTell, Some(label.clone())),
+            // A single run tells nothing.
+            (None, None) if keys.len() < 2 && self.judged.len() > 1 => (baseline.clone(), Choice::CannotTell, None),
+            (None, None) => (baseline.clone(), Choice::NothingBetter, None),
+        };
+        let percent = mean(&chosen).filter(|_| base_mean != 0.0).map(|own| (own / base_mean - 1.0) * 100.0);
+        Some(Volume {
+            workload,
+            device,
+            baseline,
+            chosen,
+            choice,
+            maybe,
+            percent,
+            runs: keys.len(),
+            ios: self.ios,
+            doubts: self.doubts,
+            values,
+        })
+    }
+}

@@ -1,0 +1,311 @@
+//! A unit of work: one comparison, named by what goes into it.
+
+use std::path::Path;
+
+use iosched_disk::Profile;
+use iosched_lab::asked::{self, Asked, AskedError, ReplayMode};
+use iosched_lab::{Comparison, Control, Direction, Experiment, Finished, Records, Results, execute};
+use iosched_trace::{Columns, Format, ReadOptions};
+use iosched_workload::Workload;
+use serde::{Deserialize, Serialize};
+use twox_hash::XxHash3_128;
+
+use crate::columns::{Table, Values};
+use crate::error::SweepError;
+use crate::found::Found;
+
+/// Changes when the same unit gives other rows.
+const FORMAT: u32 = 1;
+
+/// What is asked of each workload on each device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Question {
+    pub(crate) schedulers: Vec<String>,
+    pub(crate) baseline: String,
+    pub(crate) runs: u32,
+    pub(crate) machine: Option<String>,
+    pub(crate) replay: Option<String>,
+    pub(crate) speed: Option<f64>,
+    pub(crate) equal_within_percent: Option<f64>,
+    pub(crate) run_for_s: Option<f64>,
+    pub(crate) warm_up_s: Option<f64>,
+    pub(crate) format: Option<String>,
+    pub(crate) columns: Option<String>,
+    pub(crate) partial: bool,
+}
+
+impl Question {
+    /// How a workload is read.
+    pub(crate) fn read_as(&mut self, format: Option<&str>, columns: Option<&str>, partial: bool) {
+        self.format = format.map(str::to_owned);
+        self.columns = columns.map(str::to_owned);
+        self.partial = partial;
+    }
+
+    fn reading(&self) -> ReadOptions {
+        ReadOptions {
+            format: self.format.as_deref().and_then(Format::from_name),
+            columns: self.columns.as_deref().and_then(|text| Columns::parse(text).ok()),
+            partial: self.partial,
+            ..ReadOptions::default()
+        }
+    }
+}
+
+/// One comparison of all settings for one workload on one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unit {
+    id: String,
+    workload: String,
+    place: String,
+    command: bool,
+    bytes: u64,
+    device: String,
+    profile: String,
+    seed: u64,
+    question: Question,
+}
+
+/// What a unit gave: the files of a dataset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// A row for each figure of each run, as Parquet.
+    pub runs: Vec<u8>,
+    /// A row for each figure of each setting, as Parquet.
+    pub verdicts: Vec<u8>,
+}
+
+impl Unit {
+    pub(crate) fn new(workload: &Found, device: &str, profile: &str, seed: u64, question: Question) -> Self {
+        let mut unit = Self {
+            id: String::new(),
+            workload: workload.name.clone(),
+            place: workload.place.clone(),
+            command: workload.command,
+            bytes: workload.bytes,
+            device: device.to_owned(),
+            profile: profile.to_owned(),
+            seed,
+            question,
+        };
+        // Where it is read from changes nothing.
+        let inputs = Self { place: String::new(), bytes: 0, ..unit.clone() };
+        let version = env!("CARGO_PKG_VERSION");
+        let text = serde_json::to_string(&(FORMAT, version, &workload.identity, inputs)).unwrap_or_default();
+        unit.id = format!("{:032x}", XxHash3_128::oneshot(text.as_bytes()));
+        unit
+    }
+
+    /// Its name: a hash of all that goes into it, content of the workload and version included.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Its workload, as the plan names it.
+    #[must_use]
+    pub fn workload(&self) -> &str {
+        &self.workload
+    }
+
+    /// Where the workload is: a path or URL, or the command line.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Its device's name.
+    #[must_use]
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// Its seed: those of its runs follow from it.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Size of the workload, as it is stored.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Runs that it makes, but for those of tasks alone.
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.question.schedulers.len() as u64 * u64::from(self.question.runs)
+    }
+
+    /// The same with so many runs, under the same name: to be tried.
+    pub(crate) fn with_runs(&self, runs: u32) -> Self {
+        let mut own = self.clone();
+        own.question.runs = runs;
+        own
+    }
+
+    /// As it is handed to another machine.
+    ///
+    /// # Errors
+    /// Never of a unit of a plan.
+    pub fn to_json(&self) -> Result<String, SweepError> {
+        let wrong = |error: serde_json::Error| SweepError::Plan { file: self.id.clone(), problem: error.to_string() };
+        serde_json::to_string(self).map_err(wrong)
+    }
+
+    /// As it was handed over.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn from_json(text: &str) -> Result<Self, SweepError> {
+        let wrong =
+            |error: serde_json::Error| SweepError::Plan { file: "a unit".to_owned(), problem: error.to_string() };
+        serde_json::from_str(text).map_err(wrong)
+    }
+
+    /// What its workload is known by on one machine: how it is read, too.
+    #[must_use]
+    pub fn workload_key(&self) -> (&str, Option<&str>, Option<&str>, bool) {
+        let Question { format, columns, partial, .. } = &self.question;
+        (&self.place, format.as_deref(), columns.as_deref(), *partial)
+    }
+
+    /// Its workload; `content` if it was read already, as from a URL.
+    ///
+    /// # Errors
+    /// It cannot be read, or is none.
+    pub fn open(&self, content: Option<Vec<u8>>) -> Result<Workload, SweepError> {
+        let reading = self.question.reading();
+        Ok(match content {
+            Some(content) => asked::read_workload(&self.workload, std::io::Cursor::new(content), &reading)?,
+            None => asked::open_workload(Some(Path::new(&self.place)), &reading)?,
+        })
+    }
+
+    fn asked(&self) -> Asked {
+        let own = &self.question;
+        let mode = |text: &str| if text == "open" { ReplayMode::Open } else { ReplayMode::Closed };
+        let usual = Asked::default();
+        Asked {
+            workload: Some(self.place.clone().into()),
+            reading: own.reading(),
+            devices: vec![self.device.clone()],
+            machine: own.machine.clone(),
+            schedulers: own.schedulers.clone(),
+            baseline: Some(own.baseline.clone()),
+            runs: own.runs,
+            seed: self.seed,
+            replay: own.replay.as_deref().map(mode),
+            speed: own.speed,
+            equal_within_percent: own.equal_within_percent.unwrap_or(usual.equal_within_percent),
+            warm_up_s: own.warm_up_s.unwrap_or(0.0),
+            run_for_s: own.run_for_s,
+            ..usual
+        }
+    }
+
+    pub(crate) fn experiment(&self, workload: Workload) -> Result<Experiment, SweepError> {
+        let profile = Profile::parse(&self.device, &self.profile).map_err(AskedError::from)?;
+        let mut asked = self.asked();
+        // A sweep may name applications and others in one plan: machines are for those.
+        if !matches!(workload, Workload::Application(_)) {
+            asked.machine = None;
+        }
+        if !matches!(workload, Workload::Trace(_)) {
+            (asked.replay, asked.speed) = (None, None);
+        }
+        Ok(asked.experiment_of(workload, vec![profile])?)
+    }
+
+    /// Makes it; `None` if `control` ended it before.
+    ///
+    /// # Errors
+    /// The workload cannot be put on the device, a setting is not possible on it, or a run fails.
+    pub fn make(&self, workload: Workload, control: &Control) -> Result<Option<Made>, SweepError> {
+        let experiment = self.experiment(workload)?;
+        let Finished { records, interrupted } = execute(&experiment, control, |_| Ok(()))?;
+        if interrupted {
+            return Ok(None);
+        }
+        let Some(on) = records.devices().next() else { return Ok(None) };
+        let results = Results::of(on);
+        let file = || format!("unit {} of {}", self.id, self.workload);
+        Ok(Some(Made {
+            runs: self.run_rows(&experiment, &records, &results).to_parquet(&file())?,
+            verdicts: self.verdict_rows(&records, &results).to_parquet(&file())?,
+        }))
+    }
+
+    /// The columns that every table begins with.
+    fn of_unit(&self, rows: usize) -> Table {
+        let text = |value: &str| Values::Text(vec![Some(value.to_owned()); rows]);
+        Table::default()
+            .with("id", text(&self.id))
+            .with("workload", text(&self.workload))
+            .with("device", text(&self.device))
+            .with("seed", Values::Whole(vec![Some(self.seed); rows]))
+    }
+
+    fn run_rows(&self, experiment: &Experiment, records: &Records, results: &Results) -> Table {
+        let mut rows = Vec::new();
+        for figure in &results.figures {
+            for (number, own) in figure.settings.iter().enumerate() {
+                let values = own.iter().flat_map(|own| own.values.iter().enumerate());
+                rows.extend(values.map(|(run, &value)| (figure.figure, number, run as u32, value)));
+            }
+        }
+        let label = |number: usize| records.header.settings[number].label.clone();
+        self.of_unit(rows.len())
+            .with("scheduler", rows.iter().map(|row| Some(label(row.1))).collect())
+            .with("run", rows.iter().map(|row| Some(u64::from(row.2))).collect())
+            .with("run_seed", rows.iter().map(|row| Some(experiment.run_seed(row.2))).collect())
+            .with("figure", rows.iter().map(|row| Some(row.0.id().to_owned())).collect())
+            .with("value", rows.iter().map(|row| Some(row.3)).collect())
+            .with("unit", rows.iter().map(|row| Some(row.0.unit().to_owned())).collect())
+    }
+
+    fn verdict_rows(&self, records: &Records, results: &Results) -> Table {
+        let mut rows = Vec::new();
+        for figure in &results.figures {
+            let own = figure.settings.iter().enumerate();
+            rows.extend(own.filter_map(|(number, own)| Some((figure.figure, number, own.as_ref()?))));
+        }
+        let label = |number: usize| records.header.settings[number].label.clone();
+        let number = |of: fn(&Comparison) -> Option<f64>| -> Values {
+            rows.iter().map(|row| row.2.comparison.as_ref().and_then(of)).collect()
+        };
+        let better = |direction: Direction| match direction {
+            Direction::Higher => Some("higher".to_owned()),
+            Direction::Lower => Some("lower".to_owned()),
+            Direction::Neither => None,
+        };
+        let compared = |row: &(iosched_lab::Figure, usize, &iosched_lab::SettingFigure)| row.2.comparison;
+        let mut doubts: Vec<String> = results.doubts.iter().map(ToString::to_string).collect();
+        doubts.dedup();
+        let doubts = doubts.join("\n");
+        let answer = results.answer_sentence(&records.header);
+        // Of the baseline: how many I/Os a volume does is what it weighs.
+        let of_baseline = records.runs.iter().filter(|run| run.setting == records.header.baseline);
+        let (ios, runs) = of_baseline.fold((0, 0), |(ios, runs), run| (ios + run.result.ios, runs + 1));
+        let count = rows.len();
+        self.of_unit(count)
+            .with("scheduler", rows.iter().map(|row| Some(label(row.1))).collect())
+            .with("figure", rows.iter().map(|row| Some(row.0.id().to_owned())).collect())
+            .with("unit", rows.iter().map(|row| Some(row.0.unit().to_owned())).collect())
+            .with("better", rows.iter().map(|row| better(row.0.direction())).collect())
+            .with("mean", rows.iter().map(|row| Some(row.2.mean)).collect())
+            .with("sd", rows.iter().map(|row| row.2.sd).collect())
+            .with("baseline", rows.iter().map(|row| Some(row.1 == records.header.baseline)).collect())
+            .with("verdict", rows.iter().map(|row| Some(compared(row)?.verdict.id().to_owned())).collect())
+            .with("difference", number(|own| Some(own.difference)))
+            .with("low", number(|own| own.interval.map(|(low, _)| low)))
+            .with("high", number(|own| own.interval.map(|(_, high)| high)))
+            .with("percent", number(|own| own.percent))
+            .with("p", number(|own| own.p))
+            .with("runs_needed", rows.iter().map(|row| Some(u64::from(compared(row)?.runs_needed?))).collect())
+            .with("ios", Values::Whole(vec![Some(ios / runs.max(1)); count]))
+            .with("answer", Values::Text(vec![Some(answer); count]))
+            .with("doubts", Values::Text(vec![Some(doubts); count]))
+    }
+}

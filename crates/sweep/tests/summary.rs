@@ -1,0 +1,143 @@
+//! What is said of a fleet, of tables whose answer is known.
+
+use iosched_numbers::SplitMix64;
+use iosched_sweep::{Choice, Strategy, Summary, Table, Values};
+
+/// A volume: its workload, device, and by setting the mean of a figure, the noise of its runs, and its verdict.
+struct Made {
+    workload: String,
+    device: &'static str,
+    settings: Vec<(&'static str, f64, &'static str)>,
+    ios: u64,
+}
+
+const RUNS: u64 = 10;
+
+fn tables(volumes: &[Made], noise: f64, seed: u64) -> (Table, Table) {
+    let mut random = SplitMix64::new(seed);
+    let (mut workload, mut device, mut scheduler, mut run, mut value) = (vec![], vec![], vec![], vec![], vec![]);
+    let mut verdict_rows = Vec::new();
+    for volume in volumes {
+        for &(label, mean, verdict) in &volume.settings {
+            for number in 0..RUNS {
+                // The sum of twelve is normal enough.
+                let normal: f64 = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
+                workload.push(Some(volume.workload.clone()));
+                device.push(Some(volume.device.to_owned()));
+                scheduler.push(Some(label.to_owned()));
+                run.push(Some(number));
+                value.push(Some(mean * (normal * noise).exp()));
+            }
+            verdict_rows.push((volume, label, verdict));
+        }
+    }
+    let count = value.len();
+    let text = |value: &str, count: usize| Values::Text(vec![Some(value.to_owned()); count]);
+    let runs = Table::default()
+        .with("workload", Values::Text(workload))
+        .with("device", Values::Text(device))
+        .with("scheduler", Values::Text(scheduler))
+        .with("figure", text("sync_mean", count))
+        .with("seed", Values::Whole(vec![Some(1); count]))
+        .with("run", Values::Whole(run))
+        .with("value", Values::Number(value));
+    let count = verdict_rows.len();
+    let verdicts = Table::default()
+        .with("workload", verdict_rows.iter().map(|row| Some(row.0.workload.clone())).collect())
+        .with("device", verdict_rows.iter().map(|row| Some(row.0.device.to_owned())).collect())
+        .with("scheduler", verdict_rows.iter().map(|row| Some(row.1.to_owned())).collect())
+        .with("figure", text("sync_mean", count))
+        .with("unit", text("ms", count))
+        .with("better", text("lower", count))
+        .with("baseline", verdict_rows.iter().map(|row| Some(row.2.is_empty())).collect())
+        .with("verdict", verdict_rows.iter().map(|row| (!row.2.is_empty()).then(|| row.2.to_owned())).collect())
+        .with("ios", verdict_rows.iter().map(|row| Some(row.0.ios)).collect())
+        .with("doubts", text("", count));
+    (runs, verdicts)
+}
+
+fn volume(number: usize, device: &'static str, settings: &[(&'static str, f64, &'static str)]) -> Made {
+    Made { workload: format!("v{number}"), device, settings: settings.to_vec(), ios: 1_000 }
+}
+
+#[test]
+fn gains_are_what_settings_are_worth() {
+    // On disks bfq halves it, on flash it doubles it: one for all gains nothing, one for each device a lot.
+    let mut volumes: Vec<Made> = (0..20)
+        .map(|n| volume(n, "disk", &[("none", 10.0, ""), ("bfq", 5.0, "better")]))
+        .chain((20..40).map(|n| volume(n, "flash", &[("none", 1.0, ""), ("bfq", 2.0, "worse")])))
+        .collect();
+    volumes[0].ios = 1_000_000;
+    let (runs, verdicts) = tables(&volumes, 0.02, 1);
+    let summary = Summary::of(&runs, &verdicts, "sync_mean").unwrap();
+    assert_eq!([Choice::Better, Choice::NothingBetter, Choice::CannotTell].map(|own| summary.count(own)), [20, 20, 0]);
+    assert_eq!(summary.chosen(), [("bfq", 20), ("none", 20)]);
+    let [common, device, each] = &summary.gains[..] else { panic!("{:?}", summary.gains) };
+    assert_eq!(
+        (common.strategy, device.strategy, each.strategy),
+        (Strategy::Common, Strategy::PerDevice, Strategy::PerVolume)
+    );
+    assert!(common.percent.abs() < 2.0, "{common:?}");
+    // Half of the volumes at a half: the geometric mean is the root of a half.
+    for own in [device, each] {
+        assert!((own.percent - (0.5_f64.sqrt() - 1.0) * 100.0).abs() < 1.0, "{own:?}");
+        let (low, high) = own.interval.unwrap();
+        assert!(low < own.percent && own.percent < high);
+        // The one volume with nearly all I/Os is on a disk.
+        assert!(own.total_percent.unwrap() < -45.0, "{own:?}");
+        assert!(own.is_gain);
+    }
+    assert_eq!(device.settings["disk"], "bfq");
+    assert_eq!(device.settings["flash"], "none");
+    let said = summary.answer();
+    assert!(said.contains("of 40 volumes 20 gain by another setting for sure"), "{said}");
+    assert!(said.contains("One for each device (bfq on disk, none on flash): 29 % less"), "{said}");
+}
+
+#[test]
+fn chance_is_no_gain() {
+    // All settings are the same, and each volume's best of eight looks better by chance: who judged by the same runs would see 8 % less.
+    let labels = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let mut settings: Vec<(&str, f64, &str)> = labels.iter().map(|label| (*label, 10.0, "cannot_tell")).collect();
+    settings[0].2 = "";
+    let volumes: Vec<Made> = (0..200).map(|n| volume(n, "disk", &settings)).collect();
+    let (runs, verdicts) = tables(&volumes, 0.2, 7);
+    let summary = Summary::of(&runs, &verdicts, "sync_mean").unwrap();
+    let each = summary.gains.iter().find(|own| own.strategy == Strategy::PerVolume).unwrap();
+    let (low, high) = each.interval.unwrap();
+    assert!(low < 0.0 && 0.0 < high && each.percent.abs() < 2.0, "{each:?}");
+    // And of each it is said that it cannot be told; the baseline stays.
+    assert!(summary.count(Choice::CannotTell) > 180);
+    assert_eq!(summary.chosen(), [("a", 200)]);
+    assert!(summary.doubts.iter().any(|doubt| doubt.contains("more runs would tell")), "{:?}", summary.doubts);
+    let page = summary.html();
+    assert!(page.contains("Doubtful ones") && page.contains("v199"));
+}
+
+#[test]
+fn one_run_tells_nothing() {
+    let (runs, verdicts) = tables(&[volume(0, "disk", &[("none", 10.0, ""), ("bfq", 5.0, "cannot_tell")])], 0.0, 1);
+    let first = |table: &Table| {
+        let rows: Vec<usize> = (0..table.rows()).filter(|&row| table.whole("run").unwrap()[row] == Some(0)).collect();
+        let pick = |name: &str| rows.iter().map(|&row| table.text(name).unwrap()[row].clone()).collect::<Values>();
+        let whole = |name: &str| rows.iter().map(|&row| table.whole(name).unwrap()[row]).collect::<Values>();
+        let mut all = Table::default();
+        for name in ["workload", "device", "scheduler", "figure"] {
+            all = all.with(name, pick(name));
+        }
+        all.with("seed", whole("seed"))
+            .with("run", whole("run"))
+            .with("value", rows.iter().map(|&row| table.number("value").unwrap()[row]).collect())
+    };
+    let summary = Summary::of(&first(&runs), &verdicts, "sync_mean").unwrap();
+    assert_eq!(summary.gains, []);
+    assert_eq!(summary.volumes[0].choice, Choice::CannotTell);
+    assert!(summary.doubts[0].contains("1 volumes have a single run"), "{:?}", summary.doubts);
+}
+
+#[test]
+fn tables_of_others_are_told() {
+    let other = Table::default().with("x", Values::Text(vec![None]));
+    let error = Summary::of(&other, &other, "sync_mean").unwrap_err().to_string();
+    assert!(error.contains("has no column workload"), "{error}");
+}

@@ -1,0 +1,290 @@
+//! Sweeps from outside: the same dataset however they were made, and nothing that one bad workload stops.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use iosched_sweep::dataset::{Directory, FAILED, RUNS, VERDICTS};
+use iosched_sweep::{Event, Outcome, Plan, Summary, Sweeping, Unit, Units, estimate, find, run};
+use tempfile::TempDir;
+
+/// A plan of some traces that differ, seen from a directory of its own.
+struct Fleet {
+    place: TempDir,
+}
+
+impl Fleet {
+    fn new(volumes: u64) -> Self {
+        let place = TempDir::new().unwrap();
+        for number in 0..volumes {
+            fs::write(place.path().join(format!("vol{number}.csv")), trace(number)).unwrap();
+        }
+        Self { place }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    fn units(&self, plan: &str) -> Units {
+        let plan = Plan::parse("plan.toml", plan, self.place.path()).unwrap();
+        plan.units(|pattern| find(pattern, plan.directory()))
+    }
+}
+
+const PLAN: &str = r#"
+workloads = "vol*.csv"
+devices = ["sata-7200", "sata-ssd"]
+schedulers = ["none", "mq-deadline"]
+baseline = "mq-deadline"
+runs = 2
+"#;
+
+/// A table of reads and writes, in no order of places.
+fn trace(number: u64) -> String {
+    let mut text = String::from("time_us,op,offset_bytes,length_bytes,pid\n");
+    for line in 0..60 {
+        let place = (line * 7_919 + number * 104_729) % 100_000 * 4_096;
+        let op = if (line + number).is_multiple_of(3) { "write" } else { "read" };
+        text.push_str(&format!("{},{op},{place},4096,{}\n", line * 900, 1 + line % 3));
+    }
+    text
+}
+
+/// Every file of a dataset, by its place.
+fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    fn walk(root: &Path, directory: &Path, all: &mut BTreeMap<String, Vec<u8>>) {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(root, &path, all);
+            } else {
+                let name = path.strip_prefix(root).unwrap().display().to_string();
+                all.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    let mut all = BTreeMap::new();
+    walk(root, root, &mut all);
+    all
+}
+
+fn sweep(units: &Units, root: &Path, jobs: usize) -> Outcome {
+    run(units, &Directory::create(root).unwrap(), jobs, &Sweeping::default(), |_, _, _| Ok(())).unwrap()
+}
+
+#[test]
+fn a_dataset_is_the_same_however_many_work_on_it() {
+    let fleet = Fleet::new(4);
+    let units = fleet.units(PLAN);
+    assert_eq!(units.units.len(), 8);
+    let outcome = sweep(&units, &fleet.path("one"), 1);
+    assert_eq!((outcome.made, outcome.before, outcome.failed.len()), (8, 0, 0));
+    sweep(&units, &fleet.path("two"), 3);
+    let one = files(&fleet.path("one"));
+    assert_eq!(one.len(), 2 * 8 + 1);
+    assert_eq!(one, files(&fleet.path("two")));
+    // Nothing is made twice, and nothing is changed.
+    let again = sweep(&units, &fleet.path("one"), 2);
+    assert_eq!((again.made, again.before), (0, 8));
+    assert_eq!(one, files(&fleet.path("one")));
+}
+
+#[test]
+fn one_that_was_stopped_goes_on_where_it_was() {
+    let fleet = Fleet::new(5);
+    let units = fleet.units(PLAN);
+    sweep(&units, &fleet.path("whole"), 2);
+    let root = fleet.path("parts");
+    let mut stops = 0;
+    loop {
+        let sweeping = Sweeping::default();
+        let directory = Directory::create(&root).unwrap();
+        let outcome = run(&units, &directory, 2, &sweeping, |event, _, _| {
+            if matches!(event, Event::Done(_)) {
+                // Once what runs is finished, and once it is ended.
+                (0..1 + stops % 2).for_each(|_| sweeping.interrupt());
+            }
+            Ok(())
+        })
+        .unwrap();
+        if !outcome.interrupted {
+            break;
+        }
+        stops += 1;
+    }
+    assert!(stops >= 3, "{stops}");
+    assert_eq!(files(&fleet.path("whole")), files(&root));
+}
+
+#[test]
+fn units_are_known_by_what_goes_into_them() {
+    let fleet = Fleet::new(2);
+    let ids = |units: &Units| units.units.iter().map(|unit| unit.id().to_owned()).collect::<Vec<_>>();
+    let first = ids(&fleet.units(PLAN));
+    assert_eq!(first, ids(&fleet.units(PLAN)));
+    // Another place with the same content is the same.
+    let copy = Fleet::new(2);
+    assert_eq!(first, ids(&copy.units(PLAN)));
+    for other in ["runs = 3", "seeds = 2", "warm_up_s = 0.01", "replay = \"open\"", "equal_within_percent = 1.0"] {
+        let plan = PLAN.replace("runs = 2\n", "") + if other.starts_with("runs") { "" } else { "runs = 2\n" } + other;
+        assert!(ids(&fleet.units(&plan)).iter().all(|id| !first.contains(id)), "{other}");
+    }
+    let longer = fs::read_to_string(fleet.path("vol0.csv")).unwrap() + "99999,read,0,4096,1\n";
+    fs::write(fleet.path("vol0.csv"), longer).unwrap();
+    let changed = ids(&fleet.units(PLAN));
+    assert_eq!(changed.iter().filter(|id| first.contains(id)).count(), 2, "vol1 on two devices");
+    // What a unit is told as, and what is made of that elsewhere.
+    let unit = &fleet.units(PLAN).units[0];
+    assert_eq!(&Unit::from_json(&unit.to_json().unwrap()).unwrap(), unit);
+    assert!(Unit::from_json("{}").is_err());
+}
+
+#[test]
+fn a_bad_workload_is_told_with_its_place_and_stops_nothing() {
+    let fleet = Fleet::new(3);
+    let good = "vol1.csv";
+    fs::write(fleet.path("vol0.csv"), "time_us,op,offset_bytes,length_bytes\n1,read,0,4096\n2,reed,0,4096\n").unwrap();
+    fs::write(fleet.path("vol2.csv"), "not a trace at all").unwrap();
+    let plan = PLAN.replace("\"vol*.csv\"", "[\"vol*.csv\", \"absent.csv\", \"none/*.csv\"]");
+    let units = fleet.units(&plan);
+    assert_eq!(units.refused.len(), 2);
+    let root = fleet.path("out");
+    let outcome = sweep(&units, &root, 2);
+    assert_eq!(outcome.made, 2);
+    let failed: Vec<(&str, &str)> =
+        outcome.failed.iter().map(|own| (own.workload.as_str(), own.problem.as_str())).collect();
+    assert_eq!(failed.len(), 2 * 2 + 2, "{failed:?}");
+    assert!(failed.iter().any(|(name, problem)| *name == "vol0.csv" && problem.contains("line 3")), "{failed:?}");
+    assert!(
+        failed.iter().any(|(name, problem)| *name == "absent.csv" && problem.contains("no such file")),
+        "{failed:?}"
+    );
+    let listed = fs::read_to_string(root.join(FAILED)).unwrap();
+    assert!(listed.contains("vol2.csv") && !listed.contains(good), "{listed}");
+    // Mended, they are made.
+    for number in [0, 2] {
+        fs::write(fleet.path(&format!("vol{number}.csv")), trace(number)).unwrap();
+    }
+    let outcome = sweep(&fleet.units(PLAN), &root, 2);
+    assert_eq!((outcome.made, outcome.before, outcome.failed.len()), (4, 2, 0));
+    assert_eq!(fs::read_to_string(root.join(FAILED)).unwrap(), "[]\n");
+}
+
+#[test]
+fn rows_are_those_of_the_comparison() {
+    let fleet = Fleet::new(1);
+    let units = fleet.units(PLAN);
+    let root = fleet.path("out");
+    sweep(&units, &root, 1);
+    let directory = Directory::at(&root);
+    let (runs, verdicts) = (directory.table(RUNS).unwrap(), directory.table(VERDICTS).unwrap());
+    let asked = iosched_lab::asked::Asked {
+        workload: Some(fleet.path("vol0.csv")),
+        schedulers: vec!["none".to_owned(), "mq-deadline".to_owned()],
+        baseline: Some("mq-deadline".to_owned()),
+        runs: 2,
+        ..iosched_lab::asked::Asked::default()
+    };
+    let control = iosched_lab::Control::new(1);
+    let finished = iosched_lab::execute(&asked.experiment().unwrap(), &control, |_| Ok(())).unwrap();
+    for record in &finished.records.runs {
+        let label = &finished.records.header.settings[record.setting].label;
+        for &figure in iosched_lab::Figure::ALL {
+            let Some(expected) = figure.of(&record.result) else { continue };
+            let row = (0..runs.rows()).find(|&row| {
+                runs.text("device").unwrap()[row].as_deref() == Some("sata-7200")
+                    && runs.text("scheduler").unwrap()[row].as_ref() == Some(label)
+                    && runs.text("figure").unwrap()[row].as_deref() == Some(figure.id())
+                    && runs.whole("run").unwrap()[row] == Some(record.run.into())
+            });
+            let row = row.unwrap_or_else(|| panic!("{label}: {}", figure.id()));
+            assert_eq!(runs.number("value").unwrap()[row], Some(expected), "{label}: {}", figure.id());
+            assert_eq!(runs.whole("run_seed").unwrap()[row], Some(record.seed));
+        }
+    }
+    assert!(verdicts.text("verdict").unwrap().iter().any(Option::is_some));
+    let summary = Summary::of(&runs, &verdicts, "sync_mean").unwrap();
+    assert_eq!(summary.volumes.len(), 2);
+    assert!(summary.html().contains("sync mean of 2 volumes"));
+    let wrong = Summary::of(&runs, &verdicts, "sync_men").unwrap_err().to_string();
+    assert!(wrong.contains("there are") && wrong.contains("sync_mean"), "{wrong}");
+    let neither = Summary::of(&runs, &verdicts, "utilisation").unwrap_err().to_string();
+    assert!(neither.contains("neither more nor less"), "{neither}");
+}
+
+#[test]
+fn what_a_plan_takes_is_told_before() {
+    let fleet = Fleet::new(6);
+    let units = fleet.units(PLAN);
+    let told = estimate(&units.units).unwrap();
+    assert_eq!((told.units, told.runs, told.unreadable), (12, 12 * 4, 0));
+    assert!(told.core_s.is_some_and(|core_s| core_s > 0.0));
+    assert_eq!(told.bytes, (0..6).map(|number| trace(number).len() as u64).sum::<u64>());
+    assert!(told.memory_bytes > 0);
+}
+
+#[test]
+fn crosses_have_what_is_their_own() {
+    let fleet = Fleet::new(3);
+    let plan = r#"
+        schedulers = ["none", "bfq:slice_idle=0..8/8"]
+        runs = 2
+        [[cross]]
+        workloads = "vol0.csv"
+        devices = "sata-7200"
+        seeds = "1..3"
+        [[cross]]
+        workloads = [{ path = "vol[12].csv", format = "csv" }, { command = "dd if=/dev/zero of=/f bs=1M count=4" }]
+        devices = ["sata-ssd", "nvme"]
+        schedulers = ["kyber", "none"]
+        baseline = "mq-deadline"
+    "#;
+    let units = fleet.units(plan);
+    let told: Vec<(String, String, u64, u64)> = units
+        .units
+        .iter()
+        .map(|unit| (unit.workload().to_owned(), unit.device().to_owned(), unit.seed(), unit.runs()))
+        .collect();
+    assert_eq!(told.len(), 3 + 3 * 2, "{told:?}");
+    assert_eq!(told[2], ("vol0.csv".to_owned(), "sata-7200".to_owned(), 3, 6));
+    assert_eq!(told[3], ("vol1.csv".to_owned(), "sata-ssd".to_owned(), 1, 6), "the baseline is one more");
+    let outcome = sweep(&units, &fleet.path("out"), 2);
+    assert_eq!(outcome.failed, []);
+}
+
+#[test]
+fn what_is_wrong_with_a_plan_is_said() {
+    let wrong = |text: &str| {
+        let whole = "workloads = [\"x.csv\"]\ndevices = [\"sata-7200\"]\nschedulers = [\"none\", \"bfq\"]\n";
+        let key = text.split('=').next().unwrap().trim();
+        let kept: Vec<&str> = whole.lines().filter(|line| !line.starts_with(key)).collect();
+        let plan = format!("{text}\n{}", kept.join("\n"));
+        Plan::parse("p.toml", &plan, Path::new("")).unwrap_err().to_string()
+    };
+    for (text, said) in [
+        ("workloads = []", "p.toml: names no workloads"),
+        ("devices = []", "names no devices"),
+        ("devices = \"sata-720\"", "sata-7200"),
+        ("schedulers = \"none\"", "fewer than two schedulers"),
+        ("schedulers = [\"none\", \"bqf\"]", "did you mean bfq"),
+        ("schedulers = [\"none\", \"none\"]", "names a setting twice"),
+        ("schedulers = [\"none\", \"bfq:slice_idel=1\"]", "did you mean slice_idle"),
+        ("baseline = \"cqf\"", "baseline cqf"),
+        ("runs = 0", "runs 0: takes 1 to"),
+        ("seeds = \"5..1\"", "is no range"),
+        ("seeds = []", "seeds: names none"),
+        ("seeds = 1.5", "seed is a whole number"),
+        ("replay = \"fast\"", "is \"closed\" or \"open\""),
+        ("speed = -1.0", "speed -1: is more than 0"),
+        ("machine = \"server-1\"", "server-1"),
+        ("worklods = 1", "did you mean workloads"),
+        ("workloads = [{ path = \"x.csv\", format = \"cvs\" }]", "format cvs: formats are"),
+        ("workloads = [{ path = \"x.csv\", columns = \"a\" }]", "columns a"),
+        ("workloads = [7]", "a workload is a path"),
+        ("runs = ", "TOML"),
+    ] {
+        let found = wrong(text);
+        assert!(found.contains(said), "{text}: {found}");
+    }
+}
