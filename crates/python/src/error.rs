@@ -27,7 +27,7 @@ create_exception!(
     "An elevator written in Python raised something or returned nonsense. It has time_ns, method, queued (its requests then) and policy."
 );
 
-fn of_io(error: &io::Error, told: impl Display) -> PyErr {
+pub(crate) fn of_io(error: &io::Error, told: impl Display) -> PyErr {
     match error.kind() {
         io::ErrorKind::NotFound => PyFileNotFoundError::new_err(told.to_string()),
         _ => PyOSError::new_err(told.to_string()),
@@ -36,6 +36,10 @@ fn of_io(error: &io::Error, told: impl Display) -> PyErr {
 
 pub(crate) fn usage(problem: impl Display) -> PyErr {
     UsageError::new_err(problem.to_string())
+}
+
+pub(crate) fn workload(problem: String) -> PyErr {
+    WorkloadError::new_err(problem)
 }
 
 pub(crate) fn of_trace(error: &OfTrace) -> PyErr {

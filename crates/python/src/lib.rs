@@ -10,6 +10,7 @@
 //! | `simulate.rs` | `simulate` and `Run`: one run, I/O by I/O |
 //! | `table.rs` | `Table`: columns that speak the Arrow PyCapsule protocol |
 //! | `tune.rs` | `tune`, `Goal`, and what may be set |
+//! | `sweep.rs` | plans, units and summaries of sweeps |
 //! | `page.rs` | pages in a notebook |
 //! | `error.rs` | exceptions, in the libraries' own words |
 //! | `waiting.rs` | work without the GIL that Ctrl-C ends |
@@ -24,6 +25,7 @@ mod page;
 mod policy;
 mod question;
 mod simulate;
+mod sweep;
 mod table;
 mod trace;
 mod tune;
@@ -46,6 +48,8 @@ mod _native {
     use crate::policy::Request;
     #[pymodule_export]
     use crate::simulate::{Run, simulate};
+    #[pymodule_export]
+    use crate::sweep::{FleetSummary, SweepPlan, SweepUnit, estimate};
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]

@@ -19,7 +19,7 @@ use crate::error::{DeviceError, of_asked, of_profile, of_workload, usage};
 use crate::trace::Trace;
 
 /// A dict of numbers, texts, lists and dicts, as TOML.
-fn toml_of(dict: &Bound<'_, PyDict>) -> PyResult<String> {
+pub(crate) fn toml_of(dict: &Bound<'_, PyDict>) -> PyResult<String> {
     let text: String = dict.py().import("json")?.call_method1("dumps", (dict,))?.extract()?;
     let value: toml::Value = serde_json::from_str(&text).map_err(usage)?;
     toml::to_string(&value).map_err(usage)

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::columns::Table;
 use crate::error::SweepError;
+use crate::summary::{Gathering, Summary};
 use crate::unit::{Made, Unit};
 
 /// The tables of a dataset.
@@ -85,19 +86,48 @@ impl Directory {
         Ok(all)
     }
 
-    /// A whole table.
+    /// Hands the files of a table to `take`, one by one.
     ///
     /// # Errors
-    /// A file cannot be read, or is none of a dataset.
-    pub fn table(&self, table: &str) -> Result<Table, SweepError> {
-        let mut all = Table::default();
+    /// One cannot be read or is none of a dataset, or `take` fails.
+    pub fn each(&self, table: &str, mut take: impl FnMut(Table) -> Result<(), SweepError>) -> Result<(), SweepError> {
         for path in self.files(table)? {
             let file = path.display().to_string();
             let bytes = fs::read(&path).map_err(SweepError::io(&*file))?;
-            let problem = |problem| SweepError::Dataset { file: file.clone(), problem };
-            all.append(Table::from_parquet(bytes, &file)?).map_err(problem)?;
+            take(Table::from_parquet(bytes, &file)?)?;
         }
+        Ok(())
+    }
+
+    /// A whole table.
+    ///
+    /// # Errors
+    /// As [`Self::each`], or files have other columns than others.
+    pub fn table(&self, table: &str) -> Result<Table, SweepError> {
+        let mut all = Table::default();
+        self.each(table, |own| {
+            let problem = |problem| SweepError::Dataset { file: self.root.join(table).display().to_string(), problem };
+            all.append(own).map_err(problem)
+        })?;
         Ok(all)
+    }
+
+    /// What it says of a figure; `None` if nothing is in it.
+    ///
+    /// # Errors
+    /// As [`Self::each`], or nothing can be said of that figure.
+    pub fn summary(&self, figure: &str) -> Result<Option<Summary>, SweepError> {
+        let mut gathering = Gathering::new(figure);
+        let mut rows = 0;
+        self.each(RUNS, |runs| {
+            rows += runs.rows();
+            gathering.runs(&runs)
+        })?;
+        if rows == 0 {
+            return Ok(None);
+        }
+        self.each(VERDICTS, |verdicts| gathering.verdicts(&verdicts))?;
+        Summary::of_all(gathering, figure).map(Some)
     }
 
     /// Puts a unit's files there, each whole or not at all.

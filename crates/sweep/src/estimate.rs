@@ -47,11 +47,9 @@ struct Tried {
     requests: u64,
 }
 
-/// What `units` will take, by trying some of them: the smallest workload, the largest, and some between.
-///
-/// # Errors
-/// Never of a unit that cannot be made: it is left out.
-pub fn estimate(units: &[Unit]) -> Result<Estimate, SweepError> {
+/// What `units` will take, by trying some of them: the smallest workload, the largest, and some between, as `open` gives them. Those that cannot be
+/// made are left out.
+pub fn estimate(units: &[Unit], open: impl Fn(&Unit) -> Result<Workload, SweepError>) -> Estimate {
     let mut by_size: Vec<&Unit> = units.iter().collect();
     by_size.sort_by_key(|unit| (unit.bytes(), unit.id()));
     let picked = |part: usize| by_size.get((by_size.len().saturating_sub(1)) * part / (TRIED - 1));
@@ -60,7 +58,7 @@ pub fn estimate(units: &[Unit]) -> Result<Estimate, SweepError> {
     let mut unreadable = 0;
     let mut tried = Vec::new();
     for unit in chosen {
-        match probe(unit) {
+        match probe(unit, &open) {
             Ok(own) => tried.push(own),
             Err(_) => unreadable += 1,
         }
@@ -71,14 +69,14 @@ pub fn estimate(units: &[Unit]) -> Result<Estimate, SweepError> {
     let largest = units.iter().map(Unit::bytes).max().unwrap_or(0);
     let requests_a_byte = tried.iter().map(|own| own.requests as f64 / own.bytes.max(1) as f64).fold(0.0, f64::max);
     let memory_bytes = RUN_BYTES + largest + (largest as f64 * requests_a_byte) as u64 * REQUEST_BYTES;
-    Ok(Estimate {
+    Estimate {
         units: units.len(),
         runs: units.iter().map(Unit::runs).sum(),
         bytes: workloads.iter().map(|(_, bytes)| bytes).sum(),
         core_s: (!tried.is_empty()).then(|| units.iter().map(|unit| core_s(unit, &tried)).sum()),
         memory_bytes,
         unreadable,
-    })
+    }
 }
 
 /// Time of a unit, by that of the tried one whose workload is nearest in size, in proportion.
@@ -90,9 +88,9 @@ fn core_s(unit: &Unit, tried: &[Tried]) -> f64 {
 }
 
 /// One run of each setting.
-fn probe(unit: &Unit) -> Result<Tried, SweepError> {
+fn probe(unit: &Unit, open: impl Fn(&Unit) -> Result<Workload, SweepError>) -> Result<Tried, SweepError> {
     let began = Instant::now();
-    let workload = unit.open(None)?;
+    let workload = open(unit)?;
     let read_s = began.elapsed().as_secs_f64();
     let requests = match &workload {
         Workload::Trace(trace) => trace.entries().len() as u64,

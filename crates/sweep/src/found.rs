@@ -30,6 +30,12 @@ impl Found {
         Self { name, place, identity: "command".to_owned(), bytes: 0, command: true, problem: None }
     }
 
+    /// What is at a URL, and what its content is known by.
+    #[must_use]
+    pub fn at_url(url: String, identity: String, bytes: u64) -> Self {
+        Self { name: url.clone(), place: url, identity, bytes, command: false, problem: None }
+    }
+
     fn file(name: String, path: &Path) -> Self {
         let place = path.display().to_string();
         let (bytes, identity, problem) = match content(path) {

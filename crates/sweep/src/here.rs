@@ -1,18 +1,17 @@
 //! All units of a plan on this machine's cores.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 use iosched_lab::Control;
-use iosched_workload::Workload;
 use serde::Serialize;
 
 use crate::dataset::{Directory, FAILED};
 use crate::error::SweepError;
 use crate::plan::Units;
 use crate::unit::Unit;
+use crate::workloads::Workloads;
 
 /// How it is stopped; may be shared with another thread.
 #[derive(Debug, Default)]
@@ -98,36 +97,6 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// A workload that is read once for all units under way that want it.
-type Opened = Arc<OnceLock<Result<Workload, String>>>;
-
-/// Workloads of late.
-struct Workloads {
-    kept: Mutex<VecDeque<(String, Opened)>>,
-    most: usize,
-}
-
-impl Workloads {
-    fn get(&self, unit: &Unit) -> Result<Workload, String> {
-        let key = format!("{:?}", unit.workload_key());
-        let opened = {
-            let mut kept = locked(&self.kept);
-            match kept.iter().find(|(known, _)| *known == key) {
-                Some((_, opened)) => Arc::clone(opened),
-                None => {
-                    if kept.len() >= self.most {
-                        kept.pop_front();
-                    }
-                    let opened = Opened::default();
-                    kept.push_back((key, Arc::clone(&opened)));
-                    opened
-                }
-            }
-        };
-        opened.get_or_init(|| unit.open(None).map_err(|error| error.to_string())).clone()
-    }
-}
-
 /// What a thread says of a unit.
 enum Said {
     Done,
@@ -160,7 +129,7 @@ pub fn run(
     let workers = jobs.clamp(1, of.max(1));
     let threads = (jobs / workers).max(1);
     let next = AtomicUsize::new(0);
-    let workloads = Workloads { kept: Mutex::default(), most: workers + 1 };
+    let workloads = Workloads::new(workers + 1);
     let halted = thread::scope(|scope| {
         let (send, said) = mpsc::sync_channel(workers);
         for _ in 0..workers {
@@ -210,7 +179,7 @@ pub fn run(
 }
 
 fn carry_out(unit: &Unit, workloads: &Workloads, control: &Control, directory: &Directory) -> Said {
-    let workload = match workloads.get(unit) {
+    let workload = match workloads.get(unit, || unit.open(None).map_err(|error| error.to_string())) {
         Ok(workload) => workload,
         Err(problem) => return Said::Failed(problem),
     };

@@ -11,6 +11,7 @@
 //! | `found.rs` | workloads that a pattern names on this machine |
 //! | `columns.rs` | tables as Parquet files, and back |
 //! | `dataset.rs` | where files of a dataset are, and what is in them |
+//! | `workloads.rs` | workloads of late, each read once |
 //! | `here.rs` | all units of a plan on this machine's cores |
 //! | `estimate.rs` | what a plan will take |
 //! | `summary/` | what a dataset says |
@@ -28,6 +29,7 @@ mod here;
 mod plan;
 mod summary;
 mod unit;
+mod workloads;
 
 pub use columns::{Table, Values};
 pub use error::SweepError;
@@ -35,5 +37,6 @@ pub use estimate::{Estimate, estimate};
 pub use found::{Found, find};
 pub use here::{Event, Failed, Outcome, Sweeping, run};
 pub use plan::{Plan, Refused, Units, is_url};
-pub use summary::{Choice, Gain, Strategy, Summary, Volume};
+pub use summary::{Choice, Gain, Gathering, Strategy, Summary, Volume};
 pub use unit::{Made, Unit};
+pub use workloads::Workloads;

@@ -57,6 +57,8 @@ impl Question {
 pub struct Unit {
     id: String,
     workload: String,
+    /// What the content of the workload is known by.
+    identity: String,
     place: String,
     command: bool,
     bytes: u64,
@@ -80,6 +82,7 @@ impl Unit {
         let mut unit = Self {
             id: String::new(),
             workload: workload.name.clone(),
+            identity: workload.identity.clone(),
             place: workload.place.clone(),
             command: workload.command,
             bytes: workload.bytes,
@@ -91,7 +94,7 @@ impl Unit {
         // Where it is read from changes nothing.
         let inputs = Self { place: String::new(), bytes: 0, ..unit.clone() };
         let version = env!("CARGO_PKG_VERSION");
-        let text = serde_json::to_string(&(FORMAT, version, &workload.identity, inputs)).unwrap_or_default();
+        let text = serde_json::to_string(&(FORMAT, version, inputs)).unwrap_or_default();
         unit.id = format!("{:032x}", XxHash3_128::oneshot(text.as_bytes()));
         unit
     }
@@ -166,9 +169,9 @@ impl Unit {
 
     /// What its workload is known by on one machine: how it is read, too.
     #[must_use]
-    pub fn workload_key(&self) -> (&str, Option<&str>, Option<&str>, bool) {
+    pub fn workload_key(&self) -> (&str, &str, Option<&str>, Option<&str>, bool) {
         let Question { format, columns, partial, .. } = &self.question;
-        (&self.place, format.as_deref(), columns.as_deref(), *partial)
+        (&self.place, &self.identity, format.as_deref(), columns.as_deref(), *partial)
     }
 
     /// Its workload; `content` if it was read already, as from a URL.

@@ -217,7 +217,7 @@ fn rows_are_those_of_the_comparison() {
 fn what_a_plan_takes_is_told_before() {
     let fleet = Fleet::new(6);
     let units = fleet.units(PLAN);
-    let told = estimate(&units.units).unwrap();
+    let told = estimate(&units.units, |unit| unit.open(None));
     assert_eq!((told.units, told.runs, told.unreadable), (12, 12 * 4, 0));
     assert!(told.core_s.is_some_and(|core_s| core_s > 0.0));
     assert_eq!(told.bytes, (0..6).map(|number| trace(number).len() as u64).sum::<u64>());

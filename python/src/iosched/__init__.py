@@ -11,6 +11,7 @@ I/O schedulers, decision for decision as Linux takes them, and says which serves
 Tables speak the Arrow PyCapsule protocol: pandas, polars, DuckDB and pyarrow take them without copying.
 """
 
+from . import sweep
 from ._native import (
     Comparison,
     Device,
@@ -69,5 +70,6 @@ __all__ = [
     "schedulers",
     "simulate",
     "space",
+    "sweep",
     "tune",
 ]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use indicatif::{HumanBytes, HumanDuration};
 use iosched_lab::grouped;
-use iosched_sweep::dataset::{Directory, RUNS, VERDICTS};
+use iosched_sweep::dataset::Directory;
 use iosched_sweep::{Estimate, Event, Outcome, Plan, Summary, SweepError, Sweeping, Units, estimate, find, is_url};
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
     let failed: Vec<(&str, &str)> =
         outcome.failed.iter().map(|own| (own.workload.as_str(), own.problem.as_str())).collect();
     tell_failed(&failed);
-    let summary = summary(&directory, &args.figure)?;
+    let summary = directory.summary(&args.figure).map_err(of_sweep)?;
     let reported = report.zip(summary.as_ref()).map(|(out, summary)| out.text(&summary.html()));
     let text = if args.json {
         let told = Told {
@@ -106,16 +106,6 @@ fn sweep(units: &Units, directory: &Directory, jobs: usize) -> Result<(Outcome, 
     Ok((outcome.map_err(of_sweep)?, began.elapsed()))
 }
 
-/// `None` if nothing is there to be told of.
-fn summary(directory: &Directory, figure: &str) -> Result<Option<Summary>> {
-    let runs = directory.table(RUNS).map_err(of_sweep)?;
-    if runs.rows() == 0 {
-        return Ok(None);
-    }
-    let verdicts = directory.table(VERDICTS).map_err(of_sweep)?;
-    Ok(Some(Summary::of(&runs, &verdicts, figure).map_err(of_sweep)?))
-}
-
 fn tell_failed(failed: &[(&str, &str)]) {
     for (workload, problem) in failed.iter().take(TOLD_MAX) {
         // What reads a file names it.
@@ -129,7 +119,7 @@ fn tell_failed(failed: &[(&str, &str)]) {
 
 fn dry_run(units: &Units, jobs: usize) -> Result<ExitCode> {
     let Estimate { units: count, runs, bytes, core_s, memory_bytes, unreadable } =
-        estimate(&units.units).map_err(of_sweep)?;
+        estimate(&units.units, |unit| unit.open(None));
     let mut workloads: Vec<&str> = units.units.iter().map(|unit| unit.place()).collect();
     workloads.sort_unstable();
     workloads.dedup();

@@ -14,7 +14,7 @@ use crate::columns::Table;
 use crate::error::SweepError;
 
 pub use gains::{Gain, Strategy};
-pub use volumes::{Choice, Volume};
+pub use volumes::{Choice, Gathering, Volume};
 
 /// What a dataset says of one figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,7 +43,18 @@ impl Summary {
     /// # Errors
     /// They are no such tables, or no volume has the figure.
     pub fn of(runs: &Table, verdicts: &Table, figure: &str) -> Result<Self, SweepError> {
-        let found = volumes::read(runs, verdicts, figure)?;
+        let mut gathering = Gathering::new(figure);
+        gathering.runs(runs)?;
+        gathering.verdicts(verdicts)?;
+        Self::of_all(gathering, figure)
+    }
+
+    /// Of all that was gathered for a figure.
+    ///
+    /// # Errors
+    /// No volume has it, or it has no good side.
+    pub fn of_all(gathering: Gathering, figure: &str) -> Result<Self, SweepError> {
+        let found = gathering.volumes()?;
         let doubts = doubts(&found.volumes, found.without);
         let gains = gains::all(&found.volumes, found.higher_is_better);
         let known = Figure::ALL.iter().find(|known| known.id() == figure);

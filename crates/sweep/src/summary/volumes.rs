@@ -1,6 +1,6 @@
 //! Volumes: what each setting does for each, and which it should have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_lab::{Direction, stat};
 use serde::Serialize;
@@ -76,77 +76,107 @@ fn missing(table: &str, column: &str) -> SweepError {
     SweepError::Summary(format!("the table of {table} has no column {column}: it is none of a sweep's"))
 }
 
-/// All volumes that have the figure.
-pub(super) fn read(runs: &Table, verdicts: &Table, figure: &str) -> Result<Read, SweepError> {
-    let mut all: BTreeMap<(String, String), Gathered> = BTreeMap::new();
-    let mut known: Vec<String> = Vec::new();
-    gather_values(runs, figure, &mut all)?;
-    let (mut unit, mut better) = (None, None);
-    let text = |name: &str| verdicts.text(name).ok_or_else(|| missing("verdicts", name));
-    let [workload, device, scheduler, figures, units, sides, verdict, doubts] =
-        ["workload", "device", "scheduler", "figure", "unit", "better", "verdict", "doubts"].map(text);
-    let baseline = verdicts.truth("baseline").ok_or_else(|| missing("verdicts", "baseline"))?;
-    let ios = verdicts.whole("ios").ok_or_else(|| missing("verdicts", "ios"))?;
-    let (workload, device, scheduler, figures) = (workload?, device?, scheduler?, figures?);
-    let (units, sides, verdict, doubts) = (units?, sides?, verdict?, doubts?);
-    let mut volumes_in_all = std::collections::BTreeSet::new();
-    for row in 0..verdicts.rows() {
-        let (Some(workload), Some(device), Some(scheduler)) = (&workload[row], &device[row], &scheduler[row]) else {
-            continue;
-        };
-        let key = (device.clone(), workload.clone());
-        volumes_in_all.insert(key.clone());
-        let own = figures[row].clone().unwrap_or_default();
-        if own != figure {
-            if !known.contains(&own) && sides[row].is_some() {
-                known.push(own);
-            }
-            continue;
-        }
-        unit.clone_from(&units[row]);
-        better.clone_from(&sides[row]);
-        let gathered = all.entry(key).or_default();
-        gathered.ios = ios[row].unwrap_or(0);
-        gathered.doubts = doubts[row].clone().filter(|text| !text.is_empty());
-        let judged = gathered.judged.entry(scheduler.clone()).or_default();
-        judged.baseline |= baseline[row] == Some(true);
-        judged.verdicts.extend(verdict[row].clone());
-    }
-    let direction = direction(better.as_deref());
-    if all.is_empty() || unit.is_none() {
-        known.sort();
-        return Err(SweepError::Summary(format!("figure {figure}: no volume has it; there are {}", known.join(", "))));
-    }
-    if direction == Direction::Neither {
-        return Err(SweepError::Summary(format!(
-            "figure {figure}: neither more nor less of it is better, so that nothing can be chosen by it"
-        )));
-    }
-    let higher_is_better = direction == Direction::Higher;
-    let volumes: Vec<Volume> = all.into_iter().filter_map(|(key, own)| own.volume(key, higher_is_better)).collect();
-    let without = volumes_in_all.len().saturating_sub(volumes.len());
-    Ok(Read { without, volumes, unit: unit.unwrap_or_default(), higher_is_better })
+/// What a summary is made of, file by file: only what is wanted of each is kept.
+#[derive(Default)]
+pub struct Gathering {
+    figure: String,
+    by_volume: BTreeMap<(String, String), Gathered>,
+    /// Volumes of any figure.
+    seen: BTreeSet<(String, String)>,
+    /// Figures that have a good side.
+    known: BTreeSet<String>,
+    unit: Option<String>,
+    better: Option<String>,
 }
 
-fn gather_values(runs: &Table, figure: &str, all: &mut BTreeMap<(String, String), Gathered>) -> Result<(), SweepError> {
-    let text = |name: &str| runs.text(name).ok_or_else(|| missing("runs", name));
-    let whole = |name: &str| runs.whole(name).ok_or_else(|| missing("runs", name));
-    let (workload, device, scheduler, figures) =
-        (text("workload")?, text("device")?, text("scheduler")?, text("figure")?);
-    let (seed, run) = (whole("seed")?, whole("run")?);
-    let value = runs.number("value").ok_or_else(|| missing("runs", "value"))?;
-    for row in 0..runs.rows() {
-        if figures[row].as_deref() != Some(figure) {
-            continue;
-        }
-        if let (Some(workload), Some(device), Some(scheduler), Some(seed), Some(run), Some(value)) =
-            (&workload[row], &device[row], &scheduler[row], seed[row], run[row], value[row])
-        {
-            let gathered = all.entry((device.clone(), workload.clone())).or_default();
-            gathered.values.entry(scheduler.clone()).or_default().insert((seed, run), value);
-        }
+impl Gathering {
+    /// Nothing yet; `figure` is the id of a figure that has a good side, such as `sync_mean`.
+    #[must_use]
+    pub fn new(figure: &str) -> Self {
+        Self { figure: figure.to_owned(), ..Self::default() }
     }
-    Ok(())
+
+    /// Rows of the table `runs`.
+    ///
+    /// # Errors
+    /// They are none.
+    pub fn runs(&mut self, runs: &Table) -> Result<(), SweepError> {
+        let text = |name: &str| runs.text(name).ok_or_else(|| missing("runs", name));
+        let whole = |name: &str| runs.whole(name).ok_or_else(|| missing("runs", name));
+        let (workload, device) = (text("workload")?, text("device")?);
+        let (scheduler, figures) = (text("scheduler")?, text("figure")?);
+        let (seed, run) = (whole("seed")?, whole("run")?);
+        let value = runs.number("value").ok_or_else(|| missing("runs", "value"))?;
+        for row in 0..runs.rows() {
+            if figures[row].as_deref() != Some(&self.figure) {
+                continue;
+            }
+            if let (Some(workload), Some(device), Some(scheduler), Some(seed), Some(run), Some(value)) =
+                (&workload[row], &device[row], &scheduler[row], seed[row], run[row], value[row])
+            {
+                let gathered = self.by_volume.entry((device.clone(), workload.clone())).or_default();
+                gathered.values.entry(scheduler.clone()).or_default().insert((seed, run), value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of the table `verdicts`.
+    ///
+    /// # Errors
+    /// They are none.
+    pub fn verdicts(&mut self, verdicts: &Table) -> Result<(), SweepError> {
+        let text = |name: &str| verdicts.text(name).ok_or_else(|| missing("verdicts", name));
+        let (workload, device, scheduler) = (text("workload")?, text("device")?, text("scheduler")?);
+        let (figures, units, sides) = (text("figure")?, text("unit")?, text("better")?);
+        let (verdict, doubts) = (text("verdict")?, text("doubts")?);
+        let baseline = verdicts.truth("baseline").ok_or_else(|| missing("verdicts", "baseline"))?;
+        let ios = verdicts.whole("ios").ok_or_else(|| missing("verdicts", "ios"))?;
+        for row in 0..verdicts.rows() {
+            let (Some(workload), Some(device), Some(scheduler), Some(figure)) =
+                (&workload[row], &device[row], &scheduler[row], &figures[row])
+            else {
+                continue;
+            };
+            let key = (device.clone(), workload.clone());
+            if sides[row].is_some() && !self.known.contains(figure) {
+                self.known.insert(figure.clone());
+            }
+            if *figure == self.figure {
+                self.unit.clone_from(&units[row]);
+                self.better.clone_from(&sides[row]);
+                let gathered = self.by_volume.entry(key.clone()).or_default();
+                gathered.ios = ios[row].unwrap_or(0);
+                gathered.doubts = doubts[row].clone().filter(|text| !text.is_empty());
+                let judged = gathered.judged.entry(scheduler.clone()).or_default();
+                judged.baseline |= baseline[row] == Some(true);
+                judged.verdicts.extend(verdict[row].clone());
+            }
+            self.seen.insert(key);
+        }
+        Ok(())
+    }
+
+    /// All volumes that have the figure.
+    pub(super) fn volumes(self) -> Result<Read, SweepError> {
+        let Self { figure, by_volume, seen, known, unit, better } = self;
+        let Some(unit) = unit else {
+            let known: Vec<String> = known.into_iter().collect();
+            let there_are = known.join(", ");
+            return Err(SweepError::Summary(format!("figure {figure}: no volume has it; there are {there_are}")));
+        };
+        let higher_is_better = match direction(better.as_deref()) {
+            Direction::Higher => true,
+            Direction::Lower => false,
+            Direction::Neither => {
+                let problem = "neither more nor less of it is better, so that nothing can be chosen by it";
+                return Err(SweepError::Summary(format!("figure {figure}: {problem}")));
+            }
+        };
+        let volumes = by_volume.into_iter().filter_map(|(key, own)| own.volume(key, higher_is_better));
+        let volumes: Vec<Volume> = volumes.collect();
+        Ok(Read { without: seen.len().saturating_sub(volumes.len()), volumes, unit, higher_is_better })
+    }
 }
 
 impl Gathered {

@@ -1,0 +1,374 @@
+//! Sweeps: plans, units that are made anywhere, and what a dataset says. Who makes them where is told in Python: `iosched.sweep`.
+
+use std::path::{Path, PathBuf};
+
+use arrow_array::{Float64Array, StringArray, UInt64Array};
+use iosched_lab::Control;
+use iosched_sweep::dataset::{self, RUNS, VERDICTS};
+use iosched_sweep::{
+    Estimate, Found, Gathering, Plan, Summary, SweepError, Table as Rows, Unit, Workloads, find, is_url,
+};
+use iosched_workload::Workload as Inner;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::error::{IoschedError, of_asked, of_io, of_lab, usage};
+use crate::page::framed;
+use crate::table::{Columns, Table};
+use crate::trace::words;
+use crate::values::{Workload, toml_of};
+use crate::waiting::interruptible;
+
+/// Workloads that are kept of those that were wanted last.
+const KEPT: usize = 4;
+static WORKLOADS: Workloads = Workloads::new(KEPT);
+
+/// A workload that cannot be found, and why.
+type Refused = (String, String);
+
+fn of_sweep(error: &SweepError) -> PyErr {
+    match error {
+        SweepError::Io { source, .. } => of_io(source, error),
+        SweepError::Asked(error) => of_asked(error),
+        SweepError::Lab(error) => of_lab(error),
+        SweepError::Plan { .. } | SweepError::Summary(_) => usage(error),
+        _ => IoschedError::new_err(error.to_string()),
+    }
+}
+
+/// Which workloads, devices, schedulers and seeds are crossed.
+#[pyclass(frozen, module = "iosched.sweep")]
+pub(crate) struct SweepPlan {
+    plan: Plan,
+    text: String,
+}
+
+#[pymethods]
+impl SweepPlan {
+    /// A plan as TOML text or as a dict; paths in it are seen from `directory`.
+    #[new]
+    #[pyo3(signature = (plan, *, name="plan", directory=PathBuf::new()))]
+    fn new(plan: &Bound<'_, PyAny>, name: &str, directory: PathBuf) -> PyResult<Self> {
+        let text = match plan.cast::<PyDict>() {
+            Ok(fields) => toml_of(fields)?,
+            Err(_) => plan.extract::<String>()?,
+        };
+        let plan = Plan::parse(name, &text, &directory).map_err(|error| of_sweep(&error))?;
+        Ok(Self { plan, text })
+    }
+
+    /// The plan in a file.
+    #[staticmethod]
+    fn open(path: PathBuf) -> PyResult<Self> {
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| of_io(&error, format_args!("{}: {error}", path.display())))?;
+        let plan = Plan::open(&path).map_err(|error| of_sweep(&error))?;
+        Ok(Self { plan, text })
+    }
+
+    /// Its TOML.
+    #[getter]
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// All its units, in its order, and what cannot be found, as pairs of a workload and what is wrong. `remote` is asked for patterns that are URLs: a
+    /// list of (URL, what its content is known by, its size in bytes).
+    #[pyo3(signature = (remote=None))]
+    fn units(
+        &self,
+        py: Python<'_>,
+        remote: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(Vec<SweepUnit>, Vec<Refused>)> {
+        let found = |pattern: &str| -> Result<Vec<Found>, String> {
+            if !is_url(pattern) {
+                return py.detach(|| find(pattern, self.plan.directory()));
+            }
+            let remote = remote.ok_or("there is nothing that reads URLs")?;
+            let listed: PyResult<Vec<(String, String, u64)>> =
+                remote.call1((pattern,)).and_then(|found| found.extract());
+            let listed = listed.map_err(|error| format!("{pattern}: {}", error.value(py)))?;
+            if listed.is_empty() {
+                return Err(format!("{pattern}: there is no such file"));
+            }
+            Ok(listed.into_iter().map(|(url, identity, bytes)| Found::at_url(url, identity, bytes)).collect())
+        };
+        let units = self.plan.units(found);
+        let refused = units.refused.into_iter().map(|own| (own.workload, own.problem)).collect();
+        Ok((units.units.into_iter().map(SweepUnit).collect(), refused))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, String, String))> {
+        let own = slf.get();
+        let directory = own.plan.directory().display().to_string();
+        Ok((slf.get_type().getattr("_again")?, (own.text.clone(), "plan".to_owned(), directory)))
+    }
+
+    #[staticmethod]
+    fn _again(text: String, name: &str, directory: &str) -> PyResult<Self> {
+        let plan = Plan::parse(name, &text, Path::new(directory)).map_err(|error| of_sweep(&error))?;
+        Ok(Self { plan, text })
+    }
+}
+
+/// One comparison of a sweep: all settings for one workload on one device.
+#[pyclass(frozen, eq, module = "iosched.sweep")]
+#[derive(PartialEq)]
+pub(crate) struct SweepUnit(Unit);
+
+#[pymethods]
+impl SweepUnit {
+    /// Its name: a hash of all that goes into it.
+    #[getter]
+    fn id(&self) -> &str {
+        self.0.id()
+    }
+
+    /// Its workload, as the plan names it.
+    #[getter]
+    fn workload(&self) -> &str {
+        self.0.workload()
+    }
+
+    /// Where that is.
+    #[getter]
+    fn place(&self) -> &str {
+        self.0.place()
+    }
+
+    /// Its device.
+    #[getter]
+    fn device(&self) -> &str {
+        self.0.device()
+    }
+
+    /// Its seed.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.0.seed()
+    }
+
+    /// Runs that it makes, but for those of tasks alone.
+    #[getter]
+    fn runs(&self) -> u64 {
+        self.0.runs()
+    }
+
+    /// Size of the workload as it is stored.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    /// Where its rows go in a dataset: of the table runs, and of the table verdicts.
+    #[getter]
+    fn paths(&self) -> (String, String) {
+        (dataset::place(RUNS, &self.0), dataset::place(VERDICTS, &self.0))
+    }
+
+    /// As it is handed to another machine.
+    fn to_json(&self) -> PyResult<String> {
+        self.0.to_json().map_err(|error| of_sweep(&error))
+    }
+
+    /// As it was handed over.
+    #[staticmethod]
+    fn from_json(text: &str) -> PyResult<Self> {
+        Unit::from_json(text).map(Self).map_err(|error| of_sweep(&error))
+    }
+
+    /// Makes it: the Parquet files of runs and verdicts. `read` gives the workload, or its content as bytes, where it is no file of this machine; it is called
+    /// unless the workload is one of those that were wanted last.
+    #[pyo3(signature = (read=None, *, jobs=1))]
+    fn make<'py>(
+        &self,
+        py: Python<'py>,
+        read: Option<Py<PyAny>>,
+        jobs: usize,
+    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        let control = Control::new(jobs);
+        let carry_out = || -> Result<_, PyErr> {
+            let workload = WORKLOADS.get(&self.0, || opened(&self.0, read.as_ref())).map_err(crate::error::workload)?;
+            self.0.make(workload, &control).map_err(|error| of_sweep(&error))
+        };
+        let stop = || (0..2).for_each(|_| control.interrupt());
+        let made = interruptible(py, carry_out, stop)??;
+        let made = made.ok_or_else(|| pyo3::exceptions::PyKeyboardInterrupt::new_err(()))?;
+        Ok((PyBytes::new(py, &made.runs), PyBytes::new(py, &made.verdicts)))
+    }
+
+    fn __repr__(&self) -> String {
+        let Self(unit) = self;
+        format!("<iosched.SweepUnit {}: {} on {}, seed {}>", unit.id(), unit.workload(), unit.device(), unit.seed())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((slf.get_type().getattr("from_json")?, (slf.get().to_json()?,)))
+    }
+}
+
+/// The workload of a unit, as `read` gives it.
+fn opened(unit: &Unit, read: Option<&Py<PyAny>>) -> Result<Inner, String> {
+    let Some(read) = read else { return unit.open(None).map_err(|error| error.to_string()) };
+    let told = |error: PyErr| Python::attach(|py| error.value(py).to_string());
+    let content = Python::attach(|py| -> PyResult<Result<Vec<u8>, Inner>> {
+        let given = read.bind(py).call0()?;
+        match given.cast::<PyBytes>() {
+            Ok(bytes) => Ok(Ok(bytes.as_bytes().to_vec())),
+            Err(_) => Ok(Err(Workload::from_any(Some(&given))?.inner)),
+        }
+    });
+    match content.map_err(told)? {
+        Ok(bytes) => unit.open(Some(bytes)).map_err(|error| error.to_string()),
+        Err(workload) => Ok(workload),
+    }
+}
+
+/// What units will take, by trying some: units, runs, bytes, core_s, memory_bytes, unreadable. `read` gives the workload of a unit that is no file
+/// of this machine, or None.
+#[pyfunction]
+#[pyo3(signature = (units, read=None))]
+pub(crate) fn estimate<'py>(
+    py: Python<'py>,
+    units: Vec<PyRef<'py, SweepUnit>>,
+    read: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let units: Vec<Unit> = units.iter().map(|unit| unit.0.clone()).collect();
+    let told = py.detach(|| {
+        iosched_sweep::estimate(&units, |unit| {
+            let reader = read.as_ref().and_then(|read| {
+                Python::attach(|py| {
+                    let reader = read.bind(py).call1((SweepUnit(unit.clone()),)).ok()?;
+                    (!reader.is_none()).then(|| reader.unbind())
+                })
+            });
+            opened(unit, reader.as_ref()).map_err(SweepError::Summary)
+        })
+    });
+    let Estimate { units, runs, bytes, core_s, memory_bytes, unreadable } = told;
+    let all = PyDict::new(py);
+    all.set_item("units", units)?;
+    all.set_item("runs", runs)?;
+    all.set_item("bytes", bytes)?;
+    all.set_item("core_s", core_s)?;
+    all.set_item("memory_bytes", memory_bytes)?;
+    all.set_item("unreadable", unreadable)?;
+    Ok(all)
+}
+
+/// What a dataset says of one figure: which setting each volume should have, and what is gained in all.
+#[pyclass(frozen, module = "iosched.sweep")]
+pub(crate) struct FleetSummary(Summary);
+
+/// Files of a dataset: their names and their content.
+type Files<'py> = Bound<'py, PyAny>;
+
+fn each(files: &Files<'_>, mut take: impl FnMut(Rows) -> Result<(), SweepError> + Send) -> PyResult<()> {
+    for file in files.try_iter()? {
+        let (name, content): (String, Vec<u8>) = file?.extract()?;
+        let taken = files.py().detach(|| Rows::from_parquet(content, &name).and_then(&mut take));
+        taken.map_err(|error| of_sweep(&error))?;
+    }
+    Ok(())
+}
+
+#[pymethods]
+impl FleetSummary {
+    /// Of the files of a dataset's tables runs and verdicts, as pairs of a name and its content; `figure` is the id of a figure.
+    #[new]
+    fn new(runs: &Bound<'_, PyAny>, verdicts: &Bound<'_, PyAny>, figure: &str) -> PyResult<Self> {
+        let mut gathering = Gathering::new(figure);
+        each(runs, |rows| gathering.runs(&rows))?;
+        each(verdicts, |rows| gathering.verdicts(&rows))?;
+        Summary::of_all(gathering, figure).map(Self).map_err(|error| of_sweep(&error))
+    }
+
+    /// The figure's id.
+    #[getter]
+    fn figure(&self) -> &str {
+        &self.0.figure
+    }
+
+    /// What was found, in a few sentences.
+    #[getter]
+    fn answer(&self) -> String {
+        self.0.answer()
+    }
+
+    /// What makes it doubtful, a sentence each.
+    #[getter]
+    fn doubts(&self) -> Vec<String> {
+        self.0.doubts.clone()
+    }
+
+    /// A row for each volume: workload, device, baseline, chosen, choice (better, nothing_better or cannot_tell), maybe, percent, runs, ios.
+    #[getter]
+    fn volumes(&self) -> PyResult<Table> {
+        let all = &self.0.volumes;
+        let choice = |volume: &iosched_sweep::Volume| match volume.choice {
+            iosched_sweep::Choice::Better => "better",
+            iosched_sweep::Choice::NothingBetter => "nothing_better",
+            iosched_sweep::Choice::CannotTell => "cannot_tell",
+        };
+        Columns::default()
+            .with("workload", words(all.iter().map(|own| own.workload.as_str())))
+            .with("device", words(all.iter().map(|own| own.device.as_str())))
+            .with("baseline", words(all.iter().map(|own| own.baseline.as_str())))
+            .with("chosen", words(all.iter().map(|own| own.chosen.as_str())))
+            .with("choice", words(all.iter().map(choice)))
+            .with("maybe", all.iter().map(|own| own.maybe.as_deref()).collect::<StringArray>())
+            .with("percent", all.iter().map(|own| own.percent).collect::<Float64Array>())
+            .with("runs", UInt64Array::from_iter_values(all.iter().map(|own| own.runs as u64)))
+            .with("ios", UInt64Array::from_iter_values(all.iter().map(|own| own.ios)))
+            .table()
+    }
+
+    /// A row for each way to choose (common, per_device, per_volume): strategy, settings, percent of a typical volume with its 95 % interval (low, high),
+    /// total_percent, volumes.
+    #[getter]
+    fn gains(&self) -> PyResult<Table> {
+        let all = &self.0.gains;
+        let strategy = |gain: &iosched_sweep::Gain| match gain.strategy {
+            iosched_sweep::Strategy::Common => "common",
+            iosched_sweep::Strategy::PerDevice => "per_device",
+            iosched_sweep::Strategy::PerVolume => "per_volume",
+        };
+        let settings = |gain: &iosched_sweep::Gain| {
+            let each = gain
+                .settings
+                .iter()
+                .map(|(device, label)| if device.is_empty() { label.clone() } else { format!("{label} on {device}") });
+            each.collect::<Vec<_>>().join(", ")
+        };
+        Columns::default()
+            .with("strategy", words(all.iter().map(strategy)))
+            .with("settings", all.iter().map(|own| Some(settings(own))).collect::<StringArray>())
+            .with("percent", Float64Array::from_iter_values(all.iter().map(|own| own.percent)))
+            .with("low", all.iter().map(|own| own.interval.map(|own| own.0)).collect::<Float64Array>())
+            .with("high", all.iter().map(|own| own.interval.map(|own| own.1)).collect::<Float64Array>())
+            .with("total_percent", all.iter().map(|own| own.total_percent).collect::<Float64Array>())
+            .with("volumes", UInt64Array::from_iter_values(all.iter().map(|own| own.volumes as u64)))
+            .table()
+    }
+
+    /// How many volumes should have each setting, most first.
+    #[getter]
+    fn chosen(&self) -> Vec<(&str, usize)> {
+        self.0.chosen()
+    }
+
+    /// Writes what was found, one HTML page that needs nothing else.
+    fn report(&self, path: PathBuf) -> PyResult<()> {
+        use std::io::Write;
+        crate::whole::whole(&path, |mut file| Ok(file.write_all(self.0.html().as_bytes())?))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<iosched.FleetSummary of {} volumes>\n{}", self.0.volumes.len(), self.0.answer())
+    }
+
+    /// The page in a notebook.
+    fn _repr_html_(&self) -> String {
+        framed(&self.0.html())
+    }
+}

@@ -1,0 +1,129 @@
+"""`python -m iosched.sweep`: the plan of `iosched sweep`, on threads, Ray or Dask."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from datetime import timedelta
+
+from .._native import IoschedError
+from . import Outcome, Progress, estimate, run, summary
+from .driver import as_plan
+
+TOLD_MAX = 10
+BAR = 30
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m iosched.sweep",
+        description="Compare schedulers for many workloads, on many devices, with many seeds: the plan of iosched "
+        "sweep, on this machine or on a cluster. What is done is kept; the same command makes what is missing.",
+    )
+    parser.add_argument("plan", help="the plan, TOML")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR|URL", help="the dataset: a directory, or a URL that fsspec opens"
+    )
+    parser.add_argument("--engine", choices=["threads", "ray", "dask"], default="threads", help="who works (threads)")
+    parser.add_argument("--address", metavar="A", help="address of the cluster; without one, workers of this machine")
+    parser.add_argument("-j", "--jobs", type=int, metavar="N", help="workers of this machine (one per CPU)")
+    parser.add_argument("--cpus", type=int, default=1, metavar="N", help="threads of each comparison (1)")
+    parser.add_argument("--figure", default="sync_mean", help="the figure that settings are chosen by (sync_mean)")
+    parser.add_argument("--report", metavar="FILE", help="write what was found, one HTML page")
+    parser.add_argument("--dry-run", action="store_true", help="only say what the plan is and what it will take")
+    return parser
+
+
+class Bar:
+    """How far it is, on a terminal only."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.shown = 0.0
+        self.on_terminal = sys.stderr.isatty()
+
+    def __call__(self, now: Progress) -> None:
+        moment = time.monotonic()
+        if not self.on_terminal or (moment - self.shown < 0.1 and now.done < now.of):
+            return
+        self.shown = moment
+        part = now.done / max(now.of, 1)
+        left = timedelta(seconds=round((moment - self.began) * (1 - part) / max(part, 1e-9)))
+        bar = ("=" * round(BAR * part)).ljust(BAR)
+        sys.stderr.write(f"\r\x1b[K{bar} {now.done} of {now.of}, {left} to go, {now.failed} failed")
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self.on_terminal and self.shown:
+            sys.stderr.write("\r\x1b[K")
+
+
+def told(outcome: Outcome, seconds: float) -> None:
+    for one in outcome.failed[:TOLD_MAX]:
+        named = "" if one.workload in one.problem else f"{one.workload}: "
+        print(f"not made: {named}{one.problem}", file=sys.stderr)
+    if len(outcome.failed) > TOLD_MAX:
+        print(f"and {len(outcome.failed) - TOLD_MAX} more, which failed.json names", file=sys.stderr)
+    made, before, failed = outcome.made, outcome.before, len(outcome.failed)
+    print(f"{made:,} comparisons made in {seconds:.1f} s, {before:,} were there; {failed:,} failed")
+    if outcome.others:
+        print(f"{outcome.others:,} of the dataset are of another plan or version, and are counted below")
+
+
+def dry_run(plan: str, jobs: int) -> None:
+    found = estimate(plan)
+    print(f"comparisons   {found['units']:,}")
+    print(f"runs          {found['runs']:,}, and those of tasks alone")
+    print(f"workloads     {found['bytes'] / 1e6:,.1f} MB; {found['refused']} are not there")
+    core_s = found["core_s"]
+    if core_s is None:
+        print("time          unknown: none of those tried can be read")
+    else:
+        alone, here = timedelta(seconds=round(core_s)), timedelta(seconds=round(core_s / jobs))
+        print(f"time          about {here} with {jobs} workers; {alone} of one core")
+    print(f"memory        at most about {found['memory_bytes'] / 1e6:,.0f} MB for each worker")
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = arguments()
+    given = parser.parse_args(words)
+    if given.output is None and not given.dry_run:
+        parser.error("--output names the dataset")
+    bar = Bar()
+    try:
+        plan = as_plan(given.plan)
+        if given.dry_run:
+            dry_run(given.plan, given.jobs or os.cpu_count() or 1)
+            return 0
+        began = time.monotonic()
+        options = {"engine": given.engine, "address": given.address, "jobs": given.jobs, "cpus": given.cpus}
+        outcome = run(plan, given.output, progress=bar, **options)
+        bar.clear()
+        told(outcome, time.monotonic() - began)
+        if outcome.made + outcome.before:
+            found = summary(given.output, given.figure)
+            print()
+            print(found.answer.replace(". ", ".\n"))
+            for doubt in found.doubts:
+                print(f"doubt: {doubt}")
+            if given.report:
+                found.report(given.report)
+        return 1 if outcome.failed else 0
+    except KeyboardInterrupt:
+        bar.clear()
+        print("stopped: the same command makes what is missing", file=sys.stderr)
+        return 130
+    except (IoschedError, ImportError) as error:
+        bar.clear()
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        bar.clear()
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

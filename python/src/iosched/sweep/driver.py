@@ -1,0 +1,134 @@
+"""All units of a plan, by whichever engine, into one dataset; and what the dataset says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from .. import _native
+from .._native import FleetSummary, SweepPlan, SweepUnit, UsageError
+from . import engines
+from .store import Store, reader, remote
+
+BATCH_MAX = 8
+"""Units of one workload that a worker makes in one go, so that it reads the workload once."""
+
+PlanLike: TypeAlias = SweepPlan | str | os.PathLike[str] | Mapping[str, Any]
+
+
+@dataclass(frozen=True, order=True)
+class Failed:
+    """What could not be made, and why."""
+
+    workload: str
+    device: str | None
+    id: str | None
+    problem: str
+
+
+@dataclass
+class Outcome:
+    """What came of a sweep."""
+
+    made: int = 0
+    before: int = 0
+    failed: list[Failed] = field(default_factory=list)
+    others: int = 0
+    """Units of the dataset that are of another plan or version."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sweep is."""
+
+    done: int
+    of: int
+    failed: int
+    workload: str
+
+
+def as_plan(plan: PlanLike) -> SweepPlan:
+    if isinstance(plan, SweepPlan):
+        return plan
+    if isinstance(plan, Mapping):
+        return SweepPlan(dict(plan))
+    return SweepPlan.open(plan)
+
+
+def units(plan: PlanLike) -> tuple[list[SweepUnit], list[Failed]]:
+    """The units of a plan, and the workloads that cannot be found."""
+    found, refused = as_plan(plan).units(remote)
+    return found, [Failed(workload, None, None, problem) for workload, problem in refused]
+
+
+def estimate(plan: PlanLike) -> dict[str, Any]:
+    """What a plan will take, by trying a few of its units with one run each: units, runs, bytes, core_s (seconds of one
+    core, None if nothing could be tried), memory_bytes (of one unit at most), unreadable (of those tried)."""
+    found, refused = units(plan)
+    return {**_native.estimate(found, reader), "refused": len(refused)}
+
+
+def batches(wanted: list[SweepUnit]) -> Iterator[engines.Batch]:
+    """Units that stand together and have one workload."""
+    batch: list[SweepUnit] = []
+    for unit in wanted:
+        if batch and (batch[0].place != unit.place or len(batch) == BATCH_MAX):
+            yield [one.to_json() for one in batch]
+            batch = []
+        batch.append(unit)
+    if batch:
+        yield [one.to_json() for one in batch]
+
+
+def run(
+    plan: PlanLike,
+    output: str | os.PathLike[str],
+    *,
+    engine: str = "threads",
+    address: Any = None,
+    jobs: int | None = None,
+    cpus: int = 1,
+    progress: Callable[[Progress], object] | None = None,
+) -> Outcome:
+    """Makes the units of a plan that are not in the dataset `output` yet: a directory, or a URL that fsspec opens.
+
+    `engine` is "threads" (of this process), "ray" or "dask"; `address` that of the cluster (for Dask also a Client),
+    none for one of this machine, of which `jobs` are the workers. Each unit takes `cpus` threads of a worker.
+    `progress` is called whenever something is done. Ctrl-C keeps what is done; the same call goes on.
+    """
+    if (jobs is not None and jobs < 1) or cpus < 1:
+        raise UsageError(f"jobs {jobs}, cpus {cpus}: are 1 or more")
+    store = Store(output)
+    found, refused = units(plan)
+    done = store.done()
+    wanted = [unit for unit in found if unit.id not in done]
+    outcome = Outcome(before=len(found) - len(wanted), failed=refused)
+    outcome.others = len(done) - outcome.before
+    by_id = {unit.id: unit for unit in wanted}
+    go = engines.chosen(engine, store.root, jobs, address, cpus)
+    for _, said in go(batches(wanted)):
+        for name, problem in said:
+            unit = by_id[name]
+            if problem is None:
+                outcome.made += 1
+            else:
+                outcome.failed.append(Failed(unit.workload, unit.device, unit.id, problem))
+            if progress is not None:
+                failed = len(outcome.failed)
+                progress(Progress(outcome.made + failed - len(refused), len(wanted), failed, unit.workload))
+    outcome.failed.sort(key=lambda one: (one.workload, one.device or "", one.id or "", one.problem))
+    store.put_failed(
+        {"workload": one.workload, "device": one.device, "id": one.id, "problem": one.problem} for one in outcome.failed
+    )
+    return outcome
+
+
+def summary(dataset: str | os.PathLike[str], figure: str = "sync_mean") -> FleetSummary:
+    """What a dataset says of a figure: for each volume (a workload on a device) the setting to choose and how sure that
+    is, and what all gain together by one setting for all, by one for each device, by one for each volume."""
+    store = Store(dataset)
+    if not store.files("runs"):
+        raise UsageError(f"{store.root}: there are no runs of a sweep")
+    return FleetSummary(store.table("runs"), store.table("verdicts"), figure)

@@ -1,0 +1,209 @@
+"""Who makes units: threads of this process, Ray, or Dask.
+
+An engine takes batches of units and hands back what became of each batch, in whatever order. A batch whose worker was
+lost is made again by another; making a unit twice does no harm, since both write the same file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, TypeAlias
+
+from .._native import IoschedError, SweepUnit, UsageError
+from .store import Store, needed, reader
+
+Batch: TypeAlias = list[str]
+"""Units as JSON."""
+Said: TypeAlias = list[tuple[str, str | None]]
+"""Of each unit its id, and what is wrong if it could not be made."""
+Engine: TypeAlias = Callable[[Iterable[Batch]], Iterator[tuple[Batch, Said]]]
+
+LOST_MAX = 100
+"""So many workers may be lost over one batch until it counts as what kills them."""
+
+
+def work(batch: Batch, root: str, jobs: int) -> Said:
+    """Makes the units of a batch and writes what they give: what runs on a worker."""
+    store = Store(root)
+    said: Said = []
+    for text in batch:
+        unit = SweepUnit.from_json(text)
+        try:
+            runs, verdicts = unit.make(reader(unit), jobs=jobs)
+        except (IoschedError, OSError) as error:
+            said.append((unit.id, str(error)))
+            continue
+        store.put_unit(unit, runs, verdicts)
+        said.append((unit.id, None))
+    return said
+
+
+def name_of(batch: Batch) -> str:
+    """As a dashboard shows it."""
+    return f"sweep {SweepUnit.from_json(batch[0]).workload}"
+
+
+def threads(root: str, jobs: int) -> Engine:
+    """So many threads of this process: the GIL is released while a unit is made."""
+
+    def go(batches: Iterable[Batch]) -> Iterator[tuple[Batch, Said]]:
+        pool = ThreadPoolExecutor(jobs, thread_name_prefix="sweep")
+        under_way: dict[Future[Said], Batch] = {}
+        try:
+            for batch in batches:
+                if len(under_way) >= 2 * jobs:
+                    yield from finished(under_way)
+                under_way[pool.submit(work, batch, root, 1)] = batch
+            while under_way:
+                yield from finished(under_way)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def finished(under_way: dict[Future[Said], Batch]) -> Iterator[tuple[Batch, Said]]:
+        # Awake now and then, so that Ctrl-C is heard.
+        ended = wait(under_way, timeout=0.1, return_when=FIRST_COMPLETED).done
+        for future in ended:
+            yield under_way.pop(future), future.result()
+
+    return go
+
+
+class Lost:
+    """How often workers were lost over each batch."""
+
+    def __init__(self) -> None:
+        self._times: dict[str, int] = {}
+
+    def times(self, batch: Batch) -> int:
+        return self._times.get(batch[0], 0)
+
+    def again(self, batch: Batch) -> bool:
+        """Whether to make it again."""
+        self._times[batch[0]] = self.times(batch) + 1
+        return self._times[batch[0]] < LOST_MAX
+
+    @staticmethod
+    def said(batch: Batch) -> Said:
+        problem = f"{LOST_MAX} workers were lost while they made it"
+        return [(SweepUnit.from_json(text).id, problem) for text in batch]
+
+
+def ray(root: str, jobs: int | None, address: str | None, cpus: int) -> Engine:
+    """A cluster of Ray; its dashboard shows tasks by the names of workloads. Each unit takes `cpus` of a node."""
+    cluster = needed("ray", "engine ray needs Ray: pip install 'iosched[ray]'")
+
+    def go(batches: Iterable[Batch]) -> Iterator[tuple[Batch, Said]]:
+        own = not cluster.is_initialized()
+        if own:
+            cluster.init(
+                address=address, num_cpus=None if address else jobs, log_to_driver=False, logging_level="error"
+            )
+        try:
+            yield from on_cluster(batches)
+        finally:
+            if own:
+                cluster.shutdown()
+
+    def on_cluster(batches: Iterable[Batch]) -> Iterator[tuple[Batch, Said]]:
+        # Ray itself makes a task again whose worker or node is gone.
+        task = cluster.remote(num_cpus=cpus, max_retries=-1)(work)
+        lost = Lost()
+        under_way: dict[Any, Batch] = {}
+
+        def submit(batch: Batch) -> None:
+            under_way[task.options(name=name_of(batch)).remote(batch, root, cpus)] = batch
+
+        def finished() -> Iterator[tuple[Batch, Said]]:
+            ended, _ = cluster.wait(list(under_way), num_returns=1, timeout=1.0)
+            for ref in ended:
+                batch = under_way.pop(ref)
+                try:
+                    yield batch, cluster.get(ref)
+                except (cluster.exceptions.RayTaskError, cluster.exceptions.TaskCancelledError):
+                    raise
+                except cluster.exceptions.RayError:
+                    if lost.again(batch):
+                        submit(batch)
+                    else:
+                        yield batch, Lost.said(batch)
+
+        for batch in batches:
+            while len(under_way) >= window():
+                yield from finished()
+            submit(batch)
+        while under_way:
+            yield from finished()
+
+    def window() -> int:
+        # Nodes come and go.
+        return max(4, 3 * int(cluster.cluster_resources().get("CPU", 1)) // cpus)
+
+    return go
+
+
+def dask(root: str, jobs: int | None, address: Any, cpus: int) -> Engine:
+    """A cluster of Dask: the address of its scheduler, a `distributed.Client`, or processes of this machine."""
+    distributed = needed("distributed", "engine dask needs Dask: pip install 'iosched[dask]'")
+
+    def go(batches: Iterable[Batch]) -> Iterator[tuple[Batch, Said]]:
+        if isinstance(address, distributed.Client):
+            yield from on_cluster(address, batches)
+            return
+        here: dict[str, Any] = {}
+        if not address:
+            workers = jobs or os.cpu_count() or 1
+            here = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+        with distributed.Client(address, set_as_default=False, **here) as client:
+            yield from on_cluster(client, batches)
+
+    def on_cluster(client: Any, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Said]]:
+        lost = Lost()
+        ended = distributed.as_completed(loop=client.loop)
+        under_way: dict[str, Batch] = {}
+
+        def submit(batch: Batch) -> None:
+            # A key of its own: what is made again after a worker was lost is another task.
+            unit = SweepUnit.from_json(batch[0])
+            key = f"sweep-{unit.id}-{lost.times(batch)}"
+            future = client.submit(work, batch, root, cpus, key=key, pure=False, retries=LOST_MAX)
+            under_way[future.key] = batch
+            ended.add(future)
+
+        def finished() -> Iterator[tuple[Batch, Said]]:
+            future = next(ended)
+            batch = under_way.pop(future.key)
+            try:
+                yield batch, future.result()
+            except (distributed.KilledWorker, distributed.CancelledError):
+                if lost.again(batch):
+                    submit(batch)
+                else:
+                    yield batch, Lost.said(batch)
+
+        for batch in batches:
+            while len(under_way) >= window(client):
+                yield from finished()
+            submit(batch)
+        while under_way:
+            yield from finished()
+
+    def window(client: Any) -> int:
+        threads = sum(int(own) for own in client.nthreads().values())
+        return max(4, 3 * threads // cpus)
+
+    return go
+
+
+def chosen(engine: str, root: str, jobs: int | None, address: Any, cpus: int) -> Engine:
+    """The engine of that name."""
+    if engine == "threads":
+        if address is not None:
+            raise UsageError("address: is for engines ray and dask")
+        return threads(root, jobs or os.cpu_count() or 1)
+    if engine == "ray":
+        return ray(root, jobs, address, cpus)
+    if engine == "dask":
+        return dask(root, jobs, address, cpus)
+    raise UsageError(f"engine {engine}: is threads, ray or dask")

@@ -1,0 +1,157 @@
+"""Where datasets are, and workloads that are no plain files: directories of this machine, and whatever fsspec opens."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from .._native import SweepUnit, Trace, UsageError, read_trace
+
+FAILED = "failed.json"
+"""Units that could not be made."""
+FILES_AT_ONCE = 64
+"""Files of an object store that are fetched together."""
+
+
+def is_url(place: str) -> bool:
+    return "://" in place
+
+
+def needed(module: str, told: str) -> Any:
+    """A library that is there if somebody wants it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(told) from error
+
+
+def _fsspec() -> Any:
+    return needed("fsspec", "places that are URLs need fsspec: pip install fsspec, and what it needs for them")
+
+
+class Store:
+    """The files of one dataset, by their places in it. Each is written whole or not at all."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = os.fspath(root)
+        self._files: Any = None
+        if is_url(self.root):
+            self._files, self._base = _fsspec().core.url_to_fs(self.root)
+            self._base = self._base.rstrip("/")
+
+    def __reduce__(self) -> tuple[type[Store], tuple[str]]:
+        return Store, (self.root,)
+
+    def put(self, place: str, content: bytes) -> None:
+        if self._files is not None:
+            target = f"{self._base}/{place}"
+            # An object is there once all of it is; a file system needs the directory, and a name beside it.
+            if _has_directories(self._files):
+                self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
+                beside = f"{target.rpartition('/')[0]}/.{os.getpid()}-{target.rpartition('/')[2]}"
+                self._files.pipe_file(beside, content)
+                self._files.mv(beside, target)
+            else:
+                self._files.pipe_file(target, content)
+            return
+        path = Path(self.root, place)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fdatasync(file.fileno())
+            os.chmod(beside, 0o644)
+            os.replace(beside, path)
+        except BaseException:
+            Path(beside).unlink(missing_ok=True)
+            raise
+
+    def files(self, table: str) -> list[str]:
+        """The places of a table's files, in order."""
+        if self._files is not None:
+            self._files.invalidate_cache()
+            found = self._files.glob(f"{self._base}/{table}/device=*/*.parquet")
+            return sorted(path[len(self._base) + 1 :] for path in found)
+        return sorted(
+            path.relative_to(self.root).as_posix() for path in Path(self.root, table).glob("device=*/*.parquet")
+        )
+
+    def done(self) -> set[str]:
+        """The ids of units that are there."""
+        return {place.rpartition("/")[2].removesuffix(".parquet") for place in self.files("runs")}
+
+    def table(self, name: str) -> Iterator[tuple[str, bytes]]:
+        """The files of a table with their content."""
+        places = self.files(name)
+        if self._files is None:
+            for place in places:
+                yield place, Path(self.root, place).read_bytes()
+            return
+        for first in range(0, len(places), FILES_AT_ONCE):
+            some = places[first : first + FILES_AT_ONCE]
+            content = self._files.cat([f"{self._base}/{place}" for place in some])
+            for place in some:
+                yield place, content[f"{self._base}/{place}"]
+
+    def put_unit(self, unit: SweepUnit, runs: bytes, verdicts: bytes) -> None:
+        """Verdicts first: a unit is done when its runs are there."""
+        of_runs, of_verdicts = unit.paths
+        self.put(of_verdicts, verdicts)
+        self.put(of_runs, runs)
+
+    def put_failed(self, failed: Iterable[dict[str, str | None]]) -> None:
+        self.put(FAILED, (json.dumps(list(failed), indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def _has_directories(files: Any) -> bool:
+    protocol = files.protocol if isinstance(files.protocol, str) else files.protocol[0]
+    return protocol in ("file", "local", "sftp", "ssh", "smb", "hdfs", "memory")
+
+
+def remote(pattern: str) -> list[tuple[str, str, int]]:
+    """What a pattern of URLs stands for: each with what the store knows its content by, and its size.
+
+    An object's content is known by what its store says of it (ETag, version, time of change): nothing is fetched here.
+    """
+    files, path = _fsspec().core.url_to_fs(pattern)
+    found = sorted(files.glob(path)) if any(sign in path for sign in "*?[") else [path]
+    listed = []
+    for one in found:
+        info = files.info(one)
+        if info["type"] == "directory":
+            continue
+        known_by = {
+            name: str(info[name])
+            for name in ("ETag", "etag", "md5Hash", "contentHash", "mtime", "size")
+            if name in info
+        }
+        # A copy of a file has another time, and the same content has the same checksum.
+        if any(name in known_by for name in ("ETag", "etag", "md5Hash", "contentHash")):
+            known_by.pop("mtime", None)
+        listed.append((files.unstrip_protocol(one), json.dumps(known_by, sort_keys=True), int(info["size"] or 0)))
+    return listed
+
+
+def reader(unit: SweepUnit) -> Callable[[], bytes | Trace] | None:
+    """What reads the workload of a unit; None if it is a file that the native part reads itself."""
+    place = unit.place
+    if place.endswith(".parquet"):
+        return lambda: read_trace(place)
+    if not is_url(place):
+        return None
+
+    def content() -> bytes:
+        with _fsspec().open(place, "rb") as file:
+            read = file.read()
+        if not isinstance(read, bytes):
+            raise UsageError(f"{place}: what reads it gives no bytes")
+        return read
+
+    return content
