@@ -1,5 +1,8 @@
 """One run, I/O by I/O."""
 
+import json
+from collections import Counter
+
 import pytest
 
 import iosched
@@ -47,3 +50,26 @@ def test_decisions_are_told():
         _ = run.requests
     with pytest.raises(iosched.UsageError, match="decisions=True"):
         _ = iosched.simulate().decisions
+
+
+def test_the_reason_of_a_dispatch_is_what_was_decided_before():
+    run = iosched.simulate(None, "sata-7200", "cfq", decisions=True)
+    rows, told = run.requests.to_dict(), run.decisions.to_dict()
+    queues_own = {"insert", "merge", "request_merge", "wait", "requeue", "complete", "kick", "exit", "dispatch"}
+    expected, last = {}, None
+    for event, text in zip(told["event"], told["decision"], strict=True):
+        if event == "dispatch":
+            expected.setdefault(json.loads(text)["id"], last)
+        elif event not in queues_own:
+            last = event
+    # Of each request that was dispatched, its founder's row.
+    numbers = range(len(rows["request"]))
+    founders = [row for row in numbers if rows["request"][row] == row and rows["dispatched_ns"][row] is not None]
+    reasons = [rows["reason"][row] for row in founders]
+    # A write with a flush before it is dispatched as another request than the one it is a row of.
+    differ = Counter(reasons) - Counter(expected.values())
+    assert differ.total() <= 2
+    assert len(reasons) > 4000
+    assert {"active", "slice"} & set(reasons)
+    plain = iosched.simulate(None, "sata-7200", "noop").requests.to_dict()
+    assert set(plain["reason"]) == {None}

@@ -1,6 +1,8 @@
 //! One run, and what became of each I/O of it.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem::discriminant;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +25,9 @@ use crate::waiting::interruptible;
 
 /// Runs of fewer I/Os are over before anybody could press Ctrl-C: they are made on the caller's thread.
 const SHORT_IOS: u64 = 20_000;
+
+/// A column of few texts, some of which may be missing.
+type Words = arrow_array::DictionaryArray<arrow_array::types::UInt32Type>;
 
 /// The scheduler if none is named.
 const SCHEDULER: &str = "none";
@@ -128,6 +133,8 @@ struct Row {
     task: u32,
     op: iosched::Op,
     sync: bool,
+    /// What the elevator decided last before it was dispatched: 0, or one more than its number among the reasons.
+    reason: u16,
     /// The bio whose request it is a part of, by its ordinal; in the end, by its row.
     request: u64,
 }
@@ -139,7 +146,49 @@ struct Watch {
     /// Which row a bio has, by its ordinal.
     places: Vec<Option<NonZeroU32>>,
     tasks: BTreeMap<u32, (u32, String)>,
+    reasons: Reasons,
     decisions: Option<Vec<(u64, Decision)>>,
+}
+
+/// Names of what elevators decide.
+#[derive(Default)]
+struct Reasons {
+    names: Vec<String>,
+    /// By what a decision is, whatever its values are.
+    known: Vec<(u64, u16)>,
+    /// The last one.
+    last: u16,
+}
+
+impl Reasons {
+    fn note(&mut self, decision: &Decision) {
+        let mut kind = DefaultHasher::new();
+        discriminant(decision).hash(&mut kind);
+        match decision {
+            Decision::Cfq2616(of) => discriminant(of).hash(&mut kind),
+            Decision::Anticipatory(of) => discriminant(of).hash(&mut kind),
+            Decision::Bfq(of) => discriminant(of).hash(&mut kind),
+            Decision::Kyber(of) => discriminant(of).hash(&mut kind),
+            Decision::Noted { what, .. } => what.hash(&mut kind),
+            _ => {}
+        }
+        let kind = kind.finish();
+        if let Some(&(_, known)) = self.known.iter().find(|(own, _)| *own == kind) {
+            self.last = known;
+            return;
+        }
+        let name = decision_json(decision)["ev"].as_str().unwrap_or_default().to_owned();
+        let number = self.names.iter().position(|own| *own == name).unwrap_or_else(|| {
+            self.names.push(name);
+            self.names.len() - 1
+        });
+        self.last = number as u16 + 1;
+        self.known.push((kind, self.last));
+    }
+
+    fn name(&self, number: u16) -> Option<&str> {
+        self.names.get(usize::from(number).checked_sub(1)?).map(String::as_str)
+    }
 }
 
 impl Watch {
@@ -166,15 +215,18 @@ impl Watch {
             while let Some(further) = self.row(founder).map(|row| row.request).filter(|&further| further != founder) {
                 founder = further;
             }
-            let Some(&mut Row { dispatched_ns, .. }) = self.row(founder) else { continue };
+            let Some(&mut Row { dispatched_ns, reason, .. }) = self.row(founder) else { continue };
             let own = &mut self.rows[number];
             own.request = founder;
-            own.dispatched_ns = own.dispatched_ns.or(dispatched_ns);
+            if own.dispatched_ns.is_none() {
+                (own.dispatched_ns, own.reason) = (dispatched_ns, reason);
+            }
         }
         for number in 0..self.rows.len() {
             self.rows[number].request = self.place(self.rows[number].request).unwrap_or(number) as u64;
         }
-        Settled { rows: std::mem::take(&mut self.rows), tasks: std::mem::take(&mut self.tasks) }
+        let (rows, tasks) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.tasks));
+        Settled { rows, tasks, reasons: std::mem::take(&mut self.reasons) }
     }
 }
 
@@ -205,6 +257,7 @@ impl Observer for Watch {
             task: bio.task as u32,
             op: bio.op,
             sync: !bio.op.is_write() || bio.flags.contains(Flags::SYNC),
+            reason: 0,
             request: bio.bio,
         });
     }
@@ -219,11 +272,19 @@ impl Observer for Watch {
         match *decision {
             Decision::Merge { cookie, into, .. } | Decision::RequestMerge { cookie, into } => self.joins(cookie, into),
             Decision::Dispatch { cookie, .. } => {
-                if let Some(row) = self.row(cookie) {
-                    row.dispatched_ns.get_or_insert(now_ns);
+                let reason = self.reasons.last;
+                if let Some(row) = self.row(cookie).filter(|row| row.dispatched_ns.is_none()) {
+                    (row.dispatched_ns, row.reason) = (Some(now_ns), reason);
                 }
             }
-            _ => {}
+            Decision::Insert { .. }
+            | Decision::Wait { .. }
+            | Decision::Requeue { .. }
+            | Decision::Complete { .. }
+            | Decision::Kick
+            | Decision::Exit { .. }
+            | Decision::Switch { .. } => {}
+            _ => self.reasons.note(decision),
         }
         if let Some(kept) = &mut self.decisions {
             kept.push((now_ns, *decision));
@@ -235,6 +296,7 @@ impl Observer for Watch {
 struct Settled {
     rows: Vec<Row>,
     tasks: BTreeMap<u32, (u32, String)>,
+    reasons: Reasons,
 }
 
 /// One run: its figures, and tables of what became of each I/O.
@@ -278,11 +340,12 @@ impl Run {
     }
 
     /// A row for each bio, in the order they were handed to the queue: submitted_ns, dispatched_ns, completed_ns, op, sync, sector, nr_sectors,
-    /// pid, process, and request: the row of the one whose request it joined, its own if none. An I/O too large for one request is several.
+    /// pid, process, request (the row of the one whose request it joined, its own if none), and reason: what the elevator decided last before it was
+    /// dispatched, by the event of `decisions`; None of elevators that decide nothing else. An I/O too large for one request is several.
     /// Flushes have no dispatch of their own: the queue makes one request of several.
     #[getter]
     fn requests(&self, py: Python<'_>) -> PyResult<Table> {
-        let Some(Settled { rows, tasks }) = &self.watch else {
+        let Some(Settled { rows, tasks, reasons }) = &self.watch else {
             return Err(usage("nobody watched this run: simulate(..., requests=True)"));
         };
         py.detach(|| {
@@ -299,6 +362,7 @@ impl Run {
                 .with("pid", UInt32Array::from_iter_values(rows.iter().map(|row| of(row).0)))
                 .with("process", words(rows.iter().map(|row| of(row).1.as_str())))
                 .with("request", UInt64Array::from_iter_values(rows.iter().map(|row| row.request)))
+                .with("reason", rows.iter().map(|row| reasons.name(row.reason)).collect::<Words>())
                 .table()
         })
     }

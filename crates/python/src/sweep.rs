@@ -75,11 +75,7 @@ impl SweepPlan {
     /// All its units, in its order, and what cannot be found, as pairs of a workload and what is wrong. `remote` is asked for patterns that are URLs: a
     /// list of (URL, what its content is known by, its size in bytes).
     #[pyo3(signature = (remote=None))]
-    fn units(
-        &self,
-        py: Python<'_>,
-        remote: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(Vec<SweepUnit>, Vec<Refused>)> {
+    fn units(&self, py: Python<'_>, remote: Option<&Bound<'_, PyAny>>) -> PyResult<(Vec<SweepUnit>, Vec<Refused>)> {
         let found = |pattern: &str| -> Result<Vec<Found>, String> {
             if !is_url(pattern) {
                 return py.detach(|| find(pattern, self.plan.directory()));
