@@ -6,6 +6,7 @@ Each line is our figure, the goal, and what it is beside something measured in t
 from __future__ import annotations
 
 import argparse
+import collections
 import statistics
 import subprocess
 import time
@@ -90,6 +91,34 @@ def tables(rounds: int) -> None:
     print(f"  a column by numpy      {spread(copied, 1000, 'ms')}")
 
 
+class Fifo(iosched.Elevator):
+    def __init__(self) -> None:
+        self.queue: collections.deque[iosched.Request] = collections.deque()
+
+    def insert(self, now_ns: int, request: iosched.Request) -> None:
+        self.queue.append(request)
+
+    def dispatch(self, now_ns: int) -> iosched.Request | None:
+        return self.queue.popleft() if self.queue else None
+
+
+class Batches(iosched.Elevator):
+    def batch(self, now_ns: int, arrived: list[iosched.Request]) -> list[iosched.Request]:
+        return arrived
+
+
+def policies(rounds: int) -> None:
+    """First come, first served, by Python, by Python in batches, and by Rust; 16 processes with 32 reads each."""
+    each = {"name": "reader", "pattern": "random", "range": [0, 1 << 30], "iodepth": 32, "total": 20_000}
+    work = iosched.Workload.from_dict({"name": "readers", "tasks": [{**each, "pid": pid} for pid in range(1, 17)]})
+    ios = 16 * 20_000
+    for name, policy, goal in [("FIFO", Fifo, 0.3), ("in batches", Batches, 1.0), ("noop, Rust", "noop", None)]:
+        took = [seconds(lambda: iosched.simulate(work, "sata-7200", policy, requests=False)) for _ in range(rounds)]  # noqa: B023
+        rates = [ios / one for one in took]
+        told = f"; goal: above {goal} M/s" if goal else ""
+        print(f"policy, {name:16} {spread(rates, 1e-6, 'M requests/s')}{told}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--command", required=True, help="the command iosched, built as the package was")
@@ -99,6 +128,7 @@ def main() -> None:
     beside_the_command(arguments.command, arguments.rounds, arguments.runs)
     overhead(arguments.rounds)
     tables(arguments.rounds)
+    policies(arguments.rounds)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 //! Workloads that a path or a pattern names on this machine.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use twox_hash::XxHash3_128;
 
@@ -36,9 +37,10 @@ impl Found {
         Self { name: url.clone(), place: url, identity, bytes, command: false, problem: None }
     }
 
-    fn file(name: String, path: &Path) -> Self {
+    /// What is in `files`: one, or one for each CPU.
+    fn files(name: String, path: &Path, files: &[PathBuf]) -> Self {
         let place = path.display().to_string();
-        let (bytes, identity, problem) = match content(path) {
+        let (bytes, identity, problem) = match content(files) {
             Ok((bytes, hash)) => (bytes, format!("{hash:032x}"), None),
             Err(error) => (0, String::new(), Some(format!("{place}: {error}"))),
         };
@@ -46,21 +48,24 @@ impl Found {
     }
 }
 
-/// Size and hash of a file's content.
-fn content(path: &Path) -> io::Result<(u64, u128)> {
-    let mut file = File::open(path)?;
+/// Size and hash of the content of files.
+fn content(files: &[PathBuf]) -> io::Result<(u64, u128)> {
     let mut hasher = XxHash3_128::new();
     let mut buffer = vec![0; 1 << 16];
     let mut bytes = 0;
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok((bytes, hasher.finish_128())),
-            read => {
-                hasher.write(&buffer[..read]);
-                bytes += read as u64;
+    for path in files {
+        let mut file = File::open(path)?;
+        loop {
+            match file.read(&mut buffer)? {
+                0 => break,
+                read => {
+                    hasher.write(&buffer[..read]);
+                    bytes += read as u64;
+                }
             }
         }
     }
+    Ok((bytes, hasher.finish_128()))
 }
 
 /// The files that `pattern` names, seen from `directory`, by name. What is there and cannot be read has [`Found::problem`].
@@ -69,25 +74,29 @@ fn content(path: &Path) -> io::Result<(u64, u128)> {
 /// There is none, or it is no pattern.
 pub fn find(pattern: &str, directory: &Path) -> Result<Vec<Found>, String> {
     let whole = directory.join(pattern);
-    // A file may have the name of a pattern.
-    if whole.is_file() {
-        return Ok(vec![Found::file(pattern.to_owned(), &whole)]);
+    // A file may have the name of a pattern, or be several, of one CPU each.
+    if !whole.is_dir()
+        && let Ok(files) = iosched_trace::files(&whole)
+    {
+        return Ok(vec![Found::files(pattern.to_owned(), &whole, &files)]);
     }
     let whole = whole.display().to_string();
     let matched = glob::glob(&whole).map_err(|error| format!("{pattern}: not a pattern: {error}"))?;
     let mut all = Vec::new();
+    let mut known = BTreeSet::new();
     for found in matched {
         let path = match found {
             Ok(path) => path,
             Err(error) => {
                 let name = error.path().display().to_string();
-                all.push(Found { problem: Some(error.to_string()), ..Found::file(name, error.path()) });
+                all.push(Found { problem: Some(error.to_string()), ..Found::files(name, error.path(), &[]) });
                 continue;
             }
         };
-        if !path.is_dir() {
+        let files = iosched_trace::files(&path).unwrap_or_else(|_| vec![path.clone()]);
+        if !path.is_dir() && known.insert(files.clone()) {
             let name = path.strip_prefix(directory).unwrap_or(&path).display().to_string();
-            all.push(Found::file(name, &path));
+            all.push(Found::files(name, &path, &files));
         }
     }
     if all.is_empty() {

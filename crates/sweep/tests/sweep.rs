@@ -214,6 +214,16 @@ fn rows_are_those_of_the_comparison() {
 }
 
 #[test]
+fn files_of_several_cpus_are_one_workload() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/samples");
+    let named = find("pgbench.blktrace", &samples).unwrap();
+    let matched = find("*.blktrace.*.zst", &samples).unwrap();
+    assert_eq!((named.len(), matched.len()), (1, 2), "{matched:?}");
+    assert_eq!((named[0].bytes, &named[0].identity), (matched[0].bytes, &matched[0].identity));
+    assert_ne!(matched[0].identity, matched[1].identity);
+}
+
+#[test]
 fn what_a_plan_takes_is_told_before() {
     let fleet = Fleet::new(6);
     let units = fleet.units(PLAN);
