@@ -7,6 +7,7 @@
 //! | [`buffer`] | memory for data on its way, in parts that can be lent to the kernel |
 //! | [`inbox`] | what one thread is told by others, and the bell that wakes it |
 //! | [`map`] | memory of which pages that nothing was written to take none |
+//! | [`rows`] | rows of numbers, in a file where they are too many for memory |
 //! | [`call`] | system calls that no safe library has |
 //! | [`ublk`] | what is said to the ublk driver, and what it says |
 #![allow(unsafe_code)]
@@ -17,8 +18,10 @@ pub mod call;
 pub mod inbox;
 pub mod map;
 pub mod ring;
+pub mod rows;
 pub mod ublk;
 
 pub use buffer::{Buffer, Pool, Scratch, Segment, Shared};
 pub use inbox::{Bell, Inbox};
 pub use ring::{Call, Completed, Memory, Piece, Ring, RingError};
+pub use rows::Rows;

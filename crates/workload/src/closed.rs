@@ -13,6 +13,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use iosched_system::Rows;
+
 use crate::trace::Entry;
 
 /// A latency that was not recorded is assumed to be at most this, ns: a disk's seek and rotation.
@@ -22,9 +24,9 @@ pub(crate) const ASSUMED_NS: u64 = 10_000_000;
 #[derive(Clone, Debug, Default)]
 pub struct ByProcess {
     /// Numbers of entries, process after process, in order of time within each.
-    order: Vec<u32>,
+    order: Rows<u32>,
     /// The entries themselves in that order: whoever follows processes reads memory in order, too.
-    entries: Vec<Entry>,
+    entries: Rows<Entry>,
     /// Where each process begins in `order`; one more for the end.
     starts: Vec<u32>,
 }
@@ -39,14 +41,15 @@ impl ByProcess {
             starts[i + 1] += starts[i];
         }
         let mut next = starts.clone();
-        let mut order = vec![0; entries.len()];
+        let mut order = Rows::zeroed(entries.len());
+        let mut own = Rows::zeroed(entries.len());
         for (i, entry) in entries.iter().enumerate() {
             let place = &mut next[entry.process as usize];
             order[*place as usize] = i as u32;
+            own[*place as usize] = *entry;
             *place += 1;
         }
-        let entries = order.iter().map(|&number| entries[number as usize]).collect();
-        Self { order, entries, starts }
+        Self { order, entries: own, starts }
     }
 
     /// A process' entries, in order of time.
@@ -72,9 +75,9 @@ impl ByProcess {
 #[derive(Clone, Debug, Default)]
 pub struct ClosedLoop {
     /// In the order of [`ByProcess`]: how many submissions of the process back the one it waited for is; 0 for none.
-    lags: Vec<u32>,
+    lags: Rows<u32>,
     /// Likewise: think time after it, ns; without one, arrival in ns since the start.
-    think_ns: Vec<u64>,
+    think_ns: Rows<u64>,
     starts: Vec<u32>,
     /// Largest lag of each process.
     reach: Vec<u32>,
@@ -83,16 +86,17 @@ pub struct ClosedLoop {
 
 impl ClosedLoop {
     pub(crate) fn of(by_process: &ByProcess) -> Self {
-        let mut closed = Self { starts: by_process.starts.clone(), ..Self::default() };
-        closed.lags.reserve_exact(by_process.entries.len());
-        closed.think_ns.reserve_exact(by_process.entries.len());
+        let count = by_process.entries.len();
+        let (lags, think_ns) = (Rows::zeroed(count), Rows::zeroed(count));
+        let mut closed = Self { lags, think_ns, starts: by_process.starts.clone(), ..Self::default() };
         for process in 0..by_process.starts.len() - 1 {
-            closed.add_process(by_process.entries(process));
+            closed.add_process(by_process.starts[process] as usize, by_process.entries(process));
         }
         closed
     }
 
-    fn add_process(&mut self, own: &[Entry]) {
+    /// Its submissions stand from `first` on.
+    fn add_process(&mut self, first: usize, own: &[Entry]) {
         let assumed_ns =
             if own.iter().any(|entry| entry.latency_ns().is_none()) { median_gap_ns(own).min(ASSUMED_NS) } else { 0 };
         let mut under_way: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
@@ -111,8 +115,7 @@ impl ClosedLoop {
                 Some((done_ns, on)) => ((i - on) as u32, arrival_ns - done_ns),
                 None => (0, arrival_ns),
             };
-            self.lags.push(lag);
-            self.think_ns.push(think_ns);
+            (self.lags[first + i], self.think_ns[first + i]) = (lag, think_ns);
             reach = reach.max(lag);
             let latency_ns = own[i].latency_ns().unwrap_or_else(|| {
                 self.unknown += 1;

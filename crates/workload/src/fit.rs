@@ -2,6 +2,7 @@
 //! go, here they go there.
 
 use iosched::Sector;
+use iosched_system::Rows;
 use iosched_trace::{Extent, Fit};
 
 use crate::trace::Trace;
@@ -13,11 +14,12 @@ impl Trace {
             return (None, Fit::AsIs);
         }
         let placement = self.extent().placed_on(capacity_sectors);
-        let entries = self.entries().iter().map(|entry| {
+        let mut entries = Rows::zeroed(self.entries().len());
+        for (row, entry) in entries.iter_mut().zip(self.entries()) {
             let (sector, nr_sectors) = placement.place(entry.sector(), entry.nr_sectors);
-            entry.moved(sector, nr_sectors)
-        });
-        let trace = self.with_entries(entries.collect(), self.processes().to_vec());
+            *row = entry.moved(sector, nr_sectors);
+        }
+        let trace = self.with_entries(entries, self.processes().to_vec());
         (Some(trace), placement.fit())
     }
 

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use bytemuck::{Pod, Zeroable};
 use iosched::{Flags, Op, Sector};
+use iosched_system::rows::{Filling, Rows};
 use iosched_trace::{Completeness, Fit, ReadOptions, Source, TraceError, TraceReader, TraceRequest, Warnings};
 
 use crate::closed::{ByProcess, ClosedLoop};
@@ -20,7 +22,8 @@ const DEVICES_MAX: usize = 1 << 16;
 const UNKNOWN: u64 = u64::MAX;
 
 /// One recorded submission, 32 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
 pub struct Entry {
     /// When it was submitted, ns since the first submission of the trace.
     pub arrival_ns: u64,
@@ -97,7 +100,7 @@ pub struct Process {
 #[derive(Debug, Default)]
 pub struct Trace {
     name: String,
-    entries: Vec<Entry>,
+    entries: Rows<Entry>,
     processes: Vec<Process>,
     resolution_ns: u64,
     left_out: u64,
@@ -108,6 +111,14 @@ pub struct Trace {
     by_process: OnceLock<ByProcess>,
     closed: OnceLock<ClosedLoop>,
     fits: Mutex<Vec<Fitted>>,
+}
+
+/// Submissions on their way into a trace.
+#[derive(Default)]
+struct Filled {
+    entries: Filling<Entry>,
+    origin_ns: Option<u64>,
+    last_ns: u64,
 }
 
 /// A trace on a device of another size.
@@ -163,29 +174,35 @@ impl Trace {
     ) -> Result<Self, WorkloadError> {
         let mut trace = Self { name: name.to_owned(), resolution_ns: resolution_ns.max(1), ..Self::default() };
         let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
-        let mut origin_ns = None;
+        let mut filling = Filled::default();
+        let no_room = |source| WorkloadError::Io { file: name.to_owned(), source };
         for request in requests {
-            trace.add(&request?, &mut numbers, &mut origin_ns);
+            trace.add(&request?, &mut numbers, &mut filling).map_err(no_room)?;
         }
-        if trace.entries.is_empty() {
+        if filling.entries.is_empty() {
             return Err(WorkloadError::NoRequests { file: name.to_owned() });
         }
-        trace.entries.shrink_to_fit();
+        trace.entries = filling.entries.finish().map_err(no_room)?;
         Ok(trace)
     }
 
-    fn add(&mut self, request: &TraceRequest, numbers: &mut BTreeMap<u32, u32>, origin_ns: &mut Option<u64>) {
+    fn add(
+        &mut self,
+        request: &TraceRequest,
+        numbers: &mut BTreeMap<u32, u32>,
+        filled: &mut Filled,
+    ) -> std::io::Result<()> {
         let &TraceRequest { arrival, pid, op, flags, sector, nr_sectors, latency_ns, device } = request;
         let has_length = (nr_sectors > 0) == op.has_data();
-        let origin_ns = *origin_ns.get_or_insert(arrival.as_ns());
+        let origin_ns = *filled.origin_ns.get_or_insert(arrival.as_ns());
         let arrival_ns = arrival.as_ns().saturating_sub(origin_ns);
         if sector.saturating_add(nr_sectors.into()) >= SECTORS_MAX
             || arrival_ns > TIME_MAX_NS
             || !has_length
-            || self.entries.len() >= u32::MAX as usize - 1
+            || filled.entries.len() >= u32::MAX as usize - 1
         {
             self.left_out += 1;
-            return;
+            return Ok(());
         }
         if let Some(device) = device
             && self.devices.len() < DEVICES_MAX
@@ -199,14 +216,14 @@ impl Trace {
         self.processes[process as usize].requests += 1;
         self.end_sector = self.end_sector.max(sector + u64::from(nr_sectors));
         // Readers promise order; a clock that runs back would break every run.
-        let last_ns = self.entries.last().map_or(0, |entry| entry.arrival_ns);
-        self.entries.push(Entry {
-            arrival_ns: arrival_ns.max(last_ns),
+        filled.last_ns = arrival_ns.max(filled.last_ns);
+        filled.entries.push(Entry {
+            arrival_ns: filled.last_ns,
             place: sector << 16 | op_code(op) << 8 | u64::from(flags.bits()),
             nr_sectors,
             process,
             latency_ns: latency_ns.unwrap_or(UNKNOWN),
-        });
+        })
     }
 
     /// Its name, for people.
@@ -283,7 +300,7 @@ impl Trace {
     }
 
     /// The same trace with other submissions, in order of time, of the same processes.
-    pub(crate) fn with_entries(&self, entries: Vec<Entry>, processes: Vec<Process>) -> Self {
+    pub(crate) fn with_entries(&self, entries: Rows<Entry>, processes: Vec<Process>) -> Self {
         Self {
             name: self.name.clone(),
             end_sector: entries.iter().map(|e| e.sector() + u64::from(e.nr_sectors)).max().unwrap_or(0),
@@ -306,7 +323,8 @@ impl Trace {
     pub fn only(&self, process: usize) -> Option<Self> {
         let kept = self.processes.get(process)?.clone();
         let own = self.entries.iter().filter(|entry| entry.process as usize == process);
-        let entries = own.map(|&entry| Entry { process: 0, ..entry }).collect();
+        let mut entries = Rows::zeroed(usize::try_from(kept.requests).unwrap_or(0));
+        entries.iter_mut().zip(own).for_each(|(row, &entry)| *row = Entry { process: 0, ..entry });
         Some(self.with_entries(entries, vec![kept]))
     }
 

@@ -16,7 +16,7 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
     ("iosched-disk", Some(&["iosched", "iosched-numbers"])),
     ("iosched-trace", Some(&["iosched", "iosched-numbers"])),
     ("iosched-check", Some(&["iosched", "iosched-numbers"])),
-    ("iosched-workload", Some(&["iosched", "iosched-numbers", "iosched-trace"])),
+    ("iosched-workload", Some(&["iosched", "iosched-numbers", "iosched-system", "iosched-trace"])),
     ("iosched-machine", Some(&["iosched", "iosched-numbers", "iosched-workload"])),
     (
         "iosched-sim",
